@@ -1,0 +1,52 @@
+// swift-tools-version:6.0
+import PackageDescription
+
+/// A system library: Debian's package, seen through a module map and a header shim.
+func system(_ name: String, pkgConfig: String, apt: String) -> Target {
+  .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([apt])])
+}
+
+/// What glibc does not wrap; empty elsewhere.
+let linux: Target.Dependency = .target(name: "CLinux", condition: .when(platforms: [.linux]))
+
+let package = Package(
+  name: "Fullbore",
+  platforms: [.macOS(.v15), .iOS(.v18)],
+  products: [
+    .library(name: "Blobs", targets: ["Blobs"]),
+    .library(name: "BlobHTTP", targets: ["BlobHTTP"]),
+    .library(name: "BlobUpload", targets: ["BlobUpload"]),
+    .library(name: "BlobServer", targets: ["BlobServer"]),
+    .library(name: "BlobTesting", targets: ["BlobTesting"]),
+    .executable(name: "fullbore", targets: ["fullbore"]),
+  ],
+  targets: [
+    system("CCurl", pkgConfig: "libcurl", apt: "libcurl4-openssl-dev"),
+    system("CSQLite", pkgConfig: "sqlite3", apt: "libsqlite3-dev"),
+    system("CMicrohttpd", pkgConfig: "libmicrohttpd", apt: "libmicrohttpd-dev"),
+    system("CCrypto", pkgConfig: "libcrypto", apt: "libssl-dev"),
+    .systemLibrary(name: "CLinux"),
+
+    .target(name: "Blobs", dependencies: ["CCrypto", linux]),
+    .target(name: "BlobSQLite", dependencies: ["Blobs", "CSQLite"]),
+    .target(name: "BlobHTTP", dependencies: ["Blobs", "CCurl"]),
+    .target(name: "BlobUpload", dependencies: ["Blobs", "BlobHTTP", "BlobSQLite"]),
+    .target(name: "BlobServer", dependencies: ["Blobs", "BlobHTTP", "CMicrohttpd", linux]),
+    .target(
+      name: "BlobTesting", dependencies: ["Blobs", "BlobHTTP", "BlobUpload", "BlobServer", linux]),
+    .executableTarget(
+      name: "fullbore", dependencies: ["Blobs", "BlobHTTP", "BlobUpload", "BlobServer", linux]),
+
+    .testTarget(name: "StructureTests"),
+    .testTarget(name: "BlobsTests", dependencies: ["Blobs", "BlobTesting"]),
+    .testTarget(name: "BlobSQLiteTests", dependencies: ["BlobSQLite"]),
+    .testTarget(name: "BlobHTTPTests", dependencies: ["Blobs", "BlobHTTP", "BlobTesting"]),
+    .testTarget(
+      name: "BlobUploadTests",
+      dependencies: ["Blobs", "BlobHTTP", "BlobSQLite", "BlobUpload", "BlobServer", "BlobTesting"]),
+    .testTarget(
+      name: "BlobServerTests", dependencies: ["Blobs", "BlobHTTP", "BlobServer", "BlobTesting"]),
+    .testTarget(name: "EndToEndTests", dependencies: ["Blobs", "BlobTesting", "fullbore"]),
+  ],
+  swiftLanguageModes: [.v6]
+)

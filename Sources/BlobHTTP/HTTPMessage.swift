@@ -1,0 +1,87 @@
+/// Header fields in order. Names compare without regard to case; a name may stand more than once.
+public struct HTTPHeaders: Sendable, ExpressibleByDictionaryLiteral {
+  public private(set) var fields: [(name: String, value: String)]
+
+  public init() { fields = [] }
+  public init(dictionaryLiteral elements: (String, String)...) {
+    fields = elements.map { (name: $0.0, value: $0.1) }
+  }
+
+  /// The first value under `name`. Setting replaces every field of that name; nil removes them.
+  public subscript(name: String) -> String? {
+    get { fields.first { $0.name.isSameField(name) }?.value }
+    set {
+      fields.removeAll { $0.name.isSameField(name) }
+      if let newValue { fields.append((name: name, value: newValue)) }
+    }
+  }
+
+  /// Adds one more field, beside any of the same name.
+  public mutating func add(_ name: String, _ value: String) { fields.append((name: name, value: value)) }
+
+  /// Every value under `name`, split at commas and trimmed, as for lists like `Tus-Extension`. RFC 9110 §5.6.1.
+  public func list(_ name: String) -> [String] {
+    fields.filter { $0.name.isSameField(name) }.flatMap { field in
+      field.value.split(separator: ",").map { $0.trimmed }.filter { !$0.isEmpty }
+    }
+  }
+}
+
+/// What is asked. The body travels beside it, as a `BlobSlice`.
+public struct HTTPRequest: Sendable {
+  public var method: String
+  public var url: HTTPURL
+  public var headers: HTTPHeaders
+
+  public init(_ method: String, _ url: HTTPURL, _ headers: HTTPHeaders = [:]) {
+    self.method = method
+    self.url = url
+    self.headers = headers
+  }
+}
+
+/// Status and header fields of an answer, final or interim (1xx).
+public struct HTTPHead: Sendable {
+  public var status: Int
+  public var headers: HTTPHeaders
+
+  public init(status: Int, headers: HTTPHeaders) {
+    self.status = status
+    self.headers = headers
+  }
+}
+
+/// A final answer, whatever its status.
+public struct HTTPResponse: Sendable {
+  public var head: HTTPHead
+  /// The content, up to 1 MiB; empty when it was streamed to `Exchange.received`.
+  public var body: [UInt8]
+
+  public init(head: HTTPHead, body: [UInt8] = []) {
+    self.head = head
+    self.body = body
+  }
+
+  public var status: Int { head.status }
+  public var headers: HTTPHeaders { head.headers }
+  public var isSuccess: Bool { 200..<300 ~= head.status }
+}
+
+extension StringProtocol {
+  /// Without spaces and tabs at either end. RFC 9110 §5.6.3, OWS.
+  package var trimmed: String {
+    var text = Substring(self)
+    while let first = text.first, first == " " || first == "\t" { text.removeFirst() }
+    while let last = text.last, last == " " || last == "\t" { text.removeLast() }
+    return String(text)
+  }
+
+  /// Field names are ASCII and compare without regard to case. RFC 9110 §5.1.
+  package func isSameField(_ other: some StringProtocol) -> Bool {
+    utf8.elementsEqual(other.utf8) { $0.lowercasedASCII == $1.lowercasedASCII }
+  }
+}
+
+extension UInt8 {
+  fileprivate var lowercasedASCII: UInt8 { UInt8(ascii: "A")...UInt8(ascii: "Z") ~= self ? self | 0x20 : self }
+}

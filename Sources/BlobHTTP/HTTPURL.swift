@@ -1,0 +1,85 @@
+import CCurl
+
+/// An absolute `http` or `https` URL, parsed by libcurl, so that what is checked is what is connected to.
+public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
+  /// The whole URL, without user, password and fragment.
+  public let text: String
+  /// `http` or `https`.
+  public let scheme: String
+  /// Lower case; an IPv6 address keeps its brackets.
+  public let host: String
+  /// Never 0: the scheme's default where none is given.
+  public let port: Int
+  /// Percent-encoded, beginning with a slash.
+  public let path: String
+  /// Without the question mark; nil where there is none.
+  public let query: String?
+
+  /// nil when `text` is no absolute http(s) URL, or one with a user or password in it: those belong elsewhere.
+  public init?(_ text: String) { self.init(handle: { Self.set($0, CURLUPART_URL, text) }) }
+
+  /// The URL that `reference`, absolute or relative, means here. RFC 3986 §5.
+  public func resolve(_ reference: String) -> HTTPURL? {
+    HTTPURL(handle: { Self.set($0, CURLUPART_URL, text) && Self.set($0, CURLUPART_URL, reference) })
+  }
+
+  private init?(handle prepare: (OpaquePointer) -> Bool) {
+    guard let handle = curl_url() else { return nil }
+    defer { curl_url_cleanup(handle) }
+    guard prepare(handle), Self.part(handle, CURLUPART_USER) == nil, Self.part(handle, CURLUPART_PASSWORD) == nil,
+      Self.set(handle, CURLUPART_FRAGMENT, nil),
+      let scheme = Self.part(handle, CURLUPART_SCHEME), scheme == "http" || scheme == "https",
+      let host = Self.part(handle, CURLUPART_HOST),
+      let port = Self.part(handle, CURLUPART_PORT, UInt32(CURLU_DEFAULT_PORT)).flatMap({ Int($0) }),
+      let path = Self.part(handle, CURLUPART_PATH), let text = Self.part(handle, CURLUPART_URL)
+    else { return nil }
+    self.text = text
+    self.scheme = scheme
+    self.host = host.lowercased()
+    self.port = port
+    self.path = path
+    query = Self.part(handle, CURLUPART_QUERY)
+  }
+
+  private static func set(_ handle: OpaquePointer, _ part: CURLUPart, _ text: String?) -> Bool {
+    guard let text else { return curl_url_set(handle, part, nil, 0) == CURLUE_OK }
+    return !text.utf8.contains(0) && curl_url_set(handle, part, text, 0) == CURLUE_OK
+  }
+
+  private static func part(_ handle: OpaquePointer, _ part: CURLUPart, _ flags: UInt32 = 0) -> String? {
+    var text: UnsafeMutablePointer<CChar>?
+    guard curl_url_get(handle, part, &text, flags) == CURLUE_OK, let text else { return nil }
+    defer { curl_free(text) }
+    return String(cString: text)
+  }
+
+  /// Scheme, host and port: to whom a credential may be shown. RFC 6454.
+  public var origin: String { "\(scheme)://\(host):\(port)" }
+
+  /// For messages: without the query, which may hold a secret.
+  public var description: String { query == nil ? text : String(text.prefix { $0 != "?" }) }
+
+  /// The URL of `path` within this one taken as a folder; every byte that is not unreserved is percent-encoded.
+  /// RFC 3986 §2.3. The query is dropped.
+  public func appending(pathBytes path: some Sequence<UInt8>) -> HTTPURL {
+    let base = description
+    return HTTPURL((base.hasSuffix("/") ? base : base + "/") + Self.encode(path))!
+  }
+
+  /// Percent-encodes what is neither unreserved nor a slash.
+  public static func encode(_ path: some Sequence<UInt8>) -> String {
+    var text = ""
+    for byte in path {
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+        UInt8(ascii: "~"), UInt8(ascii: "/"):
+        text.unicodeScalars.append(Unicode.Scalar(byte))
+      default:
+        text += byte < 16 ? "%0" : "%"
+        text += String(byte, radix: 16, uppercase: true)
+      }
+    }
+    return text
+  }
+}

@@ -1,0 +1,71 @@
+import Blobs
+
+/// Sends one request and gives one answer.
+public protocol Transport: Sendable {
+  /// Sends `request` with `body`, which is opened anew, and returns the final answer, whatever its status.
+  ///
+  /// Never retries and follows no redirect. A body of known length goes with `Content-Length`, any other chunked.
+  /// Cancelling the task ends the exchange at once with `.cancelled`. After a throw nothing is known of what the
+  /// server did.
+  func send(_ request: HTTPRequest, body: BlobSlice?, _ on: Exchange) async throws(TransportError) -> HTTPResponse
+}
+
+/// What happens while a request is under way. The closures run on the lane's thread and must be short.
+public struct Exchange: Sendable {
+  /// Body bytes handed to the connection since the last call; not yet the server's.
+  public var sent: @Sendable (Int) -> Void
+  /// Every 1xx answer but 100.
+  public var interim: @Sendable (HTTPHead) -> Void
+  /// Streams the content of the answer instead of collecting it; blocking here is backpressure, throwing ends it.
+  public var received: (@Sendable (UnsafeRawBufferPointer) throws(BlobError) -> Void)?
+
+  public init(
+    sent: @escaping @Sendable (Int) -> Void = { _ in },
+    interim: @escaping @Sendable (HTTPHead) -> Void = { _ in },
+    received: (@Sendable (UnsafeRawBufferPointer) throws(BlobError) -> Void)? = nil
+  ) {
+    self.sent = sent
+    self.interim = interim
+    self.received = received
+  }
+}
+
+/// Why no answer came. A status of 500 is an answer, not one of these.
+public struct TransportError: Error, Sendable, CustomStringConvertible {
+  public struct Code: Sendable, Hashable, CustomStringConvertible {
+    public let description: String
+    private init(_ name: String) { description = name }
+
+    /// The host name has no address, or the name server did not answer.
+    public static let resolve = Code("resolve")
+    /// No connection: refused, unreachable, no answer.
+    public static let connect = Code("connect")
+    /// The certificate, or the conversation about it, is not to be trusted.
+    public static let tls = Code("tls")
+    /// The connection broke while something was sent or received.
+    public static let broken = Code("broken")
+    /// Nothing moved for the limit "no progress", or no answer came within "the server is finishing".
+    public static let timeout = Code("timeout")
+    /// What came is not HTTP, or more than we take.
+    public static let badResponse = Code("badResponse")
+    /// The body's source failed; `cause` is its `BlobError`.
+    public static let source = Code("source")
+    /// The request itself cannot be sent: a URL or header that is none.
+    public static let badRequest = Code("badRequest")
+    /// The task was cancelled.
+    public static let cancelled = Code("cancelled")
+  }
+
+  public var code: Code
+  /// Operation, place (URL without query) and numbers; no secret.
+  public var message: String
+  public var cause: BlobError?
+
+  public init(_ code: Code, _ message: String, cause: BlobError? = nil) {
+    self.code = code
+    self.message = message
+    self.cause = cause
+  }
+
+  public var description: String { message }
+}

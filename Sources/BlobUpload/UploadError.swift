@@ -1,0 +1,64 @@
+import BlobHTTP
+import Blobs
+
+/// Why an upload did not go on, and what to do about it.
+public struct UploadError: Error, Sendable, CustomStringConvertible {
+  /// The only thing the uploader switches on.
+  public enum Recovery: Sendable, Hashable {
+    /// Try again, after the time the server asked for, or the policy's own.
+    case retry(after: Duration?)
+    /// Ask what the server holds, and go on from there.
+    case resync
+    /// The session is gone: begin anew.
+    case restart
+    case giveUp
+  }
+
+  /// Who has to act. Decides the exit status of the command line.
+  public enum Side: Sendable, Hashable {
+    /// The file cannot be read, or changed meanwhile.
+    case source
+    /// The destination cannot be reached, or refuses us as a whole.
+    case destination
+    /// The destination refuses this file: the name holds other bytes, it is too large.
+    case file
+    /// Our own memory of what was done cannot be kept.
+    case journal
+    case cancelled
+  }
+
+  public var recovery: Recovery
+  public var side: Side
+  public var message: String
+  /// The status of the answer, where one came.
+  public var status: Int?
+  public var cause: (any Error)?
+
+  public init(
+    _ recovery: Recovery, _ side: Side, _ message: String, status: Int? = nil, cause: (any Error)? = nil
+  ) {
+    self.recovery = recovery
+    self.side = side
+    self.message = message
+    self.status = status
+    self.cause = cause
+  }
+
+  public var description: String { message }
+
+  /// No answer came. What the server did is not known, so it is asked; what can never succeed is given up.
+  public init(_ error: TransportError) {
+    let (recovery, side): (Recovery, Side) =
+      switch error.code {
+      case .cancelled: (.giveUp, .cancelled)
+      case .source: (.giveUp, .source)
+      case .tls, .badRequest: (.giveUp, .destination)
+      default: (.resync, .destination)
+      }
+    self.init(recovery, side, error.message, cause: error.cause ?? error)
+  }
+
+  public init(_ error: BlobError) {
+    self.init(.giveUp, error.code == .cancelled ? .cancelled : .source, error.message, cause: error)
+  }
+}

@@ -1,0 +1,192 @@
+import BlobHTTP
+import Blobs
+
+/// A dialect in which a server takes uploads: a stateless value. What must be remembered is in the session.
+///
+/// None of these retries or plans; the `Uploader` does. Any error says by its `recovery` what to do next.
+public protocol UploadProtocol: Sendable {
+  /// Short and stable: it is kept in the journal. `put`, `tus`.
+  var name: String { get }
+
+  /// What the server allows; asked once per host and push.
+  func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits
+
+  /// Starts an upload, with the bytes of a first part where the dialect takes them (`PartLimits.firstPart`).
+  func create(_ target: UploadTarget, first: (part: Part, body: BlobSlice)?, _ with: UploadContext)
+    async throws(UploadError) -> Held
+
+  /// What the server has; its answer is the truth, whatever was sent.
+  func held(by session: UploadSession, _ with: UploadContext) async throws(UploadError) -> Held
+
+  func send(_ part: Part, _ body: BlobSlice, to session: UploadSession, _ with: UploadContext)
+    async throws(UploadError) -> Sent
+
+  /// Makes the whole of the parts, once the server has them all.
+  func complete(_ session: UploadSession, _ parts: [PartReceipt], _ with: UploadContext)
+    async throws(UploadError) -> UploadResult
+
+  /// Deletes the unfinished upload on the server. One that is gone already is a success.
+  func abort(_ session: UploadSession, _ with: UploadContext) async throws(UploadError)
+}
+
+/// Where one source goes, and as what.
+public struct UploadTarget: Sendable {
+  /// The URL that was given: tus posts to it.
+  public var endpoint: HTTPURL
+  /// Where the bytes will be found: PUT writes to it.
+  public var url: HTTPURL
+  /// The path below the endpoint's folder, as bytes; its last component is the file's name.
+  public var path: BytePath
+  /// Bytes; nil when only the end will tell.
+  public var length: Int64?
+  public var contentType: String
+  /// Replace other bytes under the same name.
+  public var overwrite: Bool
+
+  public init(
+    endpoint: HTTPURL, url: HTTPURL, path: BytePath, length: Int64?,
+    contentType: String = "application/octet-stream", overwrite: Bool = false
+  ) {
+    self.endpoint = endpoint
+    self.url = url
+    self.path = path
+    self.length = length
+    self.contentType = contentType
+    self.overwrite = overwrite
+  }
+}
+
+/// How a dialect and a server want a body cut. The defaults allow everything, in one piece at a time.
+public struct PartLimits: Sendable, Codable, Hashable {
+  /// Bytes of any part but the last.
+  public var smallest: Int64
+  /// Bytes of any part; nil: no limit.
+  public var largest: Int64?
+  public var count: Int?
+  /// Several parts of one upload at once.
+  public var isParallel: Bool
+  /// The length must be known when the upload is created.
+  public var needsLength: Bool
+  /// Bytes of a first part that may travel with the creation; 0: none.
+  public var firstPart: Int64
+  /// Bytes of the whole; nil: no limit.
+  public var total: Int64?
+
+  public init(
+    smallest: Int64 = 1, largest: Int64? = nil, count: Int? = nil, isParallel: Bool = false,
+    needsLength: Bool = false, firstPart: Int64 = 0, total: Int64? = nil
+  ) {
+    self.smallest = smallest
+    self.largest = largest
+    self.count = count
+    self.isParallel = isParallel
+    self.needsLength = needsLength
+    self.firstPart = firstPart
+    self.total = total
+  }
+}
+
+/// What must be remembered to go on: in the journal, so no secret is in it.
+public struct UploadSession: Sendable, Codable, Hashable {
+  public var state: [String: String]
+  public var limits: PartLimits
+  /// Seconds since 1970 after which the server forgets it; nil: not told.
+  public var expires: Int64?
+
+  public init(state: [String: String], limits: PartLimits = PartLimits(), expires: Int64? = nil) {
+    self.state = state
+    self.limits = limits
+    self.expires = expires
+  }
+}
+
+/// A planned range of the source.
+public struct Part: Sendable, Hashable {
+  /// From 1 up.
+  public var number: Int
+  public var start: Int64
+  /// nil: to the end of a source of unknown length.
+  public var length: Int64?
+  public var isLast: Bool
+
+  public init(number: Int, start: Int64, length: Int64?, isLast: Bool) {
+    self.number = number
+    self.start = start
+    self.length = length
+    self.isLast = isLast
+  }
+}
+
+/// The server's word that it has a part.
+public struct PartReceipt: Sendable, Codable, Hashable {
+  public var number: Int
+  public var start: Int64
+  /// Bytes of the part that the server has.
+  public var held: Int64
+  /// ETag, checksum, URL: what completing needs.
+  public var state: [String: String]
+
+  public init(number: Int, start: Int64, held: Int64, state: [String: String] = [:]) {
+    self.number = number
+    self.start = start
+    self.held = held
+    self.state = state
+  }
+}
+
+/// A finished upload.
+public struct UploadResult: Sendable, Codable, Hashable {
+  /// Where the server says it is.
+  public var location: String?
+  public var state: [String: String]
+  /// The server's answer, at most 64 KiB of it.
+  public var reply: [UInt8]
+
+  public init(location: String? = nil, state: [String: String] = [:], reply: [UInt8] = []) {
+    self.location = location
+    self.state = state
+    self.reply = Array(reply.prefix(64 << 10))
+  }
+}
+
+/// What the server holds of an upload.
+public enum Held: Sendable {
+  /// Every byte before this offset.
+  case upTo(Int64, UploadSession)
+  case parts([PartReceipt], UploadSession)
+  case finished(UploadResult)
+}
+
+/// What came of sending a part.
+public enum Sent: Sendable {
+  case receipt(PartReceipt, UploadSession)
+  case finished(UploadResult)
+}
+
+/// What a protocol works with. The closures run on the transport's thread and must be short.
+public struct UploadContext: Sendable {
+  public var transport: any Transport
+  /// Credentials and the user's own fields, for `origin` and no one else.
+  public var headers: HTTPHeaders
+  public var origin: String
+  /// Called the moment a session is known, before any further request: it is made durable here.
+  public var opened: @Sendable (UploadSession) -> Void
+  /// Progress the server vouches for, as an offset.
+  public var acknowledged: @Sendable (Int64) -> Void
+  /// Body bytes handed to the connection since the last call.
+  public var sent: @Sendable (Int) -> Void
+
+  public init(
+    transport: any Transport, headers: HTTPHeaders = [:], origin: String,
+    opened: @escaping @Sendable (UploadSession) -> Void = { _ in },
+    acknowledged: @escaping @Sendable (Int64) -> Void = { _ in },
+    sent: @escaping @Sendable (Int) -> Void = { _ in }
+  ) {
+    self.transport = transport
+    self.headers = headers
+    self.origin = origin
+    self.opened = opened
+    self.acknowledged = acknowledged
+    self.sent = sent
+  }
+}

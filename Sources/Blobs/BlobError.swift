@@ -1,0 +1,41 @@
+/// Why bytes could not be had. The message names the operation, the place and the numbers.
+public struct BlobError: Error, Sendable, CustomStringConvertible {
+  public struct Code: Sendable, Hashable, CustomStringConvertible {
+    public let description: String
+    private init(_ name: String) { description = name }
+
+    /// There is nothing at that place.
+    public static let notFound = Code("notFound")
+    /// The system refuses access.
+    public static let permission = Code("permission")
+    /// The source ended before the length it had promised.
+    public static let truncated = Code("truncated")
+    /// The content is no longer the version that was opened. Start again with the new one.
+    public static let changed = Code("changed")
+    /// The reader has lost its source, which may still have the same bytes: open again at the same offset.
+    public static let invalidated = Code("invalidated")
+    /// The offset lies past the end, or before what a sequential source still holds.
+    public static let outOfRange = Code("outOfRange")
+    /// Stopped by its `Cancellation`.
+    public static let cancelled = Code("cancelled")
+    /// The kind of thing has no bytes to give: a folder, a socket.
+    public static let unsupported = Code("unsupported")
+    /// The device, file system or library failed; `errno` tells more when it is not 0.
+    public static let io = Code("io")
+  }
+
+  public var code: Code
+  public var message: String
+  /// The system's error number, or 0.
+  public var errno: Int32
+  public var cause: (any Error)?
+
+  public init(_ code: Code, _ message: String, errno: Int32 = 0, cause: (any Error)? = nil) {
+    self.code = code
+    self.message = message
+    self.errno = errno
+    self.cause = cause
+  }
+
+  public var description: String { message }
+}

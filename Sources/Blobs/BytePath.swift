@@ -1,0 +1,63 @@
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
+/// A path as the system has it: bytes, in any encoding or none.
+public struct BytePath: Sendable, Hashable, Comparable, CustomStringConvertible, ExpressibleByStringLiteral {
+  /// Without a terminating NUL, which no path can contain.
+  public var bytes: [UInt8]
+
+  public init(_ bytes: some Sequence<UInt8>) { self.bytes = Array(bytes) }
+  public init(_ text: String) { bytes = Array(text.utf8) }
+  public init(stringLiteral text: String) { self.init(text) }
+  public init(cString: UnsafePointer<CChar>) {
+    bytes = Array(UnsafeRawBufferPointer(start: cString, count: strlen(cString)))
+  }
+
+  /// For people: what is not UTF-8 shows as U+FFFD.
+  public var description: String { String(decoding: bytes, as: UTF8.self) }
+  public var isUTF8: Bool { String(validating: bytes, as: UTF8.self) != nil }
+  public var isEmpty: Bool { bytes.isEmpty }
+  public var isAbsolute: Bool { bytes.first == slash }
+  public var hasTrailingSlash: Bool { bytes.last == slash }
+
+  /// The parts between slashes, empty ones left out.
+  public var components: [BytePath] { bytes.split(separator: slash).map { BytePath($0) } }
+
+  /// The last component, trailing slashes aside; empty for "" and "/".
+  public var name: BytePath { BytePath(bytes.split(separator: slash).last ?? []) }
+
+  public func appending(_ other: BytePath) -> BytePath {
+    if bytes.isEmpty { return other }
+    return BytePath(bytes + (hasTrailingSlash ? [] : [slash]) + other.bytes)
+  }
+
+  /// This path, made absolute with the working directory; symbolic links stay.
+  public func absolute() -> BytePath {
+    if isAbsolute { return self }
+    guard let folder = getcwd(nil, 0) else { return self }
+    defer { free(folder) }
+    return BytePath(cString: folder).appending(self)
+  }
+
+  /// The path as the C library wants it, for the length of the call.
+  public func withCString<Result, Failure>(
+    _ body: (UnsafePointer<CChar>) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    var terminated = bytes
+    terminated.append(0)
+    do {
+      return try terminated.withUnsafeBytes { raw in
+        try body(raw.baseAddress!.assumingMemoryBound(to: CChar.self))
+      }
+    } catch {
+      throw error as! Failure  // withUnsafeBytes rethrows only what `body` threw
+    }
+  }
+
+  public static func < (a: BytePath, b: BytePath) -> Bool { a.bytes.lexicographicallyPrecedes(b.bytes) }
+}
+
+private let slash = UInt8(ascii: "/")

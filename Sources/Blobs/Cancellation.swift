@@ -1,0 +1,48 @@
+import Synchronization
+
+/// Asks blocking work on other threads to stop. It crosses threads; readers never do.
+///
+/// Whoever waits registers a wake-up. Cancelling is final, and may be done from any thread, any number of times.
+public final class Cancellation: Sendable {
+  private struct State {
+    var cancelled = false
+    var next = 0
+    var wakeUps: [Int: @Sendable () -> Void] = [:]
+  }
+  private let state = Mutex(State())
+
+  public init() {}
+
+  public var isCancelled: Bool { state.withLock { $0.cancelled } }
+
+  /// Stops the work and runs every wake-up once, on this thread.
+  public func cancel() {
+    let wakeUps = state.withLock { state in
+      state.cancelled = true
+      defer { state.wakeUps = [:] }
+      return state.wakeUps
+    }
+    for wakeUp in wakeUps.values { wakeUp() }
+  }
+
+  /// Throws `.cancelled` once `cancel()` was called. `operation` is named in the message.
+  public func check(_ operation: @autoclosure () -> String) throws(BlobError) {
+    if isCancelled { throw BlobError(.cancelled, "\(operation()): cancelled") }
+  }
+
+  /// Runs `body` with `wakeUp` registered: cancelling calls `wakeUp` on the cancelling thread, at once if it has
+  /// happened already. `wakeUp` must be short, and may run while `body` returns.
+  public func whileWaiting<Result, Failure>(
+    wakeUp: @escaping @Sendable () -> Void, _ body: () throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    let token: Int? = state.withLock { state in
+      if state.cancelled { return nil }
+      state.next += 1
+      state.wakeUps[state.next] = wakeUp
+      return state.next
+    }
+    if token == nil { wakeUp() }
+    defer { if let token { state.withLock { _ = $0.wakeUps.removeValue(forKey: token) } } }
+    return try body()
+  }
+}

@@ -1,0 +1,110 @@
+#if canImport(Glibc)
+  import CLinux
+  import Glibc
+#else
+  import Darwin
+#endif
+
+/// A thread of our own, for work that blocks. SIGPIPE is blocked on it.
+package enum SystemThread {
+  fileprivate final class Start {
+    let name: String
+    let body: @Sendable () -> Void
+    init(_ name: String, _ body: @escaping @Sendable () -> Void) {
+      self.name = name
+      self.body = body
+    }
+  }
+
+  /// Starts a detached thread. `name` is cut to 15 bytes, as the system wants it; `stack` is in bytes.
+  package static func start(_ name: String, stack: Int = 512 << 10, _ body: @escaping @Sendable () -> Void) {
+    let start = Unmanaged.passRetained(Start(String(name.prefix(15)), body))
+    let status = create(start.toOpaque(), stack: stack)
+    precondition(status == 0, "no thread can be started: error \(status)")
+  }
+
+  private static func create(_ context: UnsafeMutableRawPointer, stack: Int) -> Int32 {
+    var attributes = pthread_attr_t()
+    pthread_attr_init(&attributes)
+    pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
+    pthread_attr_setstacksize(&attributes, stack)
+    #if canImport(Glibc)
+      var thread = pthread_t()
+    #else
+      var thread: pthread_t?
+    #endif
+    let status = pthread_create(&thread, &attributes, enter, context)
+    pthread_attr_destroy(&attributes)
+    return status
+  }
+}
+
+/// A lock with a condition, where `Mutex` has none: state that threads wait for.
+package final class Monitor<State>: @unchecked Sendable {
+  // `lock` guards `state`; both C objects have a stable address of their own.
+  private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+  private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+  private var state: State
+
+  package init(_ state: sending State) {
+    self.state = state
+    pthread_mutex_init(lock, nil)
+    #if canImport(Glibc)
+      var attributes = pthread_condattr_t()
+      pthread_condattr_init(&attributes)
+      pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+      pthread_cond_init(condition, &attributes)
+      pthread_condattr_destroy(&attributes)
+    #else
+      pthread_cond_init(condition, nil)
+    #endif
+  }
+
+  deinit {
+    pthread_cond_destroy(condition)
+    pthread_mutex_destroy(lock)
+    condition.deallocate()
+    lock.deallocate()
+  }
+
+  /// Changes the state and wakes every thread that waits for it.
+  package func update<Result, Failure>(_ body: (inout State) throws(Failure) -> Result) throws(Failure) -> Result {
+    pthread_mutex_lock(lock)
+    defer {
+      pthread_cond_broadcast(condition)
+      pthread_mutex_unlock(lock)
+    }
+    return try body(&state)
+  }
+
+  /// Waits until `body` returns a value; it is asked again after each `update`.
+  package func wait<Result, Failure>(until body: (inout State) throws(Failure) -> Result?) throws(Failure) -> Result {
+    pthread_mutex_lock(lock)
+    defer { pthread_mutex_unlock(lock) }
+    while true {
+      if let result = try body(&state) { return result }
+      pthread_cond_wait(condition, lock)
+    }
+  }
+}
+
+#if canImport(Glibc)
+  private func enter(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? { run(context!) }
+#else
+  private func enter(_ context: UnsafeMutableRawPointer) -> UnsafeMutableRawPointer? { run(context) }
+#endif
+
+private func run(_ context: UnsafeMutableRawPointer) -> UnsafeMutableRawPointer? {
+  let start = Unmanaged<SystemThread.Start>.fromOpaque(context).takeRetainedValue()
+  #if canImport(Glibc)
+    fb_set_thread_name(start.name)
+  #else
+    pthread_setname_np(start.name)
+  #endif
+  var blocked = sigset_t()
+  sigemptyset(&blocked)
+  sigaddset(&blocked, SIGPIPE)
+  pthread_sigmask(SIG_BLOCK, &blocked, nil)
+  start.body()
+  return nil
+}

@@ -1,0 +1,25 @@
+#pragma once
+#include <curl/curl.h>
+// Every setopt and getinfo is variadic, which Swift does not import: one wrapper for each type of argument.
+typedef size_t (*fb_curl_io)(char *buffer, size_t size, size_t count, void *context);
+typedef int (*fb_curl_seek)(void *context, curl_off_t offset, int origin);
+typedef int (*fb_curl_sockopt)(void *context, curl_socket_t socket, curlsocktype purpose);
+
+static inline CURLcode fb_curl_set_long(CURL *e, CURLoption o, long v) { return curl_easy_setopt(e, o, v); }
+static inline CURLcode fb_curl_set_offset(CURL *e, CURLoption o, curl_off_t v) { return curl_easy_setopt(e, o, v); }
+static inline CURLcode fb_curl_set_string(CURL *e, CURLoption o, const char *v) { return curl_easy_setopt(e, o, v); }
+static inline CURLcode fb_curl_set_pointer(CURL *e, CURLoption o, void *v) { return curl_easy_setopt(e, o, v); }
+static inline CURLcode fb_curl_set_io(CURL *e, CURLoption o, fb_curl_io v) { return curl_easy_setopt(e, o, v); }
+static inline CURLcode fb_curl_set_seek(CURL *e, fb_curl_seek v) { return curl_easy_setopt(e, CURLOPT_SEEKFUNCTION, v); }
+static inline CURLcode fb_curl_set_sockopt(CURL *e, fb_curl_sockopt v) { return curl_easy_setopt(e, CURLOPT_SOCKOPTFUNCTION, v); }
+static inline CURLcode fb_curl_get_long(CURL *e, CURLINFO i, long *v) { return curl_easy_getinfo(e, i, v); }
+static inline CURLcode fb_curl_get_offset(CURL *e, CURLINFO i, curl_off_t *v) { return curl_easy_getinfo(e, i, v); }
+static inline CURLcode fb_curl_get_string(CURL *e, CURLINFO i, const char **v) { return curl_easy_getinfo(e, i, (char **)v); }
+static inline CURLcode fb_curl_get_socket(CURL *e, curl_socket_t *v) { return curl_easy_getinfo(e, CURLINFO_ACTIVESOCKET, v); }
+static inline CURLMcode fb_curlm_set_long(CURLM *m, CURLMoption o, long v) { return curl_multi_setopt(m, o, v); }
+static inline CURLcode fb_curl_message_result(const CURLMsg *m) { return m->data.result; }
+// Macros with casts and arithmetic.
+static inline size_t fb_curl_read_pause(void) { return CURL_READFUNC_PAUSE; }
+static inline size_t fb_curl_read_abort(void) { return CURL_READFUNC_ABORT; }
+static inline long fb_curl_http_1_1(void) { return CURL_HTTP_VERSION_1_1; }
+static inline long fb_curl_global_all(void) { return CURL_GLOBAL_ALL; }

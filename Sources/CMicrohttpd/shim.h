@@ -1,0 +1,22 @@
+#pragma once
+#include <microhttpd.h>
+// MHD_start_daemon is variadic, which Swift does not import: options come as an array.
+static inline struct MHD_Daemon *fb_mhd_start(unsigned flags, uint16_t port, MHD_AccessHandlerCallback handler,
+                                              void *context, struct MHD_OptionItem *options) {
+  return MHD_start_daemon(flags, port, NULL, NULL, handler, context, MHD_OPTION_ARRAY, options, MHD_OPTION_END);
+}
+static inline int fb_mhd_descriptor(struct MHD_Connection *c) {
+  const union MHD_ConnectionInfo *i = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+  return i ? i->connect_fd : -1;
+}
+static inline uint16_t fb_mhd_port(struct MHD_Daemon *d) {
+  const union MHD_DaemonInfo *i = MHD_get_daemon_info(d, MHD_DAEMON_INFO_BIND_PORT);
+  return i ? i->port : 0;
+}
+static inline unsigned fb_mhd_connections(struct MHD_Daemon *d) {
+  const union MHD_DaemonInfo *i = MHD_get_daemon_info(d, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+  return i ? i->num_connections : 0;
+}
+static inline enum MHD_Result fb_mhd_connection_timeout(struct MHD_Connection *c, unsigned seconds) {
+  return MHD_set_connection_option(c, MHD_CONNECTION_OPTION_TIMEOUT, seconds);
+}
