@@ -1,0 +1,299 @@
+#!/usr/bin/env python3
+"""Fullbore against its rivals, in interleaved rounds; each goal is judged by the median of the rounds' ratios.
+
+usage: bench.py [quick | all | CASE...] [--rounds N] [--with rclone] [--list]
+
+quick   every case, 1 GiB and fewer files, two rounds: to see that nothing broke
+all     the real sizes, five rounds (the default); writes results/DATE.md
+CASE    one by name, see --list
+
+FULLBORE names the binary. FULLBORE_BENCH_DIR is where data and logs go (default: Benchmarks/work); the server
+cases receive into /dev/shm. Compare ratios, not absolute times: neighbours on the machine change those.
+"""
+import argparse, datetime, os, platform, resource, shutil, socket, statistics, subprocess, sys, threading, time
+import harness
+from harness import FULLBORE, GiB, HERE, KiB, MiB, SHM, WORK, DataSet, measure
+
+
+class Result:
+    """A case's runs and the goals they are held against."""
+
+    def __init__(self, title):
+        self.title, self.runs, self.goals = title, {}, []
+
+    def median(self, client, key):
+        return statistics.median(run[key] for run in self.runs[client])
+
+    def ratio(self, ours, rival, key):
+        """The median of the ratios, each within one round."""
+        return statistics.median(a[key] / b[key] for a, b in zip(self.runs[ours], self.runs[rival]))
+
+    def goal(self, what, value, relation, wanted, unit=""):
+        met = value <= wanted if relation == "<=" else value >= wanted
+        self.goals.append((self.title, what, f"{value:.3g}{unit}", f"{relation} {wanted:g}{unit}", met))
+
+
+def rounds(result, contenders, count):
+    """A B C, C B A, ...: nobody is always first."""
+    for number in range(count):
+        for label in list(contenders)[:: 1 if number % 2 == 0 else -1]:
+            run = contenders[label]()
+            result.runs.setdefault(label, []).append(run)
+            print(f"  {label:18} {run['wall']:8.2f} s  {run['rate'] / 1e6:7.0f} MB/s  {run['cpu_per_gb']:6.3f} s/GB  "
+                  f"{run['peak'] / MiB:5.1f} MiB", flush=True)
+    return result
+
+
+def curl_config(data, url):
+    """A file that makes curl upload all of a data set over kept connections."""
+    config = WORK / "tmp" / f"curl-{data.name}.cfg"
+    config.write_text("".join(
+        f'url="{url}/up/{path.relative_to(data.folder)}"\nupload-file="{path}"\noutput=/dev/null\n' for path in data.paths()))
+    return config
+
+
+def curl_parallel(data, url, at_once):
+    return ["curl", "-sSf", "--no-progress-meter", "-H", "Expect:", "--parallel", "--parallel-max", at_once, "-K", curl_config(data, url)]
+
+
+def rclone(data, url):
+    return ["rclone", "copy", data.folder, ":webdav:up", "--webdav-url", url, "--webdav-vendor", "other",
+            "--transfers", 8, "--no-check-dest", "--retries", 1]
+
+
+def own_costs(result):
+    """What holds for every push: no temporary file, little memory, a small journal."""
+    ours = result.runs["fullbore"]
+    result.goal("peak memory", max(run["peak"] for run in ours) / MiB, "<=", 40, " MiB")
+    result.goal("temporary files", max(run["temporary"] for run in ours), "<=", 0, " bytes")
+    if ours[0]["files"] > 1:
+        per_file = max(run["journal"] / run["files"] for run in ours)
+        result.goal("journal growth a file", per_file / KiB, "<=", 2, " KiB")
+
+
+def large(o):
+    """one large file by PUT, discarded by the server: client CPU and throughput against `curl -T`"""
+    data = DataSet(f"large-{o.large >> 30}", [o.large]).make()
+    data.warm()
+    path, result = data.paths()[0], Result(f"PUT of one {o.large >> 30} GiB file")
+    with harness.hole() as hole:
+        url = hole.url
+        clients = {
+            "curl -T": ["curl", "-sSf", "-H", "Expect:", "-o", "/dev/null", "-T", path, f"{url}/up/{path.name}"],
+            "fullbore": [FULLBORE, "push", "--quiet", path, f"put+{url}/up/"],
+            "sendfile (limit)": [WORK / "bin" / "limit", "sendfile", url.split(":")[-1], 1, path]}
+        rounds(result, {k: bind(k, c, data, url) for k, c in clients.items()}, o.rounds)
+    result.goal("CPU per GB / curl's", result.ratio("fullbore", "curl -T", "cpu_per_gb"), "<=", 0.75)
+    result.goal("throughput / curl's", result.ratio("fullbore", "curl -T", "rate"), ">=", 1)
+    own_costs(result)
+    return result
+
+
+def many(o, title, data):
+    data.make().warm()
+    result = Result(title)
+    with harness.hole() as hole:
+        url = hole.url
+        clients = {
+            "curl x8": curl_parallel(data, url, 8),
+            "fullbore": [FULLBORE, "push", "--quiet", f"{data.folder}/", f"put+{url}/up/"]}
+        if o.rclone:
+            clients["rclone x8"] = rclone(data, url)
+        rounds(result, {k: bind(k, c, data, url) for k, c in clients.items()}, o.rounds)
+    result.goal("time / curl x8's", result.ratio("fullbore", "curl x8", "wall"), "<=", 1)
+    own_costs(result)
+    return result
+
+
+def photos(o):
+    """300 photographs of 2 MiB by PUT, against `curl --parallel --parallel-max 8`"""
+    return many(o, "PUT of 300 x 2 MiB", DataSet("photos", [2 * MiB] * 300))
+
+
+def small(o):
+    """2,000 files of 50 KiB by PUT, against `curl --parallel --parallel-max 8`"""
+    return many(o, "PUT of 2,000 x 50 KiB", DataSet("small", [50 * KiB] * 2000))
+
+
+def crowd(o):
+    """20,000 small files: memory and journal"""
+    return many(o, f"PUT of {o.crowd:,} x 50 KiB", DataSet(f"crowd-{o.crowd}", [50 * KiB] * o.crowd))
+
+
+def slow(o, title, data, share):
+    rtt_ms, mbit = 50, 200
+    data.make().warm()
+    ideal = data.bytes * 8 / (mbit * 1e6) + rtt_ms / 1e3
+    result = Result(f"{title} by tus, {rtt_ms} ms round trip, {mbit} Mbit/s")
+    with harness.hole() as hole, harness.slowlink(hole.url, rtt_ms, mbit) as link:
+        clients = {
+            "curl x8": curl_parallel(data, link.url, 8),
+            "curl x32": curl_parallel(data, link.url, 32),
+            "fullbore": [FULLBORE, "push", "--quiet", f"{data.folder}/", f"tus+{link.url}/files/"]}
+        rounds(result, {k: bind(k, c, data, hole.url) for k, c in clients.items()}, min(o.rounds, 3))
+    for runs in result.runs.values():
+        for run in runs:
+            run["ideal"] = 100 * ideal / run["wall"]
+    result.goal("share of the ideal time", result.median("fullbore", "ideal"), ">=", share, " %")
+    result.goal("requests a file", result.median("fullbore", "requests_per_file"), "<=", 1)
+    own_costs(result)
+    return result
+
+
+def slow_photos(o):
+    """300 x 2 MiB by tus over a slow link"""
+    return slow(o, "300 x 2 MiB", DataSet("photos", [2 * MiB] * 300), 97)
+
+
+def slow_small(o):
+    """2,000 x 50 KiB by tus over a slow link"""
+    return slow(o, "2,000 x 50 KiB", DataSet("small", [50 * KiB] * 2000), 85)
+
+
+def server(o):
+    """our server against nginx dav: `curl -T` of a large file into a folder on tmpfs"""
+    data = DataSet(f"large-{o.large >> 30}", [o.large]).make()
+    data.warm()
+    path, result = data.paths()[0], Result(f"curl -T of {o.large >> 30} GiB into a tmpfs folder")
+    with harness.nginx(SHM / "nginx") as nginx, harness.serve(SHM / "fullbore") as ours:
+        folders = {"nginx dav": (nginx, SHM / "nginx"), "fullbore serve": (ours, SHM / "fullbore")}
+
+        def put(label):
+            there, folder = folders[label]
+            try:
+                return measure(
+                    label, ["curl", "-sSf", "-H", "Expect:", "-o", "/dev/null", "-T", path, f"{there.url}/{path.name}"],
+                    data.bytes, server=there)
+            finally:
+                (folder / path.name).unlink(missing_ok=True)
+
+        rounds(result, {label: lambda label=label: put(label) for label in folders}, o.rounds)
+        result.goal("server's peak memory", ours.peak() / MiB, "<=", 128, " MiB")
+    result.goal("throughput / nginx's", result.ratio("fullbore serve", "nginx dav", "rate"), ">=", 1)
+    return result
+
+
+def connections(o):
+    """memory of our server with 1,000 uploads held open in mid-body"""
+    count, body, sent = 1000, MiB, 300 * KiB
+    result = Result(f"{count:,} uploads held open")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with harness.serve(SHM / "held") as ours:  # with the limits a shell gives; it raises its own
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        host, port = ours.url.split("//")[1].split(":")
+        held = []
+        for i in range(count):
+            s = socket.create_connection((host, int(port)), 10)
+            s.sendall(f"PUT /held/{i}.bin HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: {body}\r\n\r\n".encode())
+            s.sendall(bytes(sent))
+            held.append(s)
+        time.sleep(1)
+        peak = ours.peak()
+        for s in held:
+            s.sendall(bytes(body - sent))
+        answers = [s.recv(4096).split(b" ")[1] for s in held]
+        for s in held:
+            s.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    result.goal("server's peak memory", peak / MiB, "<=", 128, " MiB")
+    result.goal("of them finished well afterwards", sum(a in (b"200", b"201", b"204") for a in answers), ">=", count)
+    return result
+
+
+def bind(label, command, data, stats):
+    return lambda: measure(label, command, data.bytes, data.files, stats=stats)
+
+
+CASES = {f.__name__.replace("_", "-"): f for f in (
+    large, photos, small, crowd, slow_photos, slow_small, server, connections)}
+
+
+def machine():
+    def first(path, key):
+        with open(path) as f:
+            return next((line.split(":", 1)[-1].split("=")[-1].strip(' "\n') for line in f if line.startswith(key)), "?")
+
+    def said(*command):
+        try:
+            return subprocess.run(command, capture_output=True, text=True).stdout.split("\n")[0].strip()
+        except OSError:
+            return "?"
+
+    return "\n".join((
+        f"- {first('/proc/cpuinfo', 'model name')}, {os.cpu_count()} cores, "
+        f"{int(first('/proc/meminfo', 'MemTotal').split()[0]) / MiB:.0f} GiB of memory, load {os.getloadavg()[0]:.1f} at the start",
+        f"- {first('/etc/os-release', 'PRETTY_NAME')}, Linux {platform.release()}",
+        f"- {said('swift', '--version')}; {' '.join(said('curl', '--version').split()[:2])}; "
+        f"fullbore: {said(FULLBORE, '--version')}, commit {said('git', '-C', str(HERE), 'rev-parse', '--short', 'HEAD')}"))
+
+
+def report(results, title):
+    """Markdown: the goals first, then every client's medians."""
+    out = [f"# Benchmarks, {title}", "", machine(), "", "| what | number | measured | goal | |", "|---|---|---|---|---|"]
+    for result in results:
+        out += [f"| {t} | {what} | {value} | {goal} | {'met' if met else '**missed**'} |" for t, what, value, goal, met in result.goals]
+    columns = [
+        ("seconds", lambda r: f"{r['wall']:.2f}"), ("MB/s", lambda r: f"{r['rate'] / 1e6:.0f}"),
+        ("CPU s/GB", lambda r: f"{r['cpu_per_gb']:.3f}"), ("µs/file", lambda r: f"{r['cpu'] / r['files'] * 1e6:.0f}"),
+        ("peak MiB", lambda r: f"{r['peak'] / MiB:.1f}"), ("temporary bytes", lambda r: f"{r['temporary']:.0f}"),
+        ("journal bytes/file", lambda r: f"{r['journal'] / r['files']:.0f}"),
+        ("requests/file", lambda r: f"{r['requests_per_file']:.2f}"), ("connections", lambda r: f"{r['connections']:.0f}"),
+        ("% of ideal", lambda r: f"{r['ideal']:.1f}"), ("server CPU s/GB", lambda r: f"{r['server_cpu_per_gb']:.3f}")]
+    for result in results:
+        if not result.runs:
+            continue
+        out += ["", f"## {result.title}", "", f"Medians of {max(map(len, result.runs.values()))} interleaved rounds.", ""]
+        out += [f"| client | {' | '.join(name for name, _ in columns)} |", "|---" * (len(columns) + 1) + "|"]
+        for client, runs in result.runs.items():
+            middle = {k: statistics.median(r[k] for r in runs) for k, v in runs[0].items() if not isinstance(v, str)}
+            cells = [cell(middle) if can(cell, middle) else "" for _, cell in columns]
+            out.append(f"| {client} | {' | '.join(cells)} |")
+    return "\n".join(out) + "\n"
+
+
+def can(cell, run):
+    try:
+        return bool(cell(run))
+    except KeyError:
+        return False
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cases", nargs="*", metavar="quick | all | CASE")
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--with", dest="rivals", action="append", default=[], choices=["rclone"])
+    parser.add_argument("--list", action="store_true")
+    o = parser.parse_args()
+    if o.list:
+        for name, case in CASES.items():
+            print(f"{name:12} {case.__doc__}")
+        return 0
+    quick, names = "quick" in o.cases, [c for c in o.cases if c not in ("quick", "all")]
+    if unknown := [n for n in names if n not in CASES]:
+        parser.error(f"no case {', '.join(unknown)}; there are {', '.join(CASES)}")
+    o.rounds = o.rounds or (2 if quick else 5)
+    o.large, o.crowd = (GiB, 2000) if quick else (4 * GiB, 20000)
+    o.rclone = "rclone" in o.rivals
+    harness.prepare()
+    SHM.mkdir()
+    results = []
+    try:
+        for name in names or CASES:
+            print(f"{name}: {CASES[name].__doc__}", flush=True)
+            results.append(CASES[name](o))
+    finally:
+        shutil.rmtree(SHM, ignore_errors=True)
+    today = datetime.date.today().isoformat()
+    text = report(results, today)
+    print("\n" + text)
+    complete = not quick and not names
+    path = HERE / "results" / f"{today}.md" if complete else WORK / "last.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    print(f"written to {path}")
+    return 0 if all(goal[-1] for result in results for goal in result.goals) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

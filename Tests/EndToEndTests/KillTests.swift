@@ -1,0 +1,97 @@
+import Foundation
+import Testing
+
+extension EndToEnd {
+  /// Either end is killed at random bytes, again and again, until everything is there.
+  @Suite(.serialized) struct KillTests {
+    /// `FULLBORE_KILLS` for more of them, `FULLBORE_SEED` for the same ones again.
+    @Test func killsAtRandomBytesLoseNothing() async throws {
+      let kills = Tool.number("FULLBORE_KILLS", default: 50)
+      let seed = Tool.number("FULLBORE_SEED", default: Int.random(in: 0...999_999))
+      print("FULLBORE_SEED=\(seed) FULLBORE_KILLS=\(kills)")
+      var battle = try await Battle(seed: UInt64(seed))
+      while battle.kills < kills { try await battle.round(kills: kills) }
+      print("killed the client \(battle.clientKills) times, the server \(battle.serverKills) times")
+      #expect(battle.clientKills > kills / 10 && battle.serverKills > kills / 10)
+    }
+  }
+}
+
+/// One client and one server, and someone who kills them.
+private struct Battle {
+  private let scratch = try! Scratch()
+  private var random: Seeded
+  private var server: ServeProcess
+  private var galleries = 0
+  private(set) var clientKills = 0
+  private(set) var serverKills = 0
+  /// Files that were published and found right; a published file never changes.
+  private var verified: Set<String> = []
+
+  init(seed: UInt64) async throws {
+    random = Seeded(seed)
+    server = try await ServeProcess.start(in: scratch)
+  }
+
+  var kills: Int { clientKills + serverKills }
+
+  /// Pushes a new gallery through as many kills as are left, then compares it.
+  mutating func round(kills wanted: Int) async throws {
+    galleries += 1
+    verified = []
+    let name = "gallery-\(galleries)"
+    var total = 0
+    for (count, size) in [(1, 96 << 20), (12, 3 << 20), (60, 100_000)] {
+      for number in 0..<count {
+        let size = size + Int.random(in: -1000...1000, using: &random)
+        try scratch.file("\(name)/\(size / 1_000_000)/IMG_\(number).jpg", size, seed: UInt64(number))
+        total += size
+      }
+    }
+    let source = Folder(scratch.path(name))
+    let arrived = Folder("\(server.folder.path)/\(name)")
+    // So far apart that the last kill still finds something under way.
+    let step = max(1, total / min(wanted - kills + 2, 60))
+    let before = server.folder.received()
+    var next = before
+    var push = try start(name, attempt: 0)
+
+    while true {
+      next = max(next, server.folder.received()) + Int.random(in: 0...(2 * step), using: &random)
+      let hasEnded = try await until("the push goes on: \(server.folder.received() - before) of \(total)") { [server] in
+        push.end != nil ? true : server.folder.received() >= next ? false : nil
+      }
+      if hasEnded { break }
+      if Bool.random(using: &random) {
+        push.kill(SIGKILL)
+        clientKills += 1
+        try await push.wait()
+        push = try start(name, attempt: kills)
+      } else {
+        server.command.kill(SIGKILL)
+        serverKills += 1
+        try await server.command.wait()
+        server = try await server.startAgain(in: scratch)
+      }
+      expectOnlyWholeFiles(in: arrived, of: source)
+      next = server.folder.received()
+    }
+
+    #expect(push.end == .exited(0), "\(push.output)\(push.errors)")
+    source.expectSame(as: arrived)
+    try FileManager.default.removeItem(atPath: source.path)
+  }
+
+  /// Every second attempt says nothing but `resume`, once the journal can know all there is to send.
+  private func start(_ name: String, attempt: Int) throws -> Command {
+    try Command.fullbore("push", "--bwlimit", "48M", scratch.path(name), server.url, in: scratch)
+  }
+
+  /// Nothing is published early or in part: what has a name has all its bytes.
+  private mutating func expectOnlyWholeFiles(in arrived: Folder, of source: Folder) {
+    for name in arrived.files().keys where !verified.contains(name) {
+      #expect(source.hasSameBytes(name, as: arrived), "\(name) was published with other bytes")
+      verified.insert(name)
+    }
+  }
+}

@@ -1,0 +1,46 @@
+import Foundation
+import Testing
+
+extension EndToEnd {
+  /// What a push may take of the machine, whatever its size: 40 MiB of memory, no temporary file.
+  @Suite(.serialized) struct LimitTests {
+    let scratch = try! Scratch()
+    private static let memory = 40 << 20
+
+    /// The kernel kills a process at the first byte past a limit of 1 MiB a file.
+    @Test(arguments: ["put+", "tus+"])
+    func largePushWritesNoTemporaryFile(_ dialect: String) async throws {
+      let size = 512 << 20
+      let file = scratch.path("video.mov")
+      #expect(FileManager.default.createFile(atPath: file, contents: Data("start".utf8)))
+      #expect(truncate(file, size) == 0)
+      try scratch.age("video.mov")
+      let server = try await ServeProcess.start(in: scratch)
+      let push = try Command(
+        "bash", ["-c", "ulimit -f 1024; exec \"$0\" \"$@\"", Tool.fullbore, "push", file, dialect + server.url],
+        in: scratch)
+      #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
+      #expect(server.folder.files() == ["video.mov": size])
+      #expect(push.peakMemory > 1 << 20)
+      #expect(push.peakMemory <= Self.memory, "\(push.peakMemory >> 20) MiB")
+      #expect(server.command.peakMemory <= Self.memory, "the server took \(server.command.peakMemory >> 20) MiB")
+    }
+
+    @Test func manySmallFilesStayWithinMemoryAndJournal() async throws {
+      let count = Tool.number("FULLBORE_FILES", default: 3000)
+      try scratch.folder("gallery")
+      for number in 0..<count {
+        try Data("small file \(number)".utf8).write(to: URL(fileURLWithPath: scratch.path("gallery/\(number).jpg")))
+      }
+      let server = try await ServeProcess.start(in: scratch)
+      let (end, push) = try await fullbore("push", scratch.path("gallery/"), server.url, in: scratch)
+      #expect(end == .exited(0), "\(push.errors)")
+      #expect(server.folder.files().count == count)
+      #expect(push.peakMemory <= Self.memory, "\(push.peakMemory >> 20) MiB")
+      let journal = try ["", "-wal"].map { scratch.path("journal.sqlite" + $0) }
+        .filter(FileManager.default.fileExists)
+        .map { try FileManager.default.attributesOfItem(atPath: $0)[.size] as? Int ?? 0 }.reduce(0, +)
+      #expect(journal <= count * 2048, "\(journal / count) bytes a file")
+    }
+  }
+}

@@ -1,0 +1,133 @@
+import Foundation
+import Testing
+
+/// Programs that no one here wrote, and where they are on this machine.
+enum Peer: String, Sendable {
+  case nginx
+  case curl
+  case resumableUpload = "resumable-upload"
+  case tuspy
+  case photographs
+
+  /// What a test needs to run it; nil where it is not installed.
+  var path: String? {
+    switch self {
+    case .nginx, .curl: Tool.find(rawValue)
+    case .resumableUpload: Self.python.flatMap { _ in Self.executable(".venv/bin/resumable-upload") }
+    case .tuspy: Self.package("tusclient").flatMap { _ in Self.python }
+    case .photographs: Self.package("skimage/data")
+    }
+  }
+
+  /// Where peers are wanted (`FULLBORE_PEERS=1`, set by `scripts/test`) the test runs and fails for want of one.
+  var isThereOrWanted: Bool { path != nil || ProcessInfo.processInfo.environment["FULLBORE_PEERS"] == "1" }
+
+  var reason: Comment { "\(rawValue) is not installed: scripts/bootstrap test" }
+
+  private static let python = executable(".venv/bin/python")
+
+  private static func executable(_ name: String) -> String? {
+    let path = Tool.checkout.appendingPathComponent(name).path
+    return FileManager.default.isExecutableFile(atPath: path) ? path : nil
+  }
+
+  private static func package(_ name: String) -> String? {
+    let library = Tool.checkout.appendingPathComponent(".venv/lib").path
+    return (try? FileManager.default.contentsOfDirectory(atPath: library))?.lazy
+      .map { "\(library)/\($0)/site-packages/\(name)" }.first { FileManager.default.fileExists(atPath: $0) }
+  }
+}
+
+extension Trait where Self == ConditionTrait {
+  /// Skips, with the reason, where a peer is not installed and `scripts/test` does not demand it.
+  static func needs(_ peers: Peer...) -> Self {
+    let missing = peers.first { !$0.isThereOrWanted }
+    return .enabled(if: missing == nil, missing?.reason)
+  }
+}
+
+/// A server of someone else, on a free port, ended with its owner.
+final class PeerServer: Sendable {
+  let command: Command
+  /// Without a path.
+  let url: String
+
+  init(_ program: String, in scratch: Scratch, _ arguments: (_ port: Int) throws -> [String]) async throws {
+    let port = try freePort()
+    let command = try Command(program, try arguments(port), in: scratch)
+    try await until("\(program) listens on \(port)") {
+      if let end = command.end { throw Command.Failure("\(program): \(end) \(command.output)\(command.errors)") }
+      return connects(port) ? true : nil
+    }
+    self.command = command
+    url = "http://127.0.0.1:\(port)"
+  }
+
+  /// nginx with `dav_methods PUT`, receiving into `folder`.
+  static func nginx(into folder: String, in scratch: Scratch) async throws -> PeerServer {
+    let program = try #require(Peer.nginx.path, Peer.nginx.reason)
+    return try await PeerServer(program, in: scratch) { port in
+      let run = try scratch.folder("nginx")
+      let configuration = """
+        \(getuid() == 0 ? "user root;" : "")
+        daemon off;
+        master_process off;
+        pid \(run)/pid;
+        error_log stderr warn;
+        events {}
+        http {
+          access_log off;
+          client_max_body_size 0;
+          client_body_temp_path \(run)/body;
+          fastcgi_temp_path \(run)/f; proxy_temp_path \(run)/p; scgi_temp_path \(run)/s; uwsgi_temp_path \(run)/u;
+          server {
+            listen 127.0.0.1:\(port);
+            location / { root \(folder); dav_methods PUT; create_full_put_path on; }
+          }
+        }
+        """
+      try configuration.write(toFile: run + "/nginx.conf", atomically: true, encoding: .utf8)
+      return ["-p", run, "-c", run + "/nginx.conf", "-e", "stderr"]
+    }
+  }
+
+  /// PyPI's tus server, receiving into `folder`; uploads go to `/files`.
+  static func resumableUpload(into folder: String, in scratch: Scratch) async throws -> PeerServer {
+    let program = try #require(Peer.resumableUpload.path, Peer.resumableUpload.reason)
+    return try await PeerServer(program, in: scratch) { port in
+      [
+        "serve", "--host", "127.0.0.1", "--port", "\(port)", "--upload-dir", folder, "--db-path",
+        scratch.path("uploads.db"), "--log-level", "ERROR",
+      ]
+    }
+  }
+}
+
+private func freePort() throws -> Int {
+  try withSocket { socket, address in
+    guard bind(socket, address, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0 else {
+      throw Command.Failure("no free port: \(String(cString: strerror(errno)))")
+    }
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    getsockname(socket, address, &length)
+    return address.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { Int(UInt16(bigEndian: $0.pointee.sin_port)) }
+  }
+}
+
+private func connects(_ port: Int) -> Bool {
+  withSocket(port) { connect($0, $1, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0 }
+}
+
+private func withSocket<Result>(
+  _ port: Int = 0, _ body: (Int32, UnsafeMutablePointer<sockaddr>) throws -> Result
+) rethrows -> Result {
+  let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+  defer { close(socket) }
+  var address = sockaddr_in()
+  address.sin_family = sa_family_t(AF_INET)
+  address.sin_port = in_port_t(port).bigEndian
+  address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
+  return try withUnsafeMutablePointer(to: &address) {
+    try $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { try body(socket, $0) }
+  }
+}

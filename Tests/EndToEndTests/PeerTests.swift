@@ -1,0 +1,132 @@
+import Foundation
+import Testing
+
+extension EndToEnd {
+  /// Our client against servers, and our server against clients, that no one here wrote.
+  @Suite(.serialized) struct PeerTests {
+    let scratch = try! Scratch()
+
+    private func makeGallery() throws -> Folder {
+      for number in 0..<30 { try scratch.file("gallery/2026/IMG \(number).jpg", 50_000 + number) }
+      try scratch.file("gallery/empty.txt", 0)
+      try scratch.file("gallery/video.mov", 32 << 20)
+      return Folder(scratch.path("gallery"))
+    }
+
+    @Test(.needs(.nginx)) func nginxReceivesAFolderByPut() async throws {
+      let gallery = try makeGallery()
+      let received = try scratch.folder("received")
+      let nginx = try await PeerServer.nginx(into: received, in: scratch)
+      let (end, push) = try await fullbore("push", gallery.path + "/", "put+\(nginx.url)/", in: scratch)
+      #expect(end == .exited(0), "\(push.output)\(push.errors)")
+      gallery.expectSame(as: Folder(received))
+    }
+
+    @Test(.needs(.nginx)) func nginxIsFoundToTakePut() async throws {
+      let gallery = try makeGallery()
+      let received = try scratch.folder("received")
+      let nginx = try await PeerServer.nginx(into: received, in: scratch)
+      let (end, push) = try await fullbore("push", gallery.path + "/", "\(nginx.url)/", in: scratch)
+      #expect(end == .exited(0), "\(push.output)\(push.errors)")
+      gallery.expectSame(as: Folder(received))
+    }
+
+    @Test(.needs(.resumableUpload), arguments: ["tus+", ""])
+    func tusServerReceivesAFolder(_ dialect: String) async throws {
+      let gallery = try makeGallery()
+      let received = try scratch.folder("received")
+      let peer = try await PeerServer.resumableUpload(into: received, in: scratch)
+      let (end, push) = try await fullbore("push", gallery.path + "/", "\(dialect)\(peer.url)/files", in: scratch)
+      #expect(end == .exited(0), "\(push.output)\(push.errors)")
+      expectSameContents(gallery, Folder(received))
+    }
+
+    /// The journal and the peer's own `Upload-Offset` are all there is to go on with.
+    @Test(.needs(.resumableUpload)) func killedPushGoesOnAtATusServer() async throws {
+      let file = try scratch.file("gallery/video.mov", 24 << 20)
+      let received = try scratch.folder("received")
+      let peer = try await PeerServer.resumableUpload(into: received, in: scratch)
+      var bytes = 0
+      for _ in 0..<3 {
+        let push = try Command.fullbore("push", "--bwlimit", "8M", file, "tus+\(peer.url)/files", in: scratch)
+        let wanted = bytes + 3 << 20
+        try await until("more has arrived") { Folder(received).received() > wanted || push.end != nil ? true : nil }
+        push.kill(SIGKILL)
+        #expect(try await push.wait() == .killed(by: SIGKILL))
+        bytes = Folder(received).received()
+      }
+      let (end, push) = try await fullbore("resume", in: scratch)
+      #expect(end == .exited(0), "\(push.output)\(push.errors)")
+      expectSameContents(Folder(scratch.path("gallery")), Folder(received))
+    }
+
+    @Test(.needs(.tuspy)) func tuspyUploadsToOurServer() async throws {
+      let python = try #require(Peer.tuspy.path, Peer.tuspy.reason)
+      let file = try scratch.file("gallery/video.mov", (8 << 20) + 1)
+      let server = try await ServeProcess.start(in: scratch)
+      let script = """
+        import sys
+        from tusclient import client
+        url, path = sys.argv[1:]
+        client.TusClient(url).uploader(path, chunk_size=1 << 20, metadata={"filename": "video.mov"}).upload()
+        """
+      let upload = try Command(python, ["-c", script, server.url, file], in: scratch)
+      #expect(try await upload.wait() == .exited(0), "\(upload.errors)")
+      Folder(scratch.path("gallery")).expectSame(as: server.folder)
+    }
+
+    @Test(.needs(.curl)) func curlUploadsToOurServerAndReadsBack() async throws {
+      let curl = try #require(Peer.curl.path, Peer.curl.reason)
+      let file = try scratch.file("gallery/video.mov", (64 << 20) + 1)
+      let server = try await ServeProcess.start(in: scratch)
+      let upload = try Command(curl, ["-sSf", "-T", file, server.url], in: scratch)
+      #expect(try await upload.wait() == .exited(0), "\(upload.errors)")
+      Folder(scratch.path("gallery")).expectSame(as: server.folder)
+
+      let copy = scratch.path("copy.mov")
+      let range = try Command(curl, ["-sSf", "-r", "1000-50000000", "-o", copy, server.url + "video.mov"], in: scratch)
+      #expect(try await range.wait() == .exited(0), "\(range.errors)")
+      let part = try Data(contentsOf: URL(fileURLWithPath: file))[1000...50_000_000]
+      #expect(try Data(contentsOf: URL(fileURLWithPath: copy)) == part)
+    }
+
+    /// Of a length that curl does not know either.
+    @Test(.needs(.curl)) func curlUploadsAStreamToOurServer() async throws {
+      let curl = try #require(Peer.curl.path, Peer.curl.reason)
+      let file = try scratch.file("gallery/stream.bin", (8 << 20) + 1)
+      let server = try await ServeProcess.start(in: scratch)
+      let upload = try Command(
+        "bash", ["-c", "cat \"$1\" | \"$0\" -sSf -T - \"$2\"", curl, file, server.url + "stream.bin"], in: scratch)
+      #expect(try await upload.wait() == .exited(0), "\(upload.errors)")
+      Folder(scratch.path("gallery")).expectSame(as: server.folder)
+    }
+
+    @Test(.needs(.photographs), arguments: ["put+", "tus+"])
+    func photographsArriveAsTheyWere(_ dialect: String) async throws {
+      let source = Folder(try #require(Peer.photographs.path, Peer.photographs.reason))
+      try scratch.folder("photographs")
+      let names = source.files().keys.filter { $0.hasSuffix(".png") || $0.hasSuffix(".jpg") }
+      #expect(names.count > 10)
+      for name in names {
+        try FileManager.default.copyItem(
+          atPath: "\(source.path)/\(name)", toPath: scratch.path("photographs/\(name)"))
+      }
+      let server = try await ServeProcess.start(in: scratch)
+      let (end, push) = try await fullbore("push", scratch.path("photographs"), dialect + server.url, in: scratch)
+      #expect(end == .exited(0), "\(push.output)\(push.errors)")
+      Folder(scratch.path("photographs")).expectSame(as: Folder(server.folder.path + "/photographs"))
+    }
+
+    /// For a server that gives files names of its own: every content is there, and none that was not sent.
+    private func expectSameContents(_ sent: Folder, _ received: Folder) {
+      let there = received.files().keys.sorted()
+      #expect(there.count == sent.files().count)
+      for name in sent.files().keys {
+        let isThere = there.contains { other in
+          FileManager.default.contentsEqual(atPath: "\(sent.path)/\(name)", andPath: "\(received.path)/\(other)")
+        }
+        #expect(isThere, "\(name) did not arrive")
+      }
+    }
+  }
+}

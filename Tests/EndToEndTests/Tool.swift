@@ -1,0 +1,97 @@
+import Foundation
+import Testing
+
+/// Where the programs are.
+enum Tool {
+  /// `$FULLBORE`, else what was built beside these tests.
+  static let fullbore =
+    ProcessInfo.processInfo.environment["FULLBORE"]
+    ?? URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
+    .appendingPathComponent("fullbore").path
+
+  static let checkout = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent()
+
+  /// A program in `$PATH`, or where servers are; nil where there is none.
+  static func find(_ name: String) -> String? {
+    let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":").map(String.init)
+    return (folders + ["/usr/sbin", "/sbin"]).map { "\($0)/\(name)" }
+      .first { FileManager.default.isExecutableFile(atPath: $0) }
+  }
+
+  /// A number from the environment, for longer runs.
+  static func number(_ name: String, default value: Int) -> Int {
+    ProcessInfo.processInfo.environment[name].flatMap { Int($0) } ?? value
+  }
+}
+
+/// A folder of one test, removed with everything in it.
+final class Scratch: Sendable {
+  let path: String
+
+  init() throws {
+    let template = FileManager.default.temporaryDirectory.appendingPathComponent("fullbore-test-XXXXXX").path
+    var bytes = Array(template.utf8CString)
+    guard mkdtemp(&bytes) != nil else {
+      throw Command.Failure("no folder \(template): \(String(cString: strerror(errno)))")
+    }
+    path = String(decoding: bytes.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+
+  func path(_ name: String) -> String { "\(path)/\(name)" }
+
+  /// A name that nothing has yet.
+  func newPath(_ name: String) -> String { path("\(name)-\(UInt64.random(in: 0...UInt64.max))") }
+
+  @discardableResult
+  func folder(_ name: String) throws -> String {
+    try FileManager.default.createDirectory(atPath: path(name), withIntermediateDirectories: true)
+    return path(name)
+  }
+
+  /// A file of `size` bytes, with the folders it needs. Every 4 KiB carry their own number, so that bytes which
+  /// arrive at another place than they were sent from show.
+  @discardableResult
+  func file(_ name: String, _ size: Int, seed: UInt64 = 1) throws -> String {
+    let path = path(name)
+    let url = URL(fileURLWithPath: path)
+    try FileManager.default.createDirectory(at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
+    try Data().write(to: url)
+    let file = try FileHandle(forWritingTo: url)
+    var random = Seeded(seed &+ UInt64(size))
+    var block = (0..<(1 << 17)).map { _ in random.next() }
+    var written = 0
+    while written < size {
+      for page in stride(from: 0, to: block.count, by: 512) { block[page] = random.next() }
+      let count = min(size - written, block.count * 8)
+      try block.withUnsafeBytes { try file.write(contentsOf: Data($0.prefix(count))) }
+      written += count
+    }
+    try file.close()
+    try age(name)
+    return path
+  }
+
+  /// Makes a file old enough to be taken as it is: one that was written just now is looked at twice.
+  func age(_ name: String) throws {
+    let then = Date(timeIntervalSince1970: 1_700_000_000)
+    try FileManager.default.setAttributes([.modificationDate: then], ofItemAtPath: path(name))
+  }
+}
+
+/// SplitMix64: the same numbers for the same seed, everywhere.
+struct Seeded: RandomNumberGenerator {
+  private var state: UInt64
+
+  init(_ seed: UInt64) { state = seed }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var z = state
+    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+    return z ^ (z >> 31)
+  }
+}
