@@ -5,7 +5,7 @@ import Glibc
 struct DemoCommand: Command {
   static let declaration = CommandDeclaration(
     name: "demo", synopsis: "demo [FOLDER]",
-    summary: "serve on a free port of this machine, push FOLDER (or a made gallery) to it, verify every byte, report",
+    summary: "push FOLDER (or a made gallery) to this machine, verify every byte, report",
     options: [
       .value("in", "FOLDER", "where to receive; $TMPDIR, /var/tmp or /tmp when not given"),
       .value("video-size", "SIZE", "of the film in the made gallery; 1G when not given"),
