@@ -15,7 +15,8 @@ struct DemoGallery {
 
   /// Makes it in `folder`, which must be empty. The same seed makes the same bytes. `isStopped` is asked between files.
   init(
-    in folder: BytePath, videoSize: Int64, seed: UInt64 = 1, isStopped: () -> Bool = { false }
+    in folder: BytePath, images count: Int = imageCount, videoSize: Int64, seed: UInt64 = 1,
+    isStopped: () -> Bool = { false }
   ) throws(DemoError) {
     for name in ["2024", "2024/Küste", "2024/Sommer", "Portraits"] as [BytePath] {
       let path = folder.appending(name)
@@ -23,7 +24,7 @@ struct DemoGallery {
         throw DemoError("make \(path): \(String(cString: strerror(errno)))")
       }
     }
-    for index in 0..<Self.imageCount {
+    for index in 0..<count {
       if isStopped() { throw .interrupted }
       let name = Self.name(of: index)
       // 7 and 40 have no common divisor: every size comes, small and large mixed.

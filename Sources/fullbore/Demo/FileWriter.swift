@@ -18,12 +18,7 @@ final class FileWriter {
 
   deinit { close(descriptor) }
 
-  func write(_ bytes: some Sequence<UInt8>) throws(DemoError) {
-    buffer.append(contentsOf: bytes)
-    if buffer.count >= limit { try flush() }
-  }
-
-  func write(_ bytes: UnsafeRawBufferPointer) throws(DemoError) {
+  func write(_ bytes: [UInt8]) throws(DemoError) {
     buffer.append(contentsOf: bytes)
     if buffer.count >= limit { try flush() }
   }
