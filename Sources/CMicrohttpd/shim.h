@@ -1,17 +1,16 @@
 #pragma once
 #include <microhttpd.h>
-// MHD_start_daemon is variadic, which Swift does not import: options come as an array.
-static inline struct MHD_Daemon *fb_mhd_start(unsigned flags, uint16_t port, MHD_AccessHandlerCallback handler,
-                                              void *context, struct MHD_OptionItem *options) {
-  return MHD_start_daemon(flags, port, NULL, NULL, handler, context, MHD_OPTION_ARRAY, options, MHD_OPTION_END);
+typedef void *(*fb_mhd_began)(void *context, const char *target, struct MHD_Connection *connection);
+// MHD_start_daemon is variadic, which Swift does not import: options that are numbers come as an array.
+static inline struct MHD_Daemon *fb_mhd_start(unsigned flags, fb_mhd_began began, MHD_AccessHandlerCallback handler,
+                                              MHD_RequestCompletedCallback ended, void *context,
+                                              struct MHD_OptionItem *options) {
+  return MHD_start_daemon(flags, 0, NULL, NULL, handler, context, MHD_OPTION_URI_LOG_CALLBACK, began, context,
+                          MHD_OPTION_NOTIFY_COMPLETED, ended, context, MHD_OPTION_ARRAY, options, MHD_OPTION_END);
 }
 static inline int fb_mhd_descriptor(struct MHD_Connection *c) {
   const union MHD_ConnectionInfo *i = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
   return i ? i->connect_fd : -1;
-}
-static inline uint16_t fb_mhd_port(struct MHD_Daemon *d) {
-  const union MHD_DaemonInfo *i = MHD_get_daemon_info(d, MHD_DAEMON_INFO_BIND_PORT);
-  return i ? i->port : 0;
 }
 static inline unsigned fb_mhd_connections(struct MHD_Daemon *d) {
   const union MHD_DaemonInfo *i = MHD_get_daemon_info(d, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);

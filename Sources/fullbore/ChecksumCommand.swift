@@ -1,14 +1,84 @@
 import Blobs
+import Glibc
 
+/// Digests of files, as `sha256sum` and its like print them.
 struct ChecksumCommand: Command {
   static let declaration = CommandDeclaration(
-    name: "checksum", synopsis: "checksum FILE...",
-    summary: "digests of files, streamed", options: [])
+    name: "checksum", synopsis: "checksum FILE...", summary: "digests of files, streamed",
+    options: [.value("algorithm", "NAME", "one of \(names); sha256 when not given")],
+    notes: "FILE may be -, standard input. The output is sha256sum's: 'sha256sum --check' reads it.")
 
-  init(_ arguments: Arguments) throws(UsageError) {}
+  private static let names = Digest.Algorithm.all.map { $0.name }.joined(separator: ", ")
+
+  let files: [BytePath]
+  let algorithm: Digest.Algorithm
+
+  init(_ arguments: Arguments) throws(UsageError) {
+    files = arguments.operands
+    if files.isEmpty { throw UsageError("of which file?") }
+    algorithm =
+      try arguments.parsed("algorithm", wanted: "one of \(Self.names)") { Digest.Algorithm($0) } ?? .sha256
+  }
 
   func run() async -> ExitStatus {
-    Console.error.write("fullbore checksum: not there yet\n")
-    return .failed
+    await BlockingPool.shared.run { self.printAll() }
+  }
+
+  private func printAll() -> ExitStatus {
+    var status = ExitStatus.ok
+    for file in files {
+      do throws(BlobError) {
+        let digest = try file == "-" ? digestOfInput() : digest(of: FileSource(file))
+        Console.output.write(bytes: Self.line(digest.hexValue(), file))
+        Console.output.flush()
+      } catch {
+        Console.error.write("fullbore checksum: \(shown(error.message))\n")
+        status = .failed
+      }
+    }
+    return status
+  }
+
+  private func digest(of source: FileSource) throws(BlobError) -> Digest {
+    let reader = try source.open(at: 0, Cancellation())
+    let digest = Digest(algorithm)
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
+    defer { buffer.deallocate() }
+    while true {
+      let count = try reader.read(into: buffer)
+      if count == 0 { break }
+      digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+    }
+    try reader.finish()
+    return digest
+  }
+
+  private func digestOfInput() throws(BlobError) -> Digest {
+    let digest = Digest(algorithm)
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
+    defer { buffer.deallocate() }
+    while true {
+      let count = read(0, buffer.baseAddress, buffer.count)
+      if count < 0 && errno == EINTR { continue }
+      if count < 0 { throw BlobError(.io, "read standard input: \(String(cString: strerror(errno)))", errno: errno) }
+      if count == 0 { return digest }
+      digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+    }
+  }
+
+  /// A name with a line end or a backslash is escaped, and the line then begins with a backslash. GNU coreutils
+  /// manual, "md5sum invocation".
+  static func line(_ digest: String, _ name: BytePath) -> [UInt8] {
+    var escaped: [UInt8] = []
+    for byte in name.bytes {
+      switch byte {
+      case UInt8(ascii: "\\"): escaped += Array("\\\\".utf8)
+      case UInt8(ascii: "\n"): escaped += Array("\\n".utf8)
+      case UInt8(ascii: "\r"): escaped += Array("\\r".utf8)
+      default: escaped.append(byte)
+      }
+    }
+    let mark = escaped.count == name.bytes.count ? "" : "\\"
+    return Array("\(mark)\(digest)  ".utf8) + escaped + [UInt8(ascii: "\n")]
   }
 }

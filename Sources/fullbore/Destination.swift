@@ -38,7 +38,8 @@ struct Destination: Sendable, Hashable {
     if rest.contains(UInt8(ascii: "#")) {
       throw UsageError("\(given): a '#' in a name is written %23 in a URL")
     }
-    guard let url = HTTPURL("\(scheme)://\(Self.encoded(rest))") else {
+    // libcurl would take http:///name for a host called "name".
+    guard let first = rest.first, first != slash, let url = HTTPURL("\(scheme)://\(Self.encoded(rest))") else {
       throw UsageError("\(given): this is no URL; wanted is http://host/path/ or https://host:port/path/")
     }
     endpoint = url

@@ -26,7 +26,7 @@ struct JSONLine: Sendable {
   /// `path`, and `path_bytes` in hexadecimal where the name is not UTF-8.
   mutating func add(path: BytePath) {
     add("path", path.description)
-    if !path.isUTF8 { add("path_bytes", hexadecimal(path.bytes)) }
+    if !path.isUTF8 { add("path_bytes", Digest.hex(path.bytes)) }
   }
 
   private mutating func add(raw name: String, _ value: String) {
@@ -52,14 +52,4 @@ struct JSONLine: Sendable {
     }
     return result + "\""
   }
-}
-
-func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
-  let digits = Array("0123456789abcdef".utf8)
-  var text: [UInt8] = []
-  for byte in bytes {
-    text.append(digits[Int(byte >> 4)])
-    text.append(digits[Int(byte & 15)])
-  }
-  return String(decoding: text, as: UTF8.self)
 }

@@ -1,0 +1,84 @@
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+import BlobHTTP
+import CMicrohttpd
+
+/// One of libmicrohttpd's connections. All but `resume` belong to its event thread.
+struct Connection: @unchecked Sendable {
+  // libmicrohttpd guards the handle: it is used by one event thread, and `MHD_resume_connection` may be called by any.
+  private let handle: OpaquePointer
+  init(_ handle: OpaquePointer) { self.handle = handle }
+
+  /// Every field of the request's head.
+  var headers: HTTPHeaders {
+    let box = HeaderBox()
+    MHD_get_connection_values(handle, .HEADER_KIND, collect, Unmanaged.passUnretained(box).toOpaque())
+    return box.headers
+  }
+
+  /// Stops the events of this connection; it never times out until `resume`.
+  func suspend() { MHD_suspend_connection(handle) }
+  func resume() { MHD_resume_connection(handle) }
+
+  /// A second descriptor of the socket, which keeps it open when libmicrohttpd closes its own.
+  func duplicate() -> Descriptor? {
+    let copy = fcntl(fb_mhd_descriptor(handle), F_DUPFD_CLOEXEC, 0)
+    return copy < 0 ? nil : Descriptor(copy)
+  }
+
+  /// Writes past libmicrohttpd, as far as the socket takes it at once; plain HTTP only.
+  func write(raw bytes: [UInt8]) {
+    _ = bytes.withUnsafeBytes {
+      send(fb_mhd_descriptor(handle), $0.baseAddress!, $0.count, doNotWait)
+    }
+  }
+
+  /// Hands the answer over; sent when the event thread is back. In the first call for a request with a body the
+  /// connection is closed after it.
+  func queue(_ reply: Reply) -> MHD_Result {
+    guard let response = make(reply.body) else { return .NO }
+    defer { MHD_destroy_response(response) }
+    for field in reply.headers.fields { MHD_add_response_header(response, field.name, field.value) }
+    return MHD_queue_response(handle, UInt32(reply.status), response)
+  }
+
+  private func make(_ body: Reply.Body) -> OpaquePointer? {
+    switch body {
+    case .bytes(var bytes):
+      return bytes.withUnsafeMutableBytes {
+        MHD_create_response_from_buffer($0.count, $0.baseAddress, .RESPMEM_MUST_COPY)
+      }
+    case .file(let item, let range):
+      // libmicrohttpd closes what it is given.
+      let file = fcntl(item.file.number, F_DUPFD_CLOEXEC, 0)
+      if file < 0 { return nil }
+      let response = MHD_create_response_from_fd_at_offset64(
+        UInt64(range.upperBound - range.lowerBound), file, UInt64(range.lowerBound))
+      if response == nil { close(file) }
+      return response
+    }
+  }
+}
+
+private final class HeaderBox {
+  var headers = HTTPHeaders()
+}
+
+private func collect(
+  _ context: UnsafeMutableRawPointer?, _ kind: MHD_ValueKind, _ name: UnsafePointer<CChar>?,
+  _ value: UnsafePointer<CChar>?
+) -> MHD_Result {
+  guard let context, let name else { return .YES }
+  let box = Unmanaged<HeaderBox>.fromOpaque(context).takeUnretainedValue()
+  box.headers.add(String(cString: name), value.map { String(cString: $0).trimmed } ?? "")
+  return .YES
+}
+
+#if canImport(Glibc)
+  let doNotWait = Int32(MSG_DONTWAIT) | Int32(MSG_NOSIGNAL)
+#else
+  let doNotWait = MSG_DONTWAIT
+#endif

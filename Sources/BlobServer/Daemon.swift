@@ -1,0 +1,95 @@
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+import Blobs
+import CMicrohttpd
+
+/// Owns libmicrohttpd's daemon: a few event threads that share one listening socket.
+final class Daemon: @unchecked Sendable {
+  // The handle is set once in `init`; libmicrohttpd's own locks guard what it points to.
+  private let handle: OpaquePointer
+  private let socket: Int32
+  private let service: Service
+
+  /// Half of it is the most a connection reads at once: 128 KiB chunks, and 200 uploads in 50 MiB.
+  private static let memory = 256 << 10
+  private static let threads = 2
+
+  /// Answers what comes to `listener`, which is not needed any more afterwards.
+  init(_ listener: Listener, _ service: Service, idle: Duration, connections: Int) throws(ServerError) {
+    let socket = fcntl(listener.socket.number, F_DUPFD_CLOEXEC, 0)
+    if socket < 0 { throw failed("listen on", listener.host) }
+    let flags =
+      MHD_USE_EPOLL_INTERNAL_THREAD.rawValue | MHD_ALLOW_SUSPEND_RESUME.rawValue | MHD_USE_ITC.rawValue
+    var options = [
+      MHD_OptionItem(option: .LISTEN_SOCKET, value: Int(socket), ptr_value: nil),
+      MHD_OptionItem(option: .THREAD_POOL_SIZE, value: Self.threads, ptr_value: nil),
+      MHD_OptionItem(option: .CONNECTION_MEMORY_LIMIT, value: Self.memory, ptr_value: nil),
+      MHD_OptionItem(option: .CONNECTION_LIMIT, value: connections, ptr_value: nil),
+      MHD_OptionItem(
+        option: .CONNECTION_TIMEOUT, value: Int(max(1, idle.components.seconds)), ptr_value: nil),
+      MHD_OptionItem(option: .END, value: 0, ptr_value: nil),
+    ]
+    let context = Unmanaged.passUnretained(service).toOpaque()
+    guard let handle = fb_mhd_start(flags, began, advanced, ended, context, &options) else {
+      throw ServerError("libmicrohttpd could not start: too few file descriptors, or no thread")
+    }
+    self.handle = handle
+    self.socket = socket
+    self.service = service
+  }
+
+  /// Refuses new connections.
+  func quiesce() {
+    _ = MHD_quiesce_daemon(handle)
+    shutdown(socket, shutBoth)
+  }
+
+  /// Closes every connection and ends the threads. It must be quiesced, and no connection may be suspended.
+  func stop() {
+    MHD_stop_daemon(handle)
+    close(socket)
+  }
+}
+
+#if canImport(Glibc)
+  private let shutBoth = Int32(SHUT_RDWR)
+#else
+  private let shutBoth = SHUT_RDWR
+#endif
+
+// The three callbacks are functions, not closures: Swift 6.3 crashes in its SendNonSendable pass ("map::at") on
+// closures that become C function pointers beside inout C structs.
+
+private func began(
+  _ context: UnsafeMutableRawPointer?, _ target: UnsafePointer<CChar>?, _ connection: OpaquePointer?
+) -> UnsafeMutableRawPointer? {
+  guard let context, let target, let connection else { return nil }
+  let service = Unmanaged<Service>.fromOpaque(context).takeUnretainedValue()
+  let request = Request(Connection(connection), target: BytePath(cString: target).bytes, service)
+  return Unmanaged.passRetained(request).toOpaque()
+}
+
+private func advanced(
+  _ context: UnsafeMutableRawPointer?, _ connection: OpaquePointer?, _ url: UnsafePointer<CChar>?,
+  _ method: UnsafePointer<CChar>?, _ version: UnsafePointer<CChar>?, _ data: UnsafePointer<CChar>?,
+  _ size: UnsafeMutablePointer<Int>?, _ own: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
+) -> MHD_Result {
+  guard let own = own?.pointee, let size, let method, let version else { return .NO }
+  let request = Unmanaged<Request>.fromOpaque(own).takeUnretainedValue()
+  if size.pointee == 0 { return request.advance(method, version) }
+  let bytes = UnsafeRawBufferPointer(start: data, count: size.pointee)
+  size.pointee = 0
+  return request.take(bytes)
+}
+
+private func ended(
+  _ context: UnsafeMutableRawPointer?, _ connection: OpaquePointer?,
+  _ own: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, _ code: MHD_RequestTerminationCode
+) {
+  guard let own, let request = own.pointee else { return }
+  own.pointee = nil
+  Unmanaged<Request>.fromOpaque(request).takeRetainedValue().ended()
+}

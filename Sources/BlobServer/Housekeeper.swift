@@ -1,0 +1,101 @@
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+import Blobs
+import Synchronization
+
+/// One thread for what only waits: the clock of expiry, and sockets whose client may still be sending.
+///
+/// A socket that is closed with unread bytes is reset, and the client may lose the refusal it was sent. So it lingers:
+/// what comes is thrown away until the client closes, five seconds at most. RFC 9112 §9.6.
+final class Housekeeper: Sendable {
+  private struct State {
+    var arrived: [Descriptor] = []
+    var isStopped = false
+    var isRunning = false
+  }
+  private let state = Monitor(State())
+  private let wake: (reader: Descriptor, writer: Descriptor)
+
+  init() throws(ServerError) {
+    var ends: [Int32] = [-1, -1]
+    if pipe(&ends) != 0 { throw failed("make a pipe", "to wake the housekeeper") }
+    for end in ends {
+      _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+      _ = fcntl(end, F_SETFL, O_NONBLOCK)
+    }
+    wake = (Descriptor(ends[0]), Descriptor(ends[1]))
+  }
+
+  /// Calls `tick` every `interval` on the housekeeper's thread; it must be short.
+  func start(every interval: Duration, tick: @escaping @Sendable () -> Void) {
+    state.update { $0.isRunning = true }
+    SystemThread.start("fullbore-house") { self.run(interval, tick) }
+  }
+
+  /// Takes the socket and closes it when its client has read what it was told, or did not for too long.
+  func linger(_ socket: Descriptor) {
+    state.update { $0.arrived.append(socket) }
+    wakeUp()
+  }
+
+  /// Blocks until the thread has ended.
+  func stop() {
+    state.update { $0.isStopped = true }
+    wakeUp()
+    state.wait { $0.isRunning ? nil : () }
+  }
+
+  private func wakeUp() { _ = write(wake.writer.number, "w", 1) }
+
+  private func run(_ interval: Duration, _ tick: () -> Void) {
+    let clock = ContinuousClock()
+    var next = clock.now + interval
+    var lingering: [(socket: Descriptor, until: ContinuousClock.Instant)] = []
+    while true {
+      let (arrived, isStopped) = state.update { state in
+        defer { state.arrived = [] }
+        return (state.arrived, state.isStopped)
+      }
+      if isStopped { break }
+      lingering += arrived.map { ($0, clock.now + .seconds(5)) }
+      var polled = ([wake.reader] + lingering.map(\.socket)).map {
+        pollfd(fd: $0.number, events: Int16(POLLIN), revents: 0)
+      }
+      let until = lingering.map(\.until).min().map { min($0, next) } ?? next
+      poll(&polled, nfds_t(polled.count), until.milliseconds(from: clock.now))
+      if polled[0].revents != 0 { Self.drain(wake.reader) }
+      let now = clock.now
+      lingering = zip(lingering, polled.dropFirst()).filter { entry, poll in
+        now < entry.until && (poll.revents == 0 || Self.throwAway(entry.socket))
+      }.map(\.0)
+      if now >= next {
+        tick()
+        next = now + interval
+      }
+    }
+    state.update { $0.isRunning = false }
+  }
+
+  private static func drain(_ pipe: Descriptor) {
+    withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { while read(pipe.number, $0.baseAddress!, 64) == 64 {} }
+  }
+
+  /// False at the end of the stream.
+  private static func throwAway(_ socket: Descriptor) -> Bool {
+    let count = withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 16) {
+      recv(socket.number, $0.baseAddress!, $0.count, doNotWait)
+    }
+    return count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR))
+  }
+}
+
+extension ContinuousClock.Instant {
+  /// For `poll`: never negative, rounded up.
+  fileprivate func milliseconds(from now: Self) -> Int32 {
+    let left = (self - now).components
+    return Int32(clamping: max(0, min(left.seconds, 3600) * 1000 + left.attoseconds / 1_000_000_000_000_000 + 1))
+  }
+}

@@ -1,0 +1,59 @@
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
+/// A listening socket and what it is called.
+struct Listener: Sendable {
+  let socket: Descriptor
+  let port: UInt16
+  /// As in a URL: an IPv6 address has brackets.
+  let host: String
+  let isLoopback: Bool
+
+  init(_ address: String, _ port: UInt16) throws(ServerError) {
+    let place = "\(address) port \(port)"
+    var hints = addrinfo()
+    hints.ai_flags = AI_PASSIVE | (address == "localhost" ? 0 : AI_NUMERICHOST)
+    #if canImport(Glibc)
+      hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+    #else
+      hints.ai_socktype = SOCK_STREAM
+    #endif
+    let bare = address.hasPrefix("[") && address.hasSuffix("]") ? String(address.dropFirst().dropLast()) : address
+    var found: UnsafeMutablePointer<addrinfo>?
+    let status = getaddrinfo(bare, String(port), &hints, &found)
+    guard status == 0, let info = found else {
+      throw ServerError("cannot listen on '\(address)': it must be an IP address or 'localhost'")
+    }
+    defer { freeaddrinfo(found) }
+    let number = makeSocket(info.pointee.ai_family, info.pointee.ai_socktype, 0)
+    if number < 0 { throw failed("listen on", place) }
+    socket = Descriptor(number)
+    var yes: Int32 = 1
+    setsockopt(number, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
+    _ = fcntl(number, F_SETFD, FD_CLOEXEC)
+    _ = fcntl(number, F_SETFL, O_NONBLOCK)
+    if bind(number, info.pointee.ai_addr, info.pointee.ai_addrlen) != 0 || listen(number, 1024) != 0 {
+      throw failed("listen on", place)
+    }
+    self.port = try Self.boundPort(number, place)
+    isLoopback = bare == "localhost" || bare == "::1" || bare.hasPrefix("127.")
+    host = bare.contains(":") ? "[\(bare)]" : bare
+  }
+
+  private static func boundPort(_ number: Int32, _ place: String) throws(ServerError) -> UInt16 {
+    var bound = sockaddr_storage()
+    var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
+    let status = withUnsafeMutableBytes(of: &bound) {
+      getsockname(number, $0.baseAddress!.assumingMemoryBound(to: sockaddr.self), &size)
+    }
+    if status != 0 { throw failed("listen on", place) }
+    // The port has the same place in an address of either family.
+    return withUnsafeBytes(of: bound) { UInt16(bigEndian: $0.load(fromByteOffset: 2, as: UInt16.self)) }
+  }
+}
+
+// A method named `socket` or a property of that name would hide the function.
+private func makeSocket(_ family: Int32, _ type: Int32, _ kind: Int32) -> Int32 { socket(family, type, kind) }

@@ -1,0 +1,124 @@
+import BlobHTTP
+import CMicrohttpd
+import Synchronization
+
+/// One request, from its first line to the end of its answer.
+///
+/// libmicrohttpd calls with the head, with each piece of the body, and at the end. An answer given in the first call
+/// closes the connection, so what has no body is answered in the last.
+final class Request: @unchecked Sendable {
+  // The event thread alone uses it, except for `decision`, which a worker sets while the connection is suspended.
+  let target: [UInt8]
+  private(set) var method = ""
+  private(set) var headers = HTTPHeaders()
+  private(set) var isHTTP11 = true
+  private let connection: Connection
+  private let service: Service
+
+  private enum Phase {
+    case head
+    case waiting
+    case ready(Reply)
+    case receiving(any BodyReceiver)
+    /// A short body is read and dropped, so that the connection can go on.
+    case discarding(Reply)
+    case answered
+  }
+  private var phase = Phase.head
+  private var isHeadDone = false
+  private var lingers = false
+  private let decision = Mutex<Plan?>(nil)
+
+  init(_ connection: Connection, target: [UInt8], _ service: Service) {
+    self.connection = connection
+    self.target = target
+    self.service = service
+    service.gate.enter()
+  }
+
+  /// Bytes of the body that the head promises; nil: the end will tell. A malformed number is refused by libmicrohttpd.
+  var contentLength: Int64? { isChunked ? nil : headers["Content-Length"].map { Int64($0) ?? .max } ?? 0 }
+  var isChunked: Bool { headers["Transfer-Encoding"] != nil }
+  private var hasBody: Bool { contentLength != 0 }
+
+  /// The head is complete, or the body is, or a worker has decided.
+  func advance(_ method: UnsafePointer<CChar>, _ version: UnsafePointer<CChar>) -> MHD_Result {
+    switch phase {
+    case .head:
+      self.method = String(cString: method)
+      isHTTP11 = String(cString: version) != "HTTP/1.0"
+      headers = connection.headers
+      return follow(Router.plan(self, service))
+    case .waiting:
+      let plan = decision.withLock { decision in
+        defer { decision = nil }
+        return decision
+      }
+      guard let plan else { return .NO }
+      return follow(plan)
+    case .receiving(let receiver):
+      isHeadDone = true
+      phase = .answered
+      return follow(receiver.end())
+    case .ready(let reply), .discarding(let reply):
+      return queue(reply)
+    case .answered:
+      return .YES
+    }
+  }
+
+  private func follow(_ plan: Plan) -> MHD_Result {
+    switch plan {
+    case .receive(let receiver):
+      phase = .receiving(receiver)
+    case .later(let start):
+      guard service.gate.suspend(connection) else { return .NO }
+      phase = .waiting
+      start { [self] plan in
+        decision.withLock { $0 = plan }
+        service.gate.resume(connection)
+      }
+      return .YES
+    case .reply(let reply):
+      if isHeadDone { return queue(reply) }
+      if !hasBody {
+        phase = .ready(reply)
+      } else if let length = contentLength, length <= 64 << 10, headers["Expect"] == nil {
+        phase = .discarding(reply)
+      } else {
+        lingers = true
+        return queue(reply)
+      }
+    }
+    isHeadDone = true
+    return .YES
+  }
+
+  private func queue(_ reply: Reply) -> MHD_Result {
+    phase = .answered
+    return connection.queue(service.completed(reply, to: self))
+  }
+
+  /// A piece of the body. `NO` closes the connection.
+  func take(_ bytes: UnsafeRawBufferPointer) -> MHD_Result {
+    guard case .receiving(let receiver) = phase else { return .YES }
+    do throws(ServerError) {
+      try receiver.take(bytes)
+      return .YES
+    } catch {
+      phase = .answered
+      receiver.cut()
+      lingers = true
+      connection.write(raw: service.completed(Reply(error), to: self).raw)
+      return .NO
+    }
+  }
+
+  /// The answer was sent, or the connection broke.
+  func ended() {
+    if case .receiving(let receiver) = phase { receiver.cut() }
+    if case .receive(let receiver) = decision.withLock({ $0 }) { receiver.cut() }
+    if lingers, let socket = connection.duplicate() { service.housekeeper.linger(socket) }
+    service.gate.leave()
+  }
+}

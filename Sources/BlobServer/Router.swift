@@ -1,0 +1,111 @@
+import BlobHTTP
+
+/// Finds the route of a request, after the rules that hold for all of them.
+enum Router {
+  static func plan(_ request: Request, _ service: Service) -> Plan {
+    do throws(ServerError) {
+      let target = try RequestTarget(request.target)
+      try service.hosts.check(request.headers, authority: target.authority, isHTTP11: request.isHTTP11)
+      if let coding = request.headers["Transfer-Encoding"], !coding.isSameField("chunked") {
+        throw ServerError(501, "the transfer coding '\(coding.prefix(100))' is not spoken")
+      }
+      let method = method(of: request)
+      if method == "OPTIONS" { return .reply(OptionsRoutes.reply(service)) }
+      if let refusal = refusal(request, service.options) { return .reply(refusal) }
+      return try route(Call(request, method: method, target, service))
+    } catch {
+      return .refuse(error)
+    }
+  }
+
+  private static func route(_ call: Call) throws(ServerError) -> Plan {
+    if let id = call.target.uploadID { return try TusRoutes.plan(call, id) }
+    let (path, isFolder) = try ServedPath.fromURL(call.target.path)
+    switch call.method {
+    case "GET", "HEAD": return try GetRoutes.plan(call, path, isFolder: isFolder)
+    case "PUT" where !call.options.isReadOnly: return try PutRoutes.plan(call, path, isFolder: isFolder)
+    case "POST" where !call.options.isReadOnly: return try TusRoutes.create(call, isFolder ? path : path.parent)
+    case "DELETE" where call.options.allowsDelete && !call.options.isReadOnly:
+      return call.service.onWorker { () throws(ServerError) in
+        try call.service.store.remove(path)
+        return .reply(Reply(204))
+      }
+    default:
+      let known = ["PUT", "POST", "DELETE", "PATCH"].contains(call.method)
+      return .reply(
+        Reply(
+          known ? 405 : 501, ["Allow": OptionsRoutes.allowed(call.options)],
+          text: known ? "\(call.method) is not allowed here" : "the method is not spoken"))
+    }
+  }
+
+  /// Some proxies let only GET and POST through. tus 1.0 §X-HTTP-Method-Override.
+  private static func method(of request: Request) -> String {
+    let override = request.headers["X-HTTP-Method-Override"]
+    return override == "PATCH" || override == "DELETE" ? override! : request.method
+  }
+
+  private static func refusal(_ request: Request, _ options: ServerOptions) -> Reply? {
+    guard let token = options.token else { return nil }
+    let parts = request.headers["Authorization"]?.split(separator: " ", maxSplits: 1) ?? []
+    if parts.count == 2, parts[0].isSameField("Bearer"), isSame(parts[1].trimmed, token) { return nil }
+    return Reply(401, ["WWW-Authenticate": "Bearer realm=\"fullbore\""], text: "a valid Bearer token is required")
+  }
+
+  /// Takes as long for a wrong byte at the front as for one at the end.
+  private static func isSame(_ given: String, _ wanted: String) -> Bool {
+    let given = Array(given.utf8)
+    let wanted = Array(wanted.utf8)
+    var difference = given.count ^ wanted.count
+    for index in given.indices where !wanted.isEmpty {
+      difference |= Int(given[index] ^ wanted[index % wanted.count])
+    }
+    return difference == 0
+  }
+}
+
+/// What a route works with.
+struct Call: Sendable {
+  let request: Request
+  let method: String
+  let target: RequestTarget
+  let service: Service
+  var headers: HTTPHeaders { request.headers }
+  var options: ServerOptions { service.options }
+
+  init(_ request: Request, method: String, _ target: RequestTarget, _ service: Service) {
+    self.request = request
+    self.method = method
+    self.target = target
+    self.service = service
+  }
+}
+
+/// The request line's target, in origin form or absolute form. RFC 9112 §3.2.
+struct RequestTarget: Sendable {
+  /// Percent-encoded, without the query.
+  let path: [UInt8]
+  /// From an absolute form only.
+  let authority: String?
+
+  init(_ bytes: [UInt8]) throws(ServerError) {
+    var path = bytes.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
+    var authority: String?
+    let text = String(decoding: path.prefix(8), as: UTF8.self).lowercased()
+    for scheme in ["http://", "https://"] where text.hasPrefix(scheme) {
+      let rest = path.dropFirst(scheme.utf8.count)
+      authority = String(decoding: rest.prefix { $0 != UInt8(ascii: "/") }, as: UTF8.self)
+      path = rest.drop { $0 != UInt8(ascii: "/") }
+    }
+    if path.isEmpty || path.elementsEqual([UInt8(ascii: "*")]) { path = [UInt8(ascii: "/")] }
+    self.path = Array(path)
+    self.authority = authority
+  }
+
+  /// The upload that the path names: `/.fullbore-upload/ID`.
+  var uploadID: UploadID? {
+    let prefix = Array("/\(ServedPath.uploadName)/".utf8)
+    guard path.starts(with: prefix) else { return nil }
+    return UploadID(String(decoding: path.dropFirst(prefix.count), as: UTF8.self))
+  }
+}

@@ -1,0 +1,83 @@
+import BlobHTTP
+import Blobs
+
+/// `GET` and `HEAD` of what is published, whole or a range of it. RFC 9110 §9.3.1, §14.
+enum GetRoutes {
+  static func plan(_ call: Call, _ path: ServedPath, isFolder: Bool) throws(ServerError) -> Plan {
+    guard let item = try find(call, path) else { throw ServerError(404, "nothing is at \(path)") }
+    if item.isFolder {
+      if isFolder || path.isRoot { return PageRoutes.plan(call, path) }
+      return .reply(Reply(301, ["Location": path.url + "/"], text: "\(path) is a folder"))
+    }
+    if isFolder { throw ServerError(404, "\(path) is a file, not a folder") }
+    return .reply(reply(call, path, try call.service.store.open(path)))
+  }
+
+  /// Below a file there is nothing, which is no conflict when only reading.
+  private static func find(_ call: Call, _ path: ServedPath) throws(ServerError) -> StoredItem? {
+    do throws(ServerError) {
+      return try call.service.store.item(at: path)
+    } catch {
+      if error.status == 409 { return nil }
+      throw error
+    }
+  }
+
+  private static func reply(_ call: Call, _ path: ServedPath, _ file: OpenItem) -> Reply {
+    let item = file.item
+    let modified = HTTPDate.text(item.modified)
+    var headers: HTTPHeaders = ["ETag": item.etag, "Accept-Ranges": "bytes"]
+    headers["Last-Modified"] = modified
+    let known = call.headers.list("If-None-Match")
+    if known.contains("*") || known.contains(item.etag) || known.contains("W/" + item.etag) {
+      return Reply(304, headers)
+    }
+    // Uploaded content is anybody's: it must not run in this server's origin.
+    let type = MediaType(path.name)
+    headers["Content-Type"] = type.text
+    headers["X-Content-Type-Options"] = "nosniff"
+    headers["Content-Security-Policy"] = "sandbox"
+    if !type.isShown { headers["Content-Disposition"] = "attachment" }
+    switch range(call, item, modified) {
+    case .whole:
+      return Reply(200, headers, body: .file(file, 0..<item.length))
+    case .part(let range):
+      headers["Content-Range"] = "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(item.length)"
+      return Reply(206, headers, body: .file(file, range))
+    case .unsatisfiable:
+      return Reply(416, ["Content-Range": "bytes */\(item.length)"], text: "the range begins past the end")
+    }
+  }
+
+  /// Ranges are for GET alone; `If-Range` must name exactly this version. RFC 9110 §13.1.5, §14.2.
+  private static func range(_ call: Call, _ item: StoredItem, _ modified: String?) -> ByteRange {
+    guard call.method == "GET" else { return .whole }
+    if let condition = call.headers["If-Range"], condition != item.etag, condition != modified { return .whole }
+    return ByteRange(call.headers["Range"], of: item.length)
+  }
+}
+
+/// The content type of a name, by its extension.
+struct MediaType {
+  let text: String
+  /// Shown by a browser in place; anything else is offered as a download.
+  var isShown: Bool { text.hasPrefix("image/") || text.hasPrefix("video/") }
+
+  init(_ name: BytePath) {
+    let parts = name.bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+    let ending = parts.count > 1 ? String(decoding: parts.last!, as: UTF8.self).lowercased() : ""
+    text = types[ending] ?? "application/octet-stream"
+  }
+}
+
+private let types = [
+  "jpg": "image/jpeg", "jpeg": "image/jpeg", "png": "image/png", "gif": "image/gif", "webp": "image/webp",
+  "heic": "image/heic", "heif": "image/heif", "avif": "image/avif", "tif": "image/tiff", "tiff": "image/tiff",
+  "bmp": "image/bmp", "svg": "image/svg+xml", "dng": "image/x-adobe-dng", "cr2": "image/x-canon-cr2",
+  "nef": "image/x-nikon-nef", "arw": "image/x-sony-arw",
+  "mp4": "video/mp4", "m4v": "video/mp4", "mov": "video/quicktime", "webm": "video/webm", "mkv": "video/x-matroska",
+  "avi": "video/x-msvideo", "mpg": "video/mpeg", "mpeg": "video/mpeg", "mts": "video/mp2t", "3gp": "video/3gpp",
+  "mp3": "audio/mpeg", "m4a": "audio/mp4", "wav": "audio/wav", "flac": "audio/flac", "ogg": "audio/ogg",
+  "txt": "text/plain; charset=utf-8", "json": "application/json", "xml": "application/xml", "pdf": "application/pdf",
+  "zip": "application/zip", "gz": "application/gzip", "tar": "application/x-tar",
+]

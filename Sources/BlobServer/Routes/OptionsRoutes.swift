@@ -1,0 +1,16 @@
+/// Tells what the server speaks, so that a client needs to ask once. It needs no token: browsers send none here.
+enum OptionsRoutes {
+  static func reply(_ service: Service) -> Reply {
+    var reply = Reply(204, ["Allow": allowed(service.options), "Accept-Ranges": "bytes"])
+    if service.options.isReadOnly { return reply }
+    reply.headers["Tus-Version"] = Tus.version
+    reply.headers["Tus-Extension"] = Tus.extensions
+    reply.headers["Tus-Max-Size"] = service.options.maxSize.map { String($0) }
+    return reply
+  }
+
+  static func allowed(_ options: ServerOptions) -> String {
+    if options.isReadOnly { return "GET, HEAD, OPTIONS" }
+    return "GET, HEAD, OPTIONS, PUT, POST, PATCH" + (options.allowsDelete ? ", DELETE" : "")
+  }
+}

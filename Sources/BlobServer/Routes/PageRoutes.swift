@@ -1,0 +1,72 @@
+import BlobHTTP
+import Blobs
+
+/// A plain page of what is in a folder.
+enum PageRoutes {
+  static func plan(_ call: Call, _ path: ServedPath) -> Plan {
+    call.service.onWorker { () throws(ServerError) in
+      let page = page(path, try call.service.store.list(path))
+      return .reply(
+        Reply(
+          200,
+          [
+            "Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-cache",
+            "X-Content-Type-Options": "nosniff",
+            "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+          ],
+          body: .bytes(Array(page.utf8))))
+    }
+  }
+
+  private static func page(_ path: ServedPath, _ entries: [StoredEntry]) -> String {
+    let title = escape(path.description)
+    var html = """
+      <!DOCTYPE html>
+      <html lang="en"><head><meta charset="utf-8"><title>\(title)</title>
+      <style>body{font:1rem/1.6 system-ui,sans-serif;margin:2rem}td{padding:0 1.5rem 0 0}
+      td+td{text-align:right;font-variant-numeric:tabular-nums}</style></head>
+      <body><h1>\(title)</h1>
+      <table>
+
+      """
+    if !path.isRoot { html += "<tr><td><a href=\"../\">../</a></td><td></td></tr>\n" }
+    for entry in entries {
+      let slash = entry.item.isFolder ? "/" : ""
+      // A name like `a:b` would read as a scheme without the dot. RFC 3986 §4.2.
+      let link = "./" + HTTPURL.encode(entry.name.bytes) + slash
+      let size = entry.item.isFolder ? "" : size(entry.item.length)
+      html += "<tr><td><a href=\"\(link)\">\(escape(entry.name.description))\(slash)</a></td><td>\(size)</td></tr>\n"
+    }
+    html += "</table>\n"
+    if entries.isEmpty { html += "<p>Nothing has arrived here yet.</p>\n" }
+    return html + "</body></html>\n"
+  }
+
+  private static func escape(_ text: String) -> String {
+    var escaped = ""
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "&": escaped += "&amp;"
+      case "<": escaped += "&lt;"
+      case ">": escaped += "&gt;"
+      case "\"": escaped += "&quot;"
+      case "'": escaped += "&#39;"
+      default: escaped.unicodeScalars.append(scalar)
+      }
+    }
+    return escaped
+  }
+
+  /// Exact below 1,024 bytes, else with one decimal.
+  private static func size(_ bytes: Int64) -> String {
+    if bytes < 1024 { return "\(bytes) B" }
+    var value = bytes
+    var unit = 0
+    while value >= 1024 * 1024, unit < 4 {
+      value /= 1024
+      unit += 1
+    }
+    let tenths = value * 10 / 1024
+    return "\(tenths / 10).\(tenths % 10) \(["KiB", "MiB", "GiB", "TiB", "PiB"][unit])"
+  }
+}

@@ -1,0 +1,69 @@
+import BlobHTTP
+
+/// `PUT`: a body that becomes the file of that name, whole or not at all. RFC 9110 §9.3.4.
+enum PutRoutes {
+  static func plan(_ call: Call, _ path: ServedPath, isFolder: Bool) throws(ServerError) -> Plan {
+    if path.isRoot || isFolder { throw ServerError(409, "\(path) names a folder; a file's name is needed") }
+    if call.headers["Content-Range"] != nil {
+      throw ServerError(400, "PUT takes whole files; Content-Range is for resumable uploads (tus)")
+    }
+    let length = call.request.contentLength
+    if let limit = call.options.maxSize, let length, length > limit {
+      throw ServerError(413, "an upload may have \(limit) bytes at most, this one has \(length)")
+    }
+    let store = call.service.store
+    let item = try store.item(at: path)
+    let rule = try rule(call.headers, item)
+    if let item { try rule.admit(item, at: path, length: length) }
+    let reception = try store.begin(length: length)
+    return .receive(PutReceiver(reception, path, rule, call.service))
+  }
+
+  /// What the preconditions ask for. RFC 9110 §13.1.
+  private static func rule(_ headers: HTTPHeaders, _ item: StoredItem?) throws(ServerError) -> ExistingRule {
+    if let none = headers["If-None-Match"] {
+      if none == "*" { return .mustBeNew }
+      if let item, headers.list("If-None-Match").contains(item.etag) { throw ServerError(412, "the file is there") }
+    }
+    guard let match = headers["If-Match"] else { return .keep }
+    // `*` on a free name is let through, unlike §13.1.1: `push --overwrite` sends it with every file.
+    if match == "*" { return .replace }
+    guard let item, headers.list("If-Match").contains(item.etag) else {
+      throw ServerError(412, "the file is not the version that If-Match names")
+    }
+    return .replace
+  }
+}
+
+private final class PutReceiver: BodyReceiver {
+  private let reception: any Reception
+  private let record: UploadRecord
+  private let service: Service
+
+  init(_ reception: any Reception, _ path: ServedPath, _ rule: ExistingRule, _ service: Service) {
+    self.reception = reception
+    self.service = service
+    record = UploadRecord(reception.id, target: path, existing: rule, length: nil)
+  }
+
+  func take(_ bytes: UnsafeRawBufferPointer) throws(ServerError) {
+    if let limit = service.options.maxSize, reception.length + Int64(bytes.count) > limit {
+      throw ServerError(413, "an upload may have \(limit) bytes at most")
+    }
+    try reception.append(bytes)
+  }
+
+  func end() -> Plan {
+    service.onWorker { [self] () throws(ServerError) in
+      do throws(ServerError) {
+        let publication = try service.store.publish(reception, record, isSaved: false)
+        return .reply(Reply(publication.outcome == .created ? 201 : 204, ["ETag": publication.item.etag]))
+      } catch {
+        reception.discard()
+        throw error
+      }
+    }
+  }
+
+  func cut() { service.workers.submit { [reception] in reception.discard() } }
+}

@@ -1,0 +1,66 @@
+import BlobHTTP
+
+/// Words and numbers of tus 1.0.
+enum Tus {
+  static let version = "1.0.0"
+  static let extensions = "creation,creation-with-upload,creation-defer-length,termination,expiration"
+  static let contentType = "application/offset+octet-stream"
+
+  /// A non-negative decimal below 2^63: no sign, no blank. nil when the field is missing; throws 400.
+  static func number(_ headers: HTTPHeaders, _ name: String) throws(ServerError) -> Int64? {
+    guard let text = headers[name] else { return nil }
+    guard let number = Int64(text), text.utf8.allSatisfy({ (48...57).contains($0) }) else {
+      throw ServerError(400, "\(name) must be a decimal number below 2^63")
+    }
+    return number
+  }
+
+  /// `Upload-Metadata`: names and base64 values. tus 1.0 §Creation.
+  static func metadata(_ text: String) throws(ServerError) -> [String: [UInt8]] {
+    if text.utf8.count > 16 << 10 { throw ServerError(431, "Upload-Metadata is longer than 16 KiB") }
+    var values: [String: [UInt8]] = [:]
+    for pair in text.split(separator: ",") {
+      let parts = pair.trimmed.split(separator: " ", omittingEmptySubsequences: false)
+      guard let key = parts.first, !key.isEmpty, parts.count <= 2,
+        let value = Base64.decode(parts.count == 2 ? parts[1] : "")
+      else { throw ServerError(400, "Upload-Metadata must be pairs of a name and a base64 value") }
+      if values.updateValue(value, forKey: String(key)) != nil {
+        throw ServerError(400, "Upload-Metadata names '\(key.prefix(100))' twice")
+      }
+    }
+    return values
+  }
+}
+
+/// RFC 4648 §4.
+enum Base64 {
+  /// nil for what is not base64; padding may be missing.
+  static func decode(_ text: some StringProtocol) -> [UInt8]? {
+    var digits = Array(text.utf8)
+    while digits.last == UInt8(ascii: "=") { digits.removeLast() }
+    if digits.count % 4 == 1 || text.utf8.count - digits.count > 2 { return nil }
+    var bytes: [UInt8] = []
+    var held: UInt32 = 0
+    var bits = 0
+    for digit in digits {
+      guard let value = value(digit) else { return nil }
+      held = held << 6 | value
+      bits += 6
+      if bits < 8 { continue }
+      bits -= 8
+      bytes.append(UInt8(truncatingIfNeeded: held >> bits))
+    }
+    return bytes
+  }
+
+  private static func value(_ digit: UInt8) -> UInt32? {
+    switch digit {
+    case UInt8(ascii: "A")...UInt8(ascii: "Z"): UInt32(digit - 65)
+    case UInt8(ascii: "a")...UInt8(ascii: "z"): UInt32(digit - 71)
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt32(digit + 4)
+    case UInt8(ascii: "+"): 62
+    case UInt8(ascii: "/"): 63
+    default: nil
+    }
+  }
+}

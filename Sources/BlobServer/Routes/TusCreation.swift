@@ -1,0 +1,131 @@
+import BlobHTTP
+
+/// What a creation asks for, checked against what is there.
+struct TusCreation: Sendable {
+  let length: Int64?
+  private let folder: ServedPath
+  /// nil: the upload's id becomes the name.
+  private let target: ServedPath?
+  private let existing: ExistingRule
+  private let metadata: String
+
+  init(_ call: Call, _ folder: ServedPath) throws(ServerError) {
+    length = try Tus.number(call.headers, "Upload-Length")
+    let isDeferred = call.headers["Upload-Defer-Length"]
+    if let isDeferred, isDeferred != "1" { throw ServerError(400, "Upload-Defer-Length can only be 1") }
+    if (length != nil) == (isDeferred != nil) {
+      throw ServerError(400, "exactly one of Upload-Length and Upload-Defer-Length is needed")
+    }
+    if let length { try TusRoutes.checkLength(length, call.options) }
+    metadata = call.headers["Upload-Metadata"] ?? ""
+    let values = try Tus.metadata(metadata)
+    existing = values["overwrite"] == Array("true".utf8) ? .replace : .keep
+    self.folder = folder
+    guard let name = Self.name(values) else {
+      target = nil
+      return
+    }
+    let target = try folder.appending(name)
+    self.target = target
+    if let item = try call.service.store.item(at: target) { try existing.admit(item, at: target, length: length) }
+  }
+
+  /// `relativePath`, else `filename`. Uppy sends `relativePath null` for files that were not in a folder.
+  private static func name(_ values: [String: [UInt8]]) -> [UInt8]? {
+    if let path = values["relativePath"], !path.isEmpty, path != Array("null".utf8) { return path }
+    return values["filename"].flatMap { $0.isEmpty ? nil : $0 }
+  }
+
+  /// Begins to receive. The upload outlives neither the request nor the process until it is saved.
+  func begin(_ service: Service) throws(ServerError) -> Upload {
+    let reception = try service.store.begin(length: length)
+    do throws(ServerError) {
+      let target = if let target { target } else { try folder.appending(reception.id.description.utf8) }
+      let record = UploadRecord(
+        reception.id, target: target, existing: existing, length: length, metadata: metadata)
+      return Upload(record, offset: 0, isSaved: false, reception, service.uploads)
+    } catch {
+      reception.discard()
+      throw error
+    }
+  }
+}
+
+/// The body of a creation. A small file that comes whole needs no record: a client that was cut off has not learnt the
+/// upload's URL, so what it sent is deleted. tus 1.0 §Creation With Upload.
+final class TusCreationReceiver: BodyReceiver {
+  private let upload: Upload
+  private let writer: UploadWriter
+  private let service: Service
+
+  init(_ upload: Upload, _ writer: UploadWriter, _ service: Service) {
+    self.upload = upload
+    self.writer = writer
+    self.service = service
+  }
+
+  func take(_ bytes: UnsafeRawBufferPointer) throws(ServerError) { try writer.append(bytes) }
+
+  func end() -> Plan {
+    if upload.isComplete {
+      return publish(upload) { upload, error in
+        guard let error else { return Self.created(upload) }
+        try? upload.terminate()  // it cannot be asked for again; ended already, unless the disk failed
+        return Reply(error)
+      }
+    }
+    return service.onWorker { [upload] () throws(ServerError) in
+      do throws(ServerError) {
+        try upload.save()
+      } catch {
+        try? upload.terminate()  // nothing of it was saved; the error is what counts
+        throw error
+      }
+      return .reply(Self.created(upload))
+    }
+  }
+
+  func cut() { service.workers.submit { [upload] in try? upload.terminate() } }  // published: nothing to undo
+
+  private static func created(_ upload: Upload) -> Reply {
+    var reply = TusRoutes.progress(201, upload.offset, upload.expires)
+    reply.headers["Location"] = "/\(ServedPath.uploadName)/\(upload.id)"
+    return reply
+  }
+}
+
+/// The body of a PATCH. Every byte that came is kept, also when the rest does not come.
+final class TusReceiver: BodyReceiver {
+  private let writer: UploadWriter
+  private let service: Service
+
+  init(_ writer: UploadWriter, _ service: Service) {
+    self.writer = writer
+    self.service = service
+  }
+
+  func take(_ bytes: UnsafeRawBufferPointer) throws(ServerError) { try writer.append(bytes) }
+
+  func end() -> Plan {
+    let upload = writer.upload
+    if upload.isComplete {
+      return publish(upload) { $1.map { Reply($0) } ?? TusRoutes.progress(204, $0.offset, $0.expires) }
+    }
+    return .reply(TusRoutes.progress(204, upload.offset, upload.expires))
+  }
+
+  func cut() {
+    if writer.upload.isComplete { writer.upload.publish { _ in } }
+  }
+}
+
+private func publish(_ upload: Upload, _ reply: @escaping @Sendable (Upload, ServerError?) -> Reply) -> Plan {
+  .later { decided in
+    upload.publish { result in
+      switch result {
+      case .success: decided(.reply(reply(upload, nil)))
+      case .failure(let error): decided(.reply(reply(upload, error)))
+      }
+    }
+  }
+}

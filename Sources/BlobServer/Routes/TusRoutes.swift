@@ -1,0 +1,157 @@
+import BlobHTTP
+
+/// tus 1.0: core, creation, creation-with-upload, creation-defer-length, termination, expiration.
+enum TusRoutes {
+  /// A request for an upload's own URL.
+  static func plan(_ call: Call, _ id: UploadID) throws(ServerError) -> Plan {
+    if let refusal = versionRefusal(call) { return .reply(refusal) }
+    if call.options.isReadOnly { throw ServerError(403, "the server is read-only") }
+    switch call.method {
+    case "HEAD": return try ask(call, id)
+    case "PATCH": return try patch(call, id)
+    case "DELETE":
+      return call.service.onWorker { () throws(ServerError) in
+        try terminate(call.service, id)
+        return .reply(Reply(204))
+      }
+    default:
+      return .reply(
+        Reply(405, ["Allow": "HEAD, PATCH, DELETE, OPTIONS"], text: "an upload takes HEAD, PATCH and DELETE"))
+    }
+  }
+
+  /// The request must not be processed. tus 1.0 §Tus-Version.
+  private static func versionRefusal(_ call: Call) -> Reply? {
+    if call.method == "GET" || call.headers["Tus-Resumable"] == Tus.version { return nil }
+    return Reply(
+      412, ["Tus-Version": Tus.version, "Tus-Resumable": Tus.version], text: "Tus-Resumable must be \(Tus.version)")
+  }
+
+  // MARK: HEAD
+
+  private static func ask(_ call: Call, _ id: UploadID) throws(ServerError) -> Plan {
+    switch try call.service.uploads.find(id) {
+    case .finished(let saved):
+      return .reply(answer(saved.record, offset: saved.offset, expires: saved.expires))
+    case .unfinished(let upload):
+      // Whoever asks wants to go on from there: an older request must not move the offset any more.
+      let offset = upload.takeOver()
+      guard upload.isComplete else { return .reply(answer(upload.record, offset: offset, expires: upload.expires)) }
+      // All bytes told means finished to the client, so it must be true: their request was cut or the server killed.
+      return .later { decided in
+        upload.publish { result in
+          switch result {
+          case .success: decided(.reply(answer(upload.record, offset: offset, expires: upload.expires)))
+          case .failure(let error) where error.status >= 500: decided(.refuse(error))
+          case .failure(let error): decided(.reply(Reply(410, text: error.message)))
+          }
+        }
+      }
+    }
+  }
+
+  private static func answer(_ record: UploadRecord, offset: Int64, expires: Int64) -> Reply {
+    var reply = Reply(200, ["Upload-Offset": String(offset), "Cache-Control": "no-store"])
+    if let length = record.length {
+      reply.headers["Upload-Length"] = String(length)
+    } else {
+      reply.headers["Upload-Defer-Length"] = "1"
+    }
+    if !record.metadata.isEmpty { reply.headers["Upload-Metadata"] = record.metadata }
+    reply.headers["Upload-Expires"] = HTTPDate.text(expires)
+    return reply
+  }
+
+  // MARK: DELETE
+
+  /// A finished upload is only forgotten: the published file stays. tus 1.0 §Termination.
+  private static func terminate(_ service: Service, _ id: UploadID) throws(ServerError) {
+    switch try service.uploads.find(id) {
+    case .unfinished(let upload): try upload.terminate()
+    case .finished:
+      service.store.delete(id)
+      service.uploads.forget(id)
+    }
+  }
+
+  // MARK: PATCH
+
+  private static func patch(_ call: Call, _ id: UploadID) throws(ServerError) -> Plan {
+    try checkContentType(call)
+    guard let offset = try Tus.number(call.headers, "Upload-Offset") else {
+      throw ServerError(400, "PATCH needs Upload-Offset")
+    }
+    let length = try Tus.number(call.headers, "Upload-Length")
+    switch try call.service.uploads.find(id) {
+    case .finished(let saved):
+      if offset == saved.offset, call.request.contentLength == 0 { return .reply(progress(204, offset, saved.expires)) }
+      throw ServerError(409, "the upload is finished at byte \(saved.offset)")
+    case .unfinished(let upload):
+      guard let length, upload.record.length != length else { return try receive(call, upload, offset) }
+      return call.service.onWorker { () throws(ServerError) in
+        try checkLength(length, call.options)
+        let record = upload.record
+        if record.length == nil, let item = try call.service.store.item(at: record.target) {
+          try record.existing.admit(item, at: record.target, length: length)
+        }
+        try upload.setLength(length)
+        return try receive(call, upload, offset)
+      }
+    }
+  }
+
+  private static func receive(_ call: Call, _ upload: Upload, _ offset: Int64) throws(ServerError) -> Plan {
+    if let coming = call.request.contentLength {
+      let (end, overflow) = offset.addingReportingOverflow(coming)
+      if let length = upload.record.length, overflow || end > length {
+        throw ServerError(413, "the upload has \(length) bytes; \(coming) more at byte \(offset) go past its end")
+      }
+      try checkLength(overflow ? .max : end, call.options)
+    }
+    return .receive(TusReceiver(try upload.write(from: offset), call.service))
+  }
+
+  static func checkContentType(_ call: Call) throws(ServerError) {
+    let type = call.headers["Content-Type"] ?? ""
+    if !type.isSameField(Tus.contentType) {
+      throw ServerError(415, "Content-Type must be \(Tus.contentType), not '\(type.prefix(100))'")
+    }
+  }
+
+  static func checkLength(_ length: Int64, _ options: ServerOptions) throws(ServerError) {
+    if let limit = options.maxSize, length > limit {
+      throw ServerError(413, "an upload may have \(limit) bytes at most, not \(length)")
+    }
+  }
+
+  static func progress(_ status: Int, _ offset: Int64, _ expires: Int64) -> Reply {
+    var reply = Reply(status, ["Upload-Offset": String(offset)])
+    reply.headers["Upload-Expires"] = HTTPDate.text(expires)
+    return reply
+  }
+
+  // MARK: POST
+
+  /// A new upload below `folder`, whose target is named by its metadata.
+  static func create(_ call: Call, _ folder: ServedPath) throws(ServerError) -> Plan {
+    if call.headers["Tus-Resumable"] == nil, call.headers["Upload-Length"] == nil,
+      call.headers["Upload-Defer-Length"] == nil
+    {
+      throw ServerError(415, "POST creates tus uploads; forms are not spoken")
+    }
+    if let refusal = versionRefusal(call) { return .reply(refusal) }
+    let creation = try TusCreation(call, folder)
+    if call.request.contentLength == 0 {
+      return call.service.onWorker { () throws(ServerError) in
+        let upload = try creation.begin(call.service)
+        return TusCreationReceiver(upload, try upload.write(from: 0), call.service).end()
+      }
+    }
+    try checkContentType(call)
+    if let length = creation.length, let coming = call.request.contentLength, coming > length {
+      throw ServerError(413, "Upload-Length is \(length), the body has \(coming) bytes")
+    }
+    let upload = try creation.begin(call.service)
+    return .receive(TusCreationReceiver(upload, try upload.write(from: 0), call.service))
+  }
+}

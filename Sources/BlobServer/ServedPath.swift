@@ -1,0 +1,112 @@
+import BlobHTTP
+import Blobs
+
+/// A path below the served folder, safe by construction: no component is empty, `.`, `..` or one of ours.
+///
+/// It is made from a URL path, decoded exactly once, or from the metadata of an upload. Components are bytes.
+package struct ServedPath: Sendable, Hashable, CustomStringConvertible {
+  package private(set) var components: [BytePath] = []
+
+  /// The served folder itself.
+  package static let root = ServedPath()
+  /// Holds what is unfinished, in the served folder.
+  package static let storeName: BytePath = ".fullbore"
+  /// The first component of an upload's URL; no file may have it.
+  package static let uploadName: BytePath = ".fullbore-upload"
+
+  private init() {}
+
+  /// Takes the components apart at the slashes; `bytes` is already decoded and has no slash at either end.
+  package init(_ bytes: some Sequence<UInt8>) throws(ServerError) {
+    self = try Self.root.appending(bytes)
+  }
+
+  /// This path and `relative` below it.
+  package func appending(_ relative: some Sequence<UInt8>) throws(ServerError) -> ServedPath {
+    var path = self
+    for part in Array(relative).split(separator: slash, omittingEmptySubsequences: false) {
+      try path.append(part)
+    }
+    return path
+  }
+
+  private mutating func append(_ part: ArraySlice<UInt8>) throws(ServerError) {
+    let name = BytePath(part)
+    switch name {
+    case "": throw ServerError(400, "a path may not have an empty component")
+    case ".", "..": throw ServerError(400, "a path may not have a component '\(name)'")
+    default: break
+    }
+    if part.contains(0) || part.contains(slash) { throw ServerError(400, "a name may not have a NUL or a slash in it") }
+    if part.count > 255 {
+      throw ServerError(400, "a name may not be longer than 255 bytes, this one has \(part.count)")
+    }
+    if name.isReserved { throw ServerError(403, "the name '\(name)' is kept for unfinished uploads") }
+    components.append(name)
+    if bytes.count > 3072 { throw ServerError(414, "the path is longer than 3072 bytes") }
+  }
+
+  /// A URL path, which begins with a slash, percent-encoded; `isFolder` tells of a slash at its end. RFC 3986 §3.3.
+  package static func fromURL(_ path: some Sequence<UInt8>) throws(ServerError) -> (path: ServedPath, isFolder: Bool) {
+    var parts = Array(path).split(separator: slash, omittingEmptySubsequences: false)[...]
+    guard parts.popFirst()?.isEmpty == true, !parts.isEmpty else {
+      throw ServerError(400, "a request's path must begin with a slash")
+    }
+    let isFolder = parts.last!.isEmpty
+    if isFolder { parts.removeLast() }
+    var served = root
+    for part in parts { try served.append(try decoded(part)[...]) }
+    return (served, isFolder)
+  }
+
+  private static func decoded(_ text: ArraySlice<UInt8>) throws(ServerError) -> [UInt8] {
+    var bytes: [UInt8] = []
+    var rest = text
+    while let byte = rest.popFirst() {
+      if byte != UInt8(ascii: "%") {
+        bytes.append(byte)
+        continue
+      }
+      guard let high = rest.popFirst()?.hexValue, let low = rest.popFirst()?.hexValue else {
+        throw ServerError(400, "a percent sign in the path is not followed by two hexadecimal digits")
+      }
+      bytes.append(high << 4 | low)
+    }
+    return bytes
+  }
+
+  package var isRoot: Bool { components.isEmpty }
+  package var bytes: [UInt8] { Array(components.map(\.bytes).joined(separator: [slash])) }
+  /// The last component; empty for the root.
+  package var name: BytePath { components.last ?? "" }
+  package var parent: ServedPath {
+    var path = self
+    path.components = Array(components.dropLast())
+    return path
+  }
+  package var description: String { "/" + BytePath(bytes).description }
+  /// Percent-encoded, beginning with a slash.
+  package var url: String { "/" + HTTPURL.encode(bytes) }
+}
+
+extension BytePath {
+  /// Ours, in any case: some file systems do not tell cases apart.
+  fileprivate var isReserved: Bool {
+    let lowered = BytePath(bytes.map { UInt8(ascii: "A")...UInt8(ascii: "Z") ~= $0 ? $0 | 0x20 : $0 })
+    return lowered == ServedPath.storeName || lowered == ServedPath.uploadName
+  }
+}
+
+extension UInt8 {
+  /// The value of a hexadecimal digit; nil for anything else.
+  package var hexValue: UInt8? {
+    switch self {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): self - UInt8(ascii: "0")
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): self - UInt8(ascii: "a") + 10
+    case UInt8(ascii: "A")...UInt8(ascii: "F"): self - UInt8(ascii: "A") + 10
+    default: nil
+    }
+  }
+}
+
+private let slash = UInt8(ascii: "/")

@@ -1,0 +1,63 @@
+import Blobs
+
+/// Where a `Server` listens, what it takes, and how long it waits.
+public struct ServerOptions: Sendable {
+  /// The folder that is served and received into; it must exist.
+  public var folder: BytePath
+  /// An IP address, or `localhost`.
+  public var address: String
+  /// 0 picks a free one; `Server.port` tells which.
+  public var port: UInt16
+  /// What every request must present as `Authorization: Bearer …`; nil asks for none. RFC 6750 §2.1.
+  public var token: String?
+  /// How long an unfinished upload is kept after its last byte.
+  public var expire: Duration
+  /// Bytes of one upload; nil: no limit but the disk's.
+  public var maxSize: Int64?
+  /// Bytes of all files in the folder, unfinished uploads with them; nil: no limit but the disk's.
+  public var maxTotal: Int64?
+  /// Nothing is received or deleted.
+  public var isReadOnly: Bool
+  /// `DELETE` removes files.
+  public var allowsDelete: Bool
+  /// Web origins (`https://host:port`, or `*`) whose pages may talk to the server; empty: none but its own.
+  public var allowedOrigins: [String]
+  /// How long a connection may stay silent before it is closed.
+  public var idleTimeout: Duration
+
+  public init(
+    folder: BytePath, address: String = "127.0.0.1", port: UInt16 = 8080, token: String? = nil,
+    expire: Duration = .seconds(24 * 3600), maxSize: Int64? = nil, maxTotal: Int64? = nil,
+    isReadOnly: Bool = false, allowsDelete: Bool = false, allowedOrigins: [String] = [],
+    idleTimeout: Duration = .seconds(60)
+  ) {
+    self.folder = folder
+    self.address = address
+    self.port = port
+    self.token = token
+    self.expire = expire
+    self.maxSize = maxSize
+    self.maxTotal = maxTotal
+    self.isReadOnly = isReadOnly
+    self.allowsDelete = allowsDelete
+    self.allowedOrigins = allowedOrigins
+    self.idleTimeout = idleTimeout
+  }
+}
+
+/// Why the server cannot start, or what keeps it from doing what a request asks.
+public struct ServerError: Error, Sendable, CustomStringConvertible {
+  /// What failed, on what, and what to do.
+  public var message: String
+  /// The HTTP status that tells a client the same.
+  package var status: Int
+
+  public init(_ message: String) { self.init(500, message) }
+
+  package init(_ status: Int, _ message: String) {
+    self.status = status
+    self.message = message
+  }
+
+  public var description: String { message }
+}

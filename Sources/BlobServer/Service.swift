@@ -1,0 +1,59 @@
+import BlobHTTP
+
+/// What all requests of a server share.
+final class Service: Sendable {
+  let options: ServerOptions
+  let store: any UploadStore
+  let uploads: Uploads
+  let workers: Workers
+  let housekeeper: Housekeeper
+  let gate = Gate()
+  let hosts: HostRule
+
+  init(_ options: ServerOptions, _ store: any UploadStore, _ hosts: HostRule) throws(ServerError) {
+    self.options = options
+    self.store = store
+    self.hosts = hosts
+    workers = Workers(threads: 8)
+    uploads = Uploads(store, workers, maxSize: options.maxSize, expire: options.expire)
+    housekeeper = try Housekeeper()
+  }
+
+  /// Begins what happens without being asked: expiry, and the publishing of what a kill has left complete.
+  func start() {
+    let interval = min(.seconds(60), max(.milliseconds(50), options.expire / 4))
+    housekeeper.start(every: interval) { [workers, uploads] in workers.submit { uploads.tidy() } }
+    workers.submit { [uploads] in
+      uploads.tidy()
+      uploads.publishComplete()
+    }
+  }
+
+  /// Ends the threads, once all that was asked of them is done.
+  func stop() {
+    housekeeper.stop()
+    workers.finish()
+  }
+
+  /// Runs `work` on a worker while the connection is suspended.
+  func onWorker(_ work: @escaping @Sendable () throws(ServerError) -> Plan) -> Plan {
+    .later { [workers] decided in
+      workers.submit {
+        do throws(ServerError) {
+          decided(try work())
+        } catch {
+          decided(.refuse(error))
+        }
+      }
+    }
+  }
+
+  /// Adds what every answer carries.
+  func completed(_ reply: Reply, to request: Request) -> Reply {
+    var reply = reply
+    if request.headers["Tus-Resumable"] != nil || request.method == "OPTIONS" {
+      reply.headers["Tus-Resumable"] = Tus.version
+    }
+    return reply
+  }
+}

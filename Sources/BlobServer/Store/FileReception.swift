@@ -1,0 +1,89 @@
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+import Blobs
+import Synchronization
+
+/// A data file that grows. Its size is the offset, so nothing else needs to be written while bytes come.
+final class FileReception: Reception {
+  let id: UploadID
+  let file: Descriptor
+  private let store: Folder
+  private let quota: Quota
+  private struct State {
+    var length: Int64
+    var reserved: Int64
+  }
+  private let state: Mutex<State>
+
+  init(_ id: UploadID, _ file: Descriptor, length: Int64, reserved: Int64, _ store: Folder, _ quota: Quota) {
+    self.store = store
+    self.id = id
+    self.file = file
+    self.quota = quota
+    state = Mutex(State(length: length, reserved: reserved))
+  }
+
+  var length: Int64 { state.withLock { $0.length } }
+
+  func append(_ bytes: UnsafeRawBufferPointer) throws(ServerError) {
+    try state.withLock { (state) throws(ServerError) in
+      let more = state.length + Int64(bytes.count) - state.reserved
+      if more > 0 {
+        try quota.reserve(more)
+        state.reserved += more
+      }
+      var rest = bytes
+      while !rest.isEmpty {
+        let count = pwrite(file.number, rest.baseAddress!, rest.count, off_t(state.length))
+        if count < 0 {
+          if errno == EINTR { continue }
+          throw failed("store at byte \(state.length) of upload", id.description)
+        }
+        state.length += Int64(count)
+        rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+      }
+    }
+  }
+
+  func discard() {
+    if store.unlink(id.data) { quota.release(state.withLock { $0.reserved }) }
+  }
+
+  /// Makes the bytes durable.
+  func sync() throws(ServerError) {
+    if fsync(file.number) != 0 { throw failed("sync upload", id.description) }
+  }
+
+  /// Whether `other`, which is as long, has the same bytes. Throws 503 when `cancel` asks to stop.
+  func hasSameBytes(as other: Descriptor, _ cancel: Cancellation) throws(ServerError) -> Bool {
+    let size = 256 << 10
+    let buffer = UnsafeMutableRawPointer.allocate(byteCount: 2 * size, alignment: 4096)
+    defer { buffer.deallocate() }
+    let total = length
+    var offset: Int64 = 0
+    while offset < total {
+      if cancel.isCancelled { throw ServerError(503, "the server is stopping") }
+      let count = Int(min(Int64(size), total - offset))
+      guard Self.read(file, buffer, count, offset), Self.read(other, buffer + size, count, offset),
+        memcmp(buffer, buffer + size, count) == 0
+      else { return false }
+      offset += Int64(count)
+    }
+    return true
+  }
+
+  /// False at an early end.
+  private static func read(_ file: Descriptor, _ buffer: UnsafeMutableRawPointer, _ count: Int, _ at: Int64) -> Bool {
+    var done = 0
+    while done < count {
+      let got = pread(file.number, buffer + done, count - done, off_t(at) + off_t(done))
+      if got < 0, errno == EINTR { continue }
+      if got <= 0 { return false }
+      done += got
+    }
+    return true
+  }
+}

@@ -1,0 +1,206 @@
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+import Blobs
+
+// A kill at any instant leaves an upload resumable or finished, because of the order in which its files come and go:
+//
+//   save:     data exists already, then info appears by a rename (whole or not at all).
+//   publish:  data is synced, renamed to its target, the target's folder synced, and only then info becomes done.
+//             Killed between: info without data. Nothing else makes that state, so `load` takes it as finished when
+//             the target is there with the right length, and as gone otherwise.
+//   same:     where equal bytes were published before, info becomes done first, then data is deleted.
+//             Killed between: done with data. Start-up deletes such data.
+//   delete:   info first, then data. Killed between: data alone, which start-up deletes.
+//
+// After a power cut data may be shorter than what was acknowledged: its size is the offset, so the client learns it.
+extension FileStore {
+  package func begin(length: Int64?) throws(ServerError) -> any Reception {
+    let store = try uploads()
+    if let length { try quota.reserve(length) }
+    var random = SystemRandomNumberGenerator()
+    let id = UploadID(using: &random)
+    do throws(ServerError) {
+      let file = try store.open(id.data, O_RDWR | O_CREAT | O_EXCL)
+      return FileReception(id, file, length: 0, reserved: length ?? 0, store, quota)
+    } catch {
+      quota.release(length ?? 0)
+      throw error
+    }
+  }
+
+  package func reopen(_ id: UploadID) throws(ServerError) -> any Reception {
+    let store = try uploads()
+    guard let status = try store.status(id.data) else { throw ServerError(410, "the upload is gone") }
+    let length = try store.record(id, id.info)?.length
+    let file = try store.open(id.data, O_RDWR)
+    return FileReception(
+      id, file, length: Int64(status.st_size), reserved: max(length ?? 0, Int64(status.st_size)), store, quota)
+  }
+
+  package func save(_ record: UploadRecord) throws(ServerError) {
+    try uploads().write(record)
+  }
+
+  package func load(_ id: UploadID) throws(ServerError) -> SavedUpload? {
+    guard let store else { return nil }
+    if let record = try store.record(id, id.info) {
+      if let status = try store.status(id.data) {
+        let expires = status.modified.addingClamped(expiry)
+        if expires <= wallClock() {
+          delete(id)
+          throw ServerError(410, "the upload has expired")
+        }
+        return SavedUpload(record: record, offset: Int64(status.st_size), isFinished: false, expires: expires)
+      }
+      guard let item = try item(at: record.target), !item.isFolder, item.length == record.length else {
+        delete(id)
+        throw ServerError(410, "the upload is gone")
+      }
+      finish(id, store)
+    }
+    guard let record = try store.record(id, id.done), let length = record.length,
+      let expires = try store.status(id.done)?.modified.addingClamped(expiry), expires > wallClock()
+    else { return nil }
+    return SavedUpload(record: record, offset: length, isFinished: true, expires: expires)
+  }
+
+  package func publish(
+    _ reception: any Reception, _ record: UploadRecord, isSaved: Bool
+  ) throws(ServerError) -> Publication {
+    guard let reception = reception as? FileReception else { preconditionFailure("a reception of another store") }
+    let store = try uploads()
+    let folder = try root.folder(record.target.parent, creating: true)
+    let name = record.target.name
+    var isSynced = false
+    while true {
+      let before = try folder.status(name)
+      if let before, let same = try meet(before, reception, record, folder, store) {
+        if isSaved { finish(record.id, store) }
+        reception.discard()
+        return Publication(outcome: .same, item: same)
+      }
+      if !isSynced { try reception.sync() }
+      isSynced = true
+      let renamed =
+        before == nil
+        ? renameNew(store, record.id.data, folder, name)
+        : record.id.data.withCString { old in name.withCString { renameat(store.number, old, folder.number, $0) } }
+      if renamed != 0 {
+        if errno == EEXIST { continue }  // it appeared meanwhile: meet it
+        if errno == ENOENT { throw ServerError(410, "the upload is gone") }
+        throw failed("publish", record.target.description)
+      }
+      try folder.sync(record.target.parent.description)
+      if isSaved { finish(record.id, store) }
+      quota.release(before.map { Int64($0.st_size) } ?? 0)
+      var status = stat()
+      if fstat(reception.file.number, &status) != 0 { throw failed("look at", record.target.description) }
+      return Publication(outcome: before == nil ? .created : .replaced, item: StoredItem(status))
+    }
+  }
+
+  /// What the rule says about a name that is taken: its item when the bytes are equal, nil to replace it.
+  private func meet(
+    _ status: stat, _ reception: FileReception, _ record: UploadRecord, _ folder: Folder, _ store: Folder
+  ) throws(ServerError) -> StoredItem? {
+    do throws(ServerError) {
+      let item = try Self.item(status, record.target)
+      try record.existing.admit(item, at: record.target, length: reception.length)
+      if record.existing == .replace { return nil }
+      let file = try folder.open(record.target.name, O_RDONLY | O_NONBLOCK)
+      if try reception.hasSameBytes(as: file, closed) { return item }
+      throw ServerError(409, "\(record.target) exists with other bytes")
+    } catch {
+      if [403, 409, 412].contains(error.status) { forget(reception, store) }
+      throw error
+    }
+  }
+
+  private func finish(_ id: UploadID, _ store: Folder) {
+    // A record that cannot be marked is found as finished by `load` all the same.
+    id.info.withCString { info in
+      _ = utimensat(store.number, info, nil, 0)  // it is remembered from now on
+      _ = id.done.withCString { renameat(store.number, info, store.number, $0) }
+    }
+  }
+
+  private func forget(_ reception: FileReception, _ store: Folder) {
+    store.unlink(reception.id.info)
+    reception.discard()
+  }
+
+  package func delete(_ id: UploadID) {
+    guard let store else { return }
+    // What cannot be read cannot be counted; the next start measures again.
+    let record = try? store.record(id, id.info)
+    let held = (try? store.status(id.data)).map { Int64($0.st_size) }
+    store.unlink(id.info)
+    store.unlink(id.done)
+    if store.unlink(id.data) { quota.release(max(record?.length ?? 0, held ?? 0)) }
+  }
+
+  package func expire(isBusy: (UploadID) -> Bool) -> [UploadID] {
+    // An unreadable folder is tried again at the next round.
+    guard let store, let names = try? store.names() else { return [] }
+    let now = wallClock()
+    var expired: [UploadID] = []
+    for name in names {
+      guard let file = UploadFile(name), file.kind != .data, !isBusy(file.id) else { continue }
+      let dated = file.kind == .info ? file.id.data : name
+      guard let modified = (try? store.status(dated))?.modified else { continue }
+      if modified.addingClamped(expiry) > now { continue }
+      delete(file.id)
+      if file.kind == .info { expired.append(file.id) }
+    }
+    return expired
+  }
+
+  package func complete() -> [UploadRecord] {
+    // The client that asks for such an upload gets it published as well.
+    guard let store, let names = try? store.names() else { return [] }
+    return names.compactMap { name in
+      guard let file = UploadFile(name), file.kind == .info, let record = try? store.record(file.id, name),
+        let status = try? store.status(file.id.data), Int64(status.st_size) == record.length
+      else { return nil }
+      return record
+    }
+  }
+}
+
+extension Folder {
+  /// nil when there is none, or no whole one.
+  func record(_ id: UploadID, _ name: BytePath) throws(ServerError) -> UploadRecord? {
+    let file: Descriptor
+    do throws(ServerError) {
+      file = try open(name, O_RDONLY)
+    } catch {
+      if error.status == 404 { return nil }
+      throw error
+    }
+    let text = String(unsafeUninitializedCapacity: 64 << 10) {
+      max(0, pread(file.number, $0.baseAddress!, $0.count, 0))
+    }
+    return UploadRecord(id, text: text)
+  }
+
+  /// Whole or not at all.
+  fileprivate func write(_ record: UploadRecord) throws(ServerError) {
+    let draft = BytePath("\(record.id).draft")
+    let file = try open(draft, O_WRONLY | O_CREAT | O_TRUNC)
+    var text = record.text
+    let written = text.withUTF8 { pwrite(file.number, $0.baseAddress!, $0.count, 0) == $0.count }
+    if !written { throw failed("write the record of upload", record.id.description) }
+    let renamed = draft.withCString { old in record.id.info.withCString { renameat(number, old, number, $0) } }
+    if renamed != 0 { throw failed("write the record of upload", record.id.description) }
+  }
+}
+
+extension Int64 {
+  func addingClamped(_ other: Int64) -> Int64 {
+    let (sum, overflow) = addingReportingOverflow(other)
+    return overflow ? (other < 0 ? .min : .max) : sum
+  }
+}

@@ -1,0 +1,155 @@
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+import Blobs
+
+/// Keeps files in a folder, and what is unfinished in its `.fullbore`: `ID.data` holds the bytes, so that its size is
+/// the offset; `ID.info` what must be known of a saved upload; `ID.done` replaces it once the target is published.
+package final class FileStore: UploadStore {
+  let root: Folder
+  let store: Folder?
+  let expiry: Int64
+  let quota: Quota
+  let closed = Cancellation()
+  private let place: BytePath
+  private let lock: Descriptor?
+
+  /// Serves `folder`, which must exist. One store to a folder: a second one is refused. `readOnly` needs no right to
+  /// write and no lock. Blocks while left-overs are cleared away.
+  package init(
+    _ folder: BytePath, expire: Duration, maxTotal: Int64? = nil, readOnly: Bool = false
+  ) throws(ServerError) {
+    place = folder
+    expiry = expire.nanoseconds
+    let root = try Folder(folder)
+    self.root = root
+    quota = Quota(maxTotal)
+    if readOnly {
+      store = nil
+      lock = nil
+      return
+    }
+    let made = ServedPath.storeName.withCString { mkdirat(root.number, $0, 0o700) }
+    if made != 0, errno != EEXIST { throw failed("make \(ServedPath.storeName) in", folder.description) }
+    let store = try root.storeFolder()
+    let lock = try store.open("lock", O_RDWR | O_CREAT)
+    if flock(lock.number, LOCK_EX | LOCK_NB) != 0 {
+      throw ServerError("the folder \(folder) is already served: another server holds its .fullbore/lock")
+    }
+    self.store = store
+    self.lock = lock
+    try clearLeftOvers(store)
+    if maxTotal != nil { try quota.measure(root, store) }
+  }
+
+  package func close() {
+    closed.cancel()
+    if let lock { flock(lock.number, LOCK_UN) }
+  }
+
+  /// Where uploads are kept; a read-only server has no such place.
+  func uploads() throws(ServerError) -> Folder {
+    guard let store else { throw ServerError(403, "the server is read-only") }
+    return store
+  }
+
+  /// What only a running server could have continued: bytes that were never saved, records half written.
+  private func clearLeftOvers(_ store: Folder) throws(ServerError) {
+    let names = try store.names()
+    let kept = Set(names)
+    for name in names {
+      guard let file = UploadFile(name) else {
+        if name != "lock" { store.unlink(name) }
+        continue
+      }
+      if file.kind == .data, !kept.contains(file.id.info) { store.unlink(name) }
+    }
+  }
+}
+
+// MARK: what is published
+
+extension FileStore {
+  package func item(at path: ServedPath) throws(ServerError) -> StoredItem? {
+    if path.isRoot { return StoredItem(isFolder: true, length: 0, modified: 0, inode: 0) }
+    do throws(ServerError) {
+      guard let status = try root.folder(path.parent).status(path.name) else { return nil }
+      return try Self.item(status, path)
+    } catch {
+      if error.status == 404 { return nil }
+      throw error
+    }
+  }
+
+  static func item(_ status: stat, _ path: ServedPath) throws(ServerError) -> StoredItem {
+    let item = StoredItem(status)
+    if item.isFolder || status.isFile { return item }
+    throw ServerError(403, "\(path) is neither a file nor a folder; symbolic links are not followed")
+  }
+
+  package func open(_ path: ServedPath) throws(ServerError) -> OpenItem {
+    if path.isRoot { throw ServerError(409, "/ is a folder") }
+    // O_NONBLOCK: a pipe in the place of a file must not hang us.
+    let file = try root.folder(path.parent).open(path.name, O_RDONLY | O_NONBLOCK)
+    var status = stat()
+    if fstat(file.number, &status) != 0 { throw failed("look at", path.description) }
+    let item = try Self.item(status, path)
+    if item.isFolder { throw ServerError(409, "\(path) is a folder") }
+    return OpenItem(item: item, file: file)
+  }
+
+  package func list(_ path: ServedPath) throws(ServerError) -> [StoredEntry] {
+    let folder = try root.folder(path)
+    var entries: [StoredEntry] = []
+    for name in try folder.names().sorted() where name.bytes.first != UInt8(ascii: ".") {
+      // Gone since the folder was read, or no longer ours to see: not worth failing the page.
+      guard let status = try? folder.status(name) else { continue }
+      let item = StoredItem(status)
+      if item.isFolder || status.isFile { entries.append(StoredEntry(name: name, item: item)) }
+    }
+    return entries
+  }
+
+  package func remove(_ path: ServedPath) throws(ServerError) {
+    let folder = try root.folder(path.parent)
+    guard !path.isRoot, let status = try folder.status(path.name) else { throw ServerError(404, "no file \(path)") }
+    let item = try Self.item(status, path)
+    if item.isFolder { throw ServerError(409, "\(path) is a folder; only files can be deleted") }
+    if !folder.unlink(path.name) { throw failed("delete", path.description) }
+    quota.release(item.length)
+    try folder.sync(path.parent.description)
+  }
+}
+
+extension Folder {
+  /// The place for what is unfinished, in a served folder.
+  fileprivate func storeFolder() throws(ServerError) -> Folder {
+    let number = ServedPath.storeName.withCString {
+      openAt(self.number, $0, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
+    }
+    if number < 0 { throw failed("open", ServedPath.storeName.description) }
+    return Folder(Descriptor(number))
+  }
+}
+
+/// A file of the store, by its name.
+struct UploadFile {
+  enum Kind: String { case data, info, done }
+  var id: UploadID
+  var kind: Kind
+
+  init?(_ name: BytePath) {
+    let parts = name.description.split(separator: ".", omittingEmptySubsequences: false)
+    guard parts.count == 2, let id = UploadID(parts[0]), let kind = Kind(rawValue: String(parts[1])) else { return nil }
+    self.id = id
+    self.kind = kind
+  }
+}
+
+extension UploadID {
+  var data: BytePath { BytePath("\(self).data") }
+  var info: BytePath { BytePath("\(self).info") }
+  var done: BytePath { BytePath("\(self).done") }
+}

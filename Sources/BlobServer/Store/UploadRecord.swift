@@ -1,0 +1,102 @@
+import BlobHTTP
+import Blobs
+
+/// Names an upload; nobody can guess it. 128 random bits as 32 hexadecimal digits.
+package struct UploadID: Sendable, Hashable, CustomStringConvertible {
+  package let description: String
+
+  package init?(_ text: some StringProtocol) {
+    let digits = text.utf8
+    guard digits.count == 32, digits.allSatisfy({ $0.hexValue != nil && !(65...70).contains($0) }) else { return nil }
+    description = String(text)
+  }
+
+  package init(using random: inout some RandomNumberGenerator) {
+    description = (0..<2).map { _ in
+      let digits = String(random.next() as UInt64, radix: 16)
+      return String(repeating: "0", count: 16 - digits.count) + digits
+    }.joined()
+  }
+}
+
+/// What becomes of bytes that are already published under the name.
+package enum ExistingRule: String, Sendable {
+  /// Equal bytes are fine, others are not.
+  case keep
+  /// They are replaced in one step.
+  case replace
+  /// Nothing may be there. RFC 9110 §13.1.2, `If-None-Match: *`.
+  case mustBeNew
+
+  /// Throws what keeps bytes of this length, if it is known, away from a name that is taken.
+  package func admit(_ item: StoredItem, at target: ServedPath, length: Int64?) throws(ServerError) {
+    if item.isFolder { throw ServerError(409, "\(target) is a folder") }
+    switch self {
+    case .replace: break
+    case .mustBeNew: throw ServerError(412, "\(target) exists")
+    case .keep:
+      if let length, length != item.length {
+        throw ServerError(409, "\(target) exists with \(item.length) bytes, these would be \(length)")
+      }
+    }
+  }
+}
+
+/// What must be known of an upload besides its bytes.
+package struct UploadRecord: Sendable, Equatable {
+  package var id: UploadID
+  package var target: ServedPath
+  package var existing: ExistingRule
+  /// Bytes of the whole; nil while the client has not said.
+  package var length: Int64?
+  /// `Upload-Metadata` as the client sent it. tus 1.0 §Creation.
+  package var metadata: String
+
+  package init(
+    _ id: UploadID, target: ServedPath, existing: ExistingRule = .keep, length: Int64?, metadata: String = ""
+  ) {
+    self.id = id
+    self.target = target
+    self.existing = existing
+    self.length = length
+    self.metadata = metadata
+  }
+
+  /// One fact a line, for a small file.
+  var text: String {
+    """
+    fullbore upload 1
+    target \(HTTPURL.encode(target.bytes))
+    existing \(existing.rawValue)
+    length \(length.map { String($0) } ?? "unknown")
+    metadata \(metadata)
+
+    """
+  }
+
+  /// nil for what is not the whole of a record, as after a power cut.
+  init?(_ id: UploadID, text: String) {
+    let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+    guard lines.count == 6, lines[0] == "fullbore upload 1" else { return nil }
+    func value(_ line: Int, _ name: String) -> String? {
+      lines[line].hasPrefix(name + " ") ? String(lines[line].dropFirst(name.count + 1)) : nil
+    }
+    guard let path = value(1, "target"), let target = try? ServedPath.fromURL("/\(path)".utf8).path,  // nil says it all
+      let existing = value(2, "existing").flatMap(ExistingRule.init), let length = value(3, "length"),
+      let metadata = value(4, "metadata")
+    else { return nil }
+    let bytes = Int64(length)
+    guard bytes ?? 0 >= 0, bytes != nil || length == "unknown" else { return nil }
+    self.init(id, target: target, existing: existing, length: bytes, metadata: metadata)
+  }
+}
+
+/// A saved upload as it was found.
+package struct SavedUpload: Sendable {
+  package var record: UploadRecord
+  /// Bytes held: all of them when it is finished.
+  package var offset: Int64
+  package var isFinished: Bool
+  /// When it will be forgotten. Nanoseconds since 1970.
+  package var expires: Int64
+}

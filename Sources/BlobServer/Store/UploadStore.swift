@@ -1,0 +1,96 @@
+import Blobs
+
+/// Where the server keeps what arrives: finished files under their names, unfinished ones out of sight.
+///
+/// Methods block; `append`, `begin`, `item` and `open` only as long as a local file system does, the others belong on
+/// a worker. Any thread may call. `ServerError.status` is what a client is told.
+package protocol UploadStore: Sendable {
+  /// What is published at `path`; nil when nothing is. Throws 403 where a symbolic link is in the way.
+  func item(at path: ServedPath) throws(ServerError) -> StoredItem?
+
+  /// A file's bytes, for reading in place. Throws 404 when there is no file.
+  func open(_ path: ServedPath) throws(ServerError) -> OpenItem
+
+  /// The names in a folder in the order of their bytes, without those that begin with a dot. Throws 404.
+  func list(_ folder: ServedPath) throws(ServerError) -> [StoredEntry]
+
+  /// Removes a published file. Throws 404, or 409 for a folder.
+  func remove(_ path: ServedPath) throws(ServerError)
+
+  /// Takes bytes aside under a new id. Nothing of it outlives the process until it is saved or published.
+  /// `length` is what will come, if known: 507 when there is no room for it.
+  func begin(length: Int64?) throws(ServerError) -> any Reception
+
+  /// Continues a saved upload behind its last byte. Throws 410 when its bytes are gone.
+  func reopen(_ id: UploadID) throws(ServerError) -> any Reception
+
+  /// Makes a reception outlive the process, or changes what is known of it. From then on `load` finds it.
+  func save(_ record: UploadRecord) throws(ServerError)
+
+  /// What is known of an upload; nil: never heard of, or forgotten.
+  func load(_ id: UploadID) throws(ServerError) -> SavedUpload?
+
+  /// Shows the bytes of `reception` under the record's target, whole and durable, or not at all.
+  ///
+  /// An existing name keeps its bytes unless the record says `.replace`: equal bytes count as published, others throw
+  /// 409 and `.mustBeNew` throws 412; either ends the upload. After any other throw it can be tried again.
+  /// A saved upload is remembered as finished until it expires, also over a kill at any instant.
+  func publish(_ reception: any Reception, _ record: UploadRecord, isSaved: Bool) throws(ServerError) -> Publication
+
+  /// Forgets a saved upload and deletes its bytes.
+  func delete(_ id: UploadID)
+
+  /// Deletes what has had no new byte for too long, `isBusy` ones aside, and returns their ids.
+  func expire(isBusy: (UploadID) -> Bool) -> [UploadID]
+
+  /// Saved uploads that have all their bytes and were not published, because the server was killed in between.
+  func complete() -> [UploadRecord]
+
+  /// Ends what is slow and lets go of the folder. Nothing else may be called after.
+  func close()
+}
+
+/// Bytes that are taken aside until they are published. One writer at a time; any thread.
+package protocol Reception: AnyObject, Sendable {
+  var id: UploadID { get }
+  /// Bytes held.
+  var length: Int64 { get }
+  /// Adds at the end. After a throw (507 no room, 413 too large for the disk) what was written stays.
+  func append(_ bytes: UnsafeRawBufferPointer) throws(ServerError)
+  /// Deletes the bytes and gives back the room that was kept for them.
+  func discard()
+}
+
+/// What is at a path.
+package struct StoredItem: Sendable, Hashable {
+  package var isFolder: Bool
+  package var length: Int64
+  /// Nanoseconds since 1970.
+  package var modified: Int64
+  /// Tells one file from the next at the same path.
+  package var inode: UInt64
+
+  /// A strong validator: other bytes under the same name are another inode or another time. RFC 9110 §8.8.3.
+  package var etag: String {
+    "\"\(String(length, radix: 16))-\(String(modified, radix: 16))-\(String(inode, radix: 16))\""
+  }
+}
+
+/// An open file; its descriptor lives as long as this does.
+package struct OpenItem: Sendable {
+  package var item: StoredItem
+  package var file: Descriptor
+}
+
+/// A line of a listing.
+package struct StoredEntry: Sendable {
+  package var name: BytePath
+  package var item: StoredItem
+}
+
+/// How a publication ended.
+package struct Publication: Sendable {
+  package enum Outcome: Sendable { case created, replaced, same }
+  package var outcome: Outcome
+  package var item: StoredItem
+}

@@ -1,0 +1,186 @@
+import Synchronization
+
+/// An upload that requests are at work on; between requests it lives in the store alone.
+///
+/// One writer at a time, the newest: a connection whose client has died may linger for long, and must not keep the
+/// client that came back from its upload. Taking over happens under the lock that every chunk is written under, so the
+/// offset that is told afterwards stays true.
+final class Upload: Sendable {
+  let id: UploadID
+  private let home: Uploads
+  private var store: any UploadStore { home.store }
+
+  private struct State {
+    var record: UploadRecord
+    var offset: Int64
+    var isSaved: Bool
+    /// When the last byte came. Nanoseconds since 1970.
+    var touched = wallClock()
+    /// Open from the first byte that a request of ours brought.
+    var reception: (any Reception)?
+    /// Counts the writers; only the latest may write.
+    var writer = 0
+    var isWriting = false
+    var phase = Phase.open
+    var waiting: [@Sendable (Result<Publication, ServerError>) -> Void] = []
+  }
+  private enum Phase {
+    case open, publishing
+    case ended(Result<Publication, ServerError>)
+  }
+  private let state: Mutex<State>
+
+  init(
+    _ record: UploadRecord, offset: Int64, isSaved: Bool, touched: Int64 = wallClock(),
+    _ reception: (any Reception)?, _ home: Uploads
+  ) {
+    id = record.id
+    self.home = home
+    state = Mutex(State(record: record, offset: offset, isSaved: isSaved, touched: touched, reception: reception))
+  }
+
+  var record: UploadRecord { state.withLock { $0.record } }
+  var offset: Int64 { state.withLock { $0.offset } }
+  var isWriting: Bool { state.withLock { $0.isWriting } }
+  /// When it is forgotten if nothing more comes. Nanoseconds since 1970.
+  var expires: Int64 { state.withLock { $0.touched }.addingClamped(home.expire) }
+  /// Every byte is here.
+  var isComplete: Bool { state.withLock { $0.offset == $0.record.length } }
+
+  /// Ends whoever writes and returns the offset, which now stays until the next writer comes.
+  func takeOver() -> Int64 {
+    state.withLock { state in
+      state.writer += 1
+      state.isWriting = false
+      return state.offset
+    }
+  }
+
+  /// Becomes the writer. Throws 409, and leaves an older one alone, when `offset` is not where the upload is.
+  func write(from offset: Int64) throws(ServerError) -> UploadWriter {
+    try state.withLock { (state) throws(ServerError) in
+      guard case .open = state.phase else { throw ServerError(409, "the upload has all its bytes") }
+      if offset != state.offset { throw ServerError(409, "the upload is at byte \(state.offset), not at \(offset)") }
+      if state.reception == nil { state.reception = try store.reopen(id) }
+      state.writer += 1
+      state.isWriting = true
+      return UploadWriter(self, state.writer)
+    }
+  }
+
+  fileprivate func append(_ bytes: UnsafeRawBufferPointer, _ writer: Int) throws(ServerError) {
+    try state.withLock { (state) throws(ServerError) in
+      guard writer == state.writer, let reception = state.reception else {
+        throw ServerError(409, "a newer request has taken over the upload")
+      }
+      let end = state.offset + Int64(bytes.count)
+      if let length = state.record.length, end > length {
+        throw ServerError(413, "the upload has \(length) bytes, the request brought at least \(end)")
+      }
+      if let limit = home.maxSize, end > limit { throw ServerError(413, "an upload may have \(limit) bytes at most") }
+      defer {
+        state.offset = reception.length
+        state.touched = wallClock()
+      }
+      try reception.append(bytes)
+    }
+  }
+
+  fileprivate func stop(_ writer: Int) {
+    state.withLock { if writer == $0.writer { $0.isWriting = false } }
+  }
+
+  /// Tells the length, once. Throws 400 when it contradicts what is known. Blocks for a small write.
+  func setLength(_ length: Int64) throws(ServerError) {
+    try state.withLock { (state) throws(ServerError) in
+      if let known = state.record.length {
+        if known != length { throw ServerError(400, "the length was given as \(known) and cannot become \(length)") }
+        return
+      }
+      if length < state.offset { throw ServerError(400, "the upload is at byte \(state.offset), past \(length)") }
+      var record = state.record
+      record.length = length
+      if state.isSaved { try store.save(record) }
+      state.record = record
+    }
+  }
+
+  /// Makes it outlive this request and the process. Blocks for a small write.
+  func save() throws(ServerError) {
+    try state.withLock { (state) throws(ServerError) in
+      if !state.isSaved { try store.save(state.record) }
+      state.isSaved = true
+    }
+    home.add(self)
+  }
+
+  /// Publishes what is complete, on a worker, unless that has been done. `then` hears how it ended.
+  func publish(then: @escaping @Sendable (Result<Publication, ServerError>) -> Void) {
+    let ended: Result<Publication, ServerError>? = state.withLock { state in
+      switch state.phase {
+      case .ended(let result): return result
+      case .publishing: state.waiting.append(then)
+      case .open:
+        state.phase = .publishing
+        state.waiting.append(then)
+        home.workers.submit { self.publishNow() }
+      }
+      return nil
+    }
+    if let ended { then(ended) }
+  }
+
+  private func publishNow() {
+    let (record, isSaved, held) = state.withLock { ($0.record, $0.isSaved, $0.reception) }
+    let result: Result<Publication, ServerError>
+    do throws(ServerError) {
+      let reception = if let held { held } else { try store.reopen(id) }
+      result = .success(try store.publish(reception, record, isSaved: isSaved))
+    } catch {
+      result = .failure(error)
+    }
+    home.ended(record, result)
+    let waiting = state.withLock { state in
+      if case .failure(let error) = result, error.status >= 500 {
+        state.phase = .open  // the disk's fault: the bytes are still there, asking again tries again
+      } else {
+        state.phase = .ended(result)
+        state.reception = nil
+      }
+      defer { state.waiting = [] }
+      return state.waiting
+    }
+    for then in waiting { then(result) }
+  }
+
+  /// Ends it and deletes its bytes. Throws 409 when it is published, or about to be. Blocks.
+  func terminate() throws(ServerError) {
+    let held = try state.withLock { (state) throws(ServerError) in
+      guard case .open = state.phase else { throw ServerError(409, "the upload is finished") }
+      state.phase = .ended(.failure(ServerError(410, "the upload was terminated")))
+      state.writer += 1
+      state.isWriting = false
+      defer { state.reception = nil }
+      return state.reception
+    }
+    store.delete(id)
+    held?.discard()
+    home.forget(id)
+  }
+}
+
+/// The right to add bytes, until a newer one is given out.
+final class UploadWriter: Sendable {
+  let upload: Upload
+  private let number: Int
+
+  fileprivate init(_ upload: Upload, _ number: Int) {
+    self.upload = upload
+    self.number = number
+  }
+
+  /// Throws 409 once somebody else has taken over, 413 past the length; what was written before stays.
+  func append(_ bytes: UnsafeRawBufferPointer) throws(ServerError) { try upload.append(bytes, number) }
+
+  deinit { upload.stop(number) }
+}

@@ -1,0 +1,100 @@
+import Synchronization
+
+/// Finds uploads by id, so that all requests for one share one `Upload`.
+final class Uploads: Sendable {
+  let store: any UploadStore
+  let workers: Workers
+  let maxSize: Int64?
+  /// Nanoseconds.
+  let expire: Int64
+
+  enum Found {
+    case unfinished(Upload)
+    case finished(SavedUpload)
+  }
+
+  private struct State {
+    struct Reference { weak var upload: Upload? }
+    var live: [UploadID: Reference] = [:]
+    /// What became of the latest ones, where the store does not know: finished in one request, or gone.
+    var memory: [UploadID: SavedUpload?] = [:]
+    var order: [UploadID] = []
+
+    mutating func remember(_ id: UploadID, _ finished: SavedUpload?) {
+      if memory.updateValue(finished, forKey: id) == nil { order.append(id) }
+      if order.count > 2048 {
+        for id in order.prefix(1024) { memory[id] = nil }
+        order.removeFirst(1024)
+      }
+    }
+  }
+  private let state = Mutex(State())
+
+  init(_ store: any UploadStore, _ workers: Workers, maxSize: Int64?, expire: Duration) {
+    self.store = store
+    self.workers = workers
+    self.maxSize = maxSize
+    self.expire = expire.nanoseconds
+  }
+
+  /// Throws 404 for an id never heard of, 410 for one that expired or was terminated.
+  func find(_ id: UploadID) throws(ServerError) -> Found {
+    try state.withLock { (state) throws(ServerError) in
+      if let upload = state.live[id]?.upload { return .unfinished(upload) }
+      if let known = state.memory[id] {
+        guard let known else { throw ServerError(410, "the upload has expired or was terminated") }
+        return .finished(known)
+      }
+      guard let saved = try store.load(id) else { throw ServerError(404, "no such upload") }
+      if saved.isFinished { return .finished(saved) }
+      let upload = Upload(
+        saved.record, offset: saved.offset, isSaved: true, touched: saved.expires.addingClamped(-expire), nil, self)
+      state.live[id] = State.Reference(upload: upload)
+      return .unfinished(upload)
+    }
+  }
+
+  func add(_ upload: Upload) {
+    state.withLock { $0.live[upload.id] = State.Reference(upload: upload) }
+  }
+
+  func forget(_ id: UploadID) {
+    state.withLock { state in
+      state.live[id] = nil
+      state.remember(id, nil)
+    }
+  }
+
+  /// Publishing came to an end. After a 5xx the upload is as it was.
+  func ended(_ record: UploadRecord, _ result: Result<Publication, ServerError>) {
+    var finished: SavedUpload?
+    switch result {
+    case .success(let publication):
+      finished = SavedUpload(
+        record: record, offset: publication.item.length, isFinished: true,
+        expires: wallClock().addingClamped(expire))
+    case .failure(let error) where error.status >= 500: return
+    case .failure: break
+    }
+    state.withLock { state in
+      state.live[record.id] = nil
+      state.remember(record.id, finished)
+    }
+  }
+
+  /// Drops what has expired and publishes what a kill has left complete. Blocks; called on a worker.
+  func tidy() {
+    let busy = state.withLock { state in
+      state.live = state.live.filter { $0.value.upload != nil }
+      return Set(state.live.keys)
+    }
+    for id in store.expire(isBusy: { busy.contains($0) }) { forget(id) }
+  }
+
+  func publishComplete() {
+    for record in store.complete() {
+      guard case .unfinished(let upload)? = try? find(record.id) else { continue }  // somebody was faster
+      upload.publish { _ in }
+    }
+  }
+}

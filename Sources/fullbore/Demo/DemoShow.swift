@@ -1,0 +1,194 @@
+import Blobs
+import Glibc
+
+/// What the demo shows, scene by scene. Blocks; runs on one thread.
+struct DemoShow {
+  let stage: DemoStage
+  /// What is sent; every path in it arrives below `gallery/`.
+  let gallery: BytePath
+  /// The file that is killed and resumed, and sent under the limit. Its arrival path in the gallery.
+  let largest: TreeItem
+  /// The film was made by us and has stamps.
+  let isStamped: Bool
+  private let temporary: BytePath
+  private let received: BytePath
+  private let verify: DemoVerify
+
+  init(_ stage: DemoStage, gallery: BytePath, largest: TreeItem, isStamped: Bool) throws(DemoError) {
+    self.stage = stage
+    self.gallery = gallery
+    self.largest = largest
+    self.isStamped = isStamped
+    temporary = try stage.makeFolder("tmp")
+    received = try stage.makeFolder("received")
+    verify = DemoVerify { stage.isInterrupted }
+  }
+
+  func run() throws(DemoError) -> [DemoRun] {
+    let server = try stage.start(["serve", received, "--listen", "127.0.0.1:0", "--quiet"], output: .piped)
+    var lines = LineReader(server.output)
+    guard let url = lines.next(), url.hasPrefix("http://") else {
+      try stage.check()
+      throw DemoError("the server did not start: \(server.wait().text)")
+    }
+    say("\nServing \(shown(received)) at \(url)")
+    var runs = [try pushGallery(to: url)]
+    if largest.stamp.size >= 1 << 20 {
+      runs.append(try killAndResume(to: url))
+    } else {
+      say(
+        "\nThe largest file, \(shown(largest.relative)), has \(largest.stamp.size) bytes: too few to be killed half-way."
+      )
+    }
+    runs.append(try pushUnderLimit(to: url))
+    return runs
+  }
+
+  private func pushGallery(to url: String) throws(DemoError) -> DemoRun {
+    say("\n── The gallery ──\nfullbore push \(shown(gallery))/ \(url)gallery/")
+    let arguments = pushArguments(gallery.appending("/"), "\(url)gallery/", journal: "gallery")
+    var run = try push("gallery", arguments)
+    let tree = FileTree([BytePath(gallery.bytes + [slash])])
+    while true {
+      let events = tree.next(max: 64)
+      if events.isEmpty { break }
+      for case .file(let item) in events {
+        run.files += 1
+        run.bytes += item.stamp.size
+        run.compared += try compare(item, with: received.appending("gallery").appending(item.relative))
+      }
+    }
+    say("Compared \(Quantity.grouped(run.compared)) bytes of \(Quantity.plural(run.files, "file")): all equal.")
+    removeTree(received.appending("gallery"))
+    return run
+  }
+
+  private func killAndResume(to url: String) throws(DemoError) -> DemoRun {
+    // Slow enough to be caught half-way.
+    let rate = max(largest.stamp.size / 4, 512 << 10)
+    let limit = "\(rate / 1024)K"
+    say("\n── Killed half-way ──\nfullbore push --bwlimit \(limit) \(shown(largest.path)) \(url)resumed/")
+    let arguments = pushArguments(largest.path, "\(url)resumed/", journal: "resumed")
+    let began = ContinuousClock.now
+    let first = try stage.start(
+      arguments + ["--json", "--bwlimit", BytePath(limit)], environment: ["TMPDIR": temporary], output: .piped)
+    var killedAt: Int64?
+    try follow(first) { sent in
+      if killedAt == nil && sent >= largest.stamp.size / 2 {
+        killedAt = sent
+        first.send(SIGKILL)
+      }
+    }
+    let end = first.wait()
+    guard let killedAt, end.signal == SIGKILL else {
+      try stage.check()
+      throw DemoError("the push to be killed ended by itself: \(end.text)")
+    }
+    say("Killed with SIGKILL when \(Quantity.grouped(killedAt)) bytes had gone out.\nThe same command again:")
+    let again = try stage.start(arguments + ["--json"], environment: ["TMPDIR": temporary], output: .piped)
+    let resumedFrom = try follow(again) { _ in }
+    let last = again.wait()
+    try require(last)
+    let elapsed = began.duration(to: .now)
+    guard let resumedFrom, resumedFrom > 0 else {
+      throw DemoError("the second push did not go on where the first was killed")
+    }
+    say("It went on at byte \(Quantity.grouped(resumedFrom)).")
+    var run = DemoRun(title: "killed and resumed", files: 1, bytes: largest.stamp.size, elapsed: elapsed)
+    run.peakMemory = max(end.peakMemory, last.peakMemory)
+    run.written = end.written + last.written
+    run.compared = try compareSingle(in: "resumed")
+    return run
+  }
+
+  private func pushUnderLimit(to url: String) throws(DemoError) -> DemoRun {
+    say(
+      """
+
+      ── No copy on disk ──
+      The same file again, where the kernel ends a process that writes more than 1 MiB into any file (SIGXFSZ):
+      (ulimit -f 2048; fullbore push \(shown(largest.path)) \(url)limited/)
+      """)
+    let arguments = pushArguments(largest.path, "\(url)limited/", journal: "limited")
+    var run = try push("files limited to 1 MiB", arguments, fileLimit: 1 << 20)
+    (run.files, run.bytes) = (1, largest.stamp.size)
+    run.compared = try compareSingle(in: "limited")
+    return run
+  }
+
+  private func compareSingle(in folder: BytePath) throws(DemoError) -> Int64 {
+    let path = received.appending(folder).appending(largest.path.name)
+    let compared = try compare(largest, with: path)
+    say("Compared \(Quantity.grouped(compared)) bytes: all equal.")
+    removeTree(received.appending(folder))
+    return compared
+  }
+
+  private func compare(_ item: TreeItem, with path: BytePath) throws(DemoError) -> Int64 {
+    if isStamped && item.path == largest.path { _ = try StampedVideo.check(path) }
+    switch try verify.compare(item.path, path) {
+    case .equal(let count): return count
+    case .different(let offset):
+      throw DemoError("\(item.relative) differs at byte \(offset) from what arrived, \(path)")
+    }
+  }
+
+  private func pushArguments(_ source: BytePath, _ destination: String, journal: String) -> [BytePath] {
+    ["push", source, BytePath(destination), "--journal", stage.folder.appending(BytePath("\(journal).sqlite"))]
+  }
+
+  /// Runs one push to its end, with its output for all to see.
+  private func push(_ title: String, _ arguments: [BytePath], fileLimit: Int64? = nil) throws(DemoError) -> DemoRun {
+    let watch = try FolderWatch(temporary)
+    let began = ContinuousClock.now
+    let child = try stage.start(arguments, fileLimit: fileLimit, environment: ["TMPDIR": temporary])
+    let end = child.wait()
+    var run = DemoRun(title: title, elapsed: began.duration(to: .now))
+    try require(end)
+    (run.peakMemory, run.written) = (end.peakMemory, end.written)
+    run.temporaryFiles = watch.newNames().count
+    return run
+  }
+
+  private func require(_ end: ChildProcess.End) throws(DemoError) {
+    try stage.check()
+    if end.status != 0 { throw DemoError("the push ended with \(end.text)") }
+  }
+
+  /// Reads what a push with `--json` says: bytes gone out, and at its end the byte it had begun at.
+  @discardableResult
+  private func follow(_ child: ChildProcess, _ progress: (Int64) -> Void) throws(DemoError) -> Int64? {
+    var lines = LineReader(child.output)
+    var resumedFrom: Int64?
+    let isTerminal = Console.output.isTerminal
+    while let line = lines.next() {
+      if line.hasPrefix("{\"event\":\"progress\""), let sent = number("sent", in: line) {
+        if isTerminal {
+          Console.output.write(
+            "\r  \(Quantity.text(bytes: sent)) of \(Quantity.text(bytes: largest.stamp.size)) sent\u{1B}[K")
+          Console.output.flush()
+        }
+        progress(sent)
+      } else if line.hasPrefix("{\"event\":\"done\"") {
+        resumedFrom = number("resumed_from", in: line)
+      } else if line.hasPrefix("{\"event\":\"failed\"") {
+        say(line)
+      }
+    }
+    if isTerminal { Console.output.write("\r\u{1B}[K") }
+    return resumedFrom
+  }
+
+  /// A number in a line that we wrote ourselves.
+  private func number(_ name: String, in line: String) -> Int64? {
+    guard let start = line.utf8.firstRange(of: "\"\(name)\":".utf8)?.upperBound else { return nil }
+    return Int64(line[start...].prefix { $0.isNumber })
+  }
+
+  private func say(_ text: String) {
+    Console.output.write(text + "\n")
+    Console.output.flush()
+  }
+}
+
+private let slash = UInt8(ascii: "/")

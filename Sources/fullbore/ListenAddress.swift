@@ -1,0 +1,26 @@
+/// Where `serve` listens: `127.0.0.1:8080`, `[::1]:0`, `localhost:8080`.
+struct ListenAddress: Sendable, Hashable {
+  /// Without brackets.
+  let address: String
+  /// 0: any free one.
+  let port: UInt16
+
+  init?(_ text: String) {
+    guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else { return nil }
+    var address = text[..<colon]
+    if address.hasPrefix("[") && address.hasSuffix("]") {
+      address = address.dropFirst().dropLast()
+    } else if address.contains(":") {
+      return nil
+    }
+    if address.isEmpty { return nil }
+    self.address = String(address)
+    self.port = port
+  }
+
+  /// Only programs on this machine can reach it.
+  var isLoopback: Bool {
+    address == "localhost" || address == "::1"
+      || address.hasPrefix("127.") && address.allSatisfy { "0123456789.".contains($0) }
+  }
+}

@@ -1,0 +1,65 @@
+import Blobs
+import Glibc
+import Synchronization
+
+/// SIGINT and SIGTERM, handled on a thread where anything may be called.
+///
+/// The first asks for an orderly end; a second SIGINT ends the program at once with 130.
+enum Signals {
+  private static let handler = Mutex<(@Sendable (Int32) -> Void)?>(nil)
+  private static let ends = makePipe()
+
+  /// From now on, and instead of any handler before, `handler` is told of the signal's number. Call it once the
+  /// thing to be stopped exists.
+  static func onInterrupt(_ handler: @escaping @Sendable (Int32) -> Void) {
+    let isFirst = self.handler.withLock { current in
+      defer { current = handler }
+      return current == nil
+    }
+    if isFirst { listen() }
+  }
+
+  /// Waits for SIGINT or SIGTERM and says which it was.
+  static func interruption() async -> Int32 {
+    let (stream, continuation) = AsyncStream.makeStream(of: Int32.self)
+    onInterrupt { continuation.yield($0) }
+    for await number in stream { return number }
+    return SIGTERM
+  }
+
+  private static func listen() {
+    let ends = ends
+    signalEnd.store(ends.write, ordering: .sequentiallyConsistent)
+    signalCount.store(0, ordering: .sequentiallyConsistent)
+    SystemThread.start("fullbore-signal") {
+      var number: UInt8 = 0
+      while true {
+        let count = read(ends.read, &number, 1)
+        if count == 1 { Signals.handler.withLock { $0 }?(Int32(number)) }
+        if count == 0 || count < 0 && errno != EINTR { return }
+      }
+    }
+    catchSignal(SIGINT)
+    catchSignal(SIGTERM)
+  }
+}
+
+// Read by the handler below, which may run on any thread at any time and may only use what is safe there. Both are
+// touched before the handler is installed, so no lazy initialization happens in it.
+private let signalEnd = Atomic<Int32>(-1)
+private let signalCount = Atomic<Int>(0)
+
+private func catchSignal(_ number: Int32) {
+  var action = sigaction()
+  action.__sigaction_handler.sa_handler = handleSignal
+  action.sa_flags = SA_RESTART
+  sigaction(number, &action, nil)
+}
+
+private func handleSignal(_ number: Int32) {
+  let before = errno
+  if number == SIGINT && signalCount.add(1, ordering: .relaxed).oldValue > 0 { _exit(ExitStatus.interrupted.rawValue) }
+  var byte = UInt8(truncatingIfNeeded: number)
+  _ = write(signalEnd.load(ordering: .relaxed), &byte, 1)
+  errno = before
+}

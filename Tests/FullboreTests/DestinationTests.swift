@@ -1,0 +1,39 @@
+import Blobs
+import Testing
+
+@testable import fullbore
+
+@Suite struct DestinationTests {
+  @Test func aSlashAtTheEndMeansInto() throws {
+    #expect(try Destination("http://host/a/").isFolder)
+    #expect(try !Destination("http://host/a").isFolder)
+    #expect(try Destination("http://host").isFolder)
+    #expect(try Destination("http://host/a/?key=b").isFolder)
+  }
+
+  @Test func theProtocolMayBeNamed() throws {
+    #expect(try Destination("http://host/").protocolName == nil)
+    let put = try Destination("put+https://host:444/x")
+    #expect(put.protocolName == "put")
+    #expect(put.endpoint.text == "https://host:444/x")
+    #expect(try Destination("TUS+HTTP://host/").protocolName == "tus")
+  }
+
+  @Test func namesMayBeTypedAsTheyAre() throws {
+    #expect(try Destination("http://host/März 24/").endpoint.path == "/M%C3%A4rz%2024/")
+    #expect(try Destination("http://host/M%C3%A4rz/").endpoint.path == "/M%C3%A4rz/")
+    #expect(try Destination(BytePath(Array("http://host/".utf8) + [0xFF])).endpoint.path == "/%FF")
+  }
+
+  @Test(arguments: [
+    ("host/path", "no scheme"), ("", "no scheme"), ("ftp://host/", "'ftp'"), ("s3://bucket/", "not there yet"),
+    ("dav+http://host/", "not there yet"), ("gopher+http://host/", "'gopher'"), ("http://", "no URL"),
+    ("http:///path", "no URL"), ("http://host:x/", "no URL"), ("http://user:secret@host/", "--token-file"),
+    ("user:secret@host/", "no scheme"), ("http://host/a#b", "%23"),
+  ])
+  func whatIsNoDestinationIsRefusedInPlainWords(_ text: String, _ words: String) {
+    let refusal = usageError { () throws(UsageError) in _ = try Destination(BytePath(text)) }
+    #expect(refusal?.contains(words) == true, "\(refusal ?? "taken")")
+    #expect(refusal?.contains("secret") == false)
+  }
+}

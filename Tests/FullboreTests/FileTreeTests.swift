@@ -1,0 +1,160 @@
+import Blobs
+import Glibc
+import Testing
+
+@testable import fullbore
+
+@Suite struct FileTreeTests {
+  let scratch = Scratch()
+
+  func walk(_ roots: [BytePath], _ options: TreeOptions = TreeOptions(), batch: Int = 3) -> [TreeEvent] {
+    let tree = FileTree(roots, options)
+    var all: [TreeEvent] = []
+    while case let events = tree.next(max: batch), !events.isEmpty { all += events }
+    return all
+  }
+
+  func files(_ events: [TreeEvent]) -> [BytePath] {
+    events.compactMap { if case .file(let item) = $0 { item.relative } else { nil } }
+  }
+
+  func arrivals(_ roots: BytePath..., options: TreeOptions = TreeOptions()) -> [BytePath] {
+    files(walk(roots, options))
+  }
+
+  @Test func aFolderArrivesUnderItsNameAndWithASlashItsContentsDo() {
+    scratch.file("dir/b.jpg")
+    scratch.file("dir/a.jpg")
+    scratch.file("dir/sub/c.jpg")
+    let dir = scratch.path.appending("dir")
+    #expect(arrivals(dir) == ["dir/a.jpg", "dir/b.jpg", "dir/sub/c.jpg"])
+    #expect(arrivals(BytePath(dir.bytes + [UInt8(ascii: "/")])) == ["a.jpg", "b.jpg", "sub/c.jpg"])
+    #expect(arrivals(dir.appending(".")) == ["a.jpg", "b.jpg", "sub/c.jpg"])
+    #expect(arrivals(dir.appending("sub/..")) == ["a.jpg", "b.jpg", "sub/c.jpg"])
+    #expect(arrivals(dir.appending("sub/c.jpg")) == ["c.jpg"])
+  }
+
+  @Test func anItemTellsPathAndStamp() throws {
+    let path = scratch.file("dir/a.jpg", [1, 2, 3, 4])
+    let events = walk([scratch.path.appending("dir")])
+    guard case .file(let item) = try #require(events.first) else { return #expect(Bool(false), "\(events)") }
+    #expect(item.path == path)
+    #expect(item.stamp.size == 4)
+    #expect(try FileSource(path).info(Cancellation()).validator == item.stamp.validator)
+  }
+
+  @Test func namesThatAreNoTextAndEmptyFilesArrive() {
+    let odd = BytePath([0x66, 0xFF, 0xFE])
+    scratch.file(BytePath("dir/").appending(odd), [])
+    scratch.file("dir/new\nline")
+    #expect(Set(arrivals(scratch.path.appending("dir"))) == [BytePath("dir").appending(odd), "dir/new\nline"])
+  }
+
+  @Test func hiddenNamesAreLeftOutUnlessAskedForOrGiven() {
+    scratch.file("dir/.hidden/a.jpg")
+    scratch.file("dir/.b.jpg")
+    scratch.file("dir/c.jpg")
+    let dir = scratch.path.appending("dir")
+    #expect(arrivals(dir) == ["dir/c.jpg"])
+    let all = arrivals(dir, options: TreeOptions(includesHidden: true))
+    #expect(Set(all) == ["dir/.b.jpg", "dir/.hidden/a.jpg", "dir/c.jpg"])
+    #expect(arrivals(dir.appending(".b.jpg")) == [".b.jpg"])
+  }
+
+  @Test func linksToFilesAreFollowedAndLinksToFoldersAreNot() {
+    scratch.file("dir/a.jpg")
+    scratch.link("dir/b.jpg", to: "a.jpg")
+    scratch.link("dir/loop", to: ".")
+    scratch.link("dir/nowhere", to: "gone")
+    scratch.link("dir/self", to: "self")
+    let events = walk([scratch.path.appending("dir")])
+    #expect(files(events) == ["dir/a.jpg", "dir/b.jpg"])
+    let others = events.compactMap { event -> String? in
+      switch event {
+      case .file: nil
+      case .skipped(let path, let reason): "\(path.name): \(reason)"
+      case .failed(let path, let message): "\(path.name): \(message)"
+      }
+    }
+    #expect(others.count == 3)
+    #expect(others[0] == "loop: a symbolic link to a folder")
+    #expect(others[1].hasPrefix("nowhere: a symbolic link that leads nowhere"))
+    #expect(others[2].hasPrefix("self: a symbolic link that leads nowhere"))
+  }
+
+  @Test func aLinkToAFolderThatIsGivenIsFollowed() {
+    scratch.file("dir/a.jpg")
+    scratch.link("link", to: "dir")
+    #expect(arrivals(scratch.path.appending("link")) == ["link/a.jpg"])
+  }
+
+  @Test func whatIsNoFileIsSkippedWithAReason() {
+    scratch.folder("dir")
+    let pipe = scratch.path.appending("dir/pipe")
+    #expect(pipe.withCString { mkfifo($0, 0o644) } == 0)
+    #expect(makeSocket(scratch.path.appending("dir/socket")))
+    let events = walk([scratch.path.appending("dir"), "/dev/null"])
+    let skipped = events.compactMap { event -> String? in
+      if case .skipped(let path, let reason) = event { "\(path.name): \(reason)" } else { nil }
+    }
+    #expect(skipped == ["pipe: a pipe", "socket: a socket", "null: a device"])
+    #expect(events.count == 3)
+  }
+
+  @Test func whatCannotBeReadFailsAndTheRestGoesOn() {
+    scratch.file("a.jpg")
+    let events = walk([scratch.path.appending("gone"), "", scratch.path.appending("a.jpg")])
+    #expect(files(events) == ["a.jpg"])
+    guard case .failed(let path, let message) = events[0] else { return #expect(Bool(false), "\(events)") }
+    #expect(path == scratch.path.appending("gone"))
+    #expect(message == "No such file or directory")
+  }
+
+  @Test func globsChooseFilesAndPruneFolders() {
+    for name in ["dir/a.jpg", "dir/b.MOV", "dir/thumbs/c.jpg", "dir/2024/d.jpg"] as [BytePath] { scratch.file(name) }
+    var options = TreeOptions()
+    options.filter.includes = [Glob("*.jpg")]
+    options.filter.excludes = [Glob("thumbs")]
+    #expect(Set(arrivals(scratch.path.appending("dir"), options: options)) == ["dir/a.jpg", "dir/2024/d.jpg"])
+    options.filter = GlobFilter(includes: [Glob("dir/2024/*")])
+    #expect(arrivals(scratch.path.appending("dir"), options: options) == ["dir/2024/d.jpg"])
+    options.filter = GlobFilter(includes: [Glob("[ab].*")])
+    #expect(arrivals(scratch.path.appending("dir"), options: options) == ["dir/a.jpg", "dir/b.MOV"])
+  }
+
+  @Test func aVeryDeepTreeNeedsNeitherStackNorDescriptors() {
+    let depth = 1500
+    let deep = BytePath(Array(repeating: [UInt8(ascii: "d")], count: depth).joined(separator: [UInt8(ascii: "/")]))
+    scratch.file(deep.appending("a.jpg"))
+    #expect(arrivals(BytePath(scratch.path.bytes + [UInt8(ascii: "/")])) == [deep.appending("a.jpg")])
+  }
+
+  @Test func aLargeFolderComesWhole() {
+    let count = FileTree.sortedLimit + 500
+    for index in 0..<count { scratch.file(BytePath("dir/\(index)"), []) }
+    let found = files(walk([scratch.path.appending("dir")], batch: 1000))
+    #expect(found.count == count && Set(found).count == count)
+  }
+
+  @Test func namesInOnePieceComeBackInOrder() {
+    var names = NameList()
+    for name in ["one", "two", "three"] as [BytePath] { names.append(name) }
+    var reversed = names.reversed()
+    #expect(names.popLast() == "three" && names.popLast() == "two" && names.popLast() == "one" && names.isEmpty)
+    #expect(reversed.popLast() == "one" && reversed.popLast() == "two" && reversed.popLast() == "three")
+    #expect(reversed.isEmpty)
+  }
+}
+
+private func makeSocket(_ path: BytePath) -> Bool {
+  let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+  defer { close(descriptor) }
+  var address = sockaddr_un()
+  address.sun_family = sa_family_t(AF_UNIX)
+  withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.bytes) }
+  return withUnsafePointer(to: &address) { pointer in
+    pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+      bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+    }
+  } == 0
+}

@@ -1,0 +1,80 @@
+import Blobs
+import Testing
+
+@testable import fullbore
+
+@Suite struct PushOptionsTests {
+  func options(_ arguments: BytePath...) throws(UsageError) -> PushOptions {
+    try PushOptions(try Arguments(arguments, PushCommand.declaration))
+  }
+
+  func refusal(_ arguments: BytePath...) -> String? {
+    usageError { () throws(UsageError) in _ = try PushOptions(try Arguments(arguments, PushCommand.declaration)) }
+  }
+
+  @Test func nothingIsNeededButASourceAndADestination() throws {
+    let options = try options("a", "b/", "http://host/")
+    #expect(options.sources == ["a", "b/"])
+    #expect(options.destination.endpoint.text == "http://host/")
+    #expect(options.jobs == nil && options.partSize == nil && options.bytesPerSecond == nil)
+    #expect(options.connection == ConnectionOptions())
+    #expect(options.output == OutputOptions())
+    #expect(options.journal.isAbsolute)
+  }
+
+  @Test func everyOptionArrives() throws {
+    let options = try options(
+      "-j", "4", "--parts-at-once=2", "--part-size", "8M", "--bwlimit", "20M", "--verify", "--overwrite", "--check",
+      "--name", "x.jpg", "--include", "*.jpg", "--exclude", "tmp", "--hidden", "-n", "--header", "K: V ", "--insecure",
+      "--proxy", "http://proxy:3128", "--retries", "0", "--timeout", "30s", "--journal", "/j", "--json", "-v", "a",
+      "put+http://host/")
+    #expect(options.jobs == 4 && options.partsAtOnce == 2 && options.partSize == 8 << 20)
+    #expect(options.bytesPerSecond == 20 << 20)
+    #expect(options.verifies && options.overwrites && options.checks && options.isDryRun)
+    #expect(options.name == "x.jpg" && options.journal == "/j" && options.tree.includesHidden)
+    #expect(options.tree.filter == GlobFilter(includes: [Glob("*.jpg")], excludes: [Glob("tmp")]))
+    #expect(options.connection.headers == [.field(name: "K", value: "V")])
+    #expect(options.connection.isInsecure && options.connection.proxy == "http://proxy:3128")
+    #expect(options.connection.retries == 0 && options.connection.timeout == .seconds(30))
+    #expect(options.output == OutputOptions(isJSON: true, isVerbose: true))
+  }
+
+  @Test func sourcesThatAreNotThereYetAreRefused() {
+    #expect(refusal("-", "http://host/")?.contains("not there yet") == true)
+    #expect(refusal("sqlite:a.db?table=t", "http://host/")?.contains("not there yet") == true)
+    #expect(refusal("https://other/a.jpg", "http://host/")?.contains("not there yet") == true)
+    #expect(refusal("--netrc", "a", "http://host/") == "--netrc is planned, but not there yet")
+  }
+
+  @Test func namesAreCheckedBeforeAnythingIsSent() {
+    #expect(refusal("a", "b", "http://host/x")?.contains("end it with a slash") == true)
+    #expect(refusal("--name", "x", "a", "b", "http://host/")?.contains("single source") == true)
+    #expect(refusal("--name", "../x", "a", "http://host/")?.contains("wanted a name") == true)
+    #expect(refusal("a")?.contains("destination") == true)
+  }
+
+  @Test func secretsAreReadFromTheirFilesAndKeptOutOfTheOptions() throws {
+    let scratch = Scratch()
+    let token = scratch.file("token", Array("abc.def\n".utf8))
+    let fields = scratch.file("fields", Array("X-One: 1\r\n\r\nX-Two:  2 \n".utf8))
+    let options = try options(
+      "--token-file", token, "--header", BytePath([UInt8(ascii: "@")] + fields.bytes), "--header", "X-Three: 3", "a",
+      "http://host/")
+    let headers = try options.connection.requestHeaders()
+    #expect(headers["Authorization"] == "Bearer abc.def")
+    #expect(headers["X-One"] == "1" && headers["X-Two"] == "2" && headers["X-Three"] == "3")
+    #expect(!"\(options)".contains("abc.def"))
+  }
+
+  @Test func whatIsNoSecretIsRefusedWithoutShowingIt() {
+    let scratch = Scratch()
+    let several = scratch.file("several", Array("one\ntwo\n".utf8))
+    let noField = scratch.file("fields", Array("secret\n".utf8))
+    #expect(refusal("--token-file", several, "a", "http://host/")?.contains("one line") == true)
+    #expect(refusal("--token-file", "/nonexistent", "a", "http://host/")?.contains("No such file") == true)
+    let header = refusal("--header", BytePath([UInt8(ascii: "@")] + noField.bytes), "a", "http://host/")
+    #expect(header?.contains("wanted 'Name: value'") == true && header?.contains("secret") == false)
+    #expect(refusal("--header", "K: a\u{1}b", "a", "http://host/")?.contains("control character") == true)
+    #expect(refusal("--header", "a b: c", "a", "http://host/")?.contains("wanted 'Name: value'") == true)
+  }
+}

@@ -1,0 +1,127 @@
+import Blobs
+import Glibc
+import Synchronization
+import Testing
+
+@testable import fullbore
+
+@Suite struct ReportTests {
+  let scratch = Scratch()
+  let odd = BytePath([0x61, 0xFF, 0x0A])
+
+  func file(_ relative: BytePath, _ length: Int64? = 1024) -> PushedFile {
+    PushedFile(path: BytePath("/src").appending(relative), relative: relative, length: length, id: 7)
+  }
+
+  /// What a report writes to its output and its errors, given the same events.
+  func lines(_ make: (Console, Console) -> any PushReport) -> (output: [String], errors: [String]) {
+    let (output, errors) = (open("output"), open("errors"))
+    let report = make(Console(descriptor: output, limit: 1 << 16), Console(descriptor: errors, limit: 0))
+    for name in ["a.jpg", "b.jpg", "c.jpg", odd] { report.started(file(name)) }
+    report.finished(file("a.jpg"), how: .sent(bytes: 1024, resumedFrom: 0))
+    report.finished(file("b.jpg"), how: .sent(bytes: 24, resumedFrom: 1000))
+    report.finished(file("c.jpg"), how: .doneBefore)
+    report.failed(file(odd), "409: other bytes are there; give --overwrite")
+    report.failed("/src/gone", "No such file or directory")
+    report.leftOut("/src/pipe", reason: "a pipe")
+    report.notice("the link is slow")
+    report.summary(
+      PushSummary(
+        filesFound: 4, bytesFound: 4096, filesSent: 2, bytesSent: 1048, filesDoneBefore: 1, filesLeftOut: 1,
+        filesFailed: 2, elapsed: .seconds(2)))
+    close(output)
+    close(errors)
+    func split(_ name: BytePath) -> [String] {
+      String(decoding: scratch.content(of: name), as: UTF8.self).split(separator: "\n").map { String($0) }
+    }
+    return (split("output"), split("errors"))
+  }
+
+  func open(_ name: BytePath) -> Int32 { scratch.path.appending(name).withCString { creat($0, 0o644) } }
+
+  @Test func aPipeGetsALinePerFileAndTheSum() {
+    let (output, errors) = lines { LineReport($0, errors: $1, OutputOptions()) }
+    #expect(
+      output == [
+        "a.jpg  1.00 KiB", "b.jpg  1.00 KiB  resumed at byte 1000",
+        "2 files sent, 1.02 KiB in 2.00 s (524 B/s); 1 done before, not asked; 1 left out; 2 failed",
+      ])
+    #expect(
+      errors == [
+        "fullbore: a\u{FFFD}\\n: 409: other bytes are there; give --overwrite",
+        "fullbore: /src/gone: No such file or directory", "fullbore: the link is slow",
+      ])
+  }
+
+  @Test func quietSaysOnlyWhatFailed() {
+    let (output, errors) = lines { LineReport($0, errors: $1, OutputOptions(isQuiet: true)) }
+    #expect(output == [] && errors.count == 2)
+  }
+
+  @Test func verboseNamesAlsoWhatNeededNothing() {
+    let (output, _) = lines { LineReport($0, errors: $1, OutputOptions(isVerbose: true)) }
+    #expect(output.contains("c.jpg  1.00 KiB  done before, not asked"))
+    #expect(output.contains("/src/pipe  left out: a pipe"))
+  }
+
+  @Test func programsGetOneObjectALine() {
+    let (all, errors) = lines { output, _ in JSONReport(output, PushCounters(), OutputOptions(isJSON: true)) }
+    let output = all.filter { !$0.contains("\"event\":\"progress\"") }
+    #expect(errors == [])
+    #expect(output.count == 12)
+    #expect(output[0] == #"{"event":"start","path":"a.jpg","source":"/src/a.jpg","length":1024,"id":7}"#)
+    #expect(output[3].contains(#""path":"a�\n","path_bytes":"61ff0a""#))
+    #expect(output[5].hasSuffix(#""how":"sent","sent":24,"resumed_from":1000}"#))
+    #expect(output[8] == #"{"event":"failed","path":"/src/gone","message":"No such file or directory"}"#)
+    #expect(
+      output[11].hasPrefix(#"{"event":"summary","files_found":4,"bytes_found":4096,"files_sent":2,"bytes_sent":1048"#))
+  }
+
+  @Test func aTerminalIsDrawnOverAndKeepsTheFailures() {
+    let (output, _) = lines { output, _ in TerminalReport(output, PushCounters(), OutputOptions()) }
+    #expect(output.contains { $0.hasPrefix("failed: a\u{FFFD}\\n: 409") || $0.hasSuffix("give --overwrite\u{1B}[K") })
+    #expect(output.contains { $0.hasPrefix("2 files sent") })
+    #expect(!output.contains { $0.contains("done before, not asked\u{1B}") && $0.contains("c.jpg") })
+  }
+
+  @Test(arguments: [
+    ("", #""""#), ("a\"b\\c", #""a\"b\\c""#), ("\n\r\t", #""\n\r\t""#), ("\u{0}\u{1F}\u{7F}", #""\u0000\u001f\u007f""#),
+    ("ü😀\u{2028}", "\"ü😀\\u2028\""),
+  ])
+  func textIsQuotedAsJSONWantsIt(_ text: String, _ quoted: String) {
+    #expect(JSONLine.quoted(text) == quoted)
+  }
+
+  @Test func controlCharactersNeverReachATerminal() {
+    #expect(shown("a\u{1B}[2Jb\n\u{9B}\u{202E}") == "a\\x1b[2Jb\\n\\x9b\\x202e")
+    #expect(shown("Möwe 😀") == "Möwe 😀")
+  }
+
+  @Test func linesOfTheBoardFitTheTerminal() {
+    let running = file("2024/Küste/漢字漢字漢字漢字漢字漢字.jpg", 10 << 20)
+    running.progress.position.store(5 << 20, ordering: .relaxed)
+    for width in [10, 20, 40, 80, 200] {
+      let line = ProgressBoard.line(for: running, width: width)
+      #expect(columns(of: line) <= width, "\(width): \(line)")
+    }
+    #expect(ProgressBoard.line(for: running, width: 80).hasSuffix(" 50 % of  10.0 MiB"))
+  }
+
+  @Test func speedIsThatOfTheLastSeconds() {
+    var speed = Speed()
+    for second in 0...20 { speed.add(second < 10 ? Int64(second) * 100 : 1000, at: Double(second)) }
+    #expect(speed.bytesPerSecond == 0)
+    speed.add(7000, at: 21)
+    #expect(speed.bytesPerSecond == 1000 || speed.bytesPerSecond == 1200)
+  }
+
+  @Test func aReaderWhoLeftEndsNothing() {
+    let ends = makePipe()
+    close(ends.read)
+    signal(SIGPIPE, SIG_IGN)
+    let console = Console(descriptor: ends.write, limit: 0)
+    console.write("one")
+    console.write("two")
+    close(ends.write)
+  }
+}
