@@ -59,11 +59,53 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
   /// For messages: without the query, which may hold a secret.
   public var description: String { query == nil ? text : String(text.prefix { $0 != "?" }) }
 
+  /// Up to and with the last slash of the path; the query is dropped.
+  public var folder: HTTPURL {
+    let folder = path.hasSuffix("/") ? Substring(path) : path[...path.lastIndex(of: "/")!]
+    return replacing(path: String(folder))
+  }
+
+  /// What follows the last slash of the path, percent-decoded; empty for a folder.
+  public var lastComponent: [UInt8] {
+    Self.decode(path.utf8.reversed().prefix { $0 != UInt8(ascii: "/") }.reversed())
+  }
+
   /// The URL of `path` within this one taken as a folder; every byte that is not unreserved is percent-encoded.
   /// RFC 3986 §2.3. The query is dropped.
-  public func appending(pathBytes path: some Sequence<UInt8>) -> HTTPURL {
+  public func appending(pathBytes added: some Sequence<UInt8>) -> HTTPURL {
+    replacing(path: (path.hasSuffix("/") ? path : path + "/") + Self.encode(added))
+  }
+
+  /// Nothing needs to be parsed again: only an encoded path is put in the place of another.
+  private func replacing(path: String) -> HTTPURL {
     let base = description
-    return HTTPURL((base.hasSuffix("/") ? base : base + "/") + Self.encode(path))!
+    return HTTPURL(
+      text: base.dropLast(self.path.utf8.count) + path, scheme: scheme, host: host, port: port, path: path)
+  }
+
+  private init(text: String, scheme: String, host: String, port: Int, path: String) {
+    self.text = text
+    self.scheme = scheme
+    self.host = host
+    self.port = port
+    self.path = path
+    query = nil
+  }
+
+  private static func decode(_ text: some Sequence<UInt8>) -> [UInt8] {
+    var bytes: [UInt8] = []
+    var rest = Array(text)[...]
+    while let byte = rest.popFirst() {
+      if byte == UInt8(ascii: "%"), rest.count >= 2,
+        let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
+      {
+        bytes.append(value)
+        rest = rest.dropFirst(2)
+      } else {
+        bytes.append(byte)
+      }
+    }
+    return bytes
   }
 
   /// Percent-encodes what is neither unreserved nor a slash.

@@ -11,7 +11,7 @@ public struct BlobSlice: Sendable {
   public init(
     _ source: any BlobSource, start: Int64 = 0, length: Int64? = nil, validator: Validator? = nil
   ) {
-    precondition(start >= 0 && length ?? 0 >= 0)
+    precondition(start >= 0 && length ?? 0 >= 0 && start <= Int64.max - (length ?? 0))
     self.source = source
     self.start = start
     self.length = length
@@ -20,16 +20,16 @@ public struct BlobSlice: Sendable {
 
   /// A reader of exactly this range, which never lets a short or changed body look complete.
   ///
-  /// `.changed` when another version is found; `.truncated` when the source ends early, at the latest in the `read`
-  /// that would have given the last byte. Where the range reaches the end, `finish()` of the source's reader is asked
-  /// before the last byte is handed over.
+  /// `.changed` when another version is found, or none where one was wanted; `.truncated` when the source ends early,
+  /// at the latest in the `read` that would have given the last byte. `finish()` of the source's reader is asked before
+  /// the last byte is handed over. A range to the end of a source that knows its length is held to that length.
   public func open(_ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     SliceReader(self, try openSource(cancel))
   }
 
   private func openSource(_ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     let reader = try source.open(at: start, cancel)
-    if let validator, let found = reader.info.validator, found != validator {
+    if let validator, validator != reader.info.validator {
       throw BlobError(.changed, "the content changed since it was first looked at (byte \(start) wanted)")
     }
     return reader
@@ -42,40 +42,45 @@ private final class SliceReader: BlobReader {
   private let slice: BlobSlice
   private var given: Int64 = 0
 
+  let info: BlobInfo
+
   init(_ slice: BlobSlice, _ reader: any BlobReader) {
     self.slice = slice
     self.reader = reader
-  }
-
-  var info: BlobInfo {
-    BlobInfo(
-      length: slice.length ?? reader.info.length.map { $0 - slice.start },
-      validator: reader.info.validator, preferredRead: reader.info.preferredRead)
+    let whole = reader.info
+    info = BlobInfo(
+      length: slice.length ?? whole.length.map { $0 - slice.start },
+      validator: whole.validator, preferredRead: whole.preferredRead)
   }
 
   func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
-    guard let length = slice.length else { return try readToEnd(into: buffer) }
+    guard let length = info.length else { return try readToEnd(into: buffer) }
     let owed = length - given
-    if owed == 0 { return 0 }
-    let window = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Int(min(owed, Int64(buffer.count)))))
-    let count = try reader.read(into: window)
-    if count == 0 { throw truncated(at: given, of: length) }
+    if owed == 0 { return try readPastEnd(into: buffer) }
+    let count = try reader.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Int(clamping: owed))))
+    if count == 0 {
+      throw BlobError(.truncated, "the source ended at byte \(slice.start + given) of \(slice.start + length)")
+    }
     given += Int64(count)
     if given == length { try reader.finish() }
     return count
   }
 
+  /// Where only the end will tell.
   private func readToEnd(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
     let count = try reader.read(into: buffer)
     given += Int64(count)
-    let promised = reader.info.length.map { $0 - slice.start }
-    if count == 0, let promised, given < promised { throw truncated(at: given, of: promised) }
-    if count == 0 || given == promised { try reader.finish() }
+    if count == 0 { try reader.finish() }
     return count
   }
 
-  private func truncated(at given: Int64, of length: Int64) -> BlobError {
-    BlobError(.truncated, "the source ended at byte \(slice.start + given) of \(slice.start + length)")
+  /// All is given. A range to the end asks whether it is one; an empty range has not asked yet.
+  private func readPastEnd(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
+    if slice.length == nil, try reader.read(into: buffer) > 0 {
+      throw BlobError(.changed, "the source goes on after its \(slice.start + given) bytes")
+    }
+    if given == 0 { try reader.finish() }
+    return 0
   }
 
   func fileRegion() -> FileRegion? { reader.fileRegion() }

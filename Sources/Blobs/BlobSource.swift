@@ -35,9 +35,11 @@ public protocol BlobReader: AnyObject {
   func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int
 
   /// Descriptor and offset of the next byte, for a body that is sent without being copied; nil where there is none.
+  /// What is sent from there is not counted as read: whoever sends it stops at `info.length` and asks `finish()`.
   func fileRegion() -> FileRegion?
 
-  /// Asks, after the last byte, whether the content is still the version that was opened: `.changed` if not.
+  /// Asks, after the last byte that is wanted, whether the content is still the version that was opened: `.changed`
+  /// if not. Also called in the middle, where a part ends; a source that cannot tell there says nothing.
   func finish() throws(BlobError)
 }
 

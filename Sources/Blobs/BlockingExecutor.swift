@@ -7,8 +7,9 @@ package final class BlockingExecutor: SerialExecutor {
   private let state = Monitor(State())
 
   package init(_ name: String) {
-    SystemThread.start(name) { [state, unowned self] in
-      let executor = asUnownedSerialExecutor()
+    // Taken here: the executor may be gone before its thread begins.
+    let executor = asUnownedSerialExecutor()
+    SystemThread.start(name) { [state] in
       while true {
         let jobs: [UnownedJob] = state.wait { state in
           if state.jobs.isEmpty { return state.ended ? [] : nil }
@@ -39,16 +40,21 @@ package final class BlockingPool: Sendable {
   private struct State {
     var work: [@Sendable () -> Void] = []
     var threads = 0
+    /// Threads that will take the next work, those that are only starting included.
     var idle = 0
+    var ended = false
   }
   private let state = Monitor(State())
   private let name: String
   private let limit: Int
 
   package init(_ name: String, threads limit: Int) {
+    precondition(limit > 0)
     self.name = name
     self.limit = limit
   }
+
+  deinit { state.update { $0.ended = true } }
 
   /// Runs `body` on a thread of the pool. It keeps its thread until it returns: bound what it waits for.
   package func run<Result: Sendable, Failure: Error>(
@@ -65,6 +71,7 @@ package final class BlockingPool: Sendable {
       state.work.append(work)
       if state.idle >= state.work.count || state.threads == limit { return false }
       state.threads += 1
+      state.idle += 1
       return true
     }
     if start { SystemThread.start(name) { [state] in Self.serve(state) } }
@@ -72,10 +79,15 @@ package final class BlockingPool: Sendable {
 
   private static func serve(_ state: Monitor<State>) {
     while true {
-      state.update { $0.idle += 1 }
-      let work = state.wait { state in state.work.isEmpty ? nil : state.work.removeFirst() }
-      state.update { $0.idle -= 1 }
+      // Taken and no longer idle in one step: else `submit` would count on a thread that is busy.
+      let work: (@Sendable () -> Void)? = state.wait { state in
+        if state.work.isEmpty { return state.ended ? .some(nil) : nil }
+        state.idle -= 1
+        return state.work.removeFirst()
+      }
+      guard let work else { return }
       work()
+      state.update { $0.idle += 1 }
     }
   }
 }

@@ -42,11 +42,12 @@ public struct BytePath: Sendable, Hashable, Comparable, CustomStringConvertible,
     return BytePath(cString: folder).appending(self)
   }
 
-  /// The path as the C library wants it, for the length of the call.
+  /// The path as the C library wants it, for the length of the call. One with a NUL in it, which no file can have,
+  /// comes as the empty path, which names nothing: cut short, it would name another file.
   public func withCString<Result, Failure>(
     _ body: (UnsafePointer<CChar>) throws(Failure) -> Result
   ) throws(Failure) -> Result {
-    var terminated = bytes
+    var terminated = bytes.contains(0) ? [] : bytes
     terminated.append(0)
     do {
       return try terminated.withUnsafeBytes { raw in

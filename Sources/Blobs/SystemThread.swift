@@ -86,6 +86,35 @@ package final class Monitor<State>: @unchecked Sendable {
       pthread_cond_wait(condition, lock)
     }
   }
+
+  /// As `wait(until:)`, but gives up with nil once `limit` has passed.
+  package func wait<Result, Failure>(
+    atMost limit: Duration, until body: (inout State) throws(Failure) -> Result?
+  ) throws(Failure) -> Result? {
+    let clock = MonotonicClock()
+    let deadline = clock.now + limit
+    pthread_mutex_lock(lock)
+    defer { pthread_mutex_unlock(lock) }
+    while true {
+      if let result = try body(&state) { return result }
+      let now = clock.now
+      if now >= deadline { return nil }
+      #if canImport(Glibc)
+        var time = timespec(deadline)
+        pthread_cond_timedwait(condition, lock, &time)
+      #else
+        var time = timespec(deadline - now)
+        pthread_cond_timedwait_relative_np(condition, lock, &time)
+      #endif
+    }
+  }
+}
+
+extension timespec {
+  fileprivate init(_ duration: Duration) {
+    let (seconds, attoseconds) = duration.components
+    self.init(tv_sec: time_t(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
+  }
 }
 
 #if canImport(Glibc)

@@ -1,0 +1,90 @@
+import Blobs
+import CCurl
+
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
+extension CurlLane {
+  /// Content is collected up to this.
+  private static let mostContent = 1 << 20
+
+  /// The answer, or the reason why there is none.
+  func answer(_ transfer: Transfer, _ result: CURLcode) throws(TransportError) -> HTTPResponse {
+    if let failure = transfer.failure { throw failure }
+    // An answer that came before the body was sent counts, however the connection ended after it.
+    if result == CURLE_OK || (transfer.isBroken(result) && !transfer.isSent), let head = transfer.head.final {
+      return HTTPResponse(head: head, body: transfer.content)
+    }
+    throw error(transfer, result)
+  }
+
+  /// One line of a head, or a trailer.
+  fileprivate func take(line: UnsafeRawBufferPointer) -> Bool {
+    let transfer = transfer!
+    transfer.received += Int64(line.count)
+    guard let interim = transfer.head.take(line) else { return true }
+    transfer.failure = outside(transfer) { () throws(BlobError) in transfer.job.exchange.interim(interim) }
+    return transfer.failure == nil
+  }
+
+  fileprivate func take(content: UnsafeRawBufferPointer) -> Bool {
+    let transfer = transfer!
+    transfer.received += Int64(content.count)
+    if let received = transfer.job.exchange.received, 200..<300 ~= transfer.head.final?.status ?? 0 {
+      transfer.failure = outside(transfer) { () throws(BlobError) in try received(content) }
+      return transfer.failure == nil
+    }
+    if transfer.content.count + content.count > Self.mostContent {
+      transfer.failure = TransportError(
+        .badResponse, "\(transfer.job.name): the answer is longer than \(Self.mostContent) bytes")
+      return false
+    }
+    transfer.content.append(contentsOf: content)
+    return true
+  }
+
+  /// libcurl closes a connection. When a server answers early and closes, sending may fail before libcurl has looked
+  /// at the answer: take it from the socket while it is there.
+  fileprivate func close(_ socket: curl_socket_t) {
+    defer { _ = closeDescriptor(socket) }
+    guard let transfer, transfer.failure == nil, transfer.attempts > 0, !transfer.isSent,
+      transfer.head.final == nil, transfer.received == 0, transfer.job.request.url.scheme == "http",
+      !transfer.job.isCancelled
+    else { return }
+    var early = EarlyAnswer()
+    early.read(socket)
+    guard early.parse(into: &transfer.head) else { return }
+    transfer.content = early.content(for: transfer.head.final)
+  }
+}
+
+extension Transfer {
+  /// The connection ended in the middle.
+  fileprivate func isBroken(_ result: CURLcode) -> Bool {
+    [CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_PARTIAL_FILE, CURLE_GOT_NOTHING].contains(result)
+  }
+}
+
+func takeLine(
+  _ buffer: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
+) -> Int {
+  let line = UnsafeRawBufferPointer(start: buffer, count: size * count)
+  return CurlLane.from(context).take(line: line) ? line.count : 0
+}
+
+func takeContent(
+  _ buffer: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
+) -> Int {
+  let content = UnsafeRawBufferPointer(start: buffer, count: size * count)
+  return CurlLane.from(context).take(content: content) ? content.count : -1
+}
+
+func closeSocket(_ context: UnsafeMutableRawPointer?, _ socket: curl_socket_t) -> Int32 {
+  CurlLane.from(context).close(socket)
+  return 0
+}
+
+private func closeDescriptor(_ descriptor: Int32) -> Int32 { close(descriptor) }

@@ -1,0 +1,111 @@
+import Blobs
+import CCurl
+
+extension CurlLane {
+  /// Opens the body anew and learns its length.
+  func openBody(_ transfer: Transfer) throws(TransportError) {
+    guard let body = transfer.job.body else {
+      transfer.length = 0
+      return
+    }
+    let failure = outside(transfer) { () throws(BlobError) in
+      let reader = try body.open(transfer.job.cancellation)
+      transfer.reader = reader
+      transfer.length = reader.info.length
+      // Nothing will be read, so nothing else would ask.
+      if transfer.length == 0 { try reader.finish() }
+    }
+    if let failure { throw failure }
+  }
+
+  /// Reads once from the source. nil: it failed, and `transfer.failure` says why.
+  func read(_ transfer: Transfer, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
+    var count = 0
+    transfer.failure = outside(transfer) { () throws(BlobError) in count = try transfer.reader!.read(into: buffer) }
+    if transfer.failure != nil { return nil }
+    if count == 0, let length = transfer.length, transfer.given < length {
+      let message = "\(transfer.job.name): the source ended at byte \(transfer.given) of \(length)"
+      transfer.failure = TransportError(.source, message, cause: BlobError(.truncated, message))
+      return nil
+    }
+    transfer.given += Int64(count)
+    return count
+  }
+
+  /// Runs what may block for ever, so that a cancellation need not wait for it. Returns what went wrong.
+  func outside(_ transfer: Transfer, _ body: () throws(BlobError) -> Void) -> TransportError? {
+    guard transfer.job.leave() else { return cancelled(transfer) }
+    var failure: BlobError?
+    do throws(BlobError) { try body() } catch { failure = error }
+    guard transfer.job.enter() else { return cancelled(transfer) }
+    guard let failure else { return nil }
+    if failure.code == .cancelled { return TransportError(.cancelled, failure.message, cause: failure) }
+    return TransportError(.source, "\(transfer.job.name): \(failure.message)", cause: failure)
+  }
+
+  /// libcurl wants more of a streamed body.
+  fileprivate func give(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
+    let transfer = transfer!
+    // Never more than was announced, however the source has grown.
+    let owed = transfer.length.map { Int(clamping: $0 - transfer.given) } ?? buffer.count
+    if owed == 0 { return 0 }
+    let window = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(owed))
+    guard let count = read(transfer, into: window) else { return fb_curl_read_abort() }
+    if count == 0 { transfer.ended = true }
+    return count
+  }
+
+  /// A kept-alive connection was found dead and libcurl begins again. Only a body that can be opened again is sent.
+  fileprivate func rewind(to offset: Int64) -> Int32 {
+    let transfer = transfer!
+    guard offset == 0, transfer.job.body?.source.access == .random else { return CURL_SEEKFUNC_CANTSEEK }
+    let promised = transfer.length
+    transfer.reader = nil
+    transfer.given = 0
+    transfer.ended = false
+    do throws(TransportError) {
+      try openBody(transfer)
+      if transfer.length == promised { return CURL_SEEKFUNC_OK }
+      let message = "\(transfer.job.name): the source changed its length before it could be sent again"
+      transfer.failure = TransportError(.source, message, cause: BlobError(.changed, message))
+    } catch {
+      transfer.failure = error
+    }
+    return CURL_SEEKFUNC_FAIL
+  }
+
+  /// libcurl has a connection and is about to send the request, for the first time or again.
+  fileprivate func begin() -> Int32 {
+    let transfer = transfer!
+    transfer.attempts += 1
+    if transfer.attempts == 1 || transfer.job.request.isIdempotent { return CURL_PREREQFUNC_OK }
+    transfer.failure = TransportError(
+      .broken, "\(transfer.job.name): the kept-alive connection was closed before an answer came")
+    return CURL_PREREQFUNC_ABORT
+  }
+}
+
+// File-level functions, for a closure turned into a C function pointer next to an inout C struct crashes the compiler.
+
+func readBody(
+  _ buffer: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
+) -> Int {
+  CurlLane.from(context).give(UnsafeMutableRawBufferPointer(start: buffer, count: size * count))
+}
+
+func rewindBody(_ context: UnsafeMutableRawPointer?, _ offset: curl_off_t, _ origin: Int32) -> Int32 {
+  CurlLane.from(context).rewind(to: Int64(offset))
+}
+
+func aboutToSend(
+  _ context: UnsafeMutableRawPointer?, _ remote: UnsafeMutablePointer<CChar>?, _ local: UnsafeMutablePointer<CChar>?,
+  _ remotePort: Int32, _ localPort: Int32
+) -> Int32 {
+  CurlLane.from(context).begin()
+}
+
+extension CurlLane {
+  static func from(_ context: UnsafeMutableRawPointer?) -> CurlLane {
+    Unmanaged<CurlLane>.fromOpaque(context!).takeUnretainedValue()
+  }
+}

@@ -1,0 +1,146 @@
+import Blobs
+import CCurl
+
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
+extension CurlLane {
+  /// What the handle is set to, so that only differences are set.
+  struct Shape {
+    enum Body { case none, head, small, streamed }
+    var body: Body?
+    var method = ""
+    var uploadBuffer = 0
+    /// Of the pool's budget, for the exchange under way.
+    var takenBuffer = 0
+  }
+
+  /// Bodies below this are read whole and sent with the head; libcurl's own limit for that is 64 KiB.
+  private static let smallBody: Int64 = 64 << 10
+
+  /// What stays for the life of the lane.
+  func setUp() {
+    let context = Unmanaged.passUnretained(self).toOpaque()
+    fb_curl_set_pointer(easy, CURLOPT_ERRORBUFFER, errorText)
+    fb_curl_set_long(easy, CURLOPT_NOSIGNAL, 1)
+    fb_curl_set_long(easy, CURLOPT_HTTP_VERSION, fb_curl_http_1_1())
+    fb_curl_set_string(easy, CURLOPT_PROTOCOLS_STR, "http,https")
+    fb_curl_set_string(easy, CURLOPT_USERAGENT, options.userAgent)
+    fb_curl_set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, max(1, options.connect.milliseconds))
+    // Without this a cancelled look-up is waited for.
+    fb_curl_set_long(easy, CURLOPT_QUICK_EXIT, 1)
+    fb_curl_set_long(easy, CURLOPT_PATH_AS_IS, 1)
+    fb_curl_set_long(easy, CURLOPT_TCP_KEEPALIVE, 1)
+    fb_curl_set_long(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
+    // A connection that was idle for longer is likely to be closed by the server as we write to it.
+    fb_curl_set_long(easy, CURLOPT_MAXAGE_CONN, 55)
+    fb_curlm_set_long(multi, CURLMOPT_MAXCONNECTS, 1)
+
+    if let caFile = options.caFile { fb_curl_set_string(easy, CURLOPT_CAINFO, caFile) }
+    if options.caFile != nil { fb_curl_set_string(easy, CURLOPT_CAPATH, nil) }
+    fb_curl_set_long(easy, CURLOPT_SSL_VERIFYPEER, options.verifiesTLS ? 1 : 0)
+    fb_curl_set_long(easy, CURLOPT_SSL_VERIFYHOST, options.verifiesTLS ? 2 : 0)
+    if let proxy = options.proxy { fb_curl_set_string(easy, CURLOPT_PROXY, proxy) }
+    fb_curl_set_string(easy, CURLOPT_NOPROXY, Self.unproxied)
+
+    fb_curl_set_prereq(easy, aboutToSend)
+    fb_curl_set_pointer(easy, CURLOPT_PREREQDATA, context)
+    fb_curl_set_io(easy, CURLOPT_READFUNCTION, readBody)
+    fb_curl_set_pointer(easy, CURLOPT_READDATA, context)
+    fb_curl_set_seek(easy, rewindBody)
+    fb_curl_set_pointer(easy, CURLOPT_SEEKDATA, context)
+    fb_curl_set_io(easy, CURLOPT_HEADERFUNCTION, takeLine)
+    fb_curl_set_pointer(easy, CURLOPT_HEADERDATA, context)
+    fb_curl_set_io(easy, CURLOPT_WRITEFUNCTION, takeContent)
+    fb_curl_set_pointer(easy, CURLOPT_WRITEDATA, context)
+    fb_curl_set_closesocket(easy, closeSocket)
+    fb_curl_set_pointer(easy, CURLOPT_CLOSESOCKETDATA, context)
+  }
+
+  /// Hosts for which no proxy is used: what the environment says, and this machine.
+  private static let unproxied: String = {
+    let given = (getenv("no_proxy") ?? getenv("NO_PROXY")).map { String(cString: $0) + "," } ?? ""
+    return given + "localhost,127.0.0.0/8,::1"
+  }()
+
+  /// Opens the body and sets what differs from the request before. No network yet.
+  func prepare(_ transfer: Transfer) throws(TransportError) {
+    let request = transfer.job.request
+    errorText[0] = 0
+    shape.takenBuffer = 0
+    try openBody(transfer)
+    try setBody(transfer)
+    fb_curl_set_string(easy, CURLOPT_URL, request.url.text)
+    if request.method != shape.method {
+      fb_curl_set_string(easy, CURLOPT_CUSTOMREQUEST, request.method)
+      shape.method = request.method
+    }
+    // libcurl calls every small body a form, unless told otherwise.
+    let isForm = shape.body == .small && request.headers["Content-Type"] == nil
+    let list = lines.list(for: request, isForm ? ["Expect:", "Content-Type:"] : ["Expect:"])
+    fb_curl_set_pointer(easy, CURLOPT_HTTPHEADER, list)
+  }
+
+  private func setBody(_ transfer: Transfer) throws(TransportError) {
+    let request = transfer.job.request
+    let needsLength = ["PUT", "POST", "PATCH"].contains(request.method)
+    let length = transfer.length
+    if request.method == "HEAD" {
+      become(.head)
+    } else if transfer.reader == nil && !needsLength {
+      become(.none)
+    } else if let length, length < Self.smallBody {
+      try readSmallBody(transfer)
+      become(.small)
+      fb_curl_set_offset(easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(length))
+    } else {
+      become(.streamed)
+      fb_curl_set_offset(easy, CURLOPT_INFILESIZE_LARGE, curl_off_t(length ?? -1))
+      shape.takenBuffer = pool.takeBuffer(isTLS: request.url.scheme == "https")
+      if shape.takenBuffer != shape.uploadBuffer {
+        fb_curl_set_long(easy, CURLOPT_UPLOAD_BUFFERSIZE, shape.takenBuffer)
+        shape.uploadBuffer = shape.takenBuffer
+      }
+    }
+  }
+
+  private func become(_ body: Shape.Body) {
+    if shape.body == body { return }
+    if shape.body == .head { fb_curl_set_long(easy, CURLOPT_NOBODY, 0) }
+    if shape.body == .streamed { fb_curl_set_long(easy, CURLOPT_UPLOAD, 0) }
+    shape.body = body
+    switch body {
+    case .none: fb_curl_set_long(easy, CURLOPT_HTTPGET, 1)
+    case .head: fb_curl_set_long(easy, CURLOPT_NOBODY, 1)
+    case .streamed: fb_curl_set_long(easy, CURLOPT_UPLOAD, 1)
+    case .small:
+      if small.baseAddress == nil { allocateSmall() }
+      fb_curl_set_pointer(easy, CURLOPT_POSTFIELDS, small.baseAddress)
+      fb_curl_set_long(easy, CURLOPT_POST, 1)
+    }
+  }
+
+  private func allocateSmall() {
+    small = .allocate(byteCount: Int(Self.smallBody), alignment: 16)
+  }
+
+  private func readSmallBody(_ transfer: Transfer) throws(TransportError) {
+    if small.baseAddress == nil { allocateSmall() }
+    let length = Int(transfer.length!)
+    while transfer.given < Int64(length) {
+      let used = Int(transfer.given)
+      if read(transfer, into: UnsafeMutableRawBufferPointer(rebasing: small[used..<length])) == nil {
+        throw transfer.failure!
+      }
+    }
+  }
+}
+
+extension Duration {
+  fileprivate var milliseconds: Int {
+    Int(clamping: components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000)
+  }
+}

@@ -1,0 +1,106 @@
+import Blobs
+import CCurl
+
+/// One thread, one libcurl handle, one connection kept alive: one exchange after the other.
+///
+/// Created, used and freed on its own thread. libcurl's callbacks get the lane as their context.
+final class CurlLane {
+  let pool: LanePool
+  let door: LaneDoor
+  var options: CurlTransport.Options { pool.options }
+  let multi: UnsafeMutableRawPointer
+  let easy: UnsafeMutableRawPointer
+  let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
+  /// Small bodies are sent from here, in one go with the head. Allocated when the first one comes.
+  var small = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+  var lines = HeaderLines()
+  var shape = Shape()
+  /// The exchange under way.
+  var transfer: Transfer?
+
+  init(_ pool: LanePool, _ door: LaneDoor) {
+    self.pool = pool
+    self.door = door
+    multi = curl_multi_init()!
+    easy = curl_easy_init()!
+    setUp()
+    door.opens(multi)
+  }
+
+  deinit {
+    door.opens(nil)
+    curl_easy_cleanup(easy)
+    curl_multi_cleanup(multi)
+    errorText.deallocate()
+    small.deallocate()
+  }
+
+  /// Works until the transport is closed, or this lane is abandoned.
+  func run(from first: LaneJob) {
+    var next: LaneJob? = first
+    while let job = next {
+      guard job.begin(on: door) else {
+        next = pool.next(for: door, after: job) ?? door.wait()
+        continue
+      }
+      let answer = exchange(job)
+      guard job.settle() else { return }
+      // Idle before the answer is given: the next request shall find this lane and its connection.
+      let waiting = pool.next(for: door, after: job)
+      job.resume(answer)
+      next = waiting ?? door.wait()
+    }
+  }
+
+  private func exchange(_ job: LaneJob) -> LaneJob.Answer {
+    let transfer = Transfer(job)
+    self.transfer = transfer
+    defer { self.transfer = nil }
+    do throws(TransportError) {
+      try prepare(transfer)
+      defer { pool.returnBuffer(shape.takenBuffer) }
+      return .success(try perform(transfer))
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  private func perform(_ transfer: Transfer) throws(TransportError) -> HTTPResponse {
+    curl_multi_add_handle(multi, easy)
+    defer { curl_multi_remove_handle(multi, easy) }
+    var watch = Watch(options, transfer)
+    while true {
+      let result = step(multi)
+      report(transfer)
+      if let result { return try answer(transfer, result) }
+      if transfer.job.isCancelled { throw cancelled(transfer) }
+      let wait = try watch.wait(transfer)
+      curl_multi_poll(multi, nil, 0, wait, nil)
+    }
+  }
+
+  /// Tells how much more of the body has left.
+  private func report(_ transfer: Transfer) {
+    var uploaded: curl_off_t = 0
+    fb_curl_get_offset(easy, CURLINFO_SIZE_UPLOAD_T, &uploaded)
+    // libcurl counts the frames of a chunked body too. After a new attempt it counts from 0: nothing is told twice.
+    let sent = min(Int64(uploaded), transfer.given)
+    if sent <= transfer.sent { return }
+    transfer.job.exchange.sent(Int(sent - transfer.sent))
+    transfer.sent = sent
+  }
+
+  func cancelled(_ transfer: Transfer) -> TransportError {
+    transfer.job.cancelled("after \(transfer.sent) bytes were sent")
+  }
+}
+
+/// Lets libcurl do what can be done without waiting. The result of the exchange, when it is over.
+private func step(_ multi: UnsafeMutableRawPointer) -> CURLcode? {
+  var running: Int32 = 0
+  curl_multi_perform(multi, &running)
+  if running > 0 { return nil }
+  var left: Int32 = 0
+  guard let message = curl_multi_info_read(multi, &left) else { return CURLE_FAILED_INIT }
+  return fb_curl_message_result(message)
+}

@@ -1,0 +1,67 @@
+import Blobs
+
+/// A transport on libcurl: HTTP/1.1 over a few lanes, each a thread with a connection that is kept alive.
+///
+/// A body is read from its source on the lane's thread, straight into the buffer it is sent from. Lanes are started
+/// as they are needed and kept; what finds none free waits its turn. Let go of the transport to end them.
+public final class CurlTransport: Transport {
+  private let pool: LanePool
+
+  public init(_ options: Options = Options()) { pool = LanePool(options) }
+
+  deinit { pool.close() }
+
+  public func send(
+    _ request: HTTPRequest, body: BlobSlice?, _ on: Exchange
+  ) async throws(TransportError) -> HTTPResponse {
+    if let problem = request.problem(with: body) { throw problem }
+    let job = LaneJob(request, body, on)
+    let result = await withTaskCancellationHandler {
+      await withUnsafeContinuation { waiter in job.submit(to: pool, waiter) }
+    } onCancel: {
+      job.cancel(in: pool)
+    }
+    return try result.get()
+  }
+}
+
+extension CurlTransport {
+  /// How a transport connects, waits and buffers. Every limit is kept by the transport's own clock.
+  public struct Options: Sendable {
+    /// Transfers under way at once, at the most.
+    public var lanes: Int
+    /// Bytes read and sent at a time; nil: 64 to 512 KiB, less the more transfers are under way.
+    public var uploadBuffer: Int?
+    /// Certificates to trust, PEM, instead of the system's.
+    public var caFile: String?
+    /// false accepts any certificate: for tests only.
+    public var verifiesTLS: Bool
+    /// For as long nothing may move, in either direction, before `.timeout`. Time spent in the source does not count.
+    public var noProgress: Duration
+    /// For as long the server may take to answer once it has everything, before `.timeout`. Requests that change
+    /// nothing (GET, HEAD, OPTIONS, PROPFIND) have `noProgress` for this too.
+    public var finishing: Duration
+    /// For as long a connection may take, name look-up and TLS included, before `.timeout`.
+    public var connect: Duration
+    public var userAgent: String
+    /// URL of a proxy; nil: what `https_proxy`, `http_proxy` and `no_proxy` say. Never used for loopback.
+    public var proxy: String?
+
+    public init(
+      lanes: Int = 64, uploadBuffer: Int? = nil, caFile: String? = nil, verifiesTLS: Bool = true,
+      noProgress: Duration = .seconds(60), finishing: Duration = .seconds(300), connect: Duration = .seconds(30),
+      userAgent: String = "fullbore/0.1.0", proxy: String? = nil
+    ) {
+      precondition(lanes > 0)
+      self.lanes = lanes
+      self.uploadBuffer = uploadBuffer
+      self.caFile = caFile
+      self.verifiesTLS = verifiesTLS
+      self.noProgress = noProgress
+      self.finishing = finishing
+      self.connect = connect
+      self.userAgent = userAgent
+      self.proxy = proxy
+    }
+  }
+}

@@ -1,0 +1,43 @@
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
+/// What stands unread in the socket of a connection that broke while a body was sent.
+struct EarlyAnswer {
+  private var bytes: [UInt8] = []
+  private var headEnd = 0
+
+  /// Takes what is there, up to 64 KiB, without waiting.
+  mutating func read(_ socket: Int32) {
+    bytes = [UInt8](unsafeUninitializedCapacity: 64 << 10) { buffer, count in
+      while count < buffer.count {
+        let got = recv(socket, buffer.baseAddress! + count, buffer.count - count, Int32(MSG_DONTWAIT))
+        if got <= 0 { break }
+        count += got
+      }
+    }
+  }
+
+  /// true when there is a whole head.
+  mutating func parse(into parser: inout HeadParser) -> Bool {
+    var trial = HeadParser()
+    guard bytes.starts(with: "HTTP/1.".utf8) else { return false }
+    bytes.withUnsafeBytes { bytes in
+      while trial.final == nil, let end = bytes[headEnd...].firstIndex(of: 10) {
+        _ = trial.take(UnsafeRawBufferPointer(rebasing: bytes[headEnd...end]))
+        headEnd = end + 1
+      }
+    }
+    if trial.final == nil { return false }
+    parser = trial
+    return true
+  }
+
+  /// Its content, as far as it came and is not framed in chunks.
+  func content(for head: HTTPHead?) -> [UInt8] {
+    guard let length = head?.headers["Content-Length"].flatMap({ Int($0) }), length > 0 else { return [] }
+    return Array(bytes[headEnd...].prefix(length))
+  }
+}

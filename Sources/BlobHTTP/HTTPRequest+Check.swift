@@ -1,0 +1,49 @@
+import Blobs
+
+extension HTTPRequest {
+  /// Why this cannot be sent as it is; nil when it can. Values are never shown: they may be secrets.
+  func problem(with body: BlobSlice?) -> TransportError? {
+    let what: String? =
+      if !method.isToken {
+        "the method is no HTTP token"
+      } else if method == "HEAD" && body != nil {
+        "HEAD takes no body"
+      } else {
+        headers.fields.lazy.compactMap { problem($0.name, $0.value, body) }.first
+      }
+    guard let what else { return nil }
+    return TransportError(.badRequest, "\(method.isToken ? method : "request") \(url): \(what)")
+  }
+
+  private func problem(_ name: String, _ value: String, _ body: BlobSlice?) -> String? {
+    if !name.isToken { return "a header's name is no HTTP token" }
+    if value.utf8.contains(where: { $0 == 0 || $0 == 10 || $0 == 13 }) {
+      return "the value of \(name) contains a line break or NUL"
+    }
+    if name.isSameField("Transfer-Encoding") || name.isSameField("Expect") {
+      return "\(name) is the transport's to set"
+    }
+    if name.isSameField("Content-Length"), let length = body == nil ? 0 : body?.length, Int64(value) != length {
+      return "Content-Length differs from the body's \(length) bytes"
+    }
+    return nil
+  }
+}
+
+extension String {
+  /// RFC 9110 §5.6.2.
+  fileprivate var isToken: Bool { !isEmpty && utf8.allSatisfy(\.isTokenByte) }
+}
+
+extension UInt8 {
+  fileprivate var isTokenByte: Bool {
+    switch self {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"):
+      true
+    // ! # $ % & ' * + - . ^ _ ` | ~
+    case 0x21, 0x23...0x27, 0x2A, 0x2B, 0x2D, 0x2E, 0x5E...0x60, 0x7C, 0x7E: true
+    default: false
+    }
+  }
+}

@@ -1,0 +1,49 @@
+import Blobs
+import CCurl
+import Synchronization
+
+/// What other threads may touch of a lane: they hand it work, or wake it.
+final class LaneDoor: @unchecked Sendable {
+  private struct Inbox {
+    var job: LaneJob?
+    var closed = false
+  }
+  private let inbox = Monitor(Inbox())
+  /// The handle's address, or 0: it is free, or not made yet.
+  private let multi = Mutex<UInt>(0)
+
+  /// Where the lane's connection leads. `@unchecked`: the pool's lock guards it.
+  var last: HTTPURL?
+
+  func leads(to url: HTTPURL) -> Bool {
+    guard let last else { return false }
+    return last.port == url.port && last.host == url.host && last.scheme == url.scheme
+  }
+
+  func give(_ job: LaneJob) { inbox.update { $0.job = job } }
+
+  func close() { inbox.update { $0.closed = true } }
+
+  /// The next job, when the pool has one; nil: the lane is to end. Called by the lane.
+  func wait() -> LaneJob? {
+    let inbox = inbox.wait { inbox in
+      if inbox.job == nil && !inbox.closed { return nil as Inbox? }
+      defer { inbox.job = nil }
+      return inbox
+    }
+    return inbox.job
+  }
+
+  /// Ends the lane's waiting for the network. Harmless at any time.
+  func wake() {
+    multi.withLock { address in
+      if let handle = UnsafeMutableRawPointer(bitPattern: address) { curl_multi_wakeup(handle) }
+    }
+  }
+
+  /// The lane says what there is to wake, and with nil that it is about to be freed.
+  func opens(_ handle: UnsafeMutableRawPointer?) {
+    let address = UInt(bitPattern: handle)
+    multi.withLock { $0 = address }
+  }
+}

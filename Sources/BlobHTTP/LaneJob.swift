@@ -1,0 +1,108 @@
+import Blobs
+import Synchronization
+
+/// One exchange on its way: who waits for the answer, and which thread may give it.
+///
+/// `phase` decides every race between the lane and a cancellation, so that the waiter is resumed exactly once.
+final class LaneJob: Sendable {
+  private enum Phase: UInt8, AtomicRepresentable {
+    /// Not handed in yet, or waiting for a lane.
+    case new, queued
+    /// In libcurl, on a lane that will look at the phase soon.
+    case running
+    /// In code that may block for ever: the source, or who takes the answer's content.
+    case outside
+    /// The lane was woken to give up.
+    case cancelling
+    /// Cancelled while outside: the waiter has gone on, and the lane ends when the call returns.
+    case abandoned
+    case done
+  }
+  typealias Answer = Result<HTTPResponse, TransportError>
+
+  let request: HTTPRequest
+  let body: BlobSlice?
+  let exchange: Exchange
+  /// For the source.
+  let cancellation = Cancellation()
+  private let phase = Atomic<Phase>(.new)
+  private let place = Mutex<(waiter: UnsafeContinuation<Answer, Never>?, door: LaneDoor?)>((nil, nil))
+
+  init(_ request: HTTPRequest, _ body: BlobSlice?, _ exchange: Exchange) {
+    self.request = request
+    self.body = body
+    self.exchange = exchange
+  }
+
+  func submit(to pool: LanePool, _ waiter: UnsafeContinuation<Answer, Never>) {
+    place.withLock { $0.waiter = waiter }
+    if move(.new, .queued) { pool.submit(self) } else { resume(.failure(cancelled("before it was sent"))) }
+  }
+
+  func cancel(in pool: LanePool) {
+    while true {
+      switch phase.load(ordering: .acquiring) {
+      case .new:
+        if move(.new, .done) { return }
+      case .queued:
+        guard move(.queued, .done) else { continue }
+        pool.remove(self)
+        return resume(.failure(cancelled("while it waited for its turn")))
+      case .running:
+        guard move(.running, .cancelling) else { continue }
+        cancellation.cancel()
+        place.withLock { $0.door }?.wake()
+        return
+      case .outside:
+        guard move(.outside, .abandoned) else { continue }
+        let door = place.withLock { $0.door }
+        resume(.failure(cancelled("while the source was read")))
+        cancellation.cancel()
+        if let door { pool.abandon(door) }
+        return
+      case .cancelling, .abandoned, .done: return
+      }
+    }
+  }
+
+  // MARK: The lane's side
+
+  /// false when it was cancelled while it waited.
+  func begin(on door: LaneDoor) -> Bool {
+    place.withLock { $0.door = door }
+    return move(.queued, .running)
+  }
+
+  /// Before a call that may block. false: cancelled, do not make it.
+  func leave() -> Bool { move(.running, .outside) }
+
+  /// After such a call. false: the lane was abandoned meanwhile.
+  func enter() -> Bool { move(.outside, .running) }
+
+  /// The lane is to stop this exchange, in libcurl or after a failed `enter`.
+  var isCancelled: Bool {
+    let now = phase.load(ordering: .relaxed)
+    return now == .cancelling || now == .abandoned
+  }
+
+  /// The exchange is over, and `resume` comes next. false: nobody waits any more, and the lane is to end.
+  func settle() -> Bool { phase.exchange(.done, ordering: .acquiringAndReleasing) != .abandoned }
+
+  func cancelled(_ when: String) -> TransportError { TransportError(.cancelled, "\(name): cancelled \(when)") }
+
+  /// For messages.
+  var name: String { "\(request.method) \(request.url)" }
+
+  private func move(_ from: Phase, _ to: Phase) -> Bool {
+    phase.compareExchange(expected: from, desired: to, ordering: .acquiringAndReleasing).exchanged
+  }
+
+  /// Gives the answer to who waits; once, after the phase was won.
+  func resume(_ answer: Answer) {
+    let waiter = place.withLock { place in
+      defer { place = (nil, nil) }
+      return place.waiter
+    }
+    waiter!.resume(returning: answer)
+  }
+}

@@ -1,0 +1,30 @@
+import Blobs
+
+/// What a lane knows of the exchange it is busy with.
+final class Transfer {
+  let job: LaneJob
+  /// The body's; nil where there is none.
+  var reader: (any BlobReader)?
+  /// Of the body; 0 without one; nil: only the end will tell.
+  var length: Int64?
+
+  /// Body bytes given to libcurl, and whether it asked past the last one.
+  var given: Int64 = 0
+  var ended = false
+  /// Body bytes handed to the connection and reported to `Exchange.sent`.
+  var sent: Int64 = 0
+  /// Bytes of heads and content received.
+  var received: Int64 = 0
+
+  /// How often libcurl began to send the request: twice, when a kept-alive connection was found dead.
+  var attempts = 0
+  var head = HeadParser()
+  var content: [UInt8] = []
+  /// What a callback found wrong, before libcurl says that a callback stopped it.
+  var failure: TransportError?
+
+  init(_ job: LaneJob) { self.job = job }
+
+  /// libcurl has handed every body byte to the system.
+  var isSent: Bool { length.map { sent >= $0 } ?? ended }
+}

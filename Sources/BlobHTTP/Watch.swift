@@ -1,0 +1,48 @@
+import Blobs
+
+/// The clock of one exchange: how long to wait for the network, and when to give up.
+struct Watch {
+  private let options: CurlTransport.Options
+  private let began: SuspendingClock.Instant
+  private var moved: SuspendingClock.Instant
+  private var mark: Int64 = 0
+
+  init(_ options: CurlTransport.Options, _ transfer: Transfer) {
+    self.options = options
+    began = SuspendingClock.now
+    moved = began
+  }
+
+  /// Milliseconds until a limit is reached. Throws `.timeout` when one is.
+  mutating func wait(_ transfer: Transfer) throws(TransportError) -> Int32 {
+    let now = SuspendingClock.now
+    // libcurl keeps the limit for connecting itself, for it shares it out among the addresses of a host.
+    if transfer.attempts == 0 { return 60_000 }
+    let mark = transfer.sent + transfer.given + transfer.received + Int64(transfer.attempts)
+    if mark != self.mark {
+      self.mark = mark
+      moved = now
+    }
+    let isFinishing = transfer.isSent && transfer.head.final == nil && !transfer.job.request.isSafe
+    let limit = isFinishing ? options.finishing : options.noProgress
+    let left = limit - (now - moved)
+    if left <= .zero { throw expired(transfer, isFinishing, limit) }
+    return Int32(clamping: left.components.seconds * 1000 + left.components.attoseconds / 1_000_000_000_000_000 + 1)
+  }
+
+  private func expired(_ transfer: Transfer, _ isFinishing: Bool, _ limit: Duration) -> TransportError {
+    let what =
+      isFinishing
+      ? "the server did not answer within \(limit) of the last byte, after \(transfer.sent) bytes were sent"
+      : "nothing moved for \(limit), after \(transfer.sent) bytes were sent and \(transfer.received) received"
+    return TransportError(.timeout, "\(transfer.job.name): \(what)")
+  }
+}
+
+extension HTTPRequest {
+  /// Changes nothing on the server, so that there is nothing to finish. RFC 9110 §9.2.1, RFC 4918 §9.1.
+  var isSafe: Bool { ["GET", "HEAD", "OPTIONS", "PROPFIND"].contains(method) }
+
+  /// Has the same effect when it is sent twice. RFC 9110 §9.2.2.
+  var isIdempotent: Bool { isSafe || method == "PUT" || method == "DELETE" }
+}

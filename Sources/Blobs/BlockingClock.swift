@@ -1,0 +1,33 @@
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
+/// A clock for threads that wait, where `Clock.sleep` would need a task. Tests bring their own.
+package protocol BlockingClock: Sendable {
+  /// Time since a fixed moment; never goes back.
+  var now: Duration { get }
+
+  /// Blocks for `duration`. Throws `.cancelled` as soon as `cancel` says so; `operation` is named in the message.
+  func sleep(_ duration: Duration, _ cancel: Cancellation, _ operation: String) throws(BlobError)
+}
+
+/// The system's monotonic clock.
+package struct MonotonicClock: BlockingClock {
+  package init() {}
+
+  package var now: Duration {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+  }
+
+  package func sleep(_ duration: Duration, _ cancel: Cancellation, _ operation: String) throws(BlobError) {
+    let bell = Monitor(())
+    _ = cancel.whileWaiting(wakeUp: { bell.update { _ in } }) {
+      bell.wait(atMost: duration) { _ in cancel.isCancelled ? true : nil }
+    }
+    try cancel.check(operation)
+  }
+}

@@ -1,0 +1,87 @@
+import CCrypto
+
+/// A checksum that is fed bytes in order and may be asked at any time.
+///
+/// Belongs to one thread at a time.
+public final class Digest {
+  /// What to compute. Compare and store it by `name`.
+  public struct Algorithm: Sendable, Hashable, CustomStringConvertible {
+    /// Lower case, without hyphens: `sha256`.
+    public let name: String
+    public var description: String { name }
+    private init(known name: String) { self.name = name }
+
+    public static let md5 = Algorithm(known: "md5")
+    public static let sha1 = Algorithm(known: "sha1")
+    public static let sha256 = Algorithm(known: "sha256")
+    public static let sha384 = Algorithm(known: "sha384")
+    public static let sha512 = Algorithm(known: "sha512")
+    public static let blake2b512 = Algorithm(known: "blake2b512")
+    public static let all = [md5, sha1, sha256, sha384, sha512, blake2b512]
+
+    /// The algorithm people call `rawName`: `sha256`, `SHA-256`. nil when we have none of that name, or the system's
+    /// policy forbids it (MD5 under FIPS).
+    public init?(_ rawName: String) {
+      let name = rawName.lowercased().filter { $0 != "-" }
+      guard let known = Self.all.first(where: { $0.name == name }) else { return nil }
+      guard let method = EVP_MD_fetch(nil, name, nil) else { return nil }
+      EVP_MD_free(method)
+      self = known
+    }
+  }
+
+  public let algorithm: Algorithm
+  private let context: OpaquePointer
+
+  public init(_ algorithm: Algorithm) {
+    self.algorithm = algorithm
+    context = EVP_MD_CTX_new()!  // nil only when memory has run out
+    reset()
+  }
+
+  deinit { EVP_MD_CTX_free(context) }
+
+  /// Takes the next bytes.
+  public func update(_ bytes: UnsafeRawBufferPointer) {
+    let status = EVP_DigestUpdate(context, bytes.baseAddress, bytes.count)
+    precondition(status == 1, "libcrypto: \(algorithm) takes no more bytes")
+  }
+
+  /// The checksum of all bytes so far. More may follow.
+  public func value() -> [UInt8] {
+    let copy = EVP_MD_CTX_new()
+    defer { EVP_MD_CTX_free(copy) }
+    var count: UInt32 = 0
+    let value = [UInt8](unsafeUninitializedCapacity: Int(EVP_MAX_MD_SIZE)) { buffer, written in
+      let status = EVP_MD_CTX_copy_ex(copy, context) & EVP_DigestFinal_ex(copy, buffer.baseAddress, &count)
+      precondition(status == 1, "libcrypto: \(algorithm) gives no value")
+      written = Int(count)
+    }
+    return value
+  }
+
+  /// `value()` in lower-case hexadecimal digits.
+  public func hexValue() -> String { Self.hex(value()) }
+
+  /// Begins again, with no bytes.
+  public func reset() {
+    let status = EVP_DigestInit_ex(context, EVP_get_digestbyname(algorithm.name), nil)
+    precondition(status == 1, "libcrypto has no \(algorithm) here")
+  }
+
+  /// The checksum of bytes at hand.
+  public static func value(of bytes: [UInt8], _ algorithm: Algorithm) -> [UInt8] {
+    let digest = Digest(algorithm)
+    bytes.withUnsafeBytes { digest.update($0) }
+    return digest.value()
+  }
+
+  public static func hex(of bytes: [UInt8], _ algorithm: Algorithm) -> String { hex(value(of: bytes, algorithm)) }
+
+  /// Two lower-case digits a byte.
+  public static func hex(_ bytes: some Collection<UInt8>) -> String {
+    let digits = Array("0123456789abcdef".utf8)
+    return String(
+      decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+  }
+}

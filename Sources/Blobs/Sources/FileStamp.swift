@@ -1,0 +1,68 @@
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
+/// The numbers by which one version of a file is told from another.
+public struct FileStamp: Sendable, Hashable {
+  public var device: UInt64
+  public var inode: UInt64
+  public var size: Int64
+  /// Nanoseconds since 1970.
+  public var modified: Int64
+  /// Nanoseconds since 1970; also moves when mode, owner or links change.
+  public var changed: Int64
+
+  public init(device: UInt64, inode: UInt64, size: Int64, modified: Int64, changed: Int64) {
+    self.device = device
+    self.inode = inode
+    self.size = size
+    self.modified = modified
+    self.changed = changed
+  }
+
+  public init(_ status: stat) {
+    device = UInt64(truncatingIfNeeded: status.st_dev)
+    inode = UInt64(status.st_ino)
+    size = Int64(status.st_size)
+    #if canImport(Glibc)
+      modified = nanoseconds(status.st_mtim)
+      changed = nanoseconds(status.st_ctim)
+    #else
+      modified = nanoseconds(status.st_mtimespec)
+      changed = nanoseconds(status.st_ctimespec)
+    #endif
+  }
+
+  /// Size and modification time decide whether it is other content; the rest only raises a doubt.
+  public var validator: Validator {
+    Validator(version: "\(size)-\(modified)", instance: "\(device)-\(inode)-\(changed)")
+  }
+
+  public var info: BlobInfo { BlobInfo(length: size, validator: validator) }
+
+  /// Nanoseconds from `now` (since 1970) until a further write is sure to show in the times. 0 for a file that was left
+  /// alone for a while, or whose time lies in the future, which says nothing about the next write.
+  package func unsettled(at now: Int64) -> Int64 {
+    if modified > now { return 0 }
+    return max(0, modified + step - now)
+  }
+
+  /// How far apart two writes must be to get different times. The kernel's clock moves every 10 ms at the worst. A file
+  /// system that counts in seconds (2 on FAT) shows in both times being whole ones: a copied or chosen modification
+  /// time leaves the other one alone.
+  private var step: Int64 {
+    let second: Int64 = 1_000_000_000
+    if modified % second != 0 || changed % second != 0 { return 20_000_000 }
+    return modified % (2 * second) == 0 && changed % (2 * second) == 0 ? 2 * second : second
+  }
+
+  package static var now: Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    return nanoseconds(time)
+  }
+}
+
+private func nanoseconds(_ time: timespec) -> Int64 { Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec) }

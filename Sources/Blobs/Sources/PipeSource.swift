@@ -1,0 +1,81 @@
+/// The reading end of a `BlobPipe`: a sequential source, which can be opened only where its last reader stopped.
+///
+/// One per pipe. When it and its readers are gone the writer is woken with an error.
+public struct PipeSource: BlobSource {
+  private let end: End
+  private let info: BlobInfo
+  public var access: BlobAccess { .sequential }
+
+  /// `length` is what the writer has promised: fewer bytes are `.truncated`, more are `.changed`. nil: what comes, comes.
+  public init(_ pipe: BlobPipe, length: Int64? = nil) {
+    end = End(pipe.ring)
+    info = BlobInfo(length: length)
+  }
+
+  public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo {
+    try cancel.check("look at a pipe")
+    return info
+  }
+
+  public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
+    try cancel.check("open a pipe")
+    try end.ring.open(at: offset)
+    return PipeReader(end, info, at: offset, cancel)
+  }
+
+  /// Held by the source and its readers; the last of them to go tells the writer.
+  fileprivate final class End: Sendable {
+    let ring: PipeRing
+    init(_ ring: PipeRing) { self.ring = ring }
+    deinit { ring.readerIsGone() }
+  }
+}
+
+private final class PipeReader: BlobReader {
+  let info: BlobInfo
+  private let end: PipeSource.End
+  private let cancel: Cancellation
+  private var offset: Int64
+
+  init(_ end: PipeSource.End, _ info: BlobInfo, at offset: Int64, _ cancel: Cancellation) {
+    self.end = end
+    self.info = info
+    self.offset = offset
+    self.cancel = cancel
+  }
+
+  deinit { end.ring.closed() }
+
+  func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
+    precondition(!buffer.isEmpty)
+    let bytes = try waiting()
+    if bytes.isEmpty {
+      if let length = info.length, offset < length {
+        throw BlobError(.truncated, "a pipe ended at byte \(offset) of \(length)")
+      }
+      return 0
+    }
+    let count = min(bytes.count, buffer.count)
+    if let length = info.length, offset + Int64(count) > length { throw tooLong(length) }
+    buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes.prefix(count)))
+    end.ring.took(count)
+    offset += Int64(count)
+    return count
+  }
+
+  func fileRegion() -> FileRegion? { nil }
+
+  /// After the last promised byte this waits for the writer to say that it was the last.
+  func finish() throws(BlobError) {
+    guard let length = info.length, offset == length else { return }
+    if try !waiting().isEmpty { throw tooLong(length) }
+  }
+
+  private func waiting() throws(BlobError) -> UnsafeRawBufferPointer {
+    try cancel.whileWaiting(wakeUp: end.ring.wake) { () throws(BlobError) in try end.ring.bytes(cancel) }
+  }
+
+  private func tooLong(_ length: Int64) -> BlobError {
+    BlobError(.changed, "a pipe gives more than the \(length) bytes it promised")
+  }
+}

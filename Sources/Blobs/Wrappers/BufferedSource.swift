@@ -1,0 +1,106 @@
+/// A source that is read in blocks, however small its users' reads, where its `preferredRead` says that this pays.
+public struct BufferedSource: BlobSource {
+  private let source: any BlobSource
+  private let block: Int
+
+  /// Reads at least `block` bytes at a time, or `preferredRead` where that is more; nothing is kept where that is 0.
+  public init(_ source: any BlobSource, block: Int = 128 << 10) {
+    precondition(block > 0)
+    self.source = source
+    self.block = block
+  }
+
+  public var access: BlobAccess { source.access }
+
+  /// As the source's, but for `preferredRead`, which is 0: small reads cost nothing any more.
+  public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { try source.info(cancel).buffered }
+
+  public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
+    try openBuffered(at: offset, cancel)
+  }
+
+  /// As `open`, for callers that want to seek or to look at the block.
+  public func openBuffered(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> BufferedReader {
+    try BufferedReader(source, at: offset, block, cancel)
+  }
+}
+
+/// A reader with a block of bytes at hand.
+public final class BufferedReader: BlobReader {
+  public let info: BlobInfo
+  private let source: any BlobSource
+  private let cancel: Cancellation
+  private var reader: any BlobReader
+  /// Empty where buffering gains nothing.
+  private let block: UnsafeMutableRawBufferPointer
+  /// Offset of the block's first byte, how many it holds, and how many of them were read.
+  private var start: Int64
+  private var held = 0
+  private var given = 0
+
+  init(_ source: any BlobSource, at offset: Int64, _ block: Int, _ cancel: Cancellation) throws(BlobError) {
+    self.source = source
+    self.cancel = cancel
+    start = offset
+    reader = try source.open(at: offset, cancel)
+    info = reader.info.buffered
+    let preferred = reader.info.preferredRead
+    self.block = .allocate(byteCount: preferred > 0 ? max(block, preferred) : 0, alignment: 16)
+  }
+
+  deinit { block.deallocate() }
+
+  /// The offset of the byte that `read` gives next.
+  public var offset: Int64 { start + Int64(given) }
+
+  /// Bytes that are at hand: those that `read` gives next, without asking the source. Often none.
+  /// Valid until the next call of `read` or `seek`, and as long as the reader lives.
+  public var lent: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: block[given..<held]) }
+
+  public func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
+    precondition(!buffer.isEmpty)
+    if given == held {
+      start = offset
+      (held, given) = (0, 0)
+      if buffer.count >= block.count {
+        let count = try reader.read(into: buffer)
+        start += Int64(count)
+        return count
+      }
+      held = try reader.read(into: block)
+    }
+    let count = min(buffer.count, held - given)
+    buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: lent.prefix(count)))
+    given += count
+    return count
+  }
+
+  /// Goes on at `offset`. Inside the block this costs nothing; elsewhere the source is opened again, and `.changed` is
+  /// thrown if that finds another version. After a throw the reader is where it was.
+  public func seek(to offset: Int64) throws(BlobError) {
+    if start...start + Int64(held) ~= offset {
+      given = Int(offset - start)
+      return
+    }
+    let next = try source.open(at: offset, cancel)
+    if next.info.validator != info.validator {
+      throw BlobError(.changed, "the content changed before byte \(offset) could be opened")
+    }
+    reader = next
+    start = offset
+    (held, given) = (0, 0)
+  }
+
+  /// The source's reader is ahead by what is at hand.
+  public func fileRegion() -> FileRegion? {
+    guard var region = reader.fileRegion() else { return nil }
+    region.offset -= Int64(held - given)
+    return region
+  }
+
+  public func finish() throws(BlobError) { try reader.finish() }
+}
+
+extension BlobInfo {
+  fileprivate var buffered: BlobInfo { BlobInfo(length: length, validator: validator) }
+}

@@ -1,0 +1,46 @@
+/// A source whose bytes pass no faster than a limiter allows, which other sources may share.
+public struct ThrottledSource: BlobSource {
+  private let source: any BlobSource
+  private let limiter: RateLimiter
+
+  public init(_ source: any BlobSource, _ limiter: RateLimiter) {
+    self.source = source
+    self.limiter = limiter
+  }
+
+  public var access: BlobAccess { source.access }
+
+  public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { try source.info(cancel) }
+
+  /// The reader waits in `read`, which `cancel` ends.
+  public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
+    ThrottledReader(try source.open(at: offset, cancel), limiter, cancel)
+  }
+}
+
+private final class ThrottledReader: BlobReader {
+  private let reader: any BlobReader
+  private let limiter: RateLimiter
+  private let cancel: Cancellation
+
+  init(_ reader: any BlobReader, _ limiter: RateLimiter, _ cancel: Cancellation) {
+    self.reader = reader
+    self.limiter = limiter
+    self.cancel = cancel
+  }
+
+  var info: BlobInfo { reader.info }
+
+  func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
+    let granted = try limiter.take(upTo: buffer.count, cancel)
+    var used = 0
+    defer { if used < granted { limiter.giveBack(granted - used) } }
+    used = try reader.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(granted)))
+    return used
+  }
+
+  // A region would be sent past the limiter.
+  func fileRegion() -> FileRegion? { nil }
+
+  func finish() throws(BlobError) { try reader.finish() }
+}

@@ -1,0 +1,198 @@
+import Blobs
+
+/// An option, declared once: the parser and `--help` both read it.
+struct OptionDeclaration: Sendable {
+  /// Without the dashes.
+  let name: String
+  let short: Character?
+  /// What stands for the value in `--help`; nil: the option takes none.
+  let value: String?
+  let help: String
+  /// Given more than once, every value counts; else the last.
+  var isRepeatable = false
+  /// Part of the plan, refused for now.
+  var isPlanned = false
+
+  static func flag(_ name: String, short: Character? = nil, _ help: String) -> OptionDeclaration {
+    OptionDeclaration(name: name, short: short, value: nil, help: help)
+  }
+
+  static func value(
+    _ name: String, _ value: String, short: Character? = nil, isRepeatable: Bool = false, _ help: String
+  ) -> OptionDeclaration {
+    OptionDeclaration(name: name, short: short, value: value, help: help, isRepeatable: isRepeatable)
+  }
+
+  static func planned(_ name: String, _ value: String? = nil) -> OptionDeclaration {
+    OptionDeclaration(name: name, short: nil, value: value, help: "", isPlanned: true)
+  }
+
+  /// As it stands in `--help`: `-j, --jobs N`.
+  fileprivate var title: String {
+    (short.map { "-\($0), " } ?? "    ") + "--\(name)" + (value.map { " \($0)" } ?? "")
+  }
+}
+
+/// What a command is called, what it takes, and the text of its `--help`.
+struct CommandDeclaration: Sendable {
+  let name: String
+  /// The name and what follows it: `push SOURCE... DESTINATION`.
+  let synopsis: String
+  let summary: String
+  let options: [OptionDeclaration]
+  /// Whatever a user should know beyond the options.
+  var notes = ""
+
+  var help: String {
+    let listed = options.filter { !$0.isPlanned } + [.flag("help", short: "h", "this text")]
+    let width = listed.map(\.title.count).max() ?? 0
+    let lines = listed.map { option in
+      let padding = String(repeating: " ", count: width - option.title.count)
+      return "  \(option.title)\(padding)  \(option.help)\n"
+    }
+    let notes = notes.isEmpty ? "" : "\n\(notes)\n"
+    return "fullbore \(synopsis)\n\(summary)\n\nOptions:\n\(lines.joined())\(notes)"
+  }
+}
+
+/// The user asked for what cannot be done; nothing was done. Exit status 2.
+struct UsageError: Error, Sendable, CustomStringConvertible {
+  let message: String
+  init(_ message: String) { self.message = message }
+  var description: String { message }
+}
+
+/// Arguments sorted into options and operands, as bytes.
+///
+/// `--name value`, `--name=value`, `-n`, `-j 4`, `-j4`, `-nv`; `--` ends the options; `-` alone is an operand.
+struct Arguments: Sendable {
+  /// Everything that is no option, in order.
+  private(set) var operands: [BytePath] = []
+  private(set) var wantsHelp = false
+  private var values: [String: [BytePath]] = [:]
+  private let declaration: CommandDeclaration
+
+  init(_ arguments: [BytePath], _ declaration: CommandDeclaration) throws(UsageError) {
+    self.declaration = declaration
+    var rest = arguments[...]
+    while let argument = rest.popFirst() {
+      if argument == "--" {
+        operands += rest
+        break
+      } else if argument.bytes.starts(with: "--".utf8) {
+        try takeLong(argument, &rest)
+      } else if argument.bytes.count > 1 && argument.bytes[0] == dash {
+        try takeShort(argument, &rest)
+      } else {
+        operands.append(argument)
+      }
+    }
+  }
+
+  func flag(_ name: String) -> Bool { values[declared(name)] != nil }
+
+  /// The last value given; nil when the option was not.
+  func value(_ name: String) -> BytePath? { values[declared(name)]?.last }
+
+  func all(_ name: String) -> [BytePath] { values[declared(name)] ?? [] }
+
+  func text(_ name: String) throws(UsageError) -> String? {
+    guard let value = value(name) else { return nil }
+    guard let text = String(validating: value.bytes, as: UTF8.self) else {
+      throw UsageError("--\(name) '\(shown(value))': this is not UTF-8")
+    }
+    return text
+  }
+
+  /// A value that `parse` understands. `wanted` completes "wanted …" in the refusal.
+  func parsed<Value>(_ name: String, wanted: String, _ parse: (String) -> Value?) throws(UsageError) -> Value? {
+    guard let text = try text(name) else { return nil }
+    guard let value = parse(text) else {
+      throw UsageError("--\(name) '\(shown(BytePath(text)))': wanted \(wanted)")
+    }
+    return value
+  }
+
+  func count(_ name: String, _ range: ClosedRange<Int>) throws(UsageError) -> Int? {
+    try parsed(name, wanted: "a number from \(range.lowerBound) to \(range.upperBound)") { text in
+      Int(text).flatMap { range.contains($0) ? $0 : nil }
+    }
+  }
+
+  private func declared(_ name: String) -> String {
+    precondition(declaration.options.contains { $0.name == name }, "\(declaration.name) declares no --\(name)")
+    return name
+  }
+
+  private mutating func takeLong(_ argument: BytePath, _ rest: inout ArraySlice<BytePath>) throws(UsageError) {
+    let body = argument.bytes.dropFirst(2)
+    let name = String(decoding: body.prefix { $0 != UInt8(ascii: "=") }, as: UTF8.self)
+    let inline = body.firstIndex(of: UInt8(ascii: "=")).map { BytePath(body[($0 + 1)...]) }
+    if name == "help" { return wantsHelp = true }
+    guard let option = declaration.options.first(where: { $0.name == name }) else {
+      let known = declaration.options.filter { !$0.isPlanned }.map { $0.name } + ["help"]
+      let hint = closest(to: name, among: known).map { " Did you mean '--\($0)'?" } ?? ""
+      throw UsageError("there is no option '--\(shown(BytePath(name)))'.\(hint)")
+    }
+    if inline != nil && option.value == nil { throw UsageError("--\(name) takes no value") }
+    try take(option, as: "--\(name)", inline, &rest)
+  }
+
+  private mutating func takeShort(_ argument: BytePath, _ rest: inout ArraySlice<BytePath>) throws(UsageError) {
+    var letters = argument.bytes.dropFirst()
+    while let letter = letters.popFirst() {
+      let character = Character(Unicode.Scalar(letter))
+      if character == "h" { return wantsHelp = true }
+      guard let option = declaration.options.first(where: { $0.short == character }) else {
+        throw UsageError(
+          "there is no option '\(shown(argument))'; put '--' before names that begin with a dash")
+      }
+      if option.value == nil {
+        try take(option, as: "-\(character)", nil, &rest)
+      } else {
+        let inline = letters.isEmpty ? nil : BytePath(letters)
+        return try take(option, as: "-\(character)", inline, &rest)
+      }
+    }
+  }
+
+  private mutating func take(
+    _ option: OptionDeclaration, as given: String, _ inline: BytePath?, _ rest: inout ArraySlice<BytePath>
+  ) throws(UsageError) {
+    if option.isPlanned { throw UsageError("\(given) is planned, but not there yet") }
+    guard let placeholder = option.value else {
+      values[option.name] = []
+      return
+    }
+    guard let value = inline ?? rest.popFirst() else {
+      throw UsageError("\(given) needs a value: \(given) \(placeholder)")
+    }
+    values[option.name, default: []].append(value)
+  }
+}
+
+private let dash = UInt8(ascii: "-")
+
+/// The known word that was probably meant: at most two slips away, or the rest of what was begun.
+func closest(to word: String, among known: [String]) -> String? {
+  if word.isEmpty { return nil }
+  let slips = known.map { (name: $0, slips: distance(Array(word.utf8), Array($0.utf8))) }
+  let best = slips.min { $0.slips < $1.slips }
+  if let best, best.slips <= 2, best.slips < word.utf8.count { return best.name }
+  return known.first { $0.hasPrefix(word) }
+}
+
+/// Insertions, deletions and replacements that lead from one word to the other. Levenshtein's.
+private func distance(_ a: [UInt8], _ b: [UInt8]) -> Int {
+  var row = Array(0...b.count)
+  for i in a.indices {
+    var diagonal = row[0]
+    row[0] = i + 1
+    for j in b.indices {
+      let replaced = diagonal + (a[i] == b[j] ? 0 : 1)
+      diagonal = row[j + 1]
+      row[j + 1] = min(replaced, row[j] + 1, diagonal + 1)
+    }
+  }
+  return row[b.count]
+}

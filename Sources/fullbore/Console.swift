@@ -1,0 +1,91 @@
+import Blobs
+import Glibc
+import Synchronization
+
+/// Standard output or standard error, with a buffer: many short lines cost few system calls.
+///
+/// What cannot be written is dropped: a reader who left must not end an upload.
+final class Console: Sendable {
+  /// Buffered; whoever writes flushes at the end, or when a person waits.
+  static let output = Console(descriptor: 1, limit: 64 << 10)
+  /// Written at once.
+  static let error = Console(descriptor: 2, limit: 0)
+
+  private struct State {
+    var buffer: [UInt8] = []
+    var isGone = false
+  }
+  let descriptor: Int32
+  private let limit: Int
+  private let state = Mutex(State())
+
+  init(descriptor: Int32, limit: Int) {
+    self.descriptor = descriptor
+    self.limit = limit
+  }
+
+  func write(_ text: String) {
+    state.withLock { state in
+      state.buffer.append(contentsOf: text.utf8)
+      if state.buffer.count > limit { drain(&state) }
+    }
+  }
+
+  func write(bytes: some Sequence<UInt8>) {
+    state.withLock { state in
+      state.buffer.append(contentsOf: bytes)
+      if state.buffer.count > limit { drain(&state) }
+    }
+  }
+
+  func flush() { state.withLock { drain(&$0) } }
+
+  var isTerminal: Bool { isatty(descriptor) == 1 }
+
+  /// Columns of the terminal; 80 where they cannot be asked.
+  var width: Int {
+    var size = winsize()
+    return ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0 ? Int(size.ws_col) : 80
+  }
+
+  private func drain(_ state: inout State) {
+    var start = 0
+    while !state.isGone && start < state.buffer.count {
+      let count = state.buffer.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress! + start, $0.count - start) }
+      if count > 0 { start += count }
+      if count < 0 && errno == EAGAIN {
+        var wait = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+        poll(&wait, 1, 1000)
+      } else if count < 0 && errno != EINTR {
+        state.isGone = true
+      }
+    }
+    state.buffer.removeAll(keepingCapacity: true)
+  }
+}
+
+/// A name or message as a terminal may see it: control characters as `\n` or `\x1b`, what is not UTF-8 as U+FFFD.
+func shown(_ path: BytePath) -> String { shown(path.description) }
+
+func shown(_ text: String) -> String {
+  if !text.unicodeScalars.contains(where: isControl) { return text }
+  var result = ""
+  for scalar in text.unicodeScalars {
+    switch scalar {
+    case "\n": result += "\\n"
+    case "\t": result += "\\t"
+    case "\r": result += "\\r"
+    case _ where isControl(scalar): result += (scalar.value < 16 ? "\\x0" : "\\x") + String(scalar.value, radix: 16)
+    default: result.unicodeScalars.append(scalar)
+    }
+  }
+  return result
+}
+
+/// C0, DEL, C1, and the marks that turn the direction of what follows.
+private func isControl(_ scalar: Unicode.Scalar) -> Bool {
+  switch scalar.value {
+  case 0..<0x20, 0x7F..<0xA0, 0x202A...0x202E, 0x2066...0x2069: true
+  default: false
+  }
+}

@@ -1,0 +1,149 @@
+import Blobs
+import Glibc
+import Synchronization
+
+/// A file that was found, and the name it travels under.
+struct TreeItem: Sendable, Hashable {
+  /// Absolute.
+  let path: BytePath
+  /// Where it arrives, below the destination.
+  let relative: BytePath
+  let stamp: FileStamp
+}
+
+enum TreeEvent: Sendable {
+  case file(TreeItem)
+  /// Nothing that can be sent, with the reason: a socket, a link to a folder.
+  case skipped(BytePath, reason: String)
+  /// A file or folder that could not be read; the walk goes on.
+  case failed(BytePath, message: String)
+}
+
+struct TreeOptions: Sendable, Hashable {
+  /// Names that begin with a dot are taken too. Those given by the user always are.
+  var includesHidden = false
+  var filter = GlobFilter()
+}
+
+/// Walks files and folders, in the order given, and hands out what it finds batch by batch.
+///
+/// `DIR` arrives as `DIR/…`, `DIR/` and `.` send their contents. Links to files are followed, links to folders are not
+/// entered, so no loop has no end. One folder is open at a time, however deep the tree is, and only its first names
+/// and the names of folders still to come are held in memory.
+final class FileTree: Sendable {
+  /// A folder of up to this many names is sorted by name; a larger one comes as the system gives it.
+  static let sortedLimit = 4096
+
+  private let walk: Mutex<TreeWalk>
+
+  init(_ roots: [BytePath], _ options: TreeOptions = TreeOptions()) {
+    walk = Mutex(TreeWalk(roots, options))
+  }
+
+  /// The next events, `max` at most; empty at the end. Blocks on the file system: call it on a thread that may wait.
+  func next(max: Int) -> [TreeEvent] {
+    walk.withLock { walk in
+      var events: [TreeEvent] = []
+      while events.count < max, let event = walk.next() { events.append(event) }
+      return events
+    }
+  }
+}
+
+/// Where the walk is: roots to come, folders to come, and the one folder that is open.
+private struct TreeWalk {
+  private let options: TreeOptions
+  private var roots: [BytePath]
+  private var pending: [PendingFolders] = []
+  private var open: OpenFolder?
+
+  init(_ roots: [BytePath], _ options: TreeOptions) {
+    self.roots = roots.reversed()
+    self.options = options
+  }
+
+  mutating func next() -> TreeEvent? {
+    while true {
+      if let event = nextInFolder() { return event }
+      if let event = enterNextFolder() { return event }
+      if open != nil { continue }
+      guard let root = roots.popLast() else { return nil }
+      if let event = take(root) { return event }
+    }
+  }
+
+  /// A source as given by the user: its own name is what it arrives as, unless it ends in a slash or a dot.
+  private mutating func take(_ root: BytePath) -> TreeEvent? {
+    let path = root.absolute()
+    var status = stat()
+    if root.isEmpty || path.withCString({ stat($0, &status) }) != 0 {
+      return .failed(path, message: reason(root.isEmpty ? ENOENT : errno))
+    }
+    let isFolder = status.st_mode & S_IFMT == S_IFDIR
+    let sendsContents = root.hasTrailingSlash || root.name == "." || root.name == ".."
+    let relative = isFolder && sendsContents ? BytePath("") : root.name
+    if isFolder { return enter(path, relative, follow: true) }
+    return event(path, relative, status)
+  }
+
+  private mutating func enterNextFolder() -> TreeEvent? {
+    guard open == nil, let last = pending.indices.last else { return nil }
+    let name = pending[last].names.popLast()
+    let parent = pending[last]
+    if pending[last].names.isEmpty { pending.removeLast() }
+    return enter(parent.path.appending(name), parent.relative.appending(name), follow: false)
+  }
+
+  private mutating func enter(_ path: BytePath, _ relative: BytePath, follow: Bool) -> TreeEvent? {
+    guard let folder = OpenFolder(path, relative, follow: follow) else {
+      return .failed(path, message: "the folder cannot be opened: \(reason(errno))")
+    }
+    open = folder
+    return nil
+  }
+
+  private mutating func nextInFolder() -> TreeEvent? {
+    guard let folder = open else { return nil }
+    while let name = folder.nextName() {
+      if let event = look(at: name, in: folder) { return event }
+    }
+    open = nil
+    if !folder.subfolders.isEmpty {
+      pending.append(PendingFolders(path: folder.path, relative: folder.relative, names: folder.subfolders.reversed()))
+    }
+    if folder.error == 0 { return nil }
+    return .failed(folder.path, message: "the folder cannot be read to its end: \(reason(folder.error))")
+  }
+
+  private func look(at name: BytePath, in folder: OpenFolder) -> TreeEvent? {
+    if name.bytes.first == UInt8(ascii: ".") && !options.includesHidden { return nil }
+    let relative = folder.relative.appending(name)
+    if options.filter.excludes(relative, name) { return nil }
+    let path = folder.path.appending(name)
+    var status = stat()
+    if folder.look(at: name, &status, follow: false) != 0 { return .failed(path, message: reason(errno)) }
+    let isLink = status.st_mode & S_IFMT == S_IFLNK
+    if isLink && folder.look(at: name, &status, follow: true) != 0 {
+      return .failed(path, message: "a symbolic link that leads nowhere: \(reason(errno))")
+    }
+    if status.st_mode & S_IFMT == S_IFDIR {
+      if isLink { return .skipped(path, reason: "a symbolic link to a folder") }
+      folder.subfolders.append(name)
+      return nil
+    }
+    if !options.filter.includes(relative, name) { return nil }
+    return event(path, relative, status)
+  }
+
+  private func event(_ path: BytePath, _ relative: BytePath, _ status: stat) -> TreeEvent {
+    switch status.st_mode & S_IFMT {
+    case S_IFREG: .file(TreeItem(path: path, relative: relative, stamp: FileStamp(status)))
+    case S_IFIFO: .skipped(path, reason: "a pipe")
+    case S_IFSOCK: .skipped(path, reason: "a socket")
+    case S_IFCHR, S_IFBLK: .skipped(path, reason: "a device")
+    default: .skipped(path, reason: "neither file nor folder")
+    }
+  }
+
+  private func reason(_ number: Int32) -> String { String(cString: strerror(number)) }
+}

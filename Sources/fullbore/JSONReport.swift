@@ -1,0 +1,95 @@
+import Blobs
+
+/// For programs: one JSON object a line. `event` says what it is about; sizes are bytes, times seconds.
+///
+/// `path` is the arrival path; where it is not UTF-8, `path_bytes` has it in hexadecimal.
+final class JSONReport: PushReport {
+  private let output: Console
+  private let options: OutputOptions
+  private let ticker: Ticker
+
+  init(_ output: Console, _ counters: PushCounters, _ options: OutputOptions) {
+    self.output = output
+    self.options = options
+    let began = ContinuousClock.now
+    ticker = Ticker {
+      output.write(Self.progress(counters, began.duration(to: .now)) + "\n")
+      output.flush()
+    }
+  }
+
+  func started(_ file: PushedFile) { write(JSONLine("start", file)) }
+
+  func finished(_ file: PushedFile, how: Finish) {
+    var line = JSONLine("done", file)
+    switch how {
+    case .sent(let bytes, let start):
+      line.add("how", "sent")
+      line.add("sent", bytes)
+      line.add("resumed_from", start)
+    case .doneBefore: line.add("how", "done_before")
+    case .alreadyThere: line.add("how", "already_there")
+    }
+    write(line)
+  }
+
+  func failed(_ file: PushedFile, _ message: String) {
+    var line = JSONLine("failed", file)
+    line.add("message", message)
+    write(line)
+  }
+
+  func failed(_ path: BytePath, _ message: String) {
+    var line = JSONLine("failed")
+    line.add(path: path)
+    line.add("message", message)
+    write(line)
+  }
+
+  func leftOut(_ path: BytePath, reason: String) {
+    var line = JSONLine("left_out")
+    line.add(path: path)
+    line.add("message", reason)
+    write(line)
+  }
+
+  func notice(_ text: String) {
+    var line = JSONLine("notice")
+    line.add("message", text)
+    write(line)
+  }
+
+  func summary(_ summary: PushSummary) {
+    ticker.stop()
+    var line = JSONLine("summary")
+    line.add("files_found", summary.filesFound)
+    line.add("bytes_found", summary.bytesFound)
+    line.add("files_sent", summary.filesSent)
+    line.add("bytes_sent", summary.bytesSent)
+    line.add("done_before", summary.filesDoneBefore)
+    line.add("already_there", summary.filesAlreadyThere)
+    line.add("left_out", summary.filesLeftOut)
+    line.add("failed", summary.filesFailed)
+    line.add("seconds", seconds: summary.elapsed)
+    line.add("bytes_per_second", Int64(summary.bytesPerSecond))
+    line.add("interrupted", summary.isInterrupted)
+    line.add("dry_run", summary.isDryRun)
+    write(line)
+    output.flush()
+  }
+
+  private func write(_ line: JSONLine) { output.write(line.text + "\n") }
+
+  private static func progress(_ counters: PushCounters, _ elapsed: Duration) -> String {
+    var line = JSONLine("progress")
+    line.add("files_found", counters.filesFound.load(ordering: .relaxed))
+    line.add("bytes_found", counters.bytesFound.load(ordering: .relaxed))
+    line.add("listed", counters.isListed.load(ordering: .relaxed))
+    line.add("files_sent", counters.filesSent.load(ordering: .relaxed))
+    line.add("failed", counters.filesFailed.load(ordering: .relaxed))
+    line.add("sent", counters.sentBytes.load(ordering: .relaxed))
+    line.add("acknowledged", counters.acknowledgedBytes.load(ordering: .relaxed))
+    line.add("seconds", seconds: elapsed)
+    return line.text
+  }
+}

@@ -1,0 +1,73 @@
+import Blobs
+
+/// For a pipe or a log: a line per finished file, failures on standard error, the sum at the end.
+final class LineReport: PushReport {
+  private let output: Console
+  private let errors: Console
+  private let options: OutputOptions
+  private let ticker: Ticker
+
+  init(_ output: Console, errors: Console, _ options: OutputOptions) {
+    self.output = output
+    self.errors = errors
+    self.options = options
+    ticker = Ticker { output.flush() }
+  }
+
+  func started(_ file: PushedFile) {}
+
+  func finished(_ file: PushedFile, how: Finish) {
+    if let line = finishedLine(file, how, options), !options.isQuiet { output.write(line + "\n") }
+  }
+
+  func failed(_ file: PushedFile, _ message: String) {
+    errors.write("fullbore: \(shown(file.relative)): \(shown(message))\n")
+  }
+
+  func failed(_ path: BytePath, _ message: String) {
+    errors.write("fullbore: \(shown(path)): \(shown(message))\n")
+  }
+
+  func leftOut(_ path: BytePath, reason: String) {
+    if options.isVerbose { output.write("\(shown(path))  left out: \(reason)\n") }
+  }
+
+  func notice(_ text: String) {
+    if !options.isQuiet { errors.write("fullbore: \(shown(text))\n") }
+  }
+
+  func summary(_ summary: PushSummary) {
+    ticker.stop()
+    if !options.isQuiet { output.write(summary.text + "\n") }
+    output.flush()
+  }
+}
+
+/// What is said of a finished file; nil: nothing, unless `--verbose` asks for it.
+func finishedLine(_ file: PushedFile, _ how: Finish, _ options: OutputOptions) -> String? {
+  let size = file.length.map { "  \(Quantity.text(bytes: $0))" } ?? ""
+  switch how {
+  case .sent(_, resumedFrom: 0): return shown(file.relative) + size
+  case .sent(_, let start): return shown(file.relative) + size + "  resumed at byte \(start)"
+  case .doneBefore: return options.isVerbose ? shown(file.relative) + size + "  done before, not asked" : nil
+  case .alreadyThere: return options.isVerbose ? shown(file.relative) + size + "  already there" : nil
+  }
+}
+
+/// Calls a closure ten times a second on a thread of its own, until it is stopped.
+final class Ticker: Sendable {
+  private let stopped = StopFlag()
+
+  init(_ tick: @escaping @Sendable () -> Void) {
+    let stopped = stopped
+    SystemThread.start("fullbore-show") {
+      while !stopped.wait(milliseconds: 100) { tick() }
+      stopped.confirm()
+    }
+  }
+
+  deinit { stopped.stop() }
+
+  /// No tick runs any more when it returns. Must not be called from within one.
+  func stop() { stopped.stop() }
+}

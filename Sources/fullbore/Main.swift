@@ -1,0 +1,106 @@
+import Blobs
+import Glibc
+
+/// The program: finds the command, lets it read its arguments, runs it, and exits with what it says.
+@main
+enum Fullbore {
+  static let version = "0.1.0"
+
+  /// In the order in which `--help` lists them.
+  static let commands: [any Command.Type] = [
+    PushCommand.self, ResumeCommand.self, StatusCommand.self, AbortCommand.self, ServeCommand.self,
+    ChecksumCommand.self, DemoCommand.self,
+  ]
+
+  static func main() async {
+    signal(SIGPIPE, SIG_IGN)
+    let status = await run(programArguments())
+    Console.output.flush()
+    exit(status.rawValue)
+  }
+
+  static func run(_ arguments: [BytePath]) async -> ExitStatus {
+    guard let first = arguments.first else {
+      Console.error.write(help)
+      return .usage
+    }
+    switch first {
+    case "--version":
+      Console.output.write("fullbore \(version)\n")
+      return .ok
+    case "--help", "-h", "help":
+      if arguments.count > 1 { return await run(named: arguments[1], ["--help"]) }
+      Console.output.write(help)
+      return .ok
+    default:
+      return await run(named: first, Array(arguments.dropFirst()))
+    }
+  }
+
+  private static func run(named name: BytePath, _ rest: [BytePath]) async -> ExitStatus {
+    guard let command = commands.first(where: { BytePath($0.declaration.name) == name }) else {
+      let known = commands.map { $0.declaration.name }
+      let hint = closest(to: name.description, among: known).map { " Did you mean '\($0)'?" } ?? ""
+      Console.error.write("fullbore: there is no command '\(shown(name))'.\(hint) See 'fullbore --help'.\n")
+      return .usage
+    }
+    let declaration = command.declaration
+    do throws(UsageError) {
+      let arguments = try Arguments(rest, declaration)
+      if arguments.wantsHelp {
+        Console.output.write(declaration.help)
+        return .ok
+      }
+      return try await command.init(arguments).run()
+    } catch {
+      Console.error.write(
+        "fullbore \(declaration.name): \(error.message)\nSee 'fullbore \(declaration.name) --help'.\n")
+      return .usage
+    }
+  }
+
+  private static var help: String {
+    let width = commands.map { $0.declaration.synopsis.count }.max() ?? 0
+    let lines = commands.map { command in
+      let declaration = command.declaration
+      let padding = String(repeating: " ", count: width - declaration.synopsis.count)
+      return "  fullbore \(declaration.synopsis)\(padding)  \(declaration.summary)\n"
+    }
+    return """
+      Sends photos, videos and any other files to a server: no copy on disk, constant memory, resumable.
+
+      \(lines.joined())
+      fullbore COMMAND --help tells more; fullbore --version tells the version.
+
+      """
+  }
+
+  /// The arguments as bytes: `CommandLine.arguments` would replace what is not UTF-8.
+  private static func programArguments() -> [BytePath] {
+    (1..<max(1, Int(CommandLine.argc))).compactMap { index in
+      CommandLine.unsafeArgv[index].map { BytePath(cString: $0) }
+    }
+  }
+}
+
+/// What the program tells the shell.
+enum ExitStatus: Int32, Sendable {
+  /// Everything is there.
+  case ok = 0
+  /// Something failed, and was named; the rest was done.
+  case failed = 1
+  /// Wrong usage; nothing was done.
+  case usage = 2
+  /// The destination cannot be reached, or refuses us.
+  case unreachable = 3
+  /// Ctrl-C; what was under way resumes.
+  case interrupted = 130
+}
+
+/// One command: it declares its options, reads them, and runs.
+protocol Command: Sendable {
+  static var declaration: CommandDeclaration { get }
+  /// Everything that can be wrong with the arguments is thrown here, before anything is done.
+  init(_ arguments: Arguments) throws(UsageError)
+  func run() async -> ExitStatus
+}

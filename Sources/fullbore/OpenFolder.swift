@@ -1,0 +1,108 @@
+import Blobs
+import Glibc
+
+/// A folder being read: its first names sorted when they are all there are, the rest as the system gives them.
+final class OpenFolder {
+  let path: BytePath
+  let relative: BytePath
+  /// Collected while the names are looked at, to be entered when this folder is closed.
+  var subfolders = NameList()
+  /// The system's error number when the listing broke off, or 0.
+  private(set) var error: Int32 = 0
+
+  private let stream: OpaquePointer
+  private var names: [BytePath] = []
+  private var hasMore = true
+
+  /// nil when it cannot be opened; `errno` says why.
+  init?(_ path: BytePath, _ relative: BytePath, follow: Bool) {
+    let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW)
+    let descriptor = path.withCString { openFolder($0, flags) }
+    if descriptor < 0 { return nil }
+    guard let stream = fdopendir(descriptor) else {
+      let number = errno
+      close(descriptor)
+      errno = number
+      return nil
+    }
+    self.path = path
+    self.relative = relative
+    self.stream = stream
+    fill()
+  }
+
+  deinit { closedir(stream) }
+
+  func nextName() -> BytePath? { names.popLast() ?? (hasMore ? readName() : nil) }
+
+  func look(at name: BytePath, _ status: inout stat, follow: Bool) -> Int32 {
+    name.withCString { fstatat(dirfd(stream), $0, &status, follow ? 0 : AT_SYMLINK_NOFOLLOW) }
+  }
+
+  /// `names` is handed out from its end.
+  private func fill() {
+    while names.count < FileTree.sortedLimit, let name = readName() { names.append(name) }
+    if hasMore { names.reverse() } else { names.sort(by: >) }
+  }
+
+  private func readName() -> BytePath? {
+    while true {
+      errno = 0
+      guard let entry = readdir(stream) else {
+        error = errno
+        hasMore = false
+        return nil
+      }
+      let name = Self.name(of: entry)
+      if name != "." && name != ".." { return name }
+    }
+  }
+
+  /// By the pointer: a copy of the entry would read beyond what the system allocated for a short name.
+  private static func name(of entry: UnsafeMutablePointer<dirent>) -> BytePath {
+    let offset = MemoryLayout<dirent>.offset(of: \.d_name)!
+    return BytePath(cString: UnsafeRawPointer(entry).advanced(by: offset).assumingMemoryBound(to: CChar.self))
+  }
+}
+
+/// Folders found in one folder and not entered yet.
+struct PendingFolders {
+  let path: BytePath
+  let relative: BytePath
+  var names: NameList
+}
+
+/// Names in one piece of memory: a folder of 100,000 folders costs their letters and little more.
+struct NameList {
+  // Each name ends with a NUL, which no name contains.
+  private var bytes: [UInt8] = []
+
+  var isEmpty: Bool { bytes.isEmpty }
+
+  mutating func append(_ name: BytePath) {
+    bytes.append(contentsOf: name.bytes)
+    bytes.append(0)
+  }
+
+  /// The name added last. The list must not be empty.
+  mutating func popLast() -> BytePath {
+    bytes.removeLast()
+    let start = bytes.lastIndex(of: 0).map { $0 + 1 } ?? 0
+    let name = BytePath(bytes[start...])
+    bytes.removeSubrange(start...)
+    return name
+  }
+
+  /// The same names, so that `popLast` gives them in the order in which they were added.
+  func reversed() -> NameList {
+    var result = NameList()
+    result.bytes.reserveCapacity(bytes.count)
+    for name in bytes.dropLast().split(separator: 0, omittingEmptySubsequences: false).reversed() {
+      result.bytes.append(contentsOf: name)
+      result.bytes.append(0)
+    }
+    return result
+  }
+}
+
+private func openFolder(_ path: UnsafePointer<CChar>, _ flags: Int32) -> Int32 { open(path, flags) }

@@ -1,0 +1,156 @@
+import Blobs
+import Synchronization
+
+/// Told by a push what happens, and tells the user. Any thread may call; nothing here waits for the reader.
+protocol PushReport: Sendable {
+  func started(_ file: PushedFile)
+  /// The file is there: sent now, or found there.
+  func finished(_ file: PushedFile, how: Finish)
+  /// The file is not there. `message` says why and what to do; its name is added.
+  func failed(_ file: PushedFile, _ message: String)
+  /// A path that never became a file to push: unreadable, or nothing that can be sent.
+  func failed(_ path: BytePath, _ message: String)
+  func leftOut(_ path: BytePath, reason: String)
+  /// Something to know that concerns no one file. Shown unless `--quiet`.
+  func notice(_ text: String)
+  /// Last of all: everything is written and flushed when it returns.
+  func summary(_ summary: PushSummary)
+}
+
+/// A file on its way.
+struct PushedFile: Sendable {
+  /// Absolute.
+  let path: BytePath
+  /// Where it arrives, below the destination.
+  let relative: BytePath
+  /// nil: only the end will tell.
+  let length: Int64?
+  /// The journal's number for it; 0 where there is none.
+  let id: Int64
+  let progress: FileProgress
+
+  init(path: BytePath, relative: BytePath, length: Int64?, id: Int64 = 0, progress: FileProgress = FileProgress()) {
+    self.path = path
+    self.relative = relative
+    self.length = length
+    self.id = id
+    self.progress = progress
+  }
+}
+
+/// How far one file is; written by whoever sends, sampled by whoever shows.
+final class FileProgress: Sendable {
+  /// Offset of the next byte to be handed to the connection.
+  let position = Atomic<Int64>(0)
+  /// Bytes from the start that the server vouches for.
+  let acknowledged = Atomic<Int64>(0)
+}
+
+/// How a file came to be there.
+enum Finish: Sendable, Hashable {
+  /// `bytes` went over the line in this run, beginning at `resumedFrom`; 0: from the start.
+  case sent(bytes: Int64, resumedFrom: Int64)
+  /// The journal says so; the server was not asked.
+  case doneBefore
+  /// The server has the same bytes under the same name.
+  case alreadyThere
+}
+
+/// Totals of a push; written by whoever pushes, sampled by whoever shows.
+final class PushCounters: Sendable {
+  let filesFound = Atomic<Int>(0)
+  let bytesFound = Atomic<Int64>(0)
+  /// The sources are walked to the end: `filesFound` and `bytesFound` stay.
+  let isListed = Atomic<Bool>(false)
+  /// Bytes handed to connections; what is sent twice counts twice.
+  let sentBytes = Atomic<Int64>(0)
+  /// Bytes the server came to vouch for in this run.
+  let acknowledgedBytes = Atomic<Int64>(0)
+  /// Lengths of files that are settled in any way: their share of the whole.
+  let settledBytes = Atomic<Int64>(0)
+  let filesSent = Atomic<Int>(0)
+  let filesDoneBefore = Atomic<Int>(0)
+  let filesAlreadyThere = Atomic<Int>(0)
+  let filesLeftOut = Atomic<Int>(0)
+  let filesFailed = Atomic<Int>(0)
+
+  /// Counts a file as found.
+  func found(length: Int64?) {
+    filesFound.add(1, ordering: .relaxed)
+    bytesFound.add(length ?? 0, ordering: .relaxed)
+  }
+
+  /// Counts a file as there. `sentBytes` and `acknowledgedBytes` are for whoever sends to count.
+  func finished(_ file: PushedFile, how: Finish) {
+    switch how {
+    case .sent: filesSent.add(1, ordering: .relaxed)
+    case .doneBefore: filesDoneBefore.add(1, ordering: .relaxed)
+    case .alreadyThere: filesAlreadyThere.add(1, ordering: .relaxed)
+    }
+    settledBytes.add(file.length ?? 0, ordering: .relaxed)
+  }
+
+  func failed(length: Int64?) {
+    filesFailed.add(1, ordering: .relaxed)
+    settledBytes.add(length ?? 0, ordering: .relaxed)
+  }
+
+  func summary(elapsed: Duration, isInterrupted: Bool = false, isDryRun: Bool = false) -> PushSummary {
+    PushSummary(
+      filesFound: filesFound.load(ordering: .relaxed), bytesFound: bytesFound.load(ordering: .relaxed),
+      filesSent: filesSent.load(ordering: .relaxed), bytesSent: acknowledgedBytes.load(ordering: .relaxed),
+      filesDoneBefore: filesDoneBefore.load(ordering: .relaxed),
+      filesAlreadyThere: filesAlreadyThere.load(ordering: .relaxed),
+      filesLeftOut: filesLeftOut.load(ordering: .relaxed), filesFailed: filesFailed.load(ordering: .relaxed),
+      elapsed: elapsed, isInterrupted: isInterrupted, isDryRun: isDryRun)
+  }
+}
+
+/// The last line.
+struct PushSummary: Sendable, Hashable {
+  var filesFound = 0
+  var bytesFound: Int64 = 0
+  var filesSent = 0
+  /// Bytes the server came to vouch for in this run.
+  var bytesSent: Int64 = 0
+  var filesDoneBefore = 0
+  var filesAlreadyThere = 0
+  /// Sockets, links to folders: nothing that can be sent.
+  var filesLeftOut = 0
+  var filesFailed = 0
+  var elapsed: Duration = .zero
+  var isInterrupted = false
+  var isDryRun = false
+
+  var bytesPerSecond: Double {
+    let seconds = Quantity.seconds(elapsed)
+    return seconds > 0 ? Double(bytesSent) / seconds : 0
+  }
+
+  /// For people; one line.
+  var text: String {
+    if isDryRun {
+      return "\(Quantity.plural(filesFound, "file")), \(Quantity.text(bytes: bytesFound)): nothing was sent"
+    }
+    var parts = [
+      "\(Quantity.plural(filesSent, "file")) sent, \(Quantity.text(bytes: bytesSent)) in \(Quantity.text(elapsed))"
+    ]
+    if bytesSent > 0 { parts[0] += " (\(Quantity.text(bytesPerSecond: bytesPerSecond)))" }
+    if filesDoneBefore > 0 { parts.append("\(Quantity.grouped(filesDoneBefore)) done before, not asked") }
+    if filesAlreadyThere > 0 { parts.append("\(Quantity.grouped(filesAlreadyThere)) already there") }
+    if filesLeftOut > 0 { parts.append("\(Quantity.grouped(filesLeftOut)) left out") }
+    if filesFailed > 0 { parts.append("\(Quantity.grouped(filesFailed)) failed") }
+    if isInterrupted { parts.append("interrupted: run it again to go on") }
+    return parts.joined(separator: "; ")
+  }
+}
+
+/// The report that suits the options and where the output goes.
+func pushReport(_ options: OutputOptions, _ counters: PushCounters) -> any PushReport {
+  if options.isJSON { return JSONReport(Console.output, counters, options) }
+  let isDumb = environment("TERM").map { $0 == "dumb" } ?? true
+  if Console.output.isTerminal && !options.isQuiet && !isDumb {
+    return TerminalReport(Console.output, counters, options)
+  }
+  return LineReport(Console.output, errors: Console.error, options)
+}

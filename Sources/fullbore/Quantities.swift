@@ -1,0 +1,137 @@
+/// Sizes, rates and times as people write and read them.
+///
+/// `K M G T P` and `KiB MiB …` count in 1024s, `kB KB MB GB …` in 1000s, as GNU's tools have it: `8M` is 8·2^20 bytes.
+enum Quantity {
+  /// Bytes of `512`, `8M`, `512KiB`, `1.5G`, `10MB`; nil when it is none of these, or beyond Int64.
+  static func size(_ text: String) -> Int64? {
+    let digits = text.prefix { $0.isASCIIDigit || $0 == "." }
+    guard let unit = unit(text.dropFirst(digits.count)) else { return nil }
+    return scaled(digits, by: unit)
+  }
+
+  /// Bytes a second of `20M` or `20M/s`; nil when it is none, or 0.
+  static func rate(_ text: String) -> Int64? {
+    let size = size(text.hasSuffix("/s") ? String(text.dropLast(2)) : text)
+    return size == 0 ? nil : size
+  }
+
+  /// `30s`, `5m`, `1h30m`, `2d`, `250ms`; a bare number counts seconds.
+  static func duration(_ text: String) -> Duration? {
+    var rest = text[...]
+    var total: Int64 = 0
+    if rest.isEmpty { return nil }
+    while !rest.isEmpty {
+      let digits = rest.prefix { $0.isASCIIDigit || $0 == "." }
+      rest = rest.dropFirst(digits.count)
+      let name = rest.prefix { !$0.isASCIIDigit && $0 != "." }
+      rest = rest.dropFirst(name.count)
+      let milliseconds: Int64
+      switch name {
+      case "ms": milliseconds = 1
+      case "s": milliseconds = 1000
+      case "" where digits.count == text.count: milliseconds = 1000
+      case "m", "min": milliseconds = 60_000
+      case "h": milliseconds = 3_600_000
+      case "d": milliseconds = 86_400_000
+      default: return nil
+      }
+      guard let part = scaled(digits, by: milliseconds) else { return nil }
+      let (sum, isTooLong) = total.addingReportingOverflow(part)
+      if isTooLong { return nil }
+      total = sum
+    }
+    return .milliseconds(total)
+  }
+
+  private static func unit(_ name: Substring) -> Int64? {
+    let letters = Array("KMGTP")
+    guard let first = name.first else { return 1 }
+    if name == "B" { return 1 }
+    guard let power = letters.firstIndex(of: first == "k" ? "K" : first) else { return nil }
+    switch name.dropFirst() {
+    case "", "i", "iB": return 1 << (10 * Int64(power + 1))
+    case "B": return (0...power).reduce(1) { product, _ in product * 1000 }
+    default: return nil
+    }
+  }
+
+  /// `digits`, with at most one point, times `unit`, rounded down.
+  private static func scaled(_ digits: Substring, by unit: Int64) -> Int64? {
+    let parts = digits.split(separator: ".", omittingEmptySubsequences: false)
+    guard parts.count <= 2, let whole = Int64(parts[0]) else { return nil }
+    let (product, isTooLarge) = whole.multipliedReportingOverflow(by: unit)
+    if isTooLarge { return nil }
+    guard parts.count == 2 else { return product }
+    guard let fraction = Double("0.\(parts[1])"), !parts[1].isEmpty else { return nil }
+    let (sum, isBeyond) = product.addingReportingOverflow(Int64(fraction * Double(unit)))
+    return isBeyond ? nil : sum
+  }
+
+  /// `0 B`, `999 B`, `1.50 KiB`, `13.7 MiB`, `1020 GiB`: three digits, as far as there are some.
+  static func text(bytes: Int64) -> String {
+    if bytes < 1024 { return "\(bytes) B" }
+    var value = Double(bytes)
+    var units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"][...]
+    var unit = "B"
+    while value >= 1023.5, let next = units.popFirst() {
+      value /= 1024
+      unit = next
+    }
+    return "\(threeDigits(value)) \(unit)"
+  }
+
+  static func text(bytesPerSecond: Double) -> String {
+    let isCountable = bytesPerSecond.isFinite && bytesPerSecond < Double(Int64.max / 2)
+    return text(bytes: isCountable ? Int64(bytesPerSecond) : 0) + "/s"
+  }
+
+  /// `0.42 s`, `12.3 s`, `3:25`, `1:02:33`.
+  static func text(_ duration: Duration) -> String {
+    let seconds = seconds(duration)
+    if seconds < 59.95 { return "\(threeDigits(seconds)) s" }
+    let whole = Int64(seconds.rounded())
+    let (hours, minutes, rest) = (whole / 3600, whole / 60 % 60, whole % 60)
+    return hours == 0 ? "\(minutes):\(twoDigits(rest))" : "\(hours):\(twoDigits(minutes)):\(twoDigits(rest))"
+  }
+
+  static func seconds(_ duration: Duration) -> Double {
+    let (seconds, attoseconds) = duration.components
+    return Double(seconds) + Double(attoseconds) / 1e18
+  }
+
+  /// 1234567 as `1,234,567`.
+  static func grouped(_ number: some BinaryInteger) -> String {
+    var text = ""
+    for (index, digit) in String(number).reversed().enumerated() {
+      if index > 0 && index % 3 == 0 && digit != "-" { text.append(",") }
+      text.append(digit)
+    }
+    return String(text.reversed())
+  }
+
+  /// "1 file", "2 files".
+  static func plural(_ number: Int, _ noun: String) -> String {
+    "\(grouped(number)) \(noun)\(number == 1 ? "" : "s")"
+  }
+
+  private static func twoDigits(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }
+
+  /// `value`, not negative, with as many decimals as make three digits.
+  static func threeDigits(_ value: Double) -> String {
+    let decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0
+    return fixed(value, decimals: decimals)
+  }
+
+  static func fixed(_ value: Double, decimals: Int) -> String {
+    let factor = (0..<decimals).reduce(1.0) { product, _ in product * 10 }
+    let scaled = Int64((value * factor).rounded())
+    if decimals == 0 { return "\(scaled)" }
+    let fraction = String(scaled % Int64(factor))
+    let zeros = String(repeating: "0", count: decimals - fraction.count)
+    return "\(scaled / Int64(factor)).\(zeros)\(fraction)"
+  }
+}
+
+extension Character {
+  fileprivate var isASCIIDigit: Bool { ("0"..."9").contains(self) }
+}

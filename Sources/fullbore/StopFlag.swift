@@ -1,0 +1,47 @@
+import Glibc
+
+/// Ends a thread that sleeps in between: a pipe, whose closed end wakes it at once.
+final class StopFlag: Sendable {
+  private let ask: (read: Int32, write: Int32)
+  private let answer: (read: Int32, write: Int32)
+
+  init() {
+    ask = makePipe()
+    answer = makePipe()
+  }
+
+  deinit {
+    for descriptor in [ask.read, ask.write, answer.read, answer.write] { close(descriptor) }
+  }
+
+  /// Waits on the thread that is to end; true: end now.
+  func wait(milliseconds: Int32) -> Bool {
+    var asked = pollfd(fd: ask.read, events: Int16(POLLIN), revents: 0)
+    return poll(&asked, 1, milliseconds) > 0
+  }
+
+  /// The thread's last word.
+  func confirm() { signalByte(answer.write) }
+
+  /// Asks the thread to end, and waits until it has. Asking twice is harmless.
+  func stop() {
+    signalByte(ask.write)
+    var answered = pollfd(fd: answer.read, events: Int16(POLLIN), revents: 0)
+    while poll(&answered, 1, -1) < 0 && errno == EINTR {}
+  }
+}
+
+private func signalByte(_ descriptor: Int32) {
+  var byte: UInt8 = 1
+  _ = write(descriptor, &byte, 1)
+}
+
+func makePipe() -> (read: Int32, write: Int32) {
+  var ends: [Int32] = [0, 0]
+  let status = pipe(&ends)
+  precondition(status == 0, "no pipe can be made: error \(errno)")
+  for descriptor in ends { _ = setCloseOnExec(descriptor) }
+  return (ends[0], ends[1])
+}
+
+private func setCloseOnExec(_ descriptor: Int32) -> Int32 { fcntl(descriptor, F_SETFD, FD_CLOEXEC) }

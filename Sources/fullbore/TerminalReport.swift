@@ -1,0 +1,41 @@
+import Blobs
+import Synchronization
+
+/// For a person: a line per running file and one for the whole, drawn anew ten times a second.
+///
+/// Failures stay above them. Finished files leave no line, unless `--verbose` asks for it.
+final class TerminalReport: PushReport {
+  private let board: ProgressBoard
+  private let options: OutputOptions
+  private let ticker: Ticker
+
+  init(_ output: Console, _ counters: PushCounters, _ options: OutputOptions) {
+    self.options = options
+    let board = ProgressBoard(output, counters)
+    self.board = board
+    ticker = Ticker { board.draw() }
+  }
+
+  func started(_ file: PushedFile) { board.add(file) }
+
+  func finished(_ file: PushedFile, how: Finish) {
+    board.remove(file, remark: options.isVerbose ? finishedLine(file, how, options) : nil)
+  }
+
+  func failed(_ file: PushedFile, _ message: String) {
+    board.remove(file, remark: "failed: \(shown(file.relative)): \(shown(message))")
+  }
+
+  func failed(_ path: BytePath, _ message: String) { board.say("failed: \(shown(path)): \(shown(message))") }
+
+  func leftOut(_ path: BytePath, reason: String) {
+    if options.isVerbose { board.say("\(shown(path))  left out: \(reason)") }
+  }
+
+  func notice(_ text: String) { board.say(shown(text)) }
+
+  func summary(_ summary: PushSummary) {
+    ticker.stop()
+    board.end(summary.text)
+  }
+}
