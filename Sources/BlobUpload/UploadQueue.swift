@@ -189,7 +189,7 @@ private final class FirstError: Sendable {
 }
 
 extension UploadError {
-  init(journal error: JournalError) {
+  public init(journal error: JournalError) {
     self.init(.giveUp, .journal, error.message, cause: error)
   }
 

@@ -4,7 +4,7 @@ import Blobs
 
 extension ConnectionOptions {
   /// The request fields, read from their files now; a file that is gone is named.
-  func headers() throws(UploadError) -> HTTPHeaders {
+  func fields() throws(UploadError) -> HTTPHeaders {
     do {
       return try requestHeaders()
     } catch {

@@ -32,7 +32,7 @@ struct PushCommand: Command {
 
   private func push(_ walk: PushWalk, _ report: any PushReport, _ counters: PushCounters) async -> UploadError? {
     do throws(UploadError) {
-      let headers = try options.connection.headers()
+      let headers = try options.connection.fields()
       let transport = CurlTransport(options.connection.transportOptions(lanes: options.jobs))
       let journal = try await openJournal(options.journal)
       let destination = try await UploadDestination.discover(

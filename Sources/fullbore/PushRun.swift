@@ -42,7 +42,7 @@ struct PushRun: Sendable {
     let file = FileSource(path)
     let source: any BlobSource = limiter.map { ThrottledSource(file, $0) } ?? file
     let target = destination.target(
-      arrival, length: stamp.size, contentType: contentType(of: arrival), overwrite: overwrites)
+      arrival, length: stamp.size, contentType: ContentType.of(arrival), overwrite: overwrites)
     return UploadItem(source: source, info: stamp.info, identity: path, target: target)
   }
 }

@@ -59,7 +59,7 @@ struct ResumeCommand: Command {
       let connection = connection.completed(from: kept)
       let transport = CurlTransport(connection.transportOptions(lanes: nil))
       let destination = try await UploadDestination.discover(
-        endpoint, named: kept.protocolName, headers: try connection.headers(), over: transport)
+        endpoint, named: kept.protocolName, headers: try connection.fields(), over: transport)
       var run = PushRun(
         destination: destination, transport: transport, journal: journal, destinationID: id, report: report,
         counters: counters)
