@@ -49,12 +49,8 @@ public struct BytePath: Sendable, Hashable, Comparable, CustomStringConvertible,
   ) throws(Failure) -> Result {
     var terminated = bytes.contains(0) ? [] : bytes
     terminated.append(0)
-    do {
-      return try terminated.withUnsafeBytes { raw in
-        try body(raw.baseAddress!.assumingMemoryBound(to: CChar.self))
-      }
-    } catch {
-      throw error as! Failure  // withUnsafeBytes rethrows only what `body` threw
+    return try terminated.withUnsafeBufferPointer { buffer throws(Failure) in
+      try body(UnsafeRawPointer(buffer.baseAddress!).assumingMemoryBound(to: CChar.self))
     }
   }
 

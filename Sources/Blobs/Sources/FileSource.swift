@@ -12,10 +12,18 @@ public struct FileSource: BlobSource {
   public let path: BytePath
   public var access: BlobAccess { .random }
 
-  public init(_ path: BytePath) { self.path = path }
+  /// Nanoseconds since 1970.
+  private let now: @Sendable () -> Int64
 
-  /// Opens and asks the file. A file whose modification time is too near to tell two versions apart (20 ms; 2 s where
-  /// times are whole even seconds, as on FAT) is waited for and asked again.
+  public init(_ path: BytePath) { self.init(path, now: { FileStamp.now }) }
+
+  package init(_ path: BytePath, now: @escaping @Sendable () -> Int64) {
+    self.path = path
+    self.now = now
+  }
+
+  /// Opens and asks the file. One that was touched so lately that its times could not tell two versions apart (20 ms;
+  /// up to 2 s where they are whole seconds, as on FAT) is waited for and asked again.
   public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo {
     try openReader(at: 0, cancel).info
   }
@@ -37,7 +45,7 @@ public struct FileSource: BlobSource {
     }
     if descriptor < 0 { throw systemError(errno, "open \(path)") }
     let reader = try FileReader(path, descriptor: descriptor)
-    try reader.settle(cancel)
+    try reader.settle(now, cancel)
     try reader.start(at: offset)
     return reader
   }
@@ -68,9 +76,9 @@ private final class FileReader: BlobReader {
   var info: BlobInfo { stamp.info }
 
   /// Waits until a further write would show in the times.
-  func settle(_ cancel: Cancellation) throws(BlobError) {
+  func settle(_ now: () -> Int64, _ cancel: Cancellation) throws(BlobError) {
     for _ in 0..<50 {
-      let wait = stamp.unsettled(at: FileStamp.now)
+      let wait = stamp.unsettled(at: now())
       if wait == 0 { return }
       try MonotonicClock().sleep(.nanoseconds(min(wait, 100_000_000)), cancel, "open \(path)")
       stamp = FileStamp(try statusOf(descriptor, path))

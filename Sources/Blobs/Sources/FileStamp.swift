@@ -43,10 +43,10 @@ public struct FileStamp: Sendable, Hashable {
   public var info: BlobInfo { BlobInfo(length: size, validator: validator) }
 
   /// Nanoseconds from `now` (since 1970) until a further write is sure to show in the times. 0 for a file that was left
-  /// alone for a while, or whose time lies in the future, which says nothing about the next write.
+  /// alone for a while. A time in the future says nothing about the next write.
   package func unsettled(at now: Int64) -> Int64 {
-    if modified > now { return 0 }
-    return max(0, modified + step - now)
+    let latest = [modified, changed].filter { $0 <= now }.max() ?? now - step
+    return max(0, latest + step - now)
   }
 
   /// How far apart two writes must be to get different times. The kernel's clock moves every 10 ms at the worst. A file

@@ -1,4 +1,6 @@
 /// A source that is read in blocks, however small its users' reads, where its `preferredRead` says that this pays.
+///
+/// A reader that is dropped takes what it had read ahead with it: of a sequential source those bytes are gone.
 public struct BufferedSource: BlobSource {
   private let source: any BlobSource
   private let block: Int

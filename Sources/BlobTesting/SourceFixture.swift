@@ -1,0 +1,57 @@
+import Blobs
+
+/// A source with the bytes and the facts it should have, to be held against every `SourceCheck`.
+///
+/// A fact that a source lacks is declared here, and checked to be lacking.
+public struct SourceFixture: Sendable, CustomStringConvertible {
+  public var name: String
+  /// A source of its own for each call, always of the same bytes. Called on a thread that may block.
+  public var make: @Sendable () throws -> any BlobSource
+  public var length: Int64
+  /// The bytes that belong at an offset.
+  public var expected: @Sendable (_ offset: Int64, _ count: Int) -> [UInt8]
+  public var access: BlobAccess
+  public var knowsLength: Bool
+  public var hasValidator: Bool
+  /// Whether readers give a `fileRegion()`.
+  public var lendsFile: Bool
+  /// A source of this kind whose open or read waits until it is cancelled; nil where none ever waits.
+  public var stalled: (@Sendable () throws -> any BlobSource)?
+
+  public var description: String { name }
+
+  /// A source that should have the bytes of a pattern, of any length.
+  public init(
+    _ name: String, like pattern: PatternSource, access: BlobAccess = .random, knowsLength: Bool = true,
+    hasValidator: Bool = true, lendsFile: Bool = false, stalled: (@Sendable () throws -> any BlobSource)? = nil,
+    make: @escaping @Sendable () throws -> any BlobSource
+  ) {
+    self.name = name
+    self.make = make
+    self.stalled = stalled
+    self.access = access
+    self.knowsLength = knowsLength
+    self.hasValidator = hasValidator
+    self.lendsFile = lendsFile
+    length = pattern.length
+    expected = { offset, count in pattern.bytes(at: offset, count: count) }
+  }
+
+  /// A source that should have these bytes.
+  public init(
+    _ name: String, like bytes: [UInt8], access: BlobAccess = .random, knowsLength: Bool = true,
+    hasValidator: Bool = true, lendsFile: Bool = false, stalled: (@Sendable () throws -> any BlobSource)? = nil,
+    make: @escaping @Sendable () throws -> any BlobSource
+  ) {
+    self.init(
+      name, like: PatternSource(length: Int64(bytes.count)), access: access, knowsLength: knowsLength,
+      hasValidator: hasValidator, lendsFile: lendsFile, stalled: stalled, make: make)
+    expected = { offset, count in Array(bytes[Int(offset)..<Int(offset) + count]) }
+  }
+}
+
+/// What a check found wrong.
+public struct CheckFailure: Error, CustomStringConvertible {
+  public let description: String
+  public init(_ description: String) { self.description = description }
+}

@@ -1,0 +1,57 @@
+import BlobTesting
+import Blobs
+import Testing
+
+struct DigestTests {
+  static let vectors: [(String, String, String)] = [
+    ("md5", "", "d41d8cd98f00b204e9800998ecf8427e"),
+    ("md5", "abc", "900150983cd24fb0d6963f7d28e17f72"),
+    ("sha1", "", "da39a3ee5e6b4b0d3255bfef95601890afd80709"),
+    ("sha1", "abc", "a9993e364706816aba3e25717850c26c9cd0d89d"),
+    ("sha256", "", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
+    ("sha256", "abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+    (
+      "sha384", "abc",
+      "cb00753f45a35e8bb5a03d699ac65007272c32ab0eded1631a8b605a43ff5bed8086072ba1e7cc2358baeca134c825a7"
+    ),
+    (
+      "sha512", "abc",
+      "ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a"
+        + "2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f"
+    ),
+    (
+      "blake2b512", "abc",
+      "ba80a53f981c4d0d6a2797b69f12f6e94c212f14685ac4b74b12bb6fdbffa2d1"
+        + "7d87c5392aab792dc252d5de4533cc9518d38aa8dbf1925ab92386edd4009923"
+    ),
+  ]
+
+  @Test(arguments: vectors)
+  func agreesWithThePublishedVectors(_ name: String, _ text: String, _ hex: String) throws {
+    let algorithm = try #require(Digest.Algorithm(name))
+    #expect(Digest.hex(of: Array(text.utf8), algorithm) == hex)
+  }
+
+  @Test func algorithmsGoByTheNamesPeopleUse() {
+    #expect(Digest.Algorithm("SHA-256") == .sha256)
+    #expect(Digest.Algorithm("Sha1") == .sha1)
+    #expect(Digest.Algorithm("crc32") == nil)
+    #expect(Digest.Algorithm("") == nil)
+    #expect(Digest.Algorithm.all.allSatisfy { Digest.Algorithm($0.name) == $0 })
+  }
+
+  @Test func valueMayBeAskedInTheMiddle() {
+    let digest = Digest(.sha256)
+    "a".utf8.withContiguousStorageIfAvailable { digest.update(UnsafeRawBufferPointer($0)) }
+    #expect(digest.value() == Digest.value(of: Array("a".utf8), .sha256))
+    digest.update(UnsafeRawBufferPointer(start: nil, count: 0))
+    "bc".utf8.withContiguousStorageIfAvailable { digest.update(UnsafeRawBufferPointer($0)) }
+    #expect(digest.hexValue() == Digest.hex(of: Array("abc".utf8), .sha256))
+    digest.reset()
+    #expect(digest.value() == Digest.value(of: [], .sha256))
+  }
+
+  @Test func hexHasTwoDigitsForEveryByte() {
+    #expect(Digest.hex([0, 1, 0x7F, 0x80, 0xFF]) == "00017f80ff")
+  }
+}

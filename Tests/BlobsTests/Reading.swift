@@ -1,0 +1,72 @@
+import Blobs
+import Synchronization
+
+/// Everything a reader still gives.
+func readAll(_ reader: any BlobReader, upTo size: Int = 4096) throws(BlobError) -> [UInt8] {
+  let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 16)
+  defer { buffer.deallocate() }
+  var bytes: [UInt8] = []
+  while true {
+    let count = try reader.read(into: buffer)
+    if count == 0 { return bytes }
+    bytes.append(contentsOf: buffer.prefix(count))
+  }
+}
+
+/// The next `count` bytes, or what is left.
+func readNext(_ reader: any BlobReader, _ count: Int) throws(BlobError) -> [UInt8] {
+  let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 16)
+  defer { buffer.deallocate() }
+  var given = 0
+  while given < count {
+    let more = try reader.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[given...]))
+    if more == 0 { break }
+    given += more
+  }
+  return Array(buffer.prefix(given))
+}
+
+extension BlobSource {
+  func readAll(at offset: Int64 = 0, upTo size: Int = 4096) throws(BlobError) -> [UInt8] {
+    try BlobsTests.readAll(try open(at: offset, Cancellation()), upTo: size)
+  }
+
+  func info() throws(BlobError) -> BlobInfo { try info(Cancellation()) }
+}
+
+extension BlobSlice {
+  func readAll(upTo size: Int = 4096) throws(BlobError) -> [UInt8] {
+    try BlobsTests.readAll(try open(Cancellation()), upTo: size)
+  }
+}
+
+/// What `work` throws; nil when it succeeds.
+func failure<Result>(_ work: () throws(BlobError) -> Result) -> BlobError? {
+  do throws(BlobError) {
+    _ = try work()
+    return nil
+  } catch {
+    return error
+  }
+}
+
+/// Runs `work` on a thread of its own; `value()` waits for what it returned.
+final class Background<Result: Sendable>: Sendable {
+  private let result = Monitor<Result?>(nil)
+
+  init(_ work: @escaping @Sendable () -> Result) {
+    SystemThread.start("test") { [result] in
+      let value = work()
+      result.update { $0 = value }
+    }
+  }
+
+  /// nil when it is still at work after `limit`.
+  func value(within limit: Duration = .seconds(10)) -> Result? { result.wait(atMost: limit) { $0 } }
+}
+
+final class Counter: Sendable {
+  private let value = Atomic(0)
+  var count: Int { value.load(ordering: .relaxed) }
+  func add() { value.add(1, ordering: .relaxed) }
+}

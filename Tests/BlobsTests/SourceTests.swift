@@ -1,0 +1,177 @@
+import BlobTesting
+import Blobs
+import Testing
+
+struct SourceTests {
+  @Test(arguments: SourceFixture.all, SourceCheck.all)
+  func conforms(_ fixture: SourceFixture, _ check: SourceCheck) async throws { try await check.run(fixture) }
+}
+
+extension SourceFixture {
+  static let all = [0, 1, 5000, 300_000].flatMap { sources(of: $0) } + wrappers + [terabytes, beyondFourGiB]
+
+  private static func sources(of length: Int) -> [SourceFixture] {
+    let pattern = PatternSource(length: Int64(length), seed: 1)
+    let bytes = pattern.bytes(count: length)
+    return [
+      SourceFixture("a file of \(length)", like: pattern, lendsFile: true) {
+        FileSource(try TemporaryFile.lasting(bytes))
+      },
+      SourceFixture("\(length) bytes in memory", like: bytes) { DataSource(bytes) },
+      SourceFixture("a pattern of \(length)", like: bytes) { pattern },
+      SourceFixture("a pattern of \(length), length unknown", like: bytes, knowsLength: false) {
+        PatternSource(length: Int64(length), seed: 1, knowsLength: false)
+      },
+      SourceFixture(
+        "a pipe of \(length)", like: pattern, access: .sequential, knowsLength: false, hasValidator: false,
+        stalled: { stalledPipe() }
+      ) { pipe(pattern) },
+      SourceFixture(
+        "a pipe that promised \(length)", like: pattern, access: .sequential, hasValidator: false,
+        stalled: { stalledPipe() }
+      ) { pipe(pattern, length: pattern.length) },
+    ]
+  }
+
+  private static let wrappers = [0, 1, 5000, 300_000].flatMap { length -> [SourceFixture] in
+    let limiter = RateLimiter(bytesPerSecond: 10_000_000_000)
+    let slow = PatternSource(length: Int64(length), seed: 2, preferredRead: 4096)
+    return [
+      wrapped("reopening", slow) { ReopeningSource($0) },
+      wrapped("buffered", slow) { BufferedSource($0, block: 1000) },
+      wrapped("hashing", slow) { HashingSource($0, .md5) },
+      wrapped("counting", slow) { CountingSource($0) },
+      wrapped("throttled", slow) { ThrottledSource($0, limiter) },
+      wrapped("in a row", slow) { ConcatenatedSource([DataSource([]), $0, DataSource([])]) },
+      wrapped("reopening, with losses", slow) {
+        ReopeningSource(FaultySource($0, .invalidate(at: slow.length / 3, times: 2), .shortReads(4000)))
+      },
+      wrapped("all at once", slow) {
+        ThrottledSource(
+          CountingSource(HashingSource(BufferedSource(ReopeningSource(ConcatenatedSource([$0]))), .sha1)), limiter)
+      },
+      SourceFixture("\(length) in three pieces", like: slow) { ConcatenatedSource(pieces(slow)) },
+      SourceFixture("\(length) in three pieces of unknown length", like: slow, knowsLength: false) {
+        ConcatenatedSource(pieces(slow, knowsLength: false))
+      },
+      SourceFixture("a file of \(length), buffered and reopening", like: slow, lendsFile: true) {
+        BufferedSource(ReopeningSource(FileSource(try TemporaryFile.lasting(slow.bytes(count: length)))))
+      },
+      wrappedPipe("buffered", slow) { BufferedSource($0) },
+      wrappedPipe("hashing", slow) { HashingSource($0, .md5) },
+      wrappedPipe("reopening", slow) { ReopeningSource($0) },
+      wrappedPipe("in a row", slow) { ConcatenatedSource([$0]) },
+    ]
+  }
+
+  private static let terabytes: SourceFixture = {
+    let pattern = PatternSource(length: 5 << 40, seed: 3)
+    return SourceFixture("five terabytes", like: pattern) { ConcatenatedSource(pieces(pattern)) }
+  }()
+
+  private static let beyondFourGiB: SourceFixture = {
+    let length: Int64 = 5 << 30
+    var fixture = SourceFixture("a sparse file beyond 4 GiB", like: PatternSource(length: length), lendsFile: true) {
+      FileSource(try TemporaryFile.lasting([], sparse: length))
+    }
+    fixture.expected = { _, count in [UInt8](repeating: 0, count: count) }
+    return fixture
+  }()
+
+  private static func wrapped(
+    _ name: String, _ pattern: PatternSource, _ wrap: @escaping @Sendable (any BlobSource) -> any BlobSource
+  ) -> SourceFixture {
+    SourceFixture(
+      "\(pattern.length) \(name)", like: pattern,
+      stalled: { wrap(FaultySource(PatternSource(length: 10), .stall(at: 5))) }
+    ) { wrap(pattern) }
+  }
+
+  private static func wrappedPipe(
+    _ name: String, _ pattern: PatternSource, _ wrap: @escaping @Sendable (any BlobSource) -> any BlobSource
+  ) -> SourceFixture {
+    SourceFixture(
+      "a pipe of \(pattern.length) \(name)", like: pattern, access: .sequential, knowsLength: false,
+      hasValidator: false, stalled: { wrap(stalledPipe()) }
+    ) { wrap(pipe(pattern)) }
+  }
+
+  /// The pattern, cut at a third and at a half.
+  private static func pieces(_ pattern: PatternSource, knowsLength: Bool = true) -> [any BlobSource] {
+    let cuts = [0, pattern.length / 3, pattern.length / 2, pattern.length]
+    return zip(cuts, cuts.dropFirst()).map { Piece(pattern, $0..<$1, knowsLength: knowsLength) }
+  }
+}
+
+/// A stretch of a pattern as a source of its own.
+private struct Piece: BlobSource {
+  let pattern: PatternSource
+  let range: Range<Int64>
+  let knowsLength: Bool
+  var access: BlobAccess { .random }
+
+  init(_ pattern: PatternSource, _ range: Range<Int64>, knowsLength: Bool) {
+    self.pattern = pattern
+    self.range = range
+    self.knowsLength = knowsLength
+  }
+
+  func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo {
+    try cancel.check("look at a piece")
+    return BlobInfo(length: knowsLength ? length : nil, validator: Validator(version: "piece \(range)"))
+  }
+
+  var length: Int64 { range.upperBound - range.lowerBound }
+
+  func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
+    guard 0...length ~= offset else { throw BlobError(.outOfRange, "a piece has no byte \(offset)") }
+    let slice = BlobSlice(pattern, start: range.lowerBound + offset, length: length - offset)
+    return Reader(try slice.open(cancel), try info(cancel))
+  }
+
+  final class Reader: BlobReader {
+    let reader: any BlobReader
+    let info: BlobInfo
+    init(_ reader: any BlobReader, _ info: BlobInfo) {
+      self.reader = reader
+      self.info = info
+    }
+    func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int { try reader.read(into: buffer) }
+    func fileRegion() -> FileRegion? { nil }
+    func finish() throws(BlobError) { try reader.finish() }
+  }
+}
+
+/// A pipe into which a thread writes the pattern, in pieces of odd sizes.
+func pipe(_ pattern: PatternSource, length: Int64? = nil, capacity: Int = 1000) -> PipeSource {
+  let pipe = BlobPipe(capacity: capacity)
+  let source = PipeSource(pipe, length: length)
+  SystemThread.start("pipe-writer") {
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 3333, alignment: 16)
+    defer { buffer.deallocate() }
+    var offset: Int64 = 0
+    while offset < pattern.length {
+      let piece = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Int(clamping: pattern.length - offset)))
+      pattern.fill(piece, at: offset)
+      do { try pipe.write(UnsafeRawBufferPointer(piece)) } catch { return }  // a check that has seen enough
+      offset += Int64(piece.count)
+    }
+    pipe.finish()
+  }
+  return source
+}
+
+/// A pipe whose writer says nothing, for as long as the source lives.
+func stalledPipe() -> any BlobSource {
+  struct Stalled: BlobSource {
+    let pipe: BlobPipe
+    let source: PipeSource
+    var access: BlobAccess { source.access }
+    func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { try source.info(cancel) }
+    func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
+      try source.open(at: offset, cancel)
+    }
+  }
+  let pipe = BlobPipe(capacity: 10)
+  return Stalled(pipe: pipe, source: PipeSource(pipe))
+}

@@ -1,0 +1,92 @@
+import Testing
+
+/// The plan of the house, held against its walls. Where a test here stands in the way of something better, change the
+/// plan first, and say why.
+struct StructureTests {
+  /// Who may import whom, of what is ours. A new target needs a line.
+  static let mayImport: [String: Set<String>] = [
+    "Blobs": ["CCrypto", "CLinux"],
+    "BlobStreams": ["Blobs"],
+    "BlobURLSession": ["BlobHTTP", "BlobStreams", "Blobs"],
+    "BlobSQLite": ["Blobs", "CSQLite"],
+    "BlobHTTP": ["Blobs", "CCurl"],
+    "BlobMedia": ["Blobs"],
+    "BlobApple": ["Blobs"],
+    "BlobUpload": ["BlobHTTP", "BlobSQLite", "Blobs"],
+    "BlobServer": ["BlobHTTP", "Blobs", "CMicrohttpd", "CLinux"],
+    "BlobTesting": [
+      "BlobHTTP", "BlobMedia", "BlobSQLite", "BlobServer", "BlobStreams", "BlobURLSession", "BlobUpload", "Blobs",
+      "CLinux",
+    ],
+    "fullbore": ["BlobHTTP", "BlobMedia", "BlobServer", "BlobUpload", "Blobs", "CLinux"],
+  ]
+  static let system: Set<String> = ["Glibc", "Darwin", "Synchronization", "FoundationEssentials"]
+  /// The edge, where Foundation may be.
+  static let foundation: [String: Set<String>] = [
+    "BlobStreams": ["Foundation", "CoreFoundation"],
+    "BlobURLSession": ["Foundation", "FoundationNetworking"],
+    "BlobApple": ["Foundation", "Photos"],
+  ]
+
+  @Test func everyImportIsAllowed() throws {
+    for file in try SourceFile.all() where file.isSwift {
+      guard let own = Self.mayImport[file.target] else {
+        Issue.record("\(file.target) is not in the table of imports (\(file.path))")
+        continue
+      }
+      let allowed = own.union(Self.system).union(Self.foundation[file.target] ?? [])
+      for (number, module) in file.imports where !allowed.contains(module) && !file.isFallback(line: number) {
+        Issue.record("\(file.path):\(number + 1): \(file.target) may not import \(module)")
+      }
+    }
+  }
+
+  @Test func arrowsPointOneWay() {
+    func reachable(from target: String) -> Set<String> {
+      (Self.mayImport[target] ?? []).reduce(into: []) { $0.formUnion(reachable(from: $1).union([$1])) }
+    }
+    for target in Self.mayImport.keys { #expect(!reachable(from: target).contains(target)) }
+  }
+
+  @Test func cLibraryHasOneTarget() throws {
+    let files = try SourceFile.all()
+    for library in ["CCurl", "CSQLite", "CMicrohttpd", "CCrypto"] {
+      let targets = Set(files.filter { $0.imports.contains { $0.module == library } }.map(\.target))
+      #expect(targets.count <= 1, "\(library) is imported in \(targets.sorted())")
+    }
+  }
+
+  @Test func noFileIsTooLongToRead() throws {
+    for file in try SourceFile.all() {
+      #expect(file.lines.count <= 400, "\(file.path) has \(file.lines.count) lines: look for the second type inside")
+    }
+  }
+
+  @Test func noPublicSignatureMentionsATypeOfC() throws {
+    for file in try SourceFile.all() where file.isSwift {
+      for (number, line) in file.lines.enumerated() {
+        let words = SourceFile.words(of: line)
+        guard words.contains("public") || words.first == "open" else { continue }
+        let found = words.filter { word in
+          ["OpaquePointer", "CURL", "CURLM", "CURLcode", "CURLMcode", "EVP_MD_CTX", "EVP_CIPHER_CTX"].contains(word)
+            || word.hasPrefix("sqlite3") || word.hasPrefix("MHD_") || word.hasPrefix("curl_")
+        }
+        #expect(found.isEmpty, "\(file.path):\(number + 1): public, and names \(found)")
+      }
+    }
+  }
+
+  @Test func importsAreFoundHoweverTheyAreWritten() {
+    let file = SourceFile(
+      target: "x", path: "x.swift",
+      lines: [
+        "import A", "  import B // why", "@testable import C", "public import struct D.E", "@_exported import F.G",
+        "// import H", "let importance = 1", "import func Glibc.open", "#if canImport(FoundationEssentials)",
+        "  import FoundationEssentials", "#else", "  import Foundation", "#endif", "import Foundation",
+      ])
+    let modules = file.imports.map(\.module)
+    #expect(
+      modules == ["A", "B", "C", "D", "F", "Glibc", "FoundationEssentials", "Foundation", "Foundation"])
+    #expect(file.imports.filter { file.isFallback(line: $0.line) }.map(\.line) == [11])
+  }
+}
