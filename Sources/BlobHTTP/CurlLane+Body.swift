@@ -11,7 +11,7 @@ extension CurlLane {
     let failure = outside(transfer) { () throws(BlobError) in
       let reader = try body.open(transfer.job.cancellation)
       transfer.reader = reader
-      transfer.length = reader.info.length
+      transfer.length = body.length ?? reader.info.length
       // Nothing will be read, so nothing else would ask.
       if transfer.length == 0 { try reader.finish() }
     }

@@ -2,14 +2,25 @@ import Blobs
 import CCurl
 import Synchronization
 
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
 /// Gives each job a lane: an idle one, a new one, or the next that comes free.
+///
+/// The first lanes start at once, further ones only when what waits has not moved for 5 milliseconds: a server that
+/// answers at once is served with least work by a few busy lanes, a distant one needs many.
 final class LanePool: Sendable {
   private struct State {
     var waiting = JobQueue()
     /// The most recently used last.
     var idle: [LaneDoor] = []
     var lanes = 0
-    var closed = false
+    /// A thread looks after what waits.
+    var isGrowing = false
+    var isClosed = false
   }
   let options: CurlTransport.Options
   private let state = Mutex(State())
@@ -21,17 +32,29 @@ final class LanePool: Sendable {
   }
 
   private static let libraryIsReady = curl_global_init(fb_curl_global_all()) == CURLE_OK
+  private static let lanesAtOnce = 4
 
   func submit(_ job: LaneJob) {
-    let (idle, starts): (LaneDoor?, Bool) = state.withLock { state in
+    enum Next { case give(LaneDoor), start, grow, wait }
+    let next: Next = state.withLock { state in
       if let index = state.idle.lastIndex(where: { $0.leads(to: job.request.url) }) ?? state.idle.indices.last {
-        return (state.idle.remove(at: index), false)
+        return .give(state.idle.remove(at: index))
       }
-      let starts = state.lanes < options.lanes
-      if starts { state.lanes += 1 } else { state.waiting.append(job) }
-      return (nil, starts)
+      if state.lanes < min(options.lanes, Self.lanesAtOnce) {
+        state.lanes += 1
+        return .start
+      }
+      state.waiting.append(job)
+      if state.isGrowing || state.lanes == options.lanes { return .wait }
+      state.isGrowing = true
+      return .grow
     }
-    if let idle { idle.give(job) } else if starts { start(job) }
+    switch next {
+    case .give(let door): door.give(job)
+    case .start: start(job)
+    case .grow: SystemThread.start("fullbore-grow") { self.grow() }
+    case .wait: break
+    }
   }
 
   func remove(_ job: LaneJob) { state.withLock { $0.waiting.remove(job) } }
@@ -40,7 +63,7 @@ final class LanePool: Sendable {
   func next(for door: LaneDoor, after job: LaneJob) -> LaneJob? {
     state.withLock { state in
       if let next = state.waiting.popFirst() { return next }
-      if state.closed { door.close() }
+      if state.isClosed { door.close() }
       door.last = job.request.url
       state.idle.append(door)
       return nil
@@ -60,7 +83,7 @@ final class LanePool: Sendable {
   /// Ends the lanes, now or once they are idle. No job is under way: each keeps its transport alive.
   func close() {
     let idle = state.withLock { state in
-      state.closed = true
+      state.isClosed = true
       defer { state.idle = [] }
       return state.idle
     }
@@ -70,6 +93,29 @@ final class LanePool: Sendable {
   private func start(_ job: LaneJob) {
     let door = LaneDoor()
     SystemThread.start("fullbore-lane") { CurlLane(self, door).run(from: job) }
+  }
+
+  /// Doubles the lanes for as long as none of them comes to what waits. On a thread of its own.
+  private func grow() {
+    var seen = -1
+    var quiet = 0
+    while quiet < 20 {
+      usleep(5000)
+      let jobs: [LaneJob]? = state.withLock { state in
+        quiet = state.waiting.isEmpty ? quiet + 1 : 0
+        if state.isClosed || state.lanes == options.lanes || quiet == 20 {
+          state.isGrowing = false
+          return nil
+        }
+        defer { seen = state.waiting.taken }
+        if state.waiting.taken != seen { return [] }
+        let jobs = (0..<min(state.lanes, options.lanes - state.lanes)).compactMap { _ in state.waiting.popFirst() }
+        state.lanes += jobs.count
+        return jobs
+      }
+      guard let jobs else { return }
+      for job in jobs { start(job) }
+    }
   }
 
   /// Bytes for one more upload buffer: a quarter of what is left of 4 MiB, so that one transfer is fast and many
@@ -83,28 +129,4 @@ final class LanePool: Sendable {
   }
 
   func returnBuffer(_ size: Int) { buffered.subtract(size, ordering: .relaxed) }
-}
-
-/// First in, first out, without moving what waits.
-private struct JobQueue {
-  private var jobs: [LaneJob?] = []
-  private var first = 0
-
-  mutating func append(_ job: LaneJob) { jobs.append(job) }
-
-  mutating func popFirst() -> LaneJob? {
-    while first < jobs.count {
-      let job = jobs[first]
-      jobs[first] = nil
-      first += 1
-      if let job { return job }
-    }
-    jobs.removeAll(keepingCapacity: true)
-    first = 0
-    return nil
-  }
-
-  mutating func remove(_ job: LaneJob) {
-    if let index = jobs[first...].firstIndex(where: { $0 === job }) { jobs[index] = nil }
-  }
 }

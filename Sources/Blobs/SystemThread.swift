@@ -71,8 +71,9 @@ package final class Monitor<State>: @unchecked Sendable {
   package func update<Result, Failure>(_ body: (inout State) throws(Failure) -> Result) throws(Failure) -> Result {
     pthread_mutex_lock(lock)
     defer {
-      pthread_cond_broadcast(condition)
       pthread_mutex_unlock(lock)
+      // Afterwards, or who wakes up would find the lock taken and sleep again.
+      pthread_cond_broadcast(condition)
     }
     return try body(&state)
   }

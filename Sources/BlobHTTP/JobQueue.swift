@@ -1,0 +1,40 @@
+/// First in, first out, without moving what waits.
+struct JobQueue {
+  private var jobs: [LaneJob?] = []
+  private var first = 0
+  /// How many were ever taken.
+  private(set) var taken = 0
+
+  var isEmpty: Bool { jobs.isEmpty }
+
+  mutating func append(_ job: LaneJob) { jobs.append(job) }
+
+  mutating func popFirst() -> LaneJob? {
+    while first < jobs.count {
+      let job = jobs[first]
+      jobs[first] = nil
+      first += 1
+      guard let job else { continue }
+      taken += 1
+      compact()
+      return job
+    }
+    compact()
+    return nil
+  }
+
+  mutating func remove(_ job: LaneJob) {
+    if let index = jobs[first...].firstIndex(where: { $0 === job }) { jobs[index] = nil }
+  }
+
+  /// Drops the taken front, when it is worth it.
+  private mutating func compact() {
+    if first == jobs.count {
+      jobs.removeAll(keepingCapacity: true)
+      first = 0
+    } else if first >= 64 && first * 2 >= jobs.count {
+      jobs.removeFirst(first)
+      first = 0
+    }
+  }
+}

@@ -1,0 +1,45 @@
+extension ChaosProxy {
+  /// Which fault each connection gets; those past the end get none.
+  public struct Schedule: Sendable {
+    private let faults: [Fault]
+
+    public init(_ faults: [Fault]) { self.faults = faults }
+
+    /// `count` faults by chance, with bytes below `span`; the same seed gives the same ones. No stall is longer
+    /// than `longest`.
+    public init(seed: UInt64, count: Int = 16, span: Int = 1 << 20, longest: Duration = .milliseconds(200)) {
+      var random = SplitMix64(seed: seed)
+      faults = (0..<count).map { _ in
+        let after = Int.random(in: 1...max(1, span), using: &random)
+        return switch Int.random(in: 0..<6, using: &random) {
+        case 0: .cutUp(after: after)
+        case 1: .cutDown(after: after % 300 + 1)
+        case 2: .reset(after: after)
+        case 3: .stall(after: after, for: longest * Double.random(in: 0...1, using: &random))
+        case 4: .dropResponse(1 + after % 3)
+        default: .none
+        }
+      }
+    }
+
+    /// Counted from 0.
+    public func fault(for connection: Int) -> Fault {
+      faults.indices.contains(connection) ? faults[connection] : .none
+    }
+  }
+}
+
+/// A small generator whose every run can be told by its seed. Vigna, "splitmix64".
+private struct SplitMix64: RandomNumberGenerator, Sendable {
+  private var state: UInt64
+
+  init(seed: UInt64) { state = seed }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var z = state
+    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+    return z ^ (z >> 31)
+  }
+}

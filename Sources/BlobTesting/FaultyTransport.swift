@@ -1,0 +1,49 @@
+import BlobHTTP
+import Blobs
+import Synchronization
+
+/// A transport that fails by schedule, around one that works.
+public final class FaultyTransport: Transport {
+  public enum Fault: Sendable {
+    case none
+    /// Fails before anything is sent.
+    case before(TransportError.Code)
+    /// Sends, and loses the answer.
+    case loseAnswer
+    /// Answers in the server's place, without sending.
+    case answer(HTTPResponse)
+  }
+
+  private let transport: any Transport
+  private let schedule: @Sendable (Int, HTTPRequest) -> Fault
+  private let count = Atomic(0)
+
+  /// `schedule` is asked for each request with its number, counted from 0.
+  public init(_ transport: any Transport, _ schedule: @escaping @Sendable (Int, HTTPRequest) -> Fault) {
+    self.transport = transport
+    self.schedule = schedule
+  }
+
+  /// The nth request gets the nth fault; those past the end get none.
+  public convenience init(_ transport: any Transport, _ faults: [Fault]) {
+    self.init(transport) { number, _ in faults.indices.contains(number) ? faults[number] : .none }
+  }
+
+  /// Requests seen so far.
+  public var requests: Int { count.load(ordering: .relaxed) }
+
+  public func send(
+    _ request: HTTPRequest, body: BlobSlice?, _ on: Exchange
+  ) async throws(TransportError) -> HTTPResponse {
+    let number = count.add(1, ordering: .relaxed).oldValue
+    switch schedule(number, request) {
+    case .none: return try await transport.send(request, body: body, on)
+    case .answer(let response): return response
+    case .before(let code):
+      throw TransportError(code, "\(request.method) \(request.url): failed by schedule before it was sent")
+    case .loseAnswer:
+      _ = try await transport.send(request, body: body, on)
+      throw TransportError(.broken, "\(request.method) \(request.url): the answer was lost by schedule")
+    }
+  }
+}

@@ -1,0 +1,180 @@
+import Blobs
+
+/// A server of one's own words: takes connections on 127.0.0.1 and plays a script on each.
+public final class ScriptedPeer: Sendable {
+  /// What the peer does next on a connection.
+  public enum Step: Sendable {
+    /// Reads up to the end of a request's head.
+    case readHead
+    /// Reads that many bytes further.
+    case read(Int)
+    /// Reads a whole request: its head, and its body by `Content-Length` or chunks.
+    case readRequest
+    /// Reads and forgets everything until the client closes.
+    case discard
+    case send(String)
+    /// Waits until `ScriptedPeer.release` is called.
+    case hold
+    case close
+    case reset
+  }
+
+  /// What was seen, connection by connection in the order they were taken.
+  public struct Seen: Sendable {
+    /// Bytes read by `readHead`, `read` and `readRequest`.
+    public var received: [[UInt8]] = []
+    /// Steps done on each connection.
+    public var steps: [Int] = []
+    /// Connections that are over.
+    public var ended = 0
+
+    /// Everything received, as text.
+    public var text: String { String(decoding: received.joined(), as: UTF8.self) }
+  }
+  private struct State {
+    var seen = Seen()
+    var released = false
+    var open: Set<Int32> = []
+  }
+
+  public let port: Int
+  private let listener: Int32
+  private let state = Monitor(State())
+
+  /// The nth connection gets the nth script; the last script serves all further ones.
+  public init(_ scripts: [Step]...) {
+    (listener, port) = Loopback.listen()
+    SystemThread.start("peer-accept") { [listener, state] in
+      var count = 0
+      while let socket = Loopback.accept(listener) {
+        let (script, number) = (scripts[min(count, scripts.count - 1)], count)
+        state.update { state in
+          state.open.insert(socket)
+          state.seen.received.append([])
+          state.seen.steps.append(0)
+        }
+        SystemThread.start("peer") { PeerConnection(socket, number, state).play(script) }
+        count += 1
+      }
+      Loopback.close(listener)
+    }
+  }
+
+  deinit {
+    Loopback.shut(listener)
+    state.update { state in
+      state.released = true
+      for socket in state.open { Loopback.shut(socket) }
+    }
+  }
+
+  public var seen: Seen { state.update { $0.seen } }
+
+  /// Lets every `hold`, now and later, go on.
+  public func release() { state.update { $0.released = true } }
+
+  /// Returns once `condition` holds.
+  public func wait(until condition: @escaping @Sendable (Seen) -> Bool) async {
+    await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
+      SystemThread.start("peer-wait") { [state] in
+        state.wait { condition($0.seen) ? () : nil }
+        done.resume()
+      }
+    }
+  }
+
+  private struct PeerConnection {
+    let socket: Int32
+    let number: Int
+    let state: Monitor<State>
+
+    init(_ socket: Int32, _ number: Int, _ state: Monitor<State>) {
+      self.socket = socket
+      self.number = number
+      self.state = state
+    }
+
+    func play(_ script: [Step]) {
+      for step in script {
+        guard play(step) else { break }
+        state.update { $0.seen.steps[number] += 1 }
+      }
+      // Under the lock, so that no descriptor of the same number is shut instead.
+      state.update { state in
+        if state.open.remove(socket) != nil { Loopback.close(socket) }
+        state.seen.ended += 1
+      }
+    }
+
+    /// false when the connection is over.
+    private func play(_ step: Step) -> Bool {
+      switch step {
+      case .readHead: return readHead() != nil
+      case .read(let count): return read(count)
+      case .readRequest: return readRequest()
+      case .discard: while take(65_536) != nil {}
+      case .send(let text):
+        return Array(text.utf8).withUnsafeBytes { Loopback.write(socket, $0) }
+      case .hold: state.wait { $0.released ? () : nil }
+      case .close: return false
+      case .reset:
+        state.update { state in if state.open.remove(socket) != nil { Loopback.reset(socket) } }
+        return false
+      }
+      return true
+    }
+
+    private func take(_ most: Int) -> [UInt8]? {
+      let bytes = [UInt8](unsafeUninitializedCapacity: most) { buffer, count in
+        count = Loopback.read(socket, into: UnsafeMutableRawBufferPointer(buffer))
+      }
+      return bytes.isEmpty ? nil : bytes
+    }
+
+    private func keep(_ bytes: [UInt8]) { state.update { $0.seen.received[number] += bytes } }
+
+    private func read(_ count: Int) -> Bool {
+      var left = count
+      while left > 0 {
+        guard let bytes = take(min(left, 65_536)) else { return false }
+        keep(bytes)
+        left -= bytes.count
+      }
+      return true
+    }
+
+    /// Byte by byte, so that nothing of what follows is taken.
+    private func readLine() -> String? {
+      var line: [UInt8] = []
+      while true {
+        guard let byte = take(1) else { return nil }
+        keep(byte)
+        if byte[0] == UInt8(ascii: "\n") { break }
+        if byte[0] != UInt8(ascii: "\r") { line.append(byte[0]) }
+      }
+      return String(decoding: line, as: UTF8.self)
+    }
+
+    private func readHead() -> [String]? {
+      var lines: [String] = []
+      while let line = readLine() {
+        if line.isEmpty { return lines }
+        lines.append(line.lowercased())
+      }
+      return nil
+    }
+
+    private func readRequest() -> Bool {
+      guard let head = readHead() else { return false }
+      if head.contains("transfer-encoding: chunked") {
+        while let line = readLine(), let size = Int(line, radix: 16) {
+          if size == 0 { return readLine() != nil }
+          guard read(size), readLine() != nil else { return false }
+        }
+        return false
+      }
+      let length = head.first { $0.hasPrefix("content-length: ") }
+      return read(length.flatMap { Int($0.dropFirst(16)) } ?? 0)
+    }
+  }
+}
