@@ -13,7 +13,7 @@ import Testing
       ("", "application/octet-stream"),
     ] as [(BytePath, String)])
   func theExtensionTellsTheType(_ path: BytePath, _ type: String) {
-    #expect(contentType(of: path) == type)
+    #expect(ContentType.of(path) == type)
   }
 
   @Test func checksumLinesAreThoseOfSha256sum() {
