@@ -18,7 +18,7 @@ public struct UploadError: Error, Sendable, CustomStringConvertible {
   public enum Side: Sendable, Hashable {
     /// The file cannot be read, or changed meanwhile.
     case source
-    /// The destination cannot be reached, or refuses us as a whole.
+    /// The destination cannot be reached, or refuses us as a whole: nothing else can succeed there either.
     case destination
     /// The destination refuses this file: the name holds other bytes, it is too large.
     case file

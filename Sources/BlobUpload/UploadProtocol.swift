@@ -25,6 +25,9 @@ public protocol UploadProtocol: Sendable {
   func complete(_ session: UploadSession, _ parts: [PartReceipt], _ with: UploadContext)
     async throws(UploadError) -> UploadResult
 
+  /// Whether the server still has what was uploaded in an earlier run, whole. `location`: what `UploadResult` said.
+  func isThere(_ target: UploadTarget, location: String?, _ with: UploadContext) async throws(UploadError) -> Bool
+
   /// Deletes the unfinished upload on the server. One that is gone already is a success.
   func abort(_ session: UploadSession, _ with: UploadContext) async throws(UploadError)
 }
@@ -169,6 +172,8 @@ public struct UploadContext: Sendable {
   /// Credentials and the user's own fields, for `origin` and no one else.
   public var headers: HTTPHeaders
   public var origin: String
+  /// Called with every answer.
+  public var answered: @Sendable (HTTPResponse) -> Void
   /// Called the moment a session is known, before any further request: it is made durable here.
   public var opened: @Sendable (UploadSession) -> Void
   /// Progress the server vouches for, as an offset.
@@ -178,6 +183,7 @@ public struct UploadContext: Sendable {
 
   public init(
     transport: any Transport, headers: HTTPHeaders = [:], origin: String,
+    answered: @escaping @Sendable (HTTPResponse) -> Void = { _ in },
     opened: @escaping @Sendable (UploadSession) -> Void = { _ in },
     acknowledged: @escaping @Sendable (Int64) -> Void = { _ in },
     sent: @escaping @Sendable (Int) -> Void = { _ in }
@@ -185,6 +191,7 @@ public struct UploadContext: Sendable {
     self.transport = transport
     self.headers = headers
     self.origin = origin
+    self.answered = answered
     self.opened = opened
     self.acknowledged = acknowledged
     self.sent = sent

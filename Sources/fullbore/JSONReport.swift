@@ -46,6 +46,8 @@ final class JSONReport: PushReport {
     write(line)
   }
 
+  func dropped(_ file: PushedFile) {}
+
   func leftOut(_ path: BytePath, reason: String) {
     var line = JSONLine("left_out")
     line.add(path: path)
@@ -87,8 +89,8 @@ final class JSONReport: PushReport {
     line.add("listed", counters.isListed.load(ordering: .relaxed))
     line.add("files_sent", counters.filesSent.load(ordering: .relaxed))
     line.add("failed", counters.filesFailed.load(ordering: .relaxed))
-    line.add("sent", counters.sentBytes.load(ordering: .relaxed))
-    line.add("acknowledged", counters.acknowledgedBytes.load(ordering: .relaxed))
+    line.add("sent", counters.bytes.sent)
+    line.add("acknowledged", counters.bytes.acknowledged)
     line.add("seconds", seconds: elapsed)
     return line.text
   }

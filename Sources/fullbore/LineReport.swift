@@ -28,6 +28,8 @@ final class LineReport: PushReport {
     errors.write("fullbore: \(shown(path)): \(shown(message))\n")
   }
 
+  func dropped(_ file: PushedFile) {}
+
   func leftOut(_ path: BytePath, reason: String) {
     if options.isVerbose { output.write("\(shown(path))  left out: \(reason)\n") }
   }

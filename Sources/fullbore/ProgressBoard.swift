@@ -1,3 +1,4 @@
+import BlobUpload
 import Blobs
 import Synchronization
 
@@ -44,7 +45,7 @@ final class ProgressBoard: Sendable {
     let width = output.width
     let now = Quantity.seconds(began.duration(to: .now))
     let text = state.withLock { state in
-      state.speed.add(counters.sentBytes.load(ordering: .relaxed), at: now)
+      state.speed.add(counters.bytes.sent, at: now)
       let lines = ending == nil ? boardLines(state, width: width) : []
       // Up to the first line of the last drawing, then every line with its rest wiped, then whatever is below.
       var text = state.drawn > 0 ? "\r\u{1B}[\(state.drawn)A" : ""
@@ -69,7 +70,7 @@ final class ProgressBoard: Sendable {
   }
 
   static func line(for file: PushedFile, width: Int) -> String {
-    let position = file.progress.position.load(ordering: .relaxed)
+    let position = file.progress.sent
     let figures: String
     if let length = file.length {
       let share = length == 0 ? 100 : Int(Double(min(position, length)) / Double(length) * 100)
@@ -86,7 +87,7 @@ final class ProgressBoard: Sendable {
     let found = counters.bytesFound.load(ordering: .relaxed)
     let isListed = counters.isListed.load(ordering: .relaxed)
     let running = state.running.reduce(Int64(0)) { sum, file in
-      sum + min(file.progress.position.load(ordering: .relaxed), file.length ?? .max)
+      sum + min(file.progress.sent, file.length ?? .max)
     }
     let settled = counters.settledBytes.load(ordering: .relaxed) + running
     let files =

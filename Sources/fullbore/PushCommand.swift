@@ -1,3 +1,5 @@
+import BlobHTTP
+import BlobUpload
 import Blobs
 
 struct PushCommand: Command {
@@ -11,7 +13,113 @@ struct PushCommand: Command {
   init(_ arguments: Arguments) throws(UsageError) { options = try PushOptions(arguments) }
 
   func run() async -> ExitStatus {
-    Console.error.write("fullbore push: not there yet\n")
-    return .failed
+    let counters = PushCounters()
+    let report = pushReport(options.output, counters)
+    let began = ContinuousClock.now
+    let walk = PushWalk(options, report, counters)
+    var ended: UploadError?
+    if options.isDryRun {
+      await walk.list()
+    } else {
+      ended = await interruptible { await push(walk, report, counters) }
+    }
+    if let ended, ended.side != .cancelled { report.notice(ended.message) }
+    report.summary(
+      counters.summary(
+        elapsed: began.duration(to: .now), isInterrupted: ended?.side == .cancelled, isDryRun: options.isDryRun))
+    return ExitStatus(ended, counters)
+  }
+
+  private func push(_ walk: PushWalk, _ report: any PushReport, _ counters: PushCounters) async -> UploadError? {
+    do throws(UploadError) {
+      let headers = try options.connection.headers()
+      let transport = CurlTransport(options.connection.transportOptions(lanes: options.jobs))
+      let journal = try await openJournal(options.journal)
+      let destination = try await UploadDestination.discover(
+        options.destination.endpoint, named: options.destination.protocolName, headers: headers, over: transport)
+      if options.output.isVerbose { report.notice("\(destination.endpoint): speaks \(destination.dialect.name)") }
+      let kept = options.connection.journaled(destination, overwrite: options.overwrites)
+      var run = PushRun(
+        destination: destination, transport: transport, journal: journal,
+        destinationID: try await number(of: kept, in: journal), report: report, counters: counters)
+      run.connection = options.connection
+      run.jobs = options.jobs
+      run.partSize = options.partSize
+      run.checks = options.checks
+      run.verifies = options.verifies
+      let limiter = options.bytesPerSecond.map { RateLimiter(bytesPerSecond: $0) }
+      let ended = await run.run { [run, options] () async throws(UploadError) in
+        await walk.next()?.map { run.item($0.path, $0.stamp, as: $0.relative, overwrites: options.overwrites, limiter) }
+      }
+      await journal.close()
+      return ended
+    } catch {
+      return error
+    }
+  }
+}
+
+/// The walk over the sources, as batches of files with the names they arrive under.
+final class PushWalk: Sendable {
+  static let batch = 128
+  private let tree: FileTree
+  private let options: PushOptions
+  private let report: any PushReport
+  private let counters: PushCounters
+
+  init(_ options: PushOptions, _ report: any PushReport, _ counters: PushCounters) {
+    tree = FileTree(options.sources, options.tree)
+    self.options = options
+    self.report = report
+    self.counters = counters
+  }
+
+  /// The next files; nil at the end. What cannot be sent is reported.
+  func next() async -> [TreeItem]? {
+    while true {
+      let events = await BlockingPool.shared.run { [tree] in tree.next(max: Self.batch) }
+      if events.isEmpty {
+        counters.isListed.store(true, ordering: .relaxed)
+        return nil
+      }
+      let items = events.compactMap(file)
+      if !items.isEmpty { return items }
+    }
+  }
+
+  /// Names what would be sent.
+  func list() async {
+    while let items = await next() {
+      for item in items {
+        Console.output.write("\(shown(item.relative))  \(Quantity.text(bytes: item.stamp.size))\n")
+      }
+    }
+  }
+
+  private func file(_ event: TreeEvent) -> TreeItem? {
+    switch event {
+    case .file(let item):
+      counters.found(length: item.stamp.size)
+      return TreeItem(path: item.path, relative: arrival(of: item.relative), stamp: item.stamp)
+    case .skipped(let path, let reason):
+      counters.filesLeftOut.add(1, ordering: .relaxed)
+      report.leftOut(path, reason: reason)
+    case .failed(let path, let message):
+      counters.filesFound.add(1, ordering: .relaxed)
+      counters.failed(length: 0)
+      report.failed(path, message)
+    }
+    return nil
+  }
+
+  /// `--name`, or the URL's last part where it does not end in a slash, takes the place of a single source's name.
+  private func arrival(of relative: BytePath) -> BytePath {
+    let endpoint = options.destination.endpoint
+    guard let name = options.destination.isFolder ? options.name : BytePath(endpoint.lastComponent) else {
+      return relative
+    }
+    let source = options.sources[0]
+    if source.hasTrailingSlash || source.name == "." || source.name == ".." { return name.appending(relative) }
+    return relative.components.dropFirst().reduce(name) { $0.appending($1) }
   }
 }

@@ -1,3 +1,4 @@
+import BlobUpload
 import Blobs
 import Synchronization
 
@@ -10,6 +11,8 @@ protocol PushReport: Sendable {
   func failed(_ file: PushedFile, _ message: String)
   /// A path that never became a file to push: unreadable, or nothing that can be sent.
   func failed(_ path: BytePath, _ message: String)
+  /// It was under way when all was stopped: not there, and no failure of its own.
+  func dropped(_ file: PushedFile)
   func leftOut(_ path: BytePath, reason: String)
   /// Something to know that concerns no one file. Shown unless `--quiet`.
   func notice(_ text: String)
@@ -27,23 +30,15 @@ struct PushedFile: Sendable {
   let length: Int64?
   /// The journal's number for it; 0 where there is none.
   let id: Int64
-  let progress: FileProgress
+  let progress: Progress
 
-  init(path: BytePath, relative: BytePath, length: Int64?, id: Int64 = 0, progress: FileProgress = FileProgress()) {
+  init(path: BytePath, relative: BytePath, length: Int64?, id: Int64 = 0, progress: Progress = Progress()) {
     self.path = path
     self.relative = relative
     self.length = length
     self.id = id
     self.progress = progress
   }
-}
-
-/// How far one file is; written by whoever sends, sampled by whoever shows.
-final class FileProgress: Sendable {
-  /// Offset of the next byte to be handed to the connection.
-  let position = Atomic<Int64>(0)
-  /// Bytes from the start that the server vouches for.
-  let acknowledged = Atomic<Int64>(0)
 }
 
 /// How a file came to be there.
@@ -62,10 +57,7 @@ final class PushCounters: Sendable {
   let bytesFound = Atomic<Int64>(0)
   /// The sources are walked to the end: `filesFound` and `bytesFound` stay.
   let isListed = Atomic<Bool>(false)
-  /// Bytes handed to connections; what is sent twice counts twice.
-  let sentBytes = Atomic<Int64>(0)
-  /// Bytes the server came to vouch for in this run.
-  let acknowledgedBytes = Atomic<Int64>(0)
+  let bytes = UploadTotals()
   /// Lengths of files that are settled in any way: their share of the whole.
   let settledBytes = Atomic<Int64>(0)
   let filesSent = Atomic<Int>(0)
@@ -80,7 +72,7 @@ final class PushCounters: Sendable {
     bytesFound.add(length ?? 0, ordering: .relaxed)
   }
 
-  /// Counts a file as there. `sentBytes` and `acknowledgedBytes` are for whoever sends to count.
+  /// Counts a file as there.
   func finished(_ file: PushedFile, how: Finish) {
     switch how {
     case .sent: filesSent.add(1, ordering: .relaxed)
@@ -98,7 +90,7 @@ final class PushCounters: Sendable {
   func summary(elapsed: Duration, isInterrupted: Bool = false, isDryRun: Bool = false) -> PushSummary {
     PushSummary(
       filesFound: filesFound.load(ordering: .relaxed), bytesFound: bytesFound.load(ordering: .relaxed),
-      filesSent: filesSent.load(ordering: .relaxed), bytesSent: acknowledgedBytes.load(ordering: .relaxed),
+      filesSent: filesSent.load(ordering: .relaxed), bytesSent: bytes.acknowledged,
       filesDoneBefore: filesDoneBefore.load(ordering: .relaxed),
       filesAlreadyThere: filesAlreadyThere.load(ordering: .relaxed),
       filesLeftOut: filesLeftOut.load(ordering: .relaxed), filesFailed: filesFailed.load(ordering: .relaxed),

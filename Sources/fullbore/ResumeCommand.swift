@@ -1,4 +1,7 @@
+import BlobHTTP
+import BlobUpload
 import Blobs
+import Glibc
 
 struct ResumeCommand: Command {
   static let declaration = CommandDeclaration(
@@ -6,10 +9,105 @@ struct ResumeCommand: Command {
     summary: "finish what earlier pushes left unfinished",
     options: ConnectionOptions.declared + [journalOption] + OutputOptions.declared)
 
-  init(_ arguments: Arguments) throws(UsageError) {}
+  let connection: ConnectionOptions
+  let journal: BytePath
+  let output: OutputOptions
+
+  init(_ arguments: Arguments) throws(UsageError) {
+    connection = try ConnectionOptions(arguments)
+    journal = try journalPath(arguments)
+    output = try OutputOptions(arguments)
+  }
 
   func run() async -> ExitStatus {
-    Console.error.write("fullbore resume: not there yet\n")
-    return .failed
+    let counters = PushCounters()
+    let report = pushReport(output, counters)
+    let began = ContinuousClock.now
+    let ended = await interruptible { await resume(report, counters) }
+    if let ended, ended.side != .cancelled { report.notice(ended.message) }
+    report.summary(counters.summary(elapsed: began.duration(to: .now), isInterrupted: ended?.side == .cancelled))
+    return ExitStatus(ended, counters)
   }
+
+  /// Each destination in turn; one that cannot be reached does not keep the others from being served.
+  private func resume(_ report: any PushReport, _ counters: PushCounters) async -> UploadError? {
+    var first: UploadError?
+    do throws(UploadError) {
+      let journal = try await openJournal(journal)
+      let entries = try await unfinished(in: journal)
+      for (id, group) in Dictionary(grouping: entries, by: \.destinationID).sorted(by: { $0.key < $1.key }) {
+        let ended = await resume(group, id, journal, report, counters)
+        if let ended, ended.side == .cancelled || ended.side == .journal { return ended }
+        if let ended, first != nil { report.notice(ended.message) }
+        first = first ?? ended
+      }
+      await journal.close()
+    } catch {
+      return error
+    }
+    return first
+  }
+
+  private func resume(
+    _ entries: [JournalEntry], _ id: Int64, _ journal: Journal, _ report: any PushReport, _ counters: PushCounters
+  ) async -> UploadError? {
+    do throws(UploadError) {
+      let kept = entries[0].destination
+      guard let endpoint = HTTPURL(kept.endpoint) else {
+        throw UploadError(.giveUp, .journal, "the journal has no usable URL: '\(kept.endpoint)'")
+      }
+      let connection = connection.completed(from: kept)
+      let transport = CurlTransport(connection.transportOptions(lanes: nil))
+      let destination = try await UploadDestination.discover(
+        endpoint, named: kept.protocolName, headers: try connection.headers(), over: transport)
+      var run = PushRun(
+        destination: destination, transport: transport, journal: journal, destinationID: id, report: report,
+        counters: counters)
+      run.connection = connection
+      let walk = ResumeWalk(entries, report, counters)
+      return await run.run { [run] () async throws(UploadError) in
+        await walk.next()?.map { run.item($0.path, $0.stamp, as: $0.relative, overwrites: kept.overwrite, nil) }
+      }
+    } catch {
+      return error
+    }
+  }
+}
+
+/// The files of journal entries, as they are now.
+private actor ResumeWalk {
+  private var entries: ArraySlice<JournalEntry>
+  private let report: any PushReport
+  private let counters: PushCounters
+
+  init(_ entries: [JournalEntry], _ report: any PushReport, _ counters: PushCounters) {
+    self.entries = entries[...]
+    self.report = report
+    self.counters = counters
+  }
+
+  func next() async -> [TreeItem]? {
+    while !entries.isEmpty {
+      let batch = Array(entries.prefix(PushWalk.batch))
+      entries = entries.dropFirst(PushWalk.batch)
+      let found = await BlockingPool.shared.run { batch.map { ($0, stamp(of: $0.intent.source)) } }
+      let items = found.compactMap { entry, stamp in item(entry, stamp) }
+      if !items.isEmpty { return items }
+    }
+    counters.isListed.store(true, ordering: .relaxed)
+    return nil
+  }
+
+  private func item(_ entry: JournalEntry, _ stamp: FileStamp?) -> TreeItem? {
+    counters.found(length: stamp?.size)
+    if let stamp { return TreeItem(path: entry.intent.source, relative: entry.intent.path, stamp: stamp) }
+    counters.failed(length: nil)
+    report.failed(entry.intent.source, "it is not there any more")
+    return nil
+  }
+}
+
+private func stamp(of path: BytePath) -> FileStamp? {
+  var status = stat()
+  return path.withCString { stat($0, &status) } == 0 ? FileStamp(status) : nil
 }

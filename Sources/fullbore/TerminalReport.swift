@@ -28,6 +28,8 @@ final class TerminalReport: PushReport {
 
   func failed(_ path: BytePath, _ message: String) { board.say("failed: \(shown(path)): \(shown(message))") }
 
+  func dropped(_ file: PushedFile) { board.remove(file, remark: nil) }
+
   func leftOut(_ path: BytePath, reason: String) {
     if options.isVerbose { board.say("\(shown(path))  left out: \(reason)") }
   }

@@ -1,0 +1,177 @@
+import Blobs
+import CSQLite
+
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
+/// A connection to one SQLite file, in WAL mode at synchronous NORMAL: a commit survives a kill of the process.
+///
+/// Every call may block on the disk, and up to the busy timeout on another connection. One thread at a time.
+public final class Database {
+  public let path: BytePath
+  private let handle: OpaquePointer
+  private var cache: [UnsafePointer<UInt8>: Statement] = [:]
+  /// A file this connection has made is not synced until it has a schema: there is nothing to lose yet.
+  private var isNew: Bool
+
+  /// Opens the file. Where it is missing it is made, for its owner alone (0600), and its folders too (0700).
+  public init(_ path: BytePath, busyTimeout: Duration = .seconds(10)) throws(SQLiteError) {
+    self.path = path
+    isNew = try path.bytes == inMemory ? true : createPrivateFile(path)
+    handle = try openHandle(path)
+    sqlite3_extended_result_codes(handle, 1)
+    let milliseconds = busyTimeout / .milliseconds(1)
+    sqlite3_busy_timeout(handle, Int32(min(milliseconds, 1e9)))
+    // A checkpoint at the end would make a short run wait for the disk; the next one that is due does it as well.
+    _ = fb_sqlite_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    if sqlite3_db_readonly(handle, "main") == 1 {
+      throw SQLiteError("open", path, code: SQLITE_READONLY, "no permission to write it")
+    }
+    try execute(isNew ? "PRAGMA synchronous=OFF" : "PRAGMA synchronous=NORMAL")
+    try startWriteAheadLog(within: milliseconds)
+    // The log goes back to this many bytes once readers have held up its reuse.
+    try execute("PRAGMA journal_size_limit=8388608")
+  }
+
+  // Statements someone still holds keep the connection until they are gone.
+  deinit { sqlite3_close_v2(handle) }
+
+  /// Runs SQL that has no result and no values.
+  public func execute(_ sql: String) throws(SQLiteError) {
+    if sqlite3_exec(handle, sql, nil, nil, nil) != SQLITE_OK { throw error(firstWords(sql)) }
+  }
+
+  /// The statement for a literal, prepared at its first use and kept. It is reset, its values are the last ones bound.
+  public func statement(_ sql: StaticString) throws(SQLiteError) -> Statement {
+    if let kept = cache[sql.utf8Start] { return kept }
+    let statement = try prepare(sql.description)
+    cache[sql.utf8Start] = statement
+    return statement
+  }
+
+  /// A statement of the caller's own.
+  public func prepare(_ sql: String) throws(SQLiteError) -> Statement {
+    try Statement(sql, connection: handle, file: path)
+  }
+
+  /// Runs `body` in a write transaction: all of it is committed when this returns, nothing when it throws.
+  /// Not to be nested.
+  public func transaction<Result>(_ body: () throws(SQLiteError) -> Result) throws(SQLiteError) -> Result {
+    // IMMEDIATE: a lock taken only at the first write cannot wait for another connection's commit.
+    try statement("BEGIN IMMEDIATE").run()
+    do {
+      let result = try body()
+      try statement("COMMIT").run()
+      return result
+    } catch {
+      // SQLite has rolled back by itself after some errors, a full disk among them; then there is nothing to do.
+      if sqlite3_get_autocommit(handle) == 0 { sqlite3_exec(handle, "ROLLBACK", nil, nil, nil) }
+      throw error
+    }
+  }
+
+  /// Brings the schema to `version`: `body` gets the one it finds, 0 in a new file, and runs in one transaction.
+  /// A file with a newer schema is refused.
+  public func migrate(to version: Int64, _ body: (Int64) throws(SQLiteError) -> Void) throws(SQLiteError) {
+    if try userVersion() != version {
+      try transaction { () throws(SQLiteError) in
+        // Asked again: another process may have been quicker.
+        let found = try userVersion()
+        if found == version { return }
+        if found > version {
+          let message = "its format is version \(found), this program knows \(version): use a newer program"
+          throw SQLiteError("open", path, code: SQLITE_ERROR, message)
+        }
+        try body(found)
+        try execute("PRAGMA user_version=\(version)")
+      }
+    }
+    if isNew { try execute("PRAGMA synchronous=NORMAL") }
+    isNew = false
+  }
+
+  /// The number kept in the file's header; 0 in a new file.
+  public func userVersion() throws(SQLiteError) -> Int64 {
+    try prepare("PRAGMA user_version").first { $0.int(0) } ?? 0
+  }
+
+  /// Rows the last INSERT, UPDATE or DELETE has changed, without those of triggers.
+  public var changes: Int { Int(sqlite3_changes(handle)) }
+  public var lastInsertedID: Int64 { sqlite3_last_insert_rowid(handle) }
+
+  private func startWriteAheadLog(within milliseconds: Double) throws(SQLiteError) {
+    // The busy timeout does not cover this change of mode when two connections make it at once.
+    var waited = 0.0
+    while true {
+      do { return try execute("PRAGMA journal_mode=WAL") } catch {
+        if !error.isBusy || waited >= milliseconds { throw error }
+      }
+      usleep(5000)
+      waited += 5
+    }
+  }
+
+  private func error(_ operation: String) -> SQLiteError { lastError(of: handle, operation, path) }
+}
+
+private let inMemory = Array(":memory:".utf8)
+
+/// Why the last call on this connection failed.
+func lastError(of connection: OpaquePointer, _ operation: String, _ file: BytePath) -> SQLiteError {
+  let code = sqlite3_extended_errcode(connection)
+  var message = String(cString: sqlite3_errmsg(connection))
+  let number = sqlite3_system_errno(connection)
+  let isSystem = [SQLITE_CANTOPEN, SQLITE_IOERR, SQLITE_FULL].contains(code & 0xFF)
+  if isSystem && number != 0 { message += ": " + String(cString: strerror(number)) }
+  return SQLiteError(operation, file, code: code, message)
+}
+
+func firstWords(_ sql: String) -> String { sql.split(separator: " ").prefix(3).joined(separator: " ") }
+
+private func openHandle(_ path: BytePath) throws(SQLiteError) -> OpaquePointer {
+  var handle: OpaquePointer?
+  // NOMUTEX: a connection is used by one thread at a time.
+  let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX
+  let code = path.withCString { sqlite3_open_v2($0, &handle, flags, nil) }
+  if code == SQLITE_OK, let handle { return handle }
+  defer { sqlite3_close_v2(handle) }
+  guard let handle else { throw SQLiteError("open", path, code: SQLITE_NOMEM, "out of memory") }
+  throw lastError(of: handle, "open", path)
+}
+
+/// True if the file was made just now. SQLite gives its log and index files the same mode.
+private func createPrivateFile(_ path: BytePath) throws(SQLiteError) -> Bool {
+  // O_EXCL: to open and close a file that is in use would drop this process's locks on it.
+  var descriptor = path.withCString { openExclusively($0) }
+  if descriptor < 0 && errno == ENOENT {
+    makeFolders(for: path)
+    descriptor = path.withCString { openExclusively($0) }
+  }
+  if descriptor >= 0 {
+    close(descriptor)
+    return true
+  }
+  if errno != EEXIST { throw SQLiteError("create", path, code: SQLITE_CANTOPEN, String(cString: strerror(errno))) }
+  var status = stat()
+  if path.withCString({ stat($0, &status) }) == 0, status.st_mode & 0o077 != 0 {
+    // What is not ours to change stays as it is: opening it is still right.
+    _ = path.withCString { chmod($0, status.st_mode & 0o700) }
+  }
+  return false
+}
+
+private func openExclusively(_ path: UnsafePointer<CChar>) -> Int32 {
+  open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+}
+
+private func makeFolders(for path: BytePath) {
+  var folder = BytePath(path.isAbsolute ? "/" : "")
+  for component in path.components.dropLast() {
+    folder = folder.appending(component)
+    // One that cannot be made shows when the file is created.
+    _ = folder.withCString { mkdir($0, 0o700) }
+  }
+}

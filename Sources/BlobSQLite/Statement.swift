@@ -1,0 +1,115 @@
+import Blobs
+import CSQLite
+
+/// A prepared statement: bind, then `run`, `first`, or `step` to each row. One thread at a time.
+///
+/// Values count from 1 and stay bound; columns count from 0 and are valid until the next step.
+public final class Statement {
+  private let handle: OpaquePointer
+  private let sql: String
+  private let file: BytePath
+
+  init(_ sql: String, connection: OpaquePointer, file: BytePath) throws(SQLiteError) {
+    var handle: OpaquePointer?
+    let code = sqlite3_prepare_v3(connection, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &handle, nil)
+    guard code == SQLITE_OK else { throw lastError(of: connection, firstWords(sql), file) }
+    guard let handle else {
+      throw SQLiteError("prepare", file, code: SQLITE_MISUSE, "there is no statement in the SQL")
+    }
+    self.handle = handle
+    self.sql = sql
+    self.file = file
+  }
+
+  deinit { sqlite3_finalize(handle) }
+
+  // MARK: Values. Copied: the caller's may go at once.
+
+  public func bind(_ index: Int32, _ value: Int64?) throws(SQLiteError) {
+    guard let value else { return try bindNull(index) }
+    try check(sqlite3_bind_int64(handle, index, value))
+  }
+
+  public func bind(_ index: Int32, _ value: String?) throws(SQLiteError) {
+    guard var value else { return try bindNull(index) }
+    let code = value.withUTF8 { text in
+      // An empty string may have no address, and none would mean NULL.
+      let start = UnsafeRawPointer(text.baseAddress ?? UnsafePointer(emptyText))
+      return sqlite3_bind_text64(
+        handle, index, start.assumingMemoryBound(to: CChar.self), UInt64(text.count), fb_sqlite_transient(),
+        UInt8(SQLITE_UTF8))
+    }
+    try check(code)
+  }
+
+  /// An empty array is an empty BLOB, not NULL.
+  public func bind(_ index: Int32, _ value: [UInt8]?) throws(SQLiteError) {
+    guard let value else { return try bindNull(index) }
+    let code = value.withUnsafeBytes { bytes in
+      bytes.isEmpty
+        ? sqlite3_bind_zeroblob(handle, index, 0)
+        : sqlite3_bind_blob64(handle, index, bytes.baseAddress, UInt64(bytes.count), fb_sqlite_transient())
+    }
+    try check(code)
+  }
+
+  public func bindNull(_ index: Int32) throws(SQLiteError) { try check(sqlite3_bind_null(handle, index)) }
+
+  // MARK: Running
+
+  /// Goes to the next row; false, and reset, after the last. A statement left before its end must be `reset`: until
+  /// then it holds a read transaction.
+  public func step() throws(SQLiteError) -> Bool {
+    switch sqlite3_step(handle) {
+    case SQLITE_ROW: return true
+    case SQLITE_DONE:
+      sqlite3_reset(handle)
+      return false
+    default:
+      let error = error
+      sqlite3_reset(handle)
+      throw error
+    }
+  }
+
+  /// Runs to the end; rows are passed over.
+  public func run() throws(SQLiteError) { while try step() {} }
+
+  /// What `body` makes of the first row; nil when there is none.
+  public func first<Result>(_ body: (Statement) throws(SQLiteError) -> Result) throws(SQLiteError) -> Result? {
+    defer { reset() }
+    return try step() ? try body(self) : nil
+  }
+
+  public func reset() { sqlite3_reset(handle) }
+
+  // MARK: Columns of the current row
+
+  public func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
+
+  /// 0 for NULL.
+  public func int(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+  public func intOrNil(_ column: Int32) -> Int64? { isNull(column) ? nil : int(column) }
+
+  /// nil for NULL.
+  public func text(_ column: Int32) -> String? {
+    guard let start = sqlite3_column_text(handle, column) else { return nil }
+    let count = Int(sqlite3_column_bytes(handle, column))
+    return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
+  }
+
+  /// nil for NULL.
+  public func blob(_ column: Int32) -> [UInt8]? {
+    if isNull(column) { return nil }
+    // An empty BLOB has no address.
+    guard let start = sqlite3_column_blob(handle, column) else { return [] }
+    return Array(UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(handle, column))))
+  }
+
+  private func check(_ code: Int32) throws(SQLiteError) { if code != SQLITE_OK { throw error } }
+
+  private var error: SQLiteError { lastError(of: sqlite3_db_handle(handle), firstWords(sql), file) }
+}
+
+// Never written to, never freed.
+nonisolated(unsafe) private let emptyText = UnsafeMutablePointer<UInt8>.allocate(capacity: 1)

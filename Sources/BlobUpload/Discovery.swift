@@ -1,0 +1,64 @@
+import BlobHTTP
+import Blobs
+
+extension UploadDestination {
+  /// Finds out how `endpoint` takes uploads, and what it allows, with at most one request.
+  ///
+  /// - `named`: the dialect the user named; nil: the server is asked. tus is taken where it can create with the first
+  ///   bytes, and PUT where nothing better is offered.
+  /// - Tries again twice when no answer comes. Throws with side `.destination` when it cannot be reached or refuses.
+  public static func discover(
+    _ endpoint: HTTPURL, named: String?, headers: HTTPHeaders = [:], over transport: any Transport
+  ) async throws(UploadError) -> UploadDestination {
+    let context = UploadContext(transport: transport, headers: headers, origin: endpoint.origin)
+    let target = UploadTarget(endpoint: endpoint, url: endpoint, path: "", length: nil)
+    var answer: (any UploadProtocol, PartLimits)
+    switch named {
+    case "put": answer = (PlainPut(), PlainPut().discover(target, context))
+    case "tus":
+      answer = (
+        Tus(), try await patiently { () async throws(UploadError) in try await Tus().discover(target, context) }
+      )
+    case nil: answer = try await patiently { () async throws(UploadError) in try await ask(target, context) }
+    default: throw UploadError(.giveUp, .destination, "\(endpoint): the dialect \(named!) is not known")
+    }
+    return UploadDestination(endpoint: endpoint, dialect: answer.0, limits: answer.1, headers: headers)
+  }
+
+  private static func ask(
+    _ target: UploadTarget, _ context: UploadContext
+  ) async throws(UploadError) -> (any UploadProtocol, PartLimits) {
+    let request = HTTPRequest("OPTIONS", target.endpoint)
+    let response = try await context.send(request)
+    if response.status == 401 || response.status == 407 { throw UploadError(request, response) }
+    if case .retry = UploadError(request, response).recovery, response.status != 500 {
+      throw UploadError(request, response)
+    }
+    let tus = Tus()
+    if response.isSuccess, let limits = tus.limits(from: response.headers), limits.firstPart > 0 {
+      return (tus, limits)
+    }
+    return (PlainPut(), PlainPut().discover(target, context))
+  }
+
+  private static func patiently<Answer>(
+    _ ask: () async throws(UploadError) -> Answer
+  ) async throws(UploadError) -> Answer {
+    var failures = 0
+    while true {
+      do {
+        return try await ask()
+      } catch {
+        failures += 1
+        if error.recovery == .giveUp || failures > 2 {
+          var error = error
+          if error.side == .file { error.side = .destination }
+          throw error
+        }
+        do { try await Task.sleep(for: .milliseconds(250 * failures)) } catch {
+          throw UploadError(.giveUp, .cancelled, "cancelled")
+        }
+      }
+    }
+  }
+}

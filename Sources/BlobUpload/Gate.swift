@@ -1,0 +1,41 @@
+import Synchronization
+
+/// Lets a bounded number of tasks through at once.
+final class Gate: Sendable {
+  private struct State {
+    var free: Int
+    var waiting: [CheckedContinuation<Void, Never>] = []
+  }
+  private let state: Mutex<State>
+
+  init(_ width: Int) { state = Mutex(State(free: width)) }
+
+  /// Runs `body` once there is room. Tasks enter in the order they came; waiting is not cancelled, since whoever is
+  /// inside ends soon when everything is.
+  func pass<Result>(_ body: () async -> Result) async -> Result {
+    await withCheckedContinuation { continuation in
+      let isFree = state.withLock { state in
+        if state.free > 0 {
+          state.free -= 1
+          return true
+        }
+        state.waiting.append(continuation)
+        return false
+      }
+      if isFree { continuation.resume() }
+    }
+    defer { leave() }
+    return await body()
+  }
+
+  private func leave() {
+    let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
+      if state.waiting.isEmpty {
+        state.free += 1
+        return nil
+      }
+      return state.waiting.removeFirst()
+    }
+    next?.resume()
+  }
+}

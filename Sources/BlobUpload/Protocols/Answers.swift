@@ -1,0 +1,103 @@
+import BlobHTTP
+import Blobs
+
+/// What every dialect makes of an answer that is no success.
+extension UploadError {
+  /// `conflict` is what 409 and 412 mean here: most dialects have a meaning of their own for them.
+  init(_ request: HTTPRequest, _ response: HTTPResponse, conflict: Recovery = .giveUp) {
+    let (recovery, side): (Recovery, Side) =
+      switch response.status {
+      case 401, 407: (.giveUp, .destination)
+      case 408, 425, 429, 500, 502, 503, 504: (.retry(after: response.headers.retryAfter), .file)
+      case 409, 412: (conflict, .file)
+      case 423: (.resync, .file)
+      case 507: (.giveUp, .destination)
+      case 300..<400, 405, 501: (.giveUp, .destination)
+      default: (.giveUp, .file)
+      }
+    self.init(
+      recovery, side, "\(request.method) \(request.url): \(response.summary)", status: response.status)
+  }
+
+  /// A refusal to create is a refusal of the place, not of this one file, when the place itself is missing.
+  init(creating request: HTTPRequest, _ response: HTTPResponse) {
+    self.init(request, response)
+    if response.status == 404 { side = .destination }
+  }
+}
+
+extension HTTPResponse {
+  /// The status, what it means, and the first line of what the server says about it.
+  var summary: String {
+    var text = String(status)
+    if let meaning = Self.meanings[status] { text += " (\(meaning))" }
+    if 300..<400 ~= status, let location = headers["Location"] { text += " to \(location.prefix { $0 != "?" })" }
+    if let line = firstLine { text += ": \(line)" }
+    return text
+  }
+
+  /// The first line of a plain-text answer, at most 200 characters, with nothing a terminal would obey.
+  private var firstLine: String? {
+    guard headers["Content-Type"]?.lowercased().hasPrefix("text/plain") ?? false else { return nil }
+    let line = String(decoding: body.prefix(1000), as: UTF8.self).prefix { !$0.isNewline }
+    let shown = String(line.prefix(200)).trimmed
+    guard !shown.isEmpty, shown.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control }) else {
+      return nil
+    }
+    return shown
+  }
+
+  private static let meanings: [Int: String] = [
+    400: "it does not understand the request", 401: "it asks for credentials", 403: "it refuses",
+    404: "there is no such place", 405: "it does not take this method there", 409: "conflict",
+    410: "it is gone", 412: "a condition did not hold", 413: "too large", 415: "it does not take this type",
+    423: "locked", 429: "too many requests", 500: "it failed", 501: "it cannot do this",
+    502: "the server behind it failed", 503: "it is not ready", 504: "the server behind it was too slow",
+    507: "it has no room left",
+  ]
+}
+
+extension HTTPHeaders {
+  /// The wait a server asks for, in seconds; dates are left to the policy. RFC 9110 §10.2.3.
+  var retryAfter: Duration? { self["Retry-After"].flatMap { Int64($0) }.map { .seconds(max(0, $0)) } }
+
+  /// A count of bytes: digits only, below 2^63; nil for anything else.
+  func bytes(_ name: String) -> Int64? {
+    guard let text = self[name], text.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }) else {
+      return nil
+    }
+    return Int64(text)
+  }
+}
+
+extension UploadContext {
+  /// HEAD of the place itself: is something of the right length there?
+  func isThere(_ target: UploadTarget) async throws(UploadError) -> Bool {
+    let request = HTTPRequest("HEAD", target.url)
+    let response = try await send(request)
+    if response.isSuccess { return target.length == nil || response.headers.bytes("Content-Length") == target.length }
+    if [404, 410].contains(response.status) { return false }
+    throw UploadError(request, response)
+  }
+
+  /// Sends with the credentials of this context, which go to its own origin and to no other.
+  func send(_ request: HTTPRequest, body: BlobSlice? = nil) async throws(UploadError) -> HTTPResponse {
+    guard request.url.origin == origin else {
+      throw UploadError(
+        .giveUp, .destination, "\(request.method) \(request.url): not sent, since it is not at \(origin)")
+    }
+    do {
+      let response = try await transport.send(signed(request), body: body, Exchange(sent: sent))
+      answered(response)
+      return response
+    } catch {
+      throw UploadError(error)
+    }
+  }
+
+  func signed(_ request: HTTPRequest) -> HTTPRequest {
+    var request = request
+    for field in headers.fields { request.headers.add(field.name, field.value) }
+    return request
+  }
+}

@@ -1,0 +1,57 @@
+import BlobHTTP
+import Blobs
+
+/// One PUT of the whole. Nothing can be resumed: what is cut off is sent again. RFC 9110 §9.3.4.
+public struct PlainPut: UploadProtocol {
+  public let name = "put"
+
+  public init() {}
+
+  /// Nothing is asked: any server that takes PUT takes this.
+  public func discover(_ target: UploadTarget, _ with: UploadContext) -> PartLimits {
+    PartLimits(firstPart: .max)
+  }
+
+  /// Sends the whole. 409 and 412 say that the name holds other bytes.
+  public func create(_ target: UploadTarget, first: (part: Part, body: BlobSlice)?, _ with: UploadContext)
+    async throws(UploadError) -> Held
+  {
+    guard let first, first.part.isLast, first.part.start == 0 else {
+      preconditionFailure("a PUT is one part from the first byte to the last")
+    }
+    var request = HTTPRequest("PUT", target.url, ["Content-Type": target.contentType])
+    if target.overwrite { request.headers["If-Match"] = "*" }
+    var response = try await with.send(request, body: first.body)
+    if response.status == 412, target.overwrite {  // there is nothing yet to overwrite
+      request.headers["If-Match"] = nil
+      response = try await with.send(request, body: first.body)
+    }
+    guard response.isSuccess else {
+      throw UploadError(creating: request, response)
+    }
+    return .finished(UploadResult(location: target.url.description, reply: response.body))
+  }
+
+  public func held(by session: UploadSession, _ with: UploadContext) throws(UploadError) -> Held {
+    throw UploadError(.restart, .destination, "a PUT cannot be asked how far it got")
+  }
+
+  public func send(_ part: Part, _ body: BlobSlice, to session: UploadSession, _ with: UploadContext)
+    throws(UploadError) -> Sent
+  {
+    throw UploadError(.restart, .destination, "a PUT has no further parts")
+  }
+
+  public func complete(_ session: UploadSession, _ parts: [PartReceipt], _ with: UploadContext) -> UploadResult {
+    UploadResult()
+  }
+
+  public func isThere(_ target: UploadTarget, location: String?, _ with: UploadContext) async throws(UploadError)
+    -> Bool
+  {
+    try await with.isThere(target)
+  }
+
+  /// There is nothing to delete: what is cut off was never published.
+  public func abort(_ session: UploadSession, _ with: UploadContext) {}
+}

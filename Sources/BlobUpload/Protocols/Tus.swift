@@ -1,0 +1,200 @@
+import BlobHTTP
+import Blobs
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// tus 1.0.0: core, creation, creation-with-upload, creation-defer-length, termination, expiration.
+public struct Tus: UploadProtocol {
+  public let name = "tus"
+  static let version = "1.0.0"
+  static let bodyType = "application/offset+octet-stream"
+
+  /// A file up to this many bytes travels with its creation, in one request, where the server takes that.
+  public var wholeUpTo: Int64
+
+  public init(wholeUpTo: Int64 = 4 << 20) { self.wholeUpTo = wholeUpTo }
+
+  /// OPTIONS, without `Tus-Resumable`. tus 1.0 §Core Protocol, OPTIONS.
+  public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits {
+    let request = HTTPRequest("OPTIONS", target.endpoint)
+    let response = try await with.send(request)
+    guard response.isSuccess else { throw UploadError(request, response) }
+    guard let limits = limits(from: response.headers) else {
+      throw UploadError(
+        .giveUp, .destination, "\(target.endpoint): does not speak tus \(Self.version) (no Tus-Version in its answer)",
+        status: response.status)
+    }
+    return limits
+  }
+
+  /// What an OPTIONS answer says; nil when it does not offer tus 1.0.0.
+  func limits(from headers: HTTPHeaders) -> PartLimits? {
+    guard headers.list("Tus-Version").contains(Self.version) || headers["Tus-Resumable"] == Self.version else {
+      return nil
+    }
+    let extensions = Set(headers.list("Tus-Extension"))
+    return PartLimits(
+      needsLength: !extensions.contains("creation-defer-length"),
+      firstPart: extensions.contains("creation-with-upload") ? wholeUpTo : 0,
+      total: headers.bytes("Tus-Max-Size"))
+  }
+
+  /// POST, with the first part where one is given. tus 1.0 §Creation, §Creation With Upload.
+  public func create(_ target: UploadTarget, first: (part: Part, body: BlobSlice)?, _ with: UploadContext)
+    async throws(UploadError) -> Held
+  {
+    var request = HTTPRequest("POST", target.endpoint, ["Tus-Resumable": Self.version])
+    if let length = target.length {
+      request.headers.add("Upload-Length", String(length))
+    } else {
+      request.headers.add("Upload-Defer-Length", "1")
+    }
+    request.headers.add("Upload-Metadata", Self.metadata(of: target))
+    if first != nil { request.headers.add("Content-Type", Self.bodyType) }
+    let response = try await with.send(request, body: first?.body)
+    guard response.status == 201 else {
+      throw UploadError(creating: request, response)
+    }
+    let session = try session(for: target, request, response)
+    // An answer without an offset has not said what became of the body.
+    guard let offset = response.headers.bytes("Upload-Offset") ?? (first == nil ? 0 : nil) else {
+      with.opened(session)
+      return try await held(by: session, with)
+    }
+    let held = try held(offset, session, request)
+    if case .upTo = held { with.opened(session) }
+    return held
+  }
+
+  private func session(
+    for target: UploadTarget, _ request: HTTPRequest, _ response: HTTPResponse
+  ) throws(UploadError) -> UploadSession {
+    guard let location = response.headers["Location"], let url = request.url.resolve(location) else {
+      throw UploadError(
+        .giveUp, .destination, "POST \(request.url): answered 201 without a usable Location", status: 201)
+    }
+    guard url.origin == request.url.origin else {
+      throw UploadError(
+        .giveUp, .destination,
+        "POST \(request.url): refused to follow its Location to \(url.origin), which is not \(request.url.origin)",
+        status: 201)
+    }
+    var state = ["url": url.text]
+    if let length = target.length { state["length"] = String(length) }
+    return UploadSession(state: state, expires: response.headers["Upload-Expires"].flatMap { HTTPDate.seconds($0) })
+  }
+
+  /// HEAD. A 404, 410 or 403 means that the session is gone. tus 1.0 §Core Protocol, HEAD.
+  public func held(by session: UploadSession, _ with: UploadContext) async throws(UploadError) -> Held {
+    let request = HTTPRequest("HEAD", try url(of: session), ["Tus-Resumable": Self.version])
+    let response = try await with.send(request)
+    guard response.isSuccess else { throw sessionError(request, response) }
+    guard let offset = response.headers.bytes("Upload-Offset") else {
+      throw UploadError(
+        .giveUp, .destination, "HEAD \(request.url): answered without a valid Upload-Offset", status: response.status)
+    }
+    if let length = session.length, let theirs = response.headers.bytes("Upload-Length"), theirs != length {
+      throw UploadError(
+        .restart, .destination, "HEAD \(request.url): the server expects \(theirs) bytes, the source has \(length)")
+    }
+    return try held(offset, renewed(session, response), request)
+  }
+
+  /// PATCH. tus 1.0 §Core Protocol, PATCH; the length of a deferred one goes with the last part.
+  public func send(_ part: Part, _ body: BlobSlice, to session: UploadSession, _ with: UploadContext)
+    async throws(UploadError) -> Sent
+  {
+    var request = HTTPRequest(
+      "PATCH", try url(of: session),
+      ["Tus-Resumable": Self.version, "Upload-Offset": String(part.start), "Content-Type": Self.bodyType])
+    var session = session
+    if session.length == nil, part.isLast, let length = part.length {
+      request.headers.add("Upload-Length", String(part.start + length))
+      session.state["length"] = String(part.start + length)
+    }
+    let response = try await with.send(request, body: body)
+    guard response.isSuccess else { throw sessionError(request, response) }
+    guard let offset = response.headers.bytes("Upload-Offset"), offset >= part.start else {
+      throw UploadError(.resync, .destination, "PATCH \(request.url): answered without a valid Upload-Offset")
+    }
+    switch try held(offset, renewed(session, response), request) {
+    case .finished(let result): return .finished(result)
+    case .upTo(_, let session), .parts(_, let session):
+      return .receipt(PartReceipt(number: part.number, start: part.start, held: offset - part.start), session)
+    }
+  }
+
+  /// The server has it whole once its offset is the length: there is nothing to add.
+  public func complete(_ session: UploadSession, _ parts: [PartReceipt], _ with: UploadContext) -> UploadResult {
+    UploadResult(location: session.state["url"])
+  }
+
+  /// HEAD of the upload; a server that forgets finished uploads is asked for the file itself.
+  public func isThere(_ target: UploadTarget, location: String?, _ with: UploadContext) async throws(UploadError)
+    -> Bool
+  {
+    if let url = location.flatMap({ HTTPURL($0) }), url != target.url {
+      let answer = try await with.send(HTTPRequest("HEAD", url, ["Tus-Resumable": Self.version]))
+      if answer.isSuccess, answer.headers.bytes("Upload-Offset") == target.length { return true }
+    }
+    return try await with.isThere(target)
+  }
+
+  /// DELETE. A server without the extension keeps the upload until it expires. tus 1.0 §Termination.
+  public func abort(_ session: UploadSession, _ with: UploadContext) async throws(UploadError) {
+    let request = HTTPRequest("DELETE", try url(of: session), ["Tus-Resumable": Self.version])
+    let response = try await with.send(request)
+    guard response.isSuccess || [403, 404, 405, 410].contains(response.status) else {
+      throw UploadError(request, response)
+    }
+  }
+
+  private func held(_ offset: Int64, _ session: UploadSession, _ request: HTTPRequest) throws(UploadError) -> Held {
+    guard let length = session.length else { return .upTo(offset, session) }
+    if offset > length {
+      throw UploadError(
+        .giveUp, .destination, "\(request.method) \(request.url): the server holds \(offset) bytes of \(length)")
+    }
+    return offset == length ? .finished(complete(session)) : .upTo(offset, session)
+  }
+
+  private func complete(_ session: UploadSession) -> UploadResult { UploadResult(location: session.state["url"]) }
+
+  /// 409: our offset is not theirs. 404, 410, 403: the upload is no more.
+  private func sessionError(_ request: HTTPRequest, _ response: HTTPResponse) -> UploadError {
+    var error = UploadError(request, response, conflict: .resync)
+    if [403, 404, 410].contains(response.status) { error.recovery = .restart }
+    return error
+  }
+
+  private func renewed(_ session: UploadSession, _ response: HTTPResponse) -> UploadSession {
+    var session = session
+    if let expires = response.headers["Upload-Expires"] { session.expires = HTTPDate.seconds(expires) }
+    return session
+  }
+
+  private func url(of session: UploadSession) throws(UploadError) -> HTTPURL {
+    if let url = session.state["url"].flatMap({ HTTPURL($0) }) { return url }
+    throw UploadError(.restart, .journal, "the upload's URL is missing from the journal")
+  }
+
+  /// `key base64` pairs. tus 1.0 §Upload-Metadata.
+  static func metadata(of target: UploadTarget) -> String {
+    var pairs = [
+      "filename \(base64(target.path.name.bytes))", "relativePath \(base64(target.path.bytes))",
+      "filetype \(base64(target.contentType.utf8))",
+    ]
+    if target.overwrite { pairs.append("overwrite \(base64("true".utf8))") }
+    return pairs.joined(separator: ",")
+  }
+}
+
+extension UploadSession {
+  fileprivate var length: Int64? { state["length"].flatMap { Int64($0) } }
+}
+
+private func base64(_ bytes: some Sequence<UInt8>) -> String { Data(bytes).base64EncodedString() }

@@ -1,0 +1,96 @@
+import BlobHTTP
+import Blobs
+import Synchronization
+
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
+extension Uploader {
+  /// Reads back what arrived and compares it with the source, byte by byte, both streamed.
+  ///
+  /// For servers that give out under its URL what they took; where a server does not, the error says so.
+  public func verify(_ source: any BlobSource, _ info: BlobInfo, at target: UploadTarget) async throws(UploadError) {
+    let request = HTTPRequest("GET", target.url)
+    let comparison = Comparison(BlobSlice(source, length: info.length, validator: info.validator), target.url)
+    let answered: HTTPResponse
+    do {
+      answered = try await transport.send(
+        context().signed(request), body: nil,
+        Exchange(received: { bytes throws(BlobError) in try comparison.take(bytes) }))
+    } catch {
+      throw comparison.difference ?? UploadError(error)
+    }
+    guard answered.status == 200 else {
+      throw UploadError(
+        .giveUp, .file, "\(request.method) \(request.url): cannot be read back: \(answered.summary)",
+        status: answered.status)
+    }
+    try comparison.end()
+  }
+}
+
+/// Holds what comes against what the source has. One lane's thread at a time calls `take`.
+private final class Comparison: @unchecked Sendable {
+  // `lock` guards all that follows; it is held while the source is read, and no one else waits for it.
+  private let lock = Mutex(())
+  private let slice: BlobSlice
+  private let url: HTTPURL
+  private var reader: (any BlobReader)?
+  private var buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
+  private var offset: Int64 = 0
+  private var found: UploadError?
+
+  init(_ slice: BlobSlice, _ url: HTTPURL) {
+    self.slice = slice
+    self.url = url
+  }
+
+  deinit { buffer.deallocate() }
+
+  var difference: UploadError? { lock.withLock { _ in found } }
+
+  func take(_ bytes: UnsafeRawBufferPointer) throws(BlobError) {
+    let error: BlobError? = lock.withLock { _ in
+      do throws(BlobError) {
+        try compare(bytes)
+        return nil
+      } catch {
+        return error
+      }
+    }
+    if let error { throw error }
+  }
+
+  private func compare(_ bytes: UnsafeRawBufferPointer) throws(BlobError) {
+    let reader: any BlobReader
+    if let open = self.reader { reader = open } else { reader = try slice.open(Cancellation()) }
+    self.reader = reader
+    var rest = bytes
+    while !rest.isEmpty {
+      let window = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(rest.count))
+      let count = try reader.read(into: window)
+      if count == 0 { throw differs("the server has more than \(offset) bytes") }
+      if memcmp(window.baseAddress!, rest.baseAddress!, count) != 0 {
+        throw differs("what the server has differs within \(count) bytes after byte \(offset)")
+      }
+      offset += Int64(count)
+      rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
+    }
+  }
+
+  private func differs(_ how: String) -> BlobError {
+    let message = "GET \(url): \(how)"
+    found = UploadError(.giveUp, .file, message)
+    return BlobError(.changed, message)
+  }
+
+  func end() throws(UploadError) {
+    let offset = lock.withLock { _ in self.offset }
+    if let length = slice.length, offset != length {
+      throw UploadError(.giveUp, .file, "GET \(url): the server has \(offset) bytes of \(length)")
+    }
+  }
+}

@@ -1,0 +1,204 @@
+import BlobHTTP
+import Blobs
+import Synchronization
+
+/// Something to upload, as it was found.
+public struct UploadItem: Sendable {
+  public var source: any BlobSource
+  /// The version that was found; only this one is sent.
+  public var info: BlobInfo
+  /// Who the source is, across runs: for a file, its absolute path.
+  public var identity: BytePath
+  public var target: UploadTarget
+
+  public init(source: any BlobSource, info: BlobInfo, identity: BytePath, target: UploadTarget) {
+    self.source = source
+    self.info = info
+    self.identity = identity
+    self.target = target
+  }
+}
+
+public enum UploadOutcome: Sendable {
+  /// It is there now. `from` is the byte from which this run sent; 0 for a new upload.
+  case sent(UploadResult, from: Int64)
+  /// The journal says that it was finished before; with `check`, the server says so too.
+  case doneBefore
+  /// Another process has it.
+  case busy(pid: Int32)
+  case failed(UploadError)
+}
+
+/// Hears what becomes of each item. Called on any thread, several at once; must be short.
+public protocol UploadObserver: Sendable {
+  func started(_ item: UploadItem, _ progress: Progress)
+  /// `progress` is the one of `started`; nil where nothing was started.
+  func ended(_ item: UploadItem, _ progress: Progress?, _ outcome: UploadOutcome)
+}
+
+/// Sends many items, many at once, each claimed in the journal before its first byte.
+public struct UploadQueue: Sendable {
+  public var uploader: Uploader
+  public var journal: Journal
+  /// The journal's number for the destination.
+  public var destinationID: Int64
+  /// Items under way at once. Small ones wait for the network most of the time, so there are many.
+  public var jobs = 64
+  /// Of these, the ones over `largeFrom` bytes: a few fill any link, and fewer are left half-done when it breaks.
+  public var largeJobs = 8
+  public var largeFrom: Int64 = 4 << 20
+  /// Asks the server about items that were finished before, and sends again what it lost.
+  public var check = false
+  /// Reads every upload back and compares it, before it counts as done.
+  public var verify = false
+  public var totals = UploadTotals()
+
+  public init(_ uploader: Uploader, journal: Journal, destinationID: Int64) {
+    self.uploader = uploader
+    self.journal = journal
+    self.destinationID = destinationID
+  }
+
+  /// Sends what `feed` gives, batch by batch, until it gives nil; batches of about 128 keep the journal quick.
+  ///
+  /// An item that fails is told to the observer, and the others go on. Throws when going on makes no sense: the
+  /// destination cannot be reached or refuses us, the journal cannot be written, or the task was cancelled.
+  public func run(
+    _ feed: @escaping @Sendable () async throws(UploadError) -> [UploadItem]?, _ observer: some UploadObserver
+  ) async throws(UploadError) {
+    let channel = BatchChannel<Claimed>(ahead: 2)
+    let fatal = FirstError()
+    let stop: @Sendable (UploadError) -> Void = { error in
+      fatal.keep(error)
+      channel.finish(dropping: true)
+    }
+    let large = Gate(largeJobs)
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask {
+        do throws(UploadError) {
+          while let items = try await feed(), fatal.error == nil, !Task.isCancelled {
+            await channel.send(try await claim(items))
+          }
+          channel.finish()
+        } catch {
+          stop(error)
+        }
+      }
+      for _ in 0..<max(1, jobs) {
+        group.addTask {
+          while let work = await channel.next() {
+            let isLarge = work.item.info.length ?? .max > largeFrom
+            let error =
+              isLarge ? await large.pass { await handle(work, observer) } : await handle(work, observer)
+            if let error { stop(error) }
+          }
+        }
+      }
+      // A task that waits for its turn would not see the end of another's world.
+      for await _ in group where fatal.error != nil { group.cancelAll() }
+    }
+    try await flush()
+    if let error = fatal.error { throw error }
+    if Task.isCancelled { throw UploadError(.giveUp, .cancelled, "interrupted") }
+  }
+
+  private struct Claimed: Sendable {
+    var item: UploadItem
+    var claim: JournalClaim
+  }
+
+  private func claim(_ items: [UploadItem]) async throws(UploadError) -> [Claimed] {
+    let intents = items.map { item in
+      JournalIntent(
+        source: item.identity, target: item.target.url.text, path: item.target.path, length: item.info.length,
+        validator: item.info.validator, contentType: item.target.contentType, partSize: uploader.partSize)
+    }
+    do {
+      let claims = try await journal.claim(intents, destination: destinationID)
+      return zip(items, claims).map { Claimed(item: $0, claim: $1) }
+    } catch {
+      throw UploadError(journal: error)
+    }
+  }
+
+  private func flush() async throws(UploadError) {
+    do { try await journal.flush() } catch { throw UploadError(journal: error) }
+  }
+
+  /// Returns the error after which nothing else can succeed either.
+  private func handle(_ work: Claimed, _ observer: some UploadObserver) async -> UploadError? {
+    switch work.claim {
+    case .fresh(let id): return await send(work.item, id, nil, observer)
+    case .resume(let entry):
+      // A session of another dialect means nothing to this one.
+      let isOurs = entry.destination.protocolName == uploader.destination.dialect.name
+      return await send(work.item, entry.id, isOurs ? entry.session : nil, observer)
+    case .replaced(let id, let old):
+      if let session = old.session { await uploader.discard(session) }
+      return await send(work.item, id, nil, observer)
+    case .busy(let owner):
+      observer.ended(work.item, nil, .busy(pid: owner.pid))
+      return nil
+    case .done(let entry): return await confirm(work.item, entry, observer)
+    }
+  }
+
+  private func confirm(
+    _ item: UploadItem, _ entry: JournalEntry, _ observer: some UploadObserver
+  ) async -> UploadError? {
+    if check {
+      do {
+        if try await !uploader.isThere(item.target, location: entry.location) {
+          journal.restarted(entry.id)
+          return await send(item, entry.id, nil, observer)
+        }
+      } catch {
+        observer.ended(item, nil, .failed(error))
+        return error.endsQueue ? error : nil
+      }
+    }
+    observer.ended(item, nil, .doneBefore)
+    return nil
+  }
+
+  private func send(
+    _ item: UploadItem, _ id: Int64, _ session: UploadSession?, _ observer: some UploadObserver
+  ) async -> UploadError? {
+    let progress = Progress(totals: totals)
+    observer.started(item, progress)
+    do {
+      let result = try await uploader.upload(
+        item.source, item.info, to: item.target, entry: id, resuming: session, progress: progress)
+      if verify { try await uploader.verify(item.source, item.info, at: item.target) }
+      journal.done(id, result)
+      observer.ended(item, progress, .sent(result, from: progress.resumed))
+      return nil
+    } catch {
+      if error.side == .cancelled { journal.released(id) } else { journal.failed(id, error.message) }
+      observer.ended(item, progress, .failed(error))
+      return error.endsQueue ? error : nil
+    }
+  }
+}
+
+/// The error that ended it all; those that follow from it are not worth telling.
+private final class FirstError: Sendable {
+  private let first = Mutex<UploadError?>(nil)
+  var error: UploadError? { first.withLock { $0 } }
+  func keep(_ error: UploadError) { first.withLock { if $0 == nil { $0 = error } } }
+}
+
+extension UploadError {
+  init(journal error: JournalError) {
+    self.init(.giveUp, .journal, error.message, cause: error)
+  }
+
+  /// Nothing else can succeed after this one.
+  var endsQueue: Bool { side == .destination || side == .journal || side == .cancelled }
+}
+
+extension Journal {
+  func flushed() throws(UploadError) {
+    do { try flush() } catch { throw UploadError(journal: error) }
+  }
+}

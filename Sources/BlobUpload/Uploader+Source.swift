@@ -1,0 +1,65 @@
+import BlobHTTP
+import Blobs
+import Synchronization
+
+extension Uploader {
+  /// Uploads one source as `path` below the destination, and returns when the server has it whole.
+  ///
+  /// With a journal, a later call for the same source, in this process or another, goes on where this one stopped, and
+  /// one for a source that is unchanged since it was finished sends nothing and returns nil.
+  ///
+  /// - `identity`: who the source is, across runs; nil: `path`. For a file, its absolute path.
+  public func upload(
+    _ source: any BlobSource, as path: BytePath, identity: BytePath? = nil,
+    contentType: String = "application/octet-stream", overwrite: Bool = false
+  ) async throws(UploadError) -> UploadResult? {
+    let info: BlobInfo
+    do {
+      info = try await BlockingPool.shared.run { () throws(BlobError) in try source.info(Cancellation()) }
+    } catch {
+      throw UploadError(error)
+    }
+    let target = destination.target(path, length: info.length, contentType: contentType, overwrite: overwrite)
+    guard let journal else { return try await upload(source, info, to: target) }
+    let kept = JournalDestination(
+      endpoint: destination.endpoint.text, protocolName: destination.dialect.name, overwrite: overwrite)
+    let id: Int64
+    do { id = try await journal.destinationID(kept) } catch { throw UploadError(journal: error) }
+    let item = UploadItem(source: source, info: info, identity: identity ?? path, target: target)
+    return try await UploadQueue(self, journal: journal, destinationID: id).upload(item)
+  }
+}
+
+extension UploadQueue {
+  /// Sends one item; nil when it was done before.
+  fileprivate func upload(_ item: UploadItem) async throws(UploadError) -> UploadResult? {
+    let outcome = OneOutcome()
+    let feed = Feed([item])
+    var queue = self
+    queue.jobs = 1
+    try await queue.run({ feed.next() }, outcome)
+    switch outcome.value {
+    case .sent(let result, _): return result
+    case .doneBefore, nil: return nil
+    case .busy(let pid):
+      throw UploadError(.retry(after: .seconds(1)), .file, "\(item.target.path): process \(pid) is sending it just now")
+    case .failed(let error): throw error
+    }
+  }
+}
+
+/// One batch, then the end.
+private final class Feed: Sendable {
+  private let items: Mutex<[UploadItem]?>
+  init(_ items: [UploadItem]) { self.items = Mutex(items) }
+  func next() -> [UploadItem]? { items.withLock { $0.take() } }
+}
+
+private final class OneOutcome: UploadObserver {
+  private let outcome = Mutex<UploadOutcome?>(nil)
+  var value: UploadOutcome? { outcome.withLock { $0 } }
+  func started(_ item: UploadItem, _ progress: Progress) {}
+  func ended(_ item: UploadItem, _ progress: Progress?, _ outcome: UploadOutcome) {
+    self.outcome.withLock { $0 = outcome }
+  }
+}

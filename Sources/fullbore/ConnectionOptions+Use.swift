@@ -1,0 +1,81 @@
+import BlobHTTP
+import BlobUpload
+import Blobs
+
+extension ConnectionOptions {
+  /// The request fields, read from their files now; a file that is gone is named.
+  func headers() throws(UploadError) -> HTTPHeaders {
+    do {
+      return try requestHeaders()
+    } catch {
+      throw UploadError(.giveUp, .destination, error.message)
+    }
+  }
+
+  func transportOptions(lanes: Int?) -> CurlTransport.Options {
+    var options = CurlTransport.Options()
+    if let lanes { options.lanes = lanes }
+    if let timeout { (options.noProgress, options.finishing) = (timeout, max(timeout, options.finishing)) }
+    options.caFile = certificates?.description
+    options.verifiesTLS = !isInsecure
+    options.proxy = proxy
+    return options
+  }
+
+  /// What the journal keeps: where credentials come from, never what they are. A field typed on the command line is
+  /// not kept, since no one can tell whether it is secret.
+  func journaled(_ destination: UploadDestination, overwrite: Bool) -> JournalDestination {
+    let files = headers.compactMap { header -> String? in
+      if case .file(let path) = header { return path.description }
+      return nil
+    }
+    return JournalDestination(
+      endpoint: destination.endpoint.text, protocolName: destination.dialect.name,
+      tokenFile: tokenFile?.description, headerFiles: files, caFile: certificates?.description, proxy: proxy,
+      insecure: isInsecure, overwrite: overwrite)
+  }
+
+  /// What was not given now is as it was when the push began.
+  func completed(from kept: JournalDestination) -> ConnectionOptions {
+    var result = self
+    if tokenFile == nil, headers.isEmpty {
+      result.tokenFile = kept.tokenFile.map { BytePath($0) }
+      result.headers = kept.headerFiles.map { .file(BytePath($0)) }
+    }
+    result.certificates = certificates ?? kept.caFile.map { BytePath($0) }
+    result.proxy = proxy ?? kept.proxy
+    result.isInsecure = isInsecure || kept.insecure
+    return result
+  }
+}
+
+func openJournal(_ path: BytePath) async throws(UploadError) -> Journal {
+  do { return try await Journal(at: path) } catch { throw UploadError(journal: error) }
+}
+
+func number(of destination: JournalDestination, in journal: Journal) async throws(UploadError) -> Int64 {
+  do { return try await journal.destinationID(destination) } catch { throw UploadError(journal: error) }
+}
+
+func unfinished(in journal: Journal) async throws(UploadError) -> [JournalEntry] {
+  do { return try await journal.unfinished() } catch { throw UploadError(journal: error) }
+}
+
+/// Runs `body` as a task that Ctrl-C cancels; a second Ctrl-C ends the program at once.
+func interruptible<Result: Sendable>(_ body: @escaping @Sendable () async -> Result) async -> Result {
+  let task = Task { await body() }
+  Signals.onInterrupt { _ in task.cancel() }
+  return await task.value
+}
+
+extension ExitStatus {
+  /// What ended a run, or else what became of its files, as the shell is told.
+  init(_ ended: UploadError?, _ counters: PushCounters) {
+    switch ended?.side {
+    case .cancelled: self = .interrupted
+    case .destination: self = .unreachable
+    case .source, .file, .journal: self = .failed
+    case nil: self = counters.filesFailed.load(ordering: .relaxed) > 0 ? .failed : .ok
+    }
+  }
+}

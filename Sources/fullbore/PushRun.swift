@@ -1,0 +1,87 @@
+import BlobHTTP
+import BlobUpload
+import Blobs
+
+/// What `push` and `resume` share: one destination, a feed of items, a report, an exit status.
+struct PushRun: Sendable {
+  let destination: UploadDestination
+  let transport: CurlTransport
+  let journal: Journal
+  let destinationID: Int64
+  let report: any PushReport
+  let counters: PushCounters
+  var connection = ConnectionOptions()
+  var jobs: Int?
+  var partSize: Int64?
+  var checks = false
+  var verifies = false
+
+  /// Sends all that `feed` gives. The error, if any, is the one that ended it before its time.
+  func run(_ feed: @escaping @Sendable () async throws(UploadError) -> [UploadItem]?) async -> UploadError? {
+    var retry = RetryPolicy()
+    if let retries = connection.retries { retry.retries = retries }
+    let uploader = Uploader(destination, transport: transport, journal: journal, retry: retry, partSize: partSize)
+    var queue = UploadQueue(uploader, journal: journal, destinationID: destinationID)
+    queue.totals = counters.bytes
+    queue.check = checks
+    queue.verify = verifies
+    if let jobs { (queue.jobs, queue.largeJobs) = (jobs, jobs) }
+    let observer = Observer(report: report, counters: counters)
+    do {
+      try await queue.run(feed, observer)
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  /// An item for a file that was found, as it was then.
+  func item(_ path: BytePath, _ stamp: FileStamp, as arrival: BytePath, overwrites: Bool, _ limiter: RateLimiter?)
+    -> UploadItem
+  {
+    let file = FileSource(path)
+    let source: any BlobSource = limiter.map { ThrottledSource(file, $0) } ?? file
+    let target = destination.target(
+      arrival, length: stamp.size, contentType: contentType(of: arrival), overwrite: overwrites)
+    return UploadItem(source: source, info: stamp.info, identity: path, target: target)
+  }
+}
+
+/// Tells the report what the queue says.
+private final class Observer: UploadObserver {
+  private let report: any PushReport
+  private let counters: PushCounters
+
+  init(report: any PushReport, counters: PushCounters) {
+    self.report = report
+    self.counters = counters
+  }
+
+  func started(_ item: UploadItem, _ progress: Progress) { report.started(file(item, progress)) }
+
+  func ended(_ item: UploadItem, _ progress: Progress?, _ outcome: UploadOutcome) {
+    let file = file(item, progress ?? Progress())
+    switch outcome {
+    case .sent(_, let start):
+      finish(file, .sent(bytes: (file.length ?? 0) - start, resumedFrom: start))
+    case .doneBefore: finish(file, .doneBefore)
+    case .busy(let pid): fail(file, "process \(pid) is sending it just now; nothing was done here")
+    case .failed(let error) where error.side == .cancelled: report.dropped(file)
+    case .failed(let error): fail(file, error.message)
+    }
+  }
+
+  private func finish(_ file: PushedFile, _ how: Finish) {
+    counters.finished(file, how: how)
+    report.finished(file, how: how)
+  }
+
+  private func fail(_ file: PushedFile, _ message: String) {
+    counters.failed(length: file.length)
+    report.failed(file, message)
+  }
+
+  private func file(_ item: UploadItem, _ progress: Progress) -> PushedFile {
+    PushedFile(path: item.identity, relative: item.target.path, length: item.info.length, progress: progress)
+  }
+}
