@@ -1,14 +1,92 @@
+import BlobServer
 import Blobs
+import Glibc
 
+/// Receives uploads into a folder until it is told to stop.
 struct ServeCommand: Command {
   static let declaration = CommandDeclaration(
-    name: "serve", synopsis: "serve FOLDER",
-    summary: "receive uploads into FOLDER", options: [])
+    name: "serve", synopsis: "serve FOLDER", summary: "receive uploads into FOLDER",
+    options: [
+      .value("listen", "ADDRESS:PORT", "127.0.0.1:8080 when not given; port 0 picks a free one"),
+      .value(
+        "token-file", "FILE", "what every request must present, in a file; a must unless ADDRESS is this machine's"),
+      .value("max-size", "SIZE", "of one upload, like 8G"),
+      .value("max-total", "SIZE", "of all files in FOLDER together"),
+      .value("expire", "DURATION", "how long an unfinished upload is kept, like 7d; 1d when not given"),
+      .flag("read-only", "receive nothing"),
+      .flag("allow-delete", "let clients delete"),
+      .value(
+        "allow-origin", "ORIGIN", isRepeatable: true, "web pages that may talk to it: https://host, or *; repeatable"),
+      .flag("quiet", short: "q", "print nothing but the URL"),
+      .planned("tls-cert", "FILE"), .planned("tls-key", "FILE"),
+    ],
+    notes: """
+      The URL is the first line printed. Ctrl-C ends it; unfinished uploads go on when it runs again.
+      A finished upload appears under its name at once and whole; other bytes are never written over a name unless the
+      client asks for it. FOLDER/.fullbore holds what is unfinished.
+      """)
 
-  init(_ arguments: Arguments) throws(UsageError) {}
+  let options: ServerOptions
+  let isQuiet: Bool
+
+  init(_ arguments: Arguments) throws(UsageError) {
+    guard arguments.operands.count == 1 else {
+      throw UsageError(arguments.operands.isEmpty ? "into which folder?" : "one folder is wanted")
+    }
+    let wanted = "ADDRESS:PORT, like 127.0.0.1:8080 or [::1]:0"
+    let listen =
+      try arguments.parsed("listen", wanted: wanted) { ListenAddress($0) } ?? ListenAddress("127.0.0.1:8080")!
+    var options = ServerOptions(
+      folder: try Self.folder(arguments.operands[0]), address: listen.address, port: listen.port)
+    if let file = arguments.value("token-file") {
+      options.token = try ConnectionOptions.token(in: file)
+    } else if !listen.isLoopback {
+      throw UsageError(
+        "--listen \(listen.address):\(listen.port) can be reached from other machines: give --token-file FILE with a secret"
+      )
+    }
+    options.maxSize = try arguments.parsed("max-size", wanted: "a size, like 8G", Quantity.size)
+    options.maxTotal = try arguments.parsed("max-total", wanted: "a size, like 100G", Quantity.size)
+    if let expire = try arguments.parsed("expire", wanted: "a duration, like 7d", Quantity.duration) {
+      options.expire = expire
+    }
+    options.isReadOnly = arguments.flag("read-only")
+    options.allowsDelete = arguments.flag("allow-delete")
+    options.allowedOrigins = try arguments.all("allow-origin").map { value throws(UsageError) in
+      guard let text = String(validating: value.bytes, as: UTF8.self) else {
+        throw UsageError("--allow-origin '\(shown(value))': this is not UTF-8")
+      }
+      return text
+    }
+    self.options = options
+    isQuiet = arguments.flag("quiet")
+  }
 
   func run() async -> ExitStatus {
-    Console.error.write("fullbore serve: not there yet\n")
-    return .failed
+    do throws(ServerError) {
+      let options = options
+      let server = try await BlockingPool.shared.run { () throws(ServerError) in try Server(options) }
+      Console.output.write("\(server.url)\n")
+      Console.output.flush()
+      if !isQuiet { Console.error.write("Receiving into \(shown(options.folder)). Ctrl-C ends it.\n") }
+      _ = await Signals.interruption()
+      await BlockingPool.shared.run { server.stop(grace: .seconds(2)) }
+      return .ok
+    } catch {
+      Console.error.write("fullbore serve: \(shown(error.message))\n")
+      return .failed
+    }
+  }
+
+  private static func folder(_ path: BytePath) throws(UsageError) -> BytePath {
+    var status = stat()
+    if path.withCString({ stat($0, &status) }) != 0 {
+      throw UsageError("\(shown(path)): \(String(cString: strerror(errno))); make the folder first")
+    }
+    if status.st_mode & S_IFMT != S_IFDIR { throw UsageError("\(shown(path)): this is not a folder") }
+    // For what is shown: `.` would say little.
+    guard let real = path.withCString({ realpath($0, nil) }) else { return path.absolute() }
+    defer { free(real) }
+    return BytePath(cString: real)
   }
 }
