@@ -19,7 +19,7 @@ enum Router {
   }
 
   private static func route(_ call: Call) throws(ServerError) -> Plan {
-    if let id = call.target.uploadID { return try TusRoutes.plan(call, id) }
+    if let name = call.target.uploadName { return try TusRoutes.plan(call, name) }
     let (path, isFolder) = try ServedPath.fromURL(call.target.path)
     switch call.method {
     case "GET", "HEAD": return try GetRoutes.plan(call, path, isFolder: isFolder)
@@ -102,10 +102,9 @@ struct RequestTarget: Sendable {
     self.authority = authority
   }
 
-  /// The upload that the path names: `/.fullbore-upload/ID`.
-  var uploadID: UploadID? {
+  /// Of an upload's own URL, `/.fullbore-upload/ID`: what should be the id.
+  var uploadName: String? {
     let prefix = Array("/\(ServedPath.uploadName)/".utf8)
-    guard path.starts(with: prefix) else { return nil }
-    return UploadID(String(decoding: path.dropFirst(prefix.count), as: UTF8.self))
+    return path.starts(with: prefix) ? String(decoding: path.dropFirst(prefix.count), as: UTF8.self) : nil
   }
 }

@@ -48,10 +48,11 @@ public final class Server: Sendable {
     let deadline = ContinuousClock.now + grace
     Self.wait { service.gate.isEmpty || ContinuousClock.now >= deadline }
     service.gate.close()
-    service.store.close()
+    service.store.interrupt()
     Self.wait { !service.gate.hasSuspended }
     daemon.stop()
     service.stop()
+    service.store.close()
     state.update { $0 = .stopped }
   }
 

@@ -3,9 +3,10 @@ import BlobHTTP
 /// tus 1.0: core, creation, creation-with-upload, creation-defer-length, termination, expiration.
 enum TusRoutes {
   /// A request for an upload's own URL.
-  static func plan(_ call: Call, _ id: UploadID) throws(ServerError) -> Plan {
+  static func plan(_ call: Call, _ name: String) throws(ServerError) -> Plan {
     if let refusal = versionRefusal(call) { return .reply(refusal) }
     if call.options.isReadOnly { throw ServerError(403, "the server is read-only") }
+    guard let id = UploadID(name) else { throw ServerError(404, "no such upload") }
     switch call.method {
     case "HEAD": return try ask(call, id)
     case "PATCH": return try patch(call, id)

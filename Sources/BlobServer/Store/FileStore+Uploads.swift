@@ -111,7 +111,7 @@ extension FileStore {
       try record.existing.admit(item, at: record.target, length: reception.length)
       if record.existing == .replace { return nil }
       let file = try folder.open(record.target.name, O_RDONLY | O_NONBLOCK)
-      if try reception.hasSameBytes(as: file, closed) { return item }
+      if try reception.hasSameBytes(as: file, interruption) { return item }
       throw ServerError(409, "\(record.target) exists with other bytes")
     } catch {
       if [403, 409, 412].contains(error.status) { forget(reception, store) }

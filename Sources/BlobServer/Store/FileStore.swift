@@ -12,7 +12,7 @@ package final class FileStore: UploadStore {
   let store: Folder?
   let expiry: Int64
   let quota: Quota
-  let closed = Cancellation()
+  let interruption = Cancellation()
   private let place: BytePath
   private let lock: Descriptor?
 
@@ -44,8 +44,9 @@ package final class FileStore: UploadStore {
     if maxTotal != nil { try quota.measure(root, store) }
   }
 
+  package func interrupt() { interruption.cancel() }
+
   package func close() {
-    closed.cancel()
     if let lock { flock(lock.number, LOCK_UN) }
   }
 

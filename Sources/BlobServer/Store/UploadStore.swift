@@ -46,7 +46,10 @@ package protocol UploadStore: Sendable {
   /// Saved uploads that have all their bytes and were not published, because the server was killed in between.
   func complete() -> [UploadRecord]
 
-  /// Ends what is slow and lets go of the folder. Nothing else may be called after.
+  /// Ends comparisons that are under way, with 503; what they compared stays resumable.
+  func interrupt()
+
+  /// Lets go of the folder, for another store. Nothing may be called after.
   func close()
 }
 

@@ -1,0 +1,225 @@
+import BlobHTTP
+import BlobServer
+import Blobs
+import Glibc
+import Testing
+
+/// A server over a folder of its own, both gone with it.
+final class TestServer {
+  let folder: TestFolder
+  let server: Server
+
+  convenience init(_ change: (inout ServerOptions) -> Void = { _ in }) throws {
+    try self.init(over: TestFolder(), change)
+  }
+
+  init(over folder: TestFolder, _ change: (inout ServerOptions) -> Void = { _ in }) throws {
+    self.folder = folder
+    var options = ServerOptions(folder: folder.path, port: 0)
+    change(&options)
+    server = try Server(options)
+  }
+
+  deinit { server.stop(grace: .zero) }
+
+  func client() throws -> WireClient { try WireClient(port: server.port) }
+
+  /// One request on a connection of its own.
+  func ask(
+    _ method: String, _ path: String, _ headers: [(String, String)] = [], body: [UInt8]? = nil
+  ) throws -> WireClient.Answer {
+    try client().ask(method, path, headers, body: body)
+  }
+
+  // MARK: tus
+
+  /// Creates an upload and returns its path.
+  func create(_ name: String, length: Int?, metadata: String = "", in folder: String = "/") throws -> String {
+    let size = length.map { ("Upload-Length", "\($0)") } ?? ("Upload-Defer-Length", "1")
+    let answer = try ask(
+      "POST", folder, [tus, size, ("Upload-Metadata", "filename \(base64(name))\(metadata)")], body: [])
+    try #require(answer.status == 201)
+    return try #require(answer["Location"])
+  }
+
+  func patch(
+    _ upload: String, at offset: Int, _ body: [UInt8], _ more: [(String, String)] = []
+  ) throws -> WireClient.Answer {
+    try ask("PATCH", upload, patchHead(offset) + more, body: body)
+  }
+
+  /// A PATCH that promises `length` bytes, brings `body`, and stays open.
+  func beginPatch(_ upload: String, at offset: Int, length: Int, _ body: [UInt8]) throws -> WireClient {
+    let client = try client()
+    try client.head("PATCH", upload, patchHead(offset) + [("Content-Length", "\(length)")])
+    try client.send(body)
+    return client
+  }
+
+  private func patchHead(_ offset: Int) -> [(String, String)] {
+    [tus, ("Content-Type", "application/offset+octet-stream"), ("Upload-Offset", "\(offset)")]
+  }
+
+  func offset(_ upload: String) throws -> Int {
+    let answer = try ask("HEAD", upload, [tus])
+    try #require(answer.status == 200)
+    return try #require(answer["Upload-Offset"].flatMap { Int($0) })
+  }
+}
+
+let tus = ("Tus-Resumable", "1.0.0")
+
+/// A folder below the system's temporary one, deleted with everything in it.
+final class TestFolder {
+  let path: BytePath
+
+  init() throws {
+    var template = Array("/tmp/fullbore-server-XXXXXX".utf8CString)
+    guard mkdtemp(&template) != nil else { throw BlobError(.io, "mkdtemp: \(errno)") }
+    path = BytePath(cString: template)
+  }
+
+  deinit { Self.remove(path) }
+
+  func write(_ name: BytePath, _ bytes: [UInt8]) {
+    path.appending(name).withCString { place in
+      let file = open(place, O_WRONLY | O_CREAT | O_TRUNC, 0o644)
+      _ = bytes.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
+      close(file)
+    }
+  }
+
+  /// nil when there is no such file.
+  func read(_ name: BytePath) -> [UInt8]? {
+    path.appending(name).withCString { place in
+      let file = open(place, O_RDONLY)
+      if file < 0 { return nil }
+      defer { close(file) }
+      var bytes: [UInt8] = []
+      var buffer = [UInt8](repeating: 0, count: 1 << 20)
+      while true {
+        let count = Glibc.read(file, &buffer, buffer.count)
+        if count <= 0 { return bytes }
+        bytes += buffer.prefix(count)
+      }
+    }
+  }
+
+  func makeFolder(_ name: BytePath) { path.appending(name).withCString { _ = mkdir($0, 0o755) } }
+
+  func link(_ name: BytePath, to target: BytePath) {
+    path.appending(name).withCString { place in target.withCString { _ = symlink($0, place) } }
+  }
+
+  /// Names of what is unfinished or remembered, without the lock.
+  var kept: [String] {
+    Self.names(path.appending(".fullbore")).map(\.description).filter { $0 != "lock" }.sorted()
+  }
+
+  static func names(_ path: BytePath) -> [BytePath] {
+    guard let stream = path.withCString({ opendir($0) }) else { return [] }
+    defer { closedir(stream) }
+    var names: [BytePath] = []
+    while let entry = readdir(stream) {
+      let name = withUnsafePointer(to: &entry.pointee.d_name) {
+        $0.withMemoryRebound(to: CChar.self, capacity: 256) { BytePath(cString: $0) }
+      }
+      if name != ".", name != ".." { names.append(name) }
+    }
+    return names
+  }
+
+  /// Deletes the folder that `init` made, and nothing else: symbolic links are deleted, never followed, and what is
+  /// on another device is left alone. A test that links to `..` must not cost more than the link.
+  private static func remove(_ path: BytePath) {
+    precondition(path.description.hasPrefix("/tmp/fullbore-server-") && path.components.count == 2)
+    let folder = path.withCString { open($0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
+    if folder < 0 { return }
+    var status = stat()
+    if fstat(folder, &status) == 0 { empty(folder, device: status.st_dev) }
+    close(folder)
+    path.withCString { _ = rmdir($0) }
+  }
+
+  /// Deletes what is in an open folder, by names relative to it.
+  private static func empty(_ folder: Int32, device: dev_t) {
+    let copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard copy >= 0, let stream = fdopendir(copy) else { return }
+    var names: [BytePath] = []
+    while let entry = readdir(stream) {
+      let name = withUnsafePointer(to: &entry.pointee.d_name) {
+        $0.withMemoryRebound(to: CChar.self, capacity: 256) { BytePath(cString: $0) }
+      }
+      if name != ".", name != ".." { names.append(name) }
+    }
+    closedir(stream)
+    for name in names {
+      name.withCString { place in
+        var status = stat()
+        guard fstatat(folder, place, &status, AT_SYMLINK_NOFOLLOW) == 0, status.st_dev == device else { return }
+        if status.st_mode & S_IFMT != S_IFDIR {
+          unlinkat(folder, place, 0)
+          return
+        }
+        let inner = openat(folder, place, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+        if inner < 0 { return }
+        empty(inner, device: device)
+        close(inner)
+        unlinkat(folder, place, AT_REMOVEDIR)
+      }
+    }
+  }
+}
+
+/// Bytes that differ from place to place and from seed to seed.
+func pattern(_ count: Int, seed: Int = 0) -> [UInt8] {
+  (0..<count).map { UInt8(truncatingIfNeeded: ($0 &+ seed) &* 31 &+ ($0 >> 8) &+ seed) }
+}
+
+func base64(_ text: String) -> String {
+  let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+  let bytes = Array(text.utf8)
+  var coded = ""
+  for start in stride(from: 0, to: bytes.count, by: 3) {
+    let group = bytes[start..<min(start + 3, bytes.count)]
+    let number = (0..<3).reduce(0) { $0 << 8 | ($1 < group.count ? Int(group[start + $1]) : 0) }
+    for digit in 0..<4 { coded.append(digit <= group.count ? digits[number >> (18 - 6 * digit) & 63] : "=") }
+  }
+  return coded
+}
+
+/// Waits for what happens on the server's threads, ten seconds at most.
+func eventually(_ condition: () throws -> Bool) throws -> Bool {
+  let deadline = ContinuousClock.now + .seconds(10)
+  while ContinuousClock.now < deadline {
+    if try condition() { return true }
+    usleep(5_000)
+  }
+  return false
+}
+
+extension TestFolder {
+  /// Makes a file longer without writing it.
+  func extend(_ name: BytePath, to length: Int64) -> Bool {
+    path.appending(name).withCString { truncate($0, off_t(length)) == 0 }
+  }
+
+  func remove(_ name: BytePath) { path.appending(name).withCString { _ = Glibc.unlink($0) } }
+
+  /// Makes a file look as if it was written that long ago.
+  func age(_ name: BytePath, seconds: Int) {
+    path.appending(name).withCString { place in
+      let then = timespec(tv_sec: time(nil) - seconds, tv_nsec: 0)
+      _ = utimensat(AT_FDCWD, place, [then, then], 0)
+    }
+  }
+
+  /// Bytes of all unfinished uploads.
+  var sizeOfKept: Int64 {
+    kept.filter { $0.hasSuffix(".data") }.reduce(0) { sum, name in
+      var status = stat()
+      path.appending(BytePath(".fullbore/\(name)")).withCString { _ = stat($0, &status) }
+      return sum + Int64(status.st_size)
+    }
+  }
+}

@@ -1,0 +1,119 @@
+import BlobHTTP
+import Glibc
+
+/// A blocking HTTP/1.1 client on a bare socket, which can do what a good client never does.
+final class WireClient {
+  private let descriptor: Int32
+  private var held: [UInt8] = []
+
+  struct Closed: Error {}
+
+  struct Answer {
+    var status: Int
+    var headers: HTTPHeaders
+    var body: [UInt8]
+    var text: String { String(decoding: body, as: UTF8.self) }
+    subscript(name: String) -> String? { headers[name] }
+  }
+
+  init(port: UInt16, ipv6: Bool = false) throws {
+    descriptor = socket(ipv6 ? AF_INET6 : AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    var timeout = timeval(tv_sec: 20, tv_usec: 0)
+    setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
+    setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
+    let status = ipv6 ? Self.connect6(descriptor, port) : Self.connect4(descriptor, port)
+    if status != 0 { throw Closed() }
+  }
+
+  private static func connect4(_ descriptor: Int32, _ port: UInt16) -> Int32 {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    return withUnsafeBytes(of: &address) {
+      connect(descriptor, $0.baseAddress!.assumingMemoryBound(to: sockaddr.self), socklen_t($0.count))
+    }
+  }
+
+  private static func connect6(_ descriptor: Int32, _ port: UInt16) -> Int32 {
+    var address = sockaddr_in6()
+    address.sin6_family = sa_family_t(AF_INET6)
+    address.sin6_port = port.bigEndian
+    address.sin6_addr = in6addr_loopback
+    return withUnsafeBytes(of: &address) {
+      connect(descriptor, $0.baseAddress!.assumingMemoryBound(to: sockaddr.self), socklen_t($0.count))
+    }
+  }
+
+  deinit { close(descriptor) }
+
+  /// Sends a request's head, with `Host` unless `headers` have one.
+  func head(_ method: String, _ path: String, _ headers: [(String, String)] = []) throws {
+    var text = "\(method) \(path) HTTP/1.1\r\n"
+    if !headers.contains(where: { $0.0 == "Host" }) { text += "Host: localhost\r\n" }
+    for (name, value) in headers { text += "\(name): \(value)\r\n" }
+    try send(Array("\(text)\r\n".utf8))
+  }
+
+  /// A whole request and its answer.
+  func ask(
+    _ method: String, _ path: String, _ headers: [(String, String)] = [], body: [UInt8]? = nil
+  ) throws -> Answer {
+    try head(method, path, headers + (body.map { [("Content-Length", "\($0.count)")] } ?? []))
+    if let body { try send(body) }
+    return try answer(hasBody: method != "HEAD")
+  }
+
+  func send(_ bytes: [UInt8]) throws {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress!, $0.count, Int32(MSG_NOSIGNAL)) }
+      if count <= 0 { throw Closed() }
+      rest = rest.dropFirst(count)
+    }
+  }
+
+  /// No more is sent; answers can still be read.
+  func finishSending() { shutdown(descriptor, Int32(SHUT_WR)) }
+
+  /// The next final answer; a `100 Continue` before it is skipped.
+  func answer(hasBody: Bool = true) throws -> Answer {
+    var answer: Answer
+    repeat { answer = try readHead() } while answer.status == 100
+    guard hasBody, let length = answer["Content-Length"].flatMap({ Int($0) }) else { return answer }
+    while held.count < length { try receive() }
+    answer.body = Array(held.prefix(length))
+    held.removeFirst(length)
+    return answer
+  }
+
+  func readHead() throws -> Answer {
+    let end = Array("\r\n\r\n".utf8)
+    while true {
+      if let index = held.indices.first(where: { held[$0...].starts(with: end) }) {
+        let lines = String(decoding: held[..<index], as: UTF8.self).split(separator: "\r\n")
+        held.removeFirst(index + 4)
+        var headers = HTTPHeaders()
+        for line in lines.dropFirst() {
+          let parts = line.split(separator: ":", maxSplits: 1)
+          headers.add(String(parts[0]), parts.count > 1 ? parts[1].trimmed : "")
+        }
+        return Answer(status: Int(lines[0].split(separator: " ")[1])!, headers: headers, body: [])
+      }
+      try receive()
+    }
+  }
+
+  /// Whether the server has closed, with nothing more to read.
+  func isClosedByServer() -> Bool {
+    var byte: UInt8 = 0
+    return held.isEmpty && recv(descriptor, &byte, 1, 0) <= 0
+  }
+
+  private func receive() throws {
+    var buffer = [UInt8](repeating: 0, count: 64 << 10)
+    let count = recv(descriptor, &buffer, buffer.count, 0)
+    if count <= 0 { throw Closed() }
+    held += buffer.prefix(count)
+  }
+}
