@@ -10,7 +10,8 @@ public final class BlobPipe: Sendable {
   deinit { fail(BlobError(.io, "the pipe's writer went away before it was done")) }
 
   /// Hands over all of `bytes`, blocking while the pipe is full: not for a cooperative thread.
-  /// Throws `.cancelled`, or `.io` once nobody can read any more; some of `bytes` may have gone through.
+  /// Throws `.cancelled`, `.io` once nobody can read any more, or what another thread said in `fail`; some of `bytes`
+  /// may have gone through.
   public func write(_ bytes: UnsafeRawBufferPointer, _ cancel: Cancellation? = nil) throws(BlobError) {
     if let cancel {
       return try cancel.whileWaiting(wakeUp: ring.wake) { () throws(BlobError) in try put(bytes, cancel) }
@@ -70,7 +71,7 @@ final class PipeRing: @unchecked Sendable {
     let capacity = memory.count
     let free = try state.wait { state throws(BlobError) -> Range<Int>? in
       try cancel?.check("write to a pipe")
-      precondition(!state.hasEnded, "a pipe takes nothing after its end")
+      if state.hasEnded { throw state.failure ?? BlobError(.io, "write to a pipe: it was finished before") }
       if state.readerIsGone {
         throw BlobError(.io, "write to a pipe: its reader stopped at byte \(state.position)")
       }

@@ -29,6 +29,9 @@ public struct BlobSlice: Sendable {
 
   private func openSource(_ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     let reader = try source.open(at: start, cancel)
+    if let whole = reader.info.length, whole < start {
+      throw BlobError(.outOfRange, "open at byte \(start): the source has \(whole)")
+    }
     if let validator, validator != reader.info.validator {
       throw BlobError(.changed, "the content changed since it was first looked at (byte \(start) wanted)")
     }

@@ -31,7 +31,7 @@ public final class Cancellation: Sendable {
   }
 
   /// Runs `body` with `wakeUp` registered: cancelling calls `wakeUp` on the cancelling thread, at once if it has
-  /// happened already. `wakeUp` must be short, and may run while `body` returns.
+  /// happened already. `wakeUp` must be short, and hold what it uses: it may still run just after this returned.
   public func whileWaiting<Result, Failure>(
     wakeUp: @escaping @Sendable () -> Void, _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {

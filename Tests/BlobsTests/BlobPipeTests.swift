@@ -94,6 +94,16 @@ struct BlobPipeTests {
     withExtendedLifetime((unread, full, empty)) {}
   }
 
+  @Test func failureFromAnotherThreadWakesTheWriter() throws {
+    let pipe = BlobPipe(capacity: 1)
+    let source = PipeSource(pipe)
+    let writer = Background { failure { () throws(BlobError) in try write([1, 2], to: pipe) } }
+    #expect(writer.value(within: .milliseconds(30)) == nil)
+    pipe.fail(BlobError(.io, "the camera was switched off"))
+    #expect(writer.value()??.message == "the camera was switched off")
+    withExtendedLifetime(source) {}
+  }
+
   @Test func promisedLengthIsKept() throws {
     func end(_ bytes: [UInt8], promised: Int64) -> BlobError? {
       let pipe = BlobPipe()

@@ -17,6 +17,7 @@ struct ConcatenatedSourceTests {
     #expect(try ConcatenatedSource([known, known]).info().length == 20)
     #expect(try ConcatenatedSource([known, unknown]).info().length == nil)
     #expect(try ConcatenatedSource([unknown, known]).info().preferredRead == 5)
+    #expect(try ConcatenatedSource([known, PatternSource(length: .max)]).info().length == nil, "too long to count")
     #expect(try ConcatenatedSource([known, pipe]).info().validator == nil)
     #expect(ConcatenatedSource([known, pipe]).access == .sequential)
     #expect(ConcatenatedSource([known, unknown]).access == .random)

@@ -65,7 +65,8 @@ struct StructureTests {
   @Test func noPublicSignatureMentionsATypeOfC() throws {
     for file in try SourceFile.all() where file.isSwift {
       for (number, line) in file.lines.enumerated() {
-        let words = SourceFile.words(of: line)
+        // The body of a one-liner is its own business.
+        let words = SourceFile.words(of: String(line.prefix { $0 != "{" }))
         guard words.contains("public") || words.first == "open" else { continue }
         let found = words.filter { word in
           ["OpaquePointer", "CURL", "CURLM", "CURLcode", "CURLMcode", "EVP_MD_CTX", "EVP_CIPHER_CTX"].contains(word)

@@ -32,12 +32,17 @@ public struct ConcatenatedSource: BlobSource {
   }
 
   private static func combine(_ infos: [BlobInfo]) -> BlobInfo {
-    let lengths = infos.compactMap(\.length)
     let validators = infos.compactMap(\.validator)
     return BlobInfo(
-      length: lengths.count == infos.count ? lengths.reduce(0, +) : nil,
+      length: infos.reduce(0) { sum($0, $1.length) },
       validator: validators.count == infos.count ? combine(validators) : nil,
       preferredRead: infos.map(\.preferredRead).max() ?? 0)
+  }
+
+  /// nil where one is, or where no offset could count that far, whatever a remote source says.
+  private static func sum(_ a: Int64?, _ b: Int64?) -> Int64? {
+    guard let a, let b, case (let sum, let overflow) = a.addingReportingOverflow(b), !overflow else { return nil }
+    return sum
   }
 
   /// Digests keep it short, and the counts in front of each keep "a" + "bc" apart from "ab" + "c".
