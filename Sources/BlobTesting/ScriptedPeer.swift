@@ -29,7 +29,7 @@ public final class ScriptedPeer: Sendable {
     public var ended = 0
 
     /// Everything received, as text.
-    public var text: String { String(decoding: received.joined(), as: UTF8.self) }
+    public var text: String { received.map { String(decoding: $0, as: UTF8.self) }.joined() }
   }
   private struct State {
     var seen = Seen()

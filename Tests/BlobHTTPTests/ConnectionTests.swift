@@ -1,0 +1,129 @@
+import BlobHTTP
+import BlobTesting
+import Blobs
+import Testing
+
+/// Lanes, and the connections they keep.
+@Suite struct ConnectionTests {
+  @Test func oneConnectionServesOneRequestAfterTheOther() async throws {
+    let peer = ScriptedPeer(Array(repeating: [.readRequest, answer()], count: 20).flatMap { $0 })
+    let transport = CurlTransport()
+    for size in [0, 1, 100_000, 10, 200_000, 65_536] {
+      _ = try await transport.put(peer.url(), PatternSource(length: Int64(size)))
+      _ = try await transport.put(peer.url(), PatternSource(length: Int64(size), knowsLength: false))
+      _ = try await transport.get(peer.url())
+    }
+    #expect(peer.seen.received.count == 1)
+  }
+
+  @Test func anotherServerDoesNotCostTheConnection() async throws {
+    let script = Array(repeating: [ScriptedPeer.Step.readRequest, answer()], count: 9).flatMap { $0 }
+    let (here, there) = (ScriptedPeer(script), ScriptedPeer(script))
+    let transport = CurlTransport()
+    async let first = transport.get(here.url())
+    async let second = transport.get(there.url())
+    _ = try await (first, second)
+    for _ in 0..<3 {
+      _ = try await transport.get(here.url())
+      _ = try await transport.get(there.url())
+    }
+    #expect(here.seen.received.count <= 2 && there.seen.received.count <= 2)
+  }
+
+  @Test func whatFindsNoLaneWaitsItsTurn() async throws {
+    let peer = ScriptedPeer(Array(repeating: [.readRequest, .hold, answer()], count: 6).flatMap { $0 })
+    let transport = CurlTransport(.init(lanes: 2))
+    try await withThrowingTaskGroup(of: Int.self) { group in
+      for _ in 0..<6 { group.addTask { try await transport.put(peer.url(), PatternSource(length: 9)).status } }
+      await peer.wait { $0.steps == [1, 1] }
+      peer.release()
+      for try await status in group { #expect(status == 200) }
+    }
+    #expect(peer.seen.received.count == 2)
+  }
+
+  @Test func asManyLanesStartAsAreNeeded() async throws {
+    let peer = ScriptedPeer([.readRequest, .hold, answer()])
+    let transport = CurlTransport(.init(lanes: 32))
+    try await withThrowingTaskGroup(of: Int.self) { group in
+      for _ in 0..<32 { group.addTask { try await transport.put(peer.url(), PatternSource(length: 9)).status } }
+      await peer.wait { $0.steps == Array(repeating: 1, count: 32) }
+      peer.release()
+      for try await status in group { #expect(status == 200) }
+    }
+  }
+
+  @Test func aConnectionClosedBetweenRequestsIsReplaced() async throws {
+    let peer = ScriptedPeer([.readRequest, answer(), .close])
+    let transport = CurlTransport()
+    for number in 1...5 {
+      _ = try await transport.send(
+        HTTPRequest("POST", peer.url()), body: BlobSlice(PatternSource(length: 100_000)), Exchange())
+      await peer.wait { $0.ended == number }
+    }
+    #expect(peer.seen.received.count == 5)
+  }
+
+  /// The kept-alive connection looks alive and is closed once the request is there.
+  private func dyingPeer() -> ScriptedPeer {
+    ScriptedPeer([.readRequest, answer(), .readRequest, .close], [.readRequest, answer()])
+  }
+
+  @Test(arguments: [1000, 300_000])
+  func aRequestThatMayBeRepeatedIsSentAgainFromItsFirstByte(_ size: Int) async throws {
+    let peer = dyingPeer()
+    let transport = CurlTransport()
+    let source = PatternSource(length: Int64(size), seed: 3)
+    _ = try await transport.get(peer.url())
+    let sent = Tally()
+    let response = try await transport.send(
+      HTTPRequest("PUT", peer.url()), body: BlobSlice(source), Exchange(sent: { sent.add($0) }))
+    #expect(response.status == 200)
+    #expect(peer.body(1) == source.bytes(count: size))
+    #expect(sent.value == size)
+  }
+
+  @Test(arguments: ["POST", "PATCH"])
+  func aRequestThatMustNotBeRepeatedIsNot(_ method: String) async throws {
+    for size in [0, 1000, 300_000] as [Int64] {
+      let peer = dyingPeer()
+      let transport = CurlTransport()
+      _ = try await transport.get(peer.url())
+      let error = await failure { () async throws(TransportError) in
+        try await transport.send(
+          HTTPRequest(method, peer.url()), body: BlobSlice(PatternSource(length: size)), Exchange())
+      }
+      #expect(error.code == .broken)
+      #expect(!peer.seen.received.dropFirst().contains { !$0.isEmpty })
+    }
+  }
+
+  @Test func aBodyThatCannotBeReadAgainIsNotSentAgain() async throws {
+    let peer = dyingPeer()
+    let transport = CurlTransport()
+    _ = try await transport.get(peer.url())
+    let error = await failure { () async throws(TransportError) in
+      try await transport.put(peer.url(), PatternSource(length: 300_000, access: .sequential))
+    }
+    #expect(error.code == .broken, "\(error)")
+  }
+
+  @Test func aBodyThatChangedMeanwhileIsNotSentAgain() async throws {
+    let peer = dyingPeer()
+    let transport = CurlTransport()
+    _ = try await transport.get(peer.url())
+    let source = FaultySource(
+      PatternSource(length: 300_000), .replaced(by: PatternSource(length: 300_001, seed: 1), from: 2))
+    let error = await failure { () async throws(TransportError) in try await transport.put(peer.url(), source) }
+    #expect(error.code == .source && error.cause?.code == .changed, "\(error)")
+  }
+
+  @Test func lanesEndWithTheirTransport() async throws {
+    let peer = ScriptedPeer([.readRequest, answer(), .discard])
+    do {
+      let transport = CurlTransport()
+      _ = try await transport.get(peer.url())
+    }
+    await peer.wait { $0.ended == 1 }
+  }
+}

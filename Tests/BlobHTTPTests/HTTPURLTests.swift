@@ -1,0 +1,59 @@
+import BlobHTTP
+import Testing
+
+@Suite struct HTTPURLTests {
+  @Test func partsAreTold() throws {
+    let url = try #require(HTTPURL("HTTPS://Example.ORG/a%20b/c?k=v#part"))
+    #expect(url.scheme == "https" && url.host == "example.org" && url.port == 443)
+    #expect(url.path == "/a%20b/c" && url.query == "k=v")
+    #expect(!url.text.contains("#"))
+    #expect(url.origin == "https://example.org:443")
+    #expect(url.description.hasSuffix("/a%20b/c"))
+  }
+
+  @Test func anIPv6HostKeepsItsBrackets() throws {
+    let url = try #require(HTTPURL("http://[::1]:8080/a"))
+    #expect(url.host == "[::1]" && url.port == 8080)
+  }
+
+  @Test(arguments: [
+    "", "a", "/a", "ftp://a/b", "file:///etc/passwd", "http://", "http://user@a/", "http://user:pass@a/", "http://a b/",
+    "http://a:99999/", "http://a/\0b",
+  ])
+  func whatIsNoWebAddressIsRefused(_ text: String) { #expect(HTTPURL(text) == nil) }
+
+  @Test(arguments: [
+    ("http://a/b/c?q", "d", "http://a/b/d"), ("http://a/b/c", "/d", "http://a/d"), ("http://a/b/", "d/e", "http://a/b/d/e"),
+    ("http://a/b/c", "../d", "http://a/d"), ("http://a/b/c", "?x=1", "http://a/b/c?x=1"),
+    ("http://a/b/c", "https://z/y", "https://z/y"), ("https://a/b", "//z/y", "https://z/y"),
+  ])
+  func aLocationIsResolved(_ base: String, _ reference: String, _ expected: String) {
+    #expect(HTTPURL(base)?.resolve(reference)?.text == expected)
+  }
+
+  @Test func aLocationWithAPasswordIsRefused() {
+    #expect(HTTPURL("http://a/")?.resolve("http://u:p@a/") == nil)
+  }
+
+  @Test func originsDifferBySchemeHostAndPort() {
+    func origin(_ text: String) -> String? { HTTPURL(text)?.origin }
+    #expect(origin("http://a/x") == origin("http://A:80/y?z"))
+    #expect(origin("http://a/") != origin("https://a/"))
+    #expect(origin("http://a/") != origin("http://a:81/"))
+    #expect(origin("http://a/") != origin("http://b/"))
+  }
+
+  @Test func bytesOfAnyKindAreEncoded() {
+    #expect(HTTPURL.encode("a-b.c_d~e/f".utf8) == "a-b.c_d~e/f")
+    #expect(HTTPURL.encode([0xFF, 0x00, 0x0A, 0x20]) == "%FF%00%0A%20")
+    #expect(HTTPURL.encode("ä?#%+".utf8) == "%C3%A4%3F%23%25%2B")
+  }
+
+  @Test func whatIsAppendedIsWithinTheFolder() throws {
+    let base = try #require(HTTPURL("http://a/b?token=1"))
+    let url = base.appending(pathBytes: "c d/e?f".utf8)
+    #expect(url.text == "http://a/b/c%20d/e%3Ff")
+    #expect(url.path == "/b/c%20d/e%3Ff" && url.query == nil)
+    #expect(HTTPURL(url.text) == url)
+  }
+}

@@ -1,0 +1,54 @@
+import BlobHTTP
+import BlobTesting
+import Blobs
+import Testing
+
+@Suite struct LimitTests {
+  private let short = CurlTransport(
+    .init(noProgress: .milliseconds(300), finishing: .milliseconds(600), connect: .milliseconds(300)))
+
+  @Test func aServerThatTakesNothingMoreRunsIntoNoProgress() async {
+    let peer = ScriptedPeer([.readHead, .hold])
+    let error = await failure { () async throws(TransportError) in
+      try await short.put(peer.url(), PatternSource(length: 1 << 32))
+    }
+    #expect(error.code == .timeout)
+    #expect(error.message.contains("nothing moved for 0.3 seconds, after"), "\(error)")
+  }
+
+  @Test func aServerThatDoesNotAnswerRunsIntoFinishing() async {
+    let peer = ScriptedPeer([.readRequest, .hold])
+    let error = await failure { () async throws(TransportError) in
+      try await short.put(peer.url(), PatternSource(length: 100_000))
+    }
+    #expect(error.code == .timeout)
+    #expect(
+      error.message.contains("did not answer within 0.6 seconds of the last byte, after 100000 bytes"), "\(error)")
+  }
+
+  @Test func aQuestionIsNoFinishing() async {
+    let peer = ScriptedPeer([.readRequest, .hold])
+    let error = await failure { () async throws(TransportError) in try await short.get(peer.url(), "HEAD") }
+    #expect(error.code == .timeout)
+    #expect(error.message.contains("nothing moved for 0.3 seconds"), "\(error)")
+  }
+
+  @Test func aSlowSourceIsNotTheServersFault() async throws {
+    let peer = ScriptedPeer([.readRequest, answer()])
+    let pieces = [[UInt8]](repeating: [UInt8](repeating: 1, count: 50_000), count: 2)
+    // Longer than the limit: time that passes in the source must not count.
+    let source = ListSource(pieces: pieces, length: 100_000) { pauseThread(milliseconds: 400) }
+    #expect(try await short.put(peer.url(), source).status == 200)
+  }
+
+  @Test func aServerThatTakesNoConnectionRunsIntoConnect() async {
+    let (listener, port) = Loopback.listen(backlog: 0)
+    let filler = Loopback.connect(port: port)!
+    defer { for socket in [listener, filler] { Loopback.close(socket) } }
+    let error = await failure { () async throws(TransportError) in
+      try await short.get(HTTPURL("http://127.0.0.1:\(port)/")!)
+    }
+    #expect(error.code == .timeout)
+    #expect(error.message.contains("no connection within 0.3 seconds (127.0.0.1:\(port))"), "\(error)")
+  }
+}

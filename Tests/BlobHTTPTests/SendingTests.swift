@@ -1,0 +1,137 @@
+import BlobHTTP
+import BlobTesting
+import Blobs
+import Testing
+
+@Suite struct SendingTests {
+  let transport = CurlTransport()
+
+  @Test(arguments: [0, 1, 65_535, 65_536, 65_537, 3_000_001])
+  func aBodyOfKnownLengthArrivesWhole(_ size: Int) async throws {
+    let peer = ScriptedPeer([.readRequest, answer()])
+    let source = PatternSource(length: Int64(size), seed: 7)
+    let sent = Tally()
+    let response = try await transport.send(
+      HTTPRequest("PUT", peer.url()), body: BlobSlice(source), Exchange(sent: { sent.add($0) }))
+    #expect(response.status == 200)
+    #expect(peer.seen.text.contains("PUT /a HTTP/1.1\r\n"))
+    #expect(peer.seen.text.contains("\r\nContent-Length: \(size)\r\n"))
+    #expect(peer.body() == source.bytes(count: size))
+    #expect(sent.value == size)
+  }
+
+  @Test(arguments: [0, 1, 200_000])
+  func aBodyOfUnknownLengthGoesInChunks(_ size: Int) async throws {
+    let peer = ScriptedPeer([.readRequest, answer()])
+    let source = PatternSource(length: Int64(size), knowsLength: false)
+    let sent = Tally()
+    let response = try await transport.send(
+      HTTPRequest("POST", peer.url()), body: BlobSlice(source), Exchange(sent: { sent.add($0) }))
+    #expect(response.status == 200)
+    #expect(peer.seen.text.contains("\r\nTransfer-Encoding: chunked\r\n"))
+    #expect(!peer.seen.text.contains("Content-Length"))
+    #expect(peer.seen.text.hasSuffix("0\r\n\r\n"))
+    #expect(sent.value == size)
+  }
+
+  @Test func aSliceSendsItsRangeOnly() async throws {
+    let peer = ScriptedPeer([.readRequest, answer("204 No Content")])
+    let source = PatternSource(length: 1 << 30)
+    let slice = BlobSlice(source, start: 999_999, length: 100_000)
+    let response = try await transport.send(HTTPRequest("PATCH", peer.url()), body: slice, Exchange())
+    #expect(response.status == 204)
+    #expect(peer.body() == source.bytes(at: 999_999, count: 100_000))
+  }
+
+  @Test func fiveGibibytesAreAnnouncedInFull() async throws {
+    let peer = ScriptedPeer([.readHead, .hold])
+    let task = Task { try await transport.put(peer.url(), PatternSource(length: 5 << 30)) }
+    await peer.wait { $0.steps.first == 1 }
+    task.cancel()
+    _ = await task.result
+    #expect(peer.seen.text.contains("\r\nContent-Length: 5368709120\r\n"))
+  }
+
+  @Test(arguments: ["PUT", "POST", "PATCH"])
+  func aMethodThatMayHaveABodySaysThatItHasNone(_ method: String) async throws {
+    let peer = ScriptedPeer([.readRequest, answer("201 Created", "", "Location: /u/1\r\n")])
+    let response = try await transport.get(peer.url(), method)
+    #expect(response.headers["location"] == "/u/1")
+    #expect(peer.seen.text.hasPrefix("\(method) /a HTTP/1.1\r\n"))
+    #expect(peer.seen.text.contains("\r\nContent-Length: 0\r\n"))
+  }
+
+  @Test func nothingIsSentThatWasNotAskedFor() async throws {
+    let peer = ScriptedPeer([.readRequest, answer(), .readRequest, answer(), .readRequest, answer()])
+    _ = try await transport.put(peer.url(), PatternSource(length: 10))
+    _ = try await transport.put(peer.url(), PatternSource(length: 100_000))
+    _ = try await transport.get(peer.url())
+    for name in ["Expect", "Content-Type", "Accept-Encoding", "Authorization", "Cookie"] {
+      #expect(!peer.seen.text.contains("\r\n\(name):"))
+    }
+    #expect(peer.seen.text.contains("\r\nUser-Agent: fullbore/"))
+  }
+
+  @Test func headersGoAsGivenEvenWhenEmpty() async throws {
+    let peer = ScriptedPeer([.readRequest, answer()])
+    var headers: HTTPHeaders = ["Content-Type": "image/heic", "X-Empty": "", "Upload-Offset": "0"]
+    headers.add("X-Twice", "1")
+    headers.add("X-Twice", "2, with a ; semicolon")
+    let slice = BlobSlice(PatternSource(length: 5))
+    _ = try await transport.send(HTTPRequest("POST", peer.url("/a?k=v"), headers), body: slice, Exchange())
+    let text = peer.seen.text
+    #expect(text.hasPrefix("POST /a?k=v HTTP/1.1\r\n"))
+    for line in [
+      "Content-Type: image/heic", "X-Empty:", "Upload-Offset: 0", "X-Twice: 1", "X-Twice: 2, with a ; semicolon",
+    ] {
+      #expect(text.contains("\r\n\(line)\r\n"))
+    }
+  }
+
+  @Test(arguments: [
+    ("Upload-Metadata", "a\r\nX-Evil: 1"), ("X", "a\nb"), ("X", "a\0b"), ("Bad Name", "v"), ("X:", "v"), ("", "v"),
+    ("X\r\nY", "v"), ("Transfer-Encoding", "chunked"), ("Content-Length", "11"),
+  ])
+  func aHeaderThatWouldBreakTheRequestIsRefused(_ name: String, _ value: String) async {
+    let url = HTTPURL("http://127.0.0.1:9/a?secret")!
+    let error = await failure { () async throws(TransportError) in
+      try await transport.send(
+        HTTPRequest("PUT", url, [name: value]), body: BlobSlice(PatternSource(length: 10), length: 10), Exchange())
+    }
+    #expect(error.code == .badRequest)
+    #expect(!error.message.contains("Evil") && !error.message.contains("secret"))
+  }
+
+  @Test func aMethodThatWouldBreakTheRequestIsRefused() async {
+    let error = await failure { () async throws(TransportError) in
+      try await transport.get(HTTPURL("http://127.0.0.1:9/")!, "GET / HTTP/1.1\r\nX: y\r\n\r\nGET")
+    }
+    #expect(error.code == .badRequest)
+  }
+
+  @Test func aSourceThatFailsEndsTheRequestWithItsReason() async {
+    let peer = ScriptedPeer([.discard])
+    let broken = BlobError(.io, "read card at byte 200000: Input/output error", errno: 5)
+    let source = FaultySource(PatternSource(length: 1 << 20), .fail(at: 200_000, broken))
+    let error = await failure { () async throws(TransportError) in try await transport.put(peer.url(), source) }
+    #expect(error.code == .source)
+    #expect(error.cause?.code == .io && error.cause?.errno == 5)
+    #expect(error.message.hasPrefix("PUT \(peer.url()): read card"))
+  }
+
+  @Test func aSourceThatEndsEarlyNeverLooksComplete() async {
+    let peer = ScriptedPeer([.readRequest, answer()])
+    let source = FaultySource(PatternSource(length: 1 << 20), .truncate(at: 500_000))
+    let error = await failure { () async throws(TransportError) in try await transport.put(peer.url(), source) }
+    #expect(error.code == .source && error.cause?.code == .truncated)
+    await peer.wait { $0.ended == 1 }
+    #expect(peer.seen.steps == [0])
+  }
+
+  @Test func noMoreThanAnnouncedIsSentWhenTheSourceGivesMore() async throws {
+    let peer = ScriptedPeer([.readRequest, answer()])
+    let source = ListSource(pieces: [[1, 2], [3, 4]], length: 4)
+    _ = try await transport.put(peer.url(), source)
+    #expect(peer.body() == [1, 2, 3, 4])
+  }
+}

@@ -1,0 +1,83 @@
+import BlobHTTP
+import BlobTesting
+import Blobs
+import Synchronization
+import Testing
+
+/// An answer with a body of its own length, after which the connection stays.
+func answer(_ status: String = "200 OK", _ body: String = "", _ more: String = "") -> ScriptedPeer.Step {
+  .send("HTTP/1.1 \(status)\r\nContent-Length: \(body.utf8.count)\r\n\(more)\r\n\(body)")
+}
+
+extension ScriptedPeer {
+  func url(_ path: String = "/a", scheme: String = "http") -> HTTPURL {
+    HTTPURL("\(scheme)://127.0.0.1:\(port)\(path)")!
+  }
+
+  /// What the nth connection got after the head.
+  func body(_ connection: Int = 0) -> [UInt8] {
+    let bytes = seen.received[connection]
+    let end = Array("\r\n\r\n".utf8)
+    guard let start = bytes.indices.first(where: { bytes[$0...].starts(with: end) }) else { return [] }
+    return Array(bytes[(start + 4)...])
+  }
+}
+
+extension Transport {
+  func put(_ url: HTTPURL, _ source: any BlobSource, length: Int64? = nil) async throws(TransportError) -> HTTPResponse
+  {
+    try await send(HTTPRequest("PUT", url), body: BlobSlice(source, length: length), Exchange())
+  }
+
+  func get(_ url: HTTPURL, _ method: String = "GET") async throws(TransportError) -> HTTPResponse {
+    try await send(HTTPRequest(method, url), body: nil, Exchange())
+  }
+}
+
+/// The error of a send that must not succeed.
+func failure(
+  _ location: SourceLocation = #_sourceLocation, _ body: () async throws(TransportError) -> HTTPResponse
+) async -> TransportError {
+  do throws(TransportError) {
+    let response = try await body()
+    Issue.record("status \(response.status) came, where an error should have", sourceLocation: location)
+    return TransportError(.badResponse, "")
+  } catch {
+    return error
+  }
+}
+
+/// Counts from several threads.
+final class Tally: Sendable {
+  private let count = Atomic(0)
+  var value: Int { count.load(ordering: .relaxed) }
+  func add(_ number: Int) { count.add(number, ordering: .relaxed) }
+}
+
+/// Bytes from a list, in one piece each; `nil` length. What is read is told to `before`, on the lane's thread.
+struct ListSource: BlobSource {
+  var pieces: [[UInt8]]
+  var length: Int64?
+  var access: BlobAccess = .random
+  var before: @Sendable () -> Void = {}
+
+  func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { BlobInfo(length: length) }
+  func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader { Reader(self) }
+
+  private final class Reader: BlobReader {
+    let source: ListSource
+    var next = 0
+    init(_ source: ListSource) { self.source = source }
+    var info: BlobInfo { BlobInfo(length: source.length) }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
+      source.before()
+      if next == source.pieces.count { return 0 }
+      buffer.copyBytes(from: source.pieces[next])
+      next += 1
+      return source.pieces[next - 1].count
+    }
+    func fileRegion() -> FileRegion? { nil }
+    func finish() throws(BlobError) {}
+  }
+}
