@@ -45,7 +45,7 @@ struct DemoShow {
   }
 
   private func pushGallery(to url: String) throws(DemoError) -> DemoRun {
-    say("\n── The gallery ──\nfullbore push \(shown(gallery))/ \(url)gallery/")
+    say("\n── The gallery ──\nfullbore push \(quoted(gallery))/ \(url)gallery/")
     let arguments = pushArguments(gallery.appending("/"), "\(url)gallery/", journal: "gallery")
     var run = try push("gallery", arguments)
     let tree = FileTree([BytePath(gallery.bytes + [slash])])
@@ -66,9 +66,10 @@ struct DemoShow {
   private func killAndResume(to url: String) throws(DemoError) -> DemoRun {
     // Slow enough to be caught half-way.
     let rate = max(largest.stamp.size / 4, 512 << 10)
-    let limit = "\(rate / 1024)K"
-    say("\n── Killed half-way ──\nfullbore push --bwlimit \(limit) \(shown(largest.path)) \(url)resumed/")
+    let limit = rate % (1 << 20) == 0 ? "\(rate >> 20)M" : "\(rate >> 10)K"
+    say("\n── Killed half-way ──\nfullbore push --bwlimit \(limit) \(quoted(largest.path)) \(url)resumed/")
     let arguments = pushArguments(largest.path, "\(url)resumed/", journal: "resumed")
+    let watch = try FolderWatch(temporary)
     let began = ContinuousClock.now
     let first = try stage.start(
       arguments + ["--json", "--bwlimit", BytePath(limit)], environment: ["TMPDIR": temporary], output: .piped)
@@ -97,6 +98,7 @@ struct DemoShow {
     var run = DemoRun(title: "killed and resumed", files: 1, bytes: largest.stamp.size, elapsed: elapsed)
     run.peakMemory = max(end.peakMemory, last.peakMemory)
     run.written = end.written + last.written
+    run.temporaryFiles = watch.newNames().count
     run.compared = try compareSingle(in: "resumed")
     return run
   }
@@ -107,7 +109,7 @@ struct DemoShow {
 
       ── No copy on disk ──
       The same file again, where the kernel ends a process that writes more than 1 MiB into any file (SIGXFSZ):
-      (ulimit -f 2048; fullbore push \(shown(largest.path)) \(url)limited/)
+      (ulimit -f 2048; fullbore push \(quoted(largest.path)) \(url)limited/)
       """)
     let arguments = pushArguments(largest.path, "\(url)limited/", journal: "limited")
     var run = try push("files limited to 1 MiB", arguments, fileLimit: 1 << 20)
@@ -189,6 +191,14 @@ struct DemoShow {
     Console.output.write(text + "\n")
     Console.output.flush()
   }
+}
+
+/// As one would type it.
+private func quoted(_ path: BytePath) -> String {
+  let text = shown(path)
+  let plain = text.allSatisfy { $0.isLetter || $0.isNumber || "/._-+~".contains($0) }
+  return plain
+    ? text : "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
 }
 
 private let slash = UInt8(ascii: "/")
