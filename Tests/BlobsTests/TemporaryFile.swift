@@ -46,7 +46,7 @@ final class TemporaryFile: Sendable {
   /// A folder for this process; its files go when it ends.
   static let folder: BytePath = {
     var template = Array("/tmp/fullbore-blobs-XXXXXX".utf8CString)
-    guard mkdtemp(&template) != nil else { return "/tmp" }
+    guard mkdtemp(&template) != nil else { fatalError("no folder can be made in /tmp: errno \(errno)") }
     atexit(removeFolder)
     return BytePath(cString: template)
   }()
