@@ -106,7 +106,10 @@ final class OpenSSLServer {
     process.standardOutput = output
     try process.run()
     while true {
-      if let socket = Loopback.connect(port: port) { return Loopback.close(socket) }
+      if let socket = Loopback.connect(port: port) {
+        Loopback.close(socket)
+        return
+      }
       try #require(process.isRunning)
       pauseThread(milliseconds: 5)
     }
