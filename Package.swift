@@ -40,7 +40,7 @@ let package = Package(
     .testTarget(name: "StructureTests"),
     .testTarget(name: "BlobsTests", dependencies: ["Blobs", "BlobTesting"]),
     .testTarget(name: "BlobSQLiteTests", dependencies: ["BlobSQLite"]),
-    .testTarget(name: "BlobHTTPTests", dependencies: ["Blobs", "BlobHTTP", "BlobTesting"]),
+    .testTarget(name: "BlobHTTPTests", dependencies: ["Blobs", "BlobHTTP", "BlobTesting", "CCurl", linux]),
     .testTarget(
       name: "BlobUploadTests",
       dependencies: ["Blobs", "BlobHTTP", "BlobSQLite", "BlobUpload", "BlobServer", "BlobTesting"]),
