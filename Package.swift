@@ -46,7 +46,7 @@ let package = Package(
       dependencies: ["Blobs", "BlobHTTP", "BlobSQLite", "BlobUpload", "BlobServer", "BlobTesting"]),
     .testTarget(
       name: "BlobServerTests", dependencies: ["Blobs", "BlobHTTP", "BlobServer", "BlobTesting"]),
-    .testTarget(name: "FullboreTests", dependencies: ["fullbore", "Blobs", "BlobTesting"]),
+    .testTarget(name: "FullboreTests", dependencies: ["fullbore", "Blobs", "BlobUpload", "BlobTesting"]),
     .testTarget(name: "EndToEndTests", dependencies: ["Blobs", "BlobTesting", "fullbore"]),
   ],
   swiftLanguageModes: [.v6]

@@ -154,6 +154,7 @@ struct DemoShow {
 
   private func require(_ end: ChildProcess.End) throws(DemoError) {
     try stage.check()
+    if end.signal == SIGXFSZ { throw DemoError("the push wrote more than it may into a file: SIGXFSZ ended it") }
     if end.status != 0 { throw DemoError("the push ended with \(end.text)") }
   }
 
