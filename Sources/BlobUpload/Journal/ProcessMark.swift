@@ -30,7 +30,8 @@ public struct ProcessMark: Sendable, Hashable {
   private static let bootID =
     contents(of: "/proc/sys/kernel/random/boot_id").map { String(decoding: $0.prefix(36), as: UTF8.self) } ?? ""
 
-  /// The 22nd field of its `stat`; nil when it has ended. Counted after the name, which may itself hold spaces and brackets. proc(5).
+  /// The 22nd field of its `stat`; nil when it has ended. Counted after the name, which may itself hold spaces and
+  /// brackets. proc(5).
   private static func startTime(of pid: Int32) -> UInt64? {
     guard let text = contents(of: "/proc/\(pid)/stat"), let end = text.lastIndex(of: UInt8(ascii: ")")) else {
       return nil
