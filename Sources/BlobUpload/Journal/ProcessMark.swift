@@ -30,12 +30,15 @@ public struct ProcessMark: Sendable, Hashable {
   private static let bootID =
     contents(of: "/proc/sys/kernel/random/boot_id").map { String(decoding: $0.prefix(36), as: UTF8.self) } ?? ""
 
-  /// The 22nd field of its `stat`, counted after the name, which may itself hold spaces and brackets. proc(5).
+  /// The 22nd field of its `stat`; nil when it has ended. Counted after the name, which may itself hold spaces and
+  /// brackets. proc(5).
   private static func startTime(of pid: Int32) -> UInt64? {
     guard let text = contents(of: "/proc/\(pid)/stat"), let end = text.lastIndex(of: UInt8(ascii: ")")) else {
       return nil
     }
     let fields = text[(end + 1)...].split(separator: UInt8(ascii: " "))
+    // A zombie has ended; only its parent has not asked yet.
+    if let state = fields.first?.first, state == UInt8(ascii: "Z") || state == UInt8(ascii: "X") { return nil }
     return fields.count > 19 ? UInt64(String(decoding: fields[19], as: UTF8.self)) : nil
   }
 
