@@ -70,7 +70,7 @@ extension ProtocolCheck {
       let name = BytePath("of \(length)")
       let pattern = PatternSource(length: length, access: .sequential, knowsLength: false)
       guard exam.fixture.takesUnknownLength else {
-        try await exam.expect(.destination, "an unknown length") {
+        try await exam.expect(.file, "an unknown length") {
           _ = try await exam.uploader().upload(pattern, as: name)
         }
         try await exam.expectNothing(at: name)

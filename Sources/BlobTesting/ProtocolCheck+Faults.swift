@@ -112,7 +112,7 @@ extension ProtocolCheck {
       if !isTime { return }
       // A journal that cannot be read fails the upload as well.
       for entry in (try? await journal.unfinished()) ?? [] {
-        if let session = entry.session { await exam.uploader().discard(session) }
+        if let session = entry.session { await exam.uploader(through: proxy).discard(session) }
       }
     }
     _ = try await exam.uploader(over: transport, through: proxy, journal).upload(source, as: "video")

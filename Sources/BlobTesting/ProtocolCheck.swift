@@ -58,13 +58,16 @@ struct ProtocolExam: Sendable {
   ) -> Uploader {
     var endpoint = peer.endpoint
     var headers: HTTPHeaders = [:]
+    var transport = transport ?? self.transport
     if let proxy {
+      // Lives as long as what is sent through it.
+      transport = CountingTransport(transport) { _ in withExtendedLifetime(proxy) {} }
       headers["Host"] = "127.0.0.1:\(endpoint.port)"  // the server answers to its own name only
       endpoint = HTTPURL("http://127.0.0.1:\(proxy.port)/")!
     }
     return Uploader(
       UploadDestination(endpoint: endpoint, dialect: fixture.dialect, limits: limits, headers: headers),
-      transport: transport ?? self.transport, journal: journal,
+      transport: transport, journal: journal,
       retry: RetryPolicy(retries: retries, first: .milliseconds(1), longest: .milliseconds(50)),
       partSize: fixture.partSize)
   }
