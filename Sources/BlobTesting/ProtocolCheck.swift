@@ -137,7 +137,7 @@ package func pollUntil(_ condition: () -> Bool) {
 package final class CountingTransport: Transport {
   private let transport: any Transport
   private let before: @Sendable (HTTPRequest) async -> Void
-  private let bytes = Atomic<Int64>(0)
+  private let counter = Counter()
 
   package init(_ transport: any Transport, before: @escaping @Sendable (HTTPRequest) async -> Void = { _ in }) {
     self.transport = transport
@@ -145,17 +145,22 @@ package final class CountingTransport: Transport {
   }
 
   /// Body bytes handed to connections so far.
-  package var sent: Int64 { bytes.load(ordering: .relaxed) }
+  package var sent: Int64 { counter.bytes.load(ordering: .relaxed) }
 
   package func send(
     _ request: HTTPRequest, body: BlobSlice?, _ on: Exchange
   ) async throws(TransportError) -> HTTPResponse {
     await before(request)
     var on = on
-    on.sent = { [self, sent = on.sent] count in
-      bytes.add(Int64(count), ordering: .relaxed)
+    // Not `self`: the transport's lane may keep the exchange for as long as the transport lives.
+    on.sent = { [counter, sent = on.sent] count in
+      counter.bytes.add(Int64(count), ordering: .relaxed)
       sent(count)
     }
     return try await transport.send(request, body: body, on)
+  }
+
+  private final class Counter: Sendable {
+    let bytes = Atomic<Int64>(0)
   }
 }

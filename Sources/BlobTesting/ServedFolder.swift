@@ -16,7 +16,8 @@ public final class ServedFolder: ProtocolPeer {
   public init(_ change: (inout ServerOptions) -> Void) throws {
     scratch = try ScratchFolder()
     folder = scratch.path
-    var options = ServerOptions(folder: folder, port: 0)
+    // libmicrohttpd may miss that a client has left in the middle of a body, until it has been silent for so long.
+    var options = ServerOptions(folder: folder, port: 0, idleTimeout: .seconds(3))
     change(&options)
     let server = try Server(options)
     options.port = server.port
