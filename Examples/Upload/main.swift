@@ -12,7 +12,7 @@ let path = BytePath(arguments[1]).absolute()
 
 let transport = CurlTransport()
 let destination = try await UploadDestination.discover(url, named: nil, over: transport)
-let journal = try await Journal(at: "/tmp/upload-example.sqlite")
+let journal = try await Journal(at: "upload-example.sqlite")
 let uploader = Uploader(destination, transport: transport, journal: journal)
 
 if let result = try await uploader.upload(FileSource(path), as: path.name, identity: path) {
