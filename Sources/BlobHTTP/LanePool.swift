@@ -121,9 +121,10 @@ final class LanePool: Sendable {
   /// Bytes for one more upload buffer: a quarter of what is left of 4 MiB, so that one transfer is fast and many
   /// stay small. Give them back with `returnBuffer`.
   func takeBuffer(isTLS: Bool) -> Int {
-    // Over TLS a record is 16 KiB: a larger buffer gains nothing.
     let free = (4 << 20) - buffered.load(ordering: .relaxed)
-    let size = options.uploadBuffer ?? (isTLS ? 64 << 10 : min(max(free / 4, 64 << 10), 512 << 10))
+    // Powers of two only, or a lane would come back for a little more each time. Over TLS more gains nothing.
+    let most = isTLS ? 64 : [512, 256, 128].first { $0 << 12 <= free } ?? 64
+    let size = options.uploadBuffer ?? most << 10
     buffered.add(size, ordering: .relaxed)
     return size
   }

@@ -84,13 +84,8 @@ import Testing
   @Test func endsASourceThatListens() async {
     let peer = ScriptedPeer([.discard])
     let source = FaultySource(PatternSource(length: 1 << 20), .stall(at: 300_000))
-    let sent = Tally()
-    let transport = CurlTransport()
-    let task = Task {
-      try await transport.send(
-        HTTPRequest("PUT", peer.url()), body: BlobSlice(source), Exchange(sent: { sent.add($0) }))
-    }
-    while sent.value < 300_000 { await Task.yield() }
+    let task = put(CurlTransport(), peer.url(), source)
+    while source.reads < 2 { await Task.yield() }
     await cancel(task)
   }
 
