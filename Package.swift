@@ -37,16 +37,19 @@ let package = Package(
     .executableTarget(
       name: "fullbore", dependencies: ["Blobs", "BlobHTTP", "BlobUpload", "BlobServer", linux]),
 
+    .executableTarget(
+      name: "UploadExample", dependencies: ["Blobs", "BlobHTTP", "BlobUpload"], path: "Examples/Upload"),
+
     .testTarget(name: "StructureTests"),
     .testTarget(name: "BlobsTests", dependencies: ["Blobs", "BlobTesting"]),
     .testTarget(name: "BlobSQLiteTests", dependencies: ["BlobSQLite"]),
-    .testTarget(name: "BlobHTTPTests", dependencies: ["Blobs", "BlobHTTP", "BlobTesting"]),
+    .testTarget(name: "BlobHTTPTests", dependencies: ["Blobs", "BlobHTTP", "BlobTesting", "CCurl", linux]),
     .testTarget(
       name: "BlobUploadTests",
       dependencies: ["Blobs", "BlobHTTP", "BlobSQLite", "BlobUpload", "BlobServer", "BlobTesting"]),
     .testTarget(
       name: "BlobServerTests", dependencies: ["Blobs", "BlobHTTP", "BlobServer", "BlobTesting"]),
-    .testTarget(name: "FullboreTests", dependencies: ["fullbore", "Blobs", "BlobTesting"]),
+    .testTarget(name: "FullboreTests", dependencies: ["fullbore", "Blobs", "BlobUpload", "BlobTesting"]),
     .testTarget(name: "EndToEndTests", dependencies: ["Blobs", "BlobTesting", "fullbore"]),
   ],
   swiftLanguageModes: [.v6]

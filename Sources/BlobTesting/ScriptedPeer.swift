@@ -21,15 +21,14 @@ public final class ScriptedPeer: Sendable {
 
   /// What was seen, connection by connection in the order they were taken.
   public struct Seen: Sendable {
-    /// Bytes read by `readHead`, `read` and `readRequest`.
+    /// The heads of all requests, as they came.
+    public var heads: [String] = []
+    /// Bytes read by `readHead`, `read` and `readRequest` on each connection, heads included.
     public var received: [[UInt8]] = []
     /// Steps done on each connection.
     public var steps: [Int] = []
     /// Connections that are over.
     public var ended = 0
-
-    /// Everything received, as text.
-    public var text: String { received.map { String(decoding: $0, as: UTF8.self) }.joined() }
   }
   private struct State {
     var seen = Seen()
@@ -158,8 +157,10 @@ public final class ScriptedPeer: Sendable {
     private func readHead() -> [String]? {
       var lines: [String] = []
       while let line = readLine() {
-        if line.isEmpty { return lines }
-        lines.append(line.lowercased())
+        lines.append(line)
+        if !line.isEmpty { continue }
+        state.update { $0.seen.heads.append(lines.joined(separator: "\r\n") + "\r\n") }
+        return lines.map { $0.lowercased() }
       }
       return nil
     }

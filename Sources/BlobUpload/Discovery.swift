@@ -22,7 +22,9 @@ extension UploadDestination {
     case nil: answer = try await patiently { () async throws(UploadError) in try await ask(target, context) }
     default: throw UploadError(.giveUp, .destination, "\(endpoint): the dialect \(named!) is not known")
     }
-    return UploadDestination(endpoint: endpoint, dialect: answer.0, limits: answer.1, headers: headers)
+    let destination = UploadDestination(endpoint: endpoint, dialect: answer.0, limits: answer.1, headers: headers)
+    if named != PlainPut().name { destination.acquaintance.noteAnswer() }
+    return destination
   }
 
   private static func ask(

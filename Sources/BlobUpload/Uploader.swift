@@ -100,8 +100,10 @@ final class Acquaintance: Sendable {
   var hasAnswered: Bool { answered.load(ordering: .relaxed) }
   var hasAccepted: Bool { accepted.load(ordering: .relaxed) }
 
+  func noteAnswer() { if !hasAnswered { answered.store(true, ordering: .relaxed) } }
+
   func note(_ response: HTTPResponse) {
-    if !hasAnswered { answered.store(true, ordering: .relaxed) }
+    noteAnswer()
     if response.isSuccess, !hasAccepted { accepted.store(true, ordering: .relaxed) }
   }
 }

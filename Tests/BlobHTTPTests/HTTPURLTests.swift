@@ -23,7 +23,8 @@ import Testing
   func whatIsNoWebAddressIsRefused(_ text: String) { #expect(HTTPURL(text) == nil) }
 
   @Test(arguments: [
-    ("http://a/b/c?q", "d", "http://a/b/d"), ("http://a/b/c", "/d", "http://a/d"), ("http://a/b/", "d/e", "http://a/b/d/e"),
+    ("http://a/b/c?q", "d", "http://a/b/d"), ("http://a/b/c", "/d", "http://a/d"),
+    ("http://a/b/", "d/e", "http://a/b/d/e"),
     ("http://a/b/c", "../d", "http://a/d"), ("http://a/b/c", "?x=1", "http://a/b/c?x=1"),
     ("http://a/b/c", "https://z/y", "https://z/y"), ("https://a/b", "//z/y", "https://z/y"),
   ])

@@ -14,6 +14,8 @@ extension ScriptedPeer {
     HTTPURL("\(scheme)://127.0.0.1:\(port)\(path)")!
   }
 
+  var heads: String { seen.heads.joined() }
+
   /// What the nth connection got after the head.
   func body(_ connection: Int = 0) -> [UInt8] {
     let bytes = seen.received[connection]

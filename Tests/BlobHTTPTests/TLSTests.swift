@@ -1,7 +1,6 @@
 import BlobHTTP
 import BlobTesting
 import Blobs
-import Foundation
 import Testing
 
 /// Against the server of the openssl command.
@@ -11,14 +10,14 @@ import Testing
   init() throws { certificate = try Certificate() }
 
   @Test func anUnknownCertificateIsRefusedAndSaysWhy() async throws {
-    let server = try OpenSSLServer(certificate)
+    let server = OpenSSLServer(certificate)
     let error = await failure { () async throws(TransportError) in try await CurlTransport().get(server.url) }
     #expect(error.code == .tls)
     #expect(error.message.contains("self-signed certificate (127.0.0.1:\(server.port))"), "\(error)")
   }
 
   @Test func aCertificateOfTheCallersIsAccepted() async throws {
-    let server = try OpenSSLServer(certificate)
+    let server = OpenSSLServer(certificate)
     let transport = CurlTransport(.init(caFile: certificate.path))
     let response = try await transport.get(server.url)
     #expect(response.status == 200)
@@ -26,7 +25,7 @@ import Testing
   }
 
   @Test func aCertificateForAnotherNameIsRefused() async throws {
-    let server = try OpenSSLServer(certificate)
+    let server = OpenSSLServer(certificate)
     let error = await failure { () async throws(TransportError) in
       try await CurlTransport(.init(caFile: certificate.path)).get(HTTPURL("https://localhost:\(server.port)/")!)
     }
@@ -34,12 +33,12 @@ import Testing
   }
 
   @Test func anyCertificateIsAcceptedWhenAskedFor() async throws {
-    let server = try OpenSSLServer(certificate)
+    let server = OpenSSLServer(certificate)
     #expect(try await CurlTransport(.init(verifiesTLS: false)).get(server.url).status == 200)
   }
 
   @Test func aCertificateFileThatIsNotThereIsNamed() async throws {
-    let server = try OpenSSLServer(certificate)
+    let server = OpenSSLServer(certificate)
     let error = await failure { () async throws(TransportError) in
       try await CurlTransport(.init(caFile: "/nowhere/ca.pem")).get(server.url)
     }
@@ -56,10 +55,11 @@ import Testing
 
   @Test(arguments: [1, 60_000, 3_000_000])
   func aBodyArrivesWhole(_ size: Int) async throws {
-    let server = try OpenSSLServer(certificate, answers: false)
+    let server = OpenSSLServer(certificate, answers: false)
     let source = PatternSource(length: Int64(size), seed: 9)
-    async let response = CurlTransport(.init(caFile: certificate.path)).put(server.url, source)
-    let received = await server.receive { $0.count >= size && $0.suffix(size).elementsEqual(source.bytes(count: size)) }
+    let (transport, url) = (CurlTransport(.init(caFile: certificate.path)), server.url)
+    async let response = transport.put(url, source)
+    let received = await server.receive { $0.count >= size && Array($0.suffix(size)) == source.bytes(count: size) }
     #expect(received)
     server.send("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n")
     #expect(try await response.status == 201)
@@ -68,62 +68,53 @@ import Testing
 
 /// A key and a self-signed certificate for 127.0.0.1.
 final class Certificate: Sendable {
-  private let folder: URL
-  var path: String { folder.appendingPathComponent("cert.pem").path }
-  var key: String { folder.appendingPathComponent("key.pem").path }
+  private let folder = TemporaryFolder()
+  var path: String { folder.path + "/cert.pem" }
+  var key: String { folder.path + "/key.pem" }
 
   init() throws {
-    folder = FileManager.default.temporaryDirectory.appendingPathComponent("fullbore-tls-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    let make = openssl([
-      "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+    let make = Command([
+      "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
       "-subj", "/CN=fullbore test", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", path,
     ])
-    try make.run()
-    make.waitUntilExit()
-    try #require(make.terminationStatus == 0, "openssl makes no certificate: is it installed?")
+    try #require(make.wait() == 0, "openssl makes no certificate")
   }
-
-  deinit { try? FileManager.default.removeItem(at: folder) }  // a leftover folder harms nobody
 }
 
 /// `openssl s_server`: answers GET with a page of its own, or hands over what it gets and sends what it is given.
-final class OpenSSLServer {
+final class OpenSSLServer: Sendable {
   let port: Int
-  private let process: Process
-  private let input = Pipe()
-  private let output = Pipe()
+  private let command: Command
   var url: HTTPURL { HTTPURL("https://127.0.0.1:\(port)/a")! }
 
-  init(_ certificate: Certificate, answers: Bool = true) throws {
+  init(_ certificate: Certificate, answers: Bool = true) {
     let (listener, port) = Loopback.listen()
     Loopback.close(listener)
     self.port = port
-    process = openssl(
-      ["s_server", "-quiet", "-accept", "127.0.0.1:\(port)", "-cert", certificate.path, "-key", certificate.key]
-        + (answers ? ["-www"] : []))
-    process.standardInput = input
-    process.standardOutput = output
-    try process.run()
+    command = Command(
+      [
+        "openssl", "s_server", "-quiet", "-accept", "127.0.0.1:\(port)", "-cert", certificate.path,
+        "-key", certificate.key,
+      ] + (answers ? ["-www"] : []))
+    // It says nothing when it is ready.
     while true {
-      if let socket = Loopback.connect(port: port) { return Loopback.close(socket) }
-      try #require(process.isRunning)
+      if let socket = Loopback.connect(port: port) {
+        Loopback.close(socket)
+        return
+      }
       pauseThread(milliseconds: 5)
     }
   }
 
-  deinit { process.terminate() }
-
-  func send(_ text: String) { input.fileHandleForWriting.write(Data(text.utf8)) }
+  func send(_ text: String) { command.write(text) }
 
   /// true once what was received is `enough`; false when the server ended before.
   func receive(_ enough: @escaping @Sendable ([UInt8]) -> Bool) async -> Bool {
-    let handle = output.fileHandleForReading
-    return await withCheckedContinuation { done in
-      SystemThread.start("tls-peer") {
+    await withCheckedContinuation { done in
+      SystemThread.start("tls-peer") { [command] in
         var received: [UInt8] = []
         while !enough(received) {
-          let more = handle.availableData
+          let more = readSome(command.output)
           if more.isEmpty { return done.resume(returning: false) }
           received += more
         }
@@ -131,12 +122,4 @@ final class OpenSSLServer {
       }
     }
   }
-}
-
-private func openssl(_ arguments: [String]) -> Process {
-  let process = Process()
-  process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-  process.arguments = ["openssl"] + arguments
-  process.standardError = FileHandle.nullDevice
-  return process
 }

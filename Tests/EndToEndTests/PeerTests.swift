@@ -48,8 +48,10 @@ extension EndToEnd {
       let peer = try await PeerServer.resumableUpload(into: received, in: scratch)
       var bytes = 0
       for _ in 0..<3 {
-        let push = try Command.fullbore("push", "--bwlimit", "8M", file, "tus+\(peer.url)/files", in: scratch)
-        let wanted = bytes + 3 << 20
+        // In parts: this peer stores a request's body only once it has all of it.
+        let push = try Command.fullbore(
+          "push", "--bwlimit", "8M", "--part-size", "1M", file, "tus+\(peer.url)/files", in: scratch)
+        let wanted = bytes + (3 << 20)
         try await until("more has arrived") { Folder(received).received() > wanted || push.end != nil ? true : nil }
         push.kill(SIGKILL)
         #expect(try await push.wait() == .killed(by: SIGKILL))

@@ -109,7 +109,7 @@ struct DemoShow {
 
       ── No copy on disk ──
       The same file again, where the kernel ends a process that writes more than 1 MiB into any file (SIGXFSZ):
-      (ulimit -f 2048; fullbore push \(quoted(largest.path)) \(url)limited/)
+      (ulimit -f 1024; fullbore push \(quoted(largest.path)) \(url)limited/)
       """)
     let arguments = pushArguments(largest.path, "\(url)limited/", journal: "limited")
     var run = try push("files limited to 1 MiB", arguments, fileLimit: 1 << 20)
@@ -154,6 +154,7 @@ struct DemoShow {
 
   private func require(_ end: ChildProcess.End) throws(DemoError) {
     try stage.check()
+    if end.signal == SIGXFSZ { throw DemoError("the push wrote more than it may into a file: SIGXFSZ ended it") }
     if end.status != 0 { throw DemoError("the push ended with \(end.text)") }
   }
 

@@ -2,7 +2,8 @@ import BlobUpload
 import Blobs
 import Synchronization
 
-/// Told by a push what happens, and tells the user. Any thread may call; nothing here waits for the reader.
+/// Told by a push what happens, and tells the user. Any thread may call. Lines are buffered; only a reader who stops
+/// reading a pipe holds the callers up, once the buffer is full.
 protocol PushReport: Sendable {
   func started(_ file: PushedFile)
   /// The file is there: sent now, or found there.
