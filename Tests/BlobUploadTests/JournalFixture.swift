@@ -15,10 +15,17 @@ final class JournalFolder: Sendable {
     folder = template.withUnsafeBufferPointer { BytePath(cString: $0.baseAddress!) }
   }
 
-  /// One that a test and the process it kills both know by the test's process.
-  init(of parent: pid_t, _ name: String) {
-    folder = BytePath("/tmp/fullbore-journal-\(parent)-\(name)")
+  /// One that a process can find which the test is about to kill: it knows no more than its parent's number.
+  init(for name: String) {
+    folder = Self.folder(name, of: getpid())
     _ = folder.withCString { mkdir($0, 0o700) }
+  }
+
+  /// In that process.
+  static func pathInParent(_ name: String) -> BytePath { folder(name, of: getppid()).appending("journal") }
+
+  private static func folder(_ name: String, of pid: pid_t) -> BytePath {
+    BytePath("/tmp/fullbore-journal-\(pid)-\(name)")
   }
 
   deinit {

@@ -6,9 +6,9 @@ import Testing
 extension JournalTests {
   @Suite struct Kills {
     @Test func aKillTakesNothingThatWasClaimedOrFlushed() async throws {
-      let folder = JournalFolder(of: getpid(), "flushed")
+      let folder = JournalFolder(for: "flushed")
       await #expect(processExitsWith: .signal(SIGKILL)) {
-        let journal = try await JournalFolder(of: getppid(), "flushed").open()
+        let journal = try await Journal(at: JournalFolder.pathInParent("flushed"))
         let id = try await journal.destinationID(.tus)
         let ids = try await journal.claim((0..<500).map { intent("\($0)") }, destination: id).compactMap(\.id)
         for id in ids.prefix(300) { journal.done(id, UploadResult()) }
@@ -32,20 +32,21 @@ extension JournalTests {
     }
 
     @Test func aKillAtAnyInstantLeavesAJournalThatOpens() async throws {
-      let folder = JournalFolder(of: getpid(), "any")
+      let folder = JournalFolder(for: "any")
+      var most = 0
       for _ in 0..<5 {
         await #expect(processExitsWith: .signal(SIGKILL)) {
-          // Not later than this, wherever it is: in the schema, a commit or a checkpoint.
-          var random = SystemRandomNumberGenerator()
-          let microseconds = UInt32.random(in: 0..<60_000, using: &random)
-          Task.detached {
+          // Wherever it is then: in the schema, a commit or a checkpoint.
+          let microseconds = UInt32.random(in: 0..<100_000)
+          SystemThread.start("killer") {
             usleep(microseconds)
             kill(getpid(), SIGKILL)
           }
-          let journal = try await JournalFolder(of: getppid(), "any").open()
+          let journal = try await Journal(at: JournalFolder.pathInParent("any"))
           let id = try await journal.destinationID(.tus)
           for batch in 0... {
-            let claims = try await journal.claim((0..<64).map { intent("\(batch) \($0)") }, destination: id)
+            let claims = try await journal.claim(
+              (0..<64).map { intent("\(microseconds) \(batch) \($0)") }, destination: id)
             for case let id? in claims.map(\.id) { journal.done(id, UploadResult()) }
           }
         }
@@ -54,8 +55,11 @@ extension JournalTests {
         #expect(try await journal.summary().map(\.count).reduce(0, +) == listed)
         // Batches are whole.
         #expect(listed % 64 == 0)
+        #expect(listed >= most, "what an earlier run had committed is gone")
+        most = listed
         await journal.close()
       }
+      #expect(most > 0)
     }
   }
 }

@@ -99,10 +99,11 @@ extension JournalTests {
 
     @Test func theSummaryFollowsEveryChange() async throws {
       let journal = try await folder.open()
+      let tus = try await journal.destinationID(.tus)
       let put = try await journal.destinationID(.put)
       let ids = try await journal.claim(
         [intent("a"), intent("b", length: 7), intent("c", length: nil)],
-        destination: try await journal.destinationID(.tus)
+        destination: tus
       ).compactMap(\.id)
       journal.done(ids[0], UploadResult())
       journal.opened(ids[1], session)
