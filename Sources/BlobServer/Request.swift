@@ -71,6 +71,7 @@ final class Request: @unchecked Sendable {
     switch plan {
     case .receive(let receiver):
       phase = .receiving(receiver)
+      connection.noticeEnd()
     case .later(let start):
       guard service.gate.suspend(connection) else { return .NO }
       phase = .waiting
@@ -104,6 +105,7 @@ final class Request: @unchecked Sendable {
     guard case .receiving(let receiver) = phase else { return .YES }
     do throws(ServerError) {
       try receiver.take(bytes)
+      connection.noticeEnd()
       return .YES
     } catch {
       phase = .answered

@@ -1,3 +1,4 @@
+import BlobHTTP
 import Blobs
 import Testing
 

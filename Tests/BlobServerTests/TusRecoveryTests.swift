@@ -160,11 +160,14 @@ struct TusRecoveryTests {
     let bytes = pattern(3_000_000)
     let upload = try server.create("x", length: bytes.count)
     var offset = 0
+    // What a request has sent may be received after a later one has asked: it is right where it lands.
+    var sent = 0
     while offset < bytes.count {
       let end = min(bytes.count, offset + Int.random(in: 1...600_000, using: &random))
+      sent = max(sent, end)
       _ = try server.beginPatch(upload, at: offset, length: bytes.count - offset, Array(bytes[offset..<end]))
       let next = try server.offset(upload)
-      #expect((offset...end).contains(next), "seed \(seed)")
+      #expect((offset...sent).contains(next), "seed \(seed)")
       offset = next
     }
     #expect(server.folder.read("x") == bytes, "seed \(seed)")

@@ -70,7 +70,7 @@ final class TestServer {
 let tus = ("Tus-Resumable", "1.0.0")
 
 /// A folder below the system's temporary one, deleted with everything in it.
-final class TestFolder {
+final class TestFolder: Sendable {
   let path: BytePath
 
   init() throws {

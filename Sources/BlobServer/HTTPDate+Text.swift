@@ -3,9 +3,10 @@
 #else
   import Darwin
 #endif
+import BlobHTTP
 
-/// Dates in header fields. RFC 9110 §5.6.7, IMF-fixdate.
-enum HTTPDate {
+extension HTTPDate {
+  /// IMF-fixdate, as header fields carry it. RFC 9110 §5.6.7.
   /// `nanoseconds` count from 1970, rounded down; nil past the year 9999, which the format cannot tell.
   static func text(_ nanoseconds: Int64) -> String? {
     var seconds = time_t(nanoseconds / 1_000_000_000)

@@ -1,0 +1,166 @@
+import BlobServer
+import Blobs
+import Synchronization
+
+/// A kind of store, to be held against every `StoreCheck`.
+package struct StoreFixture: Sendable, CustomStringConvertible {
+  /// Opens a store at one place: again after `close`, it finds there what the last one has left.
+  package typealias Opener = @Sendable (_ expire: Duration, _ maxTotal: Int64?) throws -> any UploadStore
+
+  package let description: String
+  /// Makes an empty place of its own for each call. Called on a thread that may block.
+  let place: @Sendable () throws -> Opener
+
+  package init(_ description: String, place: @escaping @Sendable () throws -> Opener) {
+    self.description = description
+    self.place = place
+  }
+}
+
+/// One promise of `UploadStore`, held against any store. A new store joins with one `StoreFixture`:
+///
+/// ```swift
+/// @Test(arguments: StoreFixture.all, StoreCheck.all)
+/// func conforms(_ fixture: StoreFixture, _ check: StoreCheck) async throws { try await check.run(fixture) }
+/// ```
+package struct StoreCheck: Sendable, CustomStringConvertible {
+  package let description: String
+  private let body: @Sendable (StoreExamination) throws -> Void
+
+  private init(_ description: String, _ body: @escaping @Sendable (StoreExamination) throws -> Void) {
+    self.description = description
+    self.body = body
+  }
+
+  /// Throws a `CheckFailure`. Runs on a thread that may block.
+  package func run(_ fixture: StoreFixture) async throws {
+    try await Self.threads.run { () throws in
+      do {
+        let exam = StoreExamination(open: try fixture.place())
+        defer { exam.close() }
+        try body(exam)
+      } catch {
+        throw CheckFailure("\(fixture): \(self): \(error)")
+      }
+    }
+  }
+
+  private static let threads = BlockingPool("store-checks", threads: 8)
+
+  package static let all = [
+    StoreCheck("nothing is in a new place", nothingIsInANewPlace),
+    StoreCheck("bytes of any number come back as they were published", publishesBytes),
+    StoreCheck("nothing is seen before it is published", hidesWhatIsUnfinished),
+    StoreCheck("names are bytes", takesNamesAsBytes),
+    StoreCheck("equal bytes under the name count as published", meetsEqualBytes),
+    StoreCheck("other bytes under the name are refused", refusesOtherBytes),
+    StoreCheck("replacing leaves open files alone", replaces),
+    StoreCheck("what must be new meets no name", keepsWhatMustBeNewAway),
+    StoreCheck("of several at once, one is published", publishesOneOfMany),
+    StoreCheck("folders and files do not take each other's names", tellsFoldersFromFiles),
+    StoreCheck("a folder is listed in the order of bytes", lists),
+    StoreCheck("what is removed is gone", removes),
+    StoreCheck("a saved upload goes on where it stopped", goesOn),
+    StoreCheck("a record comes back as it was saved last", keepsRecords),
+    StoreCheck("what was not saved goes with the store", forgetsWhatWasNotSaved),
+    StoreCheck("a finished upload is remembered", remembersFinished),
+    StoreCheck("a deleted upload is forgotten, what it published is not", deletes),
+    StoreCheck("what had no byte for too long expires, busy ones aside", expires),
+    StoreCheck("what is complete and unpublished is told", tellsComplete),
+    StoreCheck("room is promised once and given back", countsRoom),
+    StoreCheck("a comparison that is interrupted can be made again", interrupts),
+    StoreCheck("one store at a place", isAlone),
+  ]
+}
+
+/// A check in the middle: a place, and the store that is open there.
+final class StoreExamination: Sendable {
+  private let opener: StoreFixture.Opener
+  private let current = Mutex<(any UploadStore)?>(nil)
+
+  init(open opener: @escaping StoreFixture.Opener) { self.opener = opener }
+
+  /// The store that is open, or another at the same place, as after a restart.
+  func store(expire: Duration = .seconds(3600), maxTotal: Int64? = nil) throws -> any UploadStore {
+    close()
+    let store = try opener(expire, maxTotal)
+    current.withLock { $0 = store }
+    return store
+  }
+
+  /// A second store beside the one that is open.
+  func second() throws -> any UploadStore { try opener(.seconds(3600), nil) }
+
+  func close() {
+    let store = current.withLock { current in
+      defer { current = nil }
+      return current
+    }
+    store?.close()
+  }
+}
+
+extension UploadStore {
+  /// A reception of these bytes, in pieces.
+  func receive(_ bytes: [UInt8], piece: Int = 100_000) throws -> any Reception {
+    let reception = try begin(length: Int64(bytes.count))
+    try reception.append(bytes, piece: piece)
+    return reception
+  }
+
+  /// A saved upload of `length` bytes to `name`, of which these are here.
+  func begin(_ name: String, _ bytes: [UInt8], length: Int64?) throws -> UploadRecord {
+    let reception = try begin(length: length)
+    let record = UploadRecord(reception.id, target: try ServedPath(name.utf8), length: length)
+    try save(record)
+    try reception.append(bytes)
+    return record
+  }
+
+  @discardableResult
+  func publish(_ name: String, _ bytes: [UInt8], _ existing: ExistingRule = .keep) throws -> Publication {
+    let reception = try receive(bytes)
+    let target = try ServedPath(name.utf8)
+    return try publish(
+      reception, UploadRecord(reception.id, target: target, existing: existing, length: nil), isSaved: false)
+  }
+
+  /// What is published under the name; nil when nothing is.
+  func bytes(_ name: String) throws -> [UInt8]? {
+    guard let item = try item(at: ServedPath(name.utf8)) else { return nil }
+    let file = try open(ServedPath(name.utf8))
+    try require(file.item == item, "the open file is \(file.item), asked it was \(item)")
+    return try file.bytes()
+  }
+
+  func requireBytes(_ name: String, _ bytes: [UInt8]?) throws {
+    let found = try self.bytes(name)
+    try require(found == bytes, "\(name) has \(found?.count ?? -1) bytes, not the \(bytes?.count ?? -1) expected")
+  }
+}
+
+extension Reception {
+  func append(_ bytes: [UInt8], piece: Int = 100_000) throws(ServerError) {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let part = rest.prefix(piece)
+      // A closure would lose the type of what is thrown.
+      let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: part.count, alignment: 1)
+      defer { copy.deallocate() }
+      copy.copyBytes(from: part)
+      try append(UnsafeRawBufferPointer(copy))
+      rest = rest.dropFirst(part.count)
+    }
+  }
+}
+
+/// `body` must throw a `ServerError` of this status.
+func requireStatus(_ status: Int, _ what: String, _ body: () throws -> Void) throws {
+  do {
+    try body()
+  } catch let error as ServerError {
+    try require(error.status == status, "\(what): \(error.status) instead of \(status): \(error)")
+    return
+  }
+  throw CheckFailure("\(what): nothing was thrown instead of \(status)")
+}
