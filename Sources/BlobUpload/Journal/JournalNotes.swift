@@ -13,6 +13,8 @@ struct JournalNote: Sendable {
   }
   var id: Int64
   var event: Event
+
+  var isRestart: Bool { if case .restarted = event { true } else { false } }
 }
 
 /// The notes that wait for the writer, in the order they came.

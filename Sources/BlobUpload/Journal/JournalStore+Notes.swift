@@ -10,64 +10,108 @@ extension JournalStore {
   }
 
   private func apply(_ note: JournalNote, _ me: Int64, _ now: Int64) throws(SQLiteError) {
+    guard let row = try glance(note.id), row.owner == me || row.isFree && note.isRestart else { return }
     switch note.event {
     case .done(let location):
       // The commonest by far. '' says "the same as the target" in no space.
       let done = try database.statement(
         """
-        UPDATE upload SET state = 2, owner = NULL, updated = ?3, acknowledged = ifnull(length, acknowledged),
-        location = CASE WHEN ?4 = target THEN '' ELSE ?4 END, error = NULL, session = NULL WHERE id = ?1 AND owner = ?2
+        UPDATE upload SET state = 2, owner = NULL, updated = ?2, acknowledged = ?3, error = NULL, session = NULL,
+        location = CASE WHEN ?4 = target THEN '' ELSE ?4 END WHERE id = ?1
         """)
+      try done.bind(3, row.bytes)
       try done.bind(4, location)
-      try run(done, note.id, me, now)
+      try run(done, note.id, now)
+      count(row.destination, row.bytes)
+      if row.hasSession { try removeReceipts(note.id) }
     case .opened(let session):
-      let open = try database.statement(
-        "UPDATE upload SET state = 1, session = ?4, updated = ?3 WHERE id = ?1 AND owner = ?2")
-      try open.bind(4, json(session))
-      try run(open, note.id, me, now)
+      let open = try database.statement("UPDATE upload SET state = 1, session = ?3, updated = ?2 WHERE id = ?1")
+      try open.bind(3, json(session))
+      try run(open, note.id, now)
     case .acknowledged(let offset):
-      let acknowledge = try database.statement(
-        "UPDATE upload SET acknowledged = ?4, updated = ?3 WHERE id = ?1 AND owner = ?2")
-      try acknowledge.bind(4, offset)
-      try run(acknowledge, note.id, me, now)
-    case .receipt(let receipt): try apply(receipt, note.id, me)
+      let acknowledge = try database.statement("UPDATE upload SET acknowledged = ?3, updated = ?2 WHERE id = ?1")
+      try acknowledge.bind(3, offset)
+      try run(acknowledge, note.id, now)
+    case .receipt(let receipt): try keep(receipt, note.id)
     case .failed(let message):
       let fail = try database.statement(
-        "UPDATE upload SET state = 3, owner = NULL, error = ?4, updated = ?3 WHERE id = ?1 AND owner = ?2")
-      try fail.bind(4, message)
-      try run(fail, note.id, me, now)
+        "UPDATE upload SET state = 3, owner = NULL, error = ?3, updated = ?2 WHERE id = ?1")
+      try fail.bind(3, message)
+      try run(fail, note.id, now)
     case .restarted:
+      if row.isDone { uncount(row.destination, row.bytes) }
+      try removeReceipts(note.id)
       let restart = try database.statement(
         """
-        UPDATE upload SET state = 0, session = NULL, location = NULL, acknowledged = 0, owner = ?2, updated = ?3
-        WHERE id = ?1 AND (owner = ?2 OR owner IS NULL)
+        UPDATE upload SET state = 0, session = NULL, location = NULL, acknowledged = 0, owner = ?3, updated = ?2
+        WHERE id = ?1
         """)
-      try run(restart, note.id, me, now)
+      try restart.bind(3, me)
+      try run(restart, note.id, now)
     case .released:
-      let release = try database.statement("UPDATE upload SET owner = NULL, updated = ?3 WHERE id = ?1 AND owner = ?2")
-      try run(release, note.id, me, now)
+      try run(try database.statement("UPDATE upload SET owner = NULL, updated = ?2 WHERE id = ?1"), note.id, now)
     }
   }
 
-  private func run(_ statement: Statement, _ id: Int64, _ me: Int64, _ now: Int64) throws(SQLiteError) {
+  private func run(_ statement: Statement, _ id: Int64, _ now: Int64) throws(SQLiteError) {
     try statement.bind(1, id)
-    try statement.bind(2, me)
-    try statement.bind(3, now)
+    try statement.bind(2, now)
     try statement.run()
   }
 
-  private func apply(_ receipt: PartReceipt, _ id: Int64, _ me: Int64) throws(SQLiteError) {
+  private func keep(_ receipt: PartReceipt, _ id: Int64) throws(SQLiteError) {
     let insert = try database.statement(
-      """
-      INSERT OR REPLACE INTO receipt(upload, number, start, held, state)
-      SELECT id, ?3, ?4, ?5, ?6 FROM upload WHERE id = ?1 AND owner = ?2
-      """)
+      "INSERT OR REPLACE INTO receipt(upload, number, start, held, state) VALUES(?1, ?2, ?3, ?4, ?5)")
     try insert.bind(1, id)
-    try insert.bind(2, me)
-    try insert.bind(3, Int64(receipt.number))
-    try insert.bind(4, receipt.start)
-    try insert.bind(5, receipt.held)
-    try insert.bind(6, receipt.state.isEmpty ? nil : json(receipt.state))
+    try insert.bind(2, Int64(receipt.number))
+    try insert.bind(3, receipt.start)
+    try insert.bind(4, receipt.held)
+    try insert.bind(5, receipt.state.isEmpty ? nil : json(receipt.state))
     try insert.run()
+  }
+}
+
+/// What a change to a row must know of it.
+struct JournalGlance {
+  var destination: Int64
+  var isDone: Bool
+  var owner: Int64?
+  var hasSession: Bool
+  /// Of the whole; of an unknown length, what was acknowledged.
+  var bytes: Int64
+
+  var isFree: Bool { owner == nil }
+}
+
+extension JournalStore {
+  func glance(_ id: Int64) throws(SQLiteError) -> JournalGlance? {
+    let select = try database.statement(
+      """
+      SELECT destination, state, owner, ifnull(length, acknowledged), session IS NOT NULL FROM upload WHERE id = ?1
+      """)
+    try select.bind(1, id)
+    return try select.first { row in
+      JournalGlance(
+        destination: row.int(0), isDone: row.int(1) == 2, owner: row.intOrNil(2), hasSession: row.int(4) != 0,
+        bytes: row.int(3))
+    }
+  }
+
+  func removeReceipts(_ id: Int64) throws(SQLiteError) {
+    let delete = try database.statement("DELETE FROM receipt WHERE upload = ?1")
+    try delete.bind(1, id)
+    try delete.run()
+  }
+
+  /// One more is done. Inside a transaction, which writes the sum at its end.
+  func count(_ destination: Int64, _ bytes: Int64) {
+    finished[destination, default: (0, 0)].count += 1
+    finished[destination, default: (0, 0)].bytes &+= bytes
+  }
+
+  /// One that was done no longer is.
+  func uncount(_ destination: Int64, _ bytes: Int64) {
+    finished[destination, default: (0, 0)].count -= 1
+    finished[destination, default: (0, 0)].bytes &-= bytes
   }
 }

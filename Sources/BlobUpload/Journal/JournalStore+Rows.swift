@@ -10,14 +10,13 @@ import Blobs
 extension JournalStore {
   func destinationID(_ destination: JournalDestination) throws(SQLiteError) -> Int64 {
     let text = json(destination)
-    return try database.transaction { () throws(SQLiteError) in
+    return try transaction { () throws(SQLiteError) in
       let select = try database.statement("SELECT id FROM destination WHERE json = ?1")
       try select.bind(1, text)
       if let id = try select.first({ $0.int(0) }) { return id }
       let insert = try database.statement("INSERT INTO destination(json) VALUES(?1)")
       try insert.bind(1, text)
       try insert.run()
-      // Asked for here: the triggers' own inserts do not count.
       return database.lastInsertedID
     }
   }
@@ -60,7 +59,7 @@ extension JournalStore {
       database.statement(
         """
         SELECT id, destination, state, owner, length, acknowledged, part_size, created, updated, target, source, path,
-        version, instance, content_type, location, error, session FROM upload WHERE state <> 2 ORDER BY id
+        version, instance, content_type, location, error, session FROM upload INDEXED BY unfinished WHERE state <> 2 ORDER BY id
         """))
   }
 
@@ -78,7 +77,7 @@ extension JournalStore {
       : try database.statement(
         """
         SELECT id, destination, state, owner, length, acknowledged, part_size, created, updated, target, source, path,
-        version, instance, content_type, location, error, session FROM upload WHERE state <> 2 AND state = ?1
+        version, instance, content_type, location, error, session FROM upload INDEXED BY unfinished WHERE state <> 2 AND state = ?1
         ORDER BY id DESC LIMIT ?2
         """)
     try select.bind(1, Int64(state.rawValue))
@@ -88,7 +87,12 @@ extension JournalStore {
 
   func summary() throws(SQLiteError) -> [JournalSummary] {
     let select = try database.statement(
-      "SELECT destination, state, count, bytes, acknowledged FROM tally WHERE count > 0 ORDER BY destination, state")
+      """
+      SELECT destination, state, count(*), ifnull(sum(length), 0), sum(acknowledged)
+      FROM upload INDEXED BY unfinished WHERE state <> 2 GROUP BY destination, state
+      UNION ALL SELECT destination, 2, count, bytes, bytes FROM finished WHERE count > 0
+      ORDER BY destination, state
+      """)
     defer { select.reset() }
     var sums: [JournalSummary] = []
     while try select.step() {
@@ -101,9 +105,12 @@ extension JournalStore {
   }
 
   func remove(_ ids: [Int64]) throws(SQLiteError) {
-    try database.transaction { () throws(SQLiteError) in
+    try transaction { () throws(SQLiteError) in
       let delete = try database.statement("DELETE FROM upload WHERE id = ?1")
       for id in ids {
+        guard let row = try glance(id) else { continue }
+        if row.isDone { uncount(row.destination, row.bytes) }
+        try removeReceipts(id)
         try delete.bind(1, id)
         try delete.run()
       }

@@ -16,6 +16,8 @@ final class JournalStore {
   /// This store's row in `process`; made with the first claim.
   private(set) var ownerID: Int64?
   var destinations: [Int64: JournalDestination] = [:]
+  /// What the current transaction adds to the counts of what is done, by destination.
+  var finished: [Int64: (count: Int64, bytes: Int64)] = [:]
   /// Owners looked up in the current operation; nil for the dead.
   var owners: [Int64: ProcessMark?] = [:]
 
@@ -25,14 +27,35 @@ final class JournalStore {
     try migrate()
   }
 
+  /// Every change is made in one of these.
   func transaction<Result>(_ body: () throws(SQLiteError) -> Result) throws(SQLiteError) -> Result {
-    try database.transaction(body)
+    defer { finished = [:] }
+    return try database.transaction { () throws(SQLiteError) in
+      let result = try body()
+      try settle()
+      return result
+    }
+  }
+
+  /// Writes what the transaction has done to the counts.
+  private func settle() throws(SQLiteError) {
+    for (destination, change) in finished {
+      let upsert = try database.statement(
+        """
+        INSERT INTO finished VALUES(?1, ?2, ?3)
+        ON CONFLICT DO UPDATE SET count = count + ?2, bytes = bytes + ?3
+        """)
+      try upsert.bind(1, destination)
+      try upsert.bind(2, change.count)
+      try upsert.bind(3, change.bytes)
+      try upsert.run()
+    }
   }
 
   /// This store's id as an owner. At its first use the claims of processes that have died are given up.
   func register() throws(SQLiteError) -> Int64 {
     if let ownerID { return ownerID }
-    let id: Int64 = try database.transaction { () throws(SQLiteError) in
+    let id: Int64 = try transaction { () throws(SQLiteError) in
       for (id, mark) in try processes() where !mark.isAlive { try forget(owner: id) }
       let insert = try database.statement("INSERT INTO process(pid, boot, start) VALUES(?1, ?2, ?3)")
       try insert.bind(1, Int64(mark.pid))
@@ -48,7 +71,7 @@ final class JournalStore {
   /// Gives up this store's claims.
   func unregister() throws(SQLiteError) {
     guard let id = ownerID else { return }
-    try database.transaction { () throws(SQLiteError) in try forget(owner: id) }
+    try transaction { () throws(SQLiteError) in try forget(owner: id) }
     ownerID = nil
   }
 
@@ -71,7 +94,8 @@ final class JournalStore {
   }
 
   private func forget(owner id: Int64) throws(SQLiteError) {
-    let release = try database.statement("UPDATE upload SET owner = NULL WHERE owner = ?1 AND state <> 2")
+    let release = try database.statement(
+      "UPDATE upload INDEXED BY unfinished SET owner = NULL WHERE owner = ?1 AND state <> 2")
     try release.bind(1, id)
     try release.run()
     let delete = try database.statement("DELETE FROM process WHERE id = ?1")
