@@ -37,6 +37,9 @@ let package = Package(
     .executableTarget(
       name: "fullbore", dependencies: ["Blobs", "BlobHTTP", "BlobUpload", "BlobServer", linux]),
 
+    .executableTarget(
+      name: "UploadExample", dependencies: ["Blobs", "BlobHTTP", "BlobUpload"], path: "Examples/Upload"),
+
     .testTarget(name: "StructureTests"),
     .testTarget(name: "BlobsTests", dependencies: ["Blobs", "BlobTesting"]),
     .testTarget(name: "BlobSQLiteTests", dependencies: ["BlobSQLite"]),

@@ -49,6 +49,8 @@ extension CurlLane {
     // Never more than was announced, however the source has grown.
     let owed = transfer.length.map { Int(clamping: $0 - transfer.given) } ?? buffer.count
     if owed == 0 { return 0 }
+    // Before the source, which may take its time.
+    report(transfer)
     let window = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(owed))
     guard let count = read(transfer, into: window) else { return fb_curl_read_abort() }
     if count == 0 { transfer.ended = true }

@@ -39,8 +39,12 @@ extension CurlLane {
     fb_curl_set_long(easy, CURLOPT_MAXAGE_CONN, 55)
     fb_curlm_set_long(multi, CURLMOPT_MAXCONNECTS, 1)
 
-    if let caFile = options.caFile { fb_curl_set_string(easy, CURLOPT_CAINFO, caFile) }
-    if options.caFile != nil { fb_curl_set_string(easy, CURLOPT_CAPATH, nil) }
+    if let caFile = options.caFile {
+      fb_curl_set_string(easy, CURLOPT_CAINFO, caFile)
+      fb_curl_set_string(easy, CURLOPT_CAPATH, nil)
+    } else if Certificates.areHashed {
+      fb_curl_set_string(easy, CURLOPT_CAINFO, nil)
+    }
     fb_curl_set_long(easy, CURLOPT_SSL_VERIFYPEER, options.verifiesTLS ? 1 : 0)
     fb_curl_set_long(easy, CURLOPT_SSL_VERIFYHOST, options.verifiesTLS ? 2 : 0)
     if let proxy = options.proxy { fb_curl_set_string(easy, CURLOPT_PROXY, proxy) }

@@ -80,7 +80,7 @@ final class CurlLane {
   }
 
   /// Tells how much more of the body has left.
-  private func report(_ transfer: Transfer) {
+  func report(_ transfer: Transfer) {
     var uploaded: curl_off_t = 0
     fb_curl_get_offset(easy, CURLINFO_SIZE_UPLOAD_T, &uploaded)
     // libcurl counts the frames of a chunked body too. After a new attempt it counts from 0: nothing is told twice.

@@ -23,7 +23,8 @@ final class LanePool: Sendable {
     var isClosed = false
   }
   let options: CurlTransport.Options
-  private let state = Mutex(State())
+  // A monitor, where a `Mutex` would do: the thread sanitizer knows what a pthread lock guards.
+  private let state = Monitor(State())
   private let buffered = Atomic(0)
 
   init(_ options: CurlTransport.Options) {
@@ -36,7 +37,7 @@ final class LanePool: Sendable {
 
   func submit(_ job: LaneJob) {
     enum Next { case give(LaneDoor), start, grow, wait }
-    let next: Next = state.withLock { state in
+    let next: Next = state.update { state in
       if let index = state.idle.lastIndex(where: { $0.leads(to: job.request.url) }) ?? state.idle.indices.last {
         return .give(state.idle.remove(at: index))
       }
@@ -57,11 +58,11 @@ final class LanePool: Sendable {
     }
   }
 
-  func remove(_ job: LaneJob) { state.withLock { $0.waiting.remove(job) } }
+  func remove(_ job: LaneJob) { state.update { $0.waiting.remove(job) } }
 
   /// What a lane does after `job`, if anything waits; else it is idle and will be given something.
   func next(for door: LaneDoor, after job: LaneJob) -> LaneJob? {
-    state.withLock { state in
+    state.update { state in
       if let next = state.waiting.popFirst() { return next }
       if state.isClosed { door.close() }
       door.last = job.request.url
@@ -72,7 +73,7 @@ final class LanePool: Sendable {
 
   /// A lane's thread is stuck in a source: another takes its place.
   func abandon(_ door: LaneDoor) {
-    let job = state.withLock { state in
+    let job = state.update { state in
       let job = state.waiting.popFirst()
       if job == nil { state.lanes -= 1 }
       return job
@@ -82,7 +83,7 @@ final class LanePool: Sendable {
 
   /// Ends the lanes, now or once they are idle. No job is under way: each keeps its transport alive.
   func close() {
-    let idle = state.withLock { state in
+    let idle = state.update { state in
       state.isClosed = true
       defer { state.idle = [] }
       return state.idle
@@ -101,7 +102,7 @@ final class LanePool: Sendable {
     var quiet = 0
     while quiet < 20 {
       usleep(5000)
-      let jobs: [LaneJob]? = state.withLock { state in
+      let jobs: [LaneJob]? = state.update { state in
         quiet = state.waiting.isEmpty ? quiet + 1 : 0
         if state.isClosed || state.lanes == options.lanes || quiet == 20 {
           state.isGrowing = false
@@ -121,9 +122,10 @@ final class LanePool: Sendable {
   /// Bytes for one more upload buffer: a quarter of what is left of 4 MiB, so that one transfer is fast and many
   /// stay small. Give them back with `returnBuffer`.
   func takeBuffer(isTLS: Bool) -> Int {
-    // Over TLS a record is 16 KiB: a larger buffer gains nothing.
     let free = (4 << 20) - buffered.load(ordering: .relaxed)
-    let size = options.uploadBuffer ?? (isTLS ? 64 << 10 : min(max(free / 4, 64 << 10), 512 << 10))
+    // Powers of two only, or a lane would come back for a little more each time. Over TLS more gains nothing.
+    let most = isTLS ? 64 : [512, 256, 128].first { $0 << 12 <= free } ?? 64
+    let size = options.uploadBuffer ?? most << 10
     buffered.add(size, ordering: .relaxed)
     return size
   }

@@ -16,7 +16,8 @@ public struct Exchange: Sendable {
   public var sent: @Sendable (Int) -> Void
   /// Every 1xx answer but 100.
   public var interim: @Sendable (HTTPHead) -> Void
-  /// Streams the content of the answer instead of collecting it; blocking here is backpressure, throwing ends it.
+  /// Streams the content of a 2xx answer instead of collecting it; blocking here is backpressure, throwing ends it
+  /// with `.source`. The content of any other answer is collected all the same: it says what was wrong.
   public var received: (@Sendable (UnsafeRawBufferPointer) throws(BlobError) -> Void)?
 
   public init(

@@ -32,12 +32,13 @@ public final class Statement {
 
   public func bind(_ index: Int32, _ value: String?) throws(SQLiteError) {
     guard var value else { return try bindNull(index) }
+    let utf8 = UInt8(SQLITE_UTF8)
     let code = value.withUTF8 { text in
-      // An empty string may have no address, and none would mean NULL.
-      let start = UnsafeRawPointer(text.baseAddress ?? UnsafePointer(emptyText))
-      return sqlite3_bind_text64(
-        handle, index, start.assumingMemoryBound(to: CChar.self), UInt64(text.count), fb_sqlite_transient(),
-        UInt8(SQLITE_UTF8))
+      // Without an address SQLite would take it for NULL.
+      guard let start = UnsafeRawPointer(text.baseAddress)?.assumingMemoryBound(to: CChar.self) else {
+        return sqlite3_bind_text64(handle, index, "", 0, fb_sqlite_transient(), utf8)
+      }
+      return sqlite3_bind_text64(handle, index, start, UInt64(text.count), fb_sqlite_transient(), utf8)
     }
     try check(code)
   }
@@ -110,6 +111,3 @@ public final class Statement {
 
   private var error: SQLiteError { lastError(of: sqlite3_db_handle(handle), firstWords(sql), file) }
 }
-
-// Never written to, never freed.
-nonisolated(unsafe) private let emptyText = UnsafeMutablePointer<UInt8>.allocate(capacity: 1)

@@ -26,11 +26,14 @@ final class BatchChannel<Element: Sendable>: Sendable {
 
   init(ahead: Int) { self.ahead = ahead }
 
-  /// Waits until there is room, then hands `batch` over. For one writer.
-  func send(_ batch: [Element]) async {
+  /// Hands `batch` over and waits until there is room for the next one. For one writer.
+  /// false: it is finished, and nothing was taken.
+  func send(_ batch: [Element]) async -> Bool {
+    var isTaken = true
     await withCheckedContinuation { continuation in
       let (readers, canGoOn) = state.withLock { state in
-        if !state.isFinished { state.further.append(batch) }
+        isTaken = !state.isFinished
+        if isTaken { state.further.append(batch) }
         let readers = state.serve()
         let canGoOn = state.further.count <= ahead || state.isFinished
         if !canGoOn { state.writer = continuation }
@@ -39,6 +42,7 @@ final class BatchChannel<Element: Sendable>: Sendable {
       for (reader, element) in readers { reader.resume(returning: element) }
       if canGoOn { continuation.resume() }
     }
+    return isTaken
   }
 
   /// The next element; nil once all is read.
@@ -56,15 +60,22 @@ final class BatchChannel<Element: Sendable>: Sendable {
     }
   }
 
-  /// No more comes. `dropping`: what is not read yet is thrown away.
-  func finish(dropping: Bool = false) {
-    let (readers, writer) = state.withLock { state in
+  /// No more comes; what is there is still read.
+  func finish() { _ = finish(dropping: false) }
+
+  /// No more comes, nor is anything read that is still there: it is returned.
+  func drop() -> [Element] { finish(dropping: true) }
+
+  private func finish(dropping: Bool) -> [Element] {
+    let (readers, writer, dropped) = state.withLock { state in
       state.isFinished = true
+      let dropped = dropping ? state.buffer.reversed() + state.further.flatMap { $0 } : []
       if dropping { (state.buffer, state.further) = ([], []) }
       defer { state.writer = nil }
-      return (state.serve(), state.writer)
+      return (state.serve(), state.writer, dropped)
     }
     for (reader, element) in readers { reader.resume(returning: element) }
     writer?.resume()
+    return dropped
   }
 }

@@ -29,6 +29,13 @@ public final class Progress: Sendable {
     totals?.acknowledgedBytes.add(offset - before, ordering: .relaxed)
   }
 
+  /// The server has nothing any more, also of what an earlier run had brought.
+  func restart() {
+    sentBytes.store(0, ordering: .relaxed)
+    let ours = acknowledgedBytes.exchange(0, ordering: .relaxed) - resumedAt.exchange(0, ordering: .relaxed)
+    totals?.acknowledgedBytes.subtract(ours, ordering: .relaxed)
+  }
+
   /// An earlier run brought it up to `offset`: not this run's doing, so not in its totals.
   func resume(at offset: Int64) {
     resumedAt.store(offset, ordering: .relaxed)

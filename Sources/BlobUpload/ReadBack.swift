@@ -13,8 +13,13 @@ extension Uploader {
   ///
   /// For servers that give out under its URL what they took; where a server does not, the error says so.
   public func verify(_ source: any BlobSource, _ info: BlobInfo, at target: UploadTarget) async throws(UploadError) {
-    let request = HTTPRequest("GET", target.url)
-    let comparison = Comparison(BlobSlice(source, length: info.length, validator: info.validator), target.url)
+    let slice = BlobSlice(source, length: info.length, validator: info.validator)
+    try await patiently("\(target.path)") { () async throws(UploadError) in try await readBack(slice, target.url) }
+  }
+
+  private func readBack(_ slice: BlobSlice, _ url: HTTPURL) async throws(UploadError) {
+    let request = HTTPRequest("GET", url)
+    let comparison = Comparison(slice, url)
     let answered: HTTPResponse
     do {
       answered = try await transport.send(
@@ -23,12 +28,14 @@ extension Uploader {
     } catch {
       throw comparison.difference ?? UploadError(error)
     }
-    guard answered.status == 200 else {
-      throw UploadError(
-        .giveUp, .file, "\(request.method) \(request.url): cannot be read back: \(answered.summary)",
-        status: answered.status)
+    if answered.status != 200 {
+      var error = UploadError(request, answered)
+      error.message = "\(request.method) \(url): cannot be read back: \(answered.summary)"
+      if case .retry = error.recovery { throw error }
+      (error.recovery, error.side) = (.giveUp, .file)
+      throw error
     }
-    try comparison.end()
+    try await BlockingPool.shared.run { () throws(UploadError) in try comparison.end() }
   }
 }
 
@@ -87,10 +94,27 @@ private final class Comparison: @unchecked Sendable {
     return BlobError(.changed, message)
   }
 
+  /// All has come: nothing of the source may be left. Blocks.
   func end() throws(UploadError) {
-    let offset = lock.withLock { _ in self.offset }
-    if let length = slice.length, offset != length {
-      throw UploadError(.giveUp, .file, "GET \(url): the server has \(offset) bytes of \(length)")
+    do throws(BlobError) {
+      try check()
+    } catch {
+      throw difference ?? UploadError(error)
     }
+  }
+
+  private func check() throws(BlobError) {
+    let error: BlobError? = lock.withLock { _ in
+      do throws(BlobError) {
+        let reader = if let open = self.reader { open } else { try slice.open(Cancellation()) }
+        if try reader.read(into: buffer) > 0 {
+          throw differs("the server has only \(offset) bytes\(slice.length.map { " of \($0)" } ?? "")")
+        }
+        return nil
+      } catch {
+        return error
+      }
+    }
+    if let error { throw error }
   }
 }

@@ -70,14 +70,15 @@ public struct UploadQueue: Sendable {
     let fatal = FirstError()
     let stop: @Sendable (UploadError) -> Void = { error in
       fatal.keep(error)
-      channel.finish(dropping: true)
+      release(channel.drop())
     }
     let large = Gate(largeJobs)
     await withTaskGroup(of: Void.self) { group in
       group.addTask {
         do throws(UploadError) {
           while let items = try await feed(), fatal.error == nil, !Task.isCancelled {
-            await channel.send(try await claim(items))
+            let claimed = try await claim(items)
+            if await !channel.send(claimed) { release(claimed) }
           }
           channel.finish()
         } catch {
@@ -118,6 +119,17 @@ public struct UploadQueue: Sendable {
       return zip(items, claims).map { Claimed(item: $0, claim: $1) }
     } catch {
       throw UploadError(journal: error)
+    }
+  }
+
+  /// Gives back what was claimed and not begun, so that whoever comes next need not wait for this process to end.
+  private func release(_ works: [Claimed]) {
+    for work in works {
+      switch work.claim {
+      case .fresh(let id), .replaced(let id, _): journal.released(id)
+      case .resume(let entry): journal.released(entry.id)
+      case .busy, .done: break
+      }
     }
   }
 
@@ -169,7 +181,7 @@ public struct UploadQueue: Sendable {
     do {
       let result = try await uploader.upload(
         item.source, item.info, to: item.target, entry: id, resuming: session, progress: progress)
-      if verify { try await uploader.verify(item.source, item.info, at: item.target) }
+      if verify { try await verify(item, id) }
       journal.done(id, result)
       observer.ended(item, progress, .sent(result, from: progress.resumed))
       return nil
@@ -177,6 +189,18 @@ public struct UploadQueue: Sendable {
       if error.side == .cancelled { journal.released(id) } else { journal.failed(id, error.message) }
       observer.ended(item, progress, .failed(error))
       return error.endsQueue ? error : nil
+    }
+  }
+}
+
+extension UploadQueue {
+  /// What arrived wrong must be sent again: its session, which is finished, is of no use to the next run.
+  private func verify(_ item: UploadItem, _ id: Int64) async throws(UploadError) {
+    do {
+      try await uploader.verify(item.source, item.info, at: item.target)
+    } catch {
+      if error.side == .file, error.status == nil { journal.restarted(id) }
+      throw error
     }
   }
 }

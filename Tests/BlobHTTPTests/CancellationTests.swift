@@ -6,13 +6,14 @@ import Testing
 @Suite struct CancellationTests {
   private typealias Sending = Task<HTTPResponse, any Error>
 
-  /// Cancels, and expects `.cancelled` long before any limit; it takes 1 ms where nothing else runs.
+  /// Cancels, and expects `.cancelled` long before any limit. It takes a millisecond or two where nothing else runs;
+  /// beside all the other tests this task may wait longer for its own turn.
   private func cancel(_ task: Sending) async {
     let clock = ContinuousClock()
     let start = clock.now
     task.cancel()
     let result = await task.result
-    #expect(clock.now - start < .seconds(1))
+    #expect(clock.now - start < .seconds(10))
     #expect(throws: TransportError.self) { try result.get() }
     guard case .failure(let error) = result, let error = error as? TransportError else { return }
     #expect(error.code == .cancelled)
@@ -84,13 +85,8 @@ import Testing
   @Test func endsASourceThatListens() async {
     let peer = ScriptedPeer([.discard])
     let source = FaultySource(PatternSource(length: 1 << 20), .stall(at: 300_000))
-    let sent = Tally()
-    let transport = CurlTransport()
-    let task = Task {
-      try await transport.send(
-        HTTPRequest("PUT", peer.url()), body: BlobSlice(source), Exchange(sent: { sent.add($0) }))
-    }
-    while sent.value < 300_000 { await Task.yield() }
+    let task = put(CurlTransport(), peer.url(), source)
+    while source.reads < 2 { await Task.yield() }
     await cancel(task)
   }
 

@@ -1,170 +1,163 @@
 import BlobSQLite
 import Blobs
-import Synchronization
 
-/// The memory of what was sent where, in one SQLite file: it survives a kill at any instant.
+/// The memory of what was sent: an SQLite file that processes may share.
 ///
-/// Runs on a thread of its own. Claims are committed when they return. Notes are queued without waiting and committed
-/// in groups, in their order: urgent ones at once, others after 50 ms or when 256 are waiting, and all of them before
-/// the next claim. What a kill takes of them costs a question to the server, never a byte.
+/// What a call returned, and what was noted before a `flush` that returned, survives a SIGKILL. Blocking work is done
+/// on a thread of the journal's own. Close it: what is noted after the last flush, and the claims, go with it.
 public actor Journal {
-  private nonisolated let executor: BlockingExecutor
-  private nonisolated let notes = NoteQueue()
+  public nonisolated let path: BytePath
+  private nonisolated let executor = BlockingExecutor("fullbore-journal")
+  private nonisolated let notes = JournalNotes()
   private var store: JournalStore?
+  /// Taken from `notes`, and not yet committed, because writing failed: they go first in the next transaction.
+  private var pending: [JournalNote] = []
 
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-  /// Opens the file; makes it, for its owner alone, and its folders where they are missing.
-  public init(at path: BytePath) async throws(JournalError) { try await self.init(at: path, as: .current) }
-
-  /// For tests, which stand for several processes.
-  init(at path: BytePath, as owner: ProcessMark) async throws(JournalError) {
-    executor = BlockingExecutor("fullbore-journal")
-    try open(path, owner)
+  /// Opens the journal, or makes it, readable for its owner alone. `mark` is who claims.
+  public init(at path: BytePath, as mark: ProcessMark = .current) async throws(JournalError) {
+    self.path = path
+    // From here on it runs on the journal's thread.
+    try open(mark)
   }
 
-  private func open(_ path: BytePath, _ owner: ProcessMark) throws(JournalError) {
-    do { store = try JournalStore(path, owner) } catch { throw JournalError(error) }
-  }
-
-  /// The number under which a destination's entries are kept.
+  /// The id for a destination; the same for an equal one, in every run.
   public func destinationID(_ destination: JournalDestination) throws(JournalError) -> Int64 {
-    try perform { store throws(SQLiteError) in try store.destinationID(destination) }
+    try read { store throws(SQLiteError) in try store.destinationID(destination) }
   }
 
-  /// Claims what is about to be sent, all in one transaction. One claim for each intent, in their order.
-  /// `again`: what was finished before is begun anew.
+  /// Claims what is to be sent: answers in the order of the intents, committed as one when it returns.
+  /// With `again`, what was done before counts as fresh.
   public func claim(
     _ intents: [JournalIntent], destination: Int64, again: Bool = false
   ) throws(JournalError) -> [JournalClaim] {
-    try perform { store throws(SQLiteError) in
-      try store.claim(intents, destination: destination, again: again)
+    try write { store, me throws(SQLiteError) in
+      try store.claim(intents, destination: destination, again: again, as: me)
     }
   }
 
-  /// Everything that is not done, oldest first.
+  /// Claims entries as they are, whatever their sources are now: `.resume`, `.done` or `.busy`. Throws, and claims
+  /// none, when one has been removed.
+  public func claim(entries ids: [Int64]) throws(JournalError) -> [JournalClaim] {
+    try write { store, me throws(SQLiteError) in try store.claim(entries: ids, as: me) }
+  }
+
+  /// Everything not done, the oldest first.
   public func unfinished() throws(JournalError) -> [JournalEntry] {
-    try perform { store throws(SQLiteError) in try store.entries([.intent, .open, .failed], limit: -1) }
+    try read { store throws(SQLiteError) in try store.unfinished() }
   }
 
-  /// The `limit` latest in a state.
-  public func entries(_ state: JournalEntry.State, limit: Int) throws(JournalError) -> [JournalEntry] {
-    try perform { store throws(SQLiteError) in try store.entries([state], limit: limit) }
-  }
-
+  /// Counts and bytes by destination and state. Quick, however long the journal is.
   public func summary() throws(JournalError) -> [JournalSummary] {
-    try perform { store throws(SQLiteError) in try store.summary() }
+    try read { store throws(SQLiteError) in try store.summary() }
   }
 
-  /// Forgets entries.
+  /// The `limit` latest entries in a state, the oldest of them first; all of them where it is negative.
+  public func entries(_ state: JournalEntry.State, limit: Int) throws(JournalError) -> [JournalEntry] {
+    try read { store throws(SQLiteError) in try store.entries(state, limit: limit) }
+  }
+
+  /// Forgets entries, whoever has them. Claim them first, so that a live owner is left alone.
   public func remove(_ ids: [Int64]) throws(JournalError) {
-    try perform { store throws(SQLiteError) in try store.remove(ids) }
+    try read { store throws(SQLiteError) in try store.remove(ids) }
   }
 
-  /// Returns once everything noted before is committed; throws what has kept a note from being written, also earlier.
-  public func flush() throws(JournalError) {
-    try perform { _ throws(SQLiteError) in }
-    if let error = notes.failure { throw error }
-  }
+  /// Commits everything noted before. Throws what the writer met, now or since a commit last succeeded; the notes are
+  /// kept, and the next commit tries again.
+  public func flush() throws(JournalError) { try commit(notes.take()) }
 
-  /// Writes what is left, gives back every claim of this process, and closes. Calls after it throw.
+  /// Commits what it can, gives up this journal's claims, and closes the file. Every later call throws.
   public func close() {
-    // A failure here has been told by `flush`, or concerns claims that die with the process anyway.
-    try? perform { store throws(SQLiteError) in try store.releaseAll() }
+    // `flush` tells of a failure; whoever closes has either asked it or does not mind.
+    try? flush()
+    try? store?.unregister()
     store = nil
   }
 
-  private func perform<Result>(_ body: (JournalStore) throws(SQLiteError) -> Result) throws(JournalError) -> Result {
-    guard let store else { throw JournalError("the journal is closed") }
-    let waiting = notes.take()
+  private func open(_ mark: ProcessMark) throws(JournalError) {
+    do { store = try JournalStore(at: path, as: mark) } catch { throw JournalError(error) }
+  }
+
+  /// Writes what is noted, in the same transaction as `body`.
+  private func write<Result>(
+    _ body: (JournalStore, Int64) throws(SQLiteError) -> Result
+  ) throws(JournalError) -> Result {
+    guard let store else { throw closed }
+    pending += notes.take()
+    let waiting = pending
     do {
-      return try store.transaction { () throws(SQLiteError) in
-        for note in waiting { try store.apply(note) }
-        return try body(store)
+      let me = try store.register()
+      let result = try store.transaction { () throws(SQLiteError) in
+        try store.apply(waiting)
+        return try body(store, me)
       }
+      pending = []
+      return result
     } catch {
-      if !waiting.isEmpty { notes.fail(JournalError(error)) }
       throw JournalError(error)
     }
   }
 
-  private func drain() {
-    // An error is kept for the next `flush`, where someone can act on it.
-    if store != nil { try? perform { _ throws(SQLiteError) in } }
+  /// What is noted is committed before `body` looks.
+  private func read<Result>(_ body: (JournalStore) throws(SQLiteError) -> Result) throws(JournalError) -> Result {
+    try flush()
+    guard let store else { throw closed }
+    do { return try body(store) } catch { throw JournalError(error) }
   }
+
+  private func commit(_ notes: [JournalNote]) throws(JournalError) {
+    guard let store else { throw closed }
+    pending += notes
+    let waiting = pending
+    if waiting.isEmpty { return }
+    do {
+      try store.transaction { () throws(SQLiteError) in try store.apply(waiting) }
+      pending = []
+    } catch {
+      throw JournalError(error)
+    }
+  }
+
+  private var closed: JournalError { JournalError("the journal \(path) is closed") }
 }
 
-/// What is noted while an upload goes on. Any thread may call; nothing waits.
+// Notes, from any thread: they do not wait for the disk. Those for an entry that is not claimed here change nothing.
 extension Journal {
-  /// The server has a session. Written at once.
-  public nonisolated func opened(_ id: Int64, _ session: UploadSession) { add(.opened(id, session), .urgent) }
-  public nonisolated func acknowledged(_ id: Int64, _ offset: Int64) { add(.acknowledged(id, offset), .lazy) }
-  public nonisolated func done(_ id: Int64, _ result: UploadResult) { add(.done(id, result.location), .lazy) }
-  /// This run gave up. The session is kept and the claim given back.
-  public nonisolated func failed(_ id: Int64, _ message: String) { add(.failed(id, message), .lazy) }
-  /// The server has lost the session. Written at once.
-  public nonisolated func restarted(_ id: Int64) { add(.restarted(id), .urgent) }
-  /// The claim is given back, unfinished.
-  public nonisolated func released(_ id: Int64) { add(.released(id), .lazy) }
+  /// The session is known, or has changed. Written at once.
+  public nonisolated func opened(_ id: Int64, _ session: UploadSession) { note(id, .opened(session)) }
 
-  private nonisolated func add(_ note: JournalNote, _ haste: NoteQueue.Haste) {
-    switch notes.add(note, haste) {
-    case .nothing: break
-    // Not structured: a note outlives whoever made it, and ends in 50 ms.
-    case .drain: Task { await drain() }
-    case .drainLater:
-      Task {
-        try? await Task.sleep(for: .milliseconds(50))  // cancelled or not, it is written
-        await drain()
-      }
-    }
-  }
-}
+  /// Bytes the server vouches for. Written within a second; only the latest.
+  public nonisolated func acknowledged(_ id: Int64, _ offset: Int64) { note(id, .acknowledged(offset)) }
 
-enum JournalNote: Sendable {
-  case opened(Int64, UploadSession)
-  case acknowledged(Int64, Int64)
-  case done(Int64, String?)
-  case failed(Int64, String)
-  case restarted(Int64)
-  case released(Int64)
-}
+  /// The server has a numbered part. Takes the place of an earlier receipt for it. Written at once.
+  public nonisolated func receipt(_ id: Int64, _ receipt: PartReceipt) { note(id, .receipt(receipt)) }
 
-/// Notes that wait to be written, in their order.
-private final class NoteQueue: Sendable {
-  enum Haste { case urgent, lazy }
-  enum Action { case nothing, drain, drainLater }
+  /// Finished; the claim ends. Written within 50 ms, with others.
+  public nonisolated func done(_ id: Int64, _ result: UploadResult) { note(id, .done(location: result.location)) }
 
-  private struct State {
-    var notes: [JournalNote] = []
-    var isDue = false
-    var isHurried = false
-    var failure: JournalError?
-  }
-  private let state = Mutex(State())
-  private let most = 256
+  /// Given up; the session is kept and the claim ends. Written within 50 ms.
+  public nonisolated func failed(_ id: Int64, _ message: String) { note(id, .failed(message)) }
 
-  var failure: JournalError? { state.withLock { $0.failure } }
+  /// The server has lost it: back to an intent, with nothing acknowledged. Written at once. An entry that was done is
+  /// claimed by this.
+  public nonisolated func restarted(_ id: Int64) { note(id, .restarted) }
 
-  func add(_ note: JournalNote, _ haste: Haste) -> Action {
-    state.withLock { state in
-      state.notes.append(note)
-      if !state.isHurried, haste == .urgent || state.notes.count >= most {
-        state.isHurried = true
-        return .drain
-      }
-      if state.isDue || state.isHurried { return .nothing }
-      state.isDue = true
-      return .drainLater
+  /// The claim ends, and the entry stays unfinished. Written within 50 ms.
+  public nonisolated func released(_ id: Int64) { note(id, .released) }
+
+  private nonisolated func note(_ id: Int64, _ event: JournalNote.Event) {
+    guard let (delay, round) = notes.add(JournalNote(id: id, event: event)) else { return }
+    // Unstructured: whoever notes must not wait for the writer. It ends within a second, and holds no closed journal.
+    Task { [weak self] in
+      // Not cancelled by anyone.
+      if delay != .none { try? await Task.sleep(for: delay.duration) }
+      await self?.writeNotes(of: round)
     }
   }
 
-  func take() -> [JournalNote] {
-    state.withLock { state in
-      defer { (state.notes, state.isDue, state.isHurried) = ([], false, false) }
-      return state.notes
-    }
+  private func writeNotes(of round: Int) {
+    // The notes stay pending; the next flush or claim tries again, and throws.
+    try? commit(notes.take(round: round))
   }
-
-  func fail(_ error: JournalError) { state.withLock { if $0.failure == nil { $0.failure = error } } }
 }

@@ -1,45 +1,19 @@
-import BlobSQLite
 import Blobs
 
-/// One push's destination and how it is spoken to: shared by its entries. Paths of secrets, never secrets.
-public struct JournalDestination: Sendable, Codable, Hashable {
-  /// The URL as given.
-  public var endpoint: String
-  /// `tus`, `put`.
-  public var protocolName: String
-  public var tokenFile: String?
-  public var headerFiles: [String]
-  public var caFile: String?
-  public var proxy: String?
-  public var insecure: Bool
-  public var overwrite: Bool
-
-  public init(
-    endpoint: String, protocolName: String, tokenFile: String? = nil, headerFiles: [String] = [],
-    caFile: String? = nil, proxy: String? = nil, insecure: Bool = false, overwrite: Bool = false
-  ) {
-    self.endpoint = endpoint
-    self.protocolName = protocolName
-    self.tokenFile = tokenFile
-    self.headerFiles = headerFiles
-    self.caFile = caFile
-    self.proxy = proxy
-    self.insecure = insecure
-    self.overwrite = overwrite
-  }
-}
-
-/// What is about to be sent, before its first byte. Source and target together name it.
+/// What is about to be sent: durable before its first byte.
 public struct JournalIntent: Sendable, Hashable {
-  /// An absolute path, or what else names the source across runs.
+  /// Absolute. With `target` it names the entry.
   public var source: BytePath
-  /// The URL under which it will be found.
+  /// The URL under which the bytes will be found.
   public var target: String
-  /// Below the endpoint's folder.
+  /// Below the endpoint.
   public var path: BytePath
+  /// Bytes; nil when only the end will tell.
   public var length: Int64?
+  /// nil when the source cannot tell versions apart: then nothing of an earlier run is used.
   public var validator: Validator?
   public var contentType: String
+  /// Bytes; nil when the parts are not planned.
   public var partSize: Int64?
 
   public init(
@@ -54,73 +28,72 @@ public struct JournalIntent: Sendable, Hashable {
     self.contentType = contentType
     self.partSize = partSize
   }
+
+  /// How the content stands to that of an earlier intent.
+  func likeness(to old: JournalIntent) -> Validator.Likeness {
+    if let length, let other = old.length, length != other { return .different }
+    guard let validator, let other = old.validator else { return .different }
+    return validator.likeness(to: other)
+  }
 }
 
-/// What the journal knows of one upload.
+/// One upload as the journal remembers it.
 public struct JournalEntry: Sendable, Identifiable {
-  public enum State: Int, Sendable {
-    /// Nothing is on the server yet, as far as we know.
+  public enum State: Int, Sendable, CaseIterable {
+    /// Nothing is known to have been sent.
     case intent = 0
     /// The server has a session for it.
     case open = 1
     case done = 2
-    /// The last run gave up; `error` says why. What the server holds is still of use.
+    /// Given up, with `error`. Its session is kept: it can still go on.
     case failed = 3
   }
+
   public var id: Int64
   public var intent: JournalIntent
   public var destination: JournalDestination
   public var destinationID: Int64
   public var state: State
   public var session: UploadSession?
+  /// By part number; empty for dialects that count in offsets.
   public var receipts: [PartReceipt]
-  /// Bytes from the start that the server has vouched for.
+  /// Bytes the server vouched for when it was last noted. The server knows better: ask it.
   public var acknowledged: Int64
-  /// Where the server said it is, once it is done.
+  /// Where the server says the finished upload is; nil when it did not.
   public var location: String?
   public var error: String?
   /// Seconds since 1970.
   public var created: Int64
-  /// Seconds since 1970.
   public var updated: Int64
-  /// The live process that has it.
+  /// The process that has it claimed; nil when there is none or it has died.
   public var owner: ProcessMark?
 }
 
-/// What a claim found.
+/// The answer to a claim. All but `.done` and `.busy` make the entry this journal's own.
 public enum JournalClaim: Sendable {
-  /// Nothing was known of it: begin.
+  /// The id of a new entry.
   case fresh(Int64)
-  /// Unfinished, and the source is the same version: go on with its session, if it has one.
+  /// Unfinished, and the same version of the source: go on with its session, where there is one. A session in
+  /// another dialect is left to expire.
   case resume(JournalEntry)
-  /// The source is another version, or may be: begin anew. What the old session left on the server is of no use.
+  /// Start anew under this id: the version differs or is in doubt. `old` is what was known; its session, where there
+  /// is one, can be aborted.
   case replaced(Int64, old: JournalEntry)
-  /// Finished before, and the source has not changed since.
+  /// The same version was sent before.
   case done(JournalEntry)
-  /// A live process has it; nothing was claimed.
+  /// Claimed by a process that is alive, perhaps this one.
   case busy(ProcessMark)
 }
 
-/// How many entries of one destination are in one state.
-public struct JournalSummary: Sendable {
+/// The uploads of one destination that are in one state.
+public struct JournalSummary: Sendable, Hashable {
+  public var destinationID: Int64
   public var destination: JournalDestination
   public var state: JournalEntry.State
+  /// Never 0.
   public var count: Int
+  /// The sum of the known lengths.
   public var bytes: Int64
+  /// Bytes the servers vouched for when it was last noted.
   public var acknowledged: Int64
-}
-
-/// The journal cannot be read or written. What was to be noted is lost; what is on the server is not.
-public struct JournalError: Error, Sendable, CustomStringConvertible {
-  public var message: String
-  public var cause: (any Error)?
-
-  public init(_ message: String, cause: (any Error)? = nil) {
-    self.message = message
-    self.cause = cause
-  }
-
-  init(_ error: SQLiteError) { self.init("the journal: \(error)", cause: error) }
-
-  public var description: String { message }
 }

@@ -1,17 +1,15 @@
-import Blobs
-
 #if canImport(Glibc)
   import Glibc
 #else
   import Darwin
 #endif
 
-/// A process, told apart from a later one that was given the same number.
+/// Names one process for good: its number alone may be given to another one later.
 public struct ProcessMark: Sendable, Hashable {
   public var pid: Int32
-  /// The kernel's number for this boot; empty where there is none.
+  /// The kernel's id of this boot; empty where it cannot be read.
   public var boot: String
-  /// When it began, in the kernel's ticks since the boot.
+  /// When the process started, in the system's own units since boot; 0 where it cannot be read.
   public var start: UInt64
 
   public init(pid: Int32, boot: String, start: UInt64) {
@@ -20,34 +18,82 @@ public struct ProcessMark: Sendable, Hashable {
     self.start = start
   }
 
-  public static let current = ProcessMark(pid: getpid(), boot: bootID, start: startTime(of: getpid()) ?? 0)
+  /// The mark of a process of this machine; nil when there is none of that number, or it has ended.
+  public init?(of pid: Int32) {
+    guard case .running(let start) = ProcessState(of: pid) else { return nil }
+    self.init(pid: pid, boot: thisBoot, start: start)
+  }
 
-  /// Whether it still runs on this machine. A look at the system; quick.
+  /// This process.
+  public static let current = ProcessMark(of: getpid()) ?? ProcessMark(pid: getpid(), boot: thisBoot, start: 0)
+
+  /// False once the process has ended, also while its parent has yet to collect it. In doubt, true.
   public var isAlive: Bool {
-    boot == Self.bootID && kill(pid, 0) == 0 && Self.startTime(of: pid) == start
-  }
-
-  private static let bootID =
-    contents(of: "/proc/sys/kernel/random/boot_id").map { String(decoding: $0.prefix(36), as: UTF8.self) } ?? ""
-
-  /// The 22nd field of its `stat`; nil when it has ended. Counted after the name, which may itself hold spaces and brackets. proc(5).
-  private static func startTime(of pid: Int32) -> UInt64? {
-    guard let text = contents(of: "/proc/\(pid)/stat"), let end = text.lastIndex(of: UInt8(ascii: ")")) else {
-      return nil
+    if boot != thisBoot { return false }
+    return switch ProcessState(of: pid) {
+    case .running(let start): start == self.start
+    case .ended: false
+    case .hidden: true
     }
-    let fields = text[(end + 1)...].split(separator: UInt8(ascii: " "))
-    // A zombie has ended; only its parent has not asked yet.
-    if let state = fields.first?.first, state == UInt8(ascii: "Z") || state == UInt8(ascii: "X") { return nil }
-    return fields.count > 19 ? UInt64(String(decoding: fields[19], as: UTF8.self)) : nil
+  }
+}
+
+private enum ProcessState {
+  case running(start: UInt64)
+  case ended
+  /// It exists, but the system does not show it to us.
+  case hidden
+}
+
+#if canImport(Glibc)
+  private let thisBoot =
+    readSmallFile("/proc/sys/kernel/random/boot_id").map { String(decoding: $0.prefix { $0 > 32 }, as: UTF8.self) }
+    ?? ""
+
+  extension ProcessState {
+    init(of pid: Int32) {
+      guard let line = readSmallFile("/proc/\(pid)/stat") else {
+        self = kill(pid, 0) == 0 || errno == EPERM ? .hidden : .ended
+        return
+      }
+      // The second field is the program's name in parentheses, and may itself hold spaces and parentheses. proc(5)
+      let fields = line[(line.lastIndex(of: UInt8(ascii: ")")) ?? 0)...].split(separator: UInt8(ascii: " "))
+      guard fields.count > 20, let start = UInt64(String(decoding: fields[20], as: UTF8.self)) else {
+        self = .hidden
+        return
+      }
+      let letter = fields[1].first
+      self = letter == UInt8(ascii: "Z") || letter == UInt8(ascii: "X") ? .ended : .running(start: start)
+    }
   }
 
-  /// The first 4 KiB of a file of the kernel's.
-  private static func contents(of path: String) -> [UInt8]? {
+  private func readSmallFile(_ path: String) -> [UInt8]? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     if descriptor < 0 { return nil }
     defer { close(descriptor) }
-    var bytes = [UInt8](repeating: 0, count: 4096)
-    let count = read(descriptor, &bytes, bytes.count)
-    return count > 0 ? Array(bytes.prefix(count)) : nil
+    var buffer = [UInt8](repeating: 0, count: 1024)
+    let count = read(descriptor, &buffer, buffer.count)
+    return count > 0 ? Array(buffer.prefix(count)) : nil
   }
-}
+#else
+  private let thisBoot: String = {
+    var buffer = [CChar](repeating: 0, count: 64)
+    var size = buffer.count
+    if sysctlbyname("kern.bootsessionuuid", &buffer, &size, nil, 0) != 0 { return "" }
+    return String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }()
+
+  extension ProcessState {
+    init(of pid: Int32) {
+      var info = proc_bsdinfo()
+      let size = Int32(MemoryLayout<proc_bsdinfo>.size)
+      if proc_pidinfo(pid, PROC_PIDTBSDINFO, 0, &info, size) != size {
+        self = kill(pid, 0) == 0 || errno == EPERM ? .hidden : .ended
+      } else if info.pbi_status == UInt32(SZOMB) {
+        self = .ended
+      } else {
+        self = .running(start: info.pbi_start_tvsec * 1_000_000 + info.pbi_start_tvusec)
+      }
+    }
+  }
+#endif

@@ -97,11 +97,16 @@ public struct Tus: UploadProtocol {
       throw UploadError(
         .giveUp, .destination, "HEAD \(request.url): answered without a valid Upload-Offset", status: response.status)
     }
-    if let length = session.length, let theirs = response.headers.bytes("Upload-Length"), theirs != length {
-      throw UploadError(
-        .restart, .destination, "HEAD \(request.url): the server expects \(theirs) bytes, the source has \(length)")
+    var session = renewed(session, response)
+    if let theirs = response.headers.bytes("Upload-Length") {
+      if let length = session.length, theirs != length {
+        throw UploadError(
+          .restart, .destination, "HEAD \(request.url): the server expects \(theirs) bytes, the source has \(length)")
+      }
+      // A length that was deferred: we have told it, and the answer was lost.
+      session.state["length"] = String(theirs)
     }
-    return try held(offset, renewed(session, response), request)
+    return try held(offset, session, request)
   }
 
   /// PATCH. tus 1.0 §Core Protocol, PATCH; the length of a deferred one goes with the last part.
@@ -117,15 +122,34 @@ public struct Tus: UploadProtocol {
       session.state["length"] = String(part.start + length)
     }
     let response = try await with.send(request, body: body)
+    if response.status == 409 { throw await conflict(request, response, session, with) }
     guard response.isSuccess else { throw sessionError(request, response) }
     guard let offset = response.headers.bytes("Upload-Offset"), offset >= part.start else {
       throw UploadError(.resync, .destination, "PATCH \(request.url): answered without a valid Upload-Offset")
+    }
+    if let length = part.length, offset > part.start + length {
+      throw UploadError(
+        .giveUp, .destination,
+        "PATCH \(request.url): the server says it holds \(offset) bytes, and was sent \(part.start + length)")
     }
     switch try held(offset, renewed(session, response), request) {
     case .finished(let result): return .finished(result)
     case .upTo(_, let session), .parts(_, let session):
       return .receipt(PartReceipt(number: part.number, start: part.start, held: offset - part.start), session)
     }
+  }
+
+  /// 409 on a PATCH: our offset is not theirs. A server that has dropped the upload along with it will not have these
+  /// bytes under this name, and would refuse them again once they were all sent again.
+  private func conflict(
+    _ request: HTTPRequest, _ response: HTTPResponse, _ session: UploadSession, _ with: UploadContext
+  ) async -> UploadError {
+    do {
+      _ = try await held(by: session, with)
+    } catch {
+      if error.recovery == .restart, error.status != nil { return UploadError(request, response) }
+    }
+    return UploadError(request, response, conflict: .resync)
   }
 
   /// The server has it whole once its offset is the length: there is nothing to add.
@@ -164,7 +188,7 @@ public struct Tus: UploadProtocol {
 
   private func complete(_ session: UploadSession) -> UploadResult { UploadResult(location: session.state["url"]) }
 
-  /// 409: our offset is not theirs. 404, 410, 403: the upload is no more.
+  /// 404, 410, 403: the upload is no more.
   private func sessionError(_ request: HTTPRequest, _ response: HTTPResponse) -> UploadError {
     var error = UploadError(request, response, conflict: .resync)
     if [403, 404, 410].contains(response.status) { error.recovery = .restart }

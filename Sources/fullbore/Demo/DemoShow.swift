@@ -109,7 +109,7 @@ struct DemoShow {
 
       ── No copy on disk ──
       The same file again, where the kernel ends a process that writes more than 1 MiB into any file (SIGXFSZ):
-      (ulimit -f 2048; fullbore push \(quoted(largest.path)) \(url)limited/)
+      (ulimit -f 1024; fullbore push \(quoted(largest.path)) \(url)limited/)
       """)
     let arguments = pushArguments(largest.path, "\(url)limited/", journal: "limited")
     var run = try push("files limited to 1 MiB", arguments, fileLimit: 1 << 20)

@@ -44,10 +44,10 @@ final class DemoStage: Sendable {
     let program = BytePath("/proc/\(getpid())/exe")
     let child: ChildProcess
     if let fileLimit {
-      // POSIX counts in blocks of 512 bytes.
-      let script = BytePath("ulimit -f \(fileLimit / 512) && exec \"$@\"")
+      // bash counts in blocks of 1,024 bytes.
+      let script = BytePath("ulimit -f \(fileLimit / 1024) && exec \"$@\"")
       child = try ChildProcess(
-        "/bin/sh", ["-c", script, "sh", program] + arguments, environment: environment, output: output)
+        "/bin/bash", ["-c", script, "bash", program] + arguments, environment: environment, output: output)
     } else {
       child = try ChildProcess(program, arguments, environment: environment, output: output)
     }

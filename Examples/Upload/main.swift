@@ -1,0 +1,23 @@
+// Uploads one file, and goes on where it stopped when it is run again: UploadExample FILE URL/
+import BlobHTTP
+import BlobUpload
+import Blobs
+
+let arguments = CommandLine.arguments
+guard arguments.count == 3, let url = HTTPURL(arguments[2]) else {
+  print("usage: UploadExample FILE http://host/folder/")
+  throw CancellationError()
+}
+let path = BytePath(arguments[1]).absolute()
+
+let transport = CurlTransport()
+let destination = try await UploadDestination.discover(url, named: nil, over: transport)
+let journal = try await Journal(at: "upload-example.sqlite")
+let uploader = Uploader(destination, transport: transport, journal: journal)
+
+if let result = try await uploader.upload(FileSource(path), as: path.name, identity: path) {
+  print("it is at", result.location ?? url.text)
+} else {
+  print("it was there already: nothing was sent")
+}
+await journal.close()

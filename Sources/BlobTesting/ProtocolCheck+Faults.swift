@@ -1,0 +1,184 @@
+import BlobHTTP
+import BlobUpload
+import Blobs
+
+extension ProtocolCheck {
+  /// What goes wrong in the middle.
+  static let faults = [
+    ProtocolCheck("an answer that is lost costs nothing but time", survivesLostAnswers),
+    ProtocolCheck("a connection cut anywhere is made up for", survivesCuts),
+    ProtocolCheck("what was cut off goes on where it stopped", resumes),
+    ProtocolCheck("an unknown length goes on where it stopped", resumesWithoutLength),
+    ProtocolCheck("a server that is started again goes on where it stopped", survivesRestart),
+    ProtocolCheck("a session that is gone is begun anew", survivesLostSession),
+    ProtocolCheck("a source that fails or changes publishes nothing", publishesNoBrokenSource),
+    ProtocolCheck("two versions of a source are never mixed", mixesNoVersions),
+    ProtocolCheck("cancelling ends at once and can be resumed", cancels),
+  ]
+
+  private static func survivesLostAnswers(_ exam: ProtocolExam) async throws {
+    for number in 0..<5 {
+      for length: Int64 in [1000, 900_000] {
+        let pattern = PatternSource(length: length, seed: UInt64(number))
+        let name = BytePath("\(length), answer \(number)")
+        let lossy = FaultyTransport(exam.transport) { count, _ in count == number ? .loseAnswer : .none }
+        _ = try await exam.uploader(over: lossy).upload(pattern, as: name)
+        try await exam.expect(pattern, at: name)
+      }
+    }
+    let names = await exam.ask { $0.names() }
+    try require(names.count == 10, "10 names were meant to be there, not \(names)")
+  }
+
+  private static func survivesCuts(_ exam: ProtocolExam) async throws {
+    let faults: [ChaosProxy.Fault] = [
+      .cutUp(after: 1), .cutUp(after: 100), .cutUp(after: 1000), .cutUp(after: 70_000), .cutUp(after: 800_000),
+      .reset(after: 500), .reset(after: 400_000), .cutDown(after: 5), .cutDown(after: 100), .dropResponse(1),
+      .dropResponse(2), .dropResponse(3),
+    ]
+    for fault in faults {
+      for length: Int64 in [50_000, 1_000_000] {
+        let pattern = PatternSource(length: length, seed: UInt64(length))
+        let name = BytePath("\(length), \(fault)")
+        // Twice: the connection that makes up for the first is cut as well.
+        _ = try await exam.uploader(through: exam.proxy(fault, fault)).upload(pattern, as: name)
+        try await exam.expect(pattern, at: name)
+      }
+    }
+  }
+
+  /// What is sent in all when `pattern` is cut off at byte `cut`, which the server holds all but `slack` of: little
+  /// more than once the whole where the dialect resumes, else what was lost comes on top.
+  private static func requireFewSent(_ exam: ProtocolExam, _ sent: Int64, _ length: Int64, cut: Int64) throws {
+    // The server may be behind by `slack`, and a buffer may go into a connection that is dead.
+    let most = length + 2 * ProtocolExam.slack
+    if exam.fixture.resumes {
+      try require(sent <= most, "\(sent) bytes were sent of \(length), which were cut at \(cut)")
+    } else {
+      try require(sent > length + cut - ProtocolExam.slack, "\(sent) bytes were sent: declared not to resume, it does")
+    }
+  }
+
+  private static func resumes(_ exam: ProtocolExam) async throws {
+    let pattern = PatternSource(length: 9 << 20)
+    let cut: Int64 = 6 << 20
+    let proxy = exam.proxy()
+    let source = exam.interrupted(pattern, at: cut) { proxy.cutAll() }
+    _ = try await exam.uploader(through: proxy).upload(source, as: "video")
+    try await exam.expect(pattern, at: "video")
+    try requireFewSent(exam, exam.transport.sent, pattern.length, cut: cut)
+  }
+
+  private static func resumesWithoutLength(_ exam: ProtocolExam) async throws {
+    guard exam.fixture.takesUnknownLength else { return }
+    let pattern = PatternSource(length: 9 << 20, access: .sequential, knowsLength: false)
+    let cut: Int64 = 6 << 20
+    let proxy = exam.proxy()
+    let source = exam.interrupted(pattern, at: cut) { proxy.cutAll() }
+    _ = try await exam.uploader(through: proxy).upload(source, as: "stream")
+    try await exam.expect(pattern, at: "stream")
+    try requireFewSent(exam, exam.transport.sent, pattern.length, cut: cut)
+  }
+
+  private static func survivesRestart(_ exam: ProtocolExam) async throws {
+    let pattern = PatternSource(length: 9 << 20)
+    let cut: Int64 = 6 << 20
+    let failure = Monitor<(any Error)?>(nil)
+    let source = exam.interrupted(pattern, at: cut) { [peer = exam.peer] in
+      do { try peer.restart() } catch { failure.update { $0 = error } }
+    }
+    _ = try await exam.uploader().upload(source, as: "video")
+    if let error = failure.update({ $0 }) { throw error }
+    try await exam.expect(pattern, at: "video")
+    try requireFewSent(exam, exam.transport.sent, pattern.length, cut: cut)
+  }
+
+  private static func survivesLostSession(_ exam: ProtocolExam) async throws {
+    let folder = try ScratchFolder()
+    let journal = try await Journal(at: folder.path.appending("journal"))
+    let pattern = PatternSource(length: 4 << 20)
+    let proxy = exam.proxy()
+    let isCut = Monitor(false)
+    let source = exam.interrupted(pattern, at: 3 << 20) {
+      proxy.cutAll()
+      isCut.update { $0 = true }
+    }
+    // Once, before the request that comes after the cut.
+    let transport = CountingTransport(exam.transport) { _ in
+      let isTime = isCut.update { isCut in
+        defer { isCut = false }
+        return isCut
+      }
+      if !isTime { return }
+      // A journal that cannot be read fails the upload as well.
+      for entry in (try? await journal.unfinished()) ?? [] {
+        if let session = entry.session { await exam.uploader(through: proxy).discard(session) }
+      }
+    }
+    _ = try await exam.uploader(over: transport, through: proxy, journal).upload(source, as: "video")
+    try await exam.expect(pattern, at: "video")
+    try require(transport.sent > 6 << 20, "only \(transport.sent) bytes were sent: the session was not lost")
+    await journal.close()
+  }
+
+  private static func publishesNoBrokenSource(_ exam: ProtocolExam) async throws {
+    for length: Int64 in [1000, 2_000_000] {
+      let pattern = PatternSource(length: length)
+      let at = length / 3 * 2
+      let broken = [
+        FaultySource(pattern, .fail(at: at, BlobError(.changed, "it is another one now"))),
+        FaultySource(pattern, .fail(at: at, BlobError(.io, "the card was pulled out"))),
+        FaultySource(pattern, .truncate(at: at)), FaultySource(pattern, .changedAtEnd),
+      ]
+      for (number, source) in broken.enumerated() {
+        let name = BytePath("\(length), \(number)")
+        try await exam.expect(.source, "\(name)") { _ = try await exam.uploader().upload(source, as: name) }
+        try await exam.expectNothing(at: name)
+        _ = try await exam.uploader().upload(pattern, as: name)
+        try await exam.expect(pattern, at: name)
+      }
+    }
+  }
+
+  private static func mixesNoVersions(_ exam: ProtocolExam) async throws {
+    let old = PatternSource(length: 4 << 20, seed: 1)
+    let new = PatternSource(length: 4 << 20, seed: 2)
+    let proxy = exam.proxy()
+    let cut = exam.interrupted(old, at: 3 << 20) { proxy.cutAll() }
+    // Every part is an opening: the next one is the one after the cut.
+    let openings = 1 + (exam.fixture.partSize.map { Int((3 << 20) / $0) } ?? 0)
+    let source = FaultySource(cut, .replaced(by: new, from: openings + 1))
+    try await exam.expect(.source, "a source that was replaced") {
+      let target = exam.uploader(through: proxy).destination.target("video", length: old.length)
+      _ = try await exam.uploader(through: proxy).upload(source, old.info, to: target)
+    }
+    try await exam.expectNothing(at: "video")
+    _ = try await exam.uploader().upload(new, as: "video")
+    try await exam.expect(new, at: "video")
+  }
+
+  private static func cancels(_ exam: ProtocolExam) async throws {
+    let folder = try ScratchFolder()
+    let journal = try await Journal(at: folder.path.appending("journal"))
+    let pattern = PatternSource(length: 9 << 20)
+    let cut: Int64 = 6 << 20
+    let (reached, signal) = AsyncStream<Void>.makeStream()
+    let stalled = FaultySource(exam.interrupted(pattern, at: cut) { signal.finish() }, .stall(at: cut + 1))
+    let uploader = exam.uploader(journal)
+    let task = Task { try await uploader.upload(stalled, as: "video") }  // ends below
+    for await _ in reached {}
+    let start = ContinuousClock.now
+    task.cancel()
+    try await exam.expect(.cancelled, "cancelling") { _ = try await task.value }
+    let time = ContinuousClock.now - start
+    try require(time < .seconds(1), "cancelling took \(time)")
+    try await exam.expectNothing(at: "video")
+
+    let before = exam.transport.sent
+    _ = try await exam.uploader(journal).upload(pattern, as: "video")
+    try await exam.expect(pattern, at: "video")
+    // What was sent before the cut counts as well.
+    try requireFewSent(exam, exam.transport.sent - before + cut, pattern.length, cut: cut)
+    await journal.close()
+  }
+}

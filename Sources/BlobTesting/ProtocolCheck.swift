@@ -1,0 +1,166 @@
+import BlobHTTP
+import BlobUpload
+import Blobs
+import Synchronization
+
+/// One promise of an upload dialect, held against a server over loopback. A new dialect joins with one
+/// `ProtocolFixture`:
+///
+/// ```swift
+/// @Test(arguments: ProtocolFixture.all, ProtocolCheck.all)
+/// func conforms(_ fixture: ProtocolFixture, _ check: ProtocolCheck) async throws { try await check.run(fixture) }
+/// ```
+public struct ProtocolCheck: Sendable, CustomStringConvertible {
+  public let description: String
+  private let body: @Sendable (ProtocolExam) async throws -> Void
+
+  init(_ description: String, _ body: @escaping @Sendable (ProtocolExam) async throws -> Void) {
+    self.description = description
+    self.body = body
+  }
+
+  /// Throws a `CheckFailure`, or what the upload threw against expectation.
+  public func run(_ fixture: ProtocolFixture) async throws {
+    let peer = try await ProtocolExam.threads.run { () throws in try fixture.makePeer() }
+    let result: Result<Void, any Error>
+    do {
+      result = .success(try await body(ProtocolExam(fixture, peer)))
+    } catch {
+      result = .failure(CheckFailure("\(fixture): \(self): \(error)"))
+    }
+    await ProtocolExam.threads.run { peer.stop() }
+    try result.get()
+  }
+}
+
+/// A check in the middle: what the functions of `ProtocolCheck+All` are written with.
+struct ProtocolExam: Sendable {
+  let fixture: ProtocolFixture
+  let peer: any ProtocolPeer
+  let transport = CountingTransport(CurlTransport(.init(lanes: 8, noProgress: .seconds(10), finishing: .seconds(10))))
+  private let limits: PartLimits
+
+  // Peers block, and many checks run at once.
+  static let threads = BlockingPool("protocol-checks", threads: 32)
+
+  init(_ fixture: ProtocolFixture, _ peer: any ProtocolPeer) async throws {
+    self.fixture = fixture
+    self.peer = peer
+    limits = try await fixture.dialect.discover(
+      UploadTarget(endpoint: peer.endpoint, url: peer.endpoint, path: "", length: nil),
+      UploadContext(transport: transport, origin: peer.endpoint.origin))
+  }
+
+  /// An uploader that does not give up soon.
+  func uploader(
+    over transport: (any Transport)? = nil, through proxy: ChaosProxy? = nil, _ journal: Journal? = nil,
+    retries: Int = 30
+  ) -> Uploader {
+    var endpoint = peer.endpoint
+    var headers: HTTPHeaders = [:]
+    var transport = transport ?? self.transport
+    if let proxy {
+      // Lives as long as what is sent through it.
+      transport = CountingTransport(transport) { _ in withExtendedLifetime(proxy) {} }
+      headers["Host"] = "127.0.0.1:\(endpoint.port)"  // the server answers to its own name only
+      endpoint = HTTPURL("http://127.0.0.1:\(proxy.port)/")!
+    }
+    return Uploader(
+      UploadDestination(endpoint: endpoint, dialect: fixture.dialect, limits: limits, headers: headers),
+      transport: transport, journal: journal,
+      retry: RetryPolicy(retries: retries, first: .milliseconds(1), longest: .milliseconds(50)),
+      partSize: fixture.partSize)
+  }
+
+  /// A proxy whose connections get these faults, in their order.
+  func proxy(_ faults: ChaosProxy.Fault...) -> ChaosProxy {
+    ChaosProxy(to: peer.endpoint.port, ChaosProxy.Schedule(faults))
+  }
+
+  /// Runs what blocks.
+  func ask<Result: Sendable>(_ body: @escaping @Sendable (any ProtocolPeer) -> Result) async -> Result {
+    await Self.threads.run { [peer] in body(peer) }
+  }
+
+  /// `name` must be published with exactly these bytes.
+  func expect(_ pattern: PatternSource, at name: BytePath) async throws {
+    guard let found = await ask({ $0.contents(of: name) }) else { throw CheckFailure("\(name) is not there") }
+    try require(Int64(found.count) == pattern.length, "\(name) has \(found.count) bytes, not \(pattern.length)")
+    let wrong = found.withUnsafeBytes { pattern.verify($0, at: 0) }
+    try require(wrong == nil, "\(name) is wrong at byte \(wrong ?? 0) of \(pattern.length)")
+  }
+
+  func expectNothing(at name: BytePath) async throws {
+    let found = await ask { $0.contents(of: name)?.count }
+    try require(found == nil, "\(name) was published, with \(found ?? 0) bytes")
+  }
+
+  /// `body` must throw an `UploadError` with this side.
+  func expect(
+    _ side: UploadError.Side, _ what: String, _ body: () async throws -> Void
+  ) async throws {
+    do {
+      try await body()
+    } catch let error as UploadError {
+      try require(error.side == side, "\(what): side .\(error.side) instead of .\(side): \(error)")
+      try require(!error.message.isEmpty, "\(what): the error says nothing")
+      return
+    }
+    throw CheckFailure("\(what): nothing was thrown instead of an error with side .\(side)")
+  }
+
+  /// A pattern of `length` bytes that, when byte `byte` is first wanted, waits until the server holds nearly all
+  /// before it, and then lets `action` happen.
+  func interrupted(_ pattern: PatternSource, at byte: Int64, _ action: @escaping @Sendable () -> Void) -> TriggerSource
+  {
+    TriggerSource(pattern, at: byte) { [peer] in
+      pollUntil { peer.unfinished() >= byte - Self.slack }
+      action()
+    }
+  }
+
+  /// Bytes that may be between the source and the server's disk.
+  static let slack: Int64 = 1 << 20
+}
+
+/// Looks again and again, ten seconds at most: what other threads write to disk sends no signal.
+package func pollUntil(_ condition: () -> Bool) {
+  let clock = MonotonicClock()
+  let deadline = clock.now + .seconds(10)
+  while !condition(), clock.now < deadline {
+    // Never cancelled.
+    try? clock.sleep(.milliseconds(1), Cancellation(), "poll")
+  }
+}
+
+/// Counts body bytes, and lets something happen before each request.
+package final class CountingTransport: Transport {
+  private let transport: any Transport
+  private let before: @Sendable (HTTPRequest) async -> Void
+  private let counter = Counter()
+
+  package init(_ transport: any Transport, before: @escaping @Sendable (HTTPRequest) async -> Void = { _ in }) {
+    self.transport = transport
+    self.before = before
+  }
+
+  /// Body bytes handed to connections so far.
+  package var sent: Int64 { counter.bytes.load(ordering: .relaxed) }
+
+  package func send(
+    _ request: HTTPRequest, body: BlobSlice?, _ on: Exchange
+  ) async throws(TransportError) -> HTTPResponse {
+    await before(request)
+    var on = on
+    // Not `self`: the transport's lane may keep the exchange for as long as the transport lives.
+    on.sent = { [counter, sent = on.sent] count in
+      counter.bytes.add(Int64(count), ordering: .relaxed)
+      sent(count)
+    }
+    return try await transport.send(request, body: body, on)
+  }
+
+  private final class Counter: Sendable {
+    let bytes = Atomic<Int64>(0)
+  }
+}

@@ -1,0 +1,65 @@
+import BlobHTTP
+import BlobUpload
+import Blobs
+
+/// An upload dialect and a server that speaks it, to be held against every `ProtocolCheck`.
+///
+/// A fact that a dialect lacks is declared here, and checked to be lacking.
+public struct ProtocolFixture: Sendable, CustomStringConvertible {
+  public var name: String
+  public var dialect: any UploadProtocol
+  /// Bytes of a part; nil: as the dialect likes.
+  public var partSize: Int64?
+  /// A source up to this many bytes travels in one request; lengths around it are tried.
+  public var wholeUpTo: Int64
+  /// What was cut off goes on from what the server holds; else it begins anew.
+  public var resumes: Bool
+  /// Sources of unknown length can be sent.
+  public var takesUnknownLength: Bool
+  /// A server of its own for each call. Called on a thread that may block.
+  public var makePeer: @Sendable () throws -> any ProtocolPeer
+
+  public var description: String { name }
+
+  public init(
+    _ name: String, _ dialect: any UploadProtocol, partSize: Int64? = nil, wholeUpTo: Int64, resumes: Bool = true,
+    takesUnknownLength: Bool = true,
+    makePeer: @escaping @Sendable () throws -> any ProtocolPeer = { try ServedFolder() }
+  ) {
+    self.name = name
+    self.dialect = dialect
+    self.partSize = partSize
+    self.wholeUpTo = wholeUpTo
+    self.resumes = resumes
+    self.takesUnknownLength = takesUnknownLength
+    self.makePeer = makePeer
+  }
+}
+
+extension ProtocolFixture {
+  /// The dialects that are spoken, each against our own server.
+  public static let all = [
+    ProtocolFixture("tus", Tus(wholeUpTo: small), wholeUpTo: small),
+    ProtocolFixture("tus in small parts", Tus(wholeUpTo: small), partSize: 700_001, wholeUpTo: small),
+    ProtocolFixture("put", PlainPut(), wholeUpTo: small, resumes: false),
+  ]
+
+  /// Above what the transport sends in one piece with its head, and still quick.
+  private static let small: Int64 = 128 << 10
+}
+
+/// A server in a check. Every method blocks.
+public protocol ProtocolPeer: Sendable {
+  /// On 127.0.0.1, with this port also after a restart.
+  var endpoint: HTTPURL { get }
+  /// The bytes published under a name; nil when there are none.
+  func contents(of name: BytePath) -> [UInt8]?
+  /// Every name that is published.
+  func names() -> [BytePath]
+  /// Bytes that are held of uploads which are not finished.
+  func unfinished() -> Int64
+  /// Ends as if killed, as far as clients can tell, and comes back with what it had on disk.
+  func restart() throws
+  /// Ends for good, and takes its files with it.
+  func stop()
+}

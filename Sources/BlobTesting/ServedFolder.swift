@@ -1,0 +1,50 @@
+import BlobHTTP
+import BlobServer
+import Blobs
+
+/// The embedded `Server` over a folder of its own.
+public final class ServedFolder: ProtocolPeer {
+  public let folder: BytePath
+  public let endpoint: HTTPURL
+  private let scratch: ScratchFolder
+  private let options: ServerOptions
+  private let server: Monitor<Server?>
+
+  public convenience init() throws { try self.init { _ in } }
+
+  /// `change` may ask for a token, limits and the like.
+  public init(_ change: (inout ServerOptions) -> Void) throws {
+    scratch = try ScratchFolder()
+    folder = scratch.path
+    // libmicrohttpd may miss that a client has left in the middle of a body, until it has been silent for so long.
+    var options = ServerOptions(folder: folder, port: 0, idleTimeout: .seconds(3))
+    change(&options)
+    let server = try Server(options)
+    options.port = server.port
+    self.options = options
+    endpoint = HTTPURL(server.url)!
+    self.server = Monitor(server)
+  }
+
+  deinit { stop() }
+
+  public func contents(of name: BytePath) -> [UInt8]? { scratch.read(name) }
+
+  public func names() -> [BytePath] { scratch.names(in: "").filter { $0 != ".fullbore" } }
+
+  public func unfinished() -> Int64 {
+    scratch.names(in: ".fullbore").filter { $0.description.hasSuffix(".data") }
+      .reduce(0) { $0 + scratch.size(of: BytePath(".fullbore").appending($1)) }
+  }
+
+  public func restart() throws {
+    server.update { $0.take() }?.stop(grace: .zero)
+    let again = try Server(options)
+    server.update { $0 = again }
+  }
+
+  public func stop() {
+    server.update { $0.take() }?.stop(grace: .zero)
+    scratch.remove()
+  }
+}

@@ -1,0 +1,29 @@
+/// Where a push goes and how to speak to it: kept once, shared by its entries. No secret is in it, only where
+/// secrets are found.
+public struct JournalDestination: Sendable, Codable, Hashable {
+  /// The URL as it was given.
+  public var endpoint: String
+  /// `UploadProtocol.name`.
+  public var protocolName: String
+  /// Paths of files that are read again at each run.
+  public var tokenFile: String?
+  public var headerFiles: [String]
+  public var caFile: String?
+  public var proxy: String?
+  public var insecure: Bool
+  public var overwrite: Bool
+
+  public init(
+    endpoint: String, protocolName: String, tokenFile: String? = nil, headerFiles: [String] = [],
+    caFile: String? = nil, proxy: String? = nil, insecure: Bool = false, overwrite: Bool = false
+  ) {
+    self.endpoint = endpoint
+    self.protocolName = protocolName
+    self.tokenFile = tokenFile
+    self.headerFiles = headerFiles
+    self.caFile = caFile
+    self.proxy = proxy
+    self.insecure = insecure
+    self.overwrite = overwrite
+  }
+}

@@ -1,0 +1,18 @@
+import BlobSQLite
+import Blobs
+
+/// Why the journal cannot be opened, read or written. Nothing of the call that threw was kept.
+public struct JournalError: Error, Sendable, CustomStringConvertible {
+  /// The operation, the file and the reason.
+  public var message: String
+  public var cause: (any Error)?
+
+  public init(_ message: String, cause: (any Error)? = nil) {
+    self.message = message
+    self.cause = cause
+  }
+
+  init(_ error: SQLiteError) { self.init("the journal: \(error)", cause: error) }
+
+  public var description: String { message }
+}

@@ -1,0 +1,87 @@
+import Synchronization
+
+/// Something that became known about a claimed entry.
+struct JournalNote: Sendable {
+  enum Event: Sendable {
+    case opened(UploadSession)
+    case acknowledged(Int64)
+    case receipt(PartReceipt)
+    case done(location: String?)
+    case failed(String)
+    case restarted
+    case released
+  }
+  var id: Int64
+  var event: Event
+}
+
+/// The notes that wait for the writer, in the order they came.
+final class JournalNotes: Sendable {
+  /// How long a note may wait. Shorter compares as less.
+  enum Delay: Int, Comparable {
+    case none, batch, progress
+
+    var duration: Duration {
+      switch self {
+      case .none: .zero
+      case .batch: .milliseconds(50)
+      case .progress: .seconds(1)
+      }
+    }
+    static func < (a: Delay, b: Delay) -> Bool { a.rawValue < b.rawValue }
+  }
+
+  /// So many waiting ones are written without further delay.
+  static let batch = 256
+
+  private struct State {
+    var notes: [JournalNote] = []
+    /// Where an entry's last note is an offset: the next offset takes its place.
+    var offsets: [Int64: Int] = [:]
+    /// When the writer will come; nil: nobody has called it.
+    var due: Delay?
+    var round = 0
+  }
+  private let state = Mutex(State())
+
+  /// Adds a note. If the writer has to come sooner than it would, returns when, and for which round.
+  func add(_ note: JournalNote) -> (delay: Delay, round: Int)? {
+    state.withLock { state in
+      var delay: Delay
+      switch note.event {
+      case .opened, .receipt, .restarted: delay = .none
+      case .done, .failed, .released: delay = .batch
+      case .acknowledged: delay = .progress
+      }
+      if case .acknowledged = note.event {
+        if let place = state.offsets[note.id] {
+          state.notes[place] = note
+        } else {
+          state.offsets[note.id] = state.notes.count
+          state.notes.append(note)
+        }
+      } else {
+        if !state.offsets.isEmpty { state.offsets[note.id] = nil }
+        state.notes.append(note)
+      }
+      if state.notes.count >= Self.batch { delay = .none }
+      if let due = state.due, due <= delay { return nil }
+      state.due = delay
+      return (delay, state.round)
+    }
+  }
+
+  /// Everything that waits, for the writer, who then is called anew. With a `round`: nothing if it is over already.
+  func take(round: Int? = nil) -> [JournalNote] {
+    state.withLock { state in
+      if let round, round != state.round { return [] }
+      defer {
+        state.notes.removeAll(keepingCapacity: state.notes.count <= 2 * Self.batch)
+        state.offsets.removeAll()
+        state.due = nil
+        state.round += 1
+      }
+      return state.notes
+    }
+  }
+}

@@ -1,0 +1,172 @@
+import BlobSQLite
+import Blobs
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+extension JournalStore {
+  func destinationID(_ destination: JournalDestination) throws(SQLiteError) -> Int64 {
+    let text = json(destination)
+    return try database.transaction { () throws(SQLiteError) in
+      let select = try database.statement("SELECT id FROM destination WHERE json = ?1")
+      try select.bind(1, text)
+      if let id = try select.first({ $0.int(0) }) { return id }
+      let insert = try database.statement("INSERT INTO destination(json) VALUES(?1)")
+      try insert.bind(1, text)
+      try insert.run()
+      // Asked for here: the triggers' own inserts do not count.
+      return database.lastInsertedID
+    }
+  }
+
+  func destination(_ id: Int64) throws(SQLiteError) -> JournalDestination {
+    if let known = destinations[id] { return known }
+    let select = try database.statement("SELECT json FROM destination WHERE id = ?1")
+    try select.bind(1, id)
+    guard let text = try select.first({ $0.text(0) }), let text, let found: JournalDestination = value(text) else {
+      throw SQLiteError("read destination \(id)", database.path, code: 11, "it is missing or cannot be understood")
+    }
+    destinations[id] = found
+    return found
+  }
+
+  // The columns in the order `entry(row:)` takes them.
+  func entry(id: Int64) throws(SQLiteError) -> JournalEntry? {
+    let select = try database.statement(
+      """
+      SELECT id, destination, state, owner, length, acknowledged, part_size, created, updated, target, source, path,
+      version, instance, content_type, location, error, session FROM upload WHERE id = ?1
+      """)
+    try select.bind(1, id)
+    return try select.first { row throws(SQLiteError) in try entry(row: row) }
+  }
+
+  func entry(_ target: String, _ source: BytePath) throws(SQLiteError) -> JournalEntry? {
+    let select = try database.statement(
+      """
+      SELECT id, destination, state, owner, length, acknowledged, part_size, created, updated, target, source, path,
+      version, instance, content_type, location, error, session FROM upload WHERE target = ?1 AND source = ?2
+      """)
+    try select.bind(1, target)
+    try select.bind(2, source.bytes)
+    return try select.first { row throws(SQLiteError) in try entry(row: row) }
+  }
+
+  func unfinished() throws(SQLiteError) -> [JournalEntry] {
+    try entries(
+      database.statement(
+        """
+        SELECT id, destination, state, owner, length, acknowledged, part_size, created, updated, target, source, path,
+        version, instance, content_type, location, error, session FROM upload WHERE state <> 2 ORDER BY id
+        """))
+  }
+
+  /// The latest, the oldest of them first.
+  func entries(_ state: JournalEntry.State, limit: Int) throws(SQLiteError) -> [JournalEntry] {
+    // Only the unfinished have an index; of a journal's rows most are done.
+    let select =
+      state == .done
+      ? try database.statement(
+        """
+        SELECT id, destination, state, owner, length, acknowledged, part_size, created, updated, target, source, path,
+        version, instance, content_type, location, error, session FROM upload WHERE state = ?1
+        ORDER BY id DESC LIMIT ?2
+        """)
+      : try database.statement(
+        """
+        SELECT id, destination, state, owner, length, acknowledged, part_size, created, updated, target, source, path,
+        version, instance, content_type, location, error, session FROM upload WHERE state <> 2 AND state = ?1
+        ORDER BY id DESC LIMIT ?2
+        """)
+    try select.bind(1, Int64(state.rawValue))
+    try select.bind(2, Int64(limit))
+    return try entries(select).reversed()
+  }
+
+  func summary() throws(SQLiteError) -> [JournalSummary] {
+    let select = try database.statement(
+      "SELECT destination, state, count, bytes, acknowledged FROM tally WHERE count > 0 ORDER BY destination, state")
+    defer { select.reset() }
+    var sums: [JournalSummary] = []
+    while try select.step() {
+      sums.append(
+        JournalSummary(
+          destinationID: select.int(0), destination: try destination(select.int(0)), state: state(select, 1),
+          count: Int(select.int(2)), bytes: select.int(3), acknowledged: select.int(4)))
+    }
+    return sums
+  }
+
+  func remove(_ ids: [Int64]) throws(SQLiteError) {
+    try database.transaction { () throws(SQLiteError) in
+      let delete = try database.statement("DELETE FROM upload WHERE id = ?1")
+      for id in ids {
+        try delete.bind(1, id)
+        try delete.run()
+      }
+    }
+  }
+
+  private func entries(_ select: Statement) throws(SQLiteError) -> [JournalEntry] {
+    defer { select.reset() }
+    owners = [:]
+    var entries: [JournalEntry] = []
+    while try select.step() { entries.append(try entry(row: select)) }
+    return entries
+  }
+
+  private func entry(row: Statement) throws(SQLiteError) -> JournalEntry {
+    let target = row.text(9) ?? ""
+    let location = row.text(15)
+    // A session nobody can read is as good as none: the upload starts anew, the server expires the old one.
+    let session: UploadSession? = row.text(17).flatMap { value($0) }
+    return JournalEntry(
+      id: row.int(0),
+      intent: JournalIntent(
+        source: BytePath(row.blob(10) ?? []), target: target, path: BytePath(row.blob(11) ?? []),
+        length: row.intOrNil(4),
+        validator: row.text(12).map { Validator(version: $0, instance: row.text(13) ?? "") },
+        contentType: row.text(14) ?? "", partSize: row.intOrNil(6)),
+      destination: try destination(row.int(1)), destinationID: row.int(1), state: state(row, 2), session: session,
+      receipts: session == nil ? [] : try receipts(row.int(0)), acknowledged: row.int(5),
+      location: location == "" ? target : location, error: row.text(16), created: row.int(7), updated: row.int(8),
+      owner: row.isNull(3) ? nil : try liveOwner(row.int(3)))
+  }
+
+  private func receipts(_ id: Int64) throws(SQLiteError) -> [PartReceipt] {
+    let select = try database.statement(
+      "SELECT number, start, held, state FROM receipt WHERE upload = ?1 ORDER BY number")
+    defer { select.reset() }
+    try select.bind(1, id)
+    var receipts: [PartReceipt] = []
+    while try select.step() {
+      // A part whose state cannot be read is left out, and so sent again.
+      guard let state: [String: String] = select.isNull(3) ? [:] : select.text(3).flatMap({ value($0) }) else {
+        continue
+      }
+      receipts.append(
+        PartReceipt(number: Int(select.int(0)), start: select.int(1), held: select.int(2), state: state))
+    }
+    return receipts
+  }
+
+  private func state(_ row: Statement, _ column: Int32) -> JournalEntry.State {
+    JournalEntry.State(rawValue: Int(row.int(column))) ?? .failed
+  }
+
+  /// The same text for equal values.
+  func json(_ value: some Encodable) -> String {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    // Strings, numbers and dictionaries of them can always be encoded.
+    return String(decoding: try! encoder.encode(value), as: UTF8.self)
+  }
+
+  private func value<Value: Decodable>(_ text: String) -> Value? {
+    // Callers say what becomes of text that cannot be understood.
+    try? JSONDecoder().decode(Value.self, from: Data(text.utf8))
+  }
+}

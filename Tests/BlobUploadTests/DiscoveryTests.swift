@@ -1,0 +1,54 @@
+import BlobHTTP
+import BlobTesting
+import Blobs
+import Testing
+
+@testable import BlobUpload
+
+@Suite struct DiscoveryTests {
+  @Test func ourServerSpeaksTus() async throws {
+    let peer = try ServedFolder { $0.maxSize = 12_345 }
+    let found = try await UploadDestination.discover(peer.endpoint, named: nil, over: CurlTransport())
+    #expect(found.dialect is Tus)
+    #expect(found.limits.total == 12_345)
+    #expect(!found.limits.needsLength)
+    let error = await Uploader(found, transport: CurlTransport()).failure(of: 12_346)
+    #expect(error?.side == .file)
+  }
+
+  @Test(arguments: ["200 OK", "204 No Content", "404 Not Found", "405 Method Not Allowed", "500 Oops", "501 No"])
+  func anyOtherServerIsTakenToTakePut(status: String) async throws {
+    let peer = ScriptedPeer([.readRequest, .send("HTTP/1.1 \(status)\r\nContent-Length: 0\r\n\r\n")])
+    let url = try #require(HTTPURL("http://127.0.0.1:\(peer.port)/"))
+    #expect(try await UploadDestination.discover(url, named: nil, over: CurlTransport()).dialect is PlainPut)
+    #expect(peer.seen.text.hasPrefix("OPTIONS / "))
+    let error = await #expect(throws: UploadError.self) {
+      _ = try await UploadDestination.discover(url, named: "tus", over: CurlTransport())
+    }
+    #expect(error?.side == .destination)
+  }
+
+  @Test func tusWithoutCreationWithUploadIsNotTakenUnasked() async throws {
+    let script = Script(.status(204, ["Tus-Version": "0.2.2, 1.0.0", "Tus-Extension": "creation"]))
+    #expect(try await UploadDestination.discover(host, named: nil, over: script).dialect is PlainPut)
+    let named = try await UploadDestination.discover(host, named: "tus", over: script)
+    #expect(named.limits.firstPart == 0)
+    #expect(named.limits.needsLength)
+    #expect(script.requests.allSatisfy { $0.headers["Tus-Resumable"] == nil })
+  }
+
+  @Test(arguments: [401, 503]) func aRefusalIsTheDestinations(_ status: Int) async {
+    let script = Script(.status(status))
+    let error = await #expect(throws: UploadError.self) {
+      _ = try await UploadDestination.discover(host, named: nil, over: script)
+    }
+    #expect(error?.side == .destination)
+    #expect(script.requests.count == (status == 401 ? 1 : 3))
+  }
+
+  @Test func anUnknownNameIsRefused() async {
+    await #expect(throws: UploadError.self) {
+      _ = try await UploadDestination.discover(host, named: "gopher", over: Script(.status(200)))
+    }
+  }
+}

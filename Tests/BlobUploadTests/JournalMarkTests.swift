@@ -1,0 +1,34 @@
+import BlobUpload
+import Glibc
+import Testing
+
+extension JournalTests {
+  @Suite struct Marks {
+    @Test func thisProcessIsAlive() {
+      #expect(ProcessMark.current.pid == getpid())
+      #expect(ProcessMark.current.isAlive)
+      #expect(ProcessMark.current.start > 0)
+      #expect(ProcessMark.current.boot.count == 36)
+      #expect(ProcessMark(of: getpid()) == .current)
+    }
+
+    @Test func aProcessIsDeadOnceItIsKilledAlsoBeforeItIsCollected() {
+      let process = IdleProcess()
+      #expect(process.mark.isAlive)
+      process.kill()
+      #expect(!process.mark.isAlive)
+      #expect(ProcessMark(of: process.pid) == nil)
+      process.end()
+      #expect(!process.mark.isAlive)
+    }
+
+    @Test func anotherProcessOfTheSameNumberIsNotIt() {
+      var mark = ProcessMark.current
+      mark.start += 1
+      #expect(!mark.isAlive)
+      mark = .current
+      mark.boot = "00000000-0000-0000-0000-000000000000"
+      #expect(!mark.isAlive)
+    }
+  }
+}

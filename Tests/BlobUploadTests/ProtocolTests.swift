@@ -1,0 +1,32 @@
+import BlobTesting
+import Testing
+
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
+@Suite(.serialized) struct ProtocolTests {
+  @Test(arguments: ProtocolFixture.all, ProtocolCheck.all)
+  func conforms(_ fixture: ProtocolFixture, _ check: ProtocolCheck) async throws { try await check.run(fixture) }
+
+  /// `FULLBORE_SEEDS` says how many, `FULLBORE_SEED` the first of them.
+  @Test(arguments: ProtocolFixture.all) func survivesChaos(_ fixture: ProtocolFixture) async throws {
+    let first = number("FULLBORE_SEED") ?? UInt64.random(in: 0..<1 << 32)
+    let count = number("FULLBORE_SEEDS") ?? 30
+    print("\(fixture): chaos of \(count) seeds from FULLBORE_SEED=\(first)")
+    await withTaskGroup(of: Void.self) { group in
+      for lane in 0..<4 as Range<UInt64> {
+        group.addTask {
+          for seed in stride(from: lane, to: count, by: 4) {
+            // The error names the fixture and the seed.
+            do { try await ProtocolCheck.chaos(seed: first &+ seed).run(fixture) } catch { Issue.record(error) }
+          }
+        }
+      }
+    }
+  }
+}
+
+private func number(_ name: String) -> UInt64? { getenv(name).flatMap { UInt64(String(cString: $0)) } }

@@ -1,0 +1,246 @@
+import BlobHTTP
+import BlobTesting
+import Blobs
+import Synchronization
+import Testing
+
+@testable import BlobUpload
+
+/// Many items, a journal, one destination.
+@Suite struct QueueTests {
+  @Test func aRunThatIsRepeatedSendsNothing() async throws {
+    let desk = try await Desk()
+    let script = Script(.status(201))
+    #expect(try await desk.run(desk.queue(script), ["a", "b"]).sent == 2)
+    #expect(try await desk.run(desk.queue(script), ["a", "b"]).doneBefore == 2)
+    #expect(script.requests.count == 2)
+  }
+
+  @Test func checkingSendsAgainWhatTheServerLost() async throws {
+    let desk = try await Desk()
+    _ = try await desk.run(desk.queue(Script(.status(201))), ["kept", "lost"])
+    let script = Script { _, request throws(TransportError) in
+      if request.method == "PUT" { return .status(201) }
+      return request.url.path.hasSuffix("kept") ? .status(200, ["Content-Length": "1000"]) : .status(404)
+    }
+    var queue = desk.queue(script)
+    queue.check = true
+    let outcomes = try await desk.run(queue, ["kept", "lost"])
+    #expect(outcomes.doneBefore == 1 && outcomes.sent == 1)
+    #expect(script.methods.sorted() == ["HEAD", "HEAD", "PUT"])
+  }
+
+  @Test func checkingOutlastsABrokenConnection() async throws {
+    let desk = try await Desk()
+    _ = try await desk.run(desk.queue(Script(.status(201))), ["a"])
+    var queue = desk.queue(
+      Script { number, _ throws(TransportError) in
+        if number == 0 { throw TransportError(.broken, "the connection broke") }
+        return .status(200, ["Content-Length": "1000"])
+      })
+    queue.check = true
+    #expect(try await desk.run(queue, ["a"]).doneBefore == 1)
+  }
+
+  @Test func theSessionIsKeptBeforeItsFirstByteIsSent() async throws {
+    let desk = try await Desk()
+    let seen = Mutex<[JournalEntry]>([])
+    let transport = CountingTransport(Script(.created, .at(1000))) { [journal = desk.journal] request in
+      guard request.method == "PATCH" else { return }
+      let entries = (try? await journal.unfinished()) ?? []
+      seen.withLock { $0 = entries }
+    }
+    #expect(try await desk.run(desk.queue(transport, Tus()), ["a"]).sent == 1)
+    let entry = try #require(seen.withLock { $0 }.first)
+    #expect(entry.session?.state["url"] == "http://media.example/up/1")
+    #expect(entry.state == .open)
+  }
+
+  @Test func anotherVersionReplacesAndItsOldSessionIsDeleted() async throws {
+    let desk = try await Desk()
+    let first = try await desk.run(desk.queue(Script(.created, .status(413)), Tus()), ["a"])
+    #expect(first.error("a")?.status == 413)
+    let script = Script(.status(204), .created, .at(1000))
+    #expect(try await desk.run(desk.queue(script, Tus()), ["a"], seed: 2).sent == 1)
+    #expect(script.methods == ["DELETE", "POST", "PATCH"])
+    #expect(script.requests[0].url.text == "http://media.example/up/1")
+  }
+
+  @Test func anUnfinishedUploadGoesOnInTheNextRun() async throws {
+    let desk = try await Desk()
+    _ = try await desk.run(desk.queue(Script(.created, .at(300), .status(413)), Tus(), partSize: 300), ["a"])
+    let script = Script(.at(300, of: 1000), .at(1000))
+    let outcomes = try await desk.run(desk.queue(script, Tus()), ["a"])
+    #expect(script.methods == ["HEAD", "PATCH"])
+    guard case .sent(_, from: 300) = outcomes["a"] else {
+      Issue.record("\(outcomes["a"] as Any)")
+      return
+    }
+  }
+
+  @Test func whatIsRefusedAsAWholeEndsTheQueue() async throws {
+    let desk = try await Desk()
+    let script = Script(.status(401))
+    var queue = desk.queue(script)
+    queue.jobs = 2
+    let names = (0..<200).map { "\($0)" }
+    let error = await #expect(throws: UploadError.self) { try await desk.run(queue, names) }
+    #expect(error?.status == 401 && error?.side == .destination)
+    #expect(script.requests.count <= 2)
+    // What was claimed and not begun is free again.
+    #expect(try await desk.run(desk.queue(Script(.status(201))), names).sent == 200)
+  }
+
+  @Test func anUnreachablePlaceEndsTheQueueSoon() async throws {
+    let desk = try await Desk()
+    let script = Script { _, _ throws(TransportError) in throw TransportError(.connect, "nobody listens") }
+    var queue = desk.queue(script)
+    queue.jobs = 4
+    let error = await #expect(throws: UploadError.self) { try await desk.run(queue, (0..<100).map { "\($0)" }) }
+    #expect(error?.isUnreachable == true && error?.side == .destination)
+    #expect(script.requests.count <= 8)
+  }
+
+  @Test(arguments: [409, 413, 500]) func oneFileThatFailsStopsNoOther(_ status: Int) async throws {
+    let desk = try await Desk()
+    let script = Script { _, request throws(TransportError) in
+      request.url.path.hasSuffix("/7") ? .status(status) : .status(201)
+    }
+    let outcomes = try await desk.run(desk.queue(script), (0..<50).map { "\($0)" })
+    #expect(outcomes.sent == 49)
+    #expect(outcomes.error("7")?.status == status)
+    let failed = try await desk.journal.entries(.failed, limit: 10)
+    #expect(failed.map(\.intent.path) == ["7"])
+    #expect(failed.first?.error == outcomes.error("7")?.message)
+  }
+
+  @Test func onlySoManyLargeOnesAreUnderWayAtOnce() async throws {
+    let desk = try await Desk()
+    let gauge = Gauge()
+    var queue = desk.queue(gauge)
+    (queue.largeJobs, queue.largeFrom) = (3, 100)
+    #expect(try await desk.run(queue, (0..<40).map { "\($0)" }).sent == 40)
+    #expect(gauge.most == 3)
+  }
+
+  @Test func cancellingEndsEverythingAndGivesTheClaimsBack() async throws {
+    let desk = try await Desk()
+    let gauge = Gauge(stalls: true)
+    let queue = desk.queue(gauge)
+    let names = (0..<300).map { "\($0)" }
+    let task = Task { try await desk.run(queue, names) }  // ends below
+    await gauge.reach(64)
+    let start = ContinuousClock.now
+    task.cancel()
+    let error = await #expect(throws: UploadError.self) { _ = try await task.value }
+    #expect(ContinuousClock.now - start < .seconds(1))
+    #expect(error?.side == .cancelled)
+    #expect(gauge.now == 0)
+    #expect(try await desk.run(desk.queue(Script(.status(201))), names).sent == 300)
+  }
+
+  @Test func whatArrivedWrongIsSentAgainTheNextTime() async throws {
+    let desk = try await Desk()
+    // It says that it has all, and gives out nothing.
+    var queue = desk.queue(Script(.created, .at(1000), .status(200)), Tus())
+    queue.verify = true
+    let first = try await desk.run(queue, ["a"])
+    #expect(first.error("a")?.message.contains("has only 0 bytes of 1000") == true)
+    let script = Script(.created, .at(1000))
+    #expect(try await desk.run(desk.queue(script, Tus()), ["a"]).sent == 1)
+    #expect(script.methods == ["POST", "PATCH"])
+  }
+
+  @Test func thousandsOfTinyFilesArrive() async throws {
+    let peer = try ServedFolder()
+    let desk = try await Desk()
+    let transport = CurlTransport()
+    let destination = try await UploadDestination.discover(peer.endpoint, named: nil, over: transport)
+    let queue = UploadQueue(Uploader(destination, transport: transport), journal: desk.journal, destinationID: 0)
+    let names = (0..<2000).map { "tiny-\($0)" }
+    #expect(try await desk.run(queue, names, length: 50).sent == 2000)
+    #expect(Set(peer.names().map(\.description)) == Set(names))
+    let pattern = PatternSource(length: 50)
+    #expect(names.allSatisfy { peer.contents(of: BytePath($0)) == pattern.bytes(count: 50) })
+    peer.stop()
+  }
+}
+
+/// A journal of its own, and queues that write to it.
+private final class Desk: Sendable {
+  let journal: Journal
+  private let folder: ScratchFolder
+
+  init() async throws {
+    folder = try ScratchFolder()
+    journal = try await Journal(at: folder.path.appending("journal"))
+  }
+
+  func queue(
+    _ transport: any Transport, _ dialect: any UploadProtocol = PlainPut(), partSize: Int64? = nil
+  ) -> UploadQueue {
+    var uploader = uploader(dialect, transport, partSize: partSize)
+    uploader.journal = journal
+    return UploadQueue(uploader, journal: journal, destinationID: 0)
+  }
+
+  @discardableResult
+  func run(
+    _ queue: UploadQueue, _ names: [String], length: Int64 = 1000, seed: UInt64 = 0
+  ) async throws(UploadError) -> Outcomes {
+    var queue = queue
+    do {
+      queue.destinationID = try await journal.destinationID(
+        JournalDestination(endpoint: host.text, protocolName: queue.uploader.destination.dialect.name))
+    } catch {
+      throw UploadError(journal: error)
+    }
+    let source = PatternSource(length: length, seed: seed)
+    let destination = queue.uploader.destination
+    let items = names.map { name in
+      UploadItem(
+        source: source, info: source.info, identity: BytePath("/card/\(name)"),
+        target: destination.target(BytePath(name), length: length))
+    }
+    let left = Mutex(items[...])
+    let outcomes = Outcomes()
+    try await queue.run(
+      {
+        left.withLock { left in
+          defer { left = left.dropFirst(128) }
+          return left.isEmpty ? nil : Array(left.prefix(128))
+        }
+      }, outcomes)
+    return outcomes
+  }
+}
+
+/// Counts requests under way. With `stalls` none ends before it is cancelled.
+private final class Gauge: Transport {
+  private let state = Mutex<(now: Int, most: Int)>((0, 0))
+  private let stalls: Bool
+  private let (entered, entry) = AsyncStream<Int>.makeStream()
+
+  init(stalls: Bool = false) { self.stalls = stalls }
+
+  var now: Int { state.withLock { $0.now } }
+  var most: Int { state.withLock { $0.most } }
+
+  func reach(_ count: Int) async { for await now in entered where now >= count { return } }
+
+  func send(_ request: HTTPRequest, body: BlobSlice?, _ on: Exchange) async throws(TransportError) -> HTTPResponse {
+    let now = state.withLock { state in
+      state.now += 1
+      state.most = max(state.most, state.now)
+      return state.now
+    }
+    entry.yield(now)
+    defer { state.withLock { $0.now -= 1 } }
+    do {
+      if stalls { try await Task.sleep(for: .seconds(3600)) } else { for _ in 0..<20 { await Task.yield() } }
+    } catch {
+      throw TransportError(.cancelled, "cancelled")
+    }
+    return .status(201)
+  }
+}

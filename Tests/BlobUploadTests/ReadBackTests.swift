@@ -1,0 +1,66 @@
+import BlobHTTP
+import BlobTesting
+import Blobs
+import Testing
+
+@testable import BlobUpload
+
+/// Reading back what arrived, from a server that gives it out.
+@Suite struct ReadBackTests {
+  private func check(
+    _ stored: PatternSource, against source: PatternSource, _ faults: [FaultyTransport.Fault] = []
+  ) async throws -> UploadError? {
+    let peer = try ServedFolder()
+    let transport = CurlTransport()
+    let put = UploadDestination(endpoint: peer.endpoint, dialect: PlainPut(), limits: PartLimits(firstPart: .max))
+    _ = try await Uploader(put, transport: transport).upload(stored, as: "stored")
+    let uploader = Uploader(put, transport: FaultyTransport(transport, faults), retry: RetryPolicy(first: .zero))
+    do {
+      try await uploader.verify(source, source.info, at: put.target("stored", length: source.info.length))
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  @Test(arguments: [0, 1, 65_536, 3_000_000] as [Int64]) func equalBytesPass(length: Int64) async throws {
+    let error = try await check(PatternSource(length: length), against: PatternSource(length: length))
+    #expect(error == nil)
+  }
+
+  @Test func anUnknownLengthIsComparedToItsEnd() async throws {
+    for (length, stored) in [(1000, 1000), (1000, 900), (1000, 0), (1000, 1100)] as [(Int64, Int64)] {
+      let error = try await check(
+        PatternSource(length: stored), against: PatternSource(length: length, knowsLength: false))
+      #expect((error == nil) == (length == stored), "\(stored) bytes of \(length)")
+    }
+  }
+
+  @Test(arguments: [
+    (1_000_000, "differs within"), (999_999, "has only 999999 bytes of 1000000"), (1_000_001, "more than 1000000"),
+  ])
+  func otherBytesAreFound(length: Int64, message: String) async throws {
+    let stored = PatternSource(length: length, seed: message.hasPrefix("differs") ? 1 : 0)
+    let error = try await check(stored, against: PatternSource(length: 1_000_000))
+    #expect(error?.side == .file)
+    #expect(error?.message.contains(message) == true, "\(error?.message ?? "nothing")")
+  }
+
+  @Test func whatIsNotGivenOutIsSaid() async throws {
+    let peer = try ServedFolder()
+    let put = UploadDestination(endpoint: peer.endpoint, dialect: PlainPut(), limits: PartLimits())
+    let source = PatternSource(length: 1000)
+    let error = await #expect(throws: UploadError.self) {
+      try await Uploader(put, transport: CurlTransport()).verify(source, source.info, at: put.target("x", length: 1000))
+    }
+    #expect(error?.status == 404)
+    #expect(error?.side == .file)
+    #expect(error?.message.contains("cannot be read back: 404") == true)
+  }
+
+  @Test func aBrokenConnectionIsTriedAgain() async throws {
+    let pattern = PatternSource(length: 1000)
+    let faults: [FaultyTransport.Fault] = [.before(.broken), .answer(.status(503)), .before(.timeout)]
+    #expect(try await check(pattern, against: pattern, faults) == nil)
+  }
+}

@@ -1,0 +1,182 @@
+import BlobHTTP
+import BlobTesting
+import Blobs
+import Testing
+
+@testable import BlobUpload
+
+/// What the uploader does after each kind of error.
+@Suite struct RecoveryTests {
+  private static let broken = TransportError(.broken, "the connection broke")
+
+  @Test func aServersRetryAfterIsWaitedFor() async {
+    let clock = LeapingClock()
+    let script = Script(.status(503, ["Retry-After": "7"]), .status(429, ["Retry-After": "0"]), .status(201))
+    #expect(await uploader(PlainPut(), script, clock: clock).failure() == nil)
+    #expect(clock.waits == [.seconds(7), .zero])
+  }
+
+  @Test func afterABrokenConnectionTheServerIsAskedFirst() async {
+    let script = Script { number, _ throws(TransportError) in
+      switch number {
+      case 0: return .created
+      case 1: throw Self.broken
+      case 2: return .at(400, of: 1000)
+      default: return .at(1000)
+      }
+    }
+    #expect(await uploader(Tus(), script).failure() == nil)
+    #expect(script.methods == ["POST", "PATCH", "HEAD", "PATCH"])
+    #expect(script.requests[3].headers["Upload-Offset"] == "400")
+  }
+
+  @Test(arguments: [403, 404, 410]) func aSessionThatIsGoneIsBegunAnew(_ status: Int) async {
+    let script = Script(.created, .status(status), .created, .at(1000))
+    #expect(await uploader(Tus(), script).failure() == nil)
+    #expect(script.methods == ["POST", "PATCH", "POST", "PATCH"])
+  }
+
+  @Test func aServerThatLosesEverySessionIsGivenUp() async {
+    // It takes the first part each time, so that there always is an acknowledged byte.
+    let script = Script { _, request throws(TransportError) in
+      if request.method == "POST" { return .created }
+      return request.headers["Upload-Offset"] == "0" ? .at(100) : .status(404)
+    }
+    let error = await uploader(Tus(), script, retries: 3, partSize: 100).failure()
+    #expect(error?.recovery == .giveUp)
+    #expect(script.methods.count { $0 == "POST" } == 4)
+  }
+
+  @Test func failuresAreCountedSinceTheLastAcknowledgedByte() async {
+    // Every PATCH breaks, and every time 10 bytes more have come: 100 failures, never two without progress.
+    let script = Script { number, request throws(TransportError) in
+      if request.method == "POST" { return .created }
+      if request.method == "PATCH" { throw Self.broken }
+      return .at(Int64(number / 2) * 10, of: 1000)
+    }
+    #expect(await uploader(Tus(), script, retries: 1).failure() == nil)
+    #expect(script.methods.count { $0 == "PATCH" } == 100)
+  }
+
+  @Test func aServerThatAcknowledgesNothingIsGivenUp() async {
+    let script = Script { _, request throws(TransportError) in
+      request.method == "POST" ? .created : .at(0, of: 1000)
+    }
+    let error = await uploader(Tus(), script, retries: 3).failure()
+    #expect(error?.message.contains("kept nothing") == true)
+    #expect(error?.message.contains("gave up after 4 failures") == true)
+    #expect(script.methods.count { $0 == "PATCH" } == 4)
+  }
+
+  @Test func aSmallerOffsetIsAskedAbout() async {
+    let script = Script(.created, .at(500), .at(100), .at(200, of: 1000), .at(1000))
+    #expect(await uploader(Tus(), script).failure() == nil)
+    #expect(script.methods == ["POST", "PATCH", "PATCH", "HEAD", "PATCH"])
+    #expect(script.requests[4].headers["Upload-Offset"] == "200")
+  }
+
+  @Test func aServerCannotHoldMoreThanItWasSent() async {
+    let script = Script(.created, .at(500))
+    let error = await uploader(Tus(), script, partSize: 100).failure()
+    #expect(error?.message.contains("holds 500 bytes, and was sent 100") == true)
+    #expect(script.requests.count == 2)
+  }
+
+  @Test func aServerThatExpectsAnotherLengthGetsANewUpload() async {
+    let script = Script(.at(100, of: 2000), .created, .at(1000))
+    let one = uploader(Tus(), script)
+    let source = PatternSource(length: 1000)
+    let session = UploadSession(state: ["url": "\(host)old", "length": "1000"])
+    let target = one.destination.target("a", length: 1000)
+    _ = try? await one.upload(source, source.info, to: target, resuming: session)
+    #expect(script.methods == ["HEAD", "POST", "PATCH"])
+  }
+
+  /// The 409 of another offset and that of other bytes under the name differ in what is left of the upload.
+  @Test func aConflictThatEndsTheUploadIsFinal() async {
+    let gone = Script(.created, .status(409, text: "a.mov exists with other bytes"), .status(410))
+    let error = await uploader(Tus(), gone).failure()
+    #expect(error?.side == .file)
+    #expect(error?.message.contains("exists with other bytes") == true)
+    #expect(gone.methods == ["POST", "PATCH", "HEAD"])
+
+    let moved = Script(.created, .status(409), .at(300, of: 1000), .at(300, of: 1000), .at(1000))
+    #expect(await uploader(Tus(), moved).failure() == nil)
+    #expect(moved.methods == ["POST", "PATCH", "HEAD", "HEAD", "PATCH"])
+  }
+
+  @Test func aPlaceThatNeverAnsweredIsGivenUpSoon() async {
+    let script = Script { _, _ throws(TransportError) in throw TransportError(.connect, "nobody listens") }
+    let error = await uploader(PlainPut(), script).failure()
+    #expect(error?.isUnreachable == true)
+    #expect(error?.side == .destination)
+    #expect(script.requests.count == 2)
+  }
+
+  @Test func aPlaceThatHasAnsweredIsWaitedFor() async {
+    let script = Script { number, _ throws(TransportError) in
+      if number == 0 { return .status(503) }
+      throw TransportError(.connect, "nobody listens")
+    }
+    _ = await uploader(PlainPut(), script, retries: 5).failure()
+    #expect(script.requests.count == 6)
+  }
+
+  @Test func whatIsRefusedFromTheFirstFileOnRefusesUs() async {
+    let script = Script(.status(403), .status(201), .status(403))
+    let one = uploader(PlainPut(), script)
+    #expect(await one.failure()?.side == .destination)
+    #expect(await one.failure() == nil)
+    #expect(await one.failure()?.side == .file)
+  }
+
+  @Test(
+    arguments: [
+      (400, .file), (401, .destination), (404, .destination), (405, .destination), (407, .destination), (409, .file),
+      (412, .file), (413, .file), (415, .file), (301, .destination), (307, .destination), (501, .destination),
+      (507, .destination),
+    ] as [(Int, UploadError.Side)])
+  func aStatusThatStaysIsFinal(_ status: Int, _ side: UploadError.Side) async {
+    for dialect in [PlainPut(), Tus()] as [any UploadProtocol] {
+      let script = Script(.status(status, text: "no more of this\u{1B}[31m"))
+      let error = await uploader(dialect, script).failure()
+      #expect(error?.side == side && error?.status == status)
+      #expect(script.requests.count == 1)
+      #expect(error?.message.contains("\(status) (") == true || status / 100 == 3)
+      #expect(error?.message.contains("\u{1B}") == false, "a terminal would obey this")
+    }
+  }
+
+  @Test(arguments: [408, 425, 429, 500, 502, 503, 504]) func aStatusThatPassesIsTriedAgain(_ status: Int) async {
+    let script = Script(.status(status))
+    let error = await uploader(PlainPut(), script, retries: 3).failure()
+    #expect(error?.side == .file)
+    #expect(error?.message.contains("gave up after 4 failures") == true)
+    #expect(script.requests.count == 4)
+  }
+
+  @Test func progressForgetsASessionThatIsLost() async throws {
+    let script = Script(.at(600, of: 1000), .status(404), .created, .at(1000))
+    let one = uploader(Tus(), script)
+    let source = PatternSource(length: 1000)
+    let totals = UploadTotals()
+    let progress = Progress(totals: totals)
+    _ = try await one.upload(
+      source, source.info, to: one.destination.target("a", length: 1000),
+      resuming: UploadSession(state: ["url": "\(host)old", "length": "1000"]), progress: progress)
+    #expect(progress.acknowledged == 1000)
+    #expect(progress.resumed == 0)
+    #expect(totals.acknowledged == 1000)
+    #expect(totals.sent == 1400)
+  }
+
+  @Test func anUnknownLengthIsToldToWhoMustKnowIt() async {
+    let script = Script(.created)
+    let one = uploader(Tus(), script, limits: PartLimits(needsLength: true))
+    let error = await #expect(throws: UploadError.self) {
+      _ = try await one.upload(PatternSource(length: 9, access: .sequential, knowsLength: false), as: "a")
+    }
+    #expect(error?.side == .file)
+    #expect(script.requests.isEmpty)
+  }
+}

@@ -1,0 +1,132 @@
+import BlobHTTP
+import BlobTesting
+import BlobUpload
+import Blobs
+import Synchronization
+
+/// A transport that answers itself, and keeps what it was asked.
+final class Script: Transport {
+  typealias Answer = @Sendable (Int, HTTPRequest) throws(TransportError) -> HTTPResponse
+
+  private let state = Mutex<[HTTPRequest]>([])
+  private let answer: Answer
+
+  /// `answer` is asked with the number of the request, counted from 0. Bodies are counted as sent, and not read.
+  init(_ answer: @escaping Answer) { self.answer = answer }
+
+  /// Gives one answer after the other, the last one for ever.
+  convenience init(_ answers: HTTPResponse...) {
+    self.init { number, _ throws(TransportError) in answers[min(number, answers.count - 1)] }
+  }
+
+  var requests: [HTTPRequest] { state.withLock { $0 } }
+  /// `POST`, `HEAD`, …
+  var methods: [String] { requests.map(\.method) }
+
+  func send(_ request: HTTPRequest, body: BlobSlice?, _ on: Exchange) async throws(TransportError) -> HTTPResponse {
+    if Task.isCancelled { throw TransportError(.cancelled, "cancelled") }
+    let number = state.withLock { requests in
+      requests.append(request)
+      return requests.count - 1
+    }
+    on.sent(Int(body?.length ?? 0))
+    return try answer(number, request)
+  }
+}
+
+extension HTTPResponse {
+  static func status(_ status: Int, _ headers: HTTPHeaders = [:], text: String = "") -> HTTPResponse {
+    var headers = headers
+    if !text.isEmpty { headers["Content-Type"] = "text/plain" }
+    return HTTPResponse(head: HTTPHead(status: status, headers: headers), body: Array(text.utf8))
+  }
+
+  /// 201 of a tus server.
+  static let created = status(201, ["Location": "/up/1", "Upload-Offset": "0"])
+
+  /// 200 to HEAD and 204 to PATCH say the same.
+  static func at(_ offset: Int64, of length: Int64? = nil) -> HTTPResponse {
+    var headers: HTTPHeaders = ["Upload-Offset": String(offset)]
+    if let length { headers["Upload-Length"] = String(length) }
+    return status(204, headers)
+  }
+}
+
+/// Never waits, and tells how long it should have.
+final class LeapingClock: Clock {
+  struct Instant: InstantProtocol {
+    var time: Duration
+    func advanced(by duration: Duration) -> Instant { Instant(time: time + duration) }
+    func duration(to other: Instant) -> Duration { other.time - time }
+    static func < (a: Instant, b: Instant) -> Bool { a.time < b.time }
+  }
+  private let state = Mutex<[Duration]>([])
+
+  var waits: [Duration] { state.withLock { $0 } }
+  var now: Instant { Instant(time: waits.reduce(.zero, +)) }
+  var minimumResolution: Duration { .zero }
+
+  func sleep(until deadline: Instant, tolerance: Duration?) async throws {
+    try Task.checkCancellation()
+    state.withLock { $0.append(deadline.time - $0.reduce(.zero, +)) }
+    await Task.yield()
+  }
+}
+
+let host = HTTPURL("http://media.example/in/")!
+
+/// An uploader to nowhere, whose waits take no time.
+func uploader(
+  _ dialect: any UploadProtocol, _ transport: any Transport, retries: Int = 8, partSize: Int64? = nil,
+  headers: HTTPHeaders = [:], limits: PartLimits? = nil, clock: LeapingClock = LeapingClock()
+) -> Uploader {
+  let natural = dialect is PlainPut ? PartLimits(firstPart: .max) : PartLimits()
+  var uploader = Uploader(
+    UploadDestination(endpoint: host, dialect: dialect, limits: limits ?? natural, headers: headers),
+    transport: transport, retry: RetryPolicy(retries: retries), partSize: partSize)
+  uploader.clock = clock
+  return uploader
+}
+
+extension Uploader {
+  /// The error with which an upload of so many bytes ends; nil: it succeeds.
+  func failure(of length: Int64 = 1000, as name: BytePath = "a.mov") async -> UploadError? {
+    do {
+      _ = try await upload(PatternSource(length: length), as: name)
+      return nil
+    } catch {
+      return error
+    }
+  }
+}
+
+/// Keeps what became of each item.
+final class Outcomes: UploadObserver {
+  private let state = Mutex<[String: UploadOutcome]>([:])
+  private let ending: @Sendable (Int) -> Void
+
+  /// `ending` is called with the number of items that have ended.
+  init(_ ending: @escaping @Sendable (Int) -> Void = { _ in }) { self.ending = ending }
+
+  func started(_ item: UploadItem, _ progress: Progress) {}
+  func ended(_ item: UploadItem, _ progress: Progress?, _ outcome: UploadOutcome) {
+    let count = state.withLock { state in
+      state["\(item.target.path)"] = outcome
+      return state.count
+    }
+    ending(count)
+  }
+
+  subscript(name: String) -> UploadOutcome? { state.withLock { $0[name] } }
+  var count: Int { state.withLock { $0.count } }
+  var sent: Int { count { if case .sent = $0 { true } else { false } } }
+  var doneBefore: Int { count { if case .doneBefore = $0 { true } else { false } } }
+
+  func error(_ name: String) -> UploadError? {
+    if case .failed(let error) = self[name] { error } else { nil }
+  }
+
+  private func count(_ isMeant: (UploadOutcome) -> Bool) -> Int {
+    state.withLock { $0.values.filter(isMeant).count }
+  }
+}
