@@ -102,6 +102,43 @@ import Testing
     #expect(error?.message == "Permission denied")
   }
 
+  @Test func whatIsNoDatabaseKeepsItsPermissions() throws {
+    scratch.write(String(repeating: "holiday ", count: 1000), mode: 0o664)
+    #expect(throws: SQLiteError.self) { try Database(.init(scratch.file)) }
+    #expect(scratch.mode("db") == 0o664)
+  }
+
+  @Test func aFolderIsRefusedByNameAndKeepsItsPermissions() throws {
+    #expect(chmod(scratch.path, 0o755) == 0)
+    let error = #expect(throws: SQLiteError.self) { try Database(.init(scratch.path)) }
+    #expect(error?.description.contains(scratch.path) == true)
+    #expect(scratch.mode("") == 0o755)
+  }
+
+  @Test func theLogAndTheIndexAreClosedToOthersToo() throws {
+    let first = try Database(.init(scratch.file))
+    try first.execute("CREATE TABLE item (id INTEGER PRIMARY KEY)")
+    for name in ["db", "db-wal", "db-shm"] { #expect(chmod("\(scratch.path)/\(name)", 0o644) == 0) }
+    try Database(.init(scratch.file)).execute("INSERT INTO item DEFAULT VALUES")
+    for name in ["db", "db-wal", "db-shm"] { #expect(scratch.mode(name) == 0o600) }
+  }
+
+  @Test func aLiteralIsPreparedOnceAndComesBackReset() throws {
+    let database = try Database(.init(scratch.file))
+    var kept: [Statement] = []
+    for _ in 0..<2 {
+      let statement = try database.statement("SELECT 1 UNION SELECT 2")
+      let isThere = try statement.step()
+      #expect(isThere && statement.int(0) == 1)
+      kept.append(statement)
+    }
+    #expect(kept[0] === kept[1])
+  }
+
+  @Test(arguments: ["", "/nowhere\0.sqlite"]) func aPathThatNamesNothingIsRefused(_ path: String) {
+    #expect(throws: SQLiteError.self) { try Database(.init(path)) }
+  }
+
   private func open(_ name: String = "/db", busyTimeout: Duration = .seconds(10)) throws -> Database {
     try Database(.init(scratch.path + name), busyTimeout: busyTimeout)
   }
