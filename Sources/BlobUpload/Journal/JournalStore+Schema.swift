@@ -11,12 +11,15 @@ extension JournalStore {
   }
 
   // `location`: NULL unknown, '' the same as `target`. States as in `JournalEntry.State`; 2 is done.
+  // AUTOINCREMENT: a late note on what was removed, or by who was taken for dead, must not meet another's row.
   // `tally` follows by triggers, so that a status over a million rows reads a few.
   private static let schema1 = """
-    CREATE TABLE process(id INTEGER PRIMARY KEY, pid INTEGER NOT NULL, boot TEXT NOT NULL, start INTEGER NOT NULL);
+    CREATE TABLE process(
+      id INTEGER PRIMARY KEY AUTOINCREMENT, pid INTEGER NOT NULL, boot TEXT NOT NULL, start INTEGER NOT NULL
+    );
     CREATE TABLE destination(id INTEGER PRIMARY KEY, json TEXT NOT NULL UNIQUE);
     CREATE TABLE upload(
-      id INTEGER PRIMARY KEY,
+      id INTEGER PRIMARY KEY AUTOINCREMENT,
       destination INTEGER NOT NULL,
       state INTEGER NOT NULL,
       owner INTEGER,
