@@ -23,21 +23,26 @@ public final class Database {
     isNew = try path.bytes == inMemory ? true : createPrivateFile(path)
     handle = try openHandle(path)
     sqlite3_extended_result_codes(handle, 1)
-    let milliseconds = busyTimeout / .milliseconds(1)
-    sqlite3_busy_timeout(handle, Int32(min(milliseconds, 1e9)))
+    wait(atMost: busyTimeout)
     // A checkpoint at the end would make a short run wait for the disk; the next one that is due does it as well.
     _ = fb_sqlite_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     if sqlite3_db_readonly(handle, "main") == 1 {
       throw SQLiteError("open", path, code: SQLITE_READONLY, "no permission to write it")
     }
     try execute(isNew ? "PRAGMA synchronous=OFF" : "PRAGMA synchronous=NORMAL")
-    try startWriteAheadLog(within: milliseconds)
+    try startWriteAheadLog(within: busyTimeout / .milliseconds(1))
+    makePrivate()
     // The log goes back to this many bytes once readers have held up its reuse.
     try execute("PRAGMA journal_size_limit=8388608")
   }
 
   // Statements someone still holds keep the connection until they are gone.
   deinit { sqlite3_close_v2(handle) }
+
+  /// How long a call waits for another connection's lock before it throws `isBusy`.
+  public func wait(atMost limit: Duration) {
+    sqlite3_busy_timeout(handle, Int32(max(0, min(limit / .milliseconds(1), 1e9))))
+  }
 
   /// Runs SQL that has no result and no values.
   public func execute(_ sql: String) throws(SQLiteError) {
@@ -46,7 +51,11 @@ public final class Database {
 
   /// The statement for a literal, prepared at its first use and kept. It is reset, its values are the last ones bound.
   public func statement(_ sql: StaticString) throws(SQLiteError) -> Statement {
-    if let kept = cache[sql.utf8Start] { return kept }
+    if let kept = cache[sql.utf8Start] {
+      // An error may have left it half-way.
+      kept.reset()
+      return kept
+    }
     let statement = try prepare(sql.description)
     cache[sql.utf8Start] = statement
     return statement
@@ -102,6 +111,19 @@ public final class Database {
   public var changes: Int { Int(sqlite3_changes(handle)) }
   public var lastInsertedID: Int64 { sqlite3_last_insert_rowid(handle) }
 
+  /// Takes a file that is a database, its log and its index from everyone but the owner.
+  private func makePrivate() {
+    if path.bytes == inMemory { return }
+    for suffix in ["", "-wal", "-shm"] {
+      var status = stat()
+      let file = BytePath(path.bytes + suffix.utf8)
+      // What is not ours to change stays as it is: using it is still right.
+      if file.withCString({ stat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_mode & 0o077 != 0 {
+        _ = file.withCString { chmod($0, status.st_mode & 0o700) }
+      }
+    }
+  }
+
   private func startWriteAheadLog(within milliseconds: Double) throws(SQLiteError) {
     // The busy timeout does not cover this change of mode when two connections make it at once.
     var waited = 0.0
@@ -155,11 +177,6 @@ private func createPrivateFile(_ path: BytePath) throws(SQLiteError) -> Bool {
     return true
   }
   if errno != EEXIST { throw SQLiteError("create", path, code: SQLITE_CANTOPEN, String(cString: strerror(errno))) }
-  var status = stat()
-  if path.withCString({ stat($0, &status) }) == 0, status.st_mode & 0o077 != 0 {
-    // What is not ours to change stays as it is: opening it is still right.
-    _ = path.withCString { chmod($0, status.st_mode & 0o700) }
-  }
   return false
 }
 

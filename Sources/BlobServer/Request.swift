@@ -27,6 +27,8 @@ final class Request: @unchecked Sendable {
   private var phase = Phase.head
   private var isHeadDone = false
   private var lingers = false
+  /// Bytes of the body.
+  private var received: Int64 = 0
   private let decision = Mutex<Plan?>(nil)
 
   init(_ connection: Connection, target: [UInt8], _ service: Service) {
@@ -37,7 +39,7 @@ final class Request: @unchecked Sendable {
   }
 
   /// Bytes of the body that the head promises; nil: the end will tell. A malformed number is refused by libmicrohttpd.
-  var contentLength: Int64? { isChunked ? nil : headers["Content-Length"].map { Int64($0) ?? .max } ?? 0 }
+  private(set) var contentLength: Int64? = 0
   var isChunked: Bool { headers["Transfer-Encoding"] != nil }
   private var hasBody: Bool { contentLength != 0 }
 
@@ -48,6 +50,7 @@ final class Request: @unchecked Sendable {
       self.method = String(cString: method)
       isHTTP11 = String(cString: version) != "HTTP/1.0"
       headers = connection.headers
+      contentLength = isChunked ? nil : headers["Content-Length"].map { Int64($0) ?? .max } ?? 0
       return follow(Router.plan(self, service))
     case .waiting:
       let plan = decision.withLock { decision in
@@ -105,7 +108,8 @@ final class Request: @unchecked Sendable {
     guard case .receiving(let receiver) = phase else { return .YES }
     do throws(ServerError) {
       try receiver.take(bytes)
-      connection.noticeEnd()
+      received += Int64(bytes.count)
+      if received != contentLength { connection.noticeEnd() }
       return .YES
     } catch {
       phase = .answered

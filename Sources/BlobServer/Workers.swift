@@ -1,48 +1,82 @@
 import Blobs
+import Synchronization
 
 /// A bounded set of threads for what is slow: fsync, compare, rename, listings.
 ///
-/// `BlockingPool` never ends its threads; a server must, since it can be stopped.
+/// `BlockingPool` never ends its threads; a server must, since it can be stopped. Each thread waits at a desk of its
+/// own, so that a piece of work wakes one thread and not all of them.
 final class Workers: Sendable {
+  private typealias Work = @Sendable () -> Void
+  private enum Order: Sendable {
+    case work(Work)
+    case end
+  }
+  private typealias Desk = Monitor<Order?>
+
   private struct State {
-    var work: [@Sendable () -> Void] = []
-    var threads = 0
-    var idle = 0
+    /// Not begun, because every thread is busy.
+    var queue: [Work] = []
+    /// The desks where threads wait; the one that came last is taken first, its memory is warm.
+    var idle: [Desk] = []
+    var started = 0
     var ended = false
   }
-  private let state = Monitor(State())
+  private let state = Mutex(State())
+  private let running = Monitor(0)
   private let limit: Int
 
   init(threads limit: Int) { self.limit = limit }
 
   /// Runs `work` on one of the threads, after what was submitted before it has begun.
   func submit(_ work: @escaping @Sendable () -> Void) {
-    let start = state.update { state in
-      state.work.append(work)
-      if state.idle >= state.work.count || state.threads == limit { return false }
-      state.threads += 1
-      return true
-    }
-    if start { SystemThread.start("fullbore-work") { [state] in Self.serve(state) } }
-  }
-
-  private static func serve(_ state: Monitor<State>) {
-    while true {
-      state.update { $0.idle += 1 }
-      let work: (@Sendable () -> Void)?? = state.wait { state in
-        if !state.work.isEmpty { return .some(state.work.removeFirst()) }
-        return state.ended ? .some(nil) : nil
+    enum Taker { case desk(Desk), newThread, queue }
+    let taker: Taker = state.withLock { state in
+      if let desk = state.idle.popLast() { return .desk(desk) }
+      if state.started < limit, !state.ended {
+        state.started += 1
+        return .newThread
       }
-      state.update { $0.idle -= 1 }
-      guard let work, let work else { break }
-      work()
+      state.queue.append(work)
+      return .queue
     }
-    state.update { $0.threads -= 1 }
+    switch taker {
+    case .desk(let desk): desk.update { $0 = .work(work) }
+    case .newThread:
+      running.update { $0 += 1 }
+      SystemThread.start("fullbore-work") { self.serve(work) }
+    case .queue: break
+    }
   }
 
-  /// Blocks until all that was submitted is done and the threads have ended.
+  private func serve(_ first: @escaping Work) {
+    let desk = Desk(nil)
+    var order = Order.work(first)
+    while case .work(let work) = order {
+      work()
+      let next: Order? = state.withLock { state in
+        if !state.queue.isEmpty { return .work(state.queue.removeFirst()) }
+        if state.ended { return .end }
+        state.idle.append(desk)
+        return nil
+      }
+      order =
+        next
+        ?? desk.wait { order in
+          defer { order = nil }
+          return order
+        }
+    }
+    running.update { $0 -= 1 }
+  }
+
+  /// Blocks until all that was submitted is done and the threads have ended. Nothing may be submitted after.
   func finish() {
-    state.update { $0.ended = true }
-    state.wait { $0.threads == 0 ? () : nil }
+    let idle = state.withLock { state in
+      state.ended = true
+      defer { state.idle = [] }
+      return state.idle
+    }
+    for desk in idle { desk.update { $0 = .end } }
+    running.wait { $0 == 0 ? () : nil }
   }
 }

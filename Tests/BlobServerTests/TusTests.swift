@@ -22,6 +22,23 @@ struct TusTests {
     #expect(try server.offset(upload) == 1_000_000)
   }
 
+  @Test func largeMetadataFitsBesideABody() throws {
+    let server = try TestServer()
+    let note = String(repeating: "A", count: 16_000)
+    let metadata = "filename \(base64("big")),note \(note)"
+    let client = try server.client()
+    let begun = try client.ask(
+      "POST", "/",
+      [tus, ("Content-Type", octets), ("Upload-Length", "500000"), ("Upload-Metadata", metadata)],
+      body: pattern(300_000))
+    #expect(begun.status == 201)
+    for _ in 0..<3 {
+      let answer = try client.ask("HEAD", try #require(begun["Location"]), [tus])
+      #expect(answer["Upload-Metadata"] == metadata)
+      #expect(answer["Upload-Offset"] == "300000")
+    }
+  }
+
   @Test func headTellsAllThatIsKnown() throws {
     let server = try TestServer()
     let upload = try server.create("x", length: 5, metadata: ",filetype \(base64("a/b")),flag")

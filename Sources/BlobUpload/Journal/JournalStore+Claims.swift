@@ -10,13 +10,15 @@ extension JournalStore {
     let now = currentSeconds()
     var claims: [JournalClaim] = []
     claims.reserveCapacity(intents.count)
+    var next = try nextID()
     // Neighbours are mostly alike: all new, or all known from an earlier run. Then one statement tells.
     var isKnown = false
     for intent in intents {
       var entry = isKnown ? try entry(intent.target, intent.source) : nil
       if entry == nil {
-        if let id = try insert(intent, destination, me, now) {
-          claims.append(.fresh(id))
+        if try insert(intent, next, destination, me, now) {
+          claims.append(.fresh(next))
+          next += 1
           isKnown = false
           continue
         }
@@ -63,21 +65,29 @@ extension JournalStore {
     return .replaced(entry.id, old: entry)
   }
 
-  /// The new row's id; nil when there is one for this target and source.
+  /// One that no row has or had.
+  private func nextID() throws(SQLiteError) -> Int64 {
+    let select = try database.statement(
+      "SELECT max(ifnull((SELECT max(id) FROM upload), 0), (SELECT id FROM removed)) + 1")
+    return try select.first { $0.int(0) } ?? 1
+  }
+
+  /// False when there is a row for this target and source.
   private func insert(
-    _ intent: JournalIntent, _ destination: Int64, _ me: Int64, _ now: Int64
-  ) throws(SQLiteError) -> Int64? {
+    _ intent: JournalIntent, _ id: Int64, _ destination: Int64, _ me: Int64, _ now: Int64
+  ) throws(SQLiteError) -> Bool {
     let insert = try database.statement(
       """
       INSERT INTO upload(state, acknowledged, destination, owner, length, part_size, created, updated, path, version,
-      instance, content_type, target, source) VALUES(0, 0, ?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+      instance, content_type, target, source, id) VALUES(0, 0, ?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
       ON CONFLICT(target, source) DO NOTHING
       """)
     try bind(insert, intent, destination, me, now)
     try insert.bind(10, intent.target)
     try insert.bind(11, intent.source.bytes)
+    try insert.bind(12, id)
     try insert.run()
-    return database.changes == 1 ? database.lastInsertedID : nil
+    return database.changes == 1
   }
 
   /// Makes the row a new intent, as if it had just been inserted.

@@ -113,6 +113,9 @@ extension JournalStore {
         try removeReceipts(id)
         try delete.bind(1, id)
         try delete.run()
+        let note = try database.statement("UPDATE removed SET id = ?1 WHERE id < ?1")
+        try note.bind(1, id)
+        try note.run()
       }
     }
   }

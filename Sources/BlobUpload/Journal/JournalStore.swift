@@ -27,6 +27,14 @@ final class JournalStore {
     try migrate()
   }
 
+  // A journal dropped without `close`: no later one in this process shall find its claims taken.
+  deinit {
+    if ownerID == nil { return }
+    // On whatever thread drops it: not for long.
+    database.wait(atMost: .milliseconds(100))
+    try? unregister()  // else they are free when this process ends
+  }
+
   /// Every change is made in one of these.
   func transaction<Result>(_ body: () throws(SQLiteError) -> Result) throws(SQLiteError) -> Result {
     defer { finished = [:] }

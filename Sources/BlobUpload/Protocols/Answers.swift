@@ -49,9 +49,10 @@ extension HTTPResponse {
 
   private static let meanings: [Int: String] = [
     400: "it does not understand the request", 401: "it asks for credentials", 403: "it refuses",
-    404: "there is no such place", 405: "it does not take this method there", 409: "conflict",
+    404: "there is no such place", 405: "it does not take this method there", 407: "the proxy asks for credentials",
+    408: "it waited too long for us", 409: "conflict",
     410: "it is gone", 412: "a condition did not hold", 413: "too large", 415: "it does not take this type",
-    423: "locked", 429: "too many requests", 500: "it failed", 501: "it cannot do this",
+    423: "locked", 425: "too early", 429: "too many requests", 500: "it failed", 501: "it cannot do this",
     502: "the server behind it failed", 503: "it is not ready", 504: "the server behind it was too slow",
     507: "it has no room left",
   ]

@@ -56,9 +56,12 @@ public struct Tus: UploadProtocol {
     request.headers.add("Upload-Metadata", Self.metadata(of: target))
     if first != nil { request.headers.add("Content-Type", Self.bodyType) }
     let response = try await with.send(request, body: first?.body)
-    guard response.status == 201 else {
-      throw UploadError(creating: request, response)
+    if response.isSuccess, response.status != 201 {
+      throw UploadError(
+        .giveUp, .destination, "POST \(request.url): answered \(response.status) instead of 201, as tus has it",
+        status: response.status)
     }
+    guard response.status == 201 else { throw UploadError(creating: request, response) }
     let session = try session(for: target, request, response)
     // An answer without an offset has not said what became of the body.
     guard let offset = response.headers.bytes("Upload-Offset") ?? (first == nil ? 0 : nil) else {
