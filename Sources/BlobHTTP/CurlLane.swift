@@ -35,21 +35,29 @@ final class CurlLane {
     small.deallocate()
   }
 
-  /// Works until the transport is closed, or this lane is abandoned.
-  func run(from first: LaneJob) {
-    var next: LaneJob? = first
-    while let job = next {
-      guard job.begin(on: door) else {
-        next = pool.next(for: door, after: job) ?? door.wait()
-        continue
+  /// Works until the transport is closed, or this lane is abandoned. While it waits it holds nothing of the last job:
+  /// a source's files are closed, and what hears of the exchange is let go.
+  func run() {
+    var next = door.wait()
+    while let end = next.take().map(work) {
+      switch end {
+      case .abandoned: return
+      case .further(let job): next = job
+      case .idle: next = door.wait()
       }
-      let answer = exchange(job)
-      guard job.settle() else { return }
-      // Idle before the answer is given: the next request shall find this lane and its connection.
-      let waiting = pool.next(for: door, after: job)
-      job.resume(answer)
-      next = waiting ?? door.wait()
     }
+  }
+
+  private enum End { case further(LaneJob), idle, abandoned }
+
+  private func work(on job: LaneJob) -> End {
+    guard job.begin(on: door) else { return pool.next(for: door, after: job).map { .further($0) } ?? .idle }
+    let answer = exchange(job)
+    guard job.settle() else { return .abandoned }
+    // Idle before the answer is given: the next request shall find this lane and its connection.
+    let waiting = pool.next(for: door, after: job)
+    job.resume(answer)
+    return waiting.map { .further($0) } ?? .idle
   }
 
   private func exchange(_ job: LaneJob) -> LaneJob.Answer {

@@ -93,7 +93,8 @@ final class LanePool: Sendable {
 
   private func start(_ job: LaneJob) {
     let door = LaneDoor()
-    SystemThread.start("fullbore-lane") { CurlLane(self, door).run(from: job) }
+    door.give(job)
+    SystemThread.start("fullbore-lane") { CurlLane(self, door).run() }
   }
 
   /// Doubles the lanes for as long as none of them comes to what waits. On a thread of its own.

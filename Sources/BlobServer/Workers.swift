@@ -43,30 +43,38 @@ final class Workers: Sendable {
     case .desk(let desk): desk.update { $0 = .work(work) }
     case .newThread:
       running.update { $0 += 1 }
-      SystemThread.start("fullbore-work") { self.serve(work) }
+      let desk = Desk(.work(work))
+      SystemThread.start("fullbore-work") { self.serve(desk) }
     case .queue: break
     }
   }
 
-  private func serve(_ first: @escaping Work) {
-    let desk = Desk(nil)
-    var order = Order.work(first)
-    while case .work(let work) = order {
-      work()
+  private func serve(_ desk: Desk) {
+    while perform(order(at: desk)) {
       let next: Order? = state.withLock { state in
         if !state.queue.isEmpty { return .work(state.queue.removeFirst()) }
         if state.ended { return .end }
         state.idle.append(desk)
         return nil
       }
-      order =
-        next
-        ?? desk.wait { order in
-          defer { order = nil }
-          return order
-        }
+      if let next { desk.update { $0 = next } }
     }
     running.update { $0 -= 1 }
+  }
+
+  private func order(at desk: Desk) -> Order {
+    desk.wait { order in
+      defer { order = nil }
+      return order
+    }
+  }
+
+  /// false: there is no more. Nothing of the work is held when it returns: a file that was deleted meanwhile is freed
+  /// here, and not when the thread comes to its next work.
+  private func perform(_ order: Order) -> Bool {
+    guard case .work(let work) = order else { return false }
+    work()
+    return true
   }
 
   /// Blocks until all that was submitted is done and the threads have ended. Nothing may be submitted after.
