@@ -133,17 +133,17 @@ extension Journal {
   /// The server has a numbered part. Takes the place of an earlier receipt for it. Written at once.
   public nonisolated func receipt(_ id: Int64, _ receipt: PartReceipt) { note(id, .receipt(receipt)) }
 
-  /// Finished; the claim ends. Written within 50 ms, with others.
+  /// Finished; the claim ends. Written within 250 ms, with others.
   public nonisolated func done(_ id: Int64, _ result: UploadResult) { note(id, .done(location: result.location)) }
 
-  /// Given up; the session is kept and the claim ends. Written within 50 ms.
+  /// Given up; the session is kept and the claim ends. Written within 250 ms.
   public nonisolated func failed(_ id: Int64, _ message: String) { note(id, .failed(message)) }
 
   /// The server has lost it: back to an intent, with nothing acknowledged. Written at once. An entry that was done is
   /// claimed by this.
   public nonisolated func restarted(_ id: Int64) { note(id, .restarted) }
 
-  /// The claim ends, and the entry stays unfinished. Written within 50 ms.
+  /// The claim ends, and the entry stays unfinished. Written within 250 ms.
   public nonisolated func released(_ id: Int64) { note(id, .released) }
 
   private nonisolated func note(_ id: Int64, _ event: JournalNote.Event) {

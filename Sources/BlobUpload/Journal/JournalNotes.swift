@@ -26,7 +26,7 @@ final class JournalNotes: Sendable {
     var duration: Duration {
       switch self {
       case .none: .zero
-      case .batch: .milliseconds(50)
+      case .batch: .milliseconds(250)
       case .progress: .seconds(1)
       }
     }
