@@ -29,6 +29,15 @@ struct Connection: @unchecked Sendable {
     return copy < 0 ? nil : Descriptor(copy)
   }
 
+  /// Takes the socket away, in the handler's call: libmicrohttpd is left with `dead`, a socket at its end, finds that the
+  /// client is gone, and forgets the connection. nil: it has kept it.
+  func detach(leaving dead: Descriptor) -> Descriptor? {
+    guard let socket = duplicate() else { return nil }
+    suspend()  // takes it out of epoll's set, which knows the open file and not its number
+    defer { resume() }
+    return dup2(dead.number, fb_mhd_descriptor(handle)) < 0 ? nil : socket
+  }
+
   /// Lets libmicrohttpd see that the client has stopped sending.
   ///
   /// 0.9.75 reads once for an edge of epoll and takes less than it asked for as all of it, so an end that came together
@@ -39,12 +48,8 @@ struct Connection: @unchecked Sendable {
     if recv(socket, &byte, 1, doNotWait | peek) == 0 { shutdown(socket, shutReading) }
   }
 
-  /// Writes past libmicrohttpd, as far as the socket takes it at once; plain HTTP only.
-  func write(raw bytes: [UInt8]) {
-    _ = bytes.withUnsafeBytes {
-      send(fb_mhd_descriptor(handle), $0.baseAddress!, $0.count, doNotWait)
-    }
-  }
+  /// Answers in the middle of a body, which libmicrohttpd cannot; the connection must be closed then.
+  func write(_ reply: Reply) { reply.write(to: fb_mhd_descriptor(handle), keepsConnection: false) }
 
   /// Hands the answer over; sent when the event thread is back. In the first call for a request with a body the
   /// connection is closed after it.

@@ -44,6 +44,7 @@ final class Daemon: @unchecked Sendable {
     self.handle = handle
     self.socket = socket
     self.service = service
+    service.gate.open(handle)
   }
 
   /// Refuses new connections.

@@ -41,6 +41,12 @@ final class Housekeeper: Sendable {
     wakeUp()
   }
 
+  /// Ends what is sent to the client, and lingers.
+  func close(_ socket: Descriptor) {
+    shutdown(socket.number, shutWriting)
+    linger(socket)
+  }
+
   /// Blocks until the thread has ended.
   func stop() {
     state.update { $0.isStopped = true }
@@ -99,3 +105,9 @@ extension ContinuousClock.Instant {
     return Int32(clamping: max(0, min(left.seconds, 3600) * 1000 + left.attoseconds / 1_000_000_000_000_000 + 1))
   }
 }
+
+#if canImport(Glibc)
+  private let shutWriting = Int32(SHUT_WR)
+#else
+  private let shutWriting = SHUT_WR
+#endif

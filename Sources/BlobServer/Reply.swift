@@ -1,5 +1,11 @@
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
 import BlobHTTP
 import Blobs
+import CMicrohttpd
 
 /// An answer, before it is handed to libmicrohttpd.
 struct Reply: Sendable {
@@ -29,12 +35,16 @@ struct Reply: Sendable {
     self.init(error.status, headers, text: error.message)
   }
 
-  /// For writing past libmicrohttpd, which cannot answer in the middle of a body; the connection is closed after it.
-  var raw: [UInt8] {
-    guard case .bytes(let content) = body else { preconditionFailure("only small answers are written raw") }
-    var text = "HTTP/1.1 \(status) Refused\r\nConnection: close\r\nContent-Length: \(content.count)\r\n"
-    for field in headers.fields { text += "\(field.name): \(field.value)\r\n" }
-    return Array("\(text)\r\n".utf8) + content
+  /// Writes it past libmicrohttpd, as far as the socket takes it at once; plain HTTP only.
+  func write(to socket: Int32, keepsConnection: Bool) {
+    guard case .bytes(let content) = body else { preconditionFailure("only small answers are written past the library") }
+    var head = "HTTP/1.1 \(status) \(String(cString: MHD_get_reason_phrase_for(UInt32(status))))\r\n"
+    if let date = HTTPDate.text(wallClock()) { head += "Date: \(date)\r\n" }
+    if status != 204 { head += "Content-Length: \(content.count)\r\n" }
+    if !keepsConnection { head += "Connection: close\r\n" }
+    for field in headers.fields { head += "\(field.name): \(field.value)\r\n" }
+    let bytes = Array("\(head)\r\n".utf8) + content
+    _ = bytes.withUnsafeBytes { send(socket, $0.baseAddress!, $0.count, doNotWait) }
   }
 }
 
@@ -52,7 +62,7 @@ enum Plan: Sendable {
 /// Where the bytes of one body go. Called on the connection's event thread, one call at a time, so never slow.
 protocol BodyReceiver: AnyObject, Sendable {
   /// Throws to refuse the rest: what came so far stays with the receiver, which is not called again but by `cut`.
-  func take(_ bytes: UnsafeRawBufferPointer) throws(ServerError)
+  func take(_ piece: BodyPiece) throws(ServerError)
   /// The body is complete.
   func end() -> Plan
   /// The connection broke, or the rest was refused, before the end.

@@ -23,6 +23,8 @@ final class Request: @unchecked Sendable {
     /// A short body is read and dropped, so that the connection can go on.
     case discarding(Reply)
     case answered
+    /// libmicrohttpd has lost it to the pump.
+    case detached
   }
   private var phase = Phase.head
   private var isHeadDone = false
@@ -65,7 +67,7 @@ final class Request: @unchecked Sendable {
       return follow(receiver.end())
     case .ready(let reply), .discarding(let reply):
       return queue(reply)
-    case .answered:
+    case .answered, .detached:
       return .YES
     }
   }
@@ -107,24 +109,66 @@ final class Request: @unchecked Sendable {
   func take(_ bytes: UnsafeRawBufferPointer) -> MHD_Result {
     guard case .receiving(let receiver) = phase else { return .YES }
     do throws(ServerError) {
-      try receiver.take(bytes)
+      try receiver.take(.bytes(bytes))
       received += Int64(bytes.count)
-      if received != contentLength { connection.noticeEnd() }
+      if received == contentLength || detach(receiver) { return .YES }
+      connection.noticeEnd()
       return .YES
     } catch {
       phase = .answered
       receiver.cut()
       lingers = true
-      connection.write(raw: service.completed(Reply(error), to: self).raw)
+      connection.write(service.completed(Reply(error), to: self))
       return .NO
     }
   }
 
   /// The answer was sent, or the connection broke.
   func ended() {
+    if case .detached = phase { return }
     if case .receiving(let receiver) = phase { receiver.cut() }
     if case .receive(let receiver) = decision.withLock({ $0 }) { receiver.cut() }
     if lingers, let socket = connection.duplicate() { service.housekeeper.linger(socket) }
+    service.gate.leave()
+  }
+
+  // MARK: Large bodies
+
+  /// Gives the rest of the body to the pump, with the connection, if there is enough of it.
+  private func detach(_ receiver: any BodyReceiver) -> Bool {
+    guard let length = contentLength, length - received >= BodyPump.threshold,
+      let socket = service.gate.detach(connection, leaving: service.deadSocket)
+    else { return false }
+    phase = .detached
+    let body = PumpedBody(socket, receiver, length: length - received) { outcome in
+      switch outcome {
+      case .whole(let plan): self.follow(plan, on: socket)
+      case .refused(let error): self.finish(Reply(error), on: socket, keepsConnection: false)
+      case .broken: self.service.gate.leave()
+      }
+    }
+    if !service.pump.take(body) {
+      receiver.cut()
+      service.gate.leave()
+    }
+    return true
+  }
+
+  /// On any thread, after the body.
+  private func follow(_ plan: Plan, on socket: Descriptor) {
+    switch plan {
+    case .later(let start): start { self.follow($0, on: socket) }
+    case .reply(let reply):
+      let asksToClose = headers.list("Connection").contains { $0.isSameField("close") }
+      finish(reply, on: socket, keepsConnection: isHTTP11 && !asksToClose)
+    case .receive: preconditionFailure("the body was received already")
+    }
+  }
+
+  /// Answers what libmicrohttpd does not know of any more.
+  private func finish(_ reply: Reply, on socket: Descriptor, keepsConnection: Bool) {
+    service.completed(reply, to: self).write(to: socket.number, keepsConnection: keepsConnection)
+    if !keepsConnection || !service.gate.attach(socket) { service.housekeeper.close(socket) }
     service.gate.leave()
   }
 }

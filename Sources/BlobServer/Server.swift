@@ -49,6 +49,7 @@ public final class Server: Sendable {
     Self.wait { service.gate.isEmpty || ContinuousClock.now >= deadline }
     service.gate.close()
     service.store.interrupt()
+    service.pump.stop()
     Self.wait { !service.gate.hasSuspended }
     daemon.stop()
     service.stop()

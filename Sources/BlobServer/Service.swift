@@ -7,6 +7,9 @@ final class Service: Sendable {
   let uploads: Uploads
   let workers: Workers
   let housekeeper: Housekeeper
+  let pump: BodyPump
+  /// A socket at its end; see `Connection.detach`.
+  let deadSocket: Descriptor
   let gate = Gate()
   let hosts: HostRule
 
@@ -17,11 +20,14 @@ final class Service: Sendable {
     workers = Workers(threads: 8)
     uploads = Uploads(store, workers, maxSize: options.maxSize, expire: options.expire)
     housekeeper = try Housekeeper()
+    pump = try BodyPump(idle: options.idleTimeout)
+    deadSocket = try Descriptor.deadSocket()
   }
 
   /// Begins what happens without being asked: expiry, and the publishing of what a kill has left complete.
   func start() {
     let interval = min(.seconds(60), max(.milliseconds(50), options.expire / 4))
+    pump.start()
     housekeeper.start(every: interval) { [workers, uploads] in workers.submit { uploads.tidy() } }
     workers.submit { [uploads] in
       uploads.tidy()

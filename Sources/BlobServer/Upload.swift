@@ -68,12 +68,12 @@ final class Upload: Sendable {
     }
   }
 
-  fileprivate func append(_ bytes: UnsafeRawBufferPointer, _ writer: Int) throws(ServerError) {
+  fileprivate func append(_ piece: BodyPiece, _ writer: Int) throws(ServerError) {
     try state.withLock { (state) throws(ServerError) in
       guard writer == state.writer, let reception = state.reception else {
         throw ServerError(409, "a newer request has taken over the upload")
       }
-      let end = state.offset + Int64(bytes.count)
+      let end = state.offset + Int64(piece.count)
       if let length = state.record.length, end > length {
         throw ServerError(413, "the upload has \(length) bytes, the request brought at least \(end)")
       }
@@ -82,7 +82,7 @@ final class Upload: Sendable {
         state.offset = reception.length
         state.touched = wallClock()
       }
-      try reception.append(bytes)
+      try reception.append(piece)
     }
   }
 
@@ -180,7 +180,7 @@ final class UploadWriter: Sendable {
   }
 
   /// Throws 409 once somebody else has taken over, 413 past the length; what was written before stays.
-  func append(_ bytes: UnsafeRawBufferPointer) throws(ServerError) { try upload.append(bytes, number) }
+  func append(_ piece: BodyPiece) throws(ServerError) { try upload.append(piece, number) }
 
   deinit { upload.stop(number) }
 }

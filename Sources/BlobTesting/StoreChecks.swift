@@ -148,7 +148,7 @@ extension Reception {
       let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: part.count, alignment: 1)
       defer { copy.deallocate() }
       copy.copyBytes(from: part)
-      try append(UnsafeRawBufferPointer(copy))
+      try append(.bytes(UnsafeRawBufferPointer(copy)))
       rest = rest.dropFirst(part.count)
     }
   }

@@ -1,4 +1,7 @@
 #pragma once
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
@@ -14,5 +17,10 @@ static inline int fb_rename_noreplace(int from, const char *old_name, int to, co
   return (int)syscall(SYS_renameat2, from, old_name, to, new_name, 1u /* RENAME_NOREPLACE */);
 }
 static inline unsigned long long fb_resolve_beneath(void) { return RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS; }
+// Moves bytes between a pipe and a file or socket; `offset` counts for a file only (-1: it has none).
+static inline long fb_splice(int from, int to, long long offset, unsigned long count) {
+  return syscall(SYS_splice, from, NULL, to, offset < 0 ? NULL : &offset, count, 1u /* MOVE */ | 2u /* NONBLOCK */);
+}
+static inline int fb_set_pipe_size(int pipe, int size) { return fcntl(pipe, 1031 /* F_SETPIPE_SZ */, size); }
 static inline int fb_gettid(void) { return (int)syscall(SYS_gettid); }
 static inline void fb_set_thread_name(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }

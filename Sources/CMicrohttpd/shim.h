@@ -1,5 +1,7 @@
 #pragma once
 #include <microhttpd.h>
+#include <sys/socket.h>
+#include <unistd.h>
 typedef void *(*fb_mhd_began)(void *context, const char *target, struct MHD_Connection *connection);
 // MHD_start_daemon is variadic, which Swift does not import: options that are numbers come as an array.
 static inline struct MHD_Daemon *fb_mhd_start(unsigned flags, fb_mhd_began began, MHD_AccessHandlerCallback handler,
@@ -11,6 +13,16 @@ static inline struct MHD_Daemon *fb_mhd_start(unsigned flags, fb_mhd_began began
 static inline int fb_mhd_descriptor(struct MHD_Connection *c) {
   const union MHD_ConnectionInfo *i = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
   return i ? i->connect_fd : -1;
+}
+// Gives the daemon a connected socket, which it closes, also when it refuses it.
+static inline enum MHD_Result fb_mhd_add(struct MHD_Daemon *d, int socket) {
+  struct sockaddr_storage peer;
+  socklen_t size = sizeof peer;
+  if (getpeername(socket, (struct sockaddr *)&peer, &size) != 0) {
+    close(socket);
+    return MHD_NO;
+  }
+  return MHD_add_connection(d, socket, (struct sockaddr *)&peer, size);
 }
 static inline unsigned fb_mhd_connections(struct MHD_Daemon *d) {
   const union MHD_DaemonInfo *i = MHD_get_daemon_info(d, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);

@@ -46,11 +46,11 @@ private final class PutReceiver: BodyReceiver {
     record = UploadRecord(reception.id, target: path, existing: rule, length: nil)
   }
 
-  func take(_ bytes: UnsafeRawBufferPointer) throws(ServerError) {
-    if let limit = service.options.maxSize, reception.length + Int64(bytes.count) > limit {
+  func take(_ piece: BodyPiece) throws(ServerError) {
+    if let limit = service.options.maxSize, reception.length + Int64(piece.count) > limit {
       throw ServerError(413, "an upload may have \(limit) bytes at most")
     }
-    try reception.append(bytes)
+    try reception.append(piece)
   }
 
   func end() -> Plan {

@@ -64,7 +64,7 @@ final class TusCreationReceiver: BodyReceiver {
     self.service = service
   }
 
-  func take(_ bytes: UnsafeRawBufferPointer) throws(ServerError) { try writer.append(bytes) }
+  func take(_ piece: BodyPiece) throws(ServerError) { try writer.append(piece) }
 
   func end() -> Plan {
     if upload.isComplete {
@@ -104,7 +104,7 @@ final class TusReceiver: BodyReceiver {
     self.service = service
   }
 
-  func take(_ bytes: UnsafeRawBufferPointer) throws(ServerError) { try writer.append(bytes) }
+  func take(_ piece: BodyPiece) throws(ServerError) { try writer.append(piece) }
 
   func end() -> Plan {
     let upload = writer.upload

@@ -28,22 +28,22 @@ final class FileReception: Reception {
 
   var length: Int64 { state.withLock { $0.length } }
 
-  func append(_ bytes: UnsafeRawBufferPointer) throws(ServerError) {
+  func append(_ piece: BodyPiece) throws(ServerError) {
     try state.withLock { (state) throws(ServerError) in
-      let more = state.length + Int64(bytes.count) - state.reserved
+      let more = state.length + Int64(piece.count) - state.reserved
       if more > 0 {
         try quota.reserve(more)
         state.reserved += more
       }
-      var rest = bytes
-      while !rest.isEmpty {
-        let count = pwrite(file.number, rest.baseAddress!, rest.count, off_t(state.length))
+      var done = 0
+      while done < piece.count {
+        let count = piece.write(to: file, at: state.length, after: done)
         if count < 0 {
           if errno == EINTR { continue }
           throw failed("store at byte \(state.length) of upload", id.description)
         }
         state.length += Int64(count)
-        rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+        done += count
       }
     }
   }

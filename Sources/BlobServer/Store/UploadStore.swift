@@ -59,7 +59,7 @@ package protocol Reception: AnyObject, Sendable {
   /// Bytes held.
   var length: Int64 { get }
   /// Adds at the end. After a throw (507 no room, 413 too large for the disk) what was written stays.
-  func append(_ bytes: UnsafeRawBufferPointer) throws(ServerError)
+  func append(_ piece: BodyPiece) throws(ServerError)
   /// Deletes the bytes and gives back the room that was kept for them.
   func discard()
 }
