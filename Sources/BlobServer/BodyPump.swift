@@ -62,7 +62,9 @@ final class PumpedBody: Sendable {
       pipe = try Pipe()
       epoll = Descriptor(epoll_create1(Int32(EPOLL_CLOEXEC)))
       wake = Descriptor(eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK)))
-      if epoll.number < 0 || wake.number < 0 || !watch(wake.number) { throw failed("watch", "sockets for large bodies") }
+      if epoll.number < 0 || wake.number < 0 || !watch(wake.number) {
+        throw failed("watch", "sockets for large bodies")
+      }
     }
 
     func start() {

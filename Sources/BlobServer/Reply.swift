@@ -37,7 +37,7 @@ struct Reply: Sendable {
 
   /// Writes it past libmicrohttpd, as far as the socket takes it at once; plain HTTP only.
   func write(to socket: Int32, keepsConnection: Bool) {
-    guard case .bytes(let content) = body else { preconditionFailure("only small answers are written past the library") }
+    guard case .bytes(let content) = body else { preconditionFailure("only small answers are written so") }
     var head = "HTTP/1.1 \(status) \(String(cString: MHD_get_reason_phrase_for(UInt32(status))))\r\n"
     if let date = HTTPDate.text(wallClock()) { head += "Date: \(date)\r\n" }
     if status != 204 { head += "Content-Length: \(content.count)\r\n" }
