@@ -109,14 +109,13 @@ final class PumpedBody: Sendable {
     // MARK: The thread
 
     private func run() {
-      var pipe = pipe
       var events = [epoll_event](repeating: epoll_event(), count: 64)
       var swept = MonotonicClock().now
       while true {
         let hasBodies = state.withLock { !$0.entries.isEmpty }
         let count = epoll_wait(epoll.number, &events, Int32(events.count), hasBodies ? 1000 : -1)
         for event in events.prefix(max(0, Int(count))) where event.data.fd != wake.number {
-          if !advance(event.data.fd, pipe), let clean = try? Pipe() { pipe = clean }
+          advance(event.data.fd)
         }
         var signals: UInt64 = 0
         _ = read(wake.number, &signals, 8)
@@ -128,31 +127,24 @@ final class PumpedBody: Sendable {
       }
     }
 
-    /// Moves what the socket has, a pipe's load at most. False when the pipe still has bytes of a body that was refused.
-    private func advance(_ number: Int32, _ pipe: Pipe) -> Bool {
-      guard let entry = state.withLock({ $0.entries[number] }) else { return true }
+    /// Moves what the socket has, a pipe's load at most.
+    private func advance(_ number: Int32) {
+      guard let entry = state.withLock({ $0.entries[number] }) else { return }
       let count = fb_splice(number, pipe.writer.number, -1, UInt(min(entry.left, Int64(pipe.capacity))))
-      if count < 0, errno == EAGAIN || errno == EINTR { return true }
-      if count <= 0 {
-        cut(number)
-        return true
-      }
+      if count < 0, errno == EAGAIN || errno == EINTR { return }
+      if count <= 0 { return cut(number) }
       do throws(ServerError) {
         try entry.body.receiver.take(.piped(pipe.reader, count: count))
       } catch {
-        end(number) { receiver in
+        pipe.empty()
+        return end(number) { receiver in
           receiver.cut()
           return .refused(error)
         }
-        return false
       }
       let left = entry.left - Int64(count)
-      if left == 0 {
-        end(number) { .whole($0.end()) }
-      } else {
-        state.withLock { $0.entries[number] = Entry(body: entry.body, left: left) }
-      }
-      return true
+      if left == 0 { return end(number) { .whole($0.end()) } }
+      state.withLock { $0.entries[number] = Entry(body: entry.body, left: left) }
     }
 
     private func cut(_ number: Int32) {
@@ -181,10 +173,20 @@ final class PumpedBody: Sendable {
     init() throws(ServerError) {
       var ends: [Int32] = [-1, -1]
       if pipe(&ends) != 0 { throw failed("make a pipe", "for large bodies") }
-      for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+      for end in ends {
+        _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+        _ = fcntl(end, F_SETFL, O_NONBLOCK)
+      }
       (reader, writer) = (Descriptor(ends[0]), Descriptor(ends[1]))
       // The system may grant less, or what it had.
       capacity = max(Int(fb_set_pipe_size(ends[1], 1 << 20)), 64 << 10)
+    }
+
+    /// Throws away what is in it, so that no other body gets it.
+    func empty() {
+      withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 16) {
+        while read(reader.number, $0.baseAddress!, $0.count) > 0 {}
+      }
     }
   }
 #else
