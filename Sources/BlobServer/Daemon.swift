@@ -13,9 +13,9 @@ final class Daemon: @unchecked Sendable {
   private let socket: Int32
   private let service: Service
 
-  /// libmicrohttpd clears all of a connection's memory between two requests, which makes it resident: 1,000 kept
-  /// connections hold 109 MiB. A larger one costs less time for a large body, but nothing else gives the memory back.
-  private static let memory = 96 << 10
+  /// libmicrohttpd clears all of a connection's memory between two requests, which makes it resident, and nothing gives
+  /// it back. So it is small; large bodies do not come through it (`BodyPump`).
+  private static let memory = 32 << 10
   /// How much a read would like to be. The buffer has half of the memory at first, and while it is smaller than this
   /// it grows before each read, until an eighth of the memory is left for the answer.
   private static let growth = memory
