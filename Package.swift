@@ -26,8 +26,9 @@ let package = Package(
     system("CMicrohttpd", pkgConfig: "libmicrohttpd", apt: "libmicrohttpd-dev"),
     system("CCrypto", pkgConfig: "libcrypto", apt: "libssl-dev"),
     .systemLibrary(name: "CLinux"),
+    .systemLibrary(name: "CIntrinsics"),
 
-    .target(name: "Blobs", dependencies: ["CCrypto", linux]),
+    .target(name: "Blobs", dependencies: ["CCrypto", "CIntrinsics", linux]),
     .target(name: "BlobSQLite", dependencies: ["Blobs", "CSQLite"]),
     .target(name: "BlobHTTP", dependencies: ["Blobs", "CCurl"]),
     .target(name: "BlobUpload", dependencies: ["Blobs", "BlobHTTP", "BlobSQLite"]),

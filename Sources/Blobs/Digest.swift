@@ -17,38 +17,64 @@ public final class Digest {
     public static let sha384 = Algorithm(known: "sha384")
     public static let sha512 = Algorithm(known: "sha512")
     public static let blake2b512 = Algorithm(known: "blake2b512")
-    public static let all = [md5, sha1, sha256, sha384, sha512, blake2b512]
+    /// Finds accidents, not forgers; ten times as fast as the others.
+    public static let crc32c = Algorithm(known: "crc32c")
+    public static let all = [md5, sha1, sha256, sha384, sha512, blake2b512, crc32c]
+
+    /// Bytes of a checksum.
+    public var size: Int {
+      self == .crc32c ? 4 : EVP_get_digestbyname(name).map { Int(EVP_MD_get_size($0)) } ?? 0
+    }
 
     /// The algorithm people call `rawName`: `sha256`, `SHA-256`. nil when we have none of that name, or the system's
     /// policy forbids it (MD5 under FIPS).
     public init?(_ rawName: String) {
       let name = rawName.lowercased().filter { $0 != "-" }
       guard let known = Self.all.first(where: { $0.name == name }) else { return nil }
+      self = known
+      if self == .crc32c { return }
       guard let method = EVP_MD_fetch(nil, name, nil) else { return nil }
       EVP_MD_free(method)
-      self = known
     }
   }
 
+  private enum State {
+    case libcrypto(OpaquePointer)
+    case crc32c(CRC32C)
+  }
   public let algorithm: Algorithm
-  private let context: OpaquePointer
+  private var state: State
 
   public init(_ algorithm: Algorithm) {
     self.algorithm = algorithm
-    context = EVP_MD_CTX_new()!  // nil only when memory has run out
+    // nil only when memory has run out
+    state = algorithm == .crc32c ? .crc32c(CRC32C()) : .libcrypto(EVP_MD_CTX_new()!)
     reset()
   }
 
-  deinit { EVP_MD_CTX_free(context) }
+  deinit { if case .libcrypto(let context) = state { EVP_MD_CTX_free(context) } }
 
   /// Takes the next bytes.
   public func update(_ bytes: UnsafeRawBufferPointer) {
-    let status = EVP_DigestUpdate(context, bytes.baseAddress, bytes.count)
-    precondition(status == 1, "libcrypto: \(algorithm) takes no more bytes")
+    switch state {
+    case .libcrypto(let context):
+      let status = EVP_DigestUpdate(context, bytes.baseAddress, bytes.count)
+      precondition(status == 1, "libcrypto: \(algorithm) takes no more bytes")
+    case .crc32c(var sum):
+      sum.update(bytes)
+      state = .crc32c(sum)
+    }
   }
 
   /// The checksum of all bytes so far. More may follow.
   public func value() -> [UInt8] {
+    switch state {
+    case .libcrypto(let context): return value(of: context)
+    case .crc32c(let sum): return sum.value
+    }
+  }
+
+  private func value(of context: OpaquePointer) -> [UInt8] {
     let copy = EVP_MD_CTX_new()
     defer { EVP_MD_CTX_free(copy) }
     var count: UInt32 = 0
@@ -65,6 +91,10 @@ public final class Digest {
 
   /// Begins again, with no bytes.
   public func reset() {
+    guard case .libcrypto(let context) = state else {
+      state = .crc32c(CRC32C())
+      return
+    }
     let status = EVP_DigestInit_ex(context, EVP_get_digestbyname(algorithm.name), nil)
     precondition(status == 1, "libcrypto has no \(algorithm) here")
   }

@@ -1,6 +1,7 @@
 import BlobTesting
-import Blobs
 import Testing
+
+@testable import Blobs
 
 struct DigestTests {
   static let vectors: [(String, String, String)] = [
@@ -24,6 +25,8 @@ struct DigestTests {
       "ba80a53f981c4d0d6a2797b69f12f6e94c212f14685ac4b74b12bb6fdbffa2d1"
         + "7d87c5392aab792dc252d5de4533cc9518d38aa8dbf1925ab92386edd4009923"
     ),
+    ("crc32c", "", "00000000"),
+    ("crc32c", "123456789", "e3069283"),
   ]
 
   @Test(arguments: vectors)
@@ -49,6 +52,28 @@ struct DigestTests {
     #expect(digest.hexValue() == Digest.hex(of: Array("abc".utf8), .sha256))
     digest.reset()
     #expect(digest.value() == Digest.value(of: [], .sha256))
+  }
+
+  /// RFC 3720 §B.4.
+  @Test func theProcessorCountsAsTheTableDoes() {
+    let cases: [([UInt8], String)] = [
+      ([UInt8](repeating: 0, count: 32), "8a9136aa"), ([UInt8](repeating: 0xFF, count: 32), "62a8ab43"),
+      ((0..<32).map { $0 }, "46dd794e"), ((0..<32).reversed().map { $0 }, "113fdb5c"),
+    ]
+    for (bytes, hex) in cases { #expect(Digest.hex(of: bytes, .crc32c) == hex) }
+    let bytes = (0..<10_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ ($0 >> 8)) }
+    var (fast, slow) = (CRC32C(), CRC32C(usesHardware: false))
+    for (start, end) in [(0, 0), (0, 1), (1, 8), (8, 16), (16, 33), (33, 4096), (4096, 10_000)] {
+      bytes[start..<end].withUnsafeBytes {
+        fast.update($0)
+        slow.update($0)
+      }
+      #expect(fast.value == slow.value)
+    }
+  }
+
+  @Test func sizesAreThoseOfTheValues() {
+    for algorithm in Digest.Algorithm.all { #expect(Digest.value(of: [], algorithm).count == algorithm.size) }
   }
 
   @Test func hexHasTwoDigitsForEveryByte() {
