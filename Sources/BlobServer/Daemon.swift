@@ -47,23 +47,27 @@ final class Daemon: @unchecked Sendable {
     service.gate.open(handle)
   }
 
-  /// Refuses new connections.
+  /// Refuses new connections: a socket that does not listen takes the place of the one that does.
+  ///
+  /// `MHD_quiesce_daemon` would abort the process now and then: it and an event thread both take the listening socket
+  /// out of epoll's set, and who comes second finds it gone (up to 1.0 at least).
   func quiesce() {
-    _ = MHD_quiesce_daemon(handle)
-    shutdown(socket, shutBoth)
+    let deaf = makeSocket()
+    if deaf < 0 || dup2(deaf, socket) < 0 { shutdown(socket, shutBoth) }
+    if deaf >= 0 { close(deaf) }
+    _ = fcntl(socket, F_SETFD, FD_CLOEXEC)
   }
 
   /// Closes every connection and ends the threads. It must be quiesced, and no connection may be suspended.
-  func stop() {
-    MHD_stop_daemon(handle)
-    close(socket)
-  }
+  func stop() { MHD_stop_daemon(handle) }
 }
 
 #if canImport(Glibc)
   private let shutBoth = Int32(SHUT_RDWR)
+  private func makeSocket() -> Int32 { socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0) }
 #else
   private let shutBoth = SHUT_RDWR
+  private func makeSocket() -> Int32 { socket(AF_INET, SOCK_STREAM, 0) }
 #endif
 
 // The three callbacks are functions, not closures: Swift 6.3 crashes in its SendNonSendable pass ("map::at") on

@@ -69,6 +69,16 @@ struct StopTests {
     #expect(folder.kept.contains(data))
   }
 
+  /// libmicrohttpd's own way to refuse connections aborts the process now and then.
+  @Test func manyServersComeAndGo() throws {
+    for _ in 0..<100 {
+      let server = try TestServer()
+      #expect(try server.ask("GET", "/x").status == 404)
+      server.server.stop(grace: .zero)
+      #expect(throws: (any Error).self) { try server.client() }
+    }
+  }
+
   @Test func itMayBeStoppedAgainAndFromAnywhere() throws {
     let server = try TestServer()
     let stops = (0..<4).map { _ in Stop(server.server, grace: .zero) }
