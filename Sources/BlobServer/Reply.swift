@@ -63,6 +63,8 @@ enum Plan: Sendable {
 protocol BodyReceiver: AnyObject, Sendable {
   /// Throws to refuse the rest: what came so far stays with the receiver, which is not called again but by `cut`.
   func take(_ piece: BodyPiece) throws(ServerError)
+  /// Bytes may come in a pipe: it need not look at them.
+  var takesPipes: Bool { get }
   /// The body is complete.
   func end() -> Plan
   /// The connection broke, or the rest was refused, before the end.

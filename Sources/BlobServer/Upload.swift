@@ -21,8 +21,16 @@ final class Upload: Sendable {
     /// Counts the writers; only the latest may write.
     var writer = 0
     var isWriting = false
+    /// What comes counts only once the writer says so: `offset` stays behind the reception.
+    var isOnProbation = false
     var phase = Phase.open
     var waiting: [@Sendable (Result<Publication, ServerError>) -> Void] = []
+
+    mutating func dropProbation() throws(ServerError) {
+      guard isOnProbation else { return }
+      try reception?.drop()
+      isOnProbation = false
+    }
   }
   private enum Phase {
     case open, publishing
@@ -48,8 +56,9 @@ final class Upload: Sendable {
   var isComplete: Bool { state.withLock { $0.offset == $0.record.length } }
 
   /// Ends whoever writes and returns the offset, which now stays until the next writer comes.
-  func takeOver() -> Int64 {
-    state.withLock { state in
+  func takeOver() throws(ServerError) -> Int64 {
+    try state.withLock { (state) throws(ServerError) in
+      try state.dropProbation()
       state.writer += 1
       state.isWriting = false
       return state.offset
@@ -57,11 +66,15 @@ final class Upload: Sendable {
   }
 
   /// Becomes the writer. Throws 409, and leaves an older one alone, when `offset` is not where the upload is.
-  func write(from offset: Int64) throws(ServerError) -> UploadWriter {
+  /// `onProbation`: until the writer keeps them, its bytes do not count, and are dropped if it ends.
+  func write(from offset: Int64, onProbation: Bool = false) throws(ServerError) -> UploadWriter {
     try state.withLock { (state) throws(ServerError) in
       guard case .open = state.phase else { throw ServerError(409, "the upload has all its bytes") }
       if offset != state.offset { throw ServerError(409, "the upload is at byte \(state.offset), not at \(offset)") }
+      try state.dropProbation()
       if state.reception == nil { state.reception = try store.reopen(id) }
+      if onProbation { try state.reception?.hold() }
+      state.isOnProbation = onProbation
       state.writer += 1
       state.isWriting = true
       return UploadWriter(self, state.writer)
@@ -73,21 +86,40 @@ final class Upload: Sendable {
       guard writer == state.writer, let reception = state.reception else {
         throw ServerError(409, "a newer request has taken over the upload")
       }
-      let end = state.offset + Int64(piece.count)
+      let end = reception.length + Int64(piece.count)
       if let length = state.record.length, end > length {
         throw ServerError(413, "the upload has \(length) bytes, the request brought at least \(end)")
       }
       if let limit = home.maxSize, end > limit { throw ServerError(413, "an upload may have \(limit) bytes at most") }
       defer {
-        state.offset = reception.length
+        if !state.isOnProbation { state.offset = reception.length }
         state.touched = wallClock()
       }
       try reception.append(piece)
     }
   }
 
+  fileprivate func keep(_ writer: Int) throws(ServerError) {
+    try state.withLock { (state) throws(ServerError) in
+      guard writer == state.writer, let reception = state.reception else {
+        throw ServerError(409, "a newer request has taken over the upload")
+      }
+      try reception.keep()
+      state.isOnProbation = false
+      state.offset = reception.length
+    }
+  }
+
+  fileprivate func drop(_ writer: Int) throws(ServerError) {
+    try state.withLock { (state) throws(ServerError) in if writer == state.writer { try state.dropProbation() } }
+  }
+
   fileprivate func stop(_ writer: Int) {
-    state.withLock { if writer == $0.writer { $0.isWriting = false } }
+    state.withLock { state in
+      guard writer == state.writer else { return }
+      state.isWriting = false
+      try? state.dropProbation()  // the next writer tries again, and says so if it fails
+    }
   }
 
   /// Tells the length, once. Throws 400 when it contradicts what is known. Blocks for a small write.
@@ -181,6 +213,11 @@ final class UploadWriter: Sendable {
 
   /// Throws 409 once somebody else has taken over, 413 past the length; what was written before stays.
   func append(_ piece: BodyPiece) throws(ServerError) { try upload.append(piece, number) }
+
+  /// The bytes so far count from now on. Throws 409 once somebody else has taken over.
+  func keep() throws(ServerError) { try upload.keep(number) }
+  /// Deletes what came on probation.
+  func drop() throws(ServerError) { try upload.drop(number) }
 
   deinit { upload.stop(number) }
 }

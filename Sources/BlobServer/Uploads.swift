@@ -93,7 +93,7 @@ final class Uploads: Sendable {
 
   func publishComplete() {
     for record in store.complete() {
-      guard case .unfinished(let upload)? = try? find(record.id) else { continue }  // somebody was faster
+      guard case .unfinished(let upload)? = try? find(record.id), upload.isComplete else { continue }  // being written
       upload.publish { _ in }
     }
   }

@@ -22,6 +22,8 @@ public final class ChaosProxy: Sendable {
     /// The nth answer, counted from 1, is swallowed and the connection closed: the server has done its work and the
     /// client does not know. Interim answers pass.
     case dropResponse(Int)
+    /// The client's byte at this offset arrives with its lowest bit turned over.
+    case flip(at: Int)
   }
 
   public struct Counters: Sendable, Hashable {
@@ -132,6 +134,10 @@ public final class ChaosProxy: Sendable {
       if room <= 0 { return strike() }
       let count = Loopback.read(client, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<room]))
       if count == 0 { return false }
+      if case .flip(let byte) = fault, up..<(up + count) ~= byte {
+        buffer[byte - up] ^= 1
+        state.update { $0.counters.faults += 1 }
+      }
       up += count
       isAsking = true
       state.update { $0.counters.bytesUp += Int64(count) }

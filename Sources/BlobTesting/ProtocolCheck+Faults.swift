@@ -14,6 +14,7 @@ extension ProtocolCheck {
     ProtocolCheck("a source that fails or changes publishes nothing", publishesNoBrokenSource),
     ProtocolCheck("two versions of a source are never mixed", mixesNoVersions),
     ProtocolCheck("cancelling ends at once and can be resumed", cancels),
+    ProtocolCheck("bytes that change on the way are sent again", noticesChanges),
   ]
 
   private static func survivesLostAnswers(_ exam: ProtocolExam) async throws {
@@ -157,6 +158,25 @@ extension ProtocolCheck {
     try await exam.expectNothing(at: "video")
     _ = try await exam.uploader().upload(new, as: "video")
     try await exam.expect(new, at: "video")
+  }
+
+  /// Where a dialect is declared not to notice, the change must arrive: else the proxy does nothing.
+  private static func noticesChanges(_ exam: ProtocolExam) async throws {
+    for length: Int64 in [50_000, 2_000_000] {
+      let pattern = PatternSource(length: length)
+      let proxy = exam.proxy(.flip(at: Int(length) / 2), .flip(at: Int(length) / 2))
+      let name = BytePath("\(length)")
+      _ = try await exam.uploader(through: proxy).upload(pattern, as: name)
+      let faults = proxy.counters.faults
+      try require(faults > 0, "the proxy changed nothing")
+      if exam.fixture.noticesChanges {
+        try await exam.expect(pattern, at: name)
+        continue
+      }
+      let found = await exam.ask { $0.contents(of: name) } ?? []
+      let wrong = found.withUnsafeBytes { pattern.verify($0, at: 0) }
+      try require(found.count == Int(length) && wrong != nil, "declared not to notice a change, it does")
+    }
   }
 
   private static func cancels(_ exam: ProtocolExam) async throws {

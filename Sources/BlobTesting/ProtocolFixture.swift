@@ -16,6 +16,8 @@ public struct ProtocolFixture: Sendable, CustomStringConvertible {
   public var resumes: Bool
   /// Sources of unknown length can be sent.
   public var takesUnknownLength: Bool
+  /// Bytes that are changed on the way are noticed and sent again.
+  public var noticesChanges: Bool
   /// A server of its own for each call. Called on a thread that may block.
   public var makePeer: @Sendable () throws -> any ProtocolPeer
 
@@ -23,7 +25,7 @@ public struct ProtocolFixture: Sendable, CustomStringConvertible {
 
   public init(
     _ name: String, _ dialect: any UploadProtocol, partSize: Int64? = nil, wholeUpTo: Int64, resumes: Bool = true,
-    takesUnknownLength: Bool = true,
+    takesUnknownLength: Bool = true, noticesChanges: Bool = false,
     makePeer: @escaping @Sendable () throws -> any ProtocolPeer = { try ServedFolder() }
   ) {
     self.name = name
@@ -32,6 +34,7 @@ public struct ProtocolFixture: Sendable, CustomStringConvertible {
     self.wholeUpTo = wholeUpTo
     self.resumes = resumes
     self.takesUnknownLength = takesUnknownLength
+    self.noticesChanges = noticesChanges
     self.makePeer = makePeer
   }
 }
@@ -41,6 +44,9 @@ extension ProtocolFixture {
   public static let all = [
     ProtocolFixture("tus", Tus(wholeUpTo: small), wholeUpTo: small),
     ProtocolFixture("tus in small parts", Tus(wholeUpTo: small), partSize: 700_001, wholeUpTo: small),
+    ProtocolFixture(
+      "tus with checksums", Tus(wholeUpTo: small, checksum: .sha1), partSize: 700_001, wholeUpTo: small,
+      noticesChanges: true),
     ProtocolFixture("put", PlainPut(), wholeUpTo: small, resumes: false),
   ]
 

@@ -37,6 +37,45 @@ extension StoreCheck {
     try require(saved?.offset == 0, "it is at \(saved?.offset ?? -1)")
   }
 
+  static func keepsProbation(_ exam: StoreExamination) throws {
+    let bytes = sample(3000)
+    var store = try exam.store()
+    let record = try store.begin("x", Array(bytes[..<1000]), length: 3000)
+    let reception = try store.reopen(record.id)
+    try reception.hold()
+    try reception.append(sample(2000, seed: 1))
+    try require(reception.length == 3000, "it holds \(reception.length)")
+    try reception.drop()
+    try require(reception.length == 1000, "after dropping it holds \(reception.length)")
+    try reception.hold()
+    try reception.append(Array(bytes[1000..<2000]))
+    try reception.keep()
+    try reception.append(Array(bytes[2000...]))
+    store = try exam.store()
+    try require(try store.load(record.id)?.offset == 3000, "what was kept is gone")
+    _ = try store.publish(store.reopen(record.id), record, isSaved: true)
+    try store.requireBytes("x", bytes)
+  }
+
+  /// As after a kill: nothing was said of the bytes any more.
+  static func forgetsProbation(_ exam: StoreExamination) throws {
+    for start in [0, 1000] {
+      var store = try exam.store()
+      let record = try store.begin("at \(start)", sample(start), length: 3000)
+      let reception = try store.reopen(record.id)
+      try reception.hold()
+      try reception.append(sample(3000 - start, seed: 1))
+      store = try exam.store()
+      let saved = try store.load(record.id)
+      try require(saved?.offset == Int64(start), "it is at \(saved?.offset ?? -1), not at \(start)")
+      try require(store.complete().isEmpty, "it is told to be complete")
+      // What comes next is like any other byte.
+      try store.reopen(record.id).append(sample(500))
+      store = try exam.store()
+      try require(try store.load(record.id)?.offset == Int64(start + 500), "what came later is gone")
+    }
+  }
+
   static func forgetsWhatWasNotSaved(_ exam: StoreExamination) throws {
     let id = try exam.store(maxTotal: 1000).receive(sample(900)).id
     let store = try exam.store(maxTotal: 1000)

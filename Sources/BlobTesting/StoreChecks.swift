@@ -62,6 +62,8 @@ package struct StoreCheck: Sendable, CustomStringConvertible {
     StoreCheck("what is removed is gone", removes),
     StoreCheck("a saved upload goes on where it stopped", goesOn),
     StoreCheck("a record comes back as it was saved last", keepsRecords),
+    StoreCheck("bytes on probation count once they are kept", keepsProbation),
+    StoreCheck("bytes on probation go with the store", forgetsProbation),
     StoreCheck("what was not saved goes with the store", forgetsWhatWasNotSaved),
     StoreCheck("a finished upload is remembered", remembersFinished),
     StoreCheck("a deleted upload is forgotten, what it published is not", deletes),

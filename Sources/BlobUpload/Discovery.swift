@@ -6,20 +6,22 @@ extension UploadDestination {
   ///
   /// - `named`: the dialect the user named; nil: the server is asked. tus is taken where it can create with the first
   ///   bytes, and PUT where nothing better is offered.
+  /// - `checksum`: what is sent must carry such digests, which only tus can; nil: nothing need.
   /// - Tries again twice when no answer comes. Throws with side `.destination` when it cannot be reached or refuses.
   public static func discover(
-    _ endpoint: HTTPURL, named: String?, headers: HTTPHeaders = [:], over transport: any Transport
+    _ endpoint: HTTPURL, named: String?, headers: HTTPHeaders = [:], checksum: Digest.Algorithm? = nil,
+    over transport: any Transport
   ) async throws(UploadError) -> UploadDestination {
     let context = UploadContext(transport: transport, headers: headers, origin: endpoint.origin)
     let target = UploadTarget(endpoint: endpoint, url: endpoint, path: "", length: nil)
     var answer: (any UploadProtocol, PartLimits)
+    let tus = Tus(checksum: checksum)
     switch named {
+    case "put" where checksum != nil: throw noChecksum(endpoint)
     case "put": answer = (PlainPut(), PlainPut().discover(target, context))
     case "tus":
-      answer = (
-        Tus(), try await patiently { () async throws(UploadError) in try await Tus().discover(target, context) }
-      )
-    case nil: answer = try await patiently { () async throws(UploadError) in try await ask(target, context) }
+      answer = (tus, try await patiently { () async throws(UploadError) in try await tus.discover(target, context) })
+    case nil: answer = try await patiently { () async throws(UploadError) in try await ask(tus, target, context) }
     default: throw UploadError(.giveUp, .destination, "\(endpoint): the dialect \(named!) is not known")
     }
     let destination = UploadDestination(endpoint: endpoint, dialect: answer.0, limits: answer.1, headers: headers)
@@ -27,8 +29,12 @@ extension UploadDestination {
     return destination
   }
 
+  private static func noChecksum(_ endpoint: HTTPURL) -> UploadError {
+    UploadError(.giveUp, .destination, "\(endpoint): PUT carries no checksum; --verify reads back what arrived")
+  }
+
   private static func ask(
-    _ target: UploadTarget, _ context: UploadContext
+    _ tus: Tus, _ target: UploadTarget, _ context: UploadContext
   ) async throws(UploadError) -> (any UploadProtocol, PartLimits) {
     let request = HTTPRequest("OPTIONS", target.endpoint)
     let response = try await context.send(request)
@@ -36,10 +42,13 @@ extension UploadDestination {
     if case .retry = UploadError(request, response).recovery, response.status != 500 {
       throw UploadError(request, response)
     }
-    let tus = Tus()
-    if response.isSuccess, let limits = tus.limits(from: response.headers), limits.firstPart > 0 {
+    if response.isSuccess, let limits = tus.limits(from: response.headers),
+      limits.firstPart > 0 || tus.checksum != nil
+    {
+      try tus.checkOffer(response.headers, at: target.endpoint)
       return (tus, limits)
     }
+    if tus.checksum != nil { throw noChecksum(target.endpoint) }
     return (PlainPut(), PlainPut().discover(target, context))
   }
 

@@ -65,6 +65,8 @@ public struct PartLimits: Sendable, Codable, Hashable {
   public var smallest: Int64
   /// Bytes of any part; nil: no limit.
   public var largest: Int64?
+  /// Bytes of a part where the length is known and no other size is asked for; nil: all goes in one.
+  public var usual: Int64?
   public var count: Int?
   /// Several parts of one upload at once.
   public var isParallel: Bool
@@ -76,11 +78,12 @@ public struct PartLimits: Sendable, Codable, Hashable {
   public var total: Int64?
 
   public init(
-    smallest: Int64 = 1, largest: Int64? = nil, count: Int? = nil, isParallel: Bool = false,
+    smallest: Int64 = 1, largest: Int64? = nil, usual: Int64? = nil, count: Int? = nil, isParallel: Bool = false,
     needsLength: Bool = false, firstPart: Int64 = 0, total: Int64? = nil
   ) {
     self.smallest = smallest
     self.largest = largest
+    self.usual = usual
     self.count = count
     self.isParallel = isParallel
     self.needsLength = needsLength

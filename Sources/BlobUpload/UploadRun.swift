@@ -37,8 +37,9 @@ struct UploadRun {
     isResuming = session != nil
     self.progress = progress
     // Where the end is not known, a part of the wanted size may end before it is full: all goes in one.
+    let limits = uploader.destination.limits
     plan = PartPlan(
-      length: info.length, wanted: info.length == nil ? nil : uploader.partSize, limits: uploader.destination.limits)
+      length: info.length, wanted: info.length == nil ? nil : uploader.partSize ?? limits.usual, limits: limits)
     let journal = uploader.journal
     context = uploader.context(
       opened: { session in if let entry { journal?.opened(entry, session) } },

@@ -13,7 +13,7 @@ struct RuleTests {
       #expect(answer["Tus-Max-Size"] == "1000")
       #expect(
         answer.headers.list("Tus-Extension") == [
-          "creation", "creation-with-upload", "creation-defer-length", "termination", "expiration",
+          "creation", "creation-with-upload", "creation-defer-length", "termination", "expiration", "checksum",
         ])
       #expect(answer.headers.list("Allow").contains("PUT"))
     }

@@ -38,6 +38,18 @@ struct Folder {
     }
   }
 
+  /// For a server that gives files names of its own: every content is there, and none that was not sent.
+  func expectSameContents(in received: Folder, sourceLocation: SourceLocation = #_sourceLocation) {
+    let there = received.files().keys.sorted()
+    #expect(there.count == files().count, sourceLocation: sourceLocation)
+    for name in files().keys {
+      let isThere = there.contains { other in
+        FileManager.default.contentsEqual(atPath: "\(path)/\(name)", andPath: "\(received.path)/\(other)")
+      }
+      #expect(isThere, "\(name) did not arrive", sourceLocation: sourceLocation)
+    }
+  }
+
   func hasSameBytes(_ name: String, as other: Folder) -> Bool {
     FileManager.default.contentsEqual(atPath: "\(path)/\(name)", andPath: "\(other.path)/\(name)")
   }

@@ -38,7 +38,7 @@ extension EndToEnd {
       let peer = try await PeerServer.resumableUpload(into: received, in: scratch)
       let (end, push) = try await fullbore("push", gallery.path + "/", "\(dialect)\(peer.url)/files", in: scratch)
       #expect(end == .exited(0), "\(push.output)\(push.errors)")
-      expectSameContents(gallery, Folder(received))
+      gallery.expectSameContents(in: Folder(received))
     }
 
     /// The journal and the peer's own `Upload-Offset` are all there is to go on with.
@@ -59,7 +59,7 @@ extension EndToEnd {
       }
       let (end, push) = try await fullbore("resume", in: scratch)
       #expect(end == .exited(0), "\(push.output)\(push.errors)")
-      expectSameContents(Folder(scratch.path("gallery")), Folder(received))
+      Folder(scratch.path("gallery")).expectSameContents(in: Folder(received))
     }
 
     @Test(.needs(.tuspy)) func tuspyUploadsToOurServer() async throws {
@@ -117,18 +117,6 @@ extension EndToEnd {
       let (end, push) = try await fullbore("push", scratch.path("photographs"), dialect + server.url, in: scratch)
       #expect(end == .exited(0), "\(push.output)\(push.errors)")
       Folder(scratch.path("photographs")).expectSame(as: Folder(server.folder.path + "/photographs"))
-    }
-
-    /// For a server that gives files names of its own: every content is there, and none that was not sent.
-    private func expectSameContents(_ sent: Folder, _ received: Folder) {
-      let there = received.files().keys.sorted()
-      #expect(there.count == sent.files().count)
-      for name in sent.files().keys {
-        let isThere = there.contains { other in
-          FileManager.default.contentsEqual(atPath: "\(sent.path)/\(name)", andPath: "\(received.path)/\(other)")
-        }
-        #expect(isThere, "\(name) did not arrive")
-      }
     }
   }
 }

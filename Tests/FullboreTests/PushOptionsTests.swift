@@ -46,6 +46,13 @@ import Testing
     #expect(refusal("--netrc", "a", "http://host/") == "--netrc is planned, but not there yet")
   }
 
+  @Test func checksumsAreForTus() throws {
+    #expect(try options("--checksum", "SHA-1", "a", "http://host/").checksum == .sha1)
+    #expect(try options("--checksum=crc32c", "a", "tus+http://host/").checksum == .crc32c)
+    #expect(refusal("--checksum", "crc7", "a", "http://host/")?.contains("wanted one of md5, sha1") == true)
+    #expect(refusal("--checksum", "sha1", "a", "put+http://host/")?.contains("--verify") == true)
+  }
+
   @Test func namesAreCheckedBeforeAnythingIsSent() {
     #expect(refusal("a", "b", "http://host/x")?.contains("end it with a slash") == true)
     #expect(refusal("--name", "x", "a", "b", "http://host/")?.contains("single source") == true)

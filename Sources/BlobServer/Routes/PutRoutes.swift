@@ -53,6 +53,8 @@ private final class PutReceiver: BodyReceiver {
     try reception.append(piece)
   }
 
+  var takesPipes: Bool { true }
+
   func end() -> Plan {
     service.onWorker { [self] () throws(ServerError) in
       do throws(ServerError) {

@@ -51,22 +51,33 @@ struct TusCreation: Sendable {
   }
 }
 
-/// The body of a creation. A small file that comes whole needs no record: a client that was cut off has not learnt the
+/// The body of a creation. Without a record its bytes need no probation. A small file that comes whole needs no record: a client that was cut off has not learnt the
 /// upload's URL, so what it sent is deleted. tus 1.0 §Creation With Upload.
 final class TusCreationReceiver: BodyReceiver {
   private let upload: Upload
   private let writer: UploadWriter
+  private let checksum: BodyChecksum?
   private let service: Service
 
-  init(_ upload: Upload, _ writer: UploadWriter, _ service: Service) {
+  init(_ upload: Upload, _ writer: UploadWriter, _ checksum: BodyChecksum?, _ service: Service) {
     self.upload = upload
     self.writer = writer
+    self.checksum = checksum
     self.service = service
   }
 
-  func take(_ piece: BodyPiece) throws(ServerError) { try writer.append(piece) }
+  func take(_ piece: BodyPiece) throws(ServerError) {
+    checksum?.take(piece)
+    try writer.append(piece)
+  }
+
+  var takesPipes: Bool { checksum == nil }
 
   func end() -> Plan {
+    do throws(ServerError) { try checksum?.check() } catch {
+      cut()
+      return .refuse(error)
+    }
     if upload.isComplete {
       return publish(upload) { upload, error in
         guard let error else { return Self.created(upload) }
@@ -94,20 +105,35 @@ final class TusCreationReceiver: BodyReceiver {
   }
 }
 
-/// The body of a PATCH. Every byte that came is kept, also when the rest does not come.
+/// The body of a PATCH. Every byte that came is kept, also when the rest does not come; with a checksum, all of them or
+/// none.
 final class TusReceiver: BodyReceiver {
   private let writer: UploadWriter
-  private let service: Service
+  private let checksum: BodyChecksum?
 
-  init(_ writer: UploadWriter, _ service: Service) {
+  init(_ writer: UploadWriter, _ checksum: BodyChecksum?) {
     self.writer = writer
-    self.service = service
+    self.checksum = checksum
   }
 
-  func take(_ piece: BodyPiece) throws(ServerError) { try writer.append(piece) }
+  func take(_ piece: BodyPiece) throws(ServerError) {
+    checksum?.take(piece)
+    try writer.append(piece)
+  }
+
+  var takesPipes: Bool { checksum == nil }
 
   func end() -> Plan {
     let upload = writer.upload
+    if let checksum {
+      do throws(ServerError) {
+        try checksum.check()
+        try writer.keep()
+      } catch {
+        try? writer.drop()  // whoever writes next tries again; the offset never counted these bytes
+        return .refuse(error)
+      }
+    }
     if upload.isComplete {
       return publish(upload) { $1.map { Reply($0) } ?? TusRoutes.progress(204, $0.offset, $0.expires) }
     }
@@ -115,6 +141,7 @@ final class TusReceiver: BodyReceiver {
   }
 
   func cut() {
+    try? writer.drop()  // as in `end`
     if writer.upload.isComplete { writer.upload.publish { _ in } }
   }
 }

@@ -1,6 +1,6 @@
 import BlobHTTP
 
-/// tus 1.0: core, creation, creation-with-upload, creation-defer-length, termination, expiration.
+/// tus 1.0: core, creation, creation-with-upload, creation-defer-length, termination, expiration, checksum.
 enum TusRoutes {
   /// A request for an upload's own URL.
   static func plan(_ call: Call, _ name: String) throws(ServerError) -> Plan {
@@ -36,7 +36,7 @@ enum TusRoutes {
       return .reply(answer(saved.record, offset: saved.offset, expires: saved.expires))
     case .unfinished(let upload):
       // Whoever asks wants to go on from there: an older request must not move the offset any more.
-      let offset = upload.takeOver()
+      let offset = try upload.takeOver()
       guard upload.isComplete else { return .reply(answer(upload.record, offset: offset, expires: upload.expires)) }
       // All bytes told means finished to the client, so it must be true: their request was cut or the server killed.
       return .later { decided in
@@ -109,7 +109,8 @@ enum TusRoutes {
       }
       try checkLength(overflow ? .max : end, call.options)
     }
-    return .receive(TusReceiver(try upload.write(from: offset), call.service))
+    let checksum = try BodyChecksum(call.headers)
+    return .receive(TusReceiver(try upload.write(from: offset, onProbation: checksum != nil), checksum))
   }
 
   static func checkContentType(_ call: Call) throws(ServerError) {
@@ -142,10 +143,11 @@ enum TusRoutes {
     }
     if let refusal = versionRefusal(call) { return .reply(refusal) }
     let creation = try TusCreation(call, folder)
+    let checksum = try BodyChecksum(call.headers)
     if call.request.contentLength == 0 {
       return call.service.onWorker { () throws(ServerError) in
         let upload = try creation.begin(call.service)
-        return TusCreationReceiver(upload, try upload.write(from: 0), call.service).end()
+        return TusCreationReceiver(upload, try upload.write(from: 0), checksum, call.service).end()
       }
     }
     try checkContentType(call)
@@ -153,6 +155,6 @@ enum TusRoutes {
       throw ServerError(413, "Upload-Length is \(length), the body has \(coming) bytes")
     }
     let upload = try creation.begin(call.service)
-    return .receive(TusCreationReceiver(upload, try upload.write(from: 0), call.service))
+    return .receive(TusCreationReceiver(upload, try upload.write(from: 0), checksum, call.service))
   }
 }

@@ -15,6 +15,8 @@ final class FileReception: Reception {
   private struct State {
     var length: Int64
     var reserved: Int64
+    /// Where the bytes on probation begin.
+    var held: Int64?
   }
   private let state: Mutex<State>
 
@@ -48,8 +50,37 @@ final class FileReception: Reception {
     }
   }
 
+  func hold() throws(ServerError) {
+    try state.withLock { (state) throws(ServerError) in
+      _ = try store.open(UploadMark(id: id, start: state.length).name, O_WRONLY | O_CREAT)
+      state.held = state.length
+    }
+  }
+
+  func keep() throws(ServerError) {
+    try state.withLock { (state) throws(ServerError) in
+      guard let start = state.held else { return }
+      if !store.unlink(UploadMark(id: id, start: start).name) {
+        throw failed("keep the bytes of upload", id.description)
+      }
+      state.held = nil
+    }
+  }
+
+  func drop() throws(ServerError) {
+    try state.withLock { (state) throws(ServerError) in
+      guard let start = state.held else { return }
+      if ftruncate(file.number, off_t(start)) != 0 { throw failed("drop bytes of upload", id.description) }
+      state.length = start
+      if !store.unlink(UploadMark(id: id, start: start).name) { throw failed("drop bytes of upload", id.description) }
+      state.held = nil
+    }
+  }
+
   func discard() {
-    if store.unlink(id.data) { quota.release(state.withLock { $0.reserved }) }
+    let (reserved, held) = state.withLock { ($0.reserved, $0.held) }
+    if let held { store.unlink(UploadMark(id: id, start: held).name) }
+    if store.unlink(id.data) { quota.release(reserved) }
   }
 
   /// Makes the bytes durable.

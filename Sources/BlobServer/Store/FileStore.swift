@@ -6,7 +6,8 @@
 import Blobs
 
 /// Keeps files in a folder, and what is unfinished in its `.fullbore`: `ID.data` holds the bytes, so that its size is
-/// the offset; `ID.info` what must be known of a saved upload; `ID.done` replaces it once the target is published.
+/// the offset; `ID.info` what must be known of a saved upload; `ID.done` replaces it once the target is published. While
+/// bytes are on probation, `ID.START.mark` tells where they begin.
 package final class FileStore: UploadStore {
   let root: Folder
   let store: Folder?
@@ -62,6 +63,7 @@ package final class FileStore: UploadStore {
     let kept = Set(names)
     for name in names {
       guard let file = UploadFile(name) else {
+        if let mark = UploadMark(name) { try mark.dropBytes(in: store) }
         if name != "lock" { store.unlink(name) }
         continue
       }
@@ -146,6 +148,29 @@ struct UploadFile {
     guard parts.count == 2, let id = UploadID(parts[0]), let kind = Kind(rawValue: String(parts[1])) else { return nil }
     self.id = id
     self.kind = kind
+  }
+}
+
+/// Says in its name where the bytes of an upload begin that no checksum has vouched for yet. A name is there or not, and
+/// before the bytes are; content could be missing after a power cut.
+struct UploadMark {
+  var id: UploadID
+  var start: Int64
+  var name: BytePath { BytePath("\(id).\(start).mark") }
+
+  init(id: UploadID, start: Int64) { (self.id, self.start) = (id, start) }
+
+  init?(_ name: BytePath) {
+    let parts = name.description.split(separator: ".", omittingEmptySubsequences: false)
+    guard parts.count == 3, parts[2] == "mark", let id = UploadID(parts[0]), let start = Int64(parts[1]), start >= 0
+    else { return nil }
+    self.init(id: id, start: start)
+  }
+
+  fileprivate func dropBytes(in store: Folder) throws(ServerError) {
+    guard let status = try store.status(id.data), Int64(status.st_size) > start else { return }
+    let file = try store.open(id.data, O_RDWR)
+    if ftruncate(file.number, off_t(start)) != 0 { throw failed("drop bytes of upload", id.description) }
   }
 }
 

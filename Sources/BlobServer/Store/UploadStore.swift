@@ -60,6 +60,12 @@ package protocol Reception: AnyObject, Sendable {
   var length: Int64 { get }
   /// Adds at the end. After a throw (507 no room, 413 too large for the disk) what was written stays.
   func append(_ piece: BodyPiece) throws(ServerError)
+  /// What comes from here on is on probation: until `keep`, the next store to open the place drops it.
+  func hold() throws(ServerError)
+  /// What was on probation is held like all else. After a throw it still is on probation.
+  func keep() throws(ServerError)
+  /// Deletes what is on probation. After a throw it is still there.
+  func drop() throws(ServerError)
   /// Deletes the bytes and gives back the room that was kept for them.
   func discard()
 }

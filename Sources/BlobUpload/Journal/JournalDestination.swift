@@ -12,10 +12,13 @@ public struct JournalDestination: Sendable, Codable, Hashable {
   public var proxy: String?
   public var insecure: Bool
   public var overwrite: Bool
+  /// Name of the digest that each request carries; nil: none does.
+  public var checksum: String?
 
   public init(
     endpoint: String, protocolName: String, tokenFile: String? = nil, headerFiles: [String] = [],
-    caFile: String? = nil, proxy: String? = nil, insecure: Bool = false, overwrite: Bool = false
+    caFile: String? = nil, proxy: String? = nil, insecure: Bool = false, overwrite: Bool = false,
+    checksum: String? = nil
   ) {
     self.endpoint = endpoint
     self.protocolName = protocolName
@@ -25,5 +28,6 @@ public struct JournalDestination: Sendable, Codable, Hashable {
     self.proxy = proxy
     self.insecure = insecure
     self.overwrite = overwrite
+    self.checksum = checksum
   }
 }

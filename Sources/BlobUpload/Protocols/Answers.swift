@@ -10,7 +10,7 @@ extension UploadError {
       case 401, 407: (.giveUp, .destination)
       case 408, 425, 429, 500, 502, 503, 504: (.retry(after: response.headers.retryAfter), .file)
       case 409, 412: (conflict, .file)
-      case 423: (.resync, .file)
+      case 423, 460: (.resync, .file)
       case 507: (.giveUp, .destination)
       case 300..<400, 405, 501: (.giveUp, .destination)
       default: (.giveUp, .file)
@@ -52,7 +52,8 @@ extension HTTPResponse {
     404: "there is no such place", 405: "it does not take this method there", 407: "the proxy asks for credentials",
     408: "it waited too long for us", 409: "conflict",
     410: "it is gone", 412: "a condition did not hold", 413: "too large", 415: "it does not take this type",
-    423: "locked", 425: "too early", 429: "too many requests", 500: "it failed", 501: "it cannot do this",
+    423: "locked", 425: "too early", 429: "too many requests",
+    460: "the bytes changed on the way", 500: "it failed", 501: "it cannot do this",
     502: "the server behind it failed", 503: "it is not ready", 504: "the server behind it was too slow",
     507: "it has no room left",
   ]

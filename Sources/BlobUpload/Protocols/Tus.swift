@@ -7,7 +7,7 @@ import Blobs
   import Foundation
 #endif
 
-/// tus 1.0.0: core, creation, creation-with-upload, creation-defer-length, termination, expiration.
+/// tus 1.0.0: core, creation, creation-with-upload, creation-defer-length, termination, expiration, checksum.
 public struct Tus: UploadProtocol {
   public let name = "tus"
   static let version = "1.0.0"
@@ -16,7 +16,15 @@ public struct Tus: UploadProtocol {
   /// A file up to this many bytes travels with its creation, in one request, where the server takes that.
   public var wholeUpTo: Int64
 
-  public init(wholeUpTo: Int64 = 4 << 20) { self.wholeUpTo = wholeUpTo }
+  /// Each request carries the digest of its body, and the server keeps the body only if it agrees; nil: none does.
+  /// Such parts are read twice, and have 8 MiB unless another size is asked for. What cannot be read twice (a
+  /// sequential source, one of unknown length) goes without.
+  public var checksum: Digest.Algorithm?
+
+  public init(wholeUpTo: Int64 = 4 << 20, checksum: Digest.Algorithm? = nil) {
+    self.wholeUpTo = wholeUpTo
+    self.checksum = checksum
+  }
 
   /// OPTIONS, without `Tus-Resumable`. tus 1.0 §Core Protocol, OPTIONS.
   public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits {
@@ -28,6 +36,7 @@ public struct Tus: UploadProtocol {
         .giveUp, .destination, "\(target.endpoint): does not speak tus \(Self.version) (no Tus-Version in its answer)",
         status: response.status)
     }
+    try checkOffer(response.headers, at: target.endpoint)
     return limits
   }
 
@@ -38,6 +47,7 @@ public struct Tus: UploadProtocol {
     }
     let extensions = Set(headers.list("Tus-Extension"))
     return PartLimits(
+      usual: checksum == nil ? nil : Self.usualChecked,
       needsLength: !extensions.contains("creation-defer-length"),
       firstPart: extensions.contains("creation-with-upload") ? wholeUpTo : 0,
       total: headers.bytes("Tus-Max-Size"))
@@ -54,7 +64,10 @@ public struct Tus: UploadProtocol {
       request.headers.add("Upload-Defer-Length", "1")
     }
     request.headers.add("Upload-Metadata", Self.metadata(of: target))
-    if first != nil { request.headers.add("Content-Type", Self.bodyType) }
+    if let first {
+      request.headers.add("Content-Type", Self.bodyType)
+      request.headers["Upload-Checksum"] = try await uploadChecksum(of: first.body)
+    }
     let response = try await with.send(request, body: first?.body)
     if response.isSuccess, response.status != 201 {
       throw UploadError(
@@ -124,6 +137,7 @@ public struct Tus: UploadProtocol {
       request.headers.add("Upload-Length", String(part.start + length))
       session.state["length"] = String(part.start + length)
     }
+    request.headers["Upload-Checksum"] = try await uploadChecksum(of: body)
     let response = try await with.send(request, body: body)
     if response.status == 409 { throw await conflict(request, response, session, with) }
     guard response.isSuccess else { throw sessionError(request, response) }
@@ -224,4 +238,4 @@ extension UploadSession {
   fileprivate var length: Int64? { state["length"].flatMap { Int64($0) } }
 }
 
-private func base64(_ bytes: some Sequence<UInt8>) -> String { Data(bytes).base64EncodedString() }
+func base64(_ bytes: some Sequence<UInt8>) -> String { Data(bytes).base64EncodedString() }

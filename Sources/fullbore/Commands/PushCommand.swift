@@ -36,9 +36,10 @@ struct PushCommand: Command {
       let transport = CurlTransport(options.connection.transportOptions(lanes: options.jobs))
       let journal = try await openJournal(options.journal)
       let destination = try await UploadDestination.discover(
-        options.destination.endpoint, named: options.destination.protocolName, headers: headers, over: transport)
+        options.destination.endpoint, named: options.destination.protocolName, headers: headers,
+        checksum: options.checksum, over: transport)
       if options.output.isVerbose { report.notice("\(destination.endpoint): speaks \(destination.dialect.name)") }
-      let kept = options.connection.journaled(destination, overwrite: options.overwrites)
+      let kept = options.connection.journaled(destination, overwrite: options.overwrites, checksum: options.checksum)
       var run = PushRun(
         destination: destination, transport: transport, journal: journal,
         destinationID: try await number(of: kept, in: journal), report: report, counters: counters)

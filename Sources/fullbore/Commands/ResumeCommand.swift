@@ -59,7 +59,8 @@ struct ResumeCommand: Command {
       let connection = connection.completed(from: kept)
       let transport = CurlTransport(connection.transportOptions(lanes: nil))
       let destination = try await UploadDestination.discover(
-        endpoint, named: kept.protocolName, headers: try connection.fields(), over: transport)
+        endpoint, named: kept.protocolName, headers: try connection.fields(),
+        checksum: kept.checksum.flatMap { Digest.Algorithm($0) }, over: transport)
       var run = PushRun(
         destination: destination, transport: transport, journal: journal, destinationID: id, report: report,
         counters: counters)

@@ -24,7 +24,9 @@ extension ConnectionOptions {
 
   /// What the journal keeps: where credentials come from, never what they are. A field typed on the command line is
   /// not kept, since no one can tell whether it is secret.
-  func journaled(_ destination: UploadDestination, overwrite: Bool) -> JournalDestination {
+  func journaled(
+    _ destination: UploadDestination, overwrite: Bool, checksum: Digest.Algorithm? = nil
+  ) -> JournalDestination {
     let files = headers.compactMap { header -> String? in
       if case .file(let path) = header { return path.description }
       return nil
@@ -32,7 +34,7 @@ extension ConnectionOptions {
     return JournalDestination(
       endpoint: destination.endpoint.text, protocolName: destination.dialect.name,
       tokenFile: tokenFile?.description, headerFiles: files, caFile: certificates?.description, proxy: proxy,
-      insecure: isInsecure, overwrite: overwrite)
+      insecure: isInsecure, overwrite: overwrite, checksum: checksum?.name)
   }
 
   /// What was not given now is as it was when the push began.

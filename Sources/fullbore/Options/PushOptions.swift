@@ -12,6 +12,8 @@ struct PushOptions: Sendable {
   /// Bytes; nil: the planner's choice.
   var partSize: Int64?
   var bytesPerSecond: Int64?
+  /// Of each request's body.
+  var checksum: Digest.Algorithm?
   var verifies = false
   var overwrites = false
   var checks = false
@@ -37,6 +39,10 @@ struct PushOptions: Sendable {
       Quantity.size(text).flatMap { $0 >= 1024 ? $0 : nil }
     }
     bytesPerSecond = try arguments.parsed("bwlimit", wanted: "a rate in bytes a second, like 20M", Quantity.rate)
+    checksum = try arguments.parsed("checksum", wanted: "one of \(Self.checksums)") { Digest.Algorithm($0) }
+    if checksum != nil, destination.protocolName == "put" {
+      throw UsageError("--checksum: PUT carries none; --verify reads back what arrived")
+    }
     verifies = arguments.flag("verify")
     overwrites = arguments.flag("overwrite")
     checks = arguments.flag("check")
@@ -77,12 +83,15 @@ struct PushOptions: Sendable {
     throw UsageError("source '\(shown(source))': \(kind) is planned, but not there yet; a file of that name is './…'")
   }
 
+  private static let checksums = Digest.Algorithm.all.map(\.name).joined(separator: ", ")
+
   static let declared: [OptionDeclaration] =
     [
       .value("jobs", "N", short: "j", "files at once"),
       .value("parts-at-once", "N", "parts of one file at once"),
       .value("part-size", "SIZE", "bytes in one request, like 64M"),
       .value("bwlimit", "RATE", "bytes a second for all together, like 20M"),
+      .value("checksum", "ALG", "each request carries its digest, in parts of 8M (tus): \(checksums)"),
       .flag("verify", "read back what arrived, or compare digests"),
       .flag("overwrite", "replace other bytes under the same name"),
       .flag("check", "ask the server also for what is done according to the journal"),
@@ -92,7 +101,7 @@ struct PushOptions: Sendable {
       .flag("hidden", "also what begins with a dot"),
       .flag("dry-run", short: "n", "only say what would be sent"),
     ] + ConnectionOptions.declared + [journalOption] + OutputOptions.declared + [
-      .planned("layout", "TEMPLATE"), .planned("netrc"), .planned("checksum", "ALG"), .planned("endpoint", "URL"),
+      .planned("layout", "TEMPLATE"), .planned("netrc"), .planned("endpoint", "URL"),
       .planned("region", "NAME"), .planned("field", "NAME"), .planned("form", "K=V"), .planned("expect", "STATUS"),
       .planned("reply", "JSONPATH"),
     ]

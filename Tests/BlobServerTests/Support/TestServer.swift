@@ -48,11 +48,13 @@ final class TestServer {
     try ask("PATCH", upload, patchHead(offset) + more, body: body)
   }
 
-  /// A PATCH that promises `length` bytes, brings `body`, and stays open.
-  func beginPatch(_ upload: String, at offset: Int, length: Int, _ body: [UInt8]) throws -> WireClient {
+  /// A PATCH that promises `length` bytes, brings `sent` of `body` (nil: all), and stays open.
+  func beginPatch(
+    _ upload: String, at offset: Int, length: Int, _ body: [UInt8], more: [(String, String)] = [], sent: Int? = nil
+  ) throws -> WireClient {
     let client = try client()
-    try client.head("PATCH", upload, patchHead(offset) + [("Content-Length", "\(length)")])
-    try client.send(body)
+    try client.head("PATCH", upload, patchHead(offset) + more + [("Content-Length", "\(length)")])
+    try client.send(Array(body.prefix(sent ?? body.count)))
     return client
   }
 
@@ -176,9 +178,10 @@ func pattern(_ count: Int, seed: Int = 0) -> [UInt8] {
   (0..<count).map { UInt8(truncatingIfNeeded: ($0 &+ seed) &* 31 &+ ($0 >> 8) &+ seed) }
 }
 
-func base64(_ text: String) -> String {
+func base64(_ text: String) -> String { base64(Array(text.utf8)) }
+
+func base64(_ bytes: [UInt8]) -> String {
   let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
-  let bytes = Array(text.utf8)
   var coded = ""
   for start in stride(from: 0, to: bytes.count, by: 3) {
     let group = bytes[start..<min(start + 3, bytes.count)]

@@ -1,0 +1,73 @@
+import BlobTesting
+import Foundation
+import Testing
+
+extension EndToEnd {
+  /// `push --checksum`: bytes that change on the way are noticed, and nobody vouches for what was not checked.
+  @Suite(.serialized) struct ChecksumTests {
+    let scratch = try! Scratch()
+
+    /// Through a proxy that turns a bit over on each connection.
+    @Test(arguments: ["sha1", "crc32c"]) func changedBytesAreSentAgain(_ algorithm: String) async throws {
+      try scratch.file("gallery/small.jpg", 1 << 20)
+      try scratch.file("gallery/video.mov", 20 << 20)
+      let server = try await ServeProcess.start(in: scratch)
+      let faults = [ChaosProxy.Fault](repeating: .flip(at: 700_000), count: 4)
+      let proxy = ChaosProxy(to: server.port, ChaosProxy.Schedule(faults))
+      let (end, push) = try await fullbore(
+        "push", scratch.path("gallery/"), "tus+http://127.0.0.1:\(proxy.port)/", "--checksum", algorithm,
+        "--header", "Host: 127.0.0.1:\(server.port)", in: scratch)
+      #expect(end == .exited(0), "\(push.output)\(push.errors)")
+      #expect(proxy.counters.faults > 0, "the proxy changed nothing")
+      Folder(scratch.path("gallery")).expectSame(as: server.folder)
+    }
+
+    /// The server is killed in the middle of parts, whose bytes nobody has checked.
+    @Test func aKilledServerForgetsWhatWasNotChecked() async throws {
+      let file = try scratch.file("gallery/video.mov", 40 << 20)
+      var server = try await ServeProcess.start(in: scratch)
+      let push = try Command.fullbore(
+        "push", file, "tus+\(server.url)", "--checksum", "crc32c", "--bwlimit", "16M", "--retries", "100", in: scratch)
+      for wanted in [3 << 20, 13 << 20, 22 << 20] {
+        try await until("more has arrived") { server.folder.unfinished() > wanted || push.end != nil ? true : nil }
+        server.command.kill(SIGKILL)
+        try await server.command.wait()
+        let store = server.folder.path + "/.fullbore"
+        #expect(try FileManager.default.contentsOfDirectory(atPath: store).contains { $0.hasSuffix(".mark") })
+        server = try await server.startAgain(in: scratch)
+        #expect(server.folder.unfinished() % (8 << 20) == 0, "it holds \(server.folder.unfinished()) bytes")
+      }
+      #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
+      Folder(scratch.path("gallery")).expectSame(as: server.folder)
+    }
+
+    @Test(.needs(.resumableUpload)) func aTusServerOfSomeoneElseChecks() async throws {
+      try scratch.file("gallery/small.jpg", 50_000)
+      try scratch.file("gallery/video.mov", 20 << 20)
+      let received = try scratch.folder("received")
+      let peer = try await PeerServer.resumableUpload(into: received, in: scratch)
+      let faults = [ChaosProxy.Fault](repeating: .flip(at: 5 << 20), count: 4)
+      let proxy = ChaosProxy(to: try #require(URL(string: peer.url)?.port), ChaosProxy.Schedule(faults))
+      let (end, push) = try await fullbore(
+        "push", scratch.path("gallery/"), "tus+http://127.0.0.1:\(proxy.port)/files", "--checksum", "sha1", in: scratch)
+      #expect(end == .exited(0), "\(push.output)\(push.errors)")
+      #expect(proxy.counters.faults > 0)
+      Folder(scratch.path("gallery")).expectSameContents(in: Folder(received))
+    }
+
+    @Test(.needs(.resumableUpload)) func whatTheServerDoesNotOfferIsNamed() async throws {
+      let file = try scratch.file("a.jpg", 1000)
+      let peer = try await PeerServer.resumableUpload(into: try scratch.folder("received"), in: scratch)
+      let (end, push) = try await fullbore("push", file, "\(peer.url)/files", "--checksum", "blake2b512", in: scratch)
+      #expect(end == .exited(3))
+      #expect(push.errors.contains("blake2b512 was asked for") && push.errors.contains("sha1"), "\(push.errors)")
+    }
+
+    @Test func putIsRefused() async throws {
+      let file = try scratch.file("a.jpg", 1000)
+      let (end, push) = try await fullbore("push", file, "put+http://127.0.0.1:1/", "--checksum", "sha1", in: scratch)
+      #expect(end == .exited(2))
+      #expect(push.errors.contains("--verify"), "\(push.errors)")
+    }
+  }
+}
