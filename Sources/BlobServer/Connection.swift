@@ -10,7 +10,12 @@ import CMicrohttpd
 struct Connection: @unchecked Sendable {
   // libmicrohttpd guards the handle: it is used by one event thread, and `MHD_resume_connection` may be called by any.
   private let handle: OpaquePointer
-  init(_ handle: OpaquePointer) { self.handle = handle }
+  let watch: WatchedConnection?
+
+  init(_ handle: OpaquePointer) {
+    self.handle = handle
+    watch = fb_mhd_socket_context(handle).map { Unmanaged.fromOpaque($0).takeUnretainedValue() }
+  }
 
   /// Every field of the request's head.
   var headers: HTTPHeaders {
@@ -20,8 +25,14 @@ struct Connection: @unchecked Sendable {
   }
 
   /// Stops the events of this connection; it never times out until `resume`.
-  func suspend() { MHD_suspend_connection(handle) }
-  func resume() { MHD_resume_connection(handle) }
+  func suspend() {
+    watch?.waits()
+    MHD_suspend_connection(handle)
+  }
+  func resume() {
+    watch?.goOn()
+    MHD_resume_connection(handle)
+  }
 
   /// A second descriptor of the socket, which keeps it open when libmicrohttpd closes its own.
   func duplicate() -> Descriptor? {

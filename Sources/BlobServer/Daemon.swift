@@ -38,7 +38,7 @@ final class Daemon: @unchecked Sendable {
       MHD_OptionItem(option: .END, value: 0, ptr_value: nil),
     ]
     let context = Unmanaged.passUnretained(service).toOpaque()
-    guard let handle = fb_mhd_start(flags, began, advanced, ended, context, &options) else {
+    guard let handle = fb_mhd_start(flags, began, advanced, ended, noticed, context, &options) else {
       throw ServerError("libmicrohttpd could not start: too few file descriptors, or no thread")
     }
     self.handle = handle
@@ -70,7 +70,7 @@ final class Daemon: @unchecked Sendable {
   private func makeSocket() -> Int32 { socket(AF_INET, SOCK_STREAM, 0) }
 #endif
 
-// The three callbacks are functions, not closures: Swift 6.3 crashes in its SendNonSendable pass ("map::at") on
+// The callbacks are functions, not closures: Swift 6.3 crashes in its SendNonSendable pass ("map::at") on
 // closures that become C function pointers beside inout C structs.
 
 private func began(
@@ -102,4 +102,18 @@ private func ended(
   guard let own, let request = own.pointee else { return }
   own.pointee = nil
   Unmanaged<Request>.fromOpaque(request).takeRetainedValue().ended()
+}
+
+private func noticed(
+  _ context: UnsafeMutableRawPointer?, _ connection: OpaquePointer?,
+  _ own: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, _ code: MHD_ConnectionNotificationCode
+) {
+  guard let context, let connection, let own else { return }
+  let watch = Unmanaged<Service>.fromOpaque(context).takeUnretainedValue().watch
+  if let watched = own.pointee {
+    own.pointee = nil
+    watch.closed(Unmanaged<WatchedConnection>.fromOpaque(watched).takeRetainedValue())
+  } else {
+    own.pointee = Unmanaged.passRetained(watch.opened(fb_mhd_descriptor(connection))).toOpaque()
+  }
 }

@@ -6,7 +6,18 @@
 import Blobs
 import Synchronization
 
-/// One thread for what only waits: the clock of expiry, and sockets whose client may still be sending.
+/// What is done again and again. `work` must be short.
+struct Chore: Sendable {
+  let interval: Duration
+  let work: @Sendable () -> Void
+
+  init(every interval: Duration, _ work: @escaping @Sendable () -> Void) {
+    self.interval = interval
+    self.work = work
+  }
+}
+
+/// One thread for what only waits: the clock of its chores, and sockets whose client may still be sending.
 ///
 /// A socket that is closed with unread bytes is reset, and the client may lose the refusal it was sent. So it lingers:
 /// what comes is thrown away until the client closes, five seconds at most. RFC 9112 §9.6.
@@ -29,10 +40,10 @@ final class Housekeeper: Sendable {
     wake = (Descriptor(ends[0]), Descriptor(ends[1]))
   }
 
-  /// Calls `tick` every `interval` on the housekeeper's thread; it must be short.
-  func start(every interval: Duration, tick: @escaping @Sendable () -> Void) {
+  /// Does the chores on the housekeeper's thread.
+  func start(_ chores: [Chore]) {
     state.update { $0.isRunning = true }
-    SystemThread.start("fullbore-house") { self.run(interval, tick) }
+    SystemThread.start("fullbore-house") { self.run(chores) }
   }
 
   /// Takes the socket and closes it when its client has read what it was told, or did not for too long.
@@ -56,9 +67,9 @@ final class Housekeeper: Sendable {
 
   private func wakeUp() { _ = write(wake.writer.number, "w", 1) }
 
-  private func run(_ interval: Duration, _ tick: () -> Void) {
+  private func run(_ chores: [Chore]) {
     let clock = ContinuousClock()
-    var next = clock.now + interval
+    var due = chores.map { clock.now + $0.interval }
     var lingering: [(socket: Descriptor, until: ContinuousClock.Instant)] = []
     while true {
       let (arrived, isStopped) = state.update { state in
@@ -70,16 +81,16 @@ final class Housekeeper: Sendable {
       var polled = ([wake.reader] + lingering.map(\.socket)).map {
         pollfd(fd: $0.number, events: Int16(POLLIN), revents: 0)
       }
-      let until = lingering.map(\.until).min().map { min($0, next) } ?? next
+      let until = (lingering.map(\.until) + due).min() ?? clock.now + .seconds(60)
       poll(&polled, nfds_t(polled.count), until.milliseconds(from: clock.now))
       if polled[0].revents != 0 { Self.drain(wake.reader) }
       let now = clock.now
       lingering = zip(lingering, polled.dropFirst()).filter { entry, poll in
         now < entry.until && (poll.revents == 0 || Self.throwAway(entry.socket))
       }.map(\.0)
-      if now >= next {
-        tick()
-        next = now + interval
+      for (number, chore) in chores.enumerated() where now >= due[number] {
+        chore.work()
+        due[number] = now + chore.interval
       }
     }
     state.update { $0.isRunning = false }

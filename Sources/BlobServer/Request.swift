@@ -49,6 +49,7 @@ final class Request: @unchecked Sendable {
   func advance(_ method: UnsafePointer<CChar>, _ version: UnsafePointer<CChar>) -> MHD_Result {
     switch phase {
     case .head:
+      connection.watch?.goOn()
       self.method = String(cString: method)
       isHTTP11 = String(cString: version) != "HTTP/1.0"
       headers = connection.headers
@@ -126,6 +127,7 @@ final class Request: @unchecked Sendable {
   /// The answer was sent, or the connection broke.
   func ended() {
     if case .detached = phase { return }
+    connection.watch?.isDone(service.watch.limits)
     if case .receiving(let receiver) = phase { receiver.cut() }
     if case .receive(let receiver) = decision.withLock({ $0 }) { receiver.cut() }
     if lingers, let socket = connection.duplicate() { service.housekeeper.linger(socket) }
@@ -140,7 +142,10 @@ final class Request: @unchecked Sendable {
       let socket = service.gate.detach(connection, leaving: service.deadSocket)
     else { return false }
     phase = .detached
+    let watched = service.watch.opened(socket.number)
+    watched.goOn()
     let body = PumpedBody(socket, receiver, length: length - received) { outcome in
+      self.service.watch.closed(watched)
       switch outcome {
       case .whole(let plan): self.follow(plan, on: socket)
       case .refused(let error): self.finish(Reply(error), on: socket, keepsConnection: false)
@@ -148,6 +153,7 @@ final class Request: @unchecked Sendable {
       }
     }
     if !service.pump.take(body) {
+      service.watch.closed(watched)
       receiver.cut()
       service.gate.leave()
     }

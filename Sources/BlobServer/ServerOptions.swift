@@ -24,12 +24,19 @@ public struct ServerOptions: Sendable {
   public var allowedOrigins: [String]
   /// How long a connection may stay silent before it is closed.
   public var idleTimeout: Duration
+  /// How long a client may take for the head of a request.
+  public var headTimeout: Duration
+  /// Bytes a second that a request or its answer must move, on the average of each `idleTimeout`; 0: none need.
+  public var minimumRate: Int
+  /// Uploads that may be begun and not finished at any time; nil: no limit.
+  public var maxUnfinished: Int?
 
   public init(
     folder: BytePath, address: String = "127.0.0.1", port: UInt16 = 8080, token: String? = nil,
     expire: Duration = .seconds(24 * 3600), maxSize: Int64? = nil, maxTotal: Int64? = nil,
     isReadOnly: Bool = false, allowsDelete: Bool = false, allowedOrigins: [String] = [],
-    idleTimeout: Duration = .seconds(60)
+    idleTimeout: Duration = .seconds(60), headTimeout: Duration = .seconds(20), minimumRate: Int = 500,
+    maxUnfinished: Int? = 10_000
   ) {
     self.folder = folder
     self.address = address
@@ -42,6 +49,9 @@ public struct ServerOptions: Sendable {
     self.allowsDelete = allowsDelete
     self.allowedOrigins = allowedOrigins
     self.idleTimeout = idleTimeout
+    self.headTimeout = headTimeout
+    self.minimumRate = minimumRate
+    self.maxUnfinished = maxUnfinished
   }
 }
 

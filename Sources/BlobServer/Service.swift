@@ -10,6 +10,7 @@ final class Service: Sendable {
   let pump: BodyPump
   /// A socket at its end; see `Connection.detach`.
   let deadSocket: Descriptor
+  let watch: ConnectionWatch
   let gate = Gate()
   let hosts: HostRule
 
@@ -22,13 +23,19 @@ final class Service: Sendable {
     housekeeper = try Housekeeper()
     pump = try BodyPump(idle: options.idleTimeout)
     deadSocket = try Descriptor.deadSocket()
+    watch = ConnectionWatch(
+      .init(idle: options.idleTimeout, head: options.headTimeout, bytesPerSecond: options.minimumRate))
   }
 
-  /// Begins what happens without being asked: expiry, and the publishing of what a kill has left complete.
+  /// Begins what happens without being asked: expiry, the end of slow connections, and the publishing of what a kill has
+  /// left complete.
   func start() {
     let interval = min(.seconds(60), max(.milliseconds(50), options.expire / 4))
     pump.start()
-    housekeeper.start(every: interval) { [workers, uploads] in workers.submit { uploads.tidy() } }
+    housekeeper.start([
+      Chore(every: interval) { [workers, uploads] in workers.submit { uploads.tidy() } },
+      Chore(every: watch.interval) { [watch] in watch.endSlow() },
+    ])
     workers.submit { [uploads] in
       uploads.tidy()
       uploads.publishComplete()
@@ -60,6 +67,7 @@ final class Service: Sendable {
     if request.headers["Tus-Resumable"] != nil || request.method == "OPTIONS" {
       reply.headers["Tus-Resumable"] = Tus.version
     }
+    CrossOrigin.complete(&reply, to: request, self)
     return reply
   }
 }

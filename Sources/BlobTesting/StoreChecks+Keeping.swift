@@ -149,13 +149,13 @@ extension StoreCheck {
 
   static func countsRoom(_ exam: StoreExamination) throws {
     var store = try exam.store(maxTotal: 1000)
-    try requireStatus(507, "more than there is") { _ = try store.begin(length: 1001) }
+    try requireStatus(413, "more than there is") { _ = try store.begin(length: 1001) }
     let promised = try store.begin(length: 600)
-    try requireStatus(507, "what is promised") { _ = try store.begin(length: 401) }
+    try requireStatus(413, "what is promised") { _ = try store.begin(length: 401) }
     promised.discard()
     let unknown = try store.begin(length: nil)
     try unknown.append(sample(900))
-    try requireStatus(507, "past the end of the room") { try unknown.append(sample(101)) }
+    try requireStatus(413, "past the end of the room") { try unknown.append(sample(101)) }
     try require(unknown.length == 900, "it holds \(unknown.length)")
     unknown.discard()
     try store.publish("a", sample(400))
@@ -164,14 +164,40 @@ extension StoreCheck {
     try store.publish("a", sample(500, seed: 1), .replace)
     let saved = try store.begin("x", sample(100), length: 300)
     store = try exam.store(maxTotal: 1000)
-    try requireStatus(507, "what was there before") { _ = try store.begin(length: 201) }
+    try requireStatus(413, "what was there before") { _ = try store.begin(length: 201) }
     try store.publish("b", sample(200))
     let reception = try store.reopen(saved.id)
     try reception.append(sample(200))
     _ = try store.publish(reception, saved, isSaved: true)
-    try requireStatus(507, "the last byte") { _ = try store.begin(length: 1) }
+    try requireStatus(413, "the last byte") { _ = try store.begin(length: 1) }
     try store.remove(ServedPath("x".utf8))
     try store.publish("c", sample(300))
+  }
+
+  static func countsUnfinished(_ exam: StoreExamination) throws {
+    var store = try exam.store()
+    func expect(_ count: Int, _ when: String) throws {
+      try require(store.unfinished == count, "\(when) \(store.unfinished) are unfinished, not \(count)")
+    }
+    try expect(0, "in a new place")
+    let unsaved = try store.receive(sample(10))
+    var first = try store.begin("a", sample(10), length: nil)
+    let second = try store.begin("b", sample(10), length: 10)
+    let third = try store.begin("a", sample(10, seed: 1), length: 10)
+    try expect(3, "once they are saved")
+    first.length = 10
+    try store.save(first)
+    try expect(3, "saved again")
+    unsaved.discard()
+    store = try exam.store()
+    try expect(3, "in another store")
+    _ = try store.publish(store.reopen(first.id), first, isSaved: true)
+    try expect(2, "after publishing one")
+    try requireStatus(409, "other bytes") { _ = try store.publish(store.reopen(third.id), third, isSaved: true) }
+    try expect(1, "after one was refused")
+    store.delete(second.id)
+    store.delete(first.id)
+    try expect(0, "after deleting")
   }
 
   static func interrupts(_ exam: StoreExamination) throws {

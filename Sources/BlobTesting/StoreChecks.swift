@@ -70,6 +70,7 @@ package struct StoreCheck: Sendable, CustomStringConvertible {
     StoreCheck("what had no byte for too long expires, busy ones aside", expires),
     StoreCheck("what is complete and unpublished is told", tellsComplete),
     StoreCheck("room is promised once and given back", countsRoom),
+    StoreCheck("what is unfinished is counted", countsUnfinished),
     StoreCheck("a comparison that is interrupted can be made again", interrupts),
     StoreCheck("one store at a place", isAlone),
   ]

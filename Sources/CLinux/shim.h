@@ -22,5 +22,14 @@ static inline long fb_splice(int from, int to, long long offset, unsigned long c
   return syscall(SYS_splice, from, NULL, to, offset < 0 ? NULL : &offset, count, 1u /* MOVE */ | 2u /* NONBLOCK */);
 }
 static inline int fb_set_pipe_size(int pipe, int size) { return fcntl(pipe, 1031 /* F_SETPIPE_SZ */, size); }
+// Bytes of a TCP socket that came in order, and those of ours that were acknowledged; -1 where the kernel does not tell.
+// The beginning of struct tcp_info is Linux's interface; glibc's own header ends before these two.
+static inline long long fb_tcp_moved(int socket) {
+  struct { char before[120]; unsigned long long acknowledged, received; } info;
+  unsigned size = sizeof info;
+  if (syscall(SYS_getsockopt, socket, 6 /* IPPROTO_TCP */, 11 /* TCP_INFO */, &info, &size) != 0) return -1;
+  if (size < sizeof info) return -1;
+  return (long long)(info.acknowledged + info.received);
+}
 static inline int fb_gettid(void) { return (int)syscall(SYS_gettid); }
 static inline void fb_set_thread_name(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }

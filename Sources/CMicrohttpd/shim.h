@@ -5,10 +5,12 @@
 typedef void *(*fb_mhd_began)(void *context, const char *target, struct MHD_Connection *connection);
 // MHD_start_daemon is variadic, which Swift does not import: options that are numbers come as an array.
 static inline struct MHD_Daemon *fb_mhd_start(unsigned flags, fb_mhd_began began, MHD_AccessHandlerCallback handler,
-                                              MHD_RequestCompletedCallback ended, void *context,
+                                              MHD_RequestCompletedCallback ended,
+                                              MHD_NotifyConnectionCallback noticed, void *context,
                                               struct MHD_OptionItem *options) {
   return MHD_start_daemon(flags, 0, NULL, NULL, handler, context, MHD_OPTION_URI_LOG_CALLBACK, began, context,
-                          MHD_OPTION_NOTIFY_COMPLETED, ended, context, MHD_OPTION_ARRAY, options, MHD_OPTION_END);
+                          MHD_OPTION_NOTIFY_COMPLETED, ended, context,
+                          MHD_OPTION_NOTIFY_CONNECTION, noticed, context, MHD_OPTION_ARRAY, options, MHD_OPTION_END);
 }
 static inline int fb_mhd_descriptor(struct MHD_Connection *c) {
   const union MHD_ConnectionInfo *i = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
@@ -23,6 +25,11 @@ static inline enum MHD_Result fb_mhd_add(struct MHD_Daemon *d, int socket) {
     return MHD_NO;
   }
   return MHD_add_connection(d, socket, (struct sockaddr *)&peer, size);
+}
+// What the callback for connections has left there.
+static inline void *fb_mhd_socket_context(struct MHD_Connection *c) {
+  const union MHD_ConnectionInfo *i = MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+  return i ? i->socket_context : NULL;
 }
 static inline unsigned fb_mhd_connections(struct MHD_Daemon *d) {
   const union MHD_DaemonInfo *i = MHD_get_daemon_info(d, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);

@@ -42,6 +42,7 @@ enum PageRoutes {
     return html + "</body></html>\n"
   }
 
+  /// For text between tags. Control characters, and marks that turn the direction of what follows, become U+FFFD.
   private static func escape(_ text: String) -> String {
     var escaped = ""
     for scalar in text.unicodeScalars {
@@ -51,6 +52,8 @@ enum PageRoutes {
       case ">": escaped += "&gt;"
       case "\"": escaped += "&quot;"
       case "'": escaped += "&#39;"
+      case "\u{0}"..."\u{1F}", "\u{7F}"..."\u{9F}", "\u{2028}"..."\u{202E}", "\u{2066}"..."\u{2069}":
+        escaped += "\u{FFFD}"
       default: escaped.unicodeScalars.append(scalar)
       }
     }

@@ -41,8 +41,13 @@ extension FileStore {
   }
 
   package func save(_ record: UploadRecord) throws(ServerError) {
-    try uploads().write(record)
+    let store = try uploads()
+    let isNew = try store.status(record.id.info) == nil
+    try store.write(record)
+    if isNew { saved.add(1, ordering: .relaxed) }
   }
+
+  package var unfinished: Int { saved.load(ordering: .relaxed) }
 
   package func load(_ id: UploadID) throws(ServerError) -> SavedUpload? {
     guard let store else { return nil }
@@ -121,15 +126,20 @@ extension FileStore {
 
   private func finish(_ id: UploadID, _ store: Folder) {
     // A record that cannot be marked is found as finished by `load` all the same.
-    id.info.withCString { info in
+    let renamed = id.info.withCString { info in
       _ = utimensat(store.number, info, nil, 0)  // it is remembered from now on
-      _ = id.done.withCString { renameat(store.number, info, store.number, $0) }
+      return id.done.withCString { renameat(store.number, info, store.number, $0) }
     }
+    if renamed == 0 { saved.subtract(1, ordering: .relaxed) }
   }
 
   private func forget(_ reception: FileReception, _ store: Folder) {
-    store.unlink(reception.id.info)
+    unlinkInfo(reception.id, store)
     reception.discard()
+  }
+
+  private func unlinkInfo(_ id: UploadID, _ store: Folder) {
+    if store.unlink(id.info) { saved.subtract(1, ordering: .relaxed) }
   }
 
   package func delete(_ id: UploadID) {
@@ -137,7 +147,7 @@ extension FileStore {
     // What cannot be read cannot be counted; the next start measures again.
     let record = try? store.record(id, id.info)
     let held = (try? store.status(id.data)).map { Int64($0.st_size) }
-    store.unlink(id.info)
+    unlinkInfo(id, store)
     store.unlink(id.done)
     if store.unlink(id.data) { quota.release(max(record?.length ?? 0, held ?? 0)) }
   }

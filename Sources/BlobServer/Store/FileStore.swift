@@ -4,6 +4,7 @@
   import Darwin
 #endif
 import Blobs
+import Synchronization
 
 /// Keeps files in a folder, and what is unfinished in its `.fullbore`: `ID.data` holds the bytes, so that its size is
 /// the offset; `ID.info` what must be known of a saved upload; `ID.done` replaces it once the target is published. While
@@ -14,6 +15,7 @@ package final class FileStore: UploadStore {
   let expiry: Int64
   let quota: Quota
   let interruption = Cancellation()
+  let saved = Atomic(0)
   private let place: BytePath
   private let lock: Descriptor?
 
@@ -67,6 +69,7 @@ package final class FileStore: UploadStore {
         if name != "lock" { store.unlink(name) }
         continue
       }
+      if file.kind == .info { saved.add(1, ordering: .relaxed) }
       if file.kind == .data, !kept.contains(file.id.info) { store.unlink(name) }
     }
   }

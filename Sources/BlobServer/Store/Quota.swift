@@ -13,7 +13,7 @@ final class Quota: Sendable {
 
   init(_ limit: Int64?) { self.limit = limit }
 
-  /// Throws 507 when `bytes` more would be too many.
+  /// Throws 413 when `bytes` more would be too many.
   func reserve(_ bytes: Int64) throws(ServerError) {
     guard let limit, bytes > 0 else { return }
     let free: Int64? = used.withLock { used in
@@ -21,7 +21,7 @@ final class Quota: Sendable {
       used += bytes
       return nil
     }
-    if let free { throw ServerError(507, "no room for \(bytes) bytes: \(free) of \(limit) are free") }
+    if let free { throw ServerError(413, "no room for \(bytes) bytes: \(free) of \(limit) are free") }
   }
 
   func release(_ bytes: Int64) {

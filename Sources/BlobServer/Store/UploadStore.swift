@@ -18,7 +18,7 @@ package protocol UploadStore: Sendable {
   func remove(_ path: ServedPath) throws(ServerError)
 
   /// Takes bytes aside under a new id. Nothing of it outlives the process until it is saved or published.
-  /// `length` is what will come, if known: 507 when there is no room for it.
+  /// `length` is what will come, if known: 413 when the store may not hold so much.
   func begin(length: Int64?) throws(ServerError) -> any Reception
 
   /// Continues a saved upload behind its last byte. Throws 410 when its bytes are gone.
@@ -36,6 +36,9 @@ package protocol UploadStore: Sendable {
   /// 409 and `.mustBeNew` throws 412; either ends the upload. After any other throw it can be tried again.
   /// A saved upload is remembered as finished until it expires, also over a kill at any instant.
   func publish(_ reception: any Reception, _ record: UploadRecord, isSaved: Bool) throws(ServerError) -> Publication
+
+  /// Saved uploads that are not finished.
+  var unfinished: Int { get }
 
   /// Forgets a saved upload and deletes its bytes.
   func delete(_ id: UploadID)
@@ -58,7 +61,7 @@ package protocol Reception: AnyObject, Sendable {
   var id: UploadID { get }
   /// Bytes held.
   var length: Int64 { get }
-  /// Adds at the end. After a throw (507 no room, 413 too large for the disk) what was written stays.
+  /// Adds at the end. After a throw (413 more than the store may hold, 507 the disk is full) what was written stays.
   func append(_ piece: BodyPiece) throws(ServerError)
   /// What comes from here on is on probation: until `keep`, the next store to open the place drops it.
   func hold() throws(ServerError)

@@ -13,6 +13,7 @@ struct ServeCommand: Command {
       .value("max-size", "SIZE", "of one upload, like 8G"),
       .value("max-total", "SIZE", "of all files in FOLDER together"),
       .value("expire", "DURATION", "how long an unfinished upload is kept, like 7d; 1d when not given"),
+      .value("max-unfinished", "N", "uploads begun and not finished at any time; 10000 when not given"),
       .flag("read-only", "receive nothing"),
       .flag("allow-delete", "let clients delete"),
       .value(
@@ -24,6 +25,8 @@ struct ServeCommand: Command {
       The URL is the first line printed. Ctrl-C ends it; unfinished uploads go on when it runs again.
       A finished upload appears under its name at once and whole; other bytes are never written over a name unless the
       client asks for it. FOLDER/.fullbore holds what is unfinished.
+      A client has 20 s for the head of a request, may be silent for 60 s, and must move 500 bytes a second on the
+      average of a minute; a connection that is slower is closed, and what a resumable upload has brought stays.
       """)
 
   let options: ServerOptions
@@ -50,6 +53,7 @@ struct ServeCommand: Command {
     if let expire = try arguments.parsed("expire", wanted: "a duration, like 7d", Quantity.duration) {
       options.expire = expire
     }
+    if let most = try arguments.count("max-unfinished", 1...Int.max) { options.maxUnfinished = most }
     options.isReadOnly = arguments.flag("read-only")
     options.allowsDelete = arguments.flag("allow-delete")
     options.allowedOrigins = try arguments.all("allow-origin").map { value throws(UsageError) in

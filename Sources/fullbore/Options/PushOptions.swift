@@ -91,7 +91,7 @@ struct PushOptions: Sendable {
       .value("parts-at-once", "N", "parts of one file at once"),
       .value("part-size", "SIZE", "bytes in one request, like 64M"),
       .value("bwlimit", "RATE", "bytes a second for all together, like 20M"),
-      .value("checksum", "ALG", "each request carries its digest, in parts of 8M (tus): \(checksums)"),
+      .value("checksum", "ALG", "each request carries its digest, in parts of 8M; tus only. sha1, crc32c, sha256, …"),
       .flag("verify", "read back what arrived, or compare digests"),
       .flag("overwrite", "replace other bytes under the same name"),
       .flag("check", "ask the server also for what is done according to the journal"),

@@ -207,6 +207,17 @@ extension TestFolder {
     path.appending(name).withCString { truncate($0, off_t(length)) == 0 }
   }
 
+  /// Whether this process, of which the server is a part, has the file open.
+  func isOpen(_ name: BytePath) -> Bool {
+    TestFolder.names("/proc/self/fd").contains { number in
+      BytePath("/proc/self/fd").appending(number).withCString { link in
+        var target = [UInt8](repeating: 0, count: 4096)
+        let count = target.withUnsafeMutableBytes { readlink(link, $0.baseAddress!, $0.count) }
+        return count > 0 && BytePath(target.prefix(count)) == path.appending(name)
+      }
+    }
+  }
+
   func remove(_ name: BytePath) { path.appending(name).withCString { _ = Glibc.unlink($0) } }
 
   /// Makes a file look as if it was written that long ago.

@@ -73,6 +73,12 @@ final class WireClient {
     }
   }
 
+  /// Takes what is there, at most so much, and waits for nothing.
+  func readSome(_ count: Int) {
+    var buffer = [UInt8](repeating: 0, count: count)
+    _ = recv(descriptor, &buffer, count, Int32(MSG_DONTWAIT))
+  }
+
   /// No more is sent; answers can still be read.
   func finishSending() { shutdown(descriptor, Int32(SHUT_WR)) }
 

@@ -1,0 +1,108 @@
+#if canImport(Glibc)
+  import CLinux
+  import Glibc
+#else
+  import Darwin
+#endif
+import Synchronization
+
+/// Ends connections whose client takes too long: libmicrohttpd's own limit begins anew with every byte.
+///
+/// A head must be complete in time, and while a request is under way its connection must move some bytes in every
+/// stretch of time, in either direction. What waits for us is never ended.
+final class ConnectionWatch: Sendable {
+  struct Limits: Sendable {
+    /// How long a connection may be silent, and the stretch that bytes are counted over.
+    var idle: Duration
+    /// For a head; the time that a connection was silent between two requests comes on top.
+    var head: Duration
+    /// 0: as slow as it likes.
+    var bytesPerSecond: Int
+  }
+  let limits: Limits
+  private let watched = Mutex<[ObjectIdentifier: WatchedConnection]>([:])
+
+  init(_ limits: Limits) { self.limits = limits }
+
+  /// How often `endSlow` should be called.
+  var interval: Duration { min(.seconds(5), max(.milliseconds(50), min(limits.idle, limits.head) / 4)) }
+
+  /// `socket` stays open until `closed`.
+  func opened(_ socket: Int32) -> WatchedConnection {
+    let connection = WatchedConnection(socket, headWithin: limits.head)
+    watched.withLock { $0[ObjectIdentifier(connection)] = connection }
+    return connection
+  }
+
+  func closed(_ connection: WatchedConnection) {
+    watched.withLock { $0[ObjectIdentifier(connection)] = nil }
+  }
+
+  /// Shuts the sockets of those that are too slow; libmicrohttpd sees them end.
+  func endSlow() {
+    let now = ContinuousClock.now
+    // Under the lock: no socket is closed meanwhile, and its number given to another.
+    watched.withLock { watched in
+      for connection in watched.values where connection.isTooSlow(now, limits) { connection.shut() }
+    }
+  }
+}
+
+/// What one connection is at. Any thread may call.
+final class WatchedConnection: Sendable {
+  private enum Phase {
+    /// No head yet, or not all of one.
+    case head(until: ContinuousClock.Instant)
+    /// A request or its answer is on its way. What had moved when the stretch began.
+    case busy(since: ContinuousClock.Instant, moved: Int64)
+    /// For a worker of ours.
+    case waiting
+  }
+  private let socket: Int32
+  private let phase: Mutex<Phase>
+
+  fileprivate init(_ socket: Int32, headWithin limit: Duration) {
+    self.socket = socket
+    phase = Mutex(.head(until: .now + limit))
+  }
+
+  /// A head is complete, or waiting has ended.
+  func goOn() { phase.withLock { $0 = .busy(since: .now, moved: moved) } }
+  func waits() { phase.withLock { $0 = .waiting } }
+  /// The answer is sent.
+  func isDone(_ limits: ConnectionWatch.Limits) {
+    phase.withLock { $0 = .head(until: .now + limits.idle + limits.head) }
+  }
+
+  fileprivate func isTooSlow(_ now: ContinuousClock.Instant, _ limits: ConnectionWatch.Limits) -> Bool {
+    phase.withLock { phase in
+      switch phase {
+      case .head(let until): return now > until
+      case .waiting: return false
+      case .busy(let since, let before):
+        if now - since < limits.idle { return false }
+        let moved = moved
+        let wanted = Int64(limits.bytesPerSecond) * (now - since).components.seconds
+        phase = .busy(since: now, moved: moved)
+        return moved >= 0 && moved - before < wanted
+      }
+    }
+  }
+
+  fileprivate func shut() { shutdown(socket, shutBoth) }
+
+  /// Bytes that the client sent and those it acknowledged; negative where the system does not tell.
+  private var moved: Int64 {
+    #if canImport(Glibc)
+      fb_tcp_moved(socket)
+    #else
+      -1
+    #endif
+  }
+}
+
+#if canImport(Glibc)
+  private let shutBoth = Int32(SHUT_RDWR)
+#else
+  private let shutBoth = SHUT_RDWR
+#endif

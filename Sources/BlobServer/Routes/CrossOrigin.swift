@@ -1,0 +1,38 @@
+import BlobHTTP
+
+/// Lets pages of the allowed origins use the server from a browser. Fetch Standard §3.3, "CORS protocol".
+enum CrossOrigin {
+  /// Adds to any answer what makes a browser hand it over; nothing where the request has no allowed origin.
+  static func complete(_ reply: inout Reply, to request: Request, _ service: Service) {
+    let origins = service.options.allowedOrigins
+    if origins.isEmpty { return }
+    let isAnyone = origins.contains("*")
+    if !isAnyone { reply.headers.add("Vary", "Origin") }
+    guard let origin = request.headers["Origin"], isAnyone || origins.contains(origin) else { return }
+    reply.headers["Access-Control-Allow-Origin"] = isAnyone ? "*" : origin
+    guard request.method == "OPTIONS", request.headers["Access-Control-Request-Method"] != nil else {
+      reply.headers["Access-Control-Expose-Headers"] = exposed
+      return
+    }
+    reply.headers["Access-Control-Allow-Methods"] =
+      service.options.isReadOnly ? "GET, HEAD" : "GET, HEAD, PUT, POST, PATCH, DELETE"
+    reply.headers["Access-Control-Allow-Headers"] = allowed
+    reply.headers["Access-Control-Max-Age"] = "86400"
+  }
+
+  /// What scripts may send: tus 1.0, IETF resumable uploads, PUT with conditions, ranges.
+  private static let allowed = [
+    "Authorization", "Content-Type", "If-Match", "If-None-Match", "If-Range", "Range", "Tus-Resumable",
+    "Upload-Checksum",
+    "Upload-Complete", "Upload-Concat", "Upload-Defer-Length", "Upload-Draft-Interop-Version", "Upload-Length",
+    "Upload-Metadata", "Upload-Offset", "X-HTTP-Method-Override", "X-Requested-With",
+  ].joined(separator: ", ")
+
+  /// What scripts may read, beside the few that they always may.
+  private static let exposed = [
+    "Accept-Ranges", "Content-Range", "ETag", "Location", "Retry-After", "Tus-Checksum-Algorithm", "Tus-Extension",
+    "Tus-Max-Size", "Tus-Resumable", "Tus-Version", "Upload-Complete", "Upload-Concat", "Upload-Defer-Length",
+    "Upload-Draft-Interop-Version", "Upload-Expires", "Upload-Length", "Upload-Limit", "Upload-Metadata",
+    "Upload-Offset", "WWW-Authenticate",
+  ].joined(separator: ", ")
+}

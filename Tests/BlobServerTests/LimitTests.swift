@@ -1,0 +1,137 @@
+import BlobServer
+import Blobs
+import Glibc
+import Synchronization
+import Testing
+
+struct LimitTests {
+  /// Nothing of the body is sent, with or without asking first.
+  @Test func whatIsTooLargeIsRefusedBeforeItsBody() throws {
+    for (size, total) in [(1000, nil), (nil, 1000)] as [(Int64?, Int64?)] {
+      let server = try TestServer {
+        $0.maxSize = size
+        $0.maxTotal = total
+      }
+      for expect in [[], [("Expect", "100-continue")]] {
+        let put = try server.client()
+        try put.head("PUT", "/x", [("Content-Length", "5000000000")] + expect)
+        #expect(try put.readHead().status == 413)
+        let post = try server.client()
+        try post.head(
+          "POST", "/",
+          [tus, ("Content-Type", octets), ("Upload-Length", "5000000000"), ("Content-Length", "5000000000")] + expect)
+        #expect(try post.readHead().status == 413)
+      }
+      let upload = try server.create("y", length: nil)
+      let patch = try server.client()
+      try patch.head(
+        "PATCH", upload,
+        [
+          tus, ("Content-Type", octets), ("Upload-Offset", "0"), ("Upload-Length", "500000"),
+          ("Content-Length", "500000"),
+        ])
+      if size != nil { #expect(try patch.readHead().status == 413) }
+      #expect(server.folder.sizeOfKept == 0)
+      #expect(try server.ask("PUT", "/z", body: pattern(1000)).status == 201)
+    }
+  }
+
+  @Test func aBodyOfUnknownLengthIsCutAtTheLimit() throws {
+    for (size, total) in [(1000, nil), (nil, 1000)] as [(Int64?, Int64?)] {
+      let server = try TestServer {
+        $0.maxSize = size
+        $0.maxTotal = total
+      }
+      let client = try server.client()
+      try client.head("PUT", "/x", [("Transfer-Encoding", "chunked")])
+      try client.send(Array("3e9\r\n".utf8) + pattern(1001) + Array("\r\n".utf8))
+      #expect(try client.answer().status == 413)
+      #expect(try eventually { server.folder.kept.isEmpty })
+    }
+  }
+
+  @Test func onlySoManyUploadsMayBeUnfinished() throws {
+    let server = try TestServer { $0.maxUnfinished = 2 }
+    let first = try server.create("a", length: 10)
+    _ = try server.create("b", length: nil)
+    func create(_ more: [(String, String)], body: [UInt8]) throws -> WireClient.Answer {
+      try server.ask("POST", "/", [tus, ("Content-Type", octets)] + more, body: body)
+    }
+    let refused = try create([("Upload-Length", "10")], body: [])
+    #expect(refused.status == 503)
+    #expect(refused.text.contains("2 uploads are unfinished"))
+    #expect(try create([("Upload-Length", "10")], body: [1]).status == 503)
+    #expect(try create([("Upload-Defer-Length", "1")], body: []).status == 503)
+    #expect(try create([("Upload-Length", "3")], body: [1, 2, 3]).status == 201, "what comes whole stays not")
+    #expect(try server.ask("PUT", "/c", body: [1]).status == 201)
+    #expect(try server.patch(first, at: 0, pattern(10)).status == 204)
+    #expect(try create([("Upload-Length", "10")], body: []).status == 201)
+  }
+
+  /// A folder that is a link to elsewhere half of the time.
+  @Test func noRaceLeadsOutOfTheFolder() throws {
+    let outside = try TestFolder()
+    outside.write("secret", [42])
+    let server = try TestServer { $0.allowsDelete = true }
+    server.folder.makeFolder("real")
+    server.folder.write("real/secret", [1])
+    server.folder.link("link", to: outside.path)
+    let isDone = Atomic(false)
+    let swaps = Atomic(0)
+    let folder = server.folder.path
+    try withThread {
+      // real -> spare, link -> real; and back.
+      func move(_ from: BytePath, _ to: BytePath) {
+        folder.appending(from).withCString { from in folder.appending(to).withCString { _ = rename(from, $0) } }
+      }
+      while !isDone.load(ordering: .relaxed) {
+        move("real", "spare")
+        move("link", "real")
+        move("real", "link")
+        move("spare", "real")
+        swaps.add(1, ordering: .relaxed)
+      }
+    } during: {
+      defer { isDone.store(true, ordering: .relaxed) }
+      let client = try server.client()
+      var reached = 0
+      for number in 0..<200 {
+        let get = try client.ask("GET", "/real/secret")
+        #expect(get.status != 200 || get.body == [1])
+        if get.status == 200 { reached += 1 }
+        _ = try client.ask(
+          "PUT", "/real/new \(number % 10)".replacing(" ", with: "%20"), [("If-Match", "*")], body: [7])
+        _ = try client.ask("PUT", "/real/deep/\(number % 10)", [("If-Match", "*")], body: [7])
+        _ = try client.ask("DELETE", "/real/new%20\(number % 10)")
+        #expect(try !client.ask("GET", "/real/").text.contains("outside"))
+      }
+      #expect(reached > 0 && reached < 200, "\(reached) of 200 were let through")
+    }
+    #expect(swaps.load(ordering: .relaxed) > 100)
+    #expect(TestFolder.names(outside.path) == ["secret"])
+    #expect(outside.read("secret") == [42])
+  }
+
+  @Test func namesCannotDressUpThePage() throws {
+    let server = try TestServer()
+    for name in ["a\u{202E}gpj.exe", "b\u{1B}[31m", "c\u{85}\u{2028}\u{2066}x", "👩‍👧.jpg"] {
+      server.folder.write(BytePath(name), [1])
+    }
+    let page = try server.ask("GET", "/").text
+    for bad in ["\u{202E}", "\u{1B}", "\u{85}", "\u{2028}", "\u{2066}"] { #expect(!page.contains(bad)) }
+    #expect(page.contains(">a\u{FFFD}gpj.exe<") && page.contains(">👩‍👧.jpg<"))
+    #expect(page.contains("./a%E2%80%AEgpj.exe"))
+  }
+}
+
+/// Runs `work` on a thread of its own while `body` runs here, and waits for both; `body` must make `work` end.
+private func withThread(_ work: @escaping () -> Void, during body: () throws -> Void) rethrows {
+  let ended = Monitor(false)
+  nonisolated(unsafe) let work = work
+  SystemThread.start("beside") {
+    work()
+    ended.update { $0 = true }
+  }
+  defer { ended.wait { $0 ? () : nil } }
+  try body()
+}

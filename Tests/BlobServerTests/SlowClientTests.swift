@@ -1,0 +1,101 @@
+import BlobServer
+import Blobs
+import Glibc
+import Testing
+
+/// Clients that take their time: a byte now and then keeps libmicrohttpd waiting for ever.
+struct SlowClientTests {
+  /// Sends a byte ten times a second until the server closes; how long that took, nil when it did not.
+  private func drip(_ client: WireClient, _ byte: UInt8 = UInt8(ascii: "a")) -> Duration? {
+    let begin = ContinuousClock.now
+    while ContinuousClock.now - begin < .seconds(20) {
+      do { try client.send([byte]) } catch { return ContinuousClock.now - begin }
+      usleep(100_000)
+    }
+    return nil
+  }
+
+  @Test func aHeadThatNeverEndsIsClosed() throws {
+    let server = try TestServer { $0.headTimeout = .seconds(1) }
+    for start in ["", "GET /", "GET / HTTP/1.1\r\nHost: localhost\r\nX: "] {
+      let client = try server.client()
+      try client.send(Array(start.utf8))
+      let time = try #require(drip(client), "after '\(start)'")
+      #expect(time > .milliseconds(500) && time < .seconds(5), "after '\(start)'")
+    }
+  }
+
+  @Test func aSecondHeadHasItsTimeToo() throws {
+    let server = try TestServer {
+      $0.idleTimeout = .seconds(2)
+      $0.headTimeout = .seconds(1)
+    }
+    let client = try server.client()
+    #expect(try client.ask("GET", "/x").status == 404)
+    usleep(1_500_000)
+    #expect(try client.ask("GET", "/x").status == 404, "silence between requests does not count")
+    let time = try #require(drip(client))
+    #expect(time > .seconds(2) && time < .seconds(6))
+  }
+
+  @Test func aBodyOfAByteNowAndThenIsClosed() throws {
+    let server = try TestServer { $0.idleTimeout = .seconds(1) }
+    let client = try server.client()
+    try client.head("PUT", "/x", [("Content-Length", "1000000")])
+    #expect(drip(client) != nil)
+    #expect(try eventually { server.folder.kept.isEmpty })
+    // What a resumable upload has brought stays.
+    let upload = try server.create("y", length: 1_000_000)
+    let patch = try server.beginPatch(upload, at: 0, length: 1_000_000, pattern(5000))
+    #expect(drip(patch) != nil)
+    #expect(try server.offset(upload) > 5000)
+  }
+
+  @Test func anAnswerThatNobodyReadsIsClosed() throws {
+    let server = try TestServer { $0.idleTimeout = .seconds(1) }
+    server.folder.write("big", pattern(16 << 20))
+    let client = try server.client()
+    try client.head("GET", "/big")
+    #expect(try eventually { server.folder.isOpen("big") })
+    // It takes a few bytes now and then, which libmicrohttpd takes for life.
+    let begin = ContinuousClock.now
+    while server.folder.isOpen("big"), ContinuousClock.now - begin < .seconds(20) {
+      client.readSome(100)
+      usleep(100_000)
+    }
+    #expect(!server.folder.isOpen("big"))
+  }
+
+  @Test func aClientThatMovesEnoughIsNotClosed() throws {
+    let server = try TestServer { $0.idleTimeout = .seconds(1) }
+    let client = try server.client()
+    let bytes = pattern(20_000)
+    try client.head("PUT", "/x", [("Content-Length", "\(bytes.count)")])
+    for start in stride(from: 0, to: bytes.count, by: 500) {
+      try client.send(Array(bytes[start..<start + 500]))
+      usleep(100_000)
+    }
+    #expect(try client.answer().status == 201)
+    #expect(server.folder.read("x") == bytes)
+  }
+
+  @Test func manySlowClientsKeepNobodyElseWaiting() throws {
+    let server = try TestServer()
+    let slow = try (0..<300).map { number in
+      let client = try server.client()
+      if number % 2 == 0 {
+        try client.send(Array("GET / HTTP/1.1\r\nX: ".utf8))
+      } else {
+        try client.head("PUT", "/\(number)", [("Content-Length", "100")])
+      }
+      return client
+    }
+    let begin = ContinuousClock.now
+    for number in 0..<100 {
+      for client in slow { try client.send([UInt8(ascii: "a")]) }
+      #expect(try server.ask("PUT", "/fast \(number)".replacing(" ", with: "%20"), body: [1]).status == 201)
+      if number == 50 { break }
+    }
+    #expect(ContinuousClock.now - begin < .seconds(10))
+  }
+}
