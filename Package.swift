@@ -24,6 +24,7 @@ let package = Package(
     system("CCurl", pkgConfig: "libcurl", apt: "libcurl4-openssl-dev"),
     system("CSQLite", pkgConfig: "sqlite3", apt: "libsqlite3-dev"),
     system("CMicrohttpd", pkgConfig: "libmicrohttpd", apt: "libmicrohttpd-dev"),
+    system("CGnuTLS", pkgConfig: "gnutls", apt: "libgnutls28-dev"),
     system("CCrypto", pkgConfig: "libcrypto", apt: "libssl-dev"),
     .systemLibrary(name: "CLinux"),
     .systemLibrary(name: "CIntrinsics"),
@@ -32,7 +33,7 @@ let package = Package(
     .target(name: "BlobSQLite", dependencies: ["Blobs", "CSQLite"]),
     .target(name: "BlobHTTP", dependencies: ["Blobs", "CCurl"]),
     .target(name: "BlobUpload", dependencies: ["Blobs", "BlobHTTP", "BlobSQLite"]),
-    .target(name: "BlobServer", dependencies: ["Blobs", "BlobHTTP", "CMicrohttpd", linux]),
+    .target(name: "BlobServer", dependencies: ["Blobs", "BlobHTTP", "CMicrohttpd", "CGnuTLS", linux]),
     .target(
       name: "BlobTesting", dependencies: ["Blobs", "BlobHTTP", "BlobUpload", "BlobServer", linux]),
     .executableTarget(

@@ -4,6 +4,7 @@
   import Darwin
 #endif
 import BlobHTTP
+import CGnuTLS
 import CMicrohttpd
 
 /// One of libmicrohttpd's connections. All but `resume` belong to its event thread.
@@ -23,6 +24,9 @@ struct Connection: @unchecked Sendable {
     MHD_get_connection_values(handle, .HEADER_KIND, collect, Unmanaged.passUnretained(box).toOpaque())
     return box.headers
   }
+
+  /// Its bytes on the socket are TLS's: nothing but libmicrohttpd and GnuTLS may read or write them.
+  var isEncrypted: Bool { fb_mhd_tls_session(handle) != nil }
 
   /// Stops the events of this connection; it never times out until `resume`.
   func suspend() {
@@ -53,14 +57,21 @@ struct Connection: @unchecked Sendable {
   ///
   /// 0.9.75 reads once for an edge of epoll and takes less than it asked for as all of it, so an end that came together
   /// with bytes is lost, and the connection stays until its timeout. A shutdown of our own makes the edge again.
+  /// Of TLS it reads until there is no more.
   func noticeEnd() {
+    if isEncrypted { return }
     let socket = fb_mhd_descriptor(handle)
     var byte: UInt8 = 0
     if recv(socket, &byte, 1, doNotWait | peek) == 0 { shutdown(socket, shutReading) }
   }
 
   /// Answers in the middle of a body, which libmicrohttpd cannot; the connection must be closed then.
-  func write(_ reply: Reply) { reply.write(to: fb_mhd_descriptor(handle), keepsConnection: false) }
+  func write(_ reply: Reply) {
+    guard let session = fb_mhd_tls_session(handle) else {
+      return reply.write(to: fb_mhd_descriptor(handle), keepsConnection: false)
+    }
+    reply.text(keepsConnection: false).withUnsafeBytes { fb_tls_send(session, $0.baseAddress!, $0.count) }
+  }
 
   /// Hands the answer over; sent when the event thread is back. In the first call for a request with a body the
   /// connection is closed after it.

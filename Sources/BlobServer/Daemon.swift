@@ -20,12 +20,16 @@ final class Daemon: @unchecked Sendable {
   /// it grows before each read, until an eighth of the memory is left for the answer.
   private static let growth = memory
   private static let threads = 2
+  /// In GnuTLS's words.
+  private static let protocols = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
   /// Answers what comes to `listener`, which is not needed any more afterwards.
-  init(_ listener: Listener, _ service: Service, idle: Duration, connections: Int) throws(ServerError) {
+  init(_ listener: Listener, _ service: Service, idle: Duration, connections: Int, tls: TLSIdentity?)
+    throws(ServerError)
+  {
     let socket = fcntl(listener.socket.number, F_DUPFD_CLOEXEC, 0)
     if socket < 0 { throw failed("listen on", listener.host) }
-    let flags =
+    var flags =
       MHD_USE_EPOLL_INTERNAL_THREAD.rawValue | MHD_ALLOW_SUSPEND_RESUME.rawValue | MHD_USE_ITC.rawValue
     var options = [
       MHD_OptionItem(option: .LISTEN_SOCKET, value: Int(socket), ptr_value: nil),
@@ -38,7 +42,26 @@ final class Daemon: @unchecked Sendable {
       MHD_OptionItem(option: .END, value: 0, ptr_value: nil),
     ]
     let context = Unmanaged.passUnretained(service).toOpaque()
-    guard let handle = fb_mhd_start(flags, began, advanced, ended, noticed, context, &options) else {
+    var handle: OpaquePointer?
+    if let tls {
+      flags |= MHD_USE_TLS.rawValue
+      // libmicrohttpd reads the texts while it starts, and has GnuTLS's form of them afterwards.
+      handle = tls.withText { certificate, key in
+        options.insert(
+          contentsOf: [
+            MHD_OptionItem(option: .HTTPS_MEM_CERT, value: 0, ptr_value: .init(mutating: certificate)),
+            MHD_OptionItem(option: .HTTPS_MEM_KEY, value: 0, ptr_value: .init(mutating: key)),
+          ], at: 0)
+        return Self.protocols.withCString { protocols in
+          options.insert(
+            MHD_OptionItem(option: .HTTPS_PRIORITIES, value: 0, ptr_value: .init(mutating: protocols)), at: 0)
+          return fb_mhd_start(flags, began, advanced, ended, noticed, context, &options)
+        }
+      }
+    } else {
+      handle = fb_mhd_start(flags, began, advanced, ended, noticed, context, &options)
+    }
+    guard let handle else {
       throw ServerError("libmicrohttpd could not start: too few file descriptors, or no thread")
     }
     self.handle = handle
@@ -64,11 +87,13 @@ final class Daemon: @unchecked Sendable {
 
 #if canImport(Glibc)
   private let shutBoth = Int32(SHUT_RDWR)
-  private func makeSocket() -> Int32 { socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0) }
+  /// Named here, where libmicrohttpd's header is seen too: it declares the constant as well, and Swift sees but one.
+  let streamSocket = Int32(SOCK_STREAM.rawValue)
 #else
   private let shutBoth = SHUT_RDWR
-  private func makeSocket() -> Int32 { socket(AF_INET, SOCK_STREAM, 0) }
+  let streamSocket = SOCK_STREAM
 #endif
+private func makeSocket() -> Int32 { socket(AF_INET, streamSocket, 0) }
 
 // The callbacks are functions, not closures: Swift 6.3 crashes in its SendNonSendable pass ("map::at") on
 // closures that become C function pointers beside inout C structs.

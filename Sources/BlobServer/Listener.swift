@@ -16,11 +16,7 @@ struct Listener: Sendable {
     let place = "\(address) port \(port)"
     var hints = addrinfo()
     hints.ai_flags = AI_PASSIVE | (address == "localhost" ? 0 : AI_NUMERICHOST)
-    #if canImport(Glibc)
-      hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-    #else
-      hints.ai_socktype = SOCK_STREAM
-    #endif
+    hints.ai_socktype = streamSocket
     let bare = address.hasPrefix("[") && address.hasSuffix("]") ? String(address.dropFirst().dropLast()) : address
     var found: UnsafeMutablePointer<addrinfo>?
     let status = getaddrinfo(bare, String(port), &hints, &found)

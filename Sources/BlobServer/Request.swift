@@ -138,7 +138,8 @@ final class Request: @unchecked Sendable {
 
   /// Gives the rest of the body to the pump, with the connection, if there is enough of it.
   private func detach(_ receiver: any BodyReceiver) -> Bool {
-    guard receiver.takesPipes, let length = contentLength, length - received >= BodyPump.threshold,
+    guard receiver.takesPipes, !connection.isEncrypted, let length = contentLength,
+      length - received >= BodyPump.threshold,
       let socket = service.gate.detach(connection, leaving: service.deadSocket)
     else { return false }
     phase = .detached

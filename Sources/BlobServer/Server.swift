@@ -15,22 +15,24 @@ public final class Server: Sendable {
   private let service: Service
   private let daemon: Daemon
   public let port: UInt16
-  /// `http://127.0.0.1:8080/`
+  /// `http://127.0.0.1:8080/`, or with `https`.
   public let url: String
 
   /// Listens when it returns. Throws when the folder is not there or is served already, and when the address or port
-  /// cannot be had. Raises the process's limit of open files towards its hard limit, since every connection needs one.
+  /// cannot be had, or the certificate and its key are none. Raises the process's limit of open files towards its hard limit, since every connection needs one.
   /// Blocks shortly.
   public init(_ options: ServerOptions) throws(ServerError) {
+    let identity: TLSIdentity? = if let tls = options.tls { try TLSIdentity(tls) } else { nil }
     let files = Self.raiseFileLimit()
     let listener = try Listener(options.address, options.port)
     let store = try FileStore(
       options.folder, expire: options.expire, maxTotal: options.maxTotal, readOnly: options.isReadOnly)
     let service = try Service(options, store, HostRule(listener, origins: options.allowedOrigins))
     // An upload needs two descriptors; what is left is for everything else.
-    daemon = try Daemon(listener, service, idle: options.idleTimeout, connections: max(64, (files - 64) / 2))
+    daemon = try Daemon(
+      listener, service, idle: options.idleTimeout, connections: max(64, (files - 64) / 2), tls: identity)
     port = listener.port
-    url = "http://\(listener.host):\(listener.port)/"
+    url = "\(options.tls == nil ? "http" : "https")://\(listener.host):\(listener.port)/"
     self.service = service
     service.start()
   }

@@ -10,6 +10,8 @@ public struct ServerOptions: Sendable {
   public var port: UInt16
   /// What every request must present as `Authorization: Bearer …`; nil asks for none. RFC 6750 §2.1.
   public var token: String?
+  /// nil: plain HTTP.
+  public var tls: TLSFiles?
   /// How long an unfinished upload is kept after its last byte.
   public var expire: Duration
   /// Bytes of one upload; nil: no limit but the disk's.
@@ -33,7 +35,7 @@ public struct ServerOptions: Sendable {
 
   public init(
     folder: BytePath, address: String = "127.0.0.1", port: UInt16 = 8080, token: String? = nil,
-    expire: Duration = .seconds(24 * 3600), maxSize: Int64? = nil, maxTotal: Int64? = nil,
+    tls: TLSFiles? = nil, expire: Duration = .seconds(24 * 3600), maxSize: Int64? = nil, maxTotal: Int64? = nil,
     isReadOnly: Bool = false, allowsDelete: Bool = false, allowedOrigins: [String] = [],
     idleTimeout: Duration = .seconds(60), headTimeout: Duration = .seconds(20), minimumRate: Int = 500,
     maxUnfinished: Int? = 10_000
@@ -42,6 +44,7 @@ public struct ServerOptions: Sendable {
     self.address = address
     self.port = port
     self.token = token
+    self.tls = tls
     self.expire = expire
     self.maxSize = maxSize
     self.maxTotal = maxTotal
@@ -52,6 +55,19 @@ public struct ServerOptions: Sendable {
     self.headTimeout = headTimeout
     self.minimumRate = minimumRate
     self.maxUnfinished = maxUnfinished
+  }
+}
+
+/// What a server proves with who it is. PEM, read when the server starts.
+public struct TLSFiles: Sendable {
+  /// The server's own certificate, then those it is signed with.
+  public var certificate: BytePath
+  /// Not encrypted. No one but the server's user should be able to read it.
+  public var key: BytePath
+
+  public init(certificate: BytePath, key: BytePath) {
+    self.certificate = certificate
+    self.key = key
   }
 }
 

@@ -38,3 +38,7 @@ static inline unsigned fb_mhd_connections(struct MHD_Daemon *d) {
 static inline enum MHD_Result fb_mhd_connection_timeout(struct MHD_Connection *c, unsigned seconds) {
   return MHD_set_connection_option(c, MHD_CONNECTION_OPTION_TIMEOUT, seconds);
 }
+static inline void *fb_mhd_tls_session(struct MHD_Connection *c) {
+  const union MHD_ConnectionInfo *i = MHD_get_connection_info(c, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+  return i ? i->tls_session : NULL;
+}

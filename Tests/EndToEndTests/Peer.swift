@@ -5,6 +5,7 @@ import Testing
 enum Peer: String, Sendable {
   case nginx
   case curl
+  case openssl
   case resumableUpload = "resumable-upload"
   case tuspy
   case photographs
@@ -12,7 +13,7 @@ enum Peer: String, Sendable {
   /// What a test needs to run it; nil where it is not installed.
   var path: String? {
     switch self {
-    case .nginx, .curl: Tool.find(rawValue)
+    case .nginx, .curl, .openssl: Tool.find(rawValue)
     case .resumableUpload: Self.python.flatMap { _ in Self.executable(".venv/bin/resumable-upload") }
     case .tuspy: Self.package("tusclient").flatMap { _ in Self.python }
     case .photographs: Self.package("skimage/data")

@@ -17,12 +17,7 @@ extension Descriptor {
   /// A connected socket whose other end is closed.
   static func deadSocket() throws(ServerError) -> Descriptor {
     var ends: [Int32] = [-1, -1]
-    #if canImport(Glibc)
-      let type = Int32(SOCK_STREAM.rawValue)
-    #else
-      let type = SOCK_STREAM
-    #endif
-    if socketpair(AF_UNIX, type, 0, &ends) != 0 { throw failed("make a socket", "for large bodies") }
+    if socketpair(AF_UNIX, streamSocket, 0, &ends) != 0 { throw failed("make a socket", "for large bodies") }
     close(ends[1])
     _ = fcntl(ends[0], F_SETFD, FD_CLOEXEC)
     _ = fcntl(ends[0], F_SETFL, O_NONBLOCK)

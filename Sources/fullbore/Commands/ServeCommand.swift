@@ -19,7 +19,8 @@ struct ServeCommand: Command {
       .value(
         "allow-origin", "ORIGIN", isRepeatable: true, "web pages that may talk to it: https://host, or *; repeatable"),
       .flag("quiet", short: "q", "print nothing but the URL"),
-      .planned("tls-cert", "FILE"), .planned("tls-key", "FILE"),
+      .value("tls-cert", "FILE", "speak HTTPS with this certificate and those it is signed with, PEM"),
+      .value("tls-key", "FILE", "the certificate's key, PEM; nobody else should be able to read it"),
     ],
     notes: """
       The URL is the first line printed. Ctrl-C ends it; unfinished uploads go on when it runs again.
@@ -48,6 +49,7 @@ struct ServeCommand: Command {
         "--listen \(listen.address):\(listen.port) can be reached from other machines: give --token-file FILE with a secret"
       )
     }
+    options.tls = try Self.tls(arguments)
     options.maxSize = try arguments.parsed("max-size", wanted: "a size, like 8G", Quantity.size)
     options.maxTotal = try arguments.parsed("max-total", wanted: "a size, like 100G", Quantity.size)
     if let expire = try arguments.parsed("expire", wanted: "a duration, like 7d", Quantity.duration) {
@@ -66,7 +68,24 @@ struct ServeCommand: Command {
     isQuiet = arguments.flag("quiet")
   }
 
+  private static func tls(_ arguments: Arguments) throws(UsageError) -> TLSFiles? {
+    switch (arguments.value("tls-cert"), arguments.value("tls-key")) {
+    case (let certificate?, let key?): return TLSFiles(certificate: certificate.absolute(), key: key.absolute())
+    case (nil, nil): return nil
+    default: throw UsageError("--tls-cert and --tls-key: one is of no use without the other")
+    }
+  }
+
+  private func warnOfOpenKey() {
+    var status = stat()
+    guard let key = options.tls?.key, key.withCString({ stat($0, &status) }) == 0, status.st_mode & 0o077 != 0 else {
+      return
+    }
+    Console.error.write("fullbore serve: warning: others can read the key: chmod 600 \(shown(key))\n")
+  }
+
   func run() async -> ExitStatus {
+    warnOfOpenKey()
     do throws(ServerError) {
       let options = options
       let server = try await BlockingPool.shared.run { () throws(ServerError) in try Server(options) }

@@ -1,0 +1,158 @@
+import BlobHTTP
+import BlobServer
+import BlobTesting
+import Blobs
+import Glibc
+import Testing
+
+/// HTTPS, with certificates that the openssl command makes here.
+struct TLSTests {
+  private let identity: MadeIdentity
+  private let server: TestServer
+
+  init() throws {
+    identity = try MadeIdentity()
+    server = try TestServer { [identity] in
+      $0.tls = identity.files
+      $0.maxSize = 20 << 20
+    }
+  }
+
+  private func send(
+    _ method: String, _ path: String, _ headers: HTTPHeaders = [:], body: PatternSource? = nil
+  ) async throws -> HTTPResponse {
+    try await Client(server, identity).send(method, path, headers, body: body)
+  }
+
+  private struct Client: Sendable {
+    let url: HTTPURL
+    let transport: CurlTransport
+
+    init(_ server: TestServer, _ identity: MadeIdentity) throws {
+      url = try #require(HTTPURL(server.server.url))
+      transport = CurlTransport(.init(lanes: 8, caFile: identity.files.certificate.description))
+    }
+
+    func send(
+      _ method: String, _ path: String, _ headers: HTTPHeaders = [:], body: PatternSource? = nil
+    ) async throws -> HTTPResponse {
+      let url = try #require(url.resolve(path))
+      return try await transport.send(HTTPRequest(method, url, headers), body: body.map { BlobSlice($0) }, Exchange())
+    }
+  }
+
+  @Test func bytesArriveAndComeBack() async throws {
+    #expect(server.server.url == "https://127.0.0.1:\(server.server.port)/")
+    for length: Int64 in [0, 1, 100_000, 9 << 20] {
+      let pattern = PatternSource(length: length)
+      #expect(try await send("PUT", "/of%20\(length)", body: pattern).status == 201)
+      #expect(server.folder.read(BytePath("of \(length)")) == pattern.bytes(count: Int(length)))
+    }
+    let range = try await send("GET", "/of%20\(9 << 20)", ["Range": "bytes=1000000-1500000"])
+    #expect(range.status == 206)
+    #expect(range.body == PatternSource(length: 9 << 20).bytes(at: 1_000_000, count: 500_001))
+  }
+
+  /// A refusal in the middle of a body is written past libmicrohttpd.
+  @Test func refusalsAreHeard() async throws {
+    let early = try await send("PUT", "/x", body: PatternSource(length: 30 << 20))
+    #expect(early.status == 413)
+    let late = try await send("PUT", "/x", body: PatternSource(length: 30 << 20, knowsLength: false))
+    #expect(late.status == 413)
+    #expect(String(decoding: late.body, as: UTF8.self).contains("\(20 << 20) bytes at most"))
+    #expect(try eventually { server.folder.kept.isEmpty })
+  }
+
+  @Test func manyUploadsAtOnceArrive() async throws {
+    let client = try Client(server, identity)
+    let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
+      for number in 0..<24 {
+        group.addTask {
+          try await client.send("PUT", "/\(number)", body: PatternSource(length: 300_000 + Int64(number))).status
+        }
+      }
+      return try await group.reduce(into: []) { $0.append($1) }
+    }
+    #expect(statuses == [Int](repeating: 201, count: 24))
+    for number in 0..<24 {
+      #expect(server.folder.read(BytePath("\(number)"))?.count == 300_000 + number)
+    }
+  }
+
+  @Test func whoSpeaksNoTLSIsClosed() throws {
+    let plain = try server.client()
+    try plain.head("GET", "/")
+    #expect(throws: (any Error).self) { try plain.answer() }
+    let silent = try TestServer {
+      $0.tls = identity.files
+      $0.headTimeout = .seconds(1)
+    }
+    let begin = ContinuousClock.now
+    #expect(try silent.client().isClosedByServer())
+    #expect(ContinuousClock.now - begin < .seconds(5))
+  }
+
+  @Test func aServerOfOpenConnectionsStops() throws {
+    let clients = try (0..<10).map { _ in try server.client() }
+    server.server.stop(grace: .zero)
+    #expect(clients.allSatisfy { $0.isClosedByServer() })
+  }
+
+  @Test func whatIsNoIdentityIsSaid() throws {
+    let other = try MadeIdentity()
+    let folder = identity.folder
+    folder.write("text", Array("no PEM at all\n".utf8))
+    folder.write("empty", [])
+    let text = folder.path.appending("text")
+    let cases: [(BytePath, BytePath, String)] = [
+      (identity.files.certificate, other.files.key, "do not match"),
+      (identity.files.certificate, text, "the key \(text) cannot be used"),
+      (text, identity.files.key, "the certificate \(text) cannot be used"),
+      (identity.files.key, identity.files.key, "the certificate \(identity.files.key) cannot be used"),
+      (identity.files.certificate, "/no/such/key", "No such file"),
+      (identity.files.certificate, folder.path, "it is a folder"),
+      (identity.files.certificate, folder.path.appending("empty"), "0 bytes"),
+      (identity.files.certificate, try identity.encryptedKey(), "cannot be used"),
+    ]
+    for (certificate, key, wanted) in cases {
+      let error = #expect(throws: ServerError.self) {
+        try TestServer { $0.tls = TLSFiles(certificate: certificate, key: key) }
+      }
+      #expect(error?.message.contains(wanted) == true, "\(error as Any)")
+    }
+  }
+}
+
+/// A key and a certificate for 127.0.0.1 that it signed itself.
+final class MadeIdentity: Sendable {
+  let folder: TestFolder
+  let files: TLSFiles
+
+  init() throws {
+    folder = try TestFolder()
+    files = TLSFiles(certificate: folder.path.appending("cert.pem"), key: folder.path.appending("key.pem"))
+    try Self.openssl(
+      "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
+      "/CN=fullbore test", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", "\(files.key)", "-out",
+      "\(files.certificate)")
+  }
+
+  func encryptedKey() throws -> BytePath {
+    let path = folder.path.appending("encrypted.pem")
+    try Self.openssl("ec", "-in", "\(files.key)", "-aes128", "-passout", "pass:secret", "-out", "\(path)")
+    return path
+  }
+
+  private static func openssl(_ arguments: String...) throws {
+    var words = (["openssl"] + arguments).map { strdup($0) } + [nil]
+    defer { for word in words { free(word) } }
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
+    var process = pid_t()
+    var status: Int32 = -1
+    try #require(posix_spawnp(&process, "openssl", &actions, nil, &words, environ) == 0, "openssl is not installed")
+    try #require(waitpid(process, &status, 0) == process && status == 0, "openssl \(arguments) fails")
+  }
+}
