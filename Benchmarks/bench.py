@@ -10,7 +10,7 @@ CASE    one by name, see --list
 FULLBORE names the binary. FULLBORE_BENCH_DIR is where data and logs go (default: Benchmarks/work); the server
 cases receive into /dev/shm. Compare ratios, not absolute times: neighbours on the machine change those.
 """
-import argparse, datetime, os, platform, resource, shutil, socket, statistics, subprocess, sys, threading, time
+import argparse, datetime, os, platform, shutil, socket, statistics, subprocess, sys, threading, time
 import harness
 from harness import FULLBORE, GiB, HERE, KiB, MiB, SHM, WORK, DataSet, measure
 
@@ -177,9 +177,7 @@ def connections(o):
     """memory of our server with 1,000 uploads held open in mid-body"""
     count, body, sent = 1000, MiB, 300 * KiB
     result = Result(f"{count:,} uploads held open")
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with harness.serve(SHM / "held") as ours:  # with the limits a shell gives; it raises its own
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    with harness.serve(SHM / "held") as ours, harness.many_files():  # ours has the limits a shell gives, and raises them
         host, port = ours.url.split("//")[1].split(":")
         held = []
         for i in range(count):
@@ -194,9 +192,87 @@ def connections(o):
         answers = [s.recv(4096).split(b" ")[1] for s in held]
         for s in held:
             s.close()
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     result.goal("server's peak memory", peak / MiB, "<=", 128, " MiB")
     result.goal("of them finished well afterwards", sum(a in (b"200", b"201", b"204") for a in answers), ">=", count)
+    return result
+
+
+def crowded(o):
+    """memory of our server with 200 uploads under way and 1,000 connections that wait for their next request"""
+    uploads, idle, body, sent = 200, 1000, 8 * MiB, MiB
+    result = Result(f"{uploads} uploads under way, {idle:,} idle connections")
+    with harness.serve(SHM / "crowded") as ours, harness.many_files():
+        host, port = ours.url.split("//")[1].split(":")
+
+        def connect(request):
+            s = socket.create_connection((host, int(port)), 20)
+            s.sendall(f"{request}\r\nHost: {host}:{port}\r\n".encode())
+            return s
+
+        def status(s):
+            return s.recv(4096).split(b" ")[1]
+
+        waiting = [connect("GET /nothing HTTP/1.1") for _ in range(idle)]
+        for s in waiting:
+            s.sendall(b"\r\n")
+        answered = sum(status(s) == b"404" for s in waiting)
+        under_way = [connect(f"PUT /crowded/{i}.bin HTTP/1.1\r\nContent-Length: {body}") for i in range(uploads)]
+        for s in under_way:
+            s.sendall(b"\r\n" + bytes(sent))
+        time.sleep(1)
+        peak = ours.peak()
+        for s in under_way:
+            s.sendall(bytes(body - sent))
+        finished = sum(status(s) == b"201" for s in under_way)
+        for s in waiting:
+            s.sendall(f"GET /nothing HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+        again = sum(status(s) == b"404" for s in waiting)
+        for s in waiting + under_way:
+            s.close()
+    result.goal("server's peak memory", peak / MiB, "<=", 64, " MiB")
+    result.goal("uploads that finished well", finished, ">=", uploads)
+    result.goal("idle connections that were answered twice", min(answered, again), ">=", idle)
+    return result
+
+
+def attacked(o):
+    """a push to our server while 100 clients send a byte at a time, against the same push without them"""
+    data = DataSet(f"large-{o.large >> 30}", [o.large]).make()
+    data.warm()
+    path, result = data.paths()[0], Result(f"push of {o.large >> 30} GiB under 100 slow clients")
+    with harness.serve(SHM / "attacked") as ours:
+        host, port = ours.url.split("//")[1].split(":")
+
+        def push(label, attackers):
+            stop, threads = threading.Event(), []
+
+            def drip(number):
+                """A head or a body, a byte ten times a second; a connection that is closed is made anew."""
+                starts = (b"GET / HTTP/1.1\r\nX: ",
+                          f"PUT /drip{number} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: 1000000\r\n\r\n".encode())
+                while not stop.is_set():
+                    try:
+                        with socket.create_connection((host, int(port)), 5) as s:
+                            s.sendall(starts[number % 2])
+                            while not stop.wait(0.1):
+                                s.sendall(b"a")
+                    except OSError:
+                        pass
+
+            for number in range(attackers):
+                threads.append(threading.Thread(target=drip, args=(number,), daemon=True))
+                threads[-1].start()
+            time.sleep(1)
+            try:
+                return measure(label, [FULLBORE, "push", "--quiet", path, f"put+{ours.url}/"], data.bytes, server=ours)
+            finally:
+                stop.set()
+                for thread in threads:
+                    thread.join()
+                (SHM / "attacked" / path.name).unlink(missing_ok=True)
+
+        rounds(result, {"alone": lambda: push("alone", 0), "under attack": lambda: push("under attack", 100)}, o.rounds)
+    result.goal("speed under attack / alone", result.ratio("under attack", "alone", "rate"), ">=", 0.9)
     return result
 
 
@@ -205,7 +281,7 @@ def bind(label, command, data, stats):
 
 
 CASES = {f.__name__.replace("_", "-"): f for f in (
-    large, photos, small, crowd, slow_photos, slow_small, server, connections)}
+    large, photos, small, crowd, slow_photos, slow_small, server, connections, crowded, attacked)}
 
 
 def machine():

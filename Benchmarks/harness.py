@@ -1,5 +1,5 @@
 """What the benchmarks stand on: C programs, data sets, servers, one measured run of a client."""
-import json, os, pathlib, random, shutil, signal, socket, subprocess, tempfile, threading, time, urllib.request
+import contextlib, json, os, pathlib, random, resource, shutil, signal, socket, subprocess, tempfile, threading, time, urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 WORK = pathlib.Path(os.environ.get("FULLBORE_BENCH_DIR", HERE / "work")).resolve()
@@ -52,6 +52,17 @@ class DataSet:
             with open(path, "rb", buffering=0) as f:
                 while f.read(8 * MiB):
                     pass
+
+
+@contextlib.contextmanager
+def many_files():
+    """Lets this process have as many descriptors as it may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def free_port():

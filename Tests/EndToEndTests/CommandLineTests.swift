@@ -17,6 +17,17 @@ extension EndToEnd {
       #expect(!command.errors.isEmpty)
     }
 
+    @Test func aFolderIsServedByOneServer() async throws {
+      let server = try await ServeProcess.start(in: scratch)
+      let second = try Command.fullbore("serve", server.folder.path, "--listen", "127.0.0.1:0", in: scratch)
+      #expect(try await second.wait() == .exited(1))
+      #expect(second.errors.contains("already served"), "\(second.errors)")
+      #expect(second.output.isEmpty)
+      server.command.kill(SIGKILL)
+      try await server.command.wait()
+      _ = try await server.startAgain(in: scratch)
+    }
+
     @Test func sourceThatIsNotThereIsNamed() async throws {
       try scratch.file("here.jpg", 1000)
       let server = try await ServeProcess.start(in: scratch)
