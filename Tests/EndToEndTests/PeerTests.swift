@@ -62,7 +62,9 @@ extension EndToEnd {
       Folder(scratch.path("gallery")).expectSameContents(in: Folder(received))
     }
 
-    @Test(.needs(.tuspy)) func tuspyUploadsToOurServer() async throws {
+    /// With checksums too: SHA-1, of each part.
+    @Test(.needs(.tuspy), arguments: ["False", "True"])
+    func tuspyUploadsToOurServer(_ checksum: String) async throws {
       let python = try #require(Peer.tuspy.path, Peer.tuspy.reason)
       let file = try scratch.file("gallery/video.mov", (8 << 20) + 1)
       let server = try await ServeProcess.start(in: scratch)
@@ -70,7 +72,8 @@ extension EndToEnd {
         import sys
         from tusclient import client
         url, path = sys.argv[1:]
-        client.TusClient(url).uploader(path, chunk_size=1 << 20, metadata={"filename": "video.mov"}).upload()
+        client.TusClient(url).uploader(
+            path, chunk_size=1 << 20, metadata={"filename": "video.mov"}, upload_checksum=\(checksum)).upload()
         """
       let upload = try Command(python, ["-c", script, server.url, file], in: scratch)
       #expect(try await upload.wait() == .exited(0), "\(upload.errors)")

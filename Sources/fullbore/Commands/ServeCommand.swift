@@ -1,3 +1,4 @@
+import BlobHTTP
 import BlobServer
 import Blobs
 import Glibc
@@ -61,6 +62,10 @@ struct ServeCommand: Command {
     options.allowedOrigins = try arguments.all("allow-origin").map { value throws(UsageError) in
       guard let text = String(validating: value.bytes, as: UTF8.self) else {
         throw UsageError("--allow-origin '\(shown(value))': this is not UTF-8")
+      }
+      // Browsers send it so, and it is compared as a whole.
+      if text != "*", HTTPURL(text) == nil || text.dropFirst("https://".count).contains(where: { "/?#".contains($0) }) {
+        throw UsageError("--allow-origin '\(shown(value))': wanted https://host, https://host:port or *")
       }
       return text
     }
