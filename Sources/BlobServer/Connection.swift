@@ -73,6 +73,18 @@ struct Connection: @unchecked Sendable {
     reply.text(keepsConnection: false).withUnsafeBytes { fb_tls_send(session, $0.baseAddress!, $0.count) }
   }
 
+  /// An interim answer, of which libmicrohttpd knows nothing. The connection must be suspended, or in the handler's
+  /// call for a request's head.
+  func inform(_ interim: [UInt8]) {
+    interim.withUnsafeBytes { bytes in
+      if let session = fb_mhd_tls_session(handle) {
+        fb_tls_send(session, bytes.baseAddress!, bytes.count)
+      } else {
+        _ = send(fb_mhd_descriptor(handle), bytes.baseAddress!, bytes.count, doNotWait)
+      }
+    }
+  }
+
   /// Hands the answer over; sent when the event thread is back. In the first call for a request with a body the
   /// connection is closed after it.
   func queue(_ reply: Reply) -> MHD_Result {

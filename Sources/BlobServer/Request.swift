@@ -106,6 +106,9 @@ final class Request: @unchecked Sendable {
     return connection.queue(service.completed(reply, to: self))
   }
 
+  /// Sends an interim answer, while the answer is planned.
+  func inform(_ interim: [UInt8]) { connection.inform(interim) }
+
   /// A piece of the body. `NO` closes the connection.
   func take(_ bytes: UnsafeRawBufferPointer) -> MHD_Result {
     guard case .receiving(let receiver) = phase else { return .YES }

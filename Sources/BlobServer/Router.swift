@@ -19,8 +19,15 @@ enum Router {
   }
 
   private static func route(_ call: Call) throws(ServerError) -> Plan {
-    if let name = call.target.uploadName { return try TusRoutes.plan(call, name) }
+    if let name = call.target.uploadName {
+      return try TusRoutes.isMeant(call) ? TusRoutes.plan(call, name) : IETFRoutes.plan(call, name)
+    }
     let (path, isFolder) = try ServedPath.fromURL(call.target.path)
+    if ["PUT", "POST"].contains(call.method), !call.options.isReadOnly,
+      let plan = try IETFCreation.plan(call, path, isFolder: isFolder)
+    {
+      return plan
+    }
     switch call.method {
     case "GET", "HEAD": return try GetRoutes.plan(call, path, isFolder: isFolder)
     case "PUT" where !call.options.isReadOnly: return try PutRoutes.plan(call, path, isFolder: isFolder)

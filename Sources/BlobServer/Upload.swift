@@ -137,13 +137,19 @@ final class Upload: Sendable {
     }
   }
 
+  /// Its URL on this server.
+  var location: String { "/\(ServedPath.uploadName)/\(id)" }
+
+  /// Lets other requests of this process find it.
+  func register() { home.add(self) }
+
   /// Makes it outlive this request and the process. Blocks for a small write.
   func save() throws(ServerError) {
     try state.withLock { (state) throws(ServerError) in
       if !state.isSaved { try store.save(state.record) }
       state.isSaved = true
     }
-    home.add(self)
+    register()
   }
 
   /// Publishes what is complete, on a worker, unless that has been done. `then` hears how it ended.

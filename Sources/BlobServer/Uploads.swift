@@ -54,6 +54,16 @@ final class Uploads: Sendable {
     }
   }
 
+  /// Ends an unfinished upload. A finished one is only forgotten: the published file stays. Blocks.
+  func terminate(_ id: UploadID) throws(ServerError) {
+    switch try find(id) {
+    case .unfinished(let upload): try upload.terminate()
+    case .finished:
+      store.delete(id)
+      forget(id)
+    }
+  }
+
   func add(_ upload: Upload) {
     state.withLock { $0.live[upload.id] = State.Reference(upload: upload) }
   }

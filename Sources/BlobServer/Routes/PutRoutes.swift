@@ -20,7 +20,7 @@ enum PutRoutes {
   }
 
   /// What the preconditions ask for. RFC 9110 §13.1.
-  private static func rule(_ headers: HTTPHeaders, _ item: StoredItem?) throws(ServerError) -> ExistingRule {
+  static func rule(_ headers: HTTPHeaders, _ item: StoredItem?) throws(ServerError) -> ExistingRule {
     if let none = headers["If-None-Match"] {
       if none == "*" { return .mustBeNew }
       if let item, headers.list("If-None-Match").contains(item.etag) { throw ServerError(412, "the file is there") }

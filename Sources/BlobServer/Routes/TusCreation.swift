@@ -100,7 +100,7 @@ final class TusCreationReceiver: BodyReceiver {
 
   private static func created(_ upload: Upload) -> Reply {
     var reply = TusRoutes.progress(201, upload.offset, upload.expires)
-    reply.headers["Location"] = "/\(ServedPath.uploadName)/\(upload.id)"
+    reply.headers["Location"] = upload.location
     return reply
   }
 }

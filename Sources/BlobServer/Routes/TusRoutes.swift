@@ -2,6 +2,16 @@ import BlobHTTP
 
 /// tus 1.0: core, creation, creation-with-upload, creation-defer-length, termination, expiration, checksum.
 enum TusRoutes {
+  /// Both dialects have the same URLs for uploads. Who does not name its version of tus, but sends tus's type or
+  /// nothing that tells it from the other, hears of it.
+  static func isMeant(_ call: Call) -> Bool {
+    if call.headers["Tus-Resumable"] != nil || call.headers["Content-Type"]?.isSameField(Tus.contentType) == true {
+      return true
+    }
+    return call.method == "PATCH" && call.headers["Upload-Draft-Interop-Version"] == nil
+      && IETF(call.headers)?.isLast(call.headers) == nil
+  }
+
   /// A request for an upload's own URL.
   static func plan(_ call: Call, _ name: String) throws(ServerError) -> Plan {
     if let refusal = versionRefusal(call) { return .reply(refusal) }
@@ -12,7 +22,7 @@ enum TusRoutes {
     case "PATCH": return try patch(call, id)
     case "DELETE":
       return call.service.onWorker { () throws(ServerError) in
-        try terminate(call.service, id)
+        try call.service.uploads.terminate(id)
         return .reply(Reply(204))
       }
     default:
@@ -61,18 +71,6 @@ enum TusRoutes {
     if !record.metadata.isEmpty { reply.headers["Upload-Metadata"] = record.metadata }
     reply.headers["Upload-Expires"] = HTTPDate.text(expires)
     return reply
-  }
-
-  // MARK: DELETE
-
-  /// A finished upload is only forgotten: the published file stays. tus 1.0 §Termination.
-  private static func terminate(_ service: Service, _ id: UploadID) throws(ServerError) {
-    switch try service.uploads.find(id) {
-    case .unfinished(let upload): try upload.terminate()
-    case .finished:
-      service.store.delete(id)
-      service.uploads.forget(id)
-    }
   }
 
   // MARK: PATCH

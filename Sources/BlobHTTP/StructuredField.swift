@@ -1,0 +1,41 @@
+/// Reads the few kinds of structured fields that uploads use. RFC 9651.
+///
+/// What is malformed or of another type is nil: such a field is ignored as a whole. Parameters are passed over.
+package enum StructuredField {
+  /// `?1`, `?0`.
+  package static func boolean(_ field: String?) -> Bool? {
+    switch field.map(item) {
+    case "?1": true
+    case "?0": false
+    default: nil
+    }
+  }
+
+  /// Up to 15 digits and a sign. RFC 9651 §3.3.1.
+  package static func integer(_ field: String?) -> Int64? { field.flatMap { number(item($0)) } }
+
+  /// A dictionary whose values are all looked up as integers; others are left out, and a later key wins.
+  /// nil when it is no dictionary at all.
+  package static func integers(_ field: String?) -> [String: Int64]? {
+    guard let field else { return nil }
+    var values: [String: Int64] = [:]
+    for member in field.split(separator: ",", omittingEmptySubsequences: false) {
+      let parts = item(member).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      let key = String(parts[0]).trimmed
+      guard let first = key.utf8.first, first == UInt8(ascii: "*") || (97...122).contains(first) else { return nil }
+      values[key] = parts.count == 2 ? number(String(parts[1])) : nil
+    }
+    return values
+  }
+
+  /// Without parameters and blanks.
+  private static func item(_ field: some StringProtocol) -> String {
+    String(field.prefix { $0 != ";" }).trimmed
+  }
+
+  private static func number(_ text: String) -> Int64? {
+    let digits = text.utf8.first == UInt8(ascii: "-") ? text.utf8.dropFirst() : text.utf8[...]
+    guard (1...15).contains(digits.count), digits.allSatisfy({ (48...57).contains($0) }) else { return nil }
+    return Int64(text)
+  }
+}

@@ -1,0 +1,140 @@
+import BlobHTTP
+import Blobs
+
+/// Begins uploads: PUT and POST that say whether they bring the end.
+enum IETFCreation {
+  /// A body up to this many bytes that brings the end needs no record before it is cut off.
+  private static let small: Int64 = 4 << 20
+
+  /// nil: the request is no resumable one.
+  static func plan(_ call: Call, _ path: ServedPath, isFolder: Bool) throws(ServerError) -> Plan? {
+    if call.headers["Tus-Resumable"] != nil { return nil }
+    guard let ietf = IETF(call.headers), let isLast = ietf.isLast(call.headers) else { return nil }
+    guard case .some(let length) = IETFLength(call, from: 0, isLast: isLast) else {
+      return .reply(IETFRoutes.inconsistent(ietf))
+    }
+    if let length { try TusRoutes.checkLength(length, call.options) }
+    let store = call.service.store
+    let target = try target(call, path, isFolder: isFolder)
+    var existing = ExistingRule.keep
+    if let target {
+      let item = try store.item(at: target)
+      existing = try PutRoutes.rule(call.headers, item)
+      if let item { try existing.admit(item, at: target, length: length) }
+    }
+    let comesWhole = isLast && call.request.contentLength != nil
+    if !comesWhole, let limit = call.options.maxUnfinished, store.unfinished >= limit {
+      throw ServerError(503, "\(limit) uploads are unfinished, which is the most there may be; try again later")
+    }
+    if comesWhole, length ?? .max <= small {
+      return try receive(call, try begin(call, target, in: path, existing, length), ietf, isLast: true)
+    }
+    return call.service.onWorker { [existing] () throws(ServerError) in
+      let upload = try begin(call, target, in: path, existing, length)
+      try upload.save()
+      return try receive(call, upload, ietf, isLast: isLast)
+    }
+  }
+
+  private static func receive(_ call: Call, _ upload: Upload, _ ietf: IETF, isLast: Bool) throws(ServerError) -> Plan {
+    upload.register()
+    let interim = ietf.interim(upload.location, limit: ietf.limit(call.options.maxSize, expires: upload.expires))
+    if !interim.isEmpty { call.request.inform(interim) }
+    return .receive(
+      IETFReceiver(
+        try upload.write(from: 0), ietf, isLast: isLast, isCreation: true, isKnown: !interim.isEmpty, call.service))
+  }
+
+  /// The place itself, or one in it that the request names. nil: the upload's id becomes the name.
+  private static func target(_ call: Call, _ path: ServedPath, isFolder: Bool) throws(ServerError) -> ServedPath? {
+    if !isFolder, !path.isRoot, try call.service.store.item(at: path)?.isFolder != true { return path }
+    if call.method == "PUT" { throw ServerError(409, "\(path) names a folder; a file's name is needed") }
+    guard let name = ContentDisposition.fileName(call.headers["Content-Disposition"]) else { return nil }
+    return try path.appending(name)
+  }
+
+  private static func begin(
+    _ call: Call, _ target: ServedPath?, in folder: ServedPath, _ existing: ExistingRule, _ length: Int64?
+  ) throws(ServerError) -> Upload {
+    let reception = try call.service.store.begin(length: length)
+    do throws(ServerError) {
+      let target = if let target { target } else { try folder.appending(reception.id.description.utf8) }
+      let record = UploadRecord(reception.id, target: target, existing: existing, length: length)
+      return Upload(record, offset: 0, isSaved: false, reception, call.service.uploads)
+    } catch {
+      reception.discard()
+      throw error
+    }
+  }
+}
+
+/// The body of a creation or of an append. Every byte that came is kept, also when the rest does not come.
+final class IETFReceiver: BodyReceiver {
+  private let writer: UploadWriter
+  private let ietf: IETF
+  private let isLast: Bool
+  private let isCreation: Bool
+  /// The client can ask for it again.
+  private let isKnown: Bool
+  private let service: Service
+
+  init(
+    _ writer: UploadWriter, _ ietf: IETF, isLast: Bool, isCreation: Bool = false, isKnown: Bool = true,
+    _ service: Service
+  ) {
+    self.writer = writer
+    self.ietf = ietf
+    self.isLast = isLast
+    self.isCreation = isCreation
+    self.isKnown = isKnown
+    self.service = service
+  }
+
+  func take(_ piece: BodyPiece) throws(ServerError) { try writer.append(piece) }
+  var takesPipes: Bool { true }
+
+  func end() -> Plan {
+    let upload = writer.upload
+    return service.onWorker { [self] () throws(ServerError) in
+      if !isLast {
+        try upload.save()
+        return .reply(taken(upload))
+      }
+      if upload.record.length == nil { try upload.setLength(upload.offset) }
+      guard upload.isComplete else { return .reply(IETFRoutes.inconsistent(ietf)) }
+      return .later { [self] decided in
+        upload.publish { result in decided(.reply(self.answer(upload, result))) }
+      }
+    }
+  }
+
+  private func taken(_ upload: Upload) -> Reply {
+    var reply = ietf.answer(isCreation ? 201 : 204, isWhole: false, offset: upload.offset)
+    if isCreation { reply.headers["Location"] = upload.location }
+    reply.headers["Upload-Limit"] = ietf.limit(service.options.maxSize, expires: upload.expires)
+    return reply
+  }
+
+  private func answer(_ upload: Upload, _ result: Result<Publication, ServerError>) -> Reply {
+    switch result {
+    case .success(let publication):
+      return ietf.answer(
+        publication.outcome == .created ? 201 : 200, isWhole: true, offset: upload.offset,
+        ["ETag": publication.item.etag, "Location": upload.record.target.url])
+    case .failure(let error):
+      var reply = Reply(error)
+      // The disk's fault can be asked for again; all else is the last word.
+      if error.status < 500 { ietf.mark(&reply, isWhole: true) }
+      return reply
+    }
+  }
+
+  func cut() {
+    let upload = writer.upload
+    service.workers.submit { [isKnown, isLast] in
+      // Nobody could come back to it, or it cannot be remembered: then it is gone, and asking for it says so.
+      if !isKnown || (try? upload.save()) == nil { return _ = try? upload.terminate() }
+      if isLast, upload.isComplete { upload.publish { _ in } }
+    }
+  }
+}

@@ -1,0 +1,118 @@
+import BlobHTTP
+import Blobs
+
+/// Resumable uploads for HTTP: creation on any place below the folder, then HEAD, PATCH and DELETE of the upload.
+enum IETFRoutes {
+  /// A request for an upload's own URL.
+  static func plan(_ call: Call, _ name: String) throws(ServerError) -> Plan {
+    if call.options.isReadOnly { throw ServerError(403, "the server is read-only") }
+    guard let id = UploadID(name) else { throw ServerError(404, "no such upload") }
+    guard let ietf = IETF(call.headers) else {
+      throw ServerError(400, "this Upload-Draft-Interop-Version is not spoken; 3 to 8 are")
+    }
+    switch call.method {
+    case "HEAD", "GET": return try ask(call, ietf, id)
+    case "PATCH": return try append(call, ietf, id)
+    case "DELETE":
+      return call.service.onWorker { () throws(ServerError) in
+        try call.service.uploads.terminate(id)
+        return .reply(Reply(204))
+      }
+    default:
+      return .reply(
+        Reply(405, ["Allow": "HEAD, PATCH, DELETE, OPTIONS"], text: "an upload takes HEAD, PATCH and DELETE"))
+    }
+  }
+
+  private static func ask(_ call: Call, _ ietf: IETF, _ id: UploadID) throws(ServerError) -> Plan {
+    @Sendable func answer(_ record: UploadRecord, _ offset: Int64, _ expires: Int64, isWhole: Bool) -> Reply {
+      var reply = ietf.answer(204, isWhole: isWhole, offset: offset, ["Cache-Control": "no-store"])
+      reply.headers["Upload-Length"] = record.length.map { String($0) }
+      reply.headers["Upload-Limit"] = ietf.limit(call.options.maxSize, expires: expires)
+      return reply
+    }
+    switch try call.service.uploads.find(id) {
+    case .finished(let saved):
+      return .reply(answer(saved.record, saved.offset, saved.expires, isWhole: true))
+    case .unfinished(let upload):
+      // Whoever asks wants to go on from there: an older request must not move the offset any more.
+      let offset = try upload.takeOver()
+      guard upload.isComplete else {
+        return .reply(answer(upload.record, offset, upload.expires, isWhole: false))
+      }
+      return .later { decided in
+        upload.publish { result in
+          switch result {
+          case .success: decided(.reply(answer(upload.record, offset, upload.expires, isWhole: true)))
+          case .failure(let error) where error.status >= 500: decided(.refuse(error))
+          case .failure(let error): decided(.reply(Reply(410, text: error.message)))
+          }
+        }
+      }
+    }
+  }
+
+  private static func append(_ call: Call, _ ietf: IETF, _ id: UploadID) throws(ServerError) -> Plan {
+    try ietf.checkContentType(call.headers)
+    guard let offset = StructuredField.integer(call.headers["Upload-Offset"]), offset >= 0 else {
+      throw ServerError(400, "PATCH needs Upload-Offset, an integer")
+    }
+    guard let isLast = ietf.isLast(call.headers) else {
+      throw ServerError(400, "PATCH must say by Upload-Complete whether it brings the end: ?1 or ?0")
+    }
+    switch try call.service.uploads.find(id) {
+    case .finished(let saved):
+      if isLast, offset == saved.offset, call.request.contentLength == 0 {
+        return .reply(ietf.answer(204, isWhole: true, offset: offset))
+      }
+      return .reply(ietf.problem(400, "completed-upload", "the upload is finished", offset: saved.offset))
+    case .unfinished(let upload):
+      let here = try upload.takeOver()
+      if offset != here { return .reply(mismatch(ietf, expected: here, provided: offset)) }
+      let length: Int64?
+      switch IETFLength(call, from: offset, isLast: isLast, known: upload.record.length) {
+      case .inconsistent: return .reply(inconsistent(ietf))
+      case .some(let told): length = told
+      }
+      if let length { try TusRoutes.checkLength(length, call.options) }
+      @Sendable func receive() throws(ServerError) -> Plan {
+        .receive(IETFReceiver(try upload.write(from: offset), ietf, isLast: isLast, call.service))
+      }
+      guard let length, upload.record.length != length else { return try receive() }
+      return call.service.onWorker { () throws(ServerError) in
+        try upload.setLength(length)
+        return try receive()
+      }
+    }
+  }
+
+  static func mismatch(_ ietf: IETF, expected: Int64, provided: Int64) -> Reply {
+    ietf.problem(
+      409, "mismatching-upload-offset", "the upload is at another byte",
+      ["expected-offset": expected, "provided-offset": provided], offset: expected)
+  }
+
+  static func inconsistent(_ ietf: IETF) -> Reply {
+    ietf.problem(400, "inconsistent-upload-length", "the length is not what was said before")
+  }
+}
+
+/// What a request tells of the whole's length: by itself, by its end, or not at all.
+enum IETFLength {
+  case some(Int64?)
+  case inconsistent
+
+  init(_ call: Call, from offset: Int64, isLast: Bool, known: Int64? = nil) {
+    let told = StructuredField.integer(call.headers["Upload-Length"]).flatMap { $0 < 0 ? nil : $0 }
+    var lengths = [told, known].compactMap { $0 }
+    if let coming = call.request.contentLength {
+      let (end, overflow) = offset.addingReportingOverflow(coming)
+      if overflow || lengths.contains(where: { end > $0 }) {
+        self = .inconsistent
+        return
+      }
+      if isLast { lengths.append(end) }
+    }
+    self = Set(lengths).count > 1 ? .inconsistent : .some(lengths.first)
+  }
+}
