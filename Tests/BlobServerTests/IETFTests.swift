@@ -197,9 +197,10 @@ struct IETFTests {
   @Test(arguments: ["", "-1", "1.5", "x", "\"1\"", "1000000000000000"]) func noOffset(field: String) throws {
     let server = try TestServer()
     let upload = try create(server, "/x", length: 10)
-    let head = version8 + [
-      ("Upload-Offset", field), ("Upload-Complete", "?0"), ("Content-Type", "application/partial-upload"),
-    ]
+    let head =
+      version8 + [
+        ("Upload-Offset", field), ("Upload-Complete", "?0"), ("Content-Type", "application/partial-upload"),
+      ]
     #expect(try server.ask("PATCH", upload, head, body: [1]).status == 400)
   }
 
@@ -251,7 +252,8 @@ struct IETFTests {
     let nobody = "/.fullbore-upload/0123456789abcdef0123456789abcdef"
     #expect(try server.ask("HEAD", nobody, version8).status == 404)
     #expect(try append(server, nobody, at: 0, [1], isLast: true).status == 404)
-    #expect(try server.ask("POST", "/x", version8 + [("Upload-Complete", "?0"), ("Upload-Length", "101")]).status == 413)
+    #expect(
+      try server.ask("POST", "/x", version8 + [("Upload-Complete", "?0"), ("Upload-Length", "101")]).status == 413)
     let upload = try create(server, "/x", length: nil)
     #expect(try append(server, upload, at: 0, pattern(101), isLast: false).status == 413)
   }

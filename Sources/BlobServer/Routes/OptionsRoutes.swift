@@ -6,7 +6,8 @@ enum OptionsRoutes {
     reply.headers["Tus-Version"] = Tus.version
     reply.headers["Tus-Extension"] = Tus.extensions
     reply.headers["Tus-Checksum-Algorithm"] = BodyChecksum.names
-    reply.headers["Upload-Limit"] = IETF.limit(service.options.maxSize, seconds: service.options.expire.components.seconds)
+    reply.headers["Upload-Limit"] = IETF.limit(
+      service.options.maxSize, seconds: service.options.expire.components.seconds)
     reply.headers["Tus-Max-Size"] = service.options.maxSize.map { String($0) }
     return reply
   }
