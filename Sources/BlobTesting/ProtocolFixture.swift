@@ -47,6 +47,8 @@ extension ProtocolFixture {
     ProtocolFixture(
       "tus with checksums", Tus(wholeUpTo: small, checksum: .sha1), partSize: 700_001, wholeUpTo: small,
       noticesChanges: true),
+    ProtocolFixture("resumable", IETFResumable(wholeUpTo: small), wholeUpTo: small),
+    ProtocolFixture("resumable in small parts", IETFResumable(wholeUpTo: small), partSize: 700_001, wholeUpTo: small),
     ProtocolFixture("put", PlainPut(), wholeUpTo: small, resumes: false),
   ]
 

@@ -5,7 +5,7 @@ extension UploadDestination {
   /// Finds out how `endpoint` takes uploads, and what it allows, with at most one request.
   ///
   /// - `named`: the dialect the user named; nil: the server is asked. tus is taken where it can create with the first
-  ///   bytes, and PUT where nothing better is offered.
+  ///   bytes, then resumable uploads where its limits are told, and PUT where nothing better is offered.
   /// - `checksum`: what is sent must carry such digests, which only tus can; nil: nothing need.
   /// - Tries again twice when no answer comes. Throws with side `.destination` when it cannot be reached or refuses.
   public static func discover(
@@ -21,6 +21,13 @@ extension UploadDestination {
     case "put": answer = (PlainPut(), PlainPut().discover(target, context))
     case "tus":
       answer = (tus, try await patiently { () async throws(UploadError) in try await tus.discover(target, context) })
+    case "resumable" where checksum != nil: throw noChecksum(endpoint)
+    case "resumable":
+      let resumable = IETFResumable()
+      answer = (
+        resumable,
+        try await patiently { () async throws(UploadError) in try await resumable.discover(target, context) }
+      )
     case nil: answer = try await patiently { () async throws(UploadError) in try await ask(tus, target, context) }
     default: throw UploadError(.giveUp, .destination, "\(endpoint): the dialect \(named!) is not known")
     }
@@ -30,7 +37,7 @@ extension UploadDestination {
   }
 
   private static func noChecksum(_ endpoint: HTTPURL) -> UploadError {
-    UploadError(.giveUp, .destination, "\(endpoint): PUT carries no checksum; --verify reads back what arrived")
+    UploadError(.giveUp, .destination, "\(endpoint): only tus carries checksums; --verify reads back what arrived")
   }
 
   private static func ask(
@@ -49,6 +56,8 @@ extension UploadDestination {
       return (tus, limits)
     }
     if tus.checksum != nil { throw noChecksum(target.endpoint) }
+    let resumable = IETFResumable()
+    if response.isSuccess, let limits = resumable.limits(from: response.headers) { return (resumable, limits) }
     return (PlainPut(), PlainPut().discover(target, context))
   }
 

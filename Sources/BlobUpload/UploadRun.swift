@@ -1,4 +1,5 @@
 import Blobs
+import Synchronization
 
 /// One upload under way: the loop of asking, sending and recovering.
 struct UploadRun {
@@ -11,6 +12,8 @@ struct UploadRun {
   private let plan: PartPlan
   private let context: UploadContext
   private var session: UploadSession?
+  /// One that is known from an interim answer, to a creation that may yet fail.
+  private let opened = OpenedSession()
   /// What the server holds; nil: it must be asked.
   private var offset: Int64?
   /// Where a source of unknown length was found to end.
@@ -42,7 +45,10 @@ struct UploadRun {
       length: info.length, wanted: info.length == nil ? nil : uploader.partSize ?? limits.usual, limits: limits)
     let journal = uploader.journal
     context = uploader.context(
-      opened: { session in if let entry { journal?.opened(entry, session) } },
+      opened: { [opened] session in
+        opened.withLock { $0 = session }
+        if let entry { journal?.opened(entry, session) }
+      },
       sent: { progress.advance(by: Int64($0)) })
   }
 
@@ -135,6 +141,7 @@ struct UploadRun {
     if error.recovery == .giveUp { throw uploader.destination.acquaintance.judge(refusal: error) }
     failures += 1
     offset = nil
+    if session == nil { session = opened.withLock { $0 } }
     if error.recovery == .restart { restart() }
     if session == nil { progress.restart() }
     try await uploader.wait(after: error, max(failures, restarts), "\(target.path)")
@@ -143,8 +150,15 @@ struct UploadRun {
   private mutating func restart() {
     restarts += 1
     session = nil
+    opened.withLock { $0 = nil }
     isResuming = false
     best = 0
     if let entry { uploader.journal?.restarted(entry) }
   }
+}
+
+/// Set on the transport's thread.
+private final class OpenedSession: Sendable {
+  private let session = Mutex<UploadSession?>(nil)
+  func withLock<Result: Sendable>(_ body: (inout UploadSession?) -> Result) -> Result { session.withLock { body(&$0) } }
 }

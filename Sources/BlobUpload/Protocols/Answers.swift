@@ -74,6 +74,23 @@ extension HTTPHeaders {
   }
 }
 
+extension HTTPRequest {
+  /// Where the upload is that the server has made of this request, at its own origin.
+  func uploadURL(_ head: HTTPHead) throws(UploadError) -> HTTPURL {
+    guard let location = head.headers["Location"], let upload = url.resolve(location) else {
+      throw UploadError(
+        .giveUp, .destination, "\(method) \(url): answered \(head.status) without a usable Location",
+        status: head.status)
+    }
+    if upload.origin == url.origin { return upload }
+    throw UploadError(
+      .giveUp, .destination,
+      "\(method) \(url): refused to follow its Location to \(upload.origin), which is not \(url.origin). "
+        + "A server behind a proxy must be told the address that its clients see",
+      status: head.status)
+  }
+}
+
 extension UploadContext {
   /// HEAD of the place itself: is something of the right length there?
   func isThere(_ target: UploadTarget) async throws(UploadError) -> Bool {

@@ -89,17 +89,7 @@ public struct Tus: UploadProtocol {
   private func session(
     for target: UploadTarget, _ request: HTTPRequest, _ response: HTTPResponse
   ) throws(UploadError) -> UploadSession {
-    guard let location = response.headers["Location"], let url = request.url.resolve(location) else {
-      throw UploadError(
-        .giveUp, .destination, "POST \(request.url): answered 201 without a usable Location", status: 201)
-    }
-    guard url.origin == request.url.origin else {
-      throw UploadError(
-        .giveUp, .destination,
-        "POST \(request.url): refused to follow its Location to \(url.origin), which is not \(request.url.origin). "
-          + "A server behind a proxy must be told the address that its clients see",
-        status: 201)
-    }
+    let url = try request.uploadURL(response.head)
     var state = ["url": url.text]
     if let length = target.length { state["length"] = String(length) }
     return UploadSession(state: state, expires: response.headers["Upload-Expires"].flatMap { HTTPDate.seconds($0) })

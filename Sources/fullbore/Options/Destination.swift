@@ -1,7 +1,7 @@
 import BlobHTTP
 import Blobs
 
-/// Where a push goes, as the user wrote it: `[put+|tus+]http[s]://host/path[/]`.
+/// Where a push goes, as the user wrote it: `[put+|tus+|resumable+]http[s]://host/path[/]`.
 struct Destination: Sendable, Hashable {
   /// The URL, without the protocol's prefix.
   let endpoint: HTTPURL
@@ -26,10 +26,11 @@ struct Destination: Sendable, Hashable {
       throw UsageError("\(given): the scheme '\(scheme)' is none we speak; use http:// or https://")
     }
     switch name {
-    case nil, "put", "tus": protocolName = name
-    case "resumable", "dav", "form": throw UsageError("\(given): '\(name!)+' is planned, but not there yet")
+    case nil, "put", "tus", "resumable": protocolName = name
+    case "dav", "form": throw UsageError("\(given): '\(name!)+' is planned, but not there yet")
     default:
-      throw UsageError("\(given): no protocol is called '\(name!)'; known are put+ and tus+, or none to ask the server")
+      throw UsageError(
+        "\(given): no protocol is called '\(name!)'; known are put+, tus+ and resumable+, or none to ask the server")
     }
     let rest = argument.bytes[end.upperBound...]
     if rest.prefix(while: { $0 != slash }).contains(UInt8(ascii: "@")) {

@@ -1,0 +1,206 @@
+import BlobHTTP
+import Blobs
+
+/// Resumable uploads for HTTP, draft-ietf-httpbis-resumable-upload, interop version 8.
+///
+/// A small file travels whole with its creation. A large one is created empty, so that its URL is known before its
+/// first byte, and then appended to; a server that tells no limits may be a plain one, and gets the whole at once.
+public struct IETFResumable: UploadProtocol {
+  public let name = "resumable"
+  static let version = "8"
+  static let bodyType = "application/partial-upload"
+
+  /// A file up to this many bytes travels with its creation, in one request.
+  public var wholeUpTo: Int64
+
+  public init(wholeUpTo: Int64 = 4 << 20) { self.wholeUpTo = wholeUpTo }
+
+  /// OPTIONS. Servers that speak the draft must answer with their limits; older ones do not.
+  public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits {
+    let response = try await with.send(HTTPRequest("OPTIONS", target.endpoint))
+    return limits(from: response.headers) ?? PartLimits(firstPart: .max)
+  }
+
+  /// What an OPTIONS answer says; nil when it does not offer resumable uploads.
+  func limits(from headers: HTTPHeaders) -> PartLimits? {
+    guard let told = StructuredField.integers(headers["Upload-Limit"]) else { return nil }
+    let largest = told["max-append-size"].map { max(1, $0) }
+    return PartLimits(
+      smallest: max(1, told["min-append-size"] ?? 1), largest: largest,
+      firstPart: min(wholeUpTo, largest ?? .max), total: told["max-size"])
+  }
+
+  // MARK: Creation
+
+  public func create(_ target: UploadTarget, first: (part: Part, body: BlobSlice)?, _ with: UploadContext)
+    async throws(UploadError) -> Held
+  {
+    var request = request("POST", target.url)
+    request.headers.add("Upload-Complete", first?.part.isLast == true ? "?1" : "?0")
+    if let length = target.length { request.headers.add("Upload-Length", String(length)) }
+    request.headers.add("Content-Type", target.contentType)
+    request.headers.add("Content-Disposition", ContentDisposition.inline(target.path.name.bytes))
+    if target.overwrite { request.headers.add("If-Match", "*") }
+    let response = try await send(&request, first?.body, with) { url in
+      with.opened(Self.session(url, target.length, expires: nil))
+    }
+    let isWhole = StructuredField.boolean(response.headers["Upload-Complete"])
+    guard response.isSuccess else {
+      var error = UploadError(creating: request, response)
+      if isWhole == true { error.recovery = .giveUp }
+      throw error
+    }
+    if isWhole ?? (first?.part.isLast == true) {
+      return .finished(UploadResult(location: response.headers["Location"], reply: response.body))
+    }
+    guard isWhole == false else {
+      throw UploadError(
+        .giveUp, .destination,
+        "POST \(request.url): answered \(response.status) without Upload-Complete, as a server does that does not speak "
+          + "resumable uploads; look whether it has made an empty file, and name another protocol (put+)",
+        status: response.status)
+    }
+    let session = Self.session(
+      try request.uploadURL(response.head), target.length, expires: response.headers.expires)
+    with.opened(session)
+    if first == nil { return .upTo(0, session) }
+    return try await held(by: session, with)
+  }
+
+  private static func session(_ url: HTTPURL, _ length: Int64?, expires: Int64?) -> UploadSession {
+    var state = ["url": url.text]
+    if let length { state["length"] = String(length) }
+    return UploadSession(state: state, expires: expires)
+  }
+
+  // MARK: The upload's own URL
+
+  /// HEAD. A 404, 410 or 403 means that the session is gone.
+  public func held(by session: UploadSession, _ with: UploadContext) async throws(UploadError) -> Held {
+    let request = request("HEAD", try url(of: session))
+    let response = try await with.send(request)
+    guard response.isSuccess else { throw sessionError(request, response) }
+    if StructuredField.boolean(response.headers["Upload-Complete"]) == true {
+      return .finished(UploadResult(location: response.headers["Location"]))
+    }
+    guard let offset = StructuredField.integer(response.headers["Upload-Offset"]), offset >= 0 else {
+      throw UploadError(
+        .giveUp, .destination, "HEAD \(request.url): answered without a valid Upload-Offset", status: response.status)
+    }
+    var session = session
+    session.expires = response.headers.expires ?? session.expires
+    let length = session.state["length"].flatMap { Int64($0) }
+    if let theirs = StructuredField.integer(response.headers["Upload-Length"]), let length, theirs != length {
+      throw UploadError(
+        .restart, .destination, "HEAD \(request.url): the server expects \(theirs) bytes, the source has \(length)")
+    }
+    if let length, offset > length {
+      throw UploadError(
+        .giveUp, .destination, "HEAD \(request.url): the server holds \(offset) bytes of \(length)")
+    }
+    return .upTo(offset, session)
+  }
+
+  public func send(_ part: Part, _ body: BlobSlice, to session: UploadSession, _ with: UploadContext)
+    async throws(UploadError) -> Sent
+  {
+    var request = append(at: part.start, isLast: part.isLast, try url(of: session))
+    let response = try await send(&request, body, with)
+    let isWhole = StructuredField.boolean(response.headers["Upload-Complete"])
+    guard response.isSuccess else {
+      var error = sessionError(request, response)
+      // The upload is over, and this is its target's own answer.
+      if isWhole == true { error.recovery = .giveUp }
+      throw error
+    }
+    if isWhole == true { return .finished(UploadResult(location: response.headers["Location"], reply: response.body)) }
+    guard !part.isLast, let length = part.length else {
+      throw UploadError(.resync, .destination, "PATCH \(request.url): answered as if there were more to come")
+    }
+    let offset = StructuredField.integer(response.headers["Upload-Offset"]) ?? part.start + length
+    if offset < part.start || offset > part.start + length {
+      throw UploadError(
+        .resync, .destination,
+        "PATCH \(request.url): the server says it holds \(offset) bytes, and was sent \(part.start + length)")
+    }
+    return .receipt(PartReceipt(number: part.number, start: part.start, held: offset - part.start), session)
+  }
+
+  /// An append without bytes says that all of them are there.
+  public func complete(_ session: UploadSession, _ parts: [PartReceipt], _ with: UploadContext)
+    async throws(UploadError) -> UploadResult
+  {
+    switch try await held(by: session, with) {
+    case .finished(let result): return result
+    case .upTo(let offset, let session):
+      let request = append(at: offset, isLast: true, try url(of: session))
+      let response = try await with.send(request)
+      guard response.isSuccess else { throw sessionError(request, response) }
+      return UploadResult(location: response.headers["Location"], reply: response.body)
+    case .parts: throw UploadError(.giveUp, .destination, "resumable uploads have no numbered parts")
+    }
+  }
+
+  public func isThere(_ target: UploadTarget, location: String?, _ with: UploadContext) async throws(UploadError)
+    -> Bool
+  {
+    try await with.isThere(target)
+  }
+
+  /// DELETE; any answer that says it is gone will do.
+  public func abort(_ session: UploadSession, _ with: UploadContext) async throws(UploadError) {
+    let request = request("DELETE", try url(of: session))
+    let response = try await with.send(request)
+    guard response.isSuccess || [403, 404, 405, 410].contains(response.status) else {
+      throw UploadError(request, response)
+    }
+  }
+
+  // MARK: Requests
+
+  private func request(_ method: String, _ url: HTTPURL) -> HTTPRequest {
+    HTTPRequest(method, url, ["Upload-Draft-Interop-Version": Self.version])
+  }
+
+  private func append(at offset: Int64, isLast: Bool, _ url: HTTPURL) -> HTTPRequest {
+    var request = request("PATCH", url)
+    request.headers.add("Upload-Offset", String(offset))
+    request.headers.add("Upload-Complete", isLast ? "?1" : "?0")
+    request.headers.add("Content-Type", Self.bodyType)
+    return request
+  }
+
+  /// Sends, and heeds 104: `located` hears the upload's URL, `acknowledged` how far the server is.
+  private func send(
+    _ request: inout HTTPRequest, _ body: BlobSlice?, _ with: UploadContext,
+    located: @escaping @Sendable (HTTPURL) -> Void = { _ in }
+  ) async throws(UploadError) -> HTTPResponse {
+    let heed: @Sendable (HTTPHead) -> Void = { [request] head in
+      // One without our version is not meant for us.
+      guard head.status == 104, head.headers["Upload-Draft-Interop-Version"] == Self.version else { return }
+      // A foreign Location is no upload of ours; the final answer's is refused aloud.
+      if head.headers["Location"] != nil, let url = try? request.uploadURL(head) { located(url) }
+      if let offset = StructuredField.integer(head.headers["Upload-Offset"]) { with.acknowledged(offset) }
+    }
+    return try await with.send(following: &request, body: body, Exchange(sent: with.sent, interim: heed))
+  }
+
+  private func url(of session: UploadSession) throws(UploadError) -> HTTPURL {
+    if let url = session.state["url"].flatMap({ HTTPURL($0) }) { return url }
+    throw UploadError(.restart, .journal, "the upload's URL is missing from the journal")
+  }
+
+  /// 404, 410, 403: the upload is no more.
+  private func sessionError(_ request: HTTPRequest, _ response: HTTPResponse) -> UploadError {
+    var error = UploadError(request, response, conflict: .resync)
+    if [403, 404, 410].contains(response.status) { error.recovery = .restart }
+    return error
+  }
+}
+
+extension HTTPHeaders {
+  /// Seconds since 1970, from what is left by `Upload-Limit`.
+  fileprivate var expires: Int64? {
+    StructuredField.integers(self["Upload-Limit"])?["max-age"].map { currentSeconds() + $0 }
+  }
+}
