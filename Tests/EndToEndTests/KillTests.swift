@@ -51,7 +51,9 @@ private struct Battle {
     let source = Folder(scratch.path(name))
     let arrived = Folder("\(server.folder.path)/\(name)")
     // So far apart that the last kill still finds something under way.
-    let step = max(1, total / min(wanted - kills + 2, 60))
+    // Half of them are for the second dialect.
+    let share = galleries == 1 ? wanted / 2 : wanted - kills
+    let step = max(1, total / min(share + 2, 60))
     let before = server.folder.received()
     var next = before
     var push = try start(name, attempt: 0)
@@ -82,9 +84,10 @@ private struct Battle {
     try FileManager.default.removeItem(atPath: source.path)
   }
 
-  /// Every second attempt says nothing but `resume`, once the journal can know all there is to send.
+  /// Galleries take turns between the dialects that go on where they were.
   private func start(_ name: String, attempt: Int) throws -> Command {
-    try Command.fullbore("push", "--bwlimit", "48M", scratch.path(name), server.url, in: scratch)
+    let dialect = galleries.isMultiple(of: 2) ? "resumable+" : "tus+"
+    return try Command.fullbore("push", "--bwlimit", "48M", scratch.path(name), dialect + server.url, in: scratch)
   }
 
   /// Nothing is published early or in part: what has a name has all its bytes.

@@ -8,7 +8,7 @@ extension EndToEnd {
     private static let memory = 40 << 20
 
     /// The kernel kills a process at the first byte past a limit of 1 MiB a file.
-    @Test(arguments: ["put+", "tus+"])
+    @Test(arguments: ["put+", "tus+", "resumable+"])
     func largePushWritesNoTemporaryFile(_ dialect: String) async throws {
       let size = 512 << 20
       let file = try scratch.hole("video.mov", size)

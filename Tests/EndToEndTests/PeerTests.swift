@@ -106,7 +106,7 @@ extension EndToEnd {
       Folder(scratch.path("gallery")).expectSame(as: server.folder)
     }
 
-    @Test(.needs(.photographs), arguments: ["put+", "tus+"])
+    @Test(.needs(.photographs), arguments: ["put+", "tus+", "resumable+"])
     func photographsArriveAsTheyWere(_ dialect: String) async throws {
       let source = Folder(try #require(Peer.photographs.path, Peer.photographs.reason))
       try scratch.folder("photographs")

@@ -18,7 +18,7 @@ extension EndToEnd {
       return Folder(scratch.path("gallery"))
     }
 
-    @Test(arguments: ["", "put+", "tus+"])
+    @Test(arguments: ["", "put+", "tus+", "resumable+"])
     func pushedFolderArrivesByteForByte(_ dialect: String) async throws {
       let gallery = try makeGallery()
       let server = try await ServeProcess.start(in: scratch)
@@ -61,7 +61,7 @@ extension EndToEnd {
       #expect(write(descriptor, "bytes", 5) == 5)
       close(descriptor)
       let server = try await ServeProcess.start(in: scratch)
-      for dialect in ["put+", "tus+"] {
+      for dialect in ["put+", "tus+", "resumable+"] {
         let destination = dialect + server.url + dialect
         let (end, push) = try await fullbore("push", scratch.path("gallery/"), destination, in: scratch)
         #expect(end == .exited(0), "\(push.output)\(push.errors)")
