@@ -45,6 +45,7 @@ enum Shim {
     #include <errno.h>
     #include <fcntl.h>
     #include <netdb.h>
+    #include <stdarg.h>
     #include <stdlib.h>
     #include <sys/syscall.h>
     #include <unistd.h>
@@ -67,9 +68,18 @@ enum Shim {
       return 1;
     }
 
-    ssize_t splice(int from, off64_t *at, int file, off64_t *offset, size_t count, unsigned flags) {
-      if (offset && is_full(*offset + count)) return -1;
-      return syscall(SYS_splice, from, at, file, offset, count, flags);
+    // Some calls are made by number.
+    long syscall(long number, ...) {
+      static long (*real)(long, ...);
+      if (!real) real = dlsym(RTLD_NEXT, "syscall");
+      va_list list;
+      va_start(list, number);
+      long given[6];
+      for (int i = 0; i < 6; i++) given[i] = va_arg(list, long);
+      va_end(list);
+      off64_t *offset = number == SYS_splice ? (off64_t *)given[3] : NULL;
+      if (offset && is_full(*offset + given[4])) return -1;
+      return real(number, given[0], given[1], given[2], given[3], given[4], given[5]);
     }
 
     ssize_t pwrite64(int file, const void *bytes, size_t count, off64_t offset) {
