@@ -4,7 +4,7 @@ import Foundation
 /// The protocols that a push speaks: each is a column. A new one is a line here.
 enum FaultColumn: String, CaseIterable {
   case put = "PUT"
-  case tus
+  case tus, resumable
 
   var prefix: String { rawValue.lowercased() + "+" }
   /// What a scripted server says of itself before anything else.
@@ -18,6 +18,7 @@ enum FaultColumn: String, CaseIterable {
           "HTTP/1.1 204 No Content\r\nTus-Resumable: 1.0.0\r\nTus-Version: 1.0.0\r\n"
             + "Tus-Extension: creation,creation-with-upload\r\n\r\n"),
       ]
+    case .resumable: [.readRequest, .send("HTTP/1.1 204 No Content\r\nUpload-Limit: max-age=86400\r\n\r\n")]
     }
   }
   /// What it answers to a large file that is announced.
@@ -29,6 +30,24 @@ enum FaultColumn: String, CaseIterable {
         .readRequest,
         .send("HTTP/1.1 201 Created\r\nLocation: /up/1\r\nUpload-Offset: 0\r\nContent-Length: 0\r\n\r\n"),
       ]
+    case .resumable:
+      [
+        .readRequest,
+        .send("HTTP/1.1 201 Created\r\nLocation: /up/1\r\nUpload-Complete: ?0\r\nContent-Length: 0\r\n\r\n"),
+      ]
+    }
+  }
+  /// It says that it has more of a file than there is.
+  var lie: [ScriptedPeer.Step]? {
+    let offset = "Upload-Offset: 5000\r\n"
+    switch self {
+    case .put: return nil
+    case .tus:
+      return [
+        .readRequest, .send("HTTP/1.1 201 Created\r\nLocation: /up/1\r\n\(offset)Content-Length: 0\r\n\r\n"),
+      ]
+    case .resumable:
+      return creation + [.readRequest, .send("HTTP/1.1 204 No Content\r\nUpload-Complete: ?0\r\n\(offset)\r\n")]
     }
   }
 }
@@ -95,8 +114,7 @@ struct Fault: Sendable {
     scripted(large: "silence in the middle of the file", script: [.readHead, .read(1 << 20), .hold]),
     scripted("silence after the file", script: [.readRequest, .hold]),
     Fault("an offset that is a lie") { column, bench in
-      if column == .put { return nil }
-      let script: [ScriptedPeer.Step] = [.readRequest, .send(lie)]
+      guard let script = column.lie else { return nil }
       let peer = ScriptedPeer(column.greeting + script, script)
       return try await bench.push(1000, to: "http://127.0.0.1:\(peer.port)/", column)
     },
@@ -135,6 +153,4 @@ struct Fault: Sendable {
   private static let elsewhere =
     "HTTP/1.1 307 There\r\nLocation: http://elsewhere.example/in/\r\nContent-Length: 0\r\n\r\n"
   private static let half = "HTTP/1.1 201 Created\r\nContent-Length: 1000\r\n\r\nhalf"
-  private static let lie =
-    "HTTP/1.1 201 Created\r\nLocation: /up/1\r\nUpload-Offset: 5000\r\nContent-Length: 0\r\n\r\n"
 }

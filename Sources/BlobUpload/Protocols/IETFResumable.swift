@@ -96,7 +96,8 @@ public struct IETFResumable: UploadProtocol {
     }
     if let length, offset > length {
       throw UploadError(
-        .giveUp, .destination, "HEAD \(request.url): the server holds \(offset) bytes of \(length)")
+        .giveUp, .destination,
+        "HEAD \(request.url): the server says that it holds \(offset) bytes of \(length): it cannot be trusted")
     }
     return .upTo(offset, session)
   }

@@ -12,7 +12,7 @@ extension UploadError {
     case 401: "Give credentials that it takes with --token-file FILE, --netrc or --header @FILE"
     case 403: "Are these the right credentials, and may they write there?"
     case 404: "Is the path right?"
-    case 405, 501: "Is the path right? put+ or tus+ before the URL chooses the protocol by hand"
+    case 405, 501: "Is the path right? put+, tus+ or resumable+ before the URL chooses the protocol by hand"
     case 407: "Give a proxy URL with user and password with --proxy @FILE"
     case 409, 412: "--overwrite replaces other bytes under the same name"
     case 413: "Only the server's owner can raise its limit, or that of a proxy before it"

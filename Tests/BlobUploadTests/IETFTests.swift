@@ -1,0 +1,117 @@
+import BlobHTTP
+import BlobTesting
+import Blobs
+import Testing
+
+@testable import BlobUpload
+
+/// What the IETF's dialect makes of the answers that `ProtocolCheck`s, over our own server, do not meet.
+@Suite struct IETFTests {
+  private let limits = answer("204 No Content", "Upload-Limit: max-size=100000000, max-age=60\r\n")
+  private func told(_ location: String, version: Int = 8) -> ScriptedPeer.Step {
+    .send(
+      "HTTP/1.1 104 Upload Resumption Supported\r\nUpload-Draft-Interop-Version: \(version)\r\n"
+        + "Location: \(location)\r\n\r\n")
+  }
+
+  /// A server without limits may be a plain one, and gets all in one request.
+  @Test func aPlainServerHasTakenTheWhole() async throws {
+    let peer = ScriptedPeer([.readRequest, answer("200 OK"), .readRequest, answer("201 Created")])
+    let source = try await push(10_000_000, to: peer)
+    #expect(peer.seen.heads.count == 2)
+    #expect(peer.seen.heads[1].contains("Upload-Complete: ?1\r\n"))
+    #expect(peer.seen.received[0].suffix(10_000_000) == source.bytes(count: 10_000_000)[...])
+  }
+
+  /// The URL came before the bytes, so a creation that is cut off goes on there, and none of the rest is sent twice.
+  @Test(arguments: ["?0", nil]) func aCutCreationGoesOnWhereItsURLIs(_ complete: String?) async throws {
+    let held = complete.map { "Upload-Complete: \($0)\r\n" } ?? ""
+    let peer = ScriptedPeer(
+      [.readRequest, answer("200 OK"), .readHead, told("/up/1"), .read(1_000_000), .close],
+      [
+        .readRequest, answer("204 No Content", "Upload-Offset: 1000000\r\n\(held)"), .readRequest,
+        answer("200 OK", "Upload-Complete: ?1\r\n"),
+      ])
+    let source = try await push(10_000_000, to: peer)
+    let seen = peer.seen
+    #expect(
+      seen.heads.map { String($0.prefix { $0 != "\r\n" }) }.suffix(2) == [
+        "HEAD /up/1 HTTP/1.1", "PATCH /up/1 HTTP/1.1",
+      ])
+    #expect(seen.heads[3].contains("Upload-Offset: 1000000\r\n") && seen.heads[3].contains("Upload-Complete: ?1\r\n"))
+    #expect(seen.heads[3].contains("Content-Type: application/partial-upload\r\n"))
+    #expect(seen.received[1].suffix(9_000_000) == source.bytes(at: 1_000_000, count: 9_000_000)[...])
+  }
+
+  /// One of another version, and one that leads elsewhere, are as if they had not come.
+  @Test(arguments: [("/up/1", 7), ("http://elsewhere.example/up/1", 8)])
+  func notEveryInterimAnswerIsOurs(_ location: String, _ version: Int) async throws {
+    let peer = ScriptedPeer(
+      [
+        .readRequest, answer("200 OK"), .readHead, told(location, version: version), .read(1_000_000), .close,
+      ],
+      [.readRequest, answer("201 Created", "Upload-Complete: ?1\r\n")])
+    _ = try await push(10_000_000, to: peer)
+    #expect(peer.seen.heads.last?.hasPrefix("POST ") == true, "it was begun anew")
+  }
+
+  @Test func anEmptyCreationTakenForTheFileIsSaid() async throws {
+    let peer = ScriptedPeer([.readRequest, limits, .readRequest, answer("201 Created")])
+    let error = await #expect(throws: UploadError.self) { try await push(10_000_000, to: peer) }
+    #expect(error?.side == .destination && error?.message.contains("without Upload-Complete") == true)
+  }
+
+  @Test func aForeignLocationIsRefused() async throws {
+    let peer = ScriptedPeer([
+      .readRequest, limits, .readRequest,
+      answer("201 Created", "Upload-Complete: ?0\r\nLocation: http://elsewhere.example/up/1\r\n"),
+    ])
+    let error = await #expect(throws: UploadError.self) { try await push(10_000_000, to: peer) }
+    #expect(error?.message.contains("http://elsewhere.example") == true)
+  }
+
+  /// With `?1` an error is the target's last word, and nothing is tried again.
+  @Test func theTargetsOwnRefusalIsFinal() async throws {
+    let peer = ScriptedPeer([
+      .readRequest, limits, .readRequest, answer("201 Created", "Upload-Complete: ?0\r\nLocation: /up/1\r\n"),
+      .readRequest, answer("503 Full", "Upload-Complete: ?1\r\n"),
+    ])
+    let error = await #expect(throws: UploadError.self) { try await push(10_000_000, to: peer) }
+    #expect(error?.status == 503 && error?.recovery == .giveUp)
+    #expect(peer.seen.heads.count == 3)
+  }
+
+  @Test func limitsAreKept() async throws {
+    let narrow = answer("204 No Content", "Upload-Limit: max-append-size=1000, min-append-size=10, max-size=2500\r\n")
+    let taken = [1000, 2000].flatMap { offset -> [ScriptedPeer.Step] in
+      [.readRequest, answer("204 No Content", "Upload-Complete: ?0\r\nUpload-Offset: \(offset)\r\n")]
+    }
+    let created = answer("201 Created", "Upload-Complete: ?0\r\nLocation: /up/1\r\n")
+    let peer = ScriptedPeer(
+      [.readRequest, narrow, .readRequest, created] + taken + [
+        .readRequest, answer("200 OK", "Upload-Complete: ?1\r\n"),
+      ])
+    _ = try await push(2500, to: peer)
+    #expect(peer.seen.heads.suffix(3).map { $0.contains("Content-Length: 1000\r\n") } == [true, true, false])
+    let small = ScriptedPeer([.readRequest, narrow])
+    let error = await #expect(throws: UploadError.self) { try await push(2501, to: small) }
+    #expect(error?.message.contains("2500 at most") == true)
+  }
+
+  @discardableResult
+  private func push(_ length: Int64, to peer: ScriptedPeer) async throws -> PatternSource {
+    let url = HTTPURL("http://127.0.0.1:\(peer.port)/")!
+    let transport = CurlTransport()
+    let destination = try await UploadDestination.discover(url, named: "resumable", over: transport)
+    let uploader = Uploader(
+      destination, transport: transport, retry: RetryPolicy(retries: 2, first: .milliseconds(1)))
+    let source = PatternSource(length: length, seed: 9)
+    _ = try await uploader.upload(source, source.info, to: destination.target("a", length: length))
+    return source
+  }
+}
+
+private func answer(_ status: String, _ fields: String = "") -> ScriptedPeer.Step {
+  let length = status.hasPrefix("204") ? "" : "Content-Length: 0\r\n"
+  return .send("HTTP/1.1 \(status)\r\n\(length)\(fields)\r\n")
+}
