@@ -14,6 +14,7 @@ let package = Package(
   platforms: [.macOS(.v15), .iOS(.v18)],
   products: [
     .library(name: "Blobs", targets: ["Blobs"]),
+    .library(name: "BlobStreams", targets: ["BlobStreams"]),
     .library(name: "BlobHTTP", targets: ["BlobHTTP"]),
     .library(name: "BlobUpload", targets: ["BlobUpload"]),
     .library(name: "BlobServer", targets: ["BlobServer"]),
@@ -30,6 +31,7 @@ let package = Package(
     .systemLibrary(name: "CIntrinsics"),
 
     .target(name: "Blobs", dependencies: ["CCrypto", "CIntrinsics", linux]),
+    .target(name: "BlobStreams", dependencies: ["Blobs"]),
     .target(name: "BlobSQLite", dependencies: ["Blobs", "CSQLite"]),
     .target(name: "BlobHTTP", dependencies: ["Blobs", "CCurl"]),
     .target(name: "BlobUpload", dependencies: ["Blobs", "BlobHTTP", "BlobSQLite"]),
@@ -44,6 +46,7 @@ let package = Package(
 
     .testTarget(name: "StructureTests"),
     .testTarget(name: "BlobsTests", dependencies: ["Blobs", "BlobTesting"]),
+    .testTarget(name: "BlobStreamsTests", dependencies: ["Blobs", "BlobStreams", "BlobTesting"]),
     .testTarget(name: "BlobSQLiteTests", dependencies: ["BlobSQLite"]),
     .testTarget(name: "BlobHTTPTests", dependencies: ["Blobs", "BlobHTTP", "BlobTesting", "CCurl", linux]),
     .testTarget(
