@@ -37,7 +37,7 @@ let package = Package(
     .target(name: "BlobUpload", dependencies: ["Blobs", "BlobHTTP", "BlobSQLite"]),
     .target(name: "BlobServer", dependencies: ["Blobs", "BlobHTTP", "CMicrohttpd", "CGnuTLS", linux]),
     .target(
-      name: "BlobTesting", dependencies: ["Blobs", "BlobHTTP", "BlobUpload", "BlobServer", linux]),
+      name: "BlobTesting", dependencies: ["Blobs", "BlobStreams", "BlobHTTP", "BlobUpload", "BlobServer", linux]),
     .executableTarget(
       name: "fullbore", dependencies: ["Blobs", "BlobHTTP", "BlobUpload", "BlobServer", linux]),
 

@@ -12,11 +12,12 @@ import Foundation
     guard let field = Mirror(reflecting: loop).descendant("_cfRunLoopStorage") as? AnyObject,
       CFGetTypeID(field) == CFRunLoopGetTypeID()
     else { return nil }
-    return unsafeDowncast(field, to: CFRunLoop.self)
+    // A cast would ask for its class, and types of Core Foundation have none of their own.
+    return Unmanaged<CFRunLoop>.fromOpaque(Unmanaged.passUnretained(field).toOpaque()).takeUnretainedValue()
   #endif
 }
 
-func coreMode(_ mode: RunLoop.Mode) -> CFRunLoopMode {
+package func coreMode(_ mode: RunLoop.Mode) -> CFRunLoopMode {
   #if canImport(ObjectiveC)
     return CFRunLoopMode(rawValue: mode.rawValue as CFString)
   #else

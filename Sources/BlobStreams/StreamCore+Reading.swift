@@ -82,7 +82,10 @@ extension StreamCore {
     let offset = locked { self.offset }
     do throws(BlobError) {
       let reader = try makeReader(at: offset)
-      endTurn { opened(reader, at: offset) }
+      endTurn {
+        opened(reader, at: offset)
+        settle()
+      }
     } catch {
       endTurn { fail(error) }
     }
@@ -125,7 +128,7 @@ extension StreamCore {
         switch step {
         case .open(let offset):
           let reader = try makeReader(at: offset)
-          endTurn { opened(reader, at: offset) }
+          locked { opened(reader, at: offset) }
         case .seek(let reader, let offset):
           try reader.seek(to: offset)
         case .fill(let reader):
@@ -182,11 +185,11 @@ extension StreamCore {
 
   private func opened(_ reader: BufferedReader, at place: Int64) {
     self.reader = reader
+    if phase == .closed { return }
     // What the reader knows is what is left from its place on.
     length = reader.info.length.map { place + $0 }
     phase = .open
     tell(.openCompleted)
-    settle()
   }
 
   private func took(_ count: Int) {
