@@ -91,17 +91,17 @@ public final class BlobInputStream: InputStream, StreamDelegate {
   /// `.fileCurrentOffsetKey` is the offset of the byte that `read` gives next. Other keys are the source's.
   public override func property(forKey key: Stream.PropertyKey) -> StreamPropertyValue? {
     if key == .fileCurrentOffsetKey { return NSNumber(value: core.locked { core.offset }) }
-    return nil
+    return (core.source as? any ConfigurableSource)?.property(forKey: key) as StreamPropertyValue?
   }
 
   /// `.fileCurrentOffsetKey` takes a whole number from 0 on, before and after `open`; past the end, `read` will fail. What
   /// is refused (false) changes nothing. Other keys are the source's.
   public override func setProperty(_ property: StreamPropertyValue?, forKey key: Stream.PropertyKey) -> Bool {
-    if key == .fileCurrentOffsetKey {
-      guard let number = property as? NSNumber, let offset = Int64(exactly: number), offset >= 0 else { return false }
-      return core.seek(to: offset)
+    guard key == .fileCurrentOffsetKey else {
+      return (core.source as? any ConfigurableSource)?.setProperty(property, forKey: key) ?? false
     }
-    return false
+    guard let number = property as? NSNumber, let offset = Int64(exactly: number), offset >= 0 else { return false }
+    return core.seek(to: offset)
   }
 
   // MARK: Events
@@ -117,7 +117,7 @@ public final class BlobInputStream: InputStream, StreamDelegate {
   }
 
   public override func schedule(in runLoop: RunLoop, forMode mode: RunLoop.Mode) {
-    core.schedule(in: runLoop, forMode: mode)
+    core.schedule { $0.hang(in: runLoop, forMode: mode) }
   }
 
   /// An event that is being handled on another thread goes on.

@@ -50,9 +50,10 @@ extension StreamCore {
     return true
   }
 
-  func schedule(in loop: RunLoop, forMode mode: RunLoop.Mode) {
+  /// `hang` puts the bell where it should be.
+  func schedule(_ hang: (RunLoopBell) -> Void) {
     if locked({ phase == .closed }) { return }
-    bell.hang(in: loop, forMode: mode)
+    hang(bell)
     // It may have rung where nobody heard it.
     if locked({ !pending.isEmpty }) { bell.ring() }
   }

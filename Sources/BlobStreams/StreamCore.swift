@@ -60,6 +60,15 @@ final class StreamCore: @unchecked Sendable {
     _ = bell
   }
 
+  /// Another one over the same source, in the same manner, that begins where this one did.
+  func afresh() -> StreamCore {
+    locked {
+      let core = StreamCore(source, manner, block: block, reportsErrors: reportsErrors)
+      core.offset = phase == .new ? offset : start
+      return core
+    }
+  }
+
   var isAsynchronous: Bool { if case .asynchronous = manner { true } else { false } }
 
   /// Lets go of the lock, and rings for what was told meanwhile.

@@ -1,3 +1,3 @@
 extension StreamCheck {
-  public static let all = events
+  public static let all = events + reading + faults + clients
 }

@@ -87,7 +87,7 @@ final class StreamExam {
     let limit = Date(timeIntervalSinceNow: 20)
     while !condition() {
       try require(Date() < limit, "\(what) did not come")
-      loop.turn(in: mode, atMost: 0.02)
+      loop.turn(in: mode, atMost: 0.002)
     }
   }
 
@@ -147,13 +147,13 @@ final class StreamExam {
 }
 
 extension BlobInputStream {
-  /// nil for -1. Nothing is written past the bytes that are counted.
+  /// nil for -1. Nothing is written past `count` bytes.
   func readOnce(_ count: Int) -> [UInt8]? {
     let memory = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: count + 16)
     defer { memory.deallocate() }
     memory.initialize(repeating: 0xA5)
     let read = read(memory.baseAddress!, maxLength: count)
-    precondition(read <= count && memory[max(read, 0)...].allSatisfy { $0 == 0xA5 }, "a read wrote past its end")
+    precondition(read <= count && memory[count...].allSatisfy { $0 == 0xA5 }, "a read wrote past its end")
     return read < 0 ? nil : Array(memory.prefix(read))
   }
 
