@@ -16,7 +16,8 @@
 
     @objc(_setCFClientFlags:callback:context:)
     func setCoreClient(
-      _ flags: CFOptionFlags, callback: CFReadStreamClientCallBack?, context: UnsafeMutablePointer<CFStreamClientContext>?
+      _ flags: CFOptionFlags, callback: CFReadStreamClientCallBack?,
+      context: UnsafeMutablePointer<CFStreamClientContext>?
     ) -> Bool {
       guard let callback, let context = context?.pointee else { return setClient(nil) }
       let (retain, release) = (context.retain, context.release)

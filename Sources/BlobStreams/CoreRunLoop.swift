@@ -21,6 +21,8 @@ package func coreMode(_ mode: RunLoop.Mode) -> CFRunLoopMode {
   #if canImport(ObjectiveC)
     return CFRunLoopMode(rawValue: mode.rawValue as CFString)
   #else
+    // Known by its address.
+    if mode == .common { return kCFRunLoopCommonModes }
     return CFStringCreateWithCString(nil, mode.rawValue, CFStringBuiltInEncodings.UTF8.rawValue)
   #endif
 }

@@ -116,12 +116,21 @@ final class EventedPass {
   }
 
   private func refuseToWaitOnMainThread(_ what: String) throws(BlobError) {
-    if source.answersOnMainThread && Thread.isMainThread {
+    if source.answersOnMainThread && isMain {
       let advice = "open the stream asynchronously, or for multipart, or on another thread"
       throw BlobError(.unsupported, "\(what) a source that answers on the main thread, there: \(advice)")
     }
   }
 }
+
+/// Whether what is done for the main queue waits for us. On Linux another thread may serve it.
+private var isMain: Bool { Thread.isMainThread || DispatchQueue.getSpecific(key: mainMark) != nil }
+
+private let mainMark = {
+  let mark = DispatchSpecificKey<Void>()
+  DispatchQueue.main.setSpecific(key: mark, value: ())
+  return mark
+}()
 
 private func blobError(_ error: any Error) -> BlobError {
   (error as? BlobError) ?? BlobError(.io, "the source failed: \(error)", cause: error)
