@@ -43,6 +43,11 @@ let package = Package(
 
     .executableTarget(
       name: "UploadExample", dependencies: ["Blobs", "BlobHTTP", "BlobUpload"], path: "Examples/Upload"),
+    .executableTarget(
+      name: "PhotoLibraryExample", dependencies: ["Blobs", "BlobStreams"], path: "Examples/PhotoLibrary"),
+    .executableTarget(name: "LostCardExample", dependencies: ["Blobs", "BlobStreams"], path: "Examples/LostCard"),
+    .executableTarget(
+      name: "StreamBenchmark", dependencies: ["Blobs", "BlobStreams", "BlobTesting"], path: "Benchmarks/Streams"),
 
     .testTarget(name: "StructureTests"),
     .testTarget(name: "BlobsTests", dependencies: ["Blobs", "BlobTesting"]),
