@@ -47,7 +47,7 @@ let package = Package(
       name: "PhotoLibraryExample", dependencies: ["Blobs", "BlobStreams"], path: "Examples/PhotoLibrary"),
     .executableTarget(name: "LostCardExample", dependencies: ["Blobs", "BlobStreams"], path: "Examples/LostCard"),
     .executableTarget(
-      name: "StreamBenchmark", dependencies: ["Blobs", "BlobStreams", "BlobTesting"], path: "Benchmarks/Streams"),
+      name: "StreamBenchmark", dependencies: ["Blobs", "BlobStreams", "BlobTesting"], path: "Benchmarks/InputStream"),
 
     .testTarget(name: "StructureTests"),
     .testTarget(name: "BlobsTests", dependencies: ["Blobs", "BlobTesting"]),

@@ -127,3 +127,15 @@ extension SourceFixture {
     ]
   }
 }
+
+/// Everything a reader still gives.
+private func readAll(_ reader: any BlobReader) throws(BlobError) -> [UInt8] {
+  let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 4096, alignment: 16)
+  defer { buffer.deallocate() }
+  var bytes: [UInt8] = []
+  while true {
+    let count = try reader.read(into: buffer)
+    if count == 0 { return bytes }
+    bytes.append(contentsOf: buffer.prefix(count))
+  }
+}

@@ -69,6 +69,19 @@ struct RunLoopBellTests {
     other.stop()
   }
 
+  @Test func modeThatIsTakenAwayLeavesTheOthers() {
+    let thread = LoopThread()
+    let heard = Heard()
+    let bell = RunLoopBell { heard.hear() }
+    for mode in [RunLoop.Mode.default, RunLoop.Mode("other")] { bell.hang(in: thread.loop, forMode: mode) }
+    bell.remove(from: thread.loop, forMode: RunLoop.Mode("other"))
+    bell.remove(from: thread.loop, forMode: RunLoop.Mode("never hung"))
+    bell.ring()
+    #expect(heard.wait(for: 1))
+    bell.invalidate()
+    thread.stop()
+  }
+
   @Test func bellThatGoesWhileItSoundsHarmsNobody() {
     let thread = LoopThread()
     let heard = Heard()

@@ -121,7 +121,9 @@ extension StreamCheck {
     try exam.requireError(stream, .changed, "another version")
     guard exam.fixture.access == .random, exam.fixture.length >= 100 else { return }
     // The same by seeking, out of the block.
-    let (sought, _) = try exam.openStream(block: 10) { FaultySource($0, .replaced(by: other, from: 2)) }
+    let (sought, _) = try exam.openStream(block: 10) {
+      FaultySource(PreferringSource(source: $0), .replaced(by: other, from: 2))
+    }
     try exam.compare(sought, to: 50, upTo: 7)
     _ = sought.setProperty(NSNumber(value: 0), forKey: .fileCurrentOffsetKey)
     try require(try exam.read(sought, 10) == nil, "it goes on with other content")

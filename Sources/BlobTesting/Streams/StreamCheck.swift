@@ -148,7 +148,7 @@ final class StreamExam {
 
 extension BlobInputStream {
   /// nil for -1. Nothing is written past `count` bytes.
-  package func readOnce(_ count: Int) -> [UInt8]? {
+  func readOnce(_ count: Int) -> [UInt8]? {
     let memory = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: count + 16)
     defer { memory.deallocate() }
     memory.initialize(repeating: 0xA5)
