@@ -145,21 +145,25 @@ extension StreamCore {
   private func nextStep() -> Step? {
     var step: Step?
     endTurn {
-      guard isOpen else { return }
-      guard let reader else { return step = .open(at: offset) }
-      if mustSeek && reader.move(to: offset) { mustSeek = false }
-      if offset == length {
-        end()
-      } else if mustSeek {
-        step = .seek(reader, to: offset)
-      } else if reader.lent.isEmpty {
-        step = .fill(reader)
-      } else {
-        tell(.hasBytesAvailable)
-      }
+      step = isOpen ? planned() : nil
       if step != nil { (isBusy, mustSeek) = (true, false) }
     }
     return step
+  }
+
+  private func planned() -> Step? {
+    guard let reader else { return .open(at: offset) }
+    if mustSeek && reader.move(to: offset) { mustSeek = false }
+    if offset == length {
+      end()
+    } else if mustSeek {
+      return .seek(reader, to: offset)
+    } else if reader.lent.isEmpty {
+      return .fill(reader)
+    } else {
+      tell(.hasBytesAvailable)
+    }
+    return nil
   }
 
   private func makeReader(at offset: Int64) throws(BlobError) -> BufferedReader {
