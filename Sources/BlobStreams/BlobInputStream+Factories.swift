@@ -24,7 +24,8 @@ extension BlobInputStream {
     BlobInputStream(try resolver.source(for: url.absoluteString), asynchronous: asynchronous)
   }
 
-  /// Throws `.unsupported` for an asynchronous stream: URL loading would take "nothing yet" for the end of the body.
+  /// Throws `.unsupported` for an asynchronous stream. Ask before a stream that comes from elsewhere becomes
+  /// `httpBodyStream`: URL loading on Linux would take "nothing yet" for the end of the body, and send an empty one.
   public func checkForURLLoading() throws(BlobError) {
     if isAsynchronous {
       throw BlobError(.unsupported, "an asynchronous stream cannot be the body of a request: use forURLLoading")

@@ -14,7 +14,8 @@ import Foundation
 ///
 /// **Synchronous**: every method has done its work when it returns, and waits for the source. **Asynchronous**: every
 /// method returns at once; the source is opened and read elsewhere, one block ahead, and events tell. `read` before
-/// there is something to read returns -1 with `EAGAIN` in `streamError`, which is neither the end nor an error.
+/// there is something to read returns -1 with `EAGAIN` in `streamError`, which is neither the end nor an error. Not for
+/// URL loading: see `checkForURLLoading`.
 ///
 /// A source that is `.invalidated` is opened again at the same byte, a bounded number of times. If its content changed,
 /// or it ends early, `read` returns -1 and `streamError` has the source's own error underneath (`BlobError(underlying:)`).
