@@ -59,8 +59,9 @@ let package = Package(
       dependencies: ["Blobs", "BlobHTTP", "BlobSQLite", "BlobUpload", "BlobServer", "BlobTesting"]),
     .testTarget(
       name: "BlobServerTests", dependencies: ["Blobs", "BlobHTTP", "BlobServer", "BlobTesting"]),
-    .testTarget(name: "FullboreTests", dependencies: ["fullbore", "Blobs", "BlobUpload", "BlobTesting"]),
-    .testTarget(name: "EndToEndTests", dependencies: ["Blobs", "BlobTesting", "fullbore"]),
+    .testTarget(
+      name: "FullboreTests", dependencies: ["fullbore", "Blobs", "BlobHTTP", "BlobUpload", "BlobTesting"]),
+    .testTarget(name: "EndToEndTests", dependencies: ["Blobs", "BlobTesting", "BlobUpload", "fullbore"]),
   ],
   swiftLanguageModes: [.v6]
 )

@@ -37,3 +37,21 @@ enum Certificates {
     UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte || UInt8(ascii: "a")...UInt8(ascii: "f") ~= byte
   }
 }
+
+extension Certificates {
+  /// What is wrong with the certificate that `server` shows, in plain words, for a verdict of OpenSSL. nil where its own
+  /// words say more. x509_vfy.h; X509_STORE_CTX_get_error(3).
+  static func problem(_ verdict: Int, _ server: String, caFile: String?) -> (TransportError.Code, String)? {
+    let trusted = caFile.map { "in \($0)" } ?? "here"
+    switch verdict {
+    case 9: return (.tls, "the certificate of \(server) is not valid yet: is the clock of this machine right?")
+    case 10:
+      return (.tls, "the certificate of \(server), or one above it, has expired: it has to be renewed there")
+    case 18: return (.untrusted, "the certificate of \(server) is self-signed, and nothing \(trusted) vouches for it")
+    case 19, 20, 21, 2:
+      return (.untrusted, "the certificate of \(server) comes from an authority that nothing \(trusted) vouches for")
+    case 23: return (.tls, "the certificate of \(server) was revoked")
+    default: return nil
+    }
+  }
+}

@@ -82,7 +82,7 @@ extension CurlLane {
     transfer.attempts += 1
     if transfer.attempts == 1 || transfer.job.request.isIdempotent { return CURL_PREREQFUNC_OK }
     transfer.failure = TransportError(
-      .broken, "\(transfer.job.name): the kept-alive connection was closed before an answer came")
+      .broken, "\(transfer.job.name): the connection broke, after \(transfer.sent) bytes were sent")
     return CURL_PREREQFUNC_ABORT
   }
 }

@@ -8,42 +8,108 @@ import CCurl
 #endif
 
 extension CurlLane {
-  /// libcurl's verdict in our terms: operation, place, its own words, and how far the body was.
+  /// libcurl's verdict in our terms: operation, place, what is wrong, and how far the body was.
   func error(_ transfer: Transfer, _ result: CURLcode) -> TransportError {
     let text = errorText[0] == 0 ? String(cString: curl_easy_strerror(result)) : String(cString: errorText)
-    let code = code(result, text)
-    return TransportError(code, "\(transfer.job.name): \(words(code, text, transfer))")
+    let (code, words) =
+      proxyProblem(transfer, result, text) ?? tlsProblem(transfer, result, text) ?? other(transfer, result, text)
+    return TransportError(code, "\(transfer.job.name): \(words)")
   }
 
-  private func code(_ result: CURLcode, _ text: String) -> TransportError.Code {
-    switch result {
-    case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY: .resolve
-    case CURLE_COULDNT_CONNECT, CURLE_INTERFACE_FAILED, CURLE_PROXY: .connect
-    case CURLE_OPERATION_TIMEDOUT: .timeout
-    // A connection that ends during the handshake says nothing about certificates.
-    case CURLE_SSL_CONNECT_ERROR where text.contains("SYSCALL") || text.contains("reset"): .broken
-    case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER,
-      CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT,
-      CURLE_SSL_PINNEDPUBKEYNOTMATCH:
-      .tls
-    case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL, CURLE_BAD_CONTENT_ENCODING,
-      CURLE_WRITE_ERROR:
-      .badResponse
-    case CURLE_URL_MALFORMAT: .badRequest
-    default: .broken
-    }
-  }
-
-  private func words(_ code: TransportError.Code, _ text: String, _ transfer: Transfer) -> String {
-    let url = transfer.job.request.url
+  private func number(_ info: CURLINFO) -> Int {
     var number = 0
-    fb_curl_get_long(easy, CURLINFO_OS_ERRNO, &number)
-    switch code {
-    case .connect where number != 0:
-      return "\(String(cString: strerror(Int32(number))).lowercased()) (\(url.host):\(url.port))"
-    case .timeout: return "no connection within \(options.connect) (\(url.host):\(url.port)): \(text)"
-    case .broken, .badResponse: return "\(text), after \(transfer.sent) bytes were sent"
-    default: return "\(text) (\(url.host):\(url.port))"
+    fb_curl_get_long(easy, info, &number)
+    return number
+  }
+
+  /// What the system says about the connection that failed; nil where it says nothing.
+  private var systemError: String? {
+    let number = number(CURLINFO_OS_ERRNO)
+    return number == 0 ? nil : String(cString: strerror(Int32(number))).lowercased()
+  }
+
+  private func other(_ transfer: Transfer, _ result: CURLcode, _ text: String) -> (TransportError.Code, String) {
+    let server = transfer.server
+    switch result {
+    case CURLE_COULDNT_RESOLVE_HOST: return (.resolve, "no address is known for \(transfer.job.request.url.host)")
+    case CURLE_COULDNT_CONNECT, CURLE_INTERFACE_FAILED: return (.connect, "\(systemError ?? text) (\(server))")
+    case CURLE_OPERATION_TIMEDOUT:
+      return (.connect, "no connection to \(server) within \(options.connect)")
+    case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL, CURLE_BAD_CONTENT_ENCODING, CURLE_WRITE_ERROR:
+      return (.badResponse, "what \(server) answers is not HTTP/1.1 (\(text)), after \(transfer.sent) bytes were sent")
+    case CURLE_URL_MALFORMAT: return (.badRequest, "\(text) (\(server))")
+    case CURLE_GOT_NOTHING:
+      return (.broken, "\(server) closed the connection without an answer, after \(transfer.sent) bytes were sent")
+    case CURLE_PARTIAL_FILE where transfer.head.final != nil:
+      return (.broken, "the connection broke in the middle of the answer, after \(transfer.sent) bytes were sent")
+    case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_PARTIAL_FILE:
+      return (.broken, "the connection broke, after \(transfer.sent) bytes were sent")
+    default: return (.broken, "\(text), after \(transfer.sent) bytes were sent")
     }
   }
+
+  private func tlsProblem(
+    _ transfer: Transfer, _ result: CURLcode, _ text: String
+  ) -> (TransportError.Code, String)? {
+    let server = transfer.server
+    switch result {
+    // A connection that ends during the handshake says nothing about certificates.
+    case CURLE_SSL_CONNECT_ERROR where text.contains("SYSCALL") || text.contains("reset"):
+      return (.broken, "\(server) closed the connection during the TLS handshake")
+    case CURLE_SSL_CONNECT_ERROR where text.contains("wrong version number") || text.contains("packet length too long"):
+      return (.tls, "\(server) does not speak TLS: is it http:// instead of https://?")
+    case CURLE_PEER_FAILED_VERIFICATION:
+      let verdict = number(CURLINFO_SSL_VERIFYRESULT)
+      if let problem = Certificates.problem(verdict, server, caFile: options.caFile) { return problem }
+      guard text.contains("subject name") else { return (.tls, "\(text) (\(server))") }
+      let host = transfer.job.request.url.host
+      return (
+        .tls,
+        "the certificate of \(server) is not for '\(host)': use the name that it is for, or have one made for this one"
+      )
+    case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER, CURLE_SSL_CACERT_BADFILE,
+      CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT, CURLE_SSL_PINNEDPUBKEYNOTMATCH:
+      return (.tls, "\(text) (\(server))")
+    default: return nil
+    }
+  }
+
+  private func proxyProblem(
+    _ transfer: Transfer, _ result: CURLcode, _ text: String
+  ) -> (TransportError.Code, String)? {
+    guard let proxy = shape.proxy, transfer.attempts == 0 else { return nil }
+    let server = transfer.server
+    switch result {
+    case CURLE_COULDNT_RESOLVE_PROXY: return (.resolve, "no address is known for the proxy \(proxy)")
+    case CURLE_COULDNT_CONNECT, CURLE_INTERFACE_FAILED:
+      return (.connect, "\(systemError ?? text) (the proxy \(proxy))")
+    case CURLE_OPERATION_TIMEDOUT:
+      return (.connect, "no connection to \(server) within \(options.connect) through the proxy \(proxy)")
+    case CURLE_PROXY:
+      let isRefusal = [CURLPX_USER_REJECTED, CURLPX_NO_AUTH, CURLPX_REPLY_NOT_ALLOWED].contains {
+        Int($0.rawValue) == number(CURLINFO_PROXY_ERROR)
+      }
+      return (isRefusal ? .proxy : .connect, "the proxy \(proxy) does not connect us to \(server): \(text)")
+    case CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING:
+      return connectProblem(proxy, server, text)
+    default: return nil
+    }
+  }
+
+  /// The answer to CONNECT. RFC 9110 §9.3.6.
+  private func connectProblem(_ proxy: Proxy, _ server: String, _ text: String) -> (TransportError.Code, String) {
+    switch number(CURLINFO_HTTP_CONNECTCODE) {
+    case 407 where proxy.hasCredentials: (.proxy, "the proxy \(proxy) does not take these credentials (407)")
+    case 407: (.proxy, "the proxy \(proxy) asks for credentials (407)")
+    case 0: (.connect, "the proxy \(proxy) closed the connection: \(text)")
+    case let status where status / 100 == 5:
+      (.connect, "the proxy \(proxy) cannot connect us to \(server) (\(status))")
+    case let status: (.proxy, "the proxy \(proxy) refuses to connect us to \(server) (\(status))")
+    }
+  }
+}
+
+extension Transfer {
+  /// `host:port`, for messages.
+  var server: String { "\(job.request.url.host):\(job.request.url.port)" }
 }

@@ -1,12 +1,6 @@
 import Blobs
 import CCurl
 
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
-
 extension CurlLane {
   /// What the handle is set to, so that only differences are set.
   struct Shape {
@@ -14,6 +8,7 @@ extension CurlLane {
     var body: Body?
     var method = ""
     var uploadBuffer = 0
+    var proxy: Proxy?
     /// Of the pool's budget, for the exchange under way.
     var takenBuffer = 0
   }
@@ -47,8 +42,9 @@ extension CurlLane {
     }
     fb_curl_set_long(easy, CURLOPT_SSL_VERIFYPEER, options.verifiesTLS ? 1 : 0)
     fb_curl_set_long(easy, CURLOPT_SSL_VERIFYHOST, options.verifiesTLS ? 2 : 0)
-    if let proxy = options.proxy { fb_curl_set_string(easy, CURLOPT_PROXY, proxy) }
-    fb_curl_set_string(easy, CURLOPT_NOPROXY, Self.unproxied)
+    // Which requests go through a proxy is ours to say: libcurl's own reading differs from version to version.
+    fb_curl_set_string(easy, CURLOPT_PROXY, "")
+    fb_curl_set_string(easy, CURLOPT_NOPROXY, "")
 
     fb_curl_set_prereq(easy, aboutToSend)
     fb_curl_set_pointer(easy, CURLOPT_PREREQDATA, context)
@@ -64,17 +60,12 @@ extension CurlLane {
     fb_curl_set_pointer(easy, CURLOPT_CLOSESOCKETDATA, context)
   }
 
-  /// Hosts for which no proxy is used: what the environment says, and this machine.
-  private static let unproxied: String = {
-    let given = (getenv("no_proxy") ?? getenv("NO_PROXY")).map { String(cString: $0) + "," } ?? ""
-    return given + "localhost,127.0.0.0/8,::1"
-  }()
-
   /// Opens the body and sets what differs from the request before. No network yet.
   func prepare(_ transfer: Transfer) throws(TransportError) {
     let request = transfer.job.request
     errorText[0] = 0
     shape.takenBuffer = 0
+    setProxy(try pool.proxies.proxy(for: request.url))
     try openBody(transfer)
     try setBody(transfer)
     fb_curl_set_string(easy, CURLOPT_URL, request.url.text)
@@ -86,6 +77,14 @@ extension CurlLane {
     let isForm = shape.body == .small && request.headers["Content-Type"] == nil
     let list = lines.list(for: request, isForm ? ["Expect:", "Content-Type:"] : ["Expect:"])
     fb_curl_set_pointer(easy, CURLOPT_HTTPHEADER, list)
+  }
+
+  private func setProxy(_ proxy: Proxy?) {
+    if proxy == shape.proxy { return }
+    fb_curl_set_string(easy, CURLOPT_PROXY, proxy?.description ?? "")
+    fb_curl_set_string(easy, CURLOPT_PROXYUSERNAME, proxy?.user)
+    fb_curl_set_string(easy, CURLOPT_PROXYPASSWORD, proxy?.password)
+    shape.proxy = proxy
   }
 
   private func setBody(_ transfer: Transfer) throws(TransportError) {

@@ -41,16 +41,19 @@ extension CurlTransport {
     /// For as long the server may take to answer once it has everything, before `.timeout`. Requests that change
     /// nothing (GET, HEAD, OPTIONS, PROPFIND) have `noProgress` for this too.
     public var finishing: Duration
-    /// For as long a connection may take, name look-up and TLS included, before `.timeout`.
+    /// For as long a connection may take, name look-up and TLS included, before `.connect`.
     public var connect: Duration
     public var userAgent: String
-    /// URL of a proxy; nil: what `https_proxy`, `http_proxy` and `no_proxy` say. Never used for loopback.
-    public var proxy: String?
+    /// nil: what `https_proxy`, `http_proxy` and `all_proxy` say. Never used for loopback, nor for what `no_proxy` names.
+    public var proxy: Proxy?
+    /// Where the variables about proxies are read; nil: the environment of this process.
+    public var environment: [String: String]?
 
     public init(
       lanes: Int = 64, uploadBuffer: Int? = nil, caFile: String? = nil, verifiesTLS: Bool = true,
       noProgress: Duration = .seconds(60), finishing: Duration = .seconds(300), connect: Duration = .seconds(30),
-      userAgent: String = "fullbore/0.1.0", proxy: String? = nil
+      userAgent: String = "fullbore/0.1.0", proxy: Proxy? = nil,
+      environment: [String: String]? = nil
     ) {
       precondition(lanes > 0)
       self.lanes = lanes
@@ -62,6 +65,7 @@ extension CurlTransport {
       self.connect = connect
       self.userAgent = userAgent
       self.proxy = proxy
+      self.environment = environment
     }
   }
 }

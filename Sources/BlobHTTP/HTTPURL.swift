@@ -15,42 +15,25 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
   /// Without the question mark; nil where there is none.
   public let query: String?
 
-  /// nil when `text` is no absolute http(s) URL, or one with a user or password in it: those belong elsewhere.
-  public init?(_ text: String) { self.init(handle: { Self.set($0, CURLUPART_URL, text) }) }
+  /// nil when `text` is no absolute http(s) URL, or one with a user or password in it: those belong elsewhere. Nor are
+  /// zones (`[fe80::1%eth0]`) taken: they mean something on one machine only, and would end up in the journal.
+  public init?(_ text: String) { self.init { $0.take(text) } }
 
   /// The URL that `reference`, absolute or relative, means here. RFC 3986 §5.
-  public func resolve(_ reference: String) -> HTTPURL? {
-    HTTPURL(handle: { Self.set($0, CURLUPART_URL, text) && Self.set($0, CURLUPART_URL, reference) })
-  }
+  public func resolve(_ reference: String) -> HTTPURL? { HTTPURL { $0.take(text) && $0.take(reference) } }
 
-  private init?(handle prepare: (OpaquePointer) -> Bool) {
-    guard let handle = curl_url() else { return nil }
-    defer { curl_url_cleanup(handle) }
-    guard prepare(handle), Self.part(handle, CURLUPART_USER) == nil, Self.part(handle, CURLUPART_PASSWORD) == nil,
-      Self.set(handle, CURLUPART_FRAGMENT, nil),
-      let scheme = Self.part(handle, CURLUPART_SCHEME), scheme == "http" || scheme == "https",
-      let host = Self.part(handle, CURLUPART_HOST),
-      let port = Self.part(handle, CURLUPART_PORT, UInt32(CURLU_DEFAULT_PORT)).flatMap({ Int($0) }),
-      let path = Self.part(handle, CURLUPART_PATH), let text = Self.part(handle, CURLUPART_URL)
+  private init?(_ prepare: (borrowing URLParser) -> Bool) {
+    guard let parser = URLParser(), prepare(parser), !parser.isWithUser, parser[CURLUPART_ZONEID] == nil,
+      parser.dropFragment(), let scheme = parser[CURLUPART_SCHEME], scheme == "http" || scheme == "https",
+      let host = parser[CURLUPART_HOST], let port = parser.port, let path = parser[CURLUPART_PATH],
+      let text = parser[CURLUPART_URL]
     else { return nil }
     self.text = text
     self.scheme = scheme
     self.host = host.lowercased()
     self.port = port
     self.path = path
-    query = Self.part(handle, CURLUPART_QUERY)
-  }
-
-  private static func set(_ handle: OpaquePointer, _ part: CURLUPart, _ text: String?) -> Bool {
-    guard let text else { return curl_url_set(handle, part, nil, 0) == CURLUE_OK }
-    return !text.utf8.contains(0) && curl_url_set(handle, part, text, 0) == CURLUE_OK
-  }
-
-  private static func part(_ handle: OpaquePointer, _ part: CURLUPart, _ flags: UInt32 = 0) -> String? {
-    var text: UnsafeMutablePointer<CChar>?
-    guard curl_url_get(handle, part, &text, flags) == CURLUE_OK, let text else { return nil }
-    defer { curl_free(text) }
-    return String(cString: text)
+    query = parser[CURLUPART_QUERY]
   }
 
   /// Scheme, host and port: to whom a credential may be shown. RFC 6454.

@@ -23,6 +23,7 @@ final class LanePool: Sendable {
     var isClosed = false
   }
   let options: CurlTransport.Options
+  let proxies: ProxyRules
   // A monitor, where a `Mutex` would do: the thread sanitizer knows what a pthread lock guards.
   private let state = Monitor(State())
   private let buffered = Atomic(0)
@@ -30,6 +31,7 @@ final class LanePool: Sendable {
   init(_ options: CurlTransport.Options) {
     precondition(Self.libraryIsReady)
     self.options = options
+    proxies = ProxyRules(options.proxy, environment: options.environment)
   }
 
   private static let libraryIsReady = curl_global_init(fb_curl_global_all()) == CURLE_OK

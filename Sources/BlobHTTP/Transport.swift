@@ -41,7 +41,11 @@ public struct TransportError: Error, Sendable, CustomStringConvertible {
     public static let resolve = Code("resolve")
     /// No connection: refused, unreachable, no answer.
     public static let connect = Code("connect")
-    /// The certificate, or the conversation about it, is not to be trusted.
+    /// The proxy refuses us, or to connect us: it asks for credentials, or has rules.
+    public static let proxy = Code("proxy")
+    /// Nothing here vouches for the server's certificate: it is self-signed, or of an authority that is not trusted.
+    public static let untrusted = Code("untrusted")
+    /// The certificate is wrong in itself (another name, expired), or the conversation about it failed.
     public static let tls = Code("tls")
     /// The connection broke while something was sent or received.
     public static let broken = Code("broken")

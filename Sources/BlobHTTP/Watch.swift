@@ -41,7 +41,7 @@ struct Watch {
 
 extension HTTPRequest {
   /// Changes nothing on the server, so that there is nothing to finish. RFC 9110 §9.2.1, RFC 4918 §9.1.
-  var isSafe: Bool { ["GET", "HEAD", "OPTIONS", "PROPFIND"].contains(method) }
+  package var isSafe: Bool { ["GET", "HEAD", "OPTIONS", "PROPFIND"].contains(method) }
 
   /// Has the same effect when it is sent twice. RFC 9110 §9.2.2.
   var isIdempotent: Bool { isSafe || method == "PUT" || method == "DELETE" }

@@ -1,4 +1,5 @@
 #if canImport(Glibc)
+  import CLinux
   import Glibc
 #else
   import Darwin
@@ -118,7 +119,12 @@ package enum Loopback {
 #endif
 
 private func startListening(_ descriptor: Int32, _ backlog: Int32) -> Bool { listen(descriptor, backlog) == 0 }
-private func acceptSocket(_ listener: Int32) -> Int32 { accept(listener, nil, nil) }
+#if canImport(Glibc)
+  // A program that is started meanwhile must not keep the connection open.
+  private func acceptSocket(_ listener: Int32) -> Int32 { fb_accept_cloexec(listener) }
+#else
+  private func acceptSocket(_ listener: Int32) -> Int32 { accept(listener, nil, nil) }
+#endif
 private func closeSocket(_ descriptor: Int32) { close(descriptor) }
 private func connectSocket(_ descriptor: Int32, _ address: UnsafePointer<sockaddr>, _ size: socklen_t) -> Int32 {
   connect(descriptor, address, size)

@@ -17,9 +17,10 @@ public final class Progress: Sendable {
   /// Where an upload that an earlier run had begun goes on; 0 for a new one.
   public var resumed: Int64 { resumedAt.load(ordering: .relaxed) }
 
+  /// `count` is below 0 where as many bytes are about to be sent again.
   func advance(by count: Int64) {
     sentBytes.add(count, ordering: .relaxed)
-    totals?.sentBytes.add(count, ordering: .relaxed)
+    if count > 0 { totals?.sentBytes.add(count, ordering: .relaxed) }
   }
 
   /// The server holds everything before `offset`: sending goes on from there.

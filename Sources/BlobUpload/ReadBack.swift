@@ -18,15 +18,14 @@ extension Uploader {
   }
 
   private func readBack(_ slice: BlobSlice, _ url: HTTPURL) async throws(UploadError) {
-    let request = HTTPRequest("GET", url)
+    var request = HTTPRequest("GET", url)
     let comparison = Comparison(slice, url)
     let answered: HTTPResponse
     do {
-      answered = try await transport.send(
-        context().signed(request), body: nil,
-        Exchange(received: { bytes throws(BlobError) in try comparison.take(bytes) }))
+      answered = try await context().send(
+        following: &request, Exchange(received: { bytes throws(BlobError) in try comparison.take(bytes) }))
     } catch {
-      throw comparison.difference ?? UploadError(error)
+      throw comparison.difference ?? error
     }
     if answered.status != 200 {
       var error = UploadError(request, answered)

@@ -52,8 +52,10 @@ public struct UploadError: Error, Sendable, CustomStringConvertible {
       switch error.code {
       case .cancelled: (.giveUp, .cancelled)
       case .source: (.giveUp, .source)
-      case .tls, .badRequest: (.giveUp, .destination)
-      default: (.resync, .destination)
+      case .tls, .untrusted, .proxy, .badRequest: (.giveUp, .destination)
+      case .resolve, .connect: (.resync, .destination)
+      // It may be this one file's fault; what became of the others tells.
+      default: (.resync, .file)
       }
     self.init(recovery, side, error.message, cause: error.cause ?? error)
   }

@@ -181,7 +181,7 @@ public struct UploadContext: Sendable {
   public var opened: @Sendable (UploadSession) -> Void
   /// Progress the server vouches for, as an offset.
   public var acknowledged: @Sendable (Int64) -> Void
-  /// Body bytes handed to the connection since the last call.
+  /// Body bytes handed to the connection since the last call; below 0 where a redirect has them sent again.
   public var sent: @Sendable (Int) -> Void
 
   public init(

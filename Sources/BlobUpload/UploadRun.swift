@@ -132,12 +132,7 @@ struct UploadRun {
 
   /// Sets the stage for the next step and waits, or throws for good.
   private mutating func recover(from error: UploadError) async throws(UploadError) {
-    if error.recovery == .giveUp {
-      var error = error
-      // Who refuses everything from the first file on, refuses us.
-      if error.status == 403, !uploader.destination.acquaintance.hasAccepted { error.side = .destination }
-      throw error
-    }
+    if error.recovery == .giveUp { throw uploader.destination.acquaintance.judge(refusal: error) }
     failures += 1
     offset = nil
     if error.recovery == .restart { restart() }

@@ -5,13 +5,13 @@ extension Uploader {
   /// an error with side `.cancelled` when the task is cancelled meanwhile; `what` is named there.
   func wait(after error: UploadError, _ failures: Int, _ what: String) async throws(UploadError) {
     var policy = retry
-    // A place that never answered is most likely a wrong one: say so soon.
-    if error.isUnreachable, !destination.acquaintance.hasAnswered { policy.retries = min(policy.retries, 1) }
+    // A place that was never reached is most likely a wrong one: say so soon.
+    if error.isUnreachable, !destination.acquaintance.isReal { policy.retries = min(policy.retries, 1) }
     var asked: Duration?
     if case .retry(let after) = error.recovery { asked = after }
     var random = SystemRandomNumberGenerator()
     guard let wait = policy.delay(after: failures, asked: asked, using: &random) else {
-      throw error.after(failures)
+      throw destination.acquaintance.judge(exhausted: error.after(failures))
     }
     do {
       try await clock.sleep(for: wait)

@@ -63,9 +63,14 @@ public struct Uploader: Sendable {
     opened: @escaping @Sendable (UploadSession) -> Void = { _ in },
     sent: @escaping @Sendable (Int) -> Void = { _ in }
   ) -> UploadContext {
-    UploadContext(
+    let acquaintance = destination.acquaintance
+    return UploadContext(
       transport: transport, headers: destination.headers, origin: destination.endpoint.origin,
-      answered: { [acquaintance = destination.acquaintance] in acquaintance.note($0) }, opened: opened, sent: sent)
+      answered: { acquaintance.note($0) }, opened: opened,
+      sent: { count in
+        acquaintance.noteReached()
+        sent(count)
+      })
   }
 }
 
@@ -95,21 +100,5 @@ extension UploadDestination {
     UploadTarget(
       endpoint: endpoint, url: endpoint.folder.appending(pathBytes: path.bytes), path: path, length: length,
       contentType: contentType, overwrite: overwrite)
-  }
-}
-
-/// Whether a destination has ever answered, or taken anything: it decides how long a failure is worth repeating.
-final class Acquaintance: Sendable {
-  private let answered = Atomic(false)
-  private let accepted = Atomic(false)
-
-  var hasAnswered: Bool { answered.load(ordering: .relaxed) }
-  var hasAccepted: Bool { accepted.load(ordering: .relaxed) }
-
-  func noteAnswer() { if !hasAnswered { answered.store(true, ordering: .relaxed) } }
-
-  func note(_ response: HTTPResponse) {
-    noteAnswer()
-    if response.isSuccess, !hasAccepted { accepted.store(true, ordering: .relaxed) }
   }
 }

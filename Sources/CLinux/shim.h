@@ -33,3 +33,6 @@ static inline long long fb_tcp_moved(int socket) {
 }
 static inline int fb_gettid(void) { return (int)syscall(SYS_gettid); }
 static inline void fb_set_thread_name(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
+static inline int fb_accept_cloexec(int listener) {
+  return (int)syscall(SYS_accept4, listener, NULL, NULL, 02000000 /* SOCK_CLOEXEC */);
+}

@@ -18,7 +18,8 @@ import Testing
 
   @Test(arguments: [
     "", "a", "/a", "ftp://a/b", "file:///etc/passwd", "http://", "http://user@a/", "http://user:pass@a/", "http://a b/",
-    "http://a:99999/", "http://a/\0b",
+    "http://a:99999/", "http://a/\0b", "http://[fe80::1%25eth0]/", "http://[fe80::1%eth0]/", "http://[::1",
+    "http://[zz]/",
   ])
   func whatIsNoWebAddressIsRefused(_ text: String) { #expect(HTTPURL(text) == nil) }
 

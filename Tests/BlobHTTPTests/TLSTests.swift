@@ -12,8 +12,10 @@ import Testing
   @Test func anUnknownCertificateIsRefusedAndSaysWhy() async throws {
     let server = OpenSSLServer(certificate)
     let error = await failure { () async throws(TransportError) in try await CurlTransport().get(server.url) }
-    #expect(error.code == .tls)
-    #expect(error.message.contains("self-signed certificate (127.0.0.1:\(server.port))"), "\(error)")
+    #expect(error.code == .untrusted)
+    #expect(
+      error.message.hasSuffix(
+        "the certificate of 127.0.0.1:\(server.port) is self-signed, and nothing here vouches for it"), "\(error)")
   }
 
   @Test func aCertificateOfTheCallersIsAccepted() async throws {
@@ -29,7 +31,42 @@ import Testing
     let error = await failure { () async throws(TransportError) in
       try await CurlTransport(.init(caFile: certificate.path)).get(HTTPURL("https://localhost:\(server.port)/")!)
     }
-    #expect(error.code == .tls, "\(error)")
+    #expect(error.code == .tls && error.message.contains("is not for 'localhost'"), "\(error)")
+  }
+
+  @Test func aCertificateOfATrustedAuthorityIsAccepted() async throws {
+    let authority = try Authority()
+    let server = OpenSSLServer(try authority.certificate(for: "IP:127.0.0.1"))
+    #expect(try await CurlTransport(.init(caFile: authority.path)).get(server.url).status == 200)
+  }
+
+  @Test func aCertificateOfAnotherAuthorityIsRefused() async throws {
+    let server = OpenSSLServer(try Authority().certificate(for: "IP:127.0.0.1"))
+    let other = try Authority()
+    for (caFile, words) in [(nil, "nothing here"), (other.path, "nothing in \(other.path)")] as [(String?, String)] {
+      let error = await failure { () async throws(TransportError) in
+        try await CurlTransport(.init(caFile: caFile)).get(server.url)
+      }
+      #expect(error.code == .untrusted, "\(error)")
+      #expect(error.message.hasSuffix("comes from an authority that \(words) vouches for"), "\(error)")
+    }
+  }
+
+  @Test func aCertificateThatHasExpiredIsRefused() async throws {
+    let authority = try Authority()
+    let server = OpenSSLServer(try authority.certificate(for: "IP:127.0.0.1", days: -1))
+    let error = await failure { () async throws(TransportError) in
+      try await CurlTransport(.init(caFile: authority.path)).get(server.url)
+    }
+    #expect(error.code == .tls && error.message.contains("has expired"), "\(error)")
+  }
+
+  @Test func aFileThatIsNoCertificateIsNamed() async throws {
+    let server = OpenSSLServer(certificate)
+    let error = await failure { () async throws(TransportError) in
+      try await CurlTransport(.init(caFile: certificate.key)).get(server.url)
+    }
+    #expect(error.code == .tls && error.message.contains(certificate.key), "\(error)")
   }
 
   @Test func anyCertificateIsAcceptedWhenAskedFor() async throws {
@@ -50,7 +87,7 @@ import Testing
     let error = await failure { () async throws(TransportError) in
       try await CurlTransport().get(peer.url(scheme: "https"))
     }
-    #expect(error.code == .tls || error.code == .broken, "\(error)")
+    #expect(error.code == .tls && error.message.contains("does not speak TLS"), "\(error)")
   }
 
   @Test(arguments: [1, 60_000, 3_000_000])
@@ -63,63 +100,5 @@ import Testing
     #expect(received)
     server.send("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n")
     #expect(try await response.status == 201)
-  }
-}
-
-/// A key and a self-signed certificate for 127.0.0.1.
-final class Certificate: Sendable {
-  private let folder = TemporaryFolder()
-  var path: String { folder.path + "/cert.pem" }
-  var key: String { folder.path + "/key.pem" }
-
-  init() throws {
-    let make = Command([
-      "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-      "-subj", "/CN=fullbore test", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", path,
-    ])
-    try #require(make.wait() == 0, "openssl makes no certificate")
-  }
-}
-
-/// `openssl s_server`: answers GET with a page of its own, or hands over what it gets and sends what it is given.
-final class OpenSSLServer: Sendable {
-  let port: Int
-  private let command: Command
-  var url: HTTPURL { HTTPURL("https://127.0.0.1:\(port)/a")! }
-
-  init(_ certificate: Certificate, answers: Bool = true) {
-    let (listener, port) = Loopback.listen()
-    Loopback.close(listener)
-    self.port = port
-    command = Command(
-      [
-        "openssl", "s_server", "-quiet", "-accept", "127.0.0.1:\(port)", "-cert", certificate.path,
-        "-key", certificate.key,
-      ] + (answers ? ["-www"] : []))
-    // It says nothing when it is ready.
-    while true {
-      if let socket = Loopback.connect(port: port) {
-        Loopback.close(socket)
-        return
-      }
-      pauseThread(milliseconds: 5)
-    }
-  }
-
-  func send(_ text: String) { command.write(text) }
-
-  /// true once what was received is `enough`; false when the server ended before.
-  func receive(_ enough: @escaping @Sendable ([UInt8]) -> Bool) async -> Bool {
-    await withCheckedContinuation { done in
-      SystemThread.start("tls-peer") { [command] in
-        var received: [UInt8] = []
-        while !enough(received) {
-          let more = readSome(command.output)
-          if more.isEmpty { return done.resume(returning: false) }
-          received += more
-        }
-        done.resume(returning: true)
-      }
-    }
   }
 }

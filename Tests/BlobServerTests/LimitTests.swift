@@ -72,6 +72,7 @@ struct LimitTests {
   @Test func noRaceLeadsOutOfTheFolder() throws {
     let outside = try TestFolder()
     outside.write("secret", [42])
+    outside.write("elsewhere", [42])
     let server = try TestServer { $0.allowsDelete = true }
     server.folder.makeFolder("real")
     server.folder.write("real/secret", [1])
@@ -79,17 +80,14 @@ struct LimitTests {
     let isDone = Atomic(false)
     let swaps = Atomic(0)
     let folder = server.folder.path
+    let exchange = try #require(renameExchange())
     try withThread {
-      // real -> spare, link -> real; and back.
-      func move(_ from: BytePath, _ to: BytePath) {
-        folder.appending(from).withCString { from in folder.appending(to).withCString { _ = rename(from, $0) } }
-      }
       while !isDone.load(ordering: .relaxed) {
-        move("real", "spare")
-        move("link", "real")
-        move("real", "link")
-        move("spare", "real")
-        swaps.add(1, ordering: .relaxed)
+        let status = folder.appending("real").withCString { real in
+          folder.appending("link").withCString { exchange(AT_FDCWD, real, AT_FDCWD, $0, 2) }
+        }
+        if status == 0 { swaps.add(1, ordering: .relaxed) }
+        usleep(20)
       }
     } during: {
       defer { isDone.store(true, ordering: .relaxed) }
@@ -103,12 +101,12 @@ struct LimitTests {
           "PUT", "/real/new \(number % 10)".replacing(" ", with: "%20"), [("If-Match", "*")], body: [7])
         _ = try client.ask("PUT", "/real/deep/\(number % 10)", [("If-Match", "*")], body: [7])
         _ = try client.ask("DELETE", "/real/new%20\(number % 10)")
-        #expect(try !client.ask("GET", "/real/").text.contains("outside"))
+        #expect(try !client.ask("GET", "/real/").text.contains("elsewhere"))
       }
       #expect(reached > 0 && reached < 80, "\(reached) of 80 were let through")
     }
     #expect(swaps.load(ordering: .relaxed) > 100)
-    #expect(TestFolder.names(outside.path) == ["secret"])
+    #expect(Set(TestFolder.names(outside.path)) == ["elsewhere", "secret"])
     #expect(outside.read("secret") == [42])
   }
 
@@ -122,6 +120,14 @@ struct LimitTests {
     #expect(page.contains(">a\u{FFFD}gpj.exe<") && page.contains(">👩‍👧.jpg<"))
     #expect(page.contains("./a%E2%80%AEgpj.exe"))
   }
+}
+
+private typealias Rename2 =
+  @convention(c) (Int32, UnsafePointer<CChar>, Int32, UnsafePointer<CChar>, UInt32) -> Int32
+
+/// `renameat2`, which the Glibc module hides; 2 is RENAME_EXCHANGE. No moment is without the name.
+private func renameExchange() -> Rename2? {
+  dlsym(nil, "renameat2").map { unsafeBitCast($0, to: Rename2.self) }
 }
 
 /// Runs `work` on a thread of its own while `body` runs here, and waits for both; `body` must make `work` end.

@@ -45,14 +45,6 @@ import Testing
     #expect(script.requests.allSatisfy { $0.headers["Authorization"] == "Bearer secret" })
   }
 
-  @Test func aRedirectIsNotFollowed() async {
-    let script = Script(.status(307, ["Location": "http://elsewhere.example/in/a?token=1"]))
-    let error = await uploader(PlainPut(), script, headers: Self.secret).failure()
-    #expect(script.requests.count == 1)
-    #expect(error?.message.contains("to http://elsewhere.example/in/a") == true)
-    #expect(error?.message.contains("token") == false)
-  }
-
   @Test(arguments: ["", "not a url", "ftp://media.example/a"]) func aLocationThatIsNoneIsRefused(_ text: String) async {
     let error = await uploader(Tus(), Script(.status(201, ["Location": text]), .status(404)), retries: 0).failure()
     #expect(error != nil)

@@ -101,6 +101,53 @@ import Testing
     #expect(script.requests.count <= 8)
   }
 
+  @Test(arguments: [TransportError.Code.broken, .timeout, .badResponse])
+  func oneFileThatComesToNothingStopsNoOther(_ code: TransportError.Code) async throws {
+    let desk = try await Desk()
+    let script = Script { _, request throws(TransportError) in
+      if request.url.path.hasSuffix("/7") || request.url.path.hasSuffix("/8") {
+        throw TransportError(code, "no answer")
+      }
+      return .status(201)
+    }
+    var queue = desk.queue(script)
+    queue.uploader.retry.retries = 2
+    let outcomes = try await desk.run(queue, (0..<50).map { "\($0)" })
+    #expect(outcomes.sent == 48)
+    #expect(outcomes.error("7")?.message == "no answer (gave up after 3 failures in a row)")
+    #expect(outcomes.error("8")?.side == .file)
+  }
+
+  @Test(arguments: [nil, 503]) func severalFilesThatComeToNothingEndTheQueue(_ status: Int?) async throws {
+    let desk = try await Desk()
+    let script = Script { number, _ throws(TransportError) in
+      if let status { return .status(status) }
+      if number == 0 { return .status(500) }
+      throw TransportError(.timeout, "no answer")
+    }
+    var queue = desk.queue(script)
+    queue.uploader.retry.retries = 1
+    queue.jobs = 2
+    let error = await #expect(throws: UploadError.self) { try await desk.run(queue, (0..<100).map { "\($0)" }) }
+    #expect(error?.side == .destination)
+    #expect(error?.message.contains("3 files in a row came to nothing, so the rest is not tried") == true, "\(error!)")
+    #expect(script.requests.count <= 8)
+  }
+
+  @Test func whoStopsAnsweringIsLeftInTheEnd() async throws {
+    let desk = try await Desk()
+    let script = Script { number, _ throws(TransportError) in
+      if number < 20 { return .status(201) }
+      throw TransportError(.broken, "no answer")
+    }
+    var queue = desk.queue(script)
+    queue.uploader.retry.retries = 0
+    queue.jobs = 2
+    let error = await #expect(throws: UploadError.self) { try await desk.run(queue, (0..<100).map { "\($0)" }) }
+    #expect(error?.message.contains("12 files in a row came to nothing") == true, "\(error!)")
+    #expect(script.requests.count <= 34)
+  }
+
   @Test(arguments: [409, 413, 500]) func oneFileThatFailsStopsNoOther(_ status: Int) async throws {
     let desk = try await Desk()
     let script = Script { _, request throws(TransportError) in

@@ -113,6 +113,14 @@ import Testing
     #expect(script.requests.count == 2)
   }
 
+  /// It took some bytes: so it is there, and may come back.
+  @Test func aPlaceThatWasReachedIsWaitedFor() async {
+    let script = Sinking(Script { _, _ throws(TransportError) in throw TransportError(.connect, "nobody listens") })
+    let error = await uploader(PlainPut(), script, retries: 5).failure()
+    #expect(script.inner.requests.count == 6)
+    #expect(error?.side == .destination)
+  }
+
   @Test func aPlaceThatHasAnsweredIsWaitedFor() async {
     let script = Script { number, _ throws(TransportError) in
       if number == 0 { return .status(503) }
@@ -178,5 +186,16 @@ import Testing
     }
     #expect(error?.side == .file)
     #expect(script.requests.isEmpty)
+  }
+}
+
+/// Takes one byte of each body before it asks.
+private struct Sinking: Transport {
+  let inner: Script
+  init(_ inner: Script) { self.inner = inner }
+
+  func send(_ request: HTTPRequest, body: BlobSlice?, _ on: Exchange) async throws(TransportError) -> HTTPResponse {
+    on.sent(1)
+    return try await inner.send(request, body: body, on)
   }
 }

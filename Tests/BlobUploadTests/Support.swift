@@ -11,7 +11,8 @@ final class Script: Transport {
   private let state = Mutex<[HTTPRequest]>([])
   private let answer: Answer
 
-  /// `answer` is asked with the number of the request, counted from 0. Bodies are counted as sent, and not read.
+  /// `answer` is asked with the number of the request, counted from 0. Bodies are counted as sent where an answer
+  /// comes, and not read.
   init(_ answer: @escaping Answer) { self.answer = answer }
 
   /// Gives one answer after the other, the last one for ever.
@@ -29,8 +30,9 @@ final class Script: Transport {
       requests.append(request)
       return requests.count - 1
     }
+    let answer = try answer(number, request)
     on.sent(Int(body?.length ?? 0))
-    return try answer(number, request)
+    return answer
   }
 }
 

@@ -11,10 +11,7 @@ extension EndToEnd {
     @Test(arguments: ["put+", "tus+"])
     func largePushWritesNoTemporaryFile(_ dialect: String) async throws {
       let size = 512 << 20
-      let file = scratch.path("video.mov")
-      #expect(FileManager.default.createFile(atPath: file, contents: Data("start".utf8)))
-      #expect(truncate(file, size) == 0)
-      try scratch.age("video.mov")
+      let file = try scratch.hole("video.mov", size)
       let server = try await ServeProcess.start(in: scratch)
       let push = try Command(
         "bash", ["-c", "ulimit -f 1024; exec \"$0\" \"$@\"", Tool.fullbore, "push", file, dialect + server.url],

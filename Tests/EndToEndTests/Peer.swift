@@ -53,7 +53,9 @@ final class PeerServer: Sendable {
   /// Without a path.
   let url: String
 
-  init(_ program: String, in scratch: Scratch, _ arguments: (_ port: Int) throws -> [String]) async throws {
+  init(
+    _ program: String, scheme: String = "http", in scratch: Scratch, _ arguments: (_ port: Int) throws -> [String]
+  ) async throws {
     let port = try freePort()
     let command = try Command(program, try arguments(port), in: scratch)
     try await until("\(program) listens on \(port)") {
@@ -61,13 +63,16 @@ final class PeerServer: Sendable {
       return connects(port) ? true : nil
     }
     self.command = command
-    url = "http://127.0.0.1:\(port)"
+    url = "\(scheme)://127.0.0.1:\(port)"
   }
 
-  /// nginx with `dav_methods PUT`, receiving into `folder`.
-  static func nginx(into folder: String, in scratch: Scratch) async throws -> PeerServer {
+  /// nginx with `dav_methods PUT`, receiving into `folder`; `rules` stand before it in its configuration.
+  static func nginx(
+    into folder: String, secure certificate: TestCertificate? = nil, rules: String = "", in scratch: Scratch
+  ) async throws -> PeerServer {
     let program = try #require(Peer.nginx.path, Peer.nginx.reason)
-    return try await PeerServer(program, in: scratch) { port in
+    let tls = certificate.map { "ssl_certificate \($0.path); ssl_certificate_key \($0.key);" } ?? ""
+    return try await PeerServer(program, scheme: certificate == nil ? "http" : "https", in: scratch) { port in
       let run = try scratch.folder("nginx")
       let configuration = """
         \(getuid() == 0 ? "user root;" : "")
@@ -82,7 +87,9 @@ final class PeerServer: Sendable {
           client_body_temp_path \(run)/body;
           fastcgi_temp_path \(run)/f; proxy_temp_path \(run)/p; scgi_temp_path \(run)/s; uwsgi_temp_path \(run)/u;
           server {
-            listen 127.0.0.1:\(port);
+            listen 127.0.0.1:\(port)\(certificate == nil ? "" : " ssl");
+            \(tls)
+            \(rules)
             location / { root \(folder); dav_methods PUT; create_full_put_path on; }
           }
         }

@@ -14,10 +14,14 @@ final class ServeProcess: Sendable {
   }
 
   /// Returns once it listens. The folder is `received` in `scratch`.
-  static func start(in scratch: Scratch, port: Int = 0, _ options: String...) async throws -> ServeProcess {
+  static func start(
+    in scratch: Scratch, address: String = "127.0.0.1", port: Int = 0, _ options: String...,
+    environment: [String: String] = [:]
+  ) async throws -> ServeProcess {
     let folder = try scratch.folder("received")
     let command = try Command(
-      Tool.fullbore, ["serve", folder, "--listen", "127.0.0.1:\(port)"] + options, in: scratch)
+      Tool.fullbore, ["serve", folder, "--listen", "\(address):\(port)"] + options, in: scratch,
+      environment: environment)
     let url = try await until("the server prints its URL") {
       if let end = command.end { throw Command.Failure("the server ended: \(end) \(command.output)\(command.errors)") }
       return firstURL(in: command.output)

@@ -74,6 +74,15 @@ final class Scratch: Sendable {
     return path
   }
 
+  /// A file of zeros that takes no room.
+  @discardableResult
+  func hole(_ name: String, _ size: Int) throws -> String {
+    try Data().write(to: URL(fileURLWithPath: path(name)))
+    guard truncate(path(name), size) == 0 else { throw Command.Failure("\(name) cannot be \(size) bytes long") }
+    try age(name)
+    return path(name)
+  }
+
   /// Makes a file old enough to be taken as it is: one that was written just now is looked at twice.
   func age(_ name: String) throws {
     let then = Date(timeIntervalSince1970: 1_700_000_000)

@@ -19,6 +19,10 @@ import Testing
     #expect(try Destination("TUS+HTTP://host/").protocolName == "tus")
   }
 
+  @Test func anAddressMayBeIPv6() throws {
+    #expect(try Destination("put+http://[::1]:8080/a/").endpoint.origin == "http://[::1]:8080")
+  }
+
   @Test func namesMayBeTypedAsTheyAre() throws {
     #expect(try Destination("http://host/März 24/").endpoint.path == "/M%C3%A4rz%2024/")
     #expect(try Destination("http://host/M%C3%A4rz/").endpoint.path == "/M%C3%A4rz/")
@@ -30,6 +34,8 @@ import Testing
     ("dav+http://host/", "not there yet"), ("gopher+http://host/", "'gopher'"), ("http://", "no URL"),
     ("http:///path", "no URL"), ("http://host:x/", "no URL"), ("http://user:secret@host/", "--token-file"),
     ("user:secret@host/", "no scheme"), ("http://host/a#b", "%23"),
+    ("http://[fe80::1%25eth0]/", "zone"), ("http://[fe80::1%eth0]:80/", "zone"), ("http://u:se/secret@host/", "no URL"),
+    ("dav+http://user:secret@host/", "not there yet"),
   ])
   func whatIsNoDestinationIsRefusedInPlainWords(_ text: String, _ words: String) {
     let refusal = usageError { () throws(UsageError) in _ = try Destination(BytePath(text)) }

@@ -1,3 +1,4 @@
+import BlobHTTP
 import Blobs
 import Testing
 
@@ -26,7 +27,8 @@ import Testing
     let options = try options(
       "-j", "4", "--parts-at-once=2", "--part-size", "8M", "--bwlimit", "20M", "--verify", "--overwrite", "--check",
       "--name", "x.jpg", "--include", "*.jpg", "--exclude", "tmp", "--hidden", "-n", "--header", "K: V ", "--insecure",
-      "--proxy", "http://proxy:3128", "--retries", "0", "--timeout", "30s", "--journal", "/j", "--json", "-v", "a",
+      "--proxy", "http://proxy:3128", "--retries", "0", "--timeout", "30s", "--finish-timeout", "2m",
+      "--journal", "/j", "--json", "-v", "a",
       "put+http://host/")
     #expect(options.jobs == 4 && options.partsAtOnce == 2 && options.partSize == 8 << 20)
     #expect(options.bytesPerSecond == 20 << 20)
@@ -34,8 +36,9 @@ import Testing
     #expect(options.name == "x.jpg" && options.journal == "/j" && options.tree.includesHidden)
     #expect(options.tree.filter == GlobFilter(includes: [Glob("*.jpg")], excludes: [Glob("tmp")]))
     #expect(options.connection.headers == [.field(name: "K", value: "V")])
-    #expect(options.connection.isInsecure && options.connection.proxy == "http://proxy:3128")
+    #expect(options.connection.isInsecure && options.connection.proxy == .url(Proxy("http://proxy:3128")!))
     #expect(options.connection.retries == 0 && options.connection.timeout == .seconds(30))
+    #expect(options.connection.finishTimeout == .seconds(120))
     #expect(options.output == OutputOptions(isJSON: true, isVerbose: true))
   }
 
@@ -43,7 +46,7 @@ import Testing
     #expect(refusal("-", "http://host/")?.contains("not there yet") == true)
     #expect(refusal("sqlite:a.db?table=t", "http://host/")?.contains("not there yet") == true)
     #expect(refusal("https://other/a.jpg", "http://host/")?.contains("not there yet") == true)
-    #expect(refusal("--netrc", "a", "http://host/") == "--netrc is planned, but not there yet")
+    #expect(refusal("--layout", "a", "http://host/") == "--layout is planned, but not there yet")
   }
 
   @Test func checksumsAreForTus() throws {
@@ -67,7 +70,7 @@ import Testing
     let options = try options(
       "--token-file", token, "--header", BytePath([UInt8(ascii: "@")] + fields.bytes), "--header", "X-Three: 3", "a",
       "http://host/")
-    let headers = try options.connection.requestHeaders()
+    let headers = try options.connection.requestHeaders(for: options.destination.endpoint)
     #expect(headers["Authorization"] == "Bearer abc.def")
     #expect(headers["X-One"] == "1" && headers["X-Two"] == "2" && headers["X-Three"] == "3")
     #expect(!"\(options)".contains("abc.def"))

@@ -8,7 +8,9 @@ public struct JournalDestination: Sendable, Codable, Hashable {
   /// Paths of files that are read again at each run.
   public var tokenFile: String?
   public var headerFiles: [String]
+  public var netrcFile: String?
   public var caFile: String?
+  /// A URL without user and password, or `@` and the path of a file with one.
   public var proxy: String?
   public var insecure: Bool
   public var overwrite: Bool
@@ -17,13 +19,14 @@ public struct JournalDestination: Sendable, Codable, Hashable {
 
   public init(
     endpoint: String, protocolName: String, tokenFile: String? = nil, headerFiles: [String] = [],
-    caFile: String? = nil, proxy: String? = nil, insecure: Bool = false, overwrite: Bool = false,
-    checksum: String? = nil
+    netrcFile: String? = nil, caFile: String? = nil, proxy: String? = nil, insecure: Bool = false,
+    overwrite: Bool = false, checksum: String? = nil
   ) {
     self.endpoint = endpoint
     self.protocolName = protocolName
     self.tokenFile = tokenFile
     self.headerFiles = headerFiles
+    self.netrcFile = netrcFile
     self.caFile = caFile
     self.proxy = proxy
     self.insecure = insecure

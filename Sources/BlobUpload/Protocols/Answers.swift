@@ -31,7 +31,9 @@ extension HTTPResponse {
   var summary: String {
     var text = String(status)
     if let meaning = Self.meanings[status] { text += " (\(meaning))" }
-    if 300..<400 ~= status, let location = headers["Location"] { text += " to \(location.prefix { $0 != "?" })" }
+    if 300..<400 ~= status, let location = headers["Location"] {
+      text += " to \(location.prefix { $0 != "?" }.split(separator: "@").last ?? "")"
+    }
     if let line = firstLine { text += ": \(line)" }
     return text
   }
@@ -50,8 +52,8 @@ extension HTTPResponse {
   private static let meanings: [Int: String] = [
     400: "it does not understand the request", 401: "it asks for credentials", 403: "it refuses",
     404: "there is no such place", 405: "it does not take this method there", 407: "the proxy asks for credentials",
-    408: "it waited too long for us", 409: "conflict",
-    410: "it is gone", 412: "a condition did not hold", 413: "too large", 415: "it does not take this type",
+    408: "it waited too long for us", 409: "another file has that name, or is on its way to it",
+    410: "it is gone", 412: "a condition did not hold", 413: "too large for it", 415: "it does not take this type",
     423: "locked", 425: "too early", 429: "too many requests",
     460: "the bytes changed on the way", 500: "it failed", 501: "it cannot do this",
     502: "the server behind it failed", 503: "it is not ready", 504: "the server behind it was too slow",
@@ -82,24 +84,9 @@ extension UploadContext {
     throw UploadError(request, response)
   }
 
-  /// Sends with the credentials of this context, which go to its own origin and to no other.
+  /// As `send(following:)`, for who need not know where the answer came from.
   func send(_ request: HTTPRequest, body: BlobSlice? = nil) async throws(UploadError) -> HTTPResponse {
-    guard request.url.origin == origin else {
-      throw UploadError(
-        .giveUp, .destination, "\(request.method) \(request.url): not sent, since it is not at \(origin)")
-    }
-    do {
-      let response = try await transport.send(signed(request), body: body, Exchange(sent: sent))
-      answered(response)
-      return response
-    } catch {
-      throw UploadError(error)
-    }
-  }
-
-  func signed(_ request: HTTPRequest) -> HTTPRequest {
     var request = request
-    for field in headers.fields { request.headers.add(field.name, field.value) }
-    return request
+    return try await send(following: &request, body: body)
   }
 }

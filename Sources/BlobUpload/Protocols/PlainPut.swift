@@ -21,10 +21,10 @@ public struct PlainPut: UploadProtocol {
     }
     var request = HTTPRequest("PUT", target.url, ["Content-Type": target.contentType])
     if target.overwrite { request.headers["If-Match"] = "*" }
-    var response = try await with.send(request, body: first.body)
+    var response = try await with.send(following: &request, body: first.body)
     if response.status == 412, target.overwrite {  // there is nothing yet to overwrite
       request.headers["If-Match"] = nil
-      response = try await with.send(request, body: first.body)
+      response = try await with.send(following: &request, body: first.body)
     }
     guard response.isSuccess else {
       throw UploadError(creating: request, response)

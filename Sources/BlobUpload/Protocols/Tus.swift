@@ -68,7 +68,7 @@ public struct Tus: UploadProtocol {
       request.headers.add("Content-Type", Self.bodyType)
       request.headers["Upload-Checksum"] = try await uploadChecksum(of: first.body)
     }
-    let response = try await with.send(request, body: first?.body)
+    let response = try await with.send(following: &request, body: first?.body)
     if response.isSuccess, response.status != 201 {
       throw UploadError(
         .giveUp, .destination, "POST \(request.url): answered \(response.status) instead of 201, as tus has it",
@@ -96,7 +96,8 @@ public struct Tus: UploadProtocol {
     guard url.origin == request.url.origin else {
       throw UploadError(
         .giveUp, .destination,
-        "POST \(request.url): refused to follow its Location to \(url.origin), which is not \(request.url.origin)",
+        "POST \(request.url): refused to follow its Location to \(url.origin), which is not \(request.url.origin). "
+          + "A server behind a proxy must be told the address that its clients see",
         status: 201)
     }
     var state = ["url": url.text]
@@ -138,7 +139,7 @@ public struct Tus: UploadProtocol {
       session.state["length"] = String(part.start + length)
     }
     request.headers["Upload-Checksum"] = try await uploadChecksum(of: body)
-    let response = try await with.send(request, body: body)
+    let response = try await with.send(following: &request, body: body)
     if response.status == 409 { throw await conflict(request, response, session, with) }
     guard response.isSuccess else { throw sessionError(request, response) }
     guard let offset = response.headers.bytes("Upload-Offset"), offset >= part.start else {
@@ -198,7 +199,9 @@ public struct Tus: UploadProtocol {
     guard let length = session.length else { return .upTo(offset, session) }
     if offset > length {
       throw UploadError(
-        .giveUp, .destination, "\(request.method) \(request.url): the server holds \(offset) bytes of \(length)")
+        .giveUp, .destination,
+        "\(request.method) \(request.url): the server says that it holds \(offset) bytes of \(length): it cannot be trusted"
+      )
     }
     return offset == length ? .finished(complete(session)) : .upTo(offset, session)
   }

@@ -98,8 +98,8 @@ struct AbortCommand: Command {
       throw UploadError(.giveUp, .journal, "the journal has no usable URL: '\(kept.endpoint)'")
     }
     let connection = connection.completed(from: kept)
-    let transport = CurlTransport(connection.transportOptions(lanes: 1))
-    let headers = try connection.fields()
+    let transport = CurlTransport(try connection.transportOptions(lanes: 1))
+    let headers = try connection.fields(for: endpoint)
     let destination = try await UploadDestination.discover(
       endpoint, named: kept.protocolName, headers: headers, over: transport)
     return (destination.dialect, UploadContext(transport: transport, headers: headers, origin: endpoint.origin))

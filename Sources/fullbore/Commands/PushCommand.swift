@@ -23,7 +23,6 @@ struct PushCommand: Command {
     } else {
       ended = await interruptible { await push(walk, report, counters) }
     }
-    if let ended, ended.side != .cancelled { report.notice(ended.message) }
     report.summary(
       counters.summary(
         elapsed: began.duration(to: .now), isInterrupted: ended?.side == .cancelled, isDryRun: options.isDryRun))
@@ -32,8 +31,8 @@ struct PushCommand: Command {
 
   private func push(_ walk: PushWalk, _ report: any PushReport, _ counters: PushCounters) async -> UploadError? {
     do throws(UploadError) {
-      let headers = try options.connection.fields()
-      let transport = CurlTransport(options.connection.transportOptions(lanes: options.jobs))
+      let headers = try options.connection.fields(for: options.destination.endpoint)
+      let transport = CurlTransport(try options.connection.transportOptions(lanes: options.jobs))
       let journal = try await openJournal(options.journal)
       let destination = try await UploadDestination.discover(
         options.destination.endpoint, named: options.destination.protocolName, headers: headers,
@@ -55,6 +54,7 @@ struct PushCommand: Command {
       await journal.close()
       return ended
     } catch {
+      report.tell(error)
       return error
     }
   }

@@ -1,6 +1,7 @@
 import BlobHTTP
 import BlobUpload
 import Blobs
+import Synchronization
 
 /// What `push` and `resume` share: one destination, a feed of items, a report, an exit status.
 struct PushRun: Sendable {
@@ -16,7 +17,7 @@ struct PushRun: Sendable {
   var checks = false
   var verifies = false
 
-  /// Sends all that `feed` gives. The error, if any, is the one that ended it before its time.
+  /// Sends all that `feed` gives. The error, if any, is the one that ended it before its time; it has been told.
   func run(_ feed: @escaping @Sendable () async throws(UploadError) -> [UploadItem]?) async -> UploadError? {
     var retry = RetryPolicy()
     if let retries = connection.retries { retry.retries = retries }
@@ -31,6 +32,11 @@ struct PushRun: Sendable {
       try await queue.run(feed, observer)
       return nil
     } catch {
+      if observer.hasTold(error) {
+        report.notice("stopped: nothing else would succeed at \(destination.endpoint) either")
+      } else {
+        report.tell(error)
+      }
       return error
     }
   }
@@ -51,11 +57,15 @@ struct PushRun: Sendable {
 private final class Observer: UploadObserver {
   private let report: any PushReport
   private let counters: PushCounters
+  /// Messages of errors that end it all; few, since they do.
+  private let told = Mutex<Set<String>>([])
 
   init(report: any PushReport, counters: PushCounters) {
     self.report = report
     self.counters = counters
   }
+
+  func hasTold(_ error: UploadError) -> Bool { told.withLock { $0.contains(error.message) } }
 
   func started(_ item: UploadItem, _ progress: Progress) { report.started(file(item, progress)) }
 
@@ -67,7 +77,9 @@ private final class Observer: UploadObserver {
     case .doneBefore: finish(file, .doneBefore)
     case .busy(let pid): fail(file, "process \(pid) is sending it just now; nothing was done here")
     case .failed(let error) where error.side == .cancelled: report.dropped(file)
-    case .failed(let error): fail(file, error.message)
+    case .failed(let error):
+      if error.side == .destination { told.withLock { _ = $0.insert(error.message) } }
+      fail(file, error.advised)
     }
   }
 

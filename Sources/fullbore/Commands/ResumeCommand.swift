@@ -24,7 +24,6 @@ struct ResumeCommand: Command {
     let report = pushReport(output, counters)
     let began = ContinuousClock.now
     let ended = await interruptible { await resume(report, counters) }
-    if let ended, ended.side != .cancelled { report.notice(ended.message) }
     report.summary(counters.summary(elapsed: began.duration(to: .now), isInterrupted: ended?.side == .cancelled))
     return ExitStatus(ended, counters)
   }
@@ -38,11 +37,11 @@ struct ResumeCommand: Command {
       for (id, group) in Dictionary(grouping: entries, by: \.destinationID).sorted(by: { $0.key < $1.key }) {
         let ended = await resume(group, id, journal, report, counters)
         if let ended, ended.side == .cancelled || ended.side == .journal { return ended }
-        if let ended, first != nil { report.notice(ended.message) }
         first = first ?? ended
       }
       await journal.close()
     } catch {
+      report.tell(error)
       return error
     }
     return first
@@ -57,9 +56,9 @@ struct ResumeCommand: Command {
         throw UploadError(.giveUp, .journal, "the journal has no usable URL: '\(kept.endpoint)'")
       }
       let connection = connection.completed(from: kept)
-      let transport = CurlTransport(connection.transportOptions(lanes: nil))
+      let transport = CurlTransport(try connection.transportOptions(lanes: nil))
       let destination = try await UploadDestination.discover(
-        endpoint, named: kept.protocolName, headers: try connection.fields(),
+        endpoint, named: kept.protocolName, headers: try connection.fields(for: endpoint),
         checksum: kept.checksum.flatMap { Digest.Algorithm($0) }, over: transport)
       var run = PushRun(
         destination: destination, transport: transport, journal: journal, destinationID: id, report: report,
@@ -70,6 +69,7 @@ struct ResumeCommand: Command {
         await walk.next()?.map { run.item($0.path, $0.stamp, as: $0.relative, overwrites: kept.overwrite, nil) }
       }
     } catch {
+      report.tell(error)
       return error
     }
   }

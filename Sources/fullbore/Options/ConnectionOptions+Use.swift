@@ -4,21 +4,30 @@ import Blobs
 
 extension ConnectionOptions {
   /// The request fields, read from their files now; a file that is gone is named.
-  func fields() throws(UploadError) -> HTTPHeaders {
+  func fields(for endpoint: HTTPURL) throws(UploadError) -> HTTPHeaders {
     do {
-      return try requestHeaders()
+      return try requestHeaders(for: endpoint)
     } catch {
       throw UploadError(.giveUp, .destination, error.message)
     }
   }
 
-  func transportOptions(lanes: Int?) -> CurlTransport.Options {
+  func transportOptions(lanes: Int?) throws(UploadError) -> CurlTransport.Options {
     var options = CurlTransport.Options()
     if let lanes { options.lanes = lanes }
-    if let timeout { (options.noProgress, options.finishing) = (timeout, max(timeout, options.finishing)) }
+    if let timeout {
+      options.noProgress = timeout
+      options.connect = min(timeout, options.connect)
+      options.finishing = max(timeout, options.finishing)
+    }
+    if let finishTimeout { options.finishing = finishTimeout }
     options.caFile = certificates?.description
     options.verifiesTLS = !isInsecure
-    options.proxy = proxy
+    do {
+      options.proxy = try readProxy()
+    } catch {
+      throw UploadError(.giveUp, .destination, error.message)
+    }
     return options
   }
 
@@ -31,23 +40,43 @@ extension ConnectionOptions {
       if case .file(let path) = header { return path.description }
       return nil
     }
+    let proxy: String? =
+      switch proxy {
+      case .url(let proxy): proxy.description
+      case .file(let path): "@\(path)"
+      case nil: nil
+      }
     return JournalDestination(
       endpoint: destination.endpoint.text, protocolName: destination.dialect.name,
-      tokenFile: tokenFile?.description, headerFiles: files, caFile: certificates?.description, proxy: proxy,
-      insecure: isInsecure, overwrite: overwrite, checksum: checksum?.name)
+      tokenFile: tokenFile?.description, headerFiles: files, netrcFile: netrcFile?.description,
+      caFile: certificates?.description, proxy: proxy, insecure: isInsecure, overwrite: overwrite,
+      checksum: checksum?.name)
   }
 
   /// What was not given now is as it was when the push began.
   func completed(from kept: JournalDestination) -> ConnectionOptions {
     var result = self
-    if tokenFile == nil, headers.isEmpty {
+    if tokenFile == nil, netrcFile == nil, headers.isEmpty {
       result.tokenFile = kept.tokenFile.map { BytePath($0) }
+      result.netrcFile = kept.netrcFile.map { BytePath($0) }
       result.headers = kept.headerFiles.map { .file(BytePath($0)) }
     }
     result.certificates = certificates ?? kept.caFile.map { BytePath($0) }
-    result.proxy = proxy ?? kept.proxy
+    result.proxy = proxy ?? kept.proxy.flatMap(ProxyPlace.init)
     result.isInsecure = isInsecure || kept.insecure
     return result
+  }
+}
+
+extension ConnectionOptions.ProxyPlace {
+  /// As the journal keeps it.
+  fileprivate init?(_ kept: String) {
+    if kept.first == "@" {
+      self = .file(BytePath(String(kept.dropFirst())))
+    } else {
+      guard let proxy = Proxy(kept) else { return nil }
+      self = .url(proxy)
+    }
   }
 }
 

@@ -4,22 +4,31 @@ import Glibc
 
 /// How the server is spoken to; `push`, `resume` and `abort` take the same.
 ///
-/// Secrets stay in the files they are in: what is kept is where, and they are read by `headers(for:)`.
+/// Secrets stay in the files they are in: what is kept is where, and they are read when they are needed.
 struct ConnectionOptions: Sendable, Hashable {
   enum Header: Sendable, Hashable {
     case field(name: String, value: String)
     case file(BytePath)
   }
 
+  enum ProxyPlace: Sendable, Hashable {
+    /// Without user and password.
+    case url(Proxy)
+    case file(BytePath)
+  }
+
   var headers: [Header] = []
   var tokenFile: BytePath?
+  var netrcFile: BytePath?
   var certificates: BytePath?
   var isInsecure = false
-  var proxy: String?
+  var proxy: ProxyPlace?
   /// nil: the policy's own number.
   var retries: Int?
   /// Without progress; nil: the transport's own limit.
   var timeout: Duration?
+  /// For the answer, once the server has everything; nil: the transport's own limit.
+  var finishTimeout: Duration?
 
   init() {}
 
@@ -28,37 +37,96 @@ struct ConnectionOptions: Sendable, Hashable {
     tokenFile = arguments.value("token-file")?.absolute()
     certificates = arguments.value("cacert")?.absolute()
     isInsecure = arguments.flag("insecure")
-    proxy = try arguments.text("proxy")
+    proxy = try arguments.value("proxy").map(Self.proxy)
     retries = try arguments.count("retries", 0...1_000_000)
-    timeout = try arguments.parsed("timeout", wanted: "a duration, like 30s or 5m") { text in
-      Quantity.duration(text).flatMap { $0 > .zero ? $0 : nil }
+    timeout = try Self.limit("timeout", arguments)
+    finishTimeout = try Self.limit("finish-timeout", arguments)
+    if let given = arguments.value("netrc-file") {
+      netrcFile = given.absolute()
+    } else if arguments.flag("netrc") {
+      netrcFile = try Self.ownNetrc()
     }
     if let certificates, certificates.withCString({ access($0, R_OK) }) != 0 {
       throw UsageError("--cacert \(shown(certificates)): \(String(cString: strerror(errno)))")
     }
-    _ = try requestHeaders()
+    _ = try requestHeaders(for: nil)
+    _ = try readProxy()
   }
 
-  /// The user's own fields and the credential, read from where they are now.
-  func requestHeaders() throws(UsageError) -> HTTPHeaders {
+  /// The user's own fields and the credential, read from where they are now. Without an endpoint the netrc file is
+  /// only read.
+  func requestHeaders(for endpoint: HTTPURL?) throws(UsageError) -> HTTPHeaders {
     var result = HTTPHeaders()
     for header in headers {
       switch header {
       case .field(let name, let value): result.add(name, value)
       case .file(let path):
-        for line in try Self.lines(of: path, for: "--header") {
+        for line in try SecretFile.lines(of: path, for: "--header") {
           let (name, value) = try Self.field(line, in: "--header @\(shown(path))")
           result.add(name, value)
         }
       }
     }
     if let tokenFile { result["Authorization"] = "Bearer \(try Self.token(in: tokenFile))" }
+    if let netrcFile {
+      let netrc = Netrc(try SecretFile.text(of: netrcFile, for: "--netrc"))
+      if let endpoint, result["Authorization"] == nil {
+        guard let login = netrc.login(for: endpoint.host) else {
+          throw UsageError("--netrc: \(shown(netrcFile)) has no entry for the machine \(endpoint.host)")
+        }
+        result["Authorization"] = login.basic
+      }
+    }
     return result
+  }
+
+  /// The proxy with its credentials, read from where it is now.
+  func readProxy() throws(UsageError) -> Proxy? {
+    switch proxy {
+    case nil: return nil
+    case .url(let proxy): return proxy
+    case .file(let path):
+      let lines = try SecretFile.lines(of: path, for: "--proxy")
+      guard lines.count == 1, let proxy = Proxy(lines[0]) else {
+        throw UsageError("--proxy @\(shown(path)): wanted one line: \(Self.proxyForm)")
+      }
+      return proxy
+    }
+  }
+
+  private static let proxyForm = "http://host:port, socks5://host:port or socks5h://host:port"
+
+  /// A refusal does not repeat the URL: there may be a password in it.
+  private static func proxy(_ value: BytePath) throws(UsageError) -> ProxyPlace {
+    if value.bytes.first == UInt8(ascii: "@") { return .file(BytePath(value.bytes.dropFirst()).absolute()) }
+    guard let text = String(validating: value.bytes, as: UTF8.self), let proxy = Proxy(text) else {
+      throw UsageError("--proxy: wanted \(proxyForm), or @FILE with such a URL in it")
+    }
+    if proxy.hasCredentials {
+      throw UsageError(
+        "--proxy \(proxy): everyone on this machine can see a password on the command line: "
+          + "put the URL into a file and give --proxy @FILE, or into $https_proxy or $http_proxy")
+    }
+    return .url(proxy)
+  }
+
+  private static func ownNetrc() throws(UsageError) -> BytePath {
+    if let given = environment("NETRC") { return given.absolute() }
+    guard let home = environment("HOME"), home.isAbsolute else {
+      throw UsageError("--netrc: there is no home folder: give --netrc-file FILE, or set HOME")
+    }
+    return home.appending(".netrc")
+  }
+
+  private static func limit(_ name: String, _ arguments: Arguments) throws(UsageError) -> Duration? {
+    try arguments.parsed(name, wanted: "a duration, like 30s or 5m") { text in
+      Quantity.duration(text).flatMap { $0 > .zero ? $0 : nil }
+    }
   }
 
   /// The one line in `file`. Its content never shows in a message.
   static func token(in file: BytePath) throws(UsageError) -> String {
-    let lines = try lines(of: file, for: "--token-file")
+    let lines = try SecretFile.lines(of: file, for: "--token-file")
     guard lines.count == 1, lines[0].utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
       throw UsageError("--token-file \(shown(file)): wanted one line with the token, without spaces")
     }
@@ -90,73 +158,16 @@ struct ConnectionOptions: Sendable, Hashable {
   // RFC 9110 §5.6.2: what a token must not contain.
   private static let separators = Set("()<>@,;:\\\"/[]?={}".utf8)
 
-  private static func lines(of file: BytePath, for option: String) throws(UsageError) -> [String] {
-    do throws(BlobError) {
-      let bytes = try smallFile(file)
-      let lines = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline)
-      return lines.map { $0.trimmed }.filter { !$0.isEmpty }
-    } catch {
-      throw UsageError("\(option): \(shown(error.message))")
-    }
-  }
-
   static let declared: [OptionDeclaration] = [
     .value("header", "'K: V'", isRepeatable: true, "one more request field, or @FILE with a field a line; repeatable"),
     .value("token-file", "FILE", "the bearer token, in a file: 'Authorization: Bearer …'"),
+    .flag("netrc", "user and password for the destination's host from $NETRC or ~/.netrc"),
+    .value("netrc-file", "FILE", "the same, from another file"),
     .value("cacert", "FILE", "certificates to trust, PEM"),
     .flag("insecure", "trust any certificate: whoever answers can read and change everything"),
-    .value("proxy", "URL", "never used for this machine"),
+    .value("proxy", "URL", "http:// or socks5h://host:port, or @FILE with it; never used for this machine"),
     .value("retries", "N", "attempts without progress before a file is given up"),
     .value("timeout", "DURATION", "without progress before a connection is given up, like 30s"),
+    .value("finish-timeout", "DURATION", "for the server's answer once it has everything; 5m when not given"),
   ]
-}
-
-/// A file of at most 64 KiB: a token, a few header fields.
-private func smallFile(_ path: BytePath) throws(BlobError) -> [UInt8] {
-  let reader = try FileSource(path).open(at: 0, Cancellation())
-  if let length = reader.info.length, length > 64 << 10 {
-    throw BlobError(.unsupported, "\(path): \(length) bytes are too many for a file with a secret in it")
-  }
-  var bytes = [UInt8](repeating: 0, count: (64 << 10) + 1)
-  var count = 0
-  while count < bytes.count {
-    let room = count
-    let got = try readSome(reader, &bytes, from: room)
-    if got == 0 { break }
-    count += got
-  }
-  return Array(bytes.prefix(count))
-}
-
-private func readSome(_ reader: any BlobReader, _ bytes: inout [UInt8], from start: Int) throws(BlobError) -> Int {
-  do {
-    return try bytes.withUnsafeMutableBytes { raw in
-      try reader.read(into: UnsafeMutableRawBufferPointer(rebasing: raw[start...]))
-    }
-  } catch {
-    throw error as! BlobError  // withUnsafeMutableBytes rethrows only what `read` threw
-  }
-}
-
-let journalOption = OptionDeclaration.value(
-  "journal", "FILE", "where what was done is remembered; $FULLBORE_JOURNAL, else under $XDG_STATE_HOME/fullbore")
-
-/// Flag before environment before default.
-func journalPath(_ arguments: Arguments) throws(UsageError) -> BytePath {
-  if let given = arguments.value("journal") { return given.absolute() }
-  if let given = environment("FULLBORE_JOURNAL") { return given.absolute() }
-  // A relative XDG path is to be ignored. XDG Base Directory Specification 0.8.
-  if let state = environment("XDG_STATE_HOME"), state.isAbsolute {
-    return state.appending("fullbore/journal.sqlite")
-  }
-  guard let home = environment("HOME"), home.isAbsolute else {
-    throw UsageError("there is no home folder for the journal: give --journal FILE, or set HOME")
-  }
-  return home.appending(".local/state/fullbore/journal.sqlite")
-}
-
-/// nil also where the variable is empty.
-func environment(_ name: String) -> BytePath? {
-  guard let value = getenv(name), value.pointee != 0 else { return nil }
-  return BytePath(cString: value)
 }

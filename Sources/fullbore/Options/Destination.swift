@@ -33,10 +33,14 @@ struct Destination: Sendable, Hashable {
     }
     let rest = argument.bytes[end.upperBound...]
     if rest.prefix(while: { $0 != slash }).contains(UInt8(ascii: "@")) {
-      throw UsageError("\(given): user and password in the URL: use --token-file FILE or --header @FILE")
+      throw UsageError("\(given): user and password in the URL: use --netrc, --token-file FILE or --header @FILE")
     }
     if rest.contains(UInt8(ascii: "#")) {
       throw UsageError("\(given): a '#' in a name is written %23 in a URL")
+    }
+    if rest.first == UInt8(ascii: "["), rest.prefix(while: { $0 != UInt8(ascii: "]") }).contains(UInt8(ascii: "%")) {
+      throw UsageError(
+        "\(given): an address with a zone means something on one machine only: use a name, or another address")
     }
     // libcurl would take http:///name for a host called "name".
     guard let first = rest.first, first != slash, let url = HTTPURL("\(scheme)://\(Self.encoded(rest))") else {
@@ -60,11 +64,10 @@ struct Destination: Sendable, Hashable {
 }
 
 extension BytePath {
-  /// For messages: `https://user:secret@host/` loses what stands before the `@`.
-  fileprivate var withoutPassword: BytePath {
+  /// For messages: `https://user:secret@host/` loses what stands before the `@`, wherever that is.
+  var withoutPassword: BytePath {
     let end = bytes.firstRange(of: Array("://".utf8))?.upperBound ?? 0
-    let authority = bytes[end...].prefix { $0 != slash }
-    guard let at = authority.lastIndex(of: UInt8(ascii: "@")) else { return self }
+    guard let at = bytes[end...].lastIndex(of: UInt8(ascii: "@")) else { return self }
     return BytePath(bytes[..<end] + Array("…".utf8) + bytes[at...])
   }
 }

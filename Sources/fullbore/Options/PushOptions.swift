@@ -52,6 +52,7 @@ struct PushOptions: Sendable {
     tree.filter.excludes = arguments.all("exclude").map { Glob($0) }
     name = arguments.value("name")
     connection = try ConnectionOptions(arguments)
+    _ = try connection.requestHeaders(for: destination.endpoint)
     journal = try journalPath(arguments)
     output = try OutputOptions(arguments)
     try checkNames()
@@ -80,7 +81,8 @@ struct PushOptions: Sendable {
     } else {
       return
     }
-    throw UsageError("source '\(shown(source))': \(kind) is planned, but not there yet; a file of that name is './…'")
+    throw UsageError(
+      "source '\(shown(source.withoutPassword))': \(kind) is planned, but not there yet; a file of that name is './…'")
   }
 
   private static let checksums = Digest.Algorithm.all.map(\.name).joined(separator: ", ")
@@ -101,7 +103,7 @@ struct PushOptions: Sendable {
       .flag("hidden", "also what begins with a dot"),
       .flag("dry-run", short: "n", "only say what would be sent"),
     ] + ConnectionOptions.declared + [journalOption] + OutputOptions.declared + [
-      .planned("layout", "TEMPLATE"), .planned("netrc"), .planned("endpoint", "URL"),
+      .planned("layout", "TEMPLATE"), .planned("endpoint", "URL"),
       .planned("region", "NAME"), .planned("field", "NAME"), .planned("form", "K=V"), .planned("expect", "STATUS"),
       .planned("reply", "JSONPATH"),
     ]

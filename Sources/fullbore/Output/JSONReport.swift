@@ -61,6 +61,8 @@ final class JSONReport: PushReport {
     write(line)
   }
 
+  func ended(_ text: String) { notice(text) }
+
   func summary(_ summary: PushSummary) {
     ticker.stop()
     var line = JSONLine("summary")

@@ -38,6 +38,8 @@ final class LineReport: PushReport {
     if !options.isQuiet { errors.write("fullbore: \(shown(text))\n") }
   }
 
+  func ended(_ text: String) { errors.write("fullbore: \(shown(text))\n") }
+
   func summary(_ summary: PushSummary) {
     ticker.stop()
     if !options.isQuiet { output.write(summary.text + "\n") }

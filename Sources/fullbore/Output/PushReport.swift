@@ -17,8 +17,15 @@ protocol PushReport: Sendable {
   func leftOut(_ path: BytePath, reason: String)
   /// Something to know that concerns no one file. Shown unless `--quiet`.
   func notice(_ text: String)
+  /// What ended it all before its time. Always shown.
+  func ended(_ text: String)
   /// Last of all: everything is written and flushed when it returns.
   func summary(_ summary: PushSummary)
+}
+
+extension PushReport {
+  /// What ended it all before its time; that it was interrupted, the summary tells.
+  func tell(_ error: UploadError) { if error.side != .cancelled { ended(error.advised) } }
 }
 
 /// A file on its way.

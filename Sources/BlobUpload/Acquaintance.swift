@@ -1,0 +1,52 @@
+import BlobHTTP
+import Synchronization
+
+/// Whether a destination was ever reached, has answered, or taken anything: it decides how long a failure is worth repeating, and
+/// whether it is one file's or everyone's.
+final class Acquaintance: Sendable {
+  /// So many files that come to nothing are enough, where nothing ever succeeded; where something did, more are.
+  private static let (few, many) = (3, 12)
+
+  private let reached = Atomic(false)
+  private let answered = Atomic(false)
+  private let accepted = Atomic(false)
+  /// Files in a row that ran out of attempts.
+  private let exhausted = Atomic(0)
+
+  /// There is someone: bytes went there, whatever became of them.
+  var isReal: Bool { reached.load(ordering: .relaxed) || hasAnswered }
+  private var hasAnswered: Bool { answered.load(ordering: .relaxed) }
+  private var hasAccepted: Bool { accepted.load(ordering: .relaxed) }
+
+  func noteReached() { if !reached.load(ordering: .relaxed) { reached.store(true, ordering: .relaxed) } }
+
+  func noteAnswer() { if !hasAnswered { answered.store(true, ordering: .relaxed) } }
+
+  func note(_ response: HTTPResponse) {
+    noteAnswer()
+    if !response.isSuccess { return }
+    if !hasAccepted { accepted.store(true, ordering: .relaxed) }
+    if exhausted.load(ordering: .relaxed) > 0 { exhausted.store(0, ordering: .relaxed) }
+  }
+
+  /// A refusal that is final: who refuses everything from the first file on, refuses us.
+  func judge(refusal error: UploadError) -> UploadError {
+    var error = error
+    if error.status == 403, !hasAccepted { error.side = .destination }
+    return error
+  }
+
+  /// A file has run out of attempts: the destination's fault when it never answered, or when it is one of several.
+  func judge(exhausted error: UploadError) -> UploadError {
+    guard error.side == .file else { return error }
+    var error = error
+    let count = exhausted.add(1, ordering: .relaxed).newValue
+    if !hasAnswered {
+      error.side = .destination
+    } else if count >= (hasAccepted ? Self.many : Self.few) {
+      error.side = .destination
+      error.message += "; \(count) files in a row came to nothing, so the rest is not tried"
+    }
+    return error
+  }
+}

@@ -1,0 +1,124 @@
+import BlobHTTP
+import Blobs
+import Synchronization
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+extension UploadContext {
+  /// So many redirects in a row are followed.
+  static let mostRedirects = 5
+
+  /// Sends `request` with the credentials of this context, and follows the server to other places of its own origin;
+  /// the body is opened anew for each. `request` becomes the one that was answered.
+  ///
+  /// 307 and 308 are followed, 301 and 302 only by what changes nothing: clients may make a GET of anything else.
+  /// Nothing is ever sent to another origin. RFC 9110 §15.4.
+  func send(
+    following request: inout HTTPRequest, body: BlobSlice? = nil, _ on: Exchange? = nil
+  ) async throws(UploadError) -> HTTPResponse {
+    var visited = [request.url.text]
+    while true {
+      let hop = Hop()
+      var on = on ?? Exchange(sent: sent)
+      on.sent = { [told = on.sent] count in
+        hop.sent.add(count, ordering: .relaxed)
+        told(count)
+      }
+      let response = try await exchange(request, body, on)
+      guard 300..<400 ~= response.status, response.status != 304 else { return response }
+      let next = try target(of: response, to: request)
+      if visited.contains(next.text) {
+        throw refusal(
+          request, response, "answered \(response.status) to \(next), where we come from: it leads in a circle")
+      }
+      if visited.count > Self.mostRedirects {
+        throw refusal(
+          request, response,
+          "answered \(response.status) to \(next), after \(Self.mostRedirects) redirects in a row: not followed further"
+        )
+      }
+      visited.append(next.text)
+      request.url = next
+      on.sent(-hop.sent.load(ordering: .relaxed))
+    }
+  }
+
+  private func exchange(
+    _ request: HTTPRequest, _ body: BlobSlice?, _ on: Exchange
+  ) async throws(UploadError) -> HTTPResponse {
+    guard request.url.origin == origin else {
+      throw UploadError(
+        .giveUp, .destination, "\(request.method) \(request.url): not sent, since it is not at \(origin)")
+    }
+    do {
+      let response = try await transport.send(signed(request), body: body, on)
+      answered(response)
+      return withoutSecrets(response)
+    } catch {
+      throw UploadError(error)
+    }
+  }
+
+  private func target(of response: HTTPResponse, to request: HTTPRequest) throws(UploadError) -> HTTPURL {
+    let status = response.status
+    guard let location = response.headers["Location"], let url = request.url.resolve(location) else {
+      throw refusal(request, response, "answered \(response.summary) without a usable Location")
+    }
+    if url.origin != origin {
+      let isDowngrade = request.url.scheme == "https" && url.scheme == "http"
+      let why = isDowngrade ? "that way is not encrypted" : "credentials and files go to no other origin"
+      throw refusal(
+        request, response,
+        "answered \(status) to \(url), which is \(url.origin) and not \(origin): not followed, since \(why). "
+          + "If that is the right place, give it as the destination")
+    }
+    guard [307, 308].contains(status) || [301, 302].contains(status) && request.isSafe else {
+      throw refusal(
+        request, response,
+        "answered \(response.summary): not followed, since only 307 and 308 mean that a \(request.method) goes there. "
+          + "If that is the right place, give it as the destination")
+    }
+    return url
+  }
+
+  private func refusal(_ request: HTTPRequest, _ response: HTTPResponse, _ what: String) -> UploadError {
+    UploadError(.giveUp, .destination, "\(request.method) \(request.url): \(what)", status: response.status)
+  }
+
+  /// A server that repeats a credential in its refusal must not have it shown: then what it says is left out.
+  private func withoutSecrets(_ response: HTTPResponse) -> HTTPResponse {
+    if response.isSuccess { return response }
+    let secrets = headers.fields.flatMap { Self.secrets(in: $0.value) }
+    func isTold(_ bytes: some Collection<UInt8>) -> Bool { secrets.contains { bytes.firstRange(of: $0) != nil } }
+    var response = response
+    if isTold(response.body) { response.body = [] }
+    if let location = response.head.headers["Location"], isTold(Array(location.utf8)) {
+      response.head.headers["Location"] = nil
+    }
+    return response
+  }
+
+  /// The words of a field, and the password of `Basic`; short ones are no secrets. RFC 7617.
+  private static func secrets(in value: String) -> [[UInt8]] {
+    let words = value.split { " =;,".contains($0) }
+    let scheme = value.prefix { $0 != " " }
+    let login = scheme.isSameField("Basic") ? Data(base64Encoded: value.dropFirst(6).trimmed) : nil
+    let password = login.map { Array($0.drop { $0 != UInt8(ascii: ":") }.dropFirst()) }
+    return (words.map { Array($0.utf8) } + [password ?? []]).filter { $0.count >= 6 }
+  }
+
+  func signed(_ request: HTTPRequest) -> HTTPRequest {
+    var request = request
+    for field in headers.fields { request.headers.add(field.name, field.value) }
+    return request
+  }
+}
+
+/// Body bytes that went to a place which sent us on.
+private final class Hop: Sendable {
+  let sent = Atomic(0)
+}

@@ -1,0 +1,25 @@
+import Blobs
+import Glibc
+
+let journalOption = OptionDeclaration.value(
+  "journal", "FILE", "remembers what was done; $FULLBORE_JOURNAL, else under $XDG_STATE_HOME/fullbore")
+
+/// Flag before environment before default.
+func journalPath(_ arguments: Arguments) throws(UsageError) -> BytePath {
+  if let given = arguments.value("journal") { return given.absolute() }
+  if let given = environment("FULLBORE_JOURNAL") { return given.absolute() }
+  // A relative XDG path is to be ignored. XDG Base Directory Specification 0.8.
+  if let state = environment("XDG_STATE_HOME"), state.isAbsolute {
+    return state.appending("fullbore/journal.sqlite")
+  }
+  guard let home = environment("HOME"), home.isAbsolute else {
+    throw UsageError("there is no home folder for the journal: give --journal FILE, or set HOME")
+  }
+  return home.appending(".local/state/fullbore/journal.sqlite")
+}
+
+/// nil also where the variable is empty.
+func environment(_ name: String) -> BytePath? {
+  guard let value = getenv(name), value.pointee != 0 else { return nil }
+  return BytePath(cString: value)
+}

@@ -1,0 +1,37 @@
+import BlobHTTP
+import BlobUpload
+
+extension UploadError {
+  /// The message, and what this command line can do about it.
+  var advised: String { advice.map { "\(message). \($0)" } ?? message }
+
+  private var advice: String? { status.flatMap(Self.advice) ?? (cause as? TransportError).flatMap(Self.advice) }
+
+  private static func advice(_ status: Int) -> String? {
+    switch status {
+    case 401: "Give credentials that it takes with --token-file FILE, --netrc or --header @FILE"
+    case 403: "Are these the right credentials, and may they write there?"
+    case 404: "Is the path right?"
+    case 405, 501: "Is the path right? put+ or tus+ before the URL chooses the protocol by hand"
+    case 407: "Give a proxy URL with user and password with --proxy @FILE"
+    case 409, 412: "--overwrite replaces other bytes under the same name"
+    case 413: "Only the server's owner can raise its limit, or that of a proxy before it"
+    case 423, 425, 429, 500, 502, 503, 504: "Run the same command again later: what is there is not sent again"
+    case 507: "Make room there, then run the same command again: what is there is not sent again"
+    default: nil
+    }
+  }
+
+  private static func advice(_ error: TransportError) -> String? {
+    switch error.code {
+    case .resolve: "Is the name right, and this machine online?"
+    case .connect: "Is it running there, and is the port right?"
+    case .untrusted: "If it is the right one, trust its authority's certificate with --cacert FILE"
+    case .proxy: "See --proxy: @FILE may hold a URL with user and password"
+    case .broken: "Run the same command again: what is there is not sent again"
+    case .timeout: "Is it overloaded? --timeout and --finish-timeout allow more"
+    case .badResponse: "Is the port right?"
+    default: nil
+    }
+  }
+}

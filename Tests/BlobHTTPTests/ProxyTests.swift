@@ -1,0 +1,193 @@
+import BlobTesting
+import Blobs
+import Testing
+
+@testable import BlobHTTP
+
+/// Requests that go through a proxy: the names they ask for lead nowhere else.
+@Suite struct ProxyTests {
+  private func transport(_ proxy: String, caFile: String? = nil) -> CurlTransport {
+    CurlTransport(.init(caFile: caFile, connect: .seconds(5), proxy: Proxy(proxy)!, environment: [:]))
+  }
+
+  @Test(arguments: ["http", "socks5h"]) func aFileGoesThroughAProxy(_ scheme: String) async throws {
+    let peer = ScriptedPeer([.readRequest, answer(), .readRequest, answer()])
+    let proxy = ProxyPeer(to: peer.port)
+    let transport = transport("\(scheme)://127.0.0.1:\(proxy.port)")
+    let source = PatternSource(length: 300_000, seed: 4)
+    for _ in 0..<2 {
+      let url = HTTPURL("http://media.example/in/a")!
+      #expect(try await transport.put(url, source).status == 200)
+    }
+    #expect(proxy.seen.targets == [scheme == "http" ? "media.example" : "media.example:80"])
+    #expect(peer.heads.hasPrefix("PUT /in/a HTTP/1.1\r\n"))
+    #expect(!peer.heads.lowercased().contains("proxy"))
+    #expect(peer.body().prefix(300_000) == source.bytes(count: 300_000)[...])
+  }
+
+  @Test func anAddressNeedsNoNameToBeLookedUp() async throws {
+    let peer = ScriptedPeer([.readRequest, answer()])
+    let proxy = ProxyPeer(to: peer.port)
+    let url = HTTPURL("http://192.0.2.7:8080/a")!
+    #expect(try await transport("socks5://127.0.0.1:\(proxy.port)").get(url).status == 200)
+    #expect(proxy.seen.targets == ["192.0.2.7:8080"])
+  }
+
+  /// A tunnel: the proxy sees neither the credentials nor the file, and the certificate is that of the server's name.
+  @Test(arguments: ["http", "socks5h"]) func httpsIsATunnel(_ scheme: String) async throws {
+    let authority = try Authority()
+    let server = OpenSSLServer(try authority.certificate(for: "DNS:media.example"))
+    let proxy = ProxyPeer(to: server.port)
+    let transport = transport("\(scheme)://127.0.0.1:\(proxy.port)", caFile: authority.path)
+    let request = HTTPRequest("GET", HTTPURL("https://media.example/a")!, ["Authorization": "Bearer secret"])
+    #expect(try await transport.send(request, body: nil, Exchange()).status == 200)
+    #expect(proxy.seen.targets == ["media.example:443"])
+    #expect(!proxy.seen.heads.joined().contains("secret"))
+
+    let error = await failure { () async throws(TransportError) in
+      try await transport.get(HTTPURL("https://other.example/a")!)
+    }
+    #expect(error.code == .tls && error.message.contains("is not for 'other.example'"), "\(error)")
+  }
+
+  @Test(arguments: ["http", "socks5h"]) func credentialsGoToTheProxyAlone(_ scheme: String) async throws {
+    let peer = ScriptedPeer([.readRequest, answer()])
+    let proxy = ProxyPeer(to: peer.port, .wants(user: "me@home", password: "p:ss/word"))
+    let url = HTTPURL("http://media.example/a")!
+    let place = "127.0.0.1:\(proxy.port)"
+    #expect(try await transport("\(scheme)://me%40home:p%3Ass%2Fword@\(place)").get(url).status == 200)
+    #expect(!peer.heads.lowercased().contains("proxy"))
+
+    for credentials in ["", "me%40home:wrong-word@"] {
+      let transport = transport("\(scheme)://\(credentials)\(place)")
+      if scheme == "http" {
+        #expect(try await transport.get(url).status == 407)
+      } else {
+        let error = await failure { () async throws(TransportError) in try await transport.get(url) }
+        #expect(error.code == .proxy && error.message.contains("proxy socks5h://\(place)"), "\(error)")
+        #expect(!error.message.contains("wrong-word"))
+      }
+      let error = await failure { () async throws(TransportError) in
+        try await transport.get(HTTPURL("https://media.example/a")!)
+      }
+      #expect(error.code == .proxy && error.message.contains("proxy \(scheme)://\(place)"), "\(error)")
+      #expect(!error.message.contains("wrong-word"))
+    }
+  }
+
+  @Test func whatTheProxyRefusesOrCannotReachIsSaid() async throws {
+    let nobody = Loopback.listen()
+    Loopback.close(nobody.descriptor)
+    let url = HTTPURL("https://media.example/a")!
+    for (manner, status, code) in [
+      (ProxyPeer.Manner.refuses(status: 403), "(403)", TransportError.Code.proxy), (.willing, "(502)", .connect),
+    ] {
+      let proxy = ProxyPeer(to: nobody.port, manner)
+      let error = await failure { () async throws(TransportError) in
+        try await transport("http://127.0.0.1:\(proxy.port)").get(url)
+      }
+      #expect(error.code == code && error.message.contains("connect us to media.example:443 \(status)"), "\(error)")
+      let socks = await failure { () async throws(TransportError) in
+        try await transport("socks5h://127.0.0.1:\(proxy.port)").get(url)
+      }
+      #expect(socks.code == code && socks.message.contains("does not connect us to media.example:443"), "\(socks)")
+    }
+  }
+
+  @Test(arguments: ["http", "socks5h"]) func aProxyThatIsNotThereIsNamed(_ scheme: String) async throws {
+    let nobody = Loopback.listen()
+    Loopback.close(nobody.descriptor)
+    let error = await failure { () async throws(TransportError) in
+      try await transport("\(scheme)://127.0.0.1:\(nobody.port)").get(HTTPURL("http://media.example/a")!)
+    }
+    #expect(error.code == .connect)
+    #expect(error.message.contains("connection refused (the proxy \(scheme)://127.0.0.1:\(nobody.port))"), "\(error)")
+  }
+
+  @Test(arguments: ["http", "socks5h"]) func aProxyThatSaysNothingRunsIntoTheLimitForConnecting(_ scheme: String) async
+  {
+    let proxy = ProxyPeer(to: 1, .silent)
+    let place = Proxy("\(scheme)://127.0.0.1:\(proxy.port)")!
+    let transport = CurlTransport(.init(connect: .milliseconds(300), proxy: place, environment: [:]))
+    let error = await failure { () async throws(TransportError) in
+      try await transport.get(HTTPURL("https://media.example/a")!)
+    }
+    #expect(error.code == .connect, "\(error)")
+    #expect(error.message.contains("within 0.3 seconds through the proxy \(place)"), "\(error)")
+  }
+
+  @Test func thisMachineIsNeverReachedThroughAProxy() async throws {
+    let peer = ScriptedPeer([.readRequest, answer()])
+    let proxy = ProxyPeer(to: peer.port)
+    let transport = transport("http://127.0.0.1:\(proxy.port)")
+    for host in ["127.0.0.1", "localhost"] {
+      #expect(try await transport.get(HTTPURL("http://\(host):\(peer.port)/a")!).status == 200)
+    }
+    #expect(proxy.seen.connections == 0)
+  }
+
+  @Test func theEnvironmentIsReadAsCurlDoes() async throws {
+    let peer = ScriptedPeer([.readRequest, answer()])
+    let proxy = ProxyPeer(to: peer.port)
+    let environment = ["http_proxy": "127.0.0.1:\(proxy.port)", "no_proxy": "other.example"]
+    let transport = CurlTransport(.init(environment: environment))
+    #expect(try await transport.get(HTTPURL("http://media.example/a")!).status == 200)
+    #expect(proxy.seen.targets == ["media.example"])
+  }
+}
+
+/// Which proxy, for which URL and environment.
+@Suite struct ProxyRuleTests {
+  private func choice(
+    _ url: String, _ environment: [String: String] = [:], given: String? = nil
+  ) throws(TransportError) -> String? {
+    try ProxyRules(given.map { Proxy($0)! }, environment: environment).proxy(for: HTTPURL(url)!)?.description
+  }
+
+  @Test func eachSchemeHasItsVariable() throws {
+    let all = ["http_proxy": "http://a:1", "https_proxy": "b:2", "all_proxy": "socks5://c"]
+    #expect(try choice("http://x/", all) == "http://a:1")
+    #expect(try choice("https://x/", all) == "http://b:2")
+    #expect(try choice("https://x/", ["HTTPS_PROXY": "b:2"]) == "http://b:2")
+    #expect(try choice("http://x/", ["HTTP_PROXY": "b:2"]) == nil)
+    #expect(try choice("http://x/", ["ALL_PROXY": "socks5://c"]) == "socks5://c:1080")
+    #expect(try choice("http://x/", ["http_proxy": ""]) == nil)
+    #expect(try choice("http://x/", all, given: "socks5h://d:4") == "socks5h://d:4")
+  }
+
+  @Test(arguments: [
+    ("*", "a.example", true), ("*,b", "a.example", false), ("example", "a.example", true),
+    (".example", "a.example", true), (".example", "example", true), ("ample", "a.example", false),
+    ("b, A.Example.", "a.example", true), ("a.example", "a.example.", true), ("", "a.example", false),
+    ("10.0.0.0/8", "10.1.2.3", true), ("10.0.0.0/8", "11.1.2.3", false), ("10.1.2.3", "10.1.2.3", true),
+    ("10.1.2.0/23", "10.1.3.255", true), ("10.1.2.0/23", "10.1.4.0", false), ("10.0.0.0/33", "10.0.0.0", false),
+    ("fd00::/8", "[fd12::1]", true), ("fd00::/8", "[fe80::1]", false), ("[fd12::1]", "[fd12::1]", true),
+    ("0.0.0.0/0", "a.example", false), ("2.3", "10.1.2.3", false),
+  ])
+  func noProxyExempts(_ list: String, _ host: String, _ isExempt: Bool) throws {
+    #expect(try (choice("http://\(host)/", ["no_proxy": list], given: "p:1") == nil) == isExempt)
+    #expect(try (choice("http://\(host)/", ["NO_PROXY": list, "all_proxy": "p:1"]) == nil) == isExempt)
+  }
+
+  @Test(arguments: [
+    "localhost", "LOCALHOST", "localhost.", "a.localhost", "127.0.0.1", "127.9.9.9", "127.1", "[::1]",
+    "[::ffff:127.0.0.1]",
+  ])
+  func thisMachineNeedsNoProxy(_ host: String) throws {
+    #expect(try choice("http://\(host):80/", ["http_proxy": "p:1"], given: "p:1") == nil)
+  }
+
+  @Test(arguments: ["gopher://p:1", "http://", "http://p:99999", "http://user:secret@p:x/"])
+  func aVariableThatIsNoProxyIsNamedAndNotShown(_ text: String) {
+    let error = #expect(throws: TransportError.self) { try choice("https://x/", ["https_proxy": text]) }
+    #expect(error?.code == .badRequest && error?.message.contains("$https_proxy") == true)
+    #expect(error?.message.contains("secret") == false)
+  }
+
+  @Test func aProxyIsShownWithoutItsPassword() throws {
+    let proxy = try #require(Proxy("SOCKS5://us%20er:se%3Acret@[::1]:9050/"))
+    #expect(proxy.user == "us er" && proxy.password == "se:cret" && proxy.hasCredentials)
+    #expect("\(proxy)" == "socks5://[::1]:9050")
+    #expect(try #require(Proxy("proxy.example")).description == "http://proxy.example:1080")
+  }
+}

@@ -1,0 +1,85 @@
+import BlobHTTP
+import BlobTesting
+import Blobs
+import Testing
+
+/// A certificate and its key, as files of the openssl command.
+class Certificate: @unchecked Sendable {  // nothing in it changes
+  fileprivate let folder = TemporaryFolder()
+  var path: String { folder.path + "/cert.pem" }
+  var key: String { folder.path + "/key.pem" }
+
+  /// Self-signed, for 127.0.0.1.
+  init() throws {
+    try openssl(["req", "-x509", "-days", "2", "-addext", "subjectAltName=IP:127.0.0.1", "-out", path] + newKey)
+  }
+
+  fileprivate init(empty: Void) {}
+
+  fileprivate var newKey: [String] {
+    let kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    return kind + ["-subj", "/CN=fullbore test", "-keyout", key]
+  }
+}
+
+/// An authority that makes certificates.
+final class Authority: Certificate, @unchecked Sendable {
+  /// `names` as in subjectAltName: `DNS:a.example,IP:127.0.0.1`. With days below 0 it has expired.
+  func certificate(for names: String, days: Int = 2) throws -> Certificate {
+    let certificate = Certificate(empty: ())
+    let request = certificate.folder.path + "/request.pem"
+    try openssl(["req", "-new", "-addext", "subjectAltName=\(names)", "-out", request] + certificate.newKey)
+    try openssl([
+      "x509", "-req", "-in", request, "-CA", path, "-CAkey", key, "-CAserial", certificate.folder.path + "/serial",
+      "-CAcreateserial", "-copy_extensions", "copy", "-days", "\(days)", "-out", certificate.path,
+    ])
+    return certificate
+  }
+}
+
+private func openssl(_ arguments: [String]) throws {
+  try #require(Command(["openssl"] + arguments).wait() == 0, "openssl \(arguments[0]) fails")
+}
+
+/// `openssl s_server`: answers GET with a page of its own, or hands over what it gets and sends what it is given.
+final class OpenSSLServer: Sendable {
+  let port: Int
+  private let command: Command
+  var url: HTTPURL { HTTPURL("https://127.0.0.1:\(port)/a")! }
+
+  init(_ certificate: Certificate, answers: Bool = true) {
+    let (listener, port) = Loopback.listen()
+    Loopback.close(listener)
+    self.port = port
+    command = Command(
+      [
+        "openssl", "s_server", "-quiet", "-accept", "127.0.0.1:\(port)", "-cert", certificate.path,
+        "-key", certificate.key,
+      ] + (answers ? ["-www"] : []))
+    // It says nothing when it is ready.
+    while true {
+      if let socket = Loopback.connect(port: port) {
+        Loopback.close(socket)
+        return
+      }
+      pauseThread(milliseconds: 5)
+    }
+  }
+
+  func send(_ text: String) { command.write(text) }
+
+  /// true once what was received is `enough`; false when the server ended before.
+  func receive(_ enough: @escaping @Sendable ([UInt8]) -> Bool) async -> Bool {
+    await withCheckedContinuation { done in
+      SystemThread.start("tls-peer") { [command] in
+        var received: [UInt8] = []
+        while !enough(received) {
+          let more = readSome(command.output)
+          if more.isEmpty { return done.resume(returning: false) }
+          received += more
+        }
+        done.resume(returning: true)
+      }
+    }
+  }
+}

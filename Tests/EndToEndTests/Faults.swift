@@ -1,0 +1,140 @@
+import BlobTesting
+import Foundation
+
+/// The protocols that a push speaks: each is a column. A new one is a line here.
+enum FaultColumn: String, CaseIterable {
+  case put = "PUT"
+  case tus
+
+  var prefix: String { rawValue.lowercased() + "+" }
+  /// What a scripted server says of itself before anything else.
+  var greeting: [ScriptedPeer.Step] {
+    switch self {
+    case .put: []
+    case .tus:
+      [
+        .readRequest,
+        .send(
+          "HTTP/1.1 204 No Content\r\nTus-Resumable: 1.0.0\r\nTus-Version: 1.0.0\r\n"
+            + "Tus-Extension: creation,creation-with-upload\r\n\r\n"),
+      ]
+    }
+  }
+  /// What it answers to a large file that is announced.
+  var creation: [ScriptedPeer.Step] {
+    switch self {
+    case .put: []
+    case .tus:
+      [
+        .readRequest,
+        .send("HTTP/1.1 201 Created\r\nLocation: /up/1\r\nUpload-Offset: 0\r\nContent-Length: 0\r\n\r\n"),
+      ]
+    }
+  }
+}
+
+/// What can go wrong with a push: each is a row.
+struct Fault: Sendable {
+  let name: String
+  /// Sets the stage and pushes. nil where the protocol has no such thing.
+  let play: @Sendable (FaultColumn, FaultBench) async throws -> Command?
+
+  init(_ name: String, _ play: @escaping @Sendable (FaultColumn, FaultBench) async throws -> Command?) {
+    self.name = name
+    self.play = play
+  }
+
+  /// A scripted server that does the same at every request, whatever became of the one before.
+  static func scripted(_ name: String, script: [ScriptedPeer.Step]) -> Fault {
+    Fault(name) { column, bench in
+      let script = Array(repeating: script, count: 5).flatMap { $0 }
+      let peer = ScriptedPeer(column.greeting + script, script)
+      defer { withExtendedLifetime(peer) {} }
+      return try await bench.push(1000, to: "http://127.0.0.1:\(peer.port)/", column)
+    }
+  }
+
+  /// The same for a file that is larger than what the kernel takes in the server's place; the upload has been created.
+  static func scripted(large name: String, script: [ScriptedPeer.Step]) -> Fault {
+    Fault(name) { column, bench in
+      let peer = ScriptedPeer(column.greeting + column.creation + script)
+      defer { withExtendedLifetime(peer) {} }
+      return try await bench.push(
+        64 << 20, to: "http://127.0.0.1:\(peer.port)/", column, ["--retries", "0", "--finish-timeout", "30s"])
+    }
+  }
+
+  static func status(_ status: Int, _ reason: String, _ fields: String = "") -> Fault {
+    scripted(
+      "\(status) \(reason)",
+      script: [.readRequest, .send("HTTP/1.1 \(status) \(reason)\r\nContent-Length: 0\r\n\(fields)\r\n")])
+  }
+
+  static let all: [Fault] = [
+    Fault("unknown host") { try await $1.push(1000, to: "http://no-such-host.invalid/", $0) },
+    Fault("connection refused") { column, bench in
+      let nobody = Loopback.listen()
+      Loopback.close(nobody.descriptor)
+      return try await bench.push(1000, to: "http://127.0.0.1:\(nobody.port)/", column)
+    },
+    Fault("self-signed certificate") { column, bench in
+      let server = try await bench.secureServer()
+      return try await bench.push(1000, to: server.url, column)
+    },
+    status(401, "Unauthorized"), status(403, "Forbidden"), status(404, "Not Found"),
+    status(405, "Method Not Allowed"), status(409, "Conflict"), status(413, "Content Too Large"),
+    status(423, "Locked"), status(429, "Too Many Requests", "Retry-After: 1\r\n"),
+    status(500, "Internal Server Error"), status(502, "Bad Gateway"), status(503, "Service Unavailable"),
+    status(507, "Insufficient Storage"),
+    scripted("redirect to another place", script: [.readRequest, .send(elsewhere)]),
+    scripted("garbage instead of HTTP", script: [.readRequest, .send("SSH-2.0-OpenSSH_9.2\r\n"), .close]),
+    scripted("closed in the middle of the answer's head", script: [.readRequest, .send("HTTP/1.1 201 Cre"), .close]),
+    scripted("closed in the middle of the answer's body", script: [.readRequest, .send(half), .close]),
+    scripted(large: "closed in the middle of the file", script: [.readHead, .read(1 << 20), .close]),
+    scripted(large: "silence before the file", script: [.hold]),
+    scripted(large: "silence in the middle of the file", script: [.readHead, .read(1 << 20), .hold]),
+    scripted("silence after the file", script: [.readRequest, .hold]),
+    Fault("an offset that is a lie") { column, bench in
+      if column == .put { return nil }
+      let script: [ScriptedPeer.Step] = [.readRequest, .send(lie)]
+      let peer = ScriptedPeer(column.greeting + script, script)
+      return try await bench.push(1000, to: "http://127.0.0.1:\(peer.port)/", column)
+    },
+    Fault("the answer is lost") { column, bench in
+      let server = try await bench.server()
+      let proxy = ChaosProxy(to: server.port, .init([.dropResponse(column == .put ? 1 : 2)]))
+      return try await bench.push(1000, to: "http://127.0.0.1:\(proxy.port)/", column, ["--header", "Host: 127.0.0.1"])
+    },
+    Fault("the server's disk is full") { column, bench in
+      let server = try await bench.server(environment: try Shim.environment(.fullDisk(at: 2 << 20), in: bench.scratch))
+      return try await bench.push(8 << 20, to: server.url, column)
+    },
+    Fault("the server is killed") { column, bench in
+      let server = try await bench.server()
+      return try await bench.push(8 << 20, to: server.url, column, ["--bwlimit", "4M"]) {
+        try await server.kill(after: 1 << 20)
+      }
+    },
+    Fault("the server is killed and comes back") { column, bench in
+      let server = try await bench.server(comesBack: true)
+      return try await bench.push(8 << 20, to: server.url, column, ["--bwlimit", "4M", "--retries", "8"]) {
+        try await server.kill(after: 1 << 20)
+        try await bench.serveAgain(server)
+      }
+    },
+    Fault("the server is replaced by an empty one") { column, bench in
+      let server = try await bench.server(comesBack: true)
+      return try await bench.push(8 << 20, to: server.url, column, ["--bwlimit", "4M", "--retries", "8"]) {
+        try await server.kill(after: 1 << 20)
+        try FileManager.default.moveItem(atPath: server.folder.path, toPath: bench.scratch.newPath("lost"))
+        try await bench.serveAgain(server)
+      }
+    },
+  ]
+
+  private static let elsewhere =
+    "HTTP/1.1 307 There\r\nLocation: http://elsewhere.example/in/\r\nContent-Length: 0\r\n\r\n"
+  private static let half = "HTTP/1.1 201 Created\r\nContent-Length: 1000\r\n\r\nhalf"
+  private static let lie =
+    "HTTP/1.1 201 Created\r\nLocation: /up/1\r\nUpload-Offset: 5000\r\nContent-Length: 0\r\n\r\n"
+}

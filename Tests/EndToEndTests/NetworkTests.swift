@@ -1,0 +1,85 @@
+import BlobTesting
+import Foundation
+import Testing
+
+extension EndToEnd {
+  /// What lies between a push and its server: TLS, proxies, redirects, IPv6.
+  @Suite(.serialized) struct NetworkTests {
+    private let scratch = try! Scratch()
+
+    @Test(.needs(.nginx)) func nginxReceivesOverTLS() async throws {
+      let authority = try await TestCertificate.selfSigned(for: "DNS:authority.example", in: scratch)
+      let certificate = try await authority.signed(for: "IP:127.0.0.1", in: scratch)
+      let folder = Folder(try scratch.folder("received"))
+      let server = try await PeerServer.nginx(into: folder.path, secure: certificate, in: scratch)
+      for number in 0..<5 { try scratch.file("gallery/IMG_\(number).jpg", 300_000 + number) }
+      let (gallery, port) = (scratch.path("gallery/"), try #require(URL(string: server.url)?.port))
+
+      let (refused, stranger) = try await fullbore("push", gallery, server.url + "/", in: scratch)
+      #expect(refused == .exited(3))
+      #expect(stranger.errors.contains("comes from an authority that nothing here vouches for"), "\(stranger.errors)")
+      #expect(stranger.errors.contains("--cacert FILE"))
+      let (misnamed, other) = try await fullbore(
+        "push", "--cacert", authority.path, gallery, "https://localhost:\(port)/", in: scratch)
+      #expect(misnamed == .exited(3))
+      #expect(other.errors.contains("is not for 'localhost'"), "\(other.errors)")
+      #expect(folder.files().isEmpty)
+
+      let (taken, push) = try await fullbore("push", "--cacert", authority.path, gallery, server.url + "/", in: scratch)
+      #expect(taken == .exited(0), "\(push.errors)")
+      Folder(scratch.path("gallery")).expectSame(as: folder)
+    }
+
+    @Test(.needs(.nginx), arguments: ["http", "socks5h"]) func proxyCarriesAPushItCannotRead(_ kind: String)
+      async throws
+    {
+      let certificate = try await TestCertificate.selfSigned(for: "DNS:media.example", in: scratch)
+      let folder = Folder(try scratch.folder("received"))
+      let server = try await PeerServer.nginx(into: folder.path, secure: certificate, in: scratch)
+      let proxy = ProxyPeer(
+        to: try #require(URL(string: server.url)?.port), .wants(user: "me", password: "secret-word"))
+      let place = scratch.path("proxy")
+      try "\(kind)://me:secret-word@127.0.0.1:\(proxy.port)".write(toFile: place, atomically: true, encoding: .utf8)
+      try scratch.file("gallery/video.mov", 20 << 20)
+      let (end, push) = try await fullbore(
+        "push", "--cacert", certificate.path, "--proxy", "@" + place, scratch.path("gallery/"),
+        "https://media.example/", in: scratch)
+      #expect(end == .exited(0), "\(push.errors)")
+      Folder(scratch.path("gallery")).expectSame(as: folder)
+      #expect(Set(proxy.seen.targets) == ["media.example:443"])
+    }
+
+    @Test(.needs(.nginx)) func redirectIsFollowedWithTheFileSentAgain() async throws {
+      let folder = Folder(try scratch.folder("received"))
+      let server = try await PeerServer.nginx(
+        into: folder.path, rules: "location ~ ^/moved/(.*)$ { return 307 /kept/$1; }", in: scratch)
+      for (name, size) in [("small.jpg", 1000), ("large.mov", 20 << 20)] { try scratch.file("gallery/\(name)", size) }
+      let (end, push) = try await fullbore(
+        "push", scratch.path("gallery/"), "put+\(server.url)/moved/", in: scratch)
+      #expect(end == .exited(0), "\(push.errors)")
+      Folder(scratch.path("gallery")).expectSame(as: Folder(folder.path + "/kept"))
+    }
+
+    /// nginx closes the connection on two names without an answer.
+    @Test(.needs(.nginx)) func filesThatComeToNothingStopNoOther() async throws {
+      let folder = Folder(try scratch.folder("received"))
+      let server = try await PeerServer.nginx(
+        into: folder.path, rules: "location ~ /IMG_[37].jpg$ { return 444; }", in: scratch)
+      for number in 0..<40 { try scratch.file("gallery/IMG_\(number).jpg", 100_000 + number) }
+      let (end, push) = try await fullbore(
+        "push", "--retries", "1", scratch.path("gallery/"), server.url + "/", in: scratch)
+      #expect(end == .exited(1))
+      #expect(folder.files().count == 38)
+      #expect(push.errors.contains("IMG_3.jpg: PUT") && push.errors.contains("IMG_7.jpg: PUT"), "\(push.errors)")
+    }
+
+    @Test(arguments: ["put", "tus"]) func serverIsReachedOverIPv6(_ dialect: String) async throws {
+      let server = try await ServeProcess.start(in: scratch, address: "[::1]")
+      #expect(server.url.hasPrefix("http://[::1]:"))
+      try scratch.file("gallery/video.mov", 5 << 20)
+      let (end, push) = try await fullbore("push", scratch.path("gallery/"), "\(dialect)+\(server.url)", in: scratch)
+      #expect(end == .exited(0), "\(push.errors)")
+      Folder(scratch.path("gallery")).expectSame(as: server.folder)
+    }
+  }
+}

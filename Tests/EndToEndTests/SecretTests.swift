@@ -1,0 +1,205 @@
+import BlobTesting
+import Foundation
+import Testing
+
+extension EndToEnd {
+  /// Secrets go to whom they are for, and leave no trace here: not in the journal, not in what is said, not in what
+  /// other processes can see.
+  @Suite(.serialized) struct SecretTests {
+    private let scratch = try! Scratch()
+    private let plants: Plants
+
+    init() throws { plants = try Plants(in: scratch) }
+
+    enum Outcome: String, CaseIterable {
+      case success, unauthorized, forbidden, failure, redirected, downgraded, unreachable, wrongProxyPassword, killed
+    }
+
+    private static let nothing = "Content-Length: 0\r\n\r\n"
+
+    /// Some servers repeat what they were told: `told`, the credential.
+    private func script(_ outcome: Outcome, told: String) -> [ScriptedPeer.Step] {
+      func every(_ head: String) -> [ScriptedPeer.Step] {
+        Array(repeating: [.readRequest, .send("HTTP/1.1 \(head)")], count: 8).flatMap { $0 }
+      }
+      switch outcome {
+      case .success: return every("201 Created\r\n" + Self.nothing)
+      // A server that repeats what it was told.
+      case .unauthorized:
+        let text = "nobody has \(told)"
+        return every("401 Who\r\nContent-Type: text/plain\r\nContent-Length: \(text.count)\r\n\r\n\(text)")
+      case .forbidden:
+        let text = "no such key: \(plants.key)"
+        return every("403 No\r\nContent-Type: text/plain\r\nContent-Length: \(text.count)\r\n\r\n\(text)")
+      case .failure: return every("500 Oops\r\n" + Self.nothing)
+      case .redirected:
+        let place = "http://\(told):x@evil.example/\(plants.cookie)?key=\(plants.key)"
+        return every("307 There\r\nLocation: \(place)\r\n" + Self.nothing)
+      case .downgraded: return every("308 There\r\nLocation: http://media.example:81/in/\r\n" + Self.nothing)
+      case .unreachable, .wrongProxyPassword: return [.close]
+      case .killed: return [.readHead, .read(100_000), .hold]
+      }
+    }
+
+    private func expected(_ outcome: Outcome) -> Command.End {
+      switch outcome {
+      case .success: .exited(0)
+      // The answer of a proxy that finds nobody there is an answer.
+      case .failure, .unreachable: .exited(1)
+      case .killed: .killed(by: SIGKILL)
+      default: .exited(3)
+      }
+    }
+
+    @Test(arguments: Outcome.allCases, ["--json", "--verbose"])
+    func secretsLeaveNoTrace(_ outcome: Outcome, _ mode: String) async throws {
+      let file = try scratch.file("a.jpg", outcome == .killed ? 8 << 20 : 1000)
+      try await push(
+        file, outcome, mode, ["--token-file", plants.path("token")], plants.token, "Bearer " + plants.token)
+      try await push(
+        file, outcome, mode, ["--netrc-file", plants.path("netrc")], plants.password, base64("me:" + plants.password))
+      try plants.expectNoTrace()
+    }
+
+    private func push(
+      _ file: String, _ outcome: Outcome, _ mode: String, _ credential: [String], _ told: String, _ field: String
+    ) async throws {
+      let peer = ScriptedPeer(script(outcome, told: told))
+      let closed = Loopback.listen()
+      Loopback.close(closed.descriptor)
+      let password = outcome == .wrongProxyPassword ? "another" : plants.proxyPassword
+      let proxy = ProxyPeer(
+        to: outcome == .unreachable ? closed.port : peer.port, .wants(user: "me", password: password))
+      try plants.write(proxyPort: proxy.port)
+      let push = try Command(
+        Tool.fullbore,
+        ["push", mode, "--retries", "1", "--journal", scratch.newPath("journal")] + credential
+          + ["--header", "@" + plants.path("fields"), "--proxy", "@" + plants.path("proxy"), file]
+          + ["put+http://media.example/in/"], in: scratch)
+      if outcome == .killed {
+        await peer.wait { $0.steps.last == 2 }
+        plants.expectNone(in: try commandLines(), "the command line")
+        push.kill(SIGKILL)
+      }
+      #expect(try await push.wait() == expected(outcome), "\(push.output)\(push.errors)")
+      #expect(Set(proxy.seen.targets).isSubset(of: ["media.example"]))
+      // They have been there, or nothing would be proved.
+      #expect(proxy.seen.heads.contains { $0.contains(base64("me:" + plants.proxyPassword)) })
+      if outcome == .unreachable || outcome == .wrongProxyPassword { return }
+      let heads = peer.seen.heads.joined()
+      for secret in [field, plants.key, plants.cookie] { #expect(heads.contains(secret)) }
+    }
+
+    /// What is left goes on with the secrets from where they are, which is all that the journal knows.
+    @Test func whatWasKilledIsResumedWithTheSameCredentials() async throws {
+      let peer = ScriptedPeer(
+        [.readHead, .read(100_000), .hold], [.readRequest, .send("HTTP/1.1 201 Made\r\n" + Self.nothing)])
+      let proxy = ProxyPeer(to: peer.port, .wants(user: "me", password: plants.proxyPassword))
+      try plants.write(proxyPort: proxy.port)
+      let file = try scratch.file("a.jpg", 8 << 20)
+      let push = try Command.fullbore(
+        "push", "--netrc-file", plants.path("netrc"), "--header", "@" + plants.path("fields"), "--proxy",
+        "@" + plants.path("proxy"), file, "put+http://media.example/in/", in: scratch)
+      await peer.wait { $0.steps.last == 2 }
+      push.kill(SIGKILL)
+      try await push.wait()
+      let (end, resume) = try await fullbore("resume", in: scratch)
+      #expect(end == .exited(0), "\(resume.output)\(resume.errors)")
+      let head = try #require(peer.seen.heads.last)
+      #expect(head.contains("Basic " + base64("me:" + plants.password)) && head.contains(plants.key))
+      try plants.expectNoTrace()
+    }
+
+    @Test func aPasswordInAURLIsRefusedAndNotRepeated() async throws {
+      let file = try scratch.file("a.jpg", 1000)
+      let secret = plants.password
+      for arguments in [
+        [file, "https://me:\(secret)@media.example/"], ["https://me:\(secret)@media.example/", file],
+        ["--proxy", "http://me:\(secret)@proxy.example:1", file, "http://media.example/"],
+        ["--proxy", "http://me:\(secret)@proxy.example:x", file, "http://media.example/"],
+      ] {
+        let command = try Command(Tool.fullbore, ["push"] + arguments, in: scratch)
+        #expect(try await command.wait() == .exited(2))
+      }
+      try plants.expectNoTrace()
+    }
+
+    @Test func aPasswordInTheEnvironmentIsUsedAndNotRepeated() async throws {
+      let proxy = ProxyPeer(to: 1, .wants(user: "me", password: plants.proxyPassword))
+      let file = try scratch.file("a.jpg", 1000)
+      for address in [
+        "http://me:\(plants.proxyPassword)@127.0.0.1:\(proxy.port)", "http://me:\(plants.proxyPassword)@p:x",
+      ] {
+        let push = try Command.fullbore(
+          "push", "--retries", "0", file, "https://media.example/", in: scratch,
+          environment: ["https_proxy": address])
+        #expect(try await push.wait() == .exited(3))
+      }
+      #expect(proxy.seen.heads.contains { $0.contains(base64("me:" + plants.proxyPassword)) })
+      try plants.expectNoTrace()
+    }
+
+    /// Of every process that was started from here.
+    private func commandLines() throws -> Data {
+      var found = Data()
+      for name in try FileManager.default.contentsOfDirectory(atPath: "/proc") where Int(name) != nil {
+        guard let line = FileManager.default.contents(atPath: "/proc/\(name)/cmdline") else { continue }
+        if line.range(of: Data(scratch.path.utf8)) != nil { found += line }
+      }
+      try #require(found.range(of: Data("push".utf8)) != nil)
+      return found
+    }
+  }
+}
+
+/// Secrets that are nowhere else, and the files they are in.
+private struct Plants {
+  let token = Self.secret("token")
+  let password = Self.secret("password")
+  let key = Self.secret("key")
+  let cookie = Self.secret("cookie")
+  let proxyPassword = Self.secret("proxy")
+  private let scratch: Scratch
+
+  init(in scratch: Scratch) throws {
+    self.scratch = scratch
+    try scratch.folder("secrets")
+  }
+
+  private static func secret(_ name: String) -> String { "\(name)-\(UInt64.random(in: 0...UInt64.max))" }
+
+  func path(_ name: String) -> String { scratch.path("secrets/\(name)") }
+
+  func write(proxyPort: Int) throws {
+    for (name, text) in [
+      ("token", token), ("netrc", "machine media.example login me password \(password)"),
+      ("fields", "x-api-key: \(key)\nCookie: session=\(cookie)"),
+      ("proxy", "http://me:\(proxyPassword)@127.0.0.1:\(proxyPort)"),
+    ] {
+      try text.write(toFile: path(name), atomically: true, encoding: .utf8)
+    }
+  }
+
+  /// Looks into every file of the scratch folder but those that the secrets came from: journals, outputs, all.
+  func expectNoTrace() throws {
+    let names = try FileManager.default.subpathsOfDirectory(atPath: scratch.path)
+    let searched = names.filter { !$0.hasPrefix("secrets") && !$0.hasSuffix(".jpg") }
+    #expect(searched.contains { $0.hasPrefix("errors") })
+    for name in searched {
+      if let data = FileManager.default.contents(atPath: scratch.path(name)) { expectNone(in: data, name) }
+    }
+  }
+
+  func expectNone(in data: Data, _ place: String) {
+    for secret in [token, password, key, cookie, proxyPassword] {
+      let forms = [
+        secret, base64("me:" + secret), secret.addingPercentEncoding(withAllowedCharacters: .alphanumerics)!,
+      ]
+      for form in forms where data.range(of: Data(form.utf8)) != nil {
+        Issue.record("\(secret.prefix { $0 != "-" }) is in \(place)")
+      }
+    }
+  }
+}
+
+private func base64(_ text: String) -> String { Data(text.utf8).base64EncodedString() }

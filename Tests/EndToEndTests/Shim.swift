@@ -1,0 +1,95 @@
+import Foundation
+import Testing
+
+/// A library that is loaded before the C library, so that one of its calls goes wrong in a program under test.
+///
+/// For faults that a test cannot have otherwise without being root: a name server that never answers, a full disk.
+enum Shim {
+  enum Fault {
+    /// `getaddrinfo` never returns; the file is made when it is called.
+    case silentResolver(mark: String)
+    /// No file can grow beyond so many bytes.
+    case fullDisk(at: Int)
+  }
+
+  /// What a program must have in its environment. Throws where no C compiler is found; Swift's toolchain has one.
+  static func environment(_ fault: Fault, in scratch: Scratch) throws -> [String: String] {
+    let library = try build(in: scratch)
+    switch fault {
+    case .silentResolver(let mark): return ["LD_PRELOAD": library, "SHIM_RESOLVER_MARK": mark]
+    case .fullDisk(let bytes): return ["LD_PRELOAD": library, "SHIM_DISK_BYTES": "\(bytes)"]
+    }
+  }
+
+  private static func build(in scratch: Scratch) throws -> String {
+    let source = scratch.path("shim.c")
+    let library = scratch.path("shim.so")
+    try code.write(toFile: source, atomically: true, encoding: .utf8)
+    let swift = Tool.find("swift").map { URL(fileURLWithPath: $0).resolvingSymlinksInPath() }
+    let beside = swift?.deletingLastPathComponent().appendingPathComponent("clang").path
+    let compiler = try #require(
+      [beside, Tool.find("clang"), Tool.find("cc")].compactMap { $0 }
+        .first { FileManager.default.isExecutableFile(atPath: $0) }, "no C compiler")
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: compiler)
+    process.arguments = ["-shared", "-fPIC", "-o", library, source]
+    try process.run()
+    process.waitUntilExit()
+    try #require(process.terminationStatus == 0, "\(compiler) does not build the shim")
+    return library
+  }
+
+  private static let code = """
+    #define _GNU_SOURCE
+    #include <dlfcn.h>
+    #include <errno.h>
+    #include <fcntl.h>
+    #include <netdb.h>
+    #include <stdarg.h>
+    #include <stdlib.h>
+    #include <sys/syscall.h>
+    #include <unistd.h>
+
+    int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **found) {
+      const char *mark = getenv("SHIM_RESOLVER_MARK");
+      if (!mark) {
+        int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+        real = dlsym(RTLD_NEXT, "getaddrinfo");
+        return real(name, service, hints, found);
+      }
+      close(open(mark, O_CREAT | O_WRONLY, 0600));
+      for (;;) pause();
+    }
+
+    static int is_full(off64_t end) {
+      const char *most = getenv("SHIM_DISK_BYTES");
+      if (!most || end <= atoll(most)) return 0;
+      errno = ENOSPC;
+      return 1;
+    }
+
+    // Some calls are made by number.
+    long syscall(long number, ...) {
+      static long (*real)(long, ...);
+      if (!real) real = dlsym(RTLD_NEXT, "syscall");
+      va_list list;
+      va_start(list, number);
+      long given[6];
+      for (int i = 0; i < 6; i++) given[i] = va_arg(list, long);
+      va_end(list);
+      off64_t *offset = number == SYS_splice ? (off64_t *)given[3] : NULL;
+      if (offset && is_full(*offset + given[4])) return -1;
+      return real(number, given[0], given[1], given[2], given[3], given[4], given[5]);
+    }
+
+    ssize_t pwrite64(int file, const void *bytes, size_t count, off64_t offset) {
+      if (is_full(offset + count)) return -1;
+      return syscall(SYS_pwrite64, file, bytes, count, offset);
+    }
+
+    ssize_t pwrite(int file, const void *bytes, size_t count, off_t offset) {
+      return pwrite64(file, bytes, count, offset);
+    }
+
+    """
+}

@@ -1,0 +1,113 @@
+import BlobTesting
+import Foundation
+import Testing
+
+extension EndToEnd {
+  /// Ctrl-C ends a push at once, whatever it waits for.
+  @Suite(.serialized) struct StopTests {
+    private let scratch = try! Scratch()
+    private static let limit = Duration.milliseconds(200)
+
+    /// The quickest of three, so that a busy machine is not taken for a slow program. `start` returns once the push is
+    /// where it should be stopped.
+    private func measure(_ start: () async throws -> Command) async throws {
+      var quickest: Duration = .seconds(3600)
+      for _ in 0..<3 {
+        let push = try await start()
+        try #require(push.end == nil, "\(push.output)\(push.errors)")
+        let clock = ContinuousClock.now
+        push.kill(SIGINT)
+        #expect(try await push.wait(.seconds(20)) == .exited(130))
+        quickest = min(quickest, clock.duration(to: .now))
+        if quickest < Self.limit { break }
+      }
+      #expect(quickest < Self.limit)
+    }
+
+    private func push(
+      _ size: Int, to url: String, _ options: String..., environment: [String: String] = [:]
+    ) throws -> Command {
+      let file = try scratch.file("file-\(size)", size)
+      return try Command(
+        Tool.fullbore, ["push", "--journal", scratch.newPath("journal")] + options + [file, url], in: scratch,
+        environment: environment)
+    }
+
+    @Test func whileANameIsLookedUp() async throws {
+      try await measure {
+        let mark = scratch.newPath("mark")
+        let push = try push(
+          1000, to: "http://media.example/",
+          environment: try Shim.environment(.silentResolver(mark: mark), in: scratch))
+        try await until("a name is looked up") { FileManager.default.fileExists(atPath: mark) ? true : nil }
+        return push
+      }
+    }
+
+    @Test func whileConnecting() async throws {
+      let (listener, port) = Loopback.listen(backlog: 0)
+      // Fills the backlog; the next connection gets no answer.
+      let filler = try #require(Loopback.connect(port: port))
+      defer { for socket in [listener, filler] { Loopback.close(socket) } }
+      let line = " 0100007F:" + String(format: "%04X", port) + " 02 "
+      try await measure {
+        let push = try push(1000, to: "http://127.0.0.1:\(port)/")
+        try await until("it connects") {
+          // Foundation would read the first page only.
+          let table = try FileHandle(forReadingAtPath: "/proc/net/tcp")?.readToEnd() ?? Data()
+          return String(decoding: table, as: UTF8.self).contains(line) ? true : nil
+        }
+        return push
+      }
+    }
+
+    @Test func duringTheTLSHandshake() async throws {
+      try await stops("https", [.read(5), .hold]) { $0.steps.last == 1 }
+    }
+
+    @Test func whileTheServerIsAskedWhatItSpeaks() async throws {
+      try await stops("http", [.readHead, .hold]) { $0.steps.last == 1 }
+    }
+
+    @Test func whileSending() async throws {
+      try await stops("put+http", size: 64 << 20, [.readHead, .read(1 << 20), .hold]) { $0.steps.last == 2 }
+    }
+
+    @Test func whileWaitingForTheAnswer() async throws {
+      try await stops("put+http", [.readRequest, .hold]) { $0.steps.last == 1 }
+    }
+
+    @Test func whileWaitingToTryAgain() async throws {
+      let busy = "HTTP/1.1 503 Busy\r\nRetry-After: 30\r\nContent-Length: 0\r\n\r\n"
+      try await stops("put+http", [.readRequest, .send(busy), .hold]) { $0.steps.last == 2 }
+    }
+
+    @Test(arguments: ["http", "socks5h"]) func whileAProxyIsSilent(_ scheme: String) async throws {
+      let proxy = ProxyPeer(to: 1, .silent)
+      var count = 0
+      try await measure {
+        let push = try push(1000, to: "https://media.example/", "--proxy", "\(scheme)://127.0.0.1:\(proxy.port)")
+        count += 1
+        try await until("the proxy is asked") { [count] in proxy.seen.connections == count ? true : nil }
+        return push
+      }
+    }
+
+    private func stops(
+      _ scheme: String, size: Int = 100_000, _ script: [ScriptedPeer.Step],
+      _ isThere: @escaping (ScriptedPeer.Seen) -> Bool
+    ) async throws {
+      let peer = ScriptedPeer(script)
+      var count = 0
+      try await measure {
+        let push = try push(size, to: "\(scheme)://127.0.0.1:\(peer.port)/")
+        count += 1
+        try await until("the push is under way") { [count] in
+          let seen = peer.seen
+          return seen.steps.count == count && isThere(seen) ? true : nil
+        }
+        return push
+      }
+    }
+  }
+}
