@@ -1,3 +1,3 @@
 extension StreamCheck {
-  public static let all = events + reading + faults + clients
+  public static let all = events + reading + offsets + faults + clients
 }
