@@ -14,6 +14,7 @@ let package = Package(
   platforms: [.macOS(.v15), .iOS(.v18)],
   products: [
     .library(name: "Blobs", targets: ["Blobs"]),
+    .library(name: "BlobStreams", targets: ["BlobStreams"]),
     .library(name: "BlobHTTP", targets: ["BlobHTTP"]),
     .library(name: "BlobUpload", targets: ["BlobUpload"]),
     .library(name: "BlobServer", targets: ["BlobServer"]),
@@ -30,20 +31,27 @@ let package = Package(
     .systemLibrary(name: "CIntrinsics"),
 
     .target(name: "Blobs", dependencies: ["CCrypto", "CIntrinsics", linux]),
+    .target(name: "BlobStreams", dependencies: ["Blobs"]),
     .target(name: "BlobSQLite", dependencies: ["Blobs", "CSQLite"]),
     .target(name: "BlobHTTP", dependencies: ["Blobs", "CCurl"]),
     .target(name: "BlobUpload", dependencies: ["Blobs", "BlobHTTP", "BlobSQLite"]),
     .target(name: "BlobServer", dependencies: ["Blobs", "BlobHTTP", "CMicrohttpd", "CGnuTLS", linux]),
     .target(
-      name: "BlobTesting", dependencies: ["Blobs", "BlobHTTP", "BlobUpload", "BlobServer", linux]),
+      name: "BlobTesting", dependencies: ["Blobs", "BlobStreams", "BlobHTTP", "BlobUpload", "BlobServer", linux]),
     .executableTarget(
       name: "fullbore", dependencies: ["Blobs", "BlobHTTP", "BlobUpload", "BlobServer", linux]),
 
     .executableTarget(
       name: "UploadExample", dependencies: ["Blobs", "BlobHTTP", "BlobUpload"], path: "Examples/Upload"),
+    .executableTarget(
+      name: "PhotoLibraryExample", dependencies: ["Blobs", "BlobStreams"], path: "Examples/PhotoLibrary"),
+    .executableTarget(name: "LostCardExample", dependencies: ["Blobs", "BlobStreams"], path: "Examples/LostCard"),
+    .executableTarget(
+      name: "StreamBenchmark", dependencies: ["Blobs", "BlobStreams", "BlobTesting"], path: "Benchmarks/InputStream"),
 
     .testTarget(name: "StructureTests"),
     .testTarget(name: "BlobsTests", dependencies: ["Blobs", "BlobTesting"]),
+    .testTarget(name: "BlobStreamsTests", dependencies: ["Blobs", "BlobStreams", "BlobTesting"]),
     .testTarget(name: "BlobSQLiteTests", dependencies: ["BlobSQLite"]),
     .testTarget(name: "BlobHTTPTests", dependencies: ["Blobs", "BlobHTTP", "BlobTesting", "CCurl", linux]),
     .testTarget(

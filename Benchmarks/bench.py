@@ -10,7 +10,7 @@ CASE    one by name, see --list
 FULLBORE names the binary. FULLBORE_BENCH_DIR is where data and logs go (default: Benchmarks/work); the server
 cases receive into /dev/shm. Compare ratios, not absolute times: neighbours on the machine change those.
 """
-import argparse, datetime, os, platform, shutil, socket, statistics, subprocess, sys, threading, time
+import argparse, datetime, json, os, platform, shutil, socket, statistics, subprocess, sys, threading, time
 import harness
 from harness import FULLBORE, GiB, HERE, KiB, MiB, SHM, WORK, DataSet, measure
 
@@ -276,12 +276,25 @@ def attacked(o):
     return result
 
 
+def streams(o):
+    """BlobInputStream: reads against pread, waits, events; its program prints the goals"""
+    data = DataSet(f"large-{o.large >> 30}", [o.large]).make()
+    data.warm()
+    result = Result("BlobInputStream")
+    program = harness.release("StreamBenchmark")
+    lines = subprocess.run([program, data.paths()[0], str(o.rounds)], stdout=subprocess.PIPE, text=True, check=True).stdout
+    for number in map(json.loads, lines.splitlines()):
+        unit = f" {number['unit']}" if number["unit"] else ""
+        result.goal(number["what"], number["value"], number["relation"], number["goal"], unit)
+    return result
+
+
 def bind(label, command, data, stats):
     return lambda: measure(label, command, data.bytes, data.files, stats=stats)
 
 
 CASES = {f.__name__.replace("_", "-"): f for f in (
-    large, photos, small, crowd, slow_photos, slow_small, server, connections, crowded, attacked)}
+    large, photos, small, crowd, slow_photos, slow_small, server, connections, crowded, attacked, streams)}
 
 
 def machine():

@@ -1,5 +1,5 @@
 """What the benchmarks stand on: C programs, data sets, servers, one measured run of a client."""
-import contextlib, json, os, pathlib, random, resource, shutil, signal, socket, subprocess, tempfile, threading, time, urllib.request
+import contextlib, json, os, pathlib, random, resource, shutil, signal, socket, subprocess, sys, tempfile, threading, time, urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 WORK = pathlib.Path(os.environ.get("FULLBORE_BENCH_DIR", HERE / "work")).resolve()
@@ -17,6 +17,14 @@ def prepare():
         source, binary = HERE / f"{name}.c", WORK / "bin" / name
         if not binary.exists() or binary.stat().st_mtime < source.stat().st_mtime:
             subprocess.run(["cc", "-O2", "-Wall", "-o", binary, source, *flags], check=True)
+
+
+def release(product):
+    """A release build of one of our own programs; its path."""
+    build = ["swift", "build", "-c", "release", "--product", product]
+    subprocess.run(build, cwd=HERE.parent, check=True, stdout=sys.stderr)
+    folder = subprocess.run([*build[:4], "--show-bin-path"], cwd=HERE.parent, check=True, stdout=subprocess.PIPE, text=True)
+    return pathlib.Path(folder.stdout.strip()) / product
 
 
 class DataSet:

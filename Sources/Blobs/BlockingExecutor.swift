@@ -32,7 +32,7 @@ package final class BlockingExecutor: SerialExecutor {
   package func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(ordinary: self) }
 }
 
-/// Runs blocking calls on a few shared threads, started as they are needed and kept.
+/// Runs blocking calls on a few shared threads, started as they are needed.
 package final class BlockingPool: Sendable {
   /// For short calls on local files.
   package static let shared = BlockingPool("fullbore-io", threads: 4)
@@ -47,12 +47,18 @@ package final class BlockingPool: Sendable {
   private let state = Monitor(State())
   private let name: String
   private let limit: Int
+  private let patience: Duration?
 
-  package init(_ name: String, threads limit: Int) {
+  /// A thread that found nothing to do for `patience` ends; nil: it is kept.
+  package init(_ name: String, threads limit: Int, patience: Duration? = nil) {
     precondition(limit > 0)
     self.name = name
     self.limit = limit
+    self.patience = patience
   }
+
+  /// Threads there are now, at work or waiting for some.
+  package var threads: Int { state.update(waking: .none) { $0.threads } }
 
   deinit { state.update { $0.ended = true } }
 
@@ -66,28 +72,37 @@ package final class BlockingPool: Sendable {
     return try result.get()
   }
 
-  private func submit(_ work: @escaping @Sendable () -> Void) {
-    let start = state.update { state in
+  /// As `run`, for whoever needs no answer.
+  package func submit(_ work: @escaping @Sendable () -> Void) {
+    let start = state.update(waking: .one) { state in
       state.work.append(work)
       if state.idle >= state.work.count || state.threads == limit { return false }
       state.threads += 1
       state.idle += 1
       return true
     }
-    if start { SystemThread.start(name) { [state] in Self.serve(state) } }
+    if start { SystemThread.start(name) { [state, patience] in Self.serve(state, patience) } }
   }
 
-  private static func serve(_ state: Monitor<State>) {
-    while true {
-      // Taken and no longer idle in one step: else `submit` would count on a thread that is busy.
-      let work: (@Sendable () -> Void)? = state.wait { state in
-        if state.work.isEmpty { return state.ended ? .some(nil) : nil }
-        state.idle -= 1
-        return state.work.removeFirst()
-      }
-      guard let work else { return }
+  private static func serve(_ state: Monitor<State>, _ patience: Duration?) {
+    while let work = next(state, patience) {
       work()
-      state.update { $0.idle += 1 }
+      state.update(waking: .none) { $0.idle += 1 }
     }
+  }
+
+  /// nil: the thread is no longer wanted, and no longer counted.
+  private static func next(_ state: Monitor<State>, _ patience: Duration?) -> (@Sendable () -> Void)? {
+    /// Taken and no longer idle in one step: else `submit` would count on a thread that is busy or gone.
+    func take(_ state: inout State, giveUp: Bool) -> (@Sendable () -> Void)?? {
+      if state.work.isEmpty && !giveUp { return nil }
+      state.idle -= 1
+      if !state.work.isEmpty { return state.work.removeFirst() }
+      state.threads -= 1
+      return .some(nil)
+    }
+    guard let patience else { return state.wait { take(&$0, giveUp: $0.ended) } }
+    return state.wait(atMost: patience) { take(&$0, giveUp: $0.ended) }
+      ?? state.update { take(&$0, giveUp: true) ?? nil }
   }
 }

@@ -67,13 +67,22 @@ package final class Monitor<State>: @unchecked Sendable {
     lock.deallocate()
   }
 
-  /// Changes the state and wakes every thread that waits for it.
-  package func update<Result, Failure>(_ body: (inout State) throws(Failure) -> Result) throws(Failure) -> Result {
+  /// Which of the waiting threads an update is news to. `one`: any of them would do; `none`: it lets nobody go on.
+  package enum Wake { case all, one, none }
+
+  /// Changes the state and wakes the threads that wait for it.
+  package func update<Result, Failure>(
+    waking wake: Wake = .all, _ body: (inout State) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
     pthread_mutex_lock(lock)
     defer {
       pthread_mutex_unlock(lock)
       // Afterwards, or who wakes up would find the lock taken and sleep again.
-      pthread_cond_broadcast(condition)
+      switch wake {
+      case .all: pthread_cond_broadcast(condition)
+      case .one: pthread_cond_signal(condition)
+      case .none: break
+      }
     }
     return try body(&state)
   }

@@ -46,6 +46,22 @@ struct BlockingPoolTests {
     #expect(load.update { $0.most } <= 2)
   }
 
+  @Test func threadWithoutWorkEndsWhenItsPatienceDoes() async {
+    let pool = BlockingPool("test-pool", threads: 8, patience: .milliseconds(20))
+    for _ in 0..<3 {
+      let work = Monitor(0)
+      for _ in 0..<100 { pool.submit { work.update { $0 += 1 } } }
+      #expect(work.wait(atMost: .seconds(10)) { $0 == 100 ? true : nil } != nil)
+      #expect(1...8 ~= pool.threads)
+      var patience = 1000
+      while pool.threads > 0 && patience > 0 {
+        try? await Task.sleep(for: .milliseconds(5))  // only a cancelled test throws
+        patience -= 1
+      }
+      #expect(pool.threads == 0)
+    }
+  }
+
   @Test func poolHandsOnWhatIsThrown() async {
     let pool = BlockingPool("test-pool", threads: 1)
     await #expect(throws: BlobError.self) {

@@ -26,6 +26,7 @@ struct StructureTests {
     "BlobStreams": ["Foundation", "CoreFoundation"],
     "BlobURLSession": ["Foundation", "FoundationNetworking"],
     "BlobApple": ["Foundation", "Photos"],
+    "BlobTesting": ["Foundation", "CoreFoundation"],
   ]
 
   @Test func everyImportIsAllowed() throws {

@@ -23,7 +23,14 @@ public struct BufferedSource: BlobSource {
 
   /// As `open`, for callers that want to seek or to look at the block.
   public func openBuffered(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> BufferedReader {
-    try BufferedReader(source, at: offset, block, cancel)
+    try openBuffered(at: offset, always: false, cancel)
+  }
+
+  /// `always`: in blocks, whatever the source prefers. For readers that are filled ahead of their use.
+  package func openBuffered(
+    at offset: Int64, always: Bool, _ cancel: Cancellation
+  ) throws(BlobError) -> BufferedReader {
+    try BufferedReader(source, at: offset, block, always: always, cancel)
   }
 }
 
@@ -40,14 +47,16 @@ public final class BufferedReader: BlobReader {
   private var held = 0
   private var given = 0
 
-  init(_ source: any BlobSource, at offset: Int64, _ block: Int, _ cancel: Cancellation) throws(BlobError) {
+  init(
+    _ source: any BlobSource, at offset: Int64, _ block: Int, always: Bool, _ cancel: Cancellation
+  ) throws(BlobError) {
     self.source = source
     self.cancel = cancel
     start = offset
     reader = try source.open(at: offset, cancel)
     info = reader.info.buffered
     let preferred = reader.info.preferredRead
-    self.block = .allocate(byteCount: preferred > 0 ? max(block, preferred) : 0, alignment: 16)
+    self.block = .allocate(byteCount: preferred > 0 || always ? max(block, preferred) : 0, alignment: 16)
   }
 
   deinit { block.deallocate() }
@@ -62,28 +71,45 @@ public final class BufferedReader: BlobReader {
   public func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
     precondition(!buffer.isEmpty)
     if given == held {
-      start = offset
-      (held, given) = (0, 0)
       if buffer.count >= block.count {
+        start = offset
+        (held, given) = (0, 0)
         let count = try reader.read(into: buffer)
         start += Int64(count)
         return count
       }
-      held = try reader.read(into: block)
+      try fill()
     }
+    return take(into: buffer)
+  }
+
+  /// As `read`, of what is at hand: 0 when that is nothing.
+  package func take(into buffer: UnsafeMutableRawBufferPointer) -> Int {
     let count = min(buffer.count, held - given)
     buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: lent.prefix(count)))
     given += count
     return count
   }
 
+  /// Sees to it that there are bytes at hand; if there are none then, it is the end. Only where there is a block.
+  package func fill() throws(BlobError) {
+    if given < held { return }
+    start = offset
+    (held, given) = (0, 0)
+    held = try reader.read(into: block)
+  }
+
+  /// Goes on at `offset` if that is inside the block; else answers false, and nothing has changed.
+  package func move(to offset: Int64) -> Bool {
+    guard start...start + Int64(held) ~= offset else { return false }
+    given = Int(offset - start)
+    return true
+  }
+
   /// Goes on at `offset`. Inside the block this costs nothing; elsewhere the source is opened again, and `.changed` is
   /// thrown if that finds another version. After a throw the reader is where it was.
   public func seek(to offset: Int64) throws(BlobError) {
-    if start...start + Int64(held) ~= offset {
-      given = Int(offset - start)
-      return
-    }
+    if move(to: offset) { return }
     let next = try source.open(at: offset, cancel)
     if next.info.validator != info.validator {
       throw BlobError(.changed, "the content changed before byte \(offset) could be opened")

@@ -1,0 +1,34 @@
+#if canImport(ObjectiveC)
+  import CoreFoundation
+  import Foundation
+
+  /// What CFNetwork asks of a stream that is given to it as a CFReadStream, by the private names that it uses.
+  extension BlobInputStream {
+    @objc(_scheduleInCFRunLoop:forMode:)
+    func schedule(inCoreLoop loop: CFRunLoop, forMode mode: CFString) {
+      core.schedule { $0.hang(nil, loop, RunLoop.Mode(mode as String)) }
+    }
+
+    @objc(_unscheduleFromCFRunLoop:forMode:)
+    func remove(fromCoreLoop loop: CFRunLoop, forMode mode: CFString) {
+      core.bell.remove(nil, loop, RunLoop.Mode(mode as String))
+    }
+
+    @objc(_setCFClientFlags:callback:context:)
+    func setCoreClient(
+      _ flags: CFOptionFlags, callback: CFReadStreamClientCallBack?,
+      context: UnsafeMutablePointer<CFStreamClientContext>?
+    ) -> Bool {
+      guard let callback, let context = context?.pointee else { return setClient(nil) }
+      let (retain, release) = (context.retain, context.release)
+      let client = StreamClient.Context(
+        version: context.version, info: context.info,
+        retain: retain.map { retain in { retain($0) } }, release: release.map { release in { release($0) } })
+      return setClient(
+        StreamClient(Stream.Event(rawValue: flags), context: client) { stream, event, info in
+          let bridged = unsafeBitCast(stream as InputStream, to: CFReadStream.self)
+          callback(bridged, CFStreamEventType(rawValue: event.rawValue), info)
+        })
+    }
+  }
+#endif

@@ -1,0 +1,64 @@
+import Foundation
+
+/// Who hears a stream's events besides its delegate: what `CFReadStreamSetClient` takes, in Swift.
+public struct StreamClient: Sendable {
+  /// Runs on the thread of the run loop, with the context's `info`.
+  public typealias Callback = @Sendable (BlobInputStream, Stream.Event, UnsafeMutableRawPointer?) -> Void
+
+  /// What comes back in each callback. It is copied; `retain` is called when the client is set, and `release` once it
+  /// was removed or replaced, or the stream is gone.
+  public struct Context: @unchecked Sendable {
+    // `info` is the caller's: only handed back.
+    public var version: Int
+    public var info: UnsafeMutableRawPointer?
+    /// Gives the pointer to use from then on.
+    public var retain: (@Sendable (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer?)?
+    public var release: (@Sendable (UnsafeMutableRawPointer?) -> Void)?
+
+    public init(
+      version: Int = 0, info: UnsafeMutableRawPointer? = nil,
+      retain: (@Sendable (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer?)? = nil,
+      release: (@Sendable (UnsafeMutableRawPointer?) -> Void)? = nil
+    ) {
+      self.version = version
+      self.info = info
+      self.retain = retain
+      self.release = release
+    }
+  }
+
+  /// The events it wants to hear of.
+  public var events: Stream.Event
+  public var callback: Callback?
+  public var context: Context?
+
+  public init(_ events: Stream.Event, context: Context? = Context(), _ callback: Callback?) {
+    self.events = events
+    self.callback = callback
+    self.context = context
+  }
+}
+
+/// A client while it is set. Who is about to call it holds it, so that its context outlives the call.
+final class HeldClient: Sendable {
+  private let events: Stream.Event
+  private let callback: StreamClient.Callback
+  private let context: StreamClient.Context
+
+  /// nil for a client that asks for nothing: it removes the one before.
+  init?(_ client: StreamClient?) {
+    guard let client, !client.events.isEmpty, let callback = client.callback, var context = client.context else {
+      return nil
+    }
+    if let retain = context.retain { context.info = retain(context.info) }
+    events = client.events
+    self.callback = callback
+    self.context = context
+  }
+
+  deinit { context.release?(context.info) }
+
+  func hear(_ event: Stream.Event, of stream: BlobInputStream) {
+    if events.contains(event) { callback(stream, event, context.info) }
+  }
+}

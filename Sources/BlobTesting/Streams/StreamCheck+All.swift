@@ -1,0 +1,3 @@
+extension StreamCheck {
+  public static let all = events + reading + offsets + faults + clients
+}

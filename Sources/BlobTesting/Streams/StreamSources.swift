@@ -1,0 +1,175 @@
+import BlobStreams
+import Blobs
+import Foundation
+import Synchronization
+
+/// Something that whoever comes has to wait at, until it is opened.
+package final class Gate: Sendable {
+  private let state = Monitor((isOpen: false, visitors: 0))
+  private let passing = Monitor<(@Sendable () -> Void)?>(nil)
+
+  package init() {}
+
+  /// `passed` runs on the thread of each who waited.
+  package func open(_ passed: (@Sendable () -> Void)? = nil) {
+    passing.update { $0 = passed }
+    state.update { $0.isOpen = true }
+  }
+
+  /// Until someone waits, at most 10 s.
+  package func awaitVisitor() -> Bool { state.wait(atMost: .seconds(10)) { $0.visitors > 0 ? true : nil } ?? false }
+
+  package func pass(_ cancel: Cancellation) throws(BlobError) {
+    let state = state
+    state.update { $0.visitors += 1 }
+    try cancel.whileWaiting(wakeUp: { state.update { _ in } }) { () throws(BlobError) in
+      try state.wait { state throws(BlobError) -> Void? in
+        try cancel.check("wait at a gate")
+        return state.isOpen ? () : nil
+      }
+    }
+    passing.update { $0 }?()
+  }
+}
+
+/// A source with a gate before its opening, or before each read.
+package struct GatedSource: BlobSource {
+  package enum Place: Sendable { case opening, reading }
+  let source: any BlobSource
+  let gate: Gate
+  let place: Place
+
+  package init(source: any BlobSource, gate: Gate, at place: Place) {
+    self.source = source
+    self.gate = gate
+    self.place = place
+  }
+
+  package var access: BlobAccess { source.access }
+  package func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { try source.info(cancel) }
+
+  package func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
+    if place == .opening { try gate.pass(cancel) }
+    let reader = try source.open(at: offset, cancel)
+    let gate = place == .reading ? gate : nil
+    return WrappedReader(reader) { buffer throws(BlobError) in
+      try gate?.pass(cancel)
+      return try reader.read(into: buffer)
+    }
+  }
+}
+
+/// A source that knows how many of its readers there are.
+package struct TrackedSource: BlobSource {
+  private let source: any BlobSource
+  private let count = Count()
+
+  private final class Count: Sendable { let readers = Atomic(0) }
+
+  private final class Reader: BlobReader {
+    let reader: any BlobReader
+    let count: Count
+    init(_ reader: any BlobReader, _ count: Count) {
+      self.reader = reader
+      self.count = count
+      count.readers.add(1, ordering: .relaxed)
+    }
+    deinit { count.readers.subtract(1, ordering: .relaxed) }
+    var info: BlobInfo { reader.info }
+    func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int { try reader.read(into: buffer) }
+    func fileRegion() -> FileRegion? { reader.fileRegion() }
+    func finish() throws(BlobError) { try reader.finish() }
+  }
+
+  package init(_ source: any BlobSource) { self.source = source }
+
+  package var readers: Int { count.readers.load(ordering: .relaxed) }
+  package var access: BlobAccess { source.access }
+  package func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { try source.info(cancel) }
+  package func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
+    Reader(try source.open(at: offset, cancel), count)
+  }
+}
+
+/// A source with another wish for blocks.
+struct PreferringSource: BlobSource {
+  let source: any BlobSource
+  var preferredRead = 1
+
+  var access: BlobAccess { source.access }
+  func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { changed(try source.info(cancel)) }
+  func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
+    let reader = try source.open(at: offset, cancel)
+    return WrappedReader(reader, info: changed(reader.info)) { buffer throws(BlobError) in
+      try reader.read(into: buffer)
+    }
+  }
+
+  private func changed(_ info: BlobInfo) -> BlobInfo {
+    var info = info
+    info.preferredRead = preferredRead
+    return info
+  }
+}
+
+/// A source whose reads claim to have given so many bytes.
+struct BoastingSource: BlobSource {
+  let source: any BlobSource
+  let claim: Int
+
+  var access: BlobAccess { source.access }
+  func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { try source.info(cancel) }
+  func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
+    let claim = claim
+    return WrappedReader(try source.open(at: offset, cancel)) { _ in claim }
+  }
+}
+
+/// A source with a setting.
+struct SettableSource: ConfigurableSource {
+  private let source: any BlobSource
+  private let key: Stream.PropertyKey
+  private let value = Monitor(0)
+
+  init(_ source: any BlobSource, key: Stream.PropertyKey) {
+    self.source = source
+    self.key = key
+  }
+
+  var access: BlobAccess { source.access }
+  func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { try source.info(cancel) }
+  func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
+    try source.open(at: offset, cancel)
+  }
+
+  func property(forKey key: Stream.PropertyKey) -> Any? {
+    key == self.key ? NSNumber(value: value.update { $0 }) : nil
+  }
+
+  func setProperty(_ value: Any?, forKey key: Stream.PropertyKey) -> Bool {
+    guard key == self.key, let number = value as? NSNumber else { return false }
+    let new = number.intValue
+    self.value.update { $0 = new }
+    return true
+  }
+}
+
+/// A reader that reads as it is told.
+private final class WrappedReader: BlobReader {
+  let info: BlobInfo
+  private let reader: any BlobReader
+  private let body: (UnsafeMutableRawBufferPointer) throws(BlobError) -> Int
+
+  init(
+    _ reader: any BlobReader, info: BlobInfo? = nil,
+    _ body: @escaping (UnsafeMutableRawBufferPointer) throws(BlobError) -> Int
+  ) {
+    self.reader = reader
+    self.info = info ?? reader.info
+    self.body = body
+  }
+
+  func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int { try body(buffer) }
+  func fileRegion() -> FileRegion? { nil }
+  func finish() throws(BlobError) { try reader.finish() }
+}
