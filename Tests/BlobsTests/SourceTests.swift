@@ -30,6 +30,10 @@ extension SourceFixture {
         "a pipe that promised \(length)", like: pattern, access: .sequential, hasValidator: false,
         stalled: { stalledPipe() }
       ) { pipe(pattern, length: pattern.length) },
+      SourceFixture(
+        "an asynchronous sequence of \(length)", like: pattern, access: .sequential, knowsLength: false,
+        hasValidator: false, stalled: { AsyncSequenceSource(AsyncStream<[UInt8]>.makeStream().stream) }
+      ) { AsyncSequenceSource(pattern.buffers(size: 3333), capacity: 1000) },
     ]
   }
 

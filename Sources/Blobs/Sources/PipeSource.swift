@@ -8,7 +8,12 @@ public struct PipeSource: BlobSource {
 
   /// `length` is what the writer has promised: fewer bytes are `.truncated`, more are `.changed`. nil: what comes, comes.
   public init(_ pipe: BlobPipe, length: Int64? = nil) {
-    end = End(pipe.ring)
+    self.init(pipe, length: length, whenGone: {})
+  }
+
+  /// `whenGone` is called when it and its readers are gone.
+  init(_ pipe: BlobPipe, length: Int64?, whenGone: @escaping @Sendable () -> Void) {
+    end = End(pipe.ring, whenGone)
     info = BlobInfo(length: length)
   }
 
@@ -26,8 +31,15 @@ public struct PipeSource: BlobSource {
   /// Held by the source and its readers; the last of them to go tells the writer.
   fileprivate final class End: Sendable {
     let ring: PipeRing
-    init(_ ring: PipeRing) { self.ring = ring }
-    deinit { ring.readerIsGone() }
+    private let whenGone: @Sendable () -> Void
+    init(_ ring: PipeRing, _ whenGone: @escaping @Sendable () -> Void) {
+      self.ring = ring
+      self.whenGone = whenGone
+    }
+    deinit {
+      ring.readerIsGone()
+      whenGone()
+    }
   }
 }
 
@@ -72,7 +84,7 @@ private final class PipeReader: BlobReader {
   }
 
   private func waiting() throws(BlobError) -> UnsafeRawBufferPointer {
-    try cancel.whileWaiting(wakeUp: end.ring.wake) { () throws(BlobError) in try end.ring.bytes(cancel) }
+    try cancel.whileWaiting(wakeUp: end.ring.wake) { () throws(BlobError) in try end.ring.waitForBytes(cancel) }
   }
 
   private func tooLong(_ length: Int64) -> BlobError {
