@@ -78,6 +78,8 @@ extension SourceFixture {
       wrappedPipe("in a row", slow) { ConcatenatedSource([$0]) },
       wrappedPipe("telling its progress", slow) { ProgressSource($0) { _ in } },
       wrappedPipe("sliced", slow) { SlicedSource($0) },
+      spooled("in memory", slow) { Spool($0, memory: 1000) },
+      spooled("to a file", slow) { Spool($0, memory: 1000, spillingInto: TemporaryFile.folder) },
     ]
   }
 
@@ -121,6 +123,14 @@ extension SourceFixture {
       "a pipe of \(pattern.length) \(name)", like: pattern, access: .sequential, knowsLength: false,
       hasValidator: false, stalled: { wrap(stalledPipe()) }
     ) { wrap(pipe(pattern)) }
+  }
+
+  private static func spooled(
+    _ name: String, _ pattern: PatternSource, _ wrap: @escaping @Sendable (any BlobSource) -> any BlobSource
+  ) -> SourceFixture {
+    var fixture = wrappedPipe("spooled \(name)", pattern, wrap)
+    fixture.goesBack = true
+    return fixture
   }
 
   /// The pattern, cut at a third and at a half.

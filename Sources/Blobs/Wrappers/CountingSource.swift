@@ -52,7 +52,7 @@ private final class CountingReader: BlobReader {
   var info: BlobInfo { reader.info }
 
   func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
-    let count = try reader.read(into: buffer)
+    let count = try reader.readChecked(into: buffer)
     counter.bytes.add(Int64(count), ordering: .relaxed)
     if let found = pattern?.count(in: UnsafeRawBufferPointer(rebasing: buffer.prefix(count))), found > 0 {
       counter.occurrences.add(Int64(found), ordering: .relaxed)

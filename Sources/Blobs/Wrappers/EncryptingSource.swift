@@ -93,7 +93,7 @@ private final class CipherReader: BlobReader {
   }
 
   func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
-    let count = try reader.read(into: buffer)
+    let count = try reader.readChecked(into: buffer)
     let bytes = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(count))
     do {
       if asksBeforeEach { try reader.finish() }

@@ -72,7 +72,7 @@ private final class ProgressReader: BlobReader {
   var info: BlobInfo { reader.info }
 
   func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
-    let count = try reader.read(into: buffer)
+    let count = try reader.readChecked(into: buffer)
     if position.isAtEnd { return count }
     position.offset += Int64(count)
     position.isAtEnd = count == 0 || position.offset == position.length
