@@ -52,7 +52,7 @@ private final class Pass: @unchecked Sendable {
   private let cancel = Cancellation()
 
   /// As many slow sources as are read at once; a stalled one keeps a thread.
-  private static let threads = BlockingPool("blob-buffers", threads: 64)
+  private static let threads = BlockingPool("blob-buffers", threads: 64, patience: .seconds(5))
 
   init(_ slice: BlobSlice, _ size: Int) {
     self.slice = slice

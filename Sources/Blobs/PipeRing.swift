@@ -15,8 +15,13 @@ package final class PipeRing: @unchecked Sendable {
     var failure: BlobError?
     var isRead = false
     var readerIsGone = false
-    var writerCall: Call?
+    /// Why the reader went away, where it said so.
+    var complaint: BlobError?
+    var writerCall: (call: Call, orRoom: Bool)?
     var readerCall: Call?
+
+    /// Neither end need look for bytes or room any more.
+    var isOver: Bool { hasEnded || readerIsGone }
   }
 
   /// What is called once, outside the lock, when an end need not wait any more.
@@ -30,24 +35,35 @@ package final class PipeRing: @unchecked Sendable {
   deinit { memory.deallocate() }
 
   /// Lets whoever waits look again.
-  @Sendable package func wake() { change { _ in } }
+  @Sendable package func wake() { change(.both) { _ in } }
 
-  /// Changes what may be news to either end, and tells it.
-  private func change<Failure>(_ body: (inout State) throws(Failure) -> Void) throws(Failure) {
-    let calls = try state.update { state throws(Failure) in
-      try body(&state)
-      defer { (state.writerCall, state.readerCall) = (nil, nil) }
-      return (state.writerCall, state.readerCall)
+  /// Changes what is news to one end or both, and tells them.
+  private func change(_ ends: Ends, _ body: (inout State) -> Void) {
+    let (writer, reader) = state.update { state in
+      body(&state)
+      var calls: (writer: Call?, reader: Call?)
+      if ends.contains(.reader) { swap(&calls.reader, &state.readerCall) }
+      if ends.contains(.writer), let waiting = state.writerCall, waiting.orRoom || state.isOver || ends == .both {
+        (calls.writer, state.writerCall) = (waiting.call, nil)
+      }
+      return calls
     }
-    calls.0?()
-    calls.1?()
+    writer?()
+    reader?()
+  }
+
+  private struct Ends: OptionSet {
+    let rawValue: Int
+    static let writer = Ends(rawValue: 1)
+    static let reader = Ends(rawValue: 2)
+    static let both: Ends = [.writer, .reader]
   }
 
   // MARK: The writer's side
 
   /// Free memory, in one piece; nil when the pipe is full.
   package func room() throws(BlobError) -> UnsafeMutableRawBufferPointer? {
-    try state.update { state throws(BlobError) in try free(state) }.map(part)
+    try state.update(waking: .none) { state throws(BlobError) in try free(state) }.map(part)
   }
 
   /// As `room`, and waits for it.
@@ -62,7 +78,7 @@ package final class PipeRing: @unchecked Sendable {
   private func free(_ state: State) throws(BlobError) -> Range<Int>? {
     if state.hasEnded { throw state.failure ?? BlobError(.io, "write to a pipe: it was finished before") }
     if state.readerIsGone {
-      throw BlobError(.io, "write to a pipe: its reader stopped at byte \(state.position)")
+      throw state.complaint ?? BlobError(.io, "write to a pipe: its reader stopped at byte \(state.position)")
     }
     if state.filled == memory.count { return nil }
     let first = (state.start + state.filled) % memory.count
@@ -73,22 +89,23 @@ package final class PipeRing: @unchecked Sendable {
     UnsafeMutableRawBufferPointer(rebasing: memory[range])
   }
 
-  package func wrote(_ count: Int) { change { $0.filled += count } }
+  package func wrote(_ count: Int) { change(.reader) { $0.filled += count } }
 
   package func end(_ failure: BlobError?) {
-    change { state in
+    change(.both) { state in
       if state.hasEnded { return }
       state.hasEnded = true
       state.failure = failure
     }
   }
 
-  /// Calls `call` once the writer need not wait, because there is room or never will be: at once, or on the thread that
-  /// brings it about. Also when `wake` is called. One at a time.
-  package func whenWritable(_ call: @escaping Call) {
-    let isNow = state.update { state in
-      let isNow = state.filled < memory.count || state.hasEnded || state.readerIsGone
-      if !isNow { state.writerCall = call }
+  /// Calls `call` once there will never be room, or, with `orRoom`, once there is: at once, or on the thread that brings it
+  /// about. Also when `wake` is called. One call at a time.
+  package func whenWritable(orRoom: Bool = true, _ call: @escaping Call) {
+    let isNow = state.update(waking: .none) { state in
+      let isNow = orRoom && state.filled < memory.count || state.isOver
+      // Whoever waited for room since this was asked for still does.
+      if !isNow { state.writerCall = (call, orRoom || state.writerCall?.orRoom == true) }
       return isNow
     }
     if isNow { call() }
@@ -119,21 +136,28 @@ package final class PipeRing: @unchecked Sendable {
     }
   }
 
-  func closed() { state.update { $0.isRead = false } }
+  func closed() { state.update(waking: .none) { $0.isRead = false } }
 
-  package func readerIsGone() { change { $0.readerIsGone = true } }
+  /// Nobody will read any more. `complaint` is what the writer gets to see, where it is given.
+  package func readerIsGone(_ complaint: BlobError? = nil) {
+    change(.both) { state in
+      if !state.readerIsGone { (state.readerIsGone, state.complaint) = (true, complaint) }
+    }
+  }
 
   /// Bytes, in one piece; none mean the end, nil that there are none yet.
   package func bytes() throws(BlobError) -> UnsafeRawBufferPointer? {
-    try state.update { state throws(BlobError) in try filled(state) }.map { UnsafeRawBufferPointer(part($0)) }
+    try state.update(waking: .none) { state throws(BlobError) in try filled(state) }.map {
+      UnsafeRawBufferPointer(part($0))
+    }
   }
 
   /// As `bytes`, and waits for them.
-  package func waitForBytes(_ cancel: Cancellation?) throws(BlobError) -> UnsafeRawBufferPointer {
+  package func waitForBytes(_ cancels: Cancellation...) throws(BlobError) -> UnsafeRawBufferPointer {
     UnsafeRawBufferPointer(
       part(
         try state.wait { state throws(BlobError) in
-          try cancel?.check("read from a pipe")
+          for cancel in cancels { try cancel.check("read from a pipe") }
           return try filled(state)
         }))
   }
@@ -145,17 +169,17 @@ package final class PipeRing: @unchecked Sendable {
   }
 
   package func took(_ count: Int) {
-    change { state in
+    change(.writer) { state in
       state.start = (state.start + count) % memory.count
       state.filled -= count
       state.position += Int64(count)
     }
   }
 
-  /// Calls `call` once the reader need not wait, because there are bytes or never will be: at once, or on the thread that
-  /// brings it about. Also when `wake` is called. One at a time.
+  /// Calls `call` once there are bytes or never will be: at once, or on the thread that brings it about. Also when `wake`
+  /// is called. One call at a time.
   package func whenReadable(_ call: @escaping Call) {
-    let isNow = state.update { state in
+    let isNow = state.update(waking: .none) { state in
       let isNow = state.filled > 0 || state.hasEnded
       if !isNow { state.readerCall = call }
       return isNow

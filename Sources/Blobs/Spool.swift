@@ -64,7 +64,7 @@ private final class SpoolReader: BlobReader {
     if count == 0 {
       let room = try store.makeRoom(buffer.count)
       let space = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(room))
-      count = try openSource().readChecked(into: space)
+      count = try openSource().readChecked(into: space, at: offset)
       store.append(UnsafeRawBufferPointer(rebasing: space.prefix(count)))
     }
     offset += Int64(count)

@@ -61,14 +61,8 @@ private final class PipeReader: BlobReader {
   func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
     precondition(!buffer.isEmpty)
     let bytes = try waiting()
-    if bytes.isEmpty {
-      if let length = info.length, offset < length {
-        throw BlobError(.truncated, "a pipe ended at byte \(offset) of \(length)")
-      }
-      return 0
-    }
     let count = min(bytes.count, buffer.count)
-    if let length = info.length, offset + Int64(count) > length { throw tooLong(length) }
+    try promised.check(count, at: offset)
     buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes.prefix(count)))
     end.ring.took(count)
     offset += Int64(count)
@@ -79,15 +73,12 @@ private final class PipeReader: BlobReader {
 
   /// After the last promised byte this waits for the writer to say that it was the last.
   func finish() throws(BlobError) {
-    guard let length = info.length, offset == length else { return }
-    if try !waiting().isEmpty { throw tooLong(length) }
+    if offset == info.length { try promised.check(waiting().count, at: offset) }
   }
+
+  private var promised: PromisedLength { PromisedLength("a pipe", info.length) }
 
   private func waiting() throws(BlobError) -> UnsafeRawBufferPointer {
     try cancel.whileWaiting(wakeUp: end.ring.wake) { () throws(BlobError) in try end.ring.waitForBytes(cancel) }
-  }
-
-  private func tooLong(_ length: Int64) -> BlobError {
-    BlobError(.changed, "a pipe gives more than the \(length) bytes it promised")
   }
 }
