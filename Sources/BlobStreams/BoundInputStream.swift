@@ -1,7 +1,7 @@
 import Blobs
 import Foundation
 
-/// The end of `BoundStreams` to read from. Any method may be called on any thread.
+/// The end of `BoundStreams` to read from. Any method may be called on any thread; one reads at a time.
 public final class BoundInputStream: InputStream, StreamDelegate {
   let end: ReadingEnd
 
