@@ -33,7 +33,7 @@ public struct EncryptingSource: BlobSource {
   }
 
   public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
-    let reader = try source.open(at: offset, cancel)
+    let reader = try openCipher(source, at: offset, cancel)
     let version = try version(of: reader.info)
     return CipherReader(
       reader, reader.info.with(version: version), CounterCipher(key, version, at: offset), asksBeforeEach: true)
@@ -68,7 +68,7 @@ public struct DecryptingSource: BlobSource {
   public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { plain(try source.info(cancel)) }
 
   public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
-    let reader = try source.open(at: offset, cancel)
+    let reader = try openCipher(source, at: offset, cancel)
     return CipherReader(reader, plain(reader.info), CounterCipher(key, version, at: offset), asksBeforeEach: false)
   }
 
@@ -77,6 +77,14 @@ public struct DecryptingSource: BlobSource {
     let parts = [version, validator.version, validator.instance]
     return info.with(version: Digest.hex(key.derive(32, "fullbore plain version", parts)))
   }
+}
+
+/// Not every source looks at its offset, and a counter before the first one would be another blob's.
+private func openCipher(
+  _ source: any BlobSource, at offset: Int64, _ cancel: Cancellation
+) throws(BlobError) -> any BlobReader {
+  if offset < 0 { throw BlobError(.outOfRange, "open an encrypted source at byte \(offset)") }
+  return try source.open(at: offset, cancel)
 }
 
 private final class CipherReader: BlobReader {
