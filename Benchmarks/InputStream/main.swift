@@ -33,3 +33,10 @@ for asynchronous in [false, true] {
   Goal("100,000 events in two loops, \(mode): lost", Double(tally.lost), .atMost, 0, "events").say()
   Goal("the same: in a wrong mode or on a wrong thread", Double(tally.astray), .atMost, 0, "events").say()
 }
+
+for chunk in [64 << 10, 256 << 10] {
+  let run = Pairs.pass(10_000_000_000, through: 1 << 20, chunk: chunk)
+  Goal("10 GB through a bound pair of 1 MiB, \(chunk >> 10) KiB at a time", run.gigabytesPerSecond, .atLeast, 2, "GB/s")
+    .say()
+  Goal("the same: memory, grown since its first GB", Double(run.grown) / 1048576, .atMost, 1, "MiB").say()
+}

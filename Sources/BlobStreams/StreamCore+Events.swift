@@ -60,7 +60,7 @@ extension StreamCore {
 }
 
 extension StreamDelegate {
-  fileprivate func hear(_ event: Stream.Event, of stream: Stream) {
+  func hear(_ event: Stream.Event, of stream: Stream) {
     #if canImport(ObjectiveC)
       self.stream?(stream, handle: event)
     #else

@@ -15,6 +15,8 @@ public struct SourceFixture: Sendable, CustomStringConvertible {
   public var hasValidator: Bool
   /// Whether readers give a `fileRegion()`.
   public var lendsFile: Bool
+  /// Whether a sequential source can be opened at a byte before the one where its last reader stopped.
+  public var goesBack = false
   /// A source of this kind whose open or read waits until it is cancelled; nil where none ever waits.
   public var stalled: (@Sendable () throws -> any BlobSource)?
 

@@ -60,7 +60,8 @@ private final class SliceReader: BlobReader {
     guard let length = info.length else { return try readToEnd(into: buffer) }
     let owed = length - given
     if owed == 0 { return try readPastEnd(into: buffer) }
-    let count = try readSource(UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Int(clamping: owed))))
+    let count = try reader.readChecked(
+      into: UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Int(clamping: owed))), at: slice.start + given)
     if count == 0 {
       throw BlobError(.truncated, "the source ended at byte \(slice.start + given) of \(slice.start + length)")
     }
@@ -71,19 +72,9 @@ private final class SliceReader: BlobReader {
 
   /// Where only the end will tell.
   private func readToEnd(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
-    let count = try readSource(buffer)
+    let count = try reader.readChecked(into: buffer, at: slice.start + given)
     given += Int64(count)
     if count == 0 { try reader.finish() }
-    return count
-  }
-
-  /// Anyone can write a source: what it says it read is believed only where that is possible.
-  private func readSource(_ buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
-    let count = try reader.read(into: buffer)
-    if !(0...buffer.count ~= count) {
-      let place = "at byte \(slice.start + given)"
-      throw BlobError(.io, "the source says it read \(count) bytes \(place) into a buffer of \(buffer.count)")
-    }
     return count
   }
 

@@ -6,6 +6,8 @@
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
 #include <linux/openat2.h>
 
 // glibc has no wrapper for openat2, and shows renameat2 only with _GNU_SOURCE, which the Glibc module is built without.
@@ -35,4 +37,8 @@ static inline int fb_gettid(void) { return (int)syscall(SYS_gettid); }
 static inline void fb_set_thread_name(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
 static inline int fb_accept_cloexec(int listener) {
   return (int)syscall(SYS_accept4, listener, NULL, NULL, 02000000 /* SOCK_CLOEXEC */);
+}
+static inline int fb_o_tmpfile(void) { return __O_TMPFILE; }
+static inline int fb_punch_hole(int file, long long start, long long length) {
+  return (int)syscall(SYS_fallocate, file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start, length);
 }

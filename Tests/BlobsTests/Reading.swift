@@ -1,3 +1,4 @@
+import BlobTesting
 import Blobs
 import Synchronization
 
@@ -68,5 +69,17 @@ final class Background<Result: Sendable>: Sendable {
 final class Counter: Sendable {
   private let value = Atomic(0)
   var count: Int { value.load(ordering: .relaxed) }
-  func add() { value.add(1, ordering: .relaxed) }
+  func add(_ number: Int = 1) { value.add(number, ordering: .relaxed) }
+}
+
+/// For blocking work of asynchronous tests.
+let threads = BlockingPool("tests", threads: 32)
+
+/// Waits until `condition` holds; throws when it does not within ten seconds.
+func until(_ condition: () -> Bool) async throws {
+  let deadline = ContinuousClock.now + .seconds(10)
+  while !condition() {
+    if ContinuousClock.now > deadline { throw CheckFailure("it never came about") }
+    try await Task.sleep(for: .milliseconds(1))
+  }
 }

@@ -30,6 +30,10 @@ extension SourceFixture {
         "a pipe that promised \(length)", like: pattern, access: .sequential, hasValidator: false,
         stalled: { stalledPipe() }
       ) { pipe(pattern, length: pattern.length) },
+      SourceFixture(
+        "an asynchronous sequence of \(length)", like: pattern, access: .sequential, knowsLength: false,
+        hasValidator: false, stalled: { AsyncSequenceSource(AsyncStream<[UInt8]>.makeStream().stream) }
+      ) { AsyncSequenceSource(pattern.buffers(size: 3333), capacity: 1000) },
     ]
   }
 
@@ -43,12 +47,23 @@ extension SourceFixture {
       wrapped("counting", slow) { CountingSource($0) },
       wrapped("throttled", slow) { ThrottledSource($0, limiter) },
       wrapped("in a row", slow) { ConcatenatedSource([DataSource([]), $0, DataSource([])]) },
+      wrapped("counting words", slow) { CountingSource($0, occurrencesOf: [1, 2]) },
+      wrapped("telling its progress", slow) { ProgressSource($0, every: .zero) { _ in } },
+      wrapped("sliced", slow) { SlicedSource($0) },
+      wrapped("there and back", slow) { try roundTrip($0) },
+      encrypted(slow),
       wrapped("reopening, with losses", slow) {
         ReopeningSource(FaultySource($0, .invalidate(at: slow.length / 3, times: 2), .shortReads(4000)))
       },
       wrapped("all at once", slow) {
         ThrottledSource(
           CountingSource(HashingSource(BufferedSource(ReopeningSource(ConcatenatedSource([$0]))), .sha1)), limiter)
+      },
+      SourceFixture("\(length) in the middle of more", like: slow) {
+        SlicedSource(ConcatenatedSource([DataSource([1, 2]), slow, DataSource([3])]), start: 2, length: slow.length)
+      },
+      SourceFixture("a file of \(length), sliced", like: slow, lendsFile: true) {
+        SlicedSource(FileSource(try TemporaryFile.lasting([9] + slow.bytes(count: length))), start: 1)
       },
       SourceFixture("\(length) in three pieces", like: slow) { ConcatenatedSource(pieces(slow)) },
       SourceFixture("\(length) in three pieces of unknown length", like: slow, knowsLength: false) {
@@ -61,6 +76,10 @@ extension SourceFixture {
       wrappedPipe("hashing", slow) { HashingSource($0, .md5) },
       wrappedPipe("reopening", slow) { ReopeningSource($0) },
       wrappedPipe("in a row", slow) { ConcatenatedSource([$0]) },
+      wrappedPipe("telling its progress", slow) { ProgressSource($0) { _ in } },
+      wrappedPipe("sliced", slow) { SlicedSource($0) },
+      spooled("in memory", slow) { Spool($0, memory: 1000) },
+      spooled("to a file", slow) { Spool($0, memory: 1000, spillingInto: TemporaryFile.folder) },
     ]
   }
 
@@ -79,12 +98,22 @@ extension SourceFixture {
   }()
 
   private static func wrapped(
-    _ name: String, _ pattern: PatternSource, _ wrap: @escaping @Sendable (any BlobSource) -> any BlobSource
+    _ name: String, _ pattern: PatternSource, _ wrap: @escaping @Sendable (any BlobSource) throws -> any BlobSource
   ) -> SourceFixture {
     SourceFixture(
       "\(pattern.length) \(name)", like: pattern,
-      stalled: { wrap(FaultySource(PatternSource(length: 10), .stall(at: 5))) }
-    ) { wrap(pattern) }
+      stalled: { try wrap(FaultySource(PatternSource(length: 10), .stall(at: 5))) }
+    ) { try wrap(pattern) }
+  }
+
+  /// What is expected is encrypted in one go, from byte 0.
+  private static func encrypted(_ pattern: PatternSource) -> SourceFixture {
+    var fixture = wrapped("encrypted", pattern) { try encrypting($0) }
+    fixture.expected = { offset, count in
+      let whole = try! encrypting(pattern).readAll(upTo: 1 << 20)
+      return Array(whole[Int(offset)..<Int(offset) + count])
+    }
+    return fixture
   }
 
   private static func wrappedPipe(
@@ -96,11 +125,30 @@ extension SourceFixture {
     ) { wrap(pipe(pattern)) }
   }
 
+  private static func spooled(
+    _ name: String, _ pattern: PatternSource, _ wrap: @escaping @Sendable (any BlobSource) -> any BlobSource
+  ) -> SourceFixture {
+    var fixture = wrappedPipe("spooled \(name)", pattern, wrap)
+    fixture.goesBack = true
+    return fixture
+  }
+
   /// The pattern, cut at a third and at a half.
   private static func pieces(_ pattern: PatternSource, knowsLength: Bool = true) -> [any BlobSource] {
     let cuts = [0, pattern.length / 3, pattern.length / 2, pattern.length]
     return zip(cuts, cuts.dropFirst()).map { Piece(pattern, $0..<$1, knowsLength: knowsLength) }
   }
+}
+
+func encrypting(_ source: any BlobSource) throws -> EncryptingSource {
+  EncryptingSource(source, key: try EncryptionKey([UInt8](repeating: 1, count: 32)), name: "a test")
+}
+
+/// Encrypts and decrypts.
+func roundTrip(_ source: any BlobSource) throws -> any BlobSource {
+  let encrypted = try encrypting(source)
+  let version = try encrypted.info().validator?.version ?? ""
+  return DecryptingSource(encrypted, key: try EncryptionKey([UInt8](repeating: 1, count: 32)), version: version)
 }
 
 /// A stretch of a pattern as a source of its own.

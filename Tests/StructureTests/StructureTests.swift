@@ -20,7 +20,7 @@ struct StructureTests {
     ],
     "fullbore": ["BlobHTTP", "BlobMedia", "BlobServer", "BlobUpload", "Blobs", "CLinux"],
   ]
-  static let system: Set<String> = ["Glibc", "Darwin", "Synchronization", "FoundationEssentials"]
+  static let system: Set<String> = ["Glibc", "Darwin", "CommonCrypto", "Synchronization", "FoundationEssentials"]
   /// The edge, where Foundation may be.
   static let foundation: [String: Set<String>] = [
     "BlobStreams": ["Foundation", "CoreFoundation"],

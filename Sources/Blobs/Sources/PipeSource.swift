@@ -8,7 +8,12 @@ public struct PipeSource: BlobSource {
 
   /// `length` is what the writer has promised: fewer bytes are `.truncated`, more are `.changed`. nil: what comes, comes.
   public init(_ pipe: BlobPipe, length: Int64? = nil) {
-    end = End(pipe.ring)
+    self.init(pipe, length: length, whenGone: {})
+  }
+
+  /// `whenGone` is called when it and its readers are gone.
+  init(_ pipe: BlobPipe, length: Int64?, whenGone: @escaping @Sendable () -> Void) {
+    end = End(pipe.ring, whenGone)
     info = BlobInfo(length: length)
   }
 
@@ -26,8 +31,15 @@ public struct PipeSource: BlobSource {
   /// Held by the source and its readers; the last of them to go tells the writer.
   fileprivate final class End: Sendable {
     let ring: PipeRing
-    init(_ ring: PipeRing) { self.ring = ring }
-    deinit { ring.readerIsGone() }
+    private let whenGone: @Sendable () -> Void
+    init(_ ring: PipeRing, _ whenGone: @escaping @Sendable () -> Void) {
+      self.ring = ring
+      self.whenGone = whenGone
+    }
+    deinit {
+      ring.readerIsGone()
+      whenGone()
+    }
   }
 }
 
@@ -49,14 +61,8 @@ private final class PipeReader: BlobReader {
   func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
     precondition(!buffer.isEmpty)
     let bytes = try waiting()
-    if bytes.isEmpty {
-      if let length = info.length, offset < length {
-        throw BlobError(.truncated, "a pipe ended at byte \(offset) of \(length)")
-      }
-      return 0
-    }
     let count = min(bytes.count, buffer.count)
-    if let length = info.length, offset + Int64(count) > length { throw tooLong(length) }
+    try promised.check(count, at: offset)
     buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes.prefix(count)))
     end.ring.took(count)
     offset += Int64(count)
@@ -67,15 +73,12 @@ private final class PipeReader: BlobReader {
 
   /// After the last promised byte this waits for the writer to say that it was the last.
   func finish() throws(BlobError) {
-    guard let length = info.length, offset == length else { return }
-    if try !waiting().isEmpty { throw tooLong(length) }
+    if offset == info.length { try promised.check(waiting().count, at: offset) }
   }
+
+  private var promised: PromisedLength { PromisedLength("a pipe", info.length) }
 
   private func waiting() throws(BlobError) -> UnsafeRawBufferPointer {
-    try cancel.whileWaiting(wakeUp: end.ring.wake) { () throws(BlobError) in try end.ring.bytes(cancel) }
-  }
-
-  private func tooLong(_ length: Int64) -> BlobError {
-    BlobError(.changed, "a pipe gives more than the \(length) bytes it promised")
+    try cancel.whileWaiting(wakeUp: end.ring.wake) { () throws(BlobError) in try end.ring.waitForBytes(cancel) }
   }
 }

@@ -74,7 +74,7 @@ public final class BufferedReader: BlobReader {
       if buffer.count >= block.count {
         start = offset
         (held, given) = (0, 0)
-        let count = try reader.read(into: buffer)
+        let count = try reader.readChecked(into: buffer, at: start)
         start += Int64(count)
         return count
       }
@@ -96,7 +96,7 @@ public final class BufferedReader: BlobReader {
     if given < held { return }
     start = offset
     (held, given) = (0, 0)
-    held = try reader.read(into: block)
+    held = try reader.readChecked(into: block, at: start)
   }
 
   /// Goes on at `offset` if that is inside the block; else answers false, and nothing has changed.

@@ -92,7 +92,7 @@ private final class HashingReader: BlobReader {
   var info: BlobInfo { reader.info }
 
   func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
-    let count = try reader.read(into: buffer)
+    let count = try reader.readChecked(into: buffer)
     if let pass { ledger.feed(UnsafeRawBufferPointer(rebasing: buffer.prefix(count)), at: offset, pass) }
     offset += Int64(count)
     return count

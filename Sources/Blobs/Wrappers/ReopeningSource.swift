@@ -53,7 +53,7 @@ private final class ReopeningReader: BlobReader {
   }
 
   func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
-    let count = try persisting { reader throws(BlobError) in try reader.read(into: buffer) }
+    let count = try persisting { reader throws(BlobError) in try reader.readChecked(into: buffer, at: offset) }
     offset += Int64(count)
     if count > 0 { left = attempts }
     return count

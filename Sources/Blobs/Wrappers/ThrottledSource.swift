@@ -36,7 +36,7 @@ private final class ThrottledReader: BlobReader {
     let granted = try limiter.take(upTo: buffer.count, cancel)
     var used = 0
     defer { if used < granted { limiter.giveBack(granted - used) } }
-    used = try reader.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(granted)))
+    used = try reader.readChecked(into: UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(granted)))
     return used
   }
 

@@ -1,0 +1,108 @@
+import Synchronization
+
+/// The bytes of a source as an asynchronous sequence of buffers, read on threads that may block.
+///
+/// A buffer is read when it is asked for, none ahead: who asks slowly is read for slowly. The sequence ends where the
+/// slice does, and a short or changed source is an error, as with `BlobSlice`. Cancelling the task ends a wait with
+/// `.cancelled`. Each iteration opens the source anew.
+public struct BlobBuffers: AsyncSequence, Sendable {
+  public typealias Element = [UInt8]
+  public typealias Failure = BlobError
+
+  private let slice: BlobSlice
+  private let size: Int
+
+  /// Buffers of at most `size` bytes, and at least one.
+  public init(_ slice: BlobSlice, size: Int = 256 << 10) {
+    precondition(size > 0)
+    self.slice = slice
+    self.size = size
+  }
+
+  public func makeAsyncIterator() -> Iterator { Iterator(pass: Pass(slice, size)) }
+
+  public struct Iterator: AsyncIteratorProtocol {
+    fileprivate let pass: Pass
+
+    public func next() async throws(BlobError) -> [UInt8]? {
+      try await next(isolation: nil)
+    }
+
+    public func next(isolation actor: isolated (any Actor)?) async throws(BlobError) -> [UInt8]? {
+      try await pass.next()
+    }
+  }
+}
+
+extension BlobSource {
+  /// The bytes from `offset` to the end as an asynchronous sequence of buffers of at most `size` bytes.
+  public func buffers(from offset: Int64 = 0, size: Int = 256 << 10) -> BlobBuffers {
+    BlobBuffers(BlobSlice(self, start: offset), size: size)
+  }
+}
+
+/// One iteration.
+private final class Pass: @unchecked Sendable {
+  // `isBusy` sees to it that one thread at a time has `reader` and `hasEnded`.
+  private let isBusy = Atomic(false)
+  private var reader: (any BlobReader)?
+  private var hasEnded = false
+  private let slice: BlobSlice
+  private let size: Int
+  private let cancel = Cancellation()
+
+  /// As many slow sources as are read at once; a stalled one keeps a thread.
+  private static let threads = BlockingPool("blob-buffers", threads: 64, patience: .seconds(5))
+
+  init(_ slice: BlobSlice, _ size: Int) {
+    self.slice = slice
+    self.size = size
+  }
+
+  deinit {
+    // Freed where it may block, as it was read.
+    guard let reader else { return }
+    nonisolated(unsafe) let last = reader
+    self.reader = nil
+    Self.threads.submit { withExtendedLifetime(last) {} }
+  }
+
+  func next() async throws(BlobError) -> [UInt8]? {
+    let result: Result<[UInt8]?, BlobError> = await withTaskCancellationHandler {
+      do throws(BlobError) {
+        return .success(try await Self.threads.run { () throws(BlobError) in try self.read() })
+      } catch {
+        return .failure(error)
+      }
+    } onCancel: {
+      cancel.cancel()
+    }
+    return try result.get()
+  }
+
+  private func read() throws(BlobError) -> [UInt8]? {
+    if isBusy.exchange(true, ordering: .acquiring) {
+      throw BlobError(.unsupported, "two tasks ask one iterator for its next buffer")
+    }
+    defer { isBusy.store(false, ordering: .releasing) }
+    if hasEnded { return nil }
+    // Also after a throw: what a reader gives then means nothing.
+    hasEnded = true
+    if reader == nil { reader = try slice.open(cancel) }
+    let buffer = try fill(from: reader!)
+    if buffer.isEmpty { return nil }
+    hasEnded = false
+    return buffer
+  }
+
+  private func fill(from reader: any BlobReader) throws(BlobError) -> [UInt8] {
+    var failure: BlobError?
+    let buffer = [UInt8](unsafeUninitializedCapacity: size) { memory, count in
+      do throws(BlobError) { count = try reader.read(into: UnsafeMutableRawBufferPointer(memory)) } catch {
+        failure = error
+      }
+    }
+    if let failure { throw failure }
+    return buffer
+  }
+}

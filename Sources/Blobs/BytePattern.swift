@@ -1,0 +1,48 @@
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
+/// Finds given bytes in a stream of which it sees one chunk after the other (Knuth, Morris and Pratt's way).
+struct BytePattern: Sendable {
+  private let bytes: [UInt8]
+  /// After so many matching bytes and then a wrong one: how many of them are the beginning of another match.
+  private let fallback: [Int]
+  /// Bytes of the pattern that the last chunk ended with.
+  private var matched = 0
+
+  init(_ bytes: [UInt8]) {
+    precondition(!bytes.isEmpty, "nothing to look for")
+    self.bytes = bytes
+    var fallback = [0, 0]
+    var length = 0
+    for byte in bytes.dropFirst() {
+      while length > 0 && byte != bytes[length] { length = fallback[length] }
+      if byte == bytes[length] { length += 1 }
+      fallback.append(length)
+    }
+    self.fallback = fallback
+  }
+
+  /// Matches that end in `chunk`; none overlaps another.
+  mutating func count(in chunk: UnsafeRawBufferPointer) -> Int {
+    var found = 0
+    var place = 0
+    while place < chunk.count {
+      if matched == 0 {
+        // To the next byte that could begin a match.
+        guard let start = memchr(chunk.baseAddress! + place, Int32(bytes[0]), chunk.count - place) else { return found }
+        place = UnsafeRawPointer(start) - chunk.baseAddress!
+      }
+      while matched > 0 && chunk[place] != bytes[matched] { matched = fallback[matched] }
+      if chunk[place] == bytes[matched] { matched += 1 }
+      place += 1
+      if matched == bytes.count {
+        found += 1
+        matched = 0
+      }
+    }
+    return found
+  }
+}

@@ -1,0 +1,134 @@
+/// A source whose bytes are encrypted as they are read (AES-256-CTR): as many bytes, from any offset.
+///
+/// **It hides, it does not authenticate**: whoever can change the encrypted bytes can flip chosen bits of the plain ones,
+/// and nothing here will notice. Check a digest of your own if that matters.
+///
+/// Key and counter are derived from the caller's key, the name, and the source's validator, so that a part that is sent
+/// again is the same bytes, and another version never meets the same keystream: two texts under one would give each
+/// other away. What was read is therefore held against the version before it is handed over. The same bytes of the same
+/// version under the same name are encrypted the same way each time.
+///
+/// Keep `validator.version` of its `info` with the encrypted bytes: `DecryptingSource` asks for it. It tells nothing to
+/// those who do not have the key.
+public struct EncryptingSource: BlobSource {
+  private let source: any BlobSource
+  private let key: EncryptionKey
+  private let name: String
+
+  /// `name` tells this blob from all others under the same key, as its path would: two files of the same size and time,
+  /// or two pages with the same tag, may have the same validator. To resume, use the same name.
+  public init(_ source: any BlobSource, key: EncryptionKey, name: String) {
+    self.source = source
+    self.key = key
+    self.name = name
+  }
+
+  public var access: BlobAccess { source.access }
+
+  /// Length and preferred block are the source's; the version is that of the encrypted bytes, another for each key, name
+  /// and validator. Throws `.unsupported` for a source without a validator, which could change unnoticed.
+  public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo {
+    let info = try source.info(cancel)
+    return info.with(version: try version(of: info))
+  }
+
+  public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
+    let reader = try openCipher(source, at: offset, cancel)
+    let version = try version(of: reader.info)
+    return CipherReader(
+      reader, reader.info.with(version: version), CounterCipher(key, version, at: offset), asksBeforeEach: true)
+  }
+
+  private func version(of info: BlobInfo) throws(BlobError) -> String {
+    guard let validator = info.validator else {
+      throw BlobError(.unsupported, "encrypt \(name): its source cannot tell one version from another")
+    }
+    return Digest.hex(key.derive(32, "fullbore version", [name, validator.version, validator.instance]))
+  }
+}
+
+/// The plain bytes of what an `EncryptingSource` gave, from any offset.
+///
+/// Nothing tells whether the key is right or the bytes are those that were encrypted: a wrong one gives noise.
+public struct DecryptingSource: BlobSource {
+  private let source: any BlobSource
+  private let key: EncryptionKey
+  private let version: String
+
+  /// `version` is `validator.version` of the `EncryptingSource`'s `info`.
+  public init(_ source: any BlobSource, key: EncryptionKey, version: String) {
+    self.source = source
+    self.key = key
+    self.version = version
+  }
+
+  public var access: BlobAccess { source.access }
+
+  /// As the source's, but for the validator, which differs for each key and version; nil where the source has none.
+  public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { plain(try source.info(cancel)) }
+
+  public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
+    let reader = try openCipher(source, at: offset, cancel)
+    return CipherReader(reader, plain(reader.info), CounterCipher(key, version, at: offset), asksBeforeEach: false)
+  }
+
+  private func plain(_ info: BlobInfo) -> BlobInfo {
+    guard let validator = info.validator else { return info }
+    let parts = [version, validator.version, validator.instance]
+    return info.with(version: Digest.hex(key.derive(32, "fullbore plain version", parts)))
+  }
+}
+
+/// Not every source looks at its offset, and a counter before the first one would be another blob's.
+private func openCipher(
+  _ source: any BlobSource, at offset: Int64, _ cancel: Cancellation
+) throws(BlobError) -> any BlobReader {
+  if offset < 0 { throw BlobError(.outOfRange, "open an encrypted source at byte \(offset)") }
+  return try source.open(at: offset, cancel)
+}
+
+private final class CipherReader: BlobReader {
+  let info: BlobInfo
+  private let reader: any BlobReader
+  private let cipher: CounterCipher
+  private let asksBeforeEach: Bool
+
+  init(_ reader: any BlobReader, _ info: BlobInfo, _ cipher: CounterCipher, asksBeforeEach: Bool) {
+    self.reader = reader
+    self.info = info
+    self.cipher = cipher
+    self.asksBeforeEach = asksBeforeEach
+  }
+
+  func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
+    let count = try reader.readChecked(into: buffer)
+    let bytes = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(count))
+    do {
+      if asksBeforeEach { try reader.finish() }
+    } catch {
+      // What is left in the buffer of a failed read must not be plain.
+      bytes.initializeMemory(as: UInt8.self, repeating: 0)
+      throw error
+    }
+    cipher.apply(to: bytes)
+    return count
+  }
+
+  // What lies in the file is not what is read here.
+  func fileRegion() -> FileRegion? { nil }
+
+  func finish() throws(BlobError) { try reader.finish() }
+}
+
+extension CounterCipher {
+  fileprivate convenience init(_ key: EncryptionKey, _ version: String, at offset: Int64) {
+    let bytes = key.derive(48, "fullbore aes-256-ctr", [version])
+    self.init(key: Array(bytes[..<32]), counter: Array(bytes[32...]), at: offset)
+  }
+}
+
+extension BlobInfo {
+  fileprivate func with(version: String) -> BlobInfo {
+    BlobInfo(length: length, validator: Validator(version: version), preferredRead: preferredRead)
+  }
+}
