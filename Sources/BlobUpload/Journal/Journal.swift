@@ -11,6 +11,8 @@ public actor Journal {
   private nonisolated let notes = JournalNotes()
   private nonisolated let log: SentLog
   private var store: JournalStore?
+  /// Which file was opened.
+  private(set) var identity: FileIdentity?
   /// Taken from `notes`, and not yet committed, because writing failed: they go first in the next transaction.
   private var pending: [JournalNote] = []
 
@@ -79,6 +81,7 @@ public actor Journal {
 
   private func open(_ mark: ProcessMark) throws(JournalError) {
     do { store = try JournalStore(at: path, as: mark, log) } catch { throw JournalError(error) }
+    identity = FileIdentity(path)
   }
 
   /// Writes what is noted, in the same transaction as `body`.
