@@ -15,12 +15,19 @@ extension Journal {
   public static func opened(
     at path: BytePath, as mark: ProcessMark = .current
   ) async throws(JournalError) -> (journal: Journal, damaged: BytePath?) {
-    let found = FileIdentity(path)
-    do {
-      return (try await Journal(at: path, as: mark), nil)
-    } catch {
-      guard error.isDamaged, mayBeMoved(path), let kept = keepAside(path, found) else { throw error }
-      return (try await Journal(at: path, as: mark), kept)
+    var kept: BytePath?
+    while true {
+      let found = FileIdentity(path)
+      do {
+        return (try await Journal(at: path, as: mark), kept)
+      } catch {
+        if !error.isDamaged || kept != nil { throw error }
+        // Else another process has just moved it.
+        if FileIdentity(path) == found {
+          guard mayBeMoved(path), let aside = keepAside(path, found) else { throw error }
+          kept = aside
+        }
+      }
     }
   }
 
