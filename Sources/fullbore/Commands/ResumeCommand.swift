@@ -110,5 +110,5 @@ private actor ResumeWalk {
 
 private func stamp(of path: BytePath) -> FileStamp? {
   var status = stat()
-  return path.withCString { stat($0, &status) } == 0 ? FileStamp(status) : nil
+  return path.status(&status) == 0 ? FileStamp(status) : nil
 }
