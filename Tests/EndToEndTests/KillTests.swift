@@ -13,6 +13,7 @@ extension EndToEnd {
       while battle.kills < kills { try await battle.round(kills: kills) }
       print("killed the client \(battle.clientKills) times, the server \(battle.serverKills) times")
       #expect(battle.clientKills > kills / 10 && battle.serverKills > kills / 10)
+      try await battle.expectNothingLeft()
     }
   }
 }
@@ -28,9 +29,13 @@ private struct Battle {
   /// Files that were published and found right; a published file never changes.
   private var verified: Set<String> = []
 
+  /// Of a server that has just begun.
+  private let descriptors: Int
+
   init(seed: UInt64) async throws {
     random = Seeded(seed)
     server = try await ServeProcess.start(in: scratch)
+    descriptors = server.command.descriptors
   }
 
   var kills: Int { clientKills + serverKills }
@@ -82,7 +87,24 @@ private struct Battle {
     try FileManager.default.removeItem(atPath: source.path)
   }
 
-  /// Every second attempt says nothing but `resume`, once the journal can know all there is to send.
+  /// After the last push: no descriptor, no temporary file, nothing in the journal that is not done. A client that was
+  /// killed before it could write down its new upload leaves that to expire at the server, with all that belongs to it.
+  func expectNothingLeft() async throws {
+    let (_, status) = try await fullbore("status", "--json", in: scratch)
+    #expect(!status.output.contains(#""event":"file""#), "\(status.output)")
+    let names = try FileManager.default.contentsOfDirectory(atPath: scratch.path).filter { name in
+      !["output-", "errors-"].contains { name.hasPrefix($0) }
+    }
+    #expect(Set(names).isSubset(of: ["journal.sqlite", "journal.sqlite-wal", "journal.sqlite-shm", "received"]), "\(names)")
+    try await until("the server has given back its descriptors") { [server, descriptors] in
+      server.command.descriptors <= descriptors ? true : nil
+    }
+    let aside = try FileManager.default.contentsOfDirectory(atPath: server.folder.path + "/.fullbore")
+    let uploads = Set(aside.filter { $0.hasSuffix(".info") }.map { $0.dropLast(5) })
+    #expect(aside.filter { $0.hasSuffix(".data") }.allSatisfy { uploads.contains($0.dropLast(5)) }, "\(aside)")
+    #expect(uploads.count <= max(2, clientKills / 20), "\(uploads.count) uploads are nobody's after \(clientKills) kills")
+  }
+
   private func start(_ name: String, attempt: Int) throws -> Command {
     try Command.fullbore("push", "--bwlimit", "48M", scratch.path(name), server.url, in: scratch)
   }
