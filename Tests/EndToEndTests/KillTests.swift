@@ -95,14 +95,16 @@ private struct Battle {
     let names = try FileManager.default.contentsOfDirectory(atPath: scratch.path).filter { name in
       !["output-", "errors-"].contains { name.hasPrefix($0) }
     }
-    #expect(Set(names).isSubset(of: ["journal.sqlite", "journal.sqlite-wal", "journal.sqlite-shm", "received"]), "\(names)")
+    #expect(
+      Set(names).isSubset(of: ["journal.sqlite", "journal.sqlite-wal", "journal.sqlite-shm", "received"]), "\(names)")
     try await until("the server has given back its descriptors") { [server, descriptors] in
       server.command.descriptors <= descriptors ? true : nil
     }
     let aside = try FileManager.default.contentsOfDirectory(atPath: server.folder.path + "/.fullbore")
     let uploads = Set(aside.filter { $0.hasSuffix(".info") }.map { $0.dropLast(5) })
     #expect(aside.filter { $0.hasSuffix(".data") }.allSatisfy { uploads.contains($0.dropLast(5)) }, "\(aside)")
-    #expect(uploads.count <= max(2, clientKills / 20), "\(uploads.count) uploads are nobody's after \(clientKills) kills")
+    #expect(
+      uploads.count <= max(2, clientKills / 20), "\(uploads.count) uploads are nobody's after \(clientKills) kills")
   }
 
   private func start(_ name: String, attempt: Int) throws -> Command {

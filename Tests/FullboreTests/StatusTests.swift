@@ -55,6 +55,18 @@ import Testing
     #expect(json.contains(#""state":"done","path":"done.jpg""#))
   }
 
+  @Test(arguments: [
+    ("PUT http://host/a.jpg: 409 (conflict): /a.jpg exists", "--overwrite"),
+    ("POST http://host/: 507 (no room)", "room"),
+    ("OPTIONS http://host/: 401 (it asks for credentials)", "--token-file"),
+    ("PATCH http://host:500/409: 503 (it is not ready)", "resume"), ("/a 409 b.jpg went from 409 to 500 bytes", nil),
+    ("host: connection refused", nil), ("", nil),
+  ])
+  func failuresSayWhatToDo(_ message: String, _ word: String?) {
+    let remedy = remedy(for: message)
+    if let word { #expect(remedy?.contains(word) == true) } else { #expect(remedy == nil) }
+  }
+
   @Test func whatServersSayTakesThePlaceOfWhatWasKept() async throws {
     var status = try await status(showsAll: false)
     status.answers = [2: .holds(512), 3: .gone]

@@ -110,7 +110,7 @@ struct PushOptions: Sendable {
 
   static let notes = """
     SOURCE is a file or a folder. A folder DIR arrives as DIR/…; DIR/ and . send their contents. Links to files are
-    followed, links to folders are not entered, sockets, pipes and devices are left out.
+    followed, links to folders are not entered; sockets, pipes, devices and empty folders are left out.
     DESTINATION is http[s]://host/path/ with put+ or tus+ before it, or neither: then the server is asked. With a slash
     at its end it means "into"; without one, a single file is sent to exactly that name.
     Sizes: 512KiB, 8M, 1.5G (K, M, G count in 1024s; kB, MB, GB in 1000s). Durations: 30s, 5m, 1h30m.

@@ -101,7 +101,10 @@ struct JournalStatus {
       text += expires <= now ? ", expired" : ", kept for \(Quantity.text(.seconds(expires - now)))"
     }
     text += "\n"
-    if entry.state == .failed, let error = entry.error { text += "        \(shown(error))\n" }
+    if entry.state == .failed, let error = entry.error {
+      text += "        \(shown(error))\n"
+      if let remedy = remedy(for: error) { text += "        What to do: \(remedy)\n" }
+    }
     if case .failed(let message) = answers[entry.id] { text += "        not asked: \(shown(message))\n" }
     return text
   }
