@@ -103,7 +103,7 @@ struct JournalStatus {
     text += "\n"
     if entry.state == .failed, let error = entry.error {
       text += "        \(shown(error))\n"
-      if let remedy = remedy(for: error) { text += "        What to do: \(remedy)\n" }
+      if let remedy = remedy(for: error) { text += "        \(remedy)\n" }
     }
     if case .failed(let message) = answers[entry.id] { text += "        not asked: \(shown(message))\n" }
     return text
