@@ -11,7 +11,7 @@ struct AbortCommand: Command {
     options: [
       .flag("all", "every unfinished upload"),
       .flag("expired", "those that their servers have said to keep no longer than until now"),
-      .flag("forget", "here at least, where a server cannot be asked to delete: it keeps them until they expire"),
+      .flag("forget", "here at least, where a server cannot be asked: it keeps them until they expire"),
     ] + ConnectionOptions.declared + [journalOption],
     notes: """
       ID is the number that 'fullbore status' shows. Files that are done stay, here and there; so does what a process is
