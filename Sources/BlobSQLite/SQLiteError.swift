@@ -20,5 +20,8 @@ public struct SQLiteError: Error, Sendable, CustomStringConvertible {
   /// Another connection held its lock for longer than the busy timeout. The same call may succeed later.
   public var isBusy: Bool { code & 0xFF == 5 }
 
+  /// SQLITE_CORRUPT or SQLITE_NOTADB: what is in the file is not what SQLite has written.
+  public var isDamaged: Bool { [11, 26].contains(code & 0xFF) }
+
   public var description: String { "\(operation): \(file): \(message) (SQLite \(code))" }
 }

@@ -127,7 +127,7 @@ public struct UploadQueue: Sendable {
     for work in works {
       switch work.claim {
       case .fresh(let id), .replaced(let id, _): journal.released(id)
-      case .resume(let entry): journal.released(entry.id)
+      case .resume(let entry), .unsure(let entry): journal.released(entry.id)
       case .busy, .done: break
       }
     }
@@ -142,11 +142,13 @@ public struct UploadQueue: Sendable {
     switch work.claim {
     case .fresh(let id): return await send(work.item, id, nil, observer)
     case .resume(let entry):
-      // A session of another dialect means nothing to this one.
-      let isOurs = entry.destination.protocolName == uploader.destination.dialect.name
-      return await send(work.item, entry.id, isOurs ? entry.session : nil, observer)
+      return await send(work.item, entry.id, entry.session, observer)
+    case .unsure(let entry):
+      return await send(work.item, entry.id, entry.session, comparing: entry.sent, observer)
     case .replaced(let id, let old):
-      if let session = old.session { await uploader.discard(session) }
+      // A session of another dialect means nothing to this one.
+      let isOurs = old.destination.protocolName == uploader.destination.dialect.name
+      if isOurs, let session = old.session { await uploader.discard(session) }
       return await send(work.item, id, nil, observer)
     case .busy(let owner):
       observer.ended(work.item, nil, .busy(pid: owner.pid))
@@ -174,13 +176,15 @@ public struct UploadQueue: Sendable {
   }
 
   private func send(
-    _ item: UploadItem, _ id: Int64, _ session: UploadSession?, _ observer: some UploadObserver
+    _ item: UploadItem, _ id: Int64, _ session: UploadSession?, comparing doubted: [SentRange]? = nil,
+    _ observer: some UploadObserver
   ) async -> UploadError? {
     let progress = Progress(totals: totals)
     observer.started(item, progress)
     do {
       let result = try await uploader.upload(
-        item.source, item.info, to: item.target, entry: id, resuming: session, progress: progress)
+        item.source, item.info, to: item.target, entry: id, resuming: session, comparing: doubted,
+        progress: progress)
       if verify { try await verify(item, id) }
       journal.done(id, result)
       observer.ended(item, progress, .sent(result, from: progress.resumed))

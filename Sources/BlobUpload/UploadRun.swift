@@ -14,6 +14,10 @@ struct UploadRun {
   private var session: UploadSession?
   /// One that is known from an interim answer, to a creation that may yet fail.
   private let opened = OpenedSession()
+  /// What must be compared before the session goes on; nil: nothing.
+  private var doubted: [SentRange]?
+  /// The source as it is sent in this session: with what is sent kept in the journal, where that is of use.
+  private var traced: (any BlobSource)?
   /// What the server holds; nil: it must be asked.
   private var offset: Int64?
   /// Where a source of unknown length was found to end.
@@ -29,7 +33,7 @@ struct UploadRun {
 
   init(
     _ uploader: Uploader, _ source: any BlobSource, _ info: BlobInfo, _ target: UploadTarget, _ entry: Int64?,
-    _ session: UploadSession?, _ progress: Progress
+    _ session: UploadSession?, comparing doubted: [SentRange]?, _ progress: Progress
   ) {
     self.uploader = uploader
     self.source = source
@@ -37,6 +41,7 @@ struct UploadRun {
     self.target = target
     self.entry = entry
     self.session = session
+    self.doubted = session == nil ? nil : doubted
     isResuming = session != nil
     self.progress = progress
     // Where the end is not known, a part of the wanted size may end before it is full: all goes in one.
@@ -70,11 +75,16 @@ struct UploadRun {
   /// One request: create, ask, send or complete, whichever comes next. Returns the result once there is one.
   private mutating func step() async throws(UploadError) -> UploadResult? {
     guard let session else { return try await create() }
-    guard let offset else { return try take(await dialect.held(by: session, context)) }
+    guard let offset else {
+      let held = try await dialect.held(by: session, context)
+      if let doubted, try await !stillHas(doubted, held, session) { return nil }
+      return try take(held)
+    }
     guard let next = next(from: offset) else { return try await dialect.complete(session, [], context) }
     // Only what was read tells where an open end is.
     let counting = next.length == nil ? CountingSource(source) : nil
-    let body = BlobSlice(counting ?? source, start: next.start, length: next.length, validator: info.validator)
+    let body = BlobSlice(
+      counting ?? trace(from: offset), start: next.start, length: next.length, validator: info.validator)
     switch try await dialect.send(next, body, to: session, context) {
     case .finished(let result): return result
     case .receipt(let receipt, let session):
@@ -151,9 +161,61 @@ struct UploadRun {
     restarts += 1
     session = nil
     opened.withLock { $0 = nil }
+    traced = nil
     isResuming = false
     best = 0
     if let entry { uploader.journal?.restarted(entry) }
+    settleDoubt()
+  }
+}
+
+// What keeps two versions of a source apart, from one run to the next.
+extension UploadRun {
+  /// Whether the source still has what the server holds of it. If not, all begins anew; the old session is given up.
+  private mutating func stillHas(
+    _ ranges: [SentRange], _ held: Held, _ session: UploadSession
+  ) async throws(UploadError) -> Bool {
+    let end: Int64
+    switch held {
+    case .upTo(let offset, _): end = offset
+    case .finished, .parts: end = info.length ?? .max
+    }
+    if try await match(ranges, upTo: end) {
+      settleDoubt()
+      return true
+    }
+    // What is published stays: the server compares it with what comes.
+    if case .upTo = held { await uploader.discard(session) }
+    restart()
+    return false
+  }
+
+  private func match(_ ranges: [SentRange], upTo end: Int64) async throws(UploadError) -> Bool {
+    let cancel = Cancellation()
+    let result = await withTaskCancellationHandler { [source, info] in
+      await BlockingPool.shared.run {
+        Result { () throws(BlobError) in try ranges.match(source, info, upTo: end, cancel) }
+      }
+    } onCancel: {
+      cancel.cancel()
+    }
+    do { return try result.get() } catch { throw UploadError(error) }
+  }
+
+  private mutating func settleDoubt() {
+    if doubted == nil { return }
+    doubted = nil
+    if let entry, let validator = info.validator { uploader.journal?.recognized(entry, validator) }
+  }
+
+  /// Only a session that the next run can go on with needs it, and a version that it can know again.
+  private mutating func trace(from offset: Int64) -> any BlobSource {
+    guard let entry, let journal = uploader.journal, info.validator != nil, info.length != nil else { return source }
+    if let traced { return traced }
+    let key = Poly1305.newKey()
+    let source = TracedSource(source, from: offset, key: key, journal.sending(entry, from: offset, key: key))
+    traced = source
+    return source
   }
 }
 

@@ -30,11 +30,14 @@ public struct Uploader: Sendable {
   /// Uploads `source`, which must be the version that `info` describes, and returns when the server has it whole.
   ///
   /// - `entry`: its row in the journal; nil: it is not journaled. `session`: what an earlier run left there.
+  /// - `doubted`: not nil where the source may have other bytes now: the session goes on only if it still has these, up
+  ///   to what the server holds; else the upload begins anew.
   /// - Throws when nothing more can be done here; what the server holds stays there and can be resumed, unless
   ///   the source changed. Cancelling the task throws with side `.cancelled`.
   public func upload(
     _ source: any BlobSource, _ info: BlobInfo, to target: UploadTarget, entry: Int64? = nil,
-    resuming session: UploadSession? = nil, progress: Progress = Progress()
+    resuming session: UploadSession? = nil, comparing doubted: [SentRange]? = nil,
+    progress: Progress = Progress()
   ) async throws(UploadError) -> UploadResult {
     if let length = info.length, let most = destination.limits.total, length > most {
       throw UploadError(.giveUp, .file, "\(target.path): \(length) bytes, and the server takes \(most) at most")
@@ -43,7 +46,7 @@ public struct Uploader: Sendable {
       throw UploadError(
         .giveUp, .file, "\(target.path): its length is not known, and the server wants it before the first byte")
     }
-    var run = UploadRun(self, source, info, target, entry, session, progress)
+    var run = UploadRun(self, source, info, target, entry, session, comparing: doubted, progress)
     return try await run.run()
   }
 

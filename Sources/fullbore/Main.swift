@@ -14,6 +14,7 @@ enum Fullbore {
 
   static func main() async {
     signal(SIGPIPE, SIG_IGN)
+    keepCryptoToTheEnd()
     let status = await run(programArguments())
     Console.output.flush()
     exit(status.rawValue)

@@ -29,11 +29,25 @@ final class JournalFolder: Sendable {
   }
 
   deinit {
-    for suffix in ["", "-wal", "-shm"] { _ = file(suffix).withCString { unlink($0) } }
+    for name in names { _ = folder.appending(name).withCString { unlink($0) } }
     _ = folder.withCString { rmdir($0) }
   }
 
   var path: BytePath { file("") }
+
+  /// What is in the folder.
+  var names: [BytePath] {
+    guard let stream = folder.withCString({ opendir($0) }) else { return [] }
+    defer { closedir(stream) }
+    var names: [BytePath] = []
+    while let entry = readdir(stream) {
+      let offset = MemoryLayout<dirent>.offset(of: \.d_name)!
+      let name = BytePath(
+        cString: UnsafeRawPointer(entry).advanced(by: offset).assumingMemoryBound(to: CChar.self))
+      if name != ".", name != ".." { names.append(name) }
+    }
+    return names.sorted()
+  }
 
   /// Bytes of the journal and its log on the disk.
   var size: Int64 {
@@ -109,7 +123,7 @@ extension JournalClaim {
   var id: Int64? {
     switch self {
     case .fresh(let id), .replaced(let id, _): id
-    case .resume(let entry): entry.id
+    case .resume(let entry), .unsure(let entry): entry.id
     case .done, .busy: nil
     }
   }
@@ -117,6 +131,7 @@ extension JournalClaim {
     switch self {
     case .fresh: "fresh"
     case .resume: "resume"
+    case .unsure: "unsure"
     case .replaced: "replaced"
     case .done: "done"
     case .busy: "busy"
@@ -124,7 +139,7 @@ extension JournalClaim {
   }
   var entry: JournalEntry? {
     switch self {
-    case .resume(let entry), .done(let entry), .replaced(_, let entry): entry
+    case .resume(let entry), .unsure(let entry), .done(let entry), .replaced(_, let entry): entry
     case .fresh, .busy: nil
     }
   }

@@ -151,11 +151,69 @@ extension JournalTests {
       _ = folder.folder.withCString { chmod($0, 0o700) }
     }
 
-    @Test func aNewerJournalIsRefused() async throws {
+    @Test func aNewerJournalIsRefusedAndLeftAsItIs() async throws {
       await (try await folder.open()).close()
-      try Database(folder.path).execute("PRAGMA user_version=1000")
-      let error = await #expect(throws: JournalError.self) { try await folder.open() }
+      try Database(folder.path).execute("PRAGMA user_version=1000; PRAGMA wal_checkpoint(TRUNCATE)")
+      let before = content(folder.path)
+      let error = await #expect(throws: JournalError.self) { try await Journal.opened(at: folder.path) }
       #expect(error?.message.contains("use a newer program") == true)
+      #expect(content(folder.path) == before)
+    }
+
+    @Test func damageIsToldAndTheJournalKeptAside() async throws {
+      let first = try await folder.open()
+      let id = try await first.destinationID(.tus)
+      _ = try await first.claim((0..<1000).map { intent("\($0)") }, destination: id)
+      await first.close()
+      try Database(folder.path).execute("PRAGMA wal_checkpoint(TRUNCATE)")
+      scribble(folder.path, from: 3 * 4096)
+      let damaged = content(folder.path)
+
+      // The first pages are sound: it opens, and breaks in use.
+      let (second, none) = try await Journal.opened(at: folder.path)
+      #expect(none == nil)
+      let error = await #expect(throws: JournalError.self) { try await second.unfinished() }
+      #expect(error?.isDamaged == true)
+      let kept = try #require(await second.keptAside())
+      #expect(content(kept) == damaged)
+      #expect(await second.keptAside() == nil)
+      let (third, nothing) = try await Journal.opened(at: folder.path)
+      #expect(nothing == nil)
+      #expect(try await third.unfinished().isEmpty)
+      await third.close()
+    }
+
+    @Test func ofTwoThatFindItDamagedOneMovesIt() async throws {
+      let descriptor = folder.path.withCString { creat($0, 0o600) }
+      let text = Array("SQLite format 3\0".utf8) + [UInt8](repeating: 0x5A, count: 10_000)
+      #expect(write(descriptor, text, text.count) == text.count)
+      close(descriptor)
+      let path = folder.path
+      let opened = try await withThrowingTaskGroup(of: (Journal, BytePath?).self) { group in
+        for _ in 0..<8 { group.addTask { try await Journal.opened(at: path) } }
+        return try await group.reduce(into: []) { $0.append($1) }
+      }
+      #expect(opened.filter { $0.1 != nil }.count == 1)
+      #expect(try await opened[0].0.claim().name == "fresh")
+      #expect(try await opened[7].0.claim(intent("b")).name == "fresh")
+      #expect(try await opened[3].0.unfinished().count == 2)
+      for (journal, _) in opened { await journal.close() }
     }
   }
+}
+
+private func content(_ path: BytePath) -> [UInt8] {
+  guard let file = path.withCString({ fopen($0, "r") }) else { return [] }
+  defer { fclose(file) }
+  var bytes = [UInt8](repeating: 0, count: 4 << 20)
+  return Array(bytes.prefix(fread(&bytes, 1, bytes.count, file)))
+}
+
+/// Writes nonsense over the rest of a file.
+private func scribble(_ path: BytePath, from offset: Int) {
+  let count = content(path).count - offset
+  precondition(count > 0)
+  let descriptor = path.withCString { open($0, O_WRONLY) }
+  defer { close(descriptor) }
+  precondition(pwrite(descriptor, [UInt8](repeating: 0x5A, count: count), count, off_t(offset)) == count)
 }

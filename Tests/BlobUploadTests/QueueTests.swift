@@ -66,6 +66,14 @@ import Testing
     #expect(script.requests[0].url.text == "http://media.example/up/1")
   }
 
+  @Test func anOldSessionOfAnotherDialectIsLeftAlone() async throws {
+    let desk = try await Desk()
+    _ = try await desk.run(desk.queue(Script(.created, .status(413)), Tus()), ["a"])
+    let script = Script(.status(201))
+    #expect(try await desk.run(desk.queue(script), ["a"], seed: 2).sent == 1)
+    #expect(script.methods == ["PUT"])
+  }
+
   @Test func anUnfinishedUploadGoesOnInTheNextRun() async throws {
     let desk = try await Desk()
     _ = try await desk.run(desk.queue(Script(.created, .at(300), .status(413)), Tus(), partSize: 300), ["a"])

@@ -88,6 +88,9 @@ final class Command: Sendable {
     return state.withLock { $0.peakMemory }
   }
 
+  /// Open descriptors; 0 once it has ended.
+  var descriptors: Int { (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/fd").count) ?? 0 }
+
   var output: String { (try? String(contentsOfFile: outputFile, encoding: .utf8)) ?? "" }
   var errors: String { (try? String(contentsOfFile: errorFile, encoding: .utf8)) ?? "" }
 

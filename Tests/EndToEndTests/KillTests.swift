@@ -13,6 +13,7 @@ extension EndToEnd {
       while battle.kills < kills { try await battle.round(kills: kills) }
       print("killed the client \(battle.clientKills) times, the server \(battle.serverKills) times")
       #expect(battle.clientKills > kills / 10 && battle.serverKills > kills / 10)
+      try await battle.expectNothingLeft()
     }
   }
 }
@@ -25,12 +26,17 @@ private struct Battle {
   private var galleries = 0
   private(set) var clientKills = 0
   private(set) var serverKills = 0
+  private var resumableKills = 0
   /// Files that were published and found right; a published file never changes.
   private var verified: Set<String> = []
+
+  /// Of a server that has just begun.
+  private let descriptors: Int
 
   init(seed: UInt64) async throws {
     random = Seeded(seed)
     server = try await ServeProcess.start(in: scratch)
+    descriptors = server.command.descriptors
   }
 
   var kills: Int { clientKills + serverKills }
@@ -67,6 +73,7 @@ private struct Battle {
       if Bool.random(using: &random) {
         push.kill(SIGKILL)
         clientKills += 1
+        if isResumable { resumableKills += 1 }
         try await push.wait()
         push = try start(name, attempt: kills)
       } else {
@@ -84,9 +91,33 @@ private struct Battle {
     try FileManager.default.removeItem(atPath: source.path)
   }
 
+  /// After the last push: no descriptor, no temporary file, nothing in the journal that is not done. A client that was
+  /// killed before it could write down its new upload leaves that to expire at the server, with all that belongs to it.
+  func expectNothingLeft() async throws {
+    let (_, status) = try await fullbore("status", "--json", in: scratch)
+    #expect(!status.output.contains(#""event":"file""#), "\(status.output)")
+    let names = try FileManager.default.contentsOfDirectory(atPath: scratch.path).filter { name in
+      !["output-", "errors-"].contains { name.hasPrefix($0) }
+    }
+    #expect(
+      Set(names).isSubset(of: ["journal.sqlite", "journal.sqlite-wal", "journal.sqlite-shm", "received"]), "\(names)")
+    try await until("the server has given back its descriptors") { [server, descriptors] in
+      server.command.descriptors <= descriptors ? true : nil
+    }
+    let aside = try FileManager.default.contentsOfDirectory(atPath: server.folder.path + "/.fullbore")
+    let uploads = Set(aside.filter { $0.hasSuffix(".info") }.map { $0.dropLast(5) })
+    #expect(aside.filter { $0.hasSuffix(".data") }.allSatisfy { uploads.contains($0.dropLast(5)) }, "\(aside)")
+    // A resumable upload's URL is told before its bytes: of as many files as are under way at once, the server keeps
+    // what came.
+    let most = max(2, clientKills / 20) + 64 * resumableKills
+    #expect(uploads.count <= most, "\(uploads.count) uploads are nobody's after \(clientKills) kills")
+  }
+
+  private var isResumable: Bool { galleries.isMultiple(of: 2) }
+
   /// Galleries take turns between the dialects that go on where they were.
   private func start(_ name: String, attempt: Int) throws -> Command {
-    let dialect = galleries.isMultiple(of: 2) ? "resumable+" : "tus+"
+    let dialect = isResumable ? "resumable+" : "tus+"
     return try Command.fullbore("push", "--bwlimit", "48M", scratch.path(name), dialect + server.url, in: scratch)
   }
 

@@ -129,6 +129,33 @@ import Testing
     #expect(arrivals(BytePath(scratch.path.bytes + [UInt8(ascii: "/")])) == [deep.appending("a.jpg")])
   }
 
+  /// Deeper than the system takes in one path.
+  @Test func aTreeBeyondThePathLimitIsWalkedAndRead() throws {
+    let name = [UInt8](repeating: UInt8(ascii: "n"), count: 250)
+    var folder = scratch.path.open(O_RDONLY | O_DIRECTORY)
+    for _ in 0..<40 {
+      #expect(BytePath(name).withCString { mkdirat(folder, $0, 0o755) } == 0)
+      let next = BytePath(name).withCString { openAt(folder, $0, O_RDONLY | O_DIRECTORY) }
+      close(folder)
+      folder = next
+    }
+    close(openAt(folder, "a.jpg", O_WRONLY | O_CREAT))
+    close(folder)
+    let deep = BytePath(Array(repeating: name, count: 40).joined(separator: [UInt8(ascii: "/")])).appending("a.jpg")
+    let events = walk([BytePath(scratch.path.bytes + [UInt8(ascii: "/")])])
+    #expect(files(events) == [deep])
+    let path = scratch.path.appending(deep)
+    #expect(path.bytes.count > 10_000)
+    #expect(try FileSource(path).info(Cancellation()).length == 0)
+    var status = stat()
+    #expect(path.status(&status) == 0 && status.st_size == 0)
+    #expect(BytePath(path.bytes + [UInt8(ascii: "x")]).status(&status) == -1 && errno == ENOENT)
+    #expect(BytePath([UInt8](repeating: UInt8(ascii: "n"), count: 5000)).open(O_RDONLY) == -1 && errno == ENAMETOOLONG)
+    // `Scratch` deletes by path.
+    let removal = try ChildProcess("/bin/rm", ["-rf", scratch.path.appending(BytePath(name))])
+    #expect(removal.wait().status == 0)
+  }
+
   @Test func aLargeFolderComesWhole() {
     let count = FileTree.sortedLimit + 500
     for index in 0..<count { scratch.file(BytePath("dir/\(index)"), []) }
@@ -144,6 +171,10 @@ import Testing
     #expect(reversed.popLast() == "one" && reversed.popLast() == "two" && reversed.popLast() == "three")
     #expect(reversed.isEmpty)
   }
+}
+
+private func openAt(_ folder: Int32, _ path: UnsafePointer<CChar>, _ flags: Int32) -> Int32 {
+  openat(folder, path, flags | O_CLOEXEC, 0o644)
 }
 
 private func makeSocket(_ path: BytePath) -> Bool {

@@ -1,11 +1,13 @@
 import BlobUpload
 import Blobs
+import Glibc
 import Testing
 
 @testable import fullbore
 
 @Suite struct StatusTests {
   let scratch = Scratch()
+  let now = Int64(time(nil))
 
   /// A journal with one file done, one failed and one under way.
   func status(showsAll: Bool) async throws -> JournalStatus {
@@ -25,7 +27,7 @@ import Testing
     try await journal.flush()
     let status = JournalStatus(
       sums: try await journal.summary(), unfinished: try await journal.unfinished(),
-      done: showsAll ? try await journal.entries(.done, limit: -1) : [], showsAll: showsAll)
+      done: showsAll ? try await journal.entries(.done, limit: -1) : [], showsAll: showsAll, now: now)
     await journal.close()
     return status
   }
@@ -35,9 +37,12 @@ import Testing
     let text = status.text
     #expect(text.hasPrefix("http://host/in/ (tus)\n"))
     #expect(text.contains("  done: 1 file, 1.00 KiB\n"))
-    #expect(text.contains("f\u{FFFD}  0 B of 1.00 KiB: 409: other bytes\\nare there\n"))
-    #expect(text.contains("\nUnder way:\n"))
-    #expect(text.contains("under.mov  0 B of 1.00 KiB"))
+    #expect(text.contains("  failed: 1 file, 0 B of 1.00 KiB sent\n"))
+    #expect(text.contains("    2  f\u{FFFD}  0 B of 1.00 KiB sent, begun just now, last touched just now\n"))
+    #expect(text.contains("        409: other bytes\\nare there\n"))
+    #expect(text.contains("  under way: 1 file, 0 B of 1.00 KiB sent\n"))
+    #expect(text.contains("under.mov  0 B of 1.00 KiB sent, begun just now, process \(getpid()) is sending it\n"))
+    #expect(text.hasSuffix("'fullbore abort 2' gives it up.\n"))
     #expect(!text.contains("done.jpg"))
     #expect(status.json.split(separator: "\n").count == 5)
   }
@@ -48,6 +53,38 @@ import Testing
     #expect(
       json.contains(#""event":"destination","endpoint":"http://host/in/","protocol":"tus","state":"done","files":1"#))
     #expect(json.contains(#""state":"done","path":"done.jpg""#))
+  }
+
+  @Test(arguments: [
+    ("PUT http://host/a.jpg: 409 (conflict): /a.jpg exists", "--overwrite"),
+    ("POST http://host/: 507 (no room)", "room"),
+    ("OPTIONS http://host/: 401 (it asks for credentials)", "--token-file"),
+    ("PATCH http://host:500/409: 503 (it is not ready)", "again"), ("/a 409 b.jpg went from 409 to 500 bytes", nil),
+    ("host: connection refused", nil), ("", nil),
+  ])
+  func failuresSayWhatToDo(_ message: String, _ word: String?) {
+    let remedy = remedy(for: message)
+    if let word { #expect(remedy?.contains(word) == true) } else { #expect(remedy == nil) }
+  }
+
+  @Test func whatServersSayTakesThePlaceOfWhatWasKept() async throws {
+    var status = try await status(showsAll: false)
+    status.answers = [2: .holds(512), 3: .gone]
+    #expect(status.text.contains("the server holds 512 B of 1.00 KiB"))
+    #expect(status.text.contains("the server has dropped it: 1.00 KiB go again"))
+    #expect(status.json.contains(#""held":512"#))
+    status.answers = [2: .failed("the host is not there")]
+    #expect(status.text.contains("        not asked: the host is not there\n"))
+  }
+
+  @Test(
+    arguments: [
+      (-86_400, "just now"), (0, "just now"), (59, "just now"), (60, "1 min ago"), (7199, "1 h ago"),
+      (90_000, "25 h ago"),
+      (172_800, "2 days ago"), (Int64.max, "106,751,991,167,300 days ago"),
+    ] as [(Int64, String)])
+  func agesAreToldInOneUnit(_ seconds: Int64, _ text: String) {
+    #expect(Quantity.age(seconds: seconds) == text)
   }
 
   @Test func askingMakesNoJournal() async throws {

@@ -9,7 +9,10 @@ public actor Journal {
   public nonisolated let path: BytePath
   private nonisolated let executor = BlockingExecutor("fullbore-journal")
   private nonisolated let notes = JournalNotes()
+  private nonisolated let log: SentLog
   private var store: JournalStore?
+  /// Which file was opened.
+  private(set) var identity: FileIdentity?
   /// Taken from `notes`, and not yet committed, because writing failed: they go first in the next transaction.
   private var pending: [JournalNote] = []
 
@@ -18,6 +21,7 @@ public actor Journal {
   /// Opens the journal, or makes it, readable for its owner alone. `mark` is who claims.
   public init(at path: BytePath, as mark: ProcessMark = .current) async throws(JournalError) {
     self.path = path
+    log = SentLog(beside: path)
     // From here on it runs on the journal's thread.
     try open(mark)
   }
@@ -76,7 +80,8 @@ public actor Journal {
   }
 
   private func open(_ mark: ProcessMark) throws(JournalError) {
-    do { store = try JournalStore(at: path, as: mark) } catch { throw JournalError(error) }
+    do { store = try JournalStore(at: path, as: mark, log) } catch { throw JournalError(error) }
+    identity = FileIdentity(path)
   }
 
   /// Writes what is noted, in the same transaction as `body`.
@@ -122,6 +127,15 @@ public actor Journal {
   private var closed: JournalError { JournalError("the journal \(path) is closed") }
 }
 
+extension Journal {
+  /// Begins to keep what is sent of an upload that is claimed here. The closure takes the offset reached and the checksum
+  /// under `key` of what lies between: before those bytes leave, on any thread; it does not wait for the disk, and what
+  /// it was told survives a SIGKILL.
+  package nonisolated func sending(
+    _ id: Int64, from start: Int64, key: [UInt8]
+  ) -> @Sendable (Int64, [UInt8]) -> Void { log.begin(id, from: start, key: key) }
+}
+
 // Notes, from any thread: they do not wait for the disk. Those for an entry that is not claimed here change nothing.
 extension Journal {
   /// The session is known, or has changed. Written at once.
@@ -142,6 +156,9 @@ extension Journal {
   /// The server has lost it: back to an intent, with nothing acknowledged. Written at once. An entry that was done is
   /// claimed by this.
   public nonisolated func restarted(_ id: Int64) { note(id, .restarted) }
+
+  /// The entry is about this version of its source. Written within 250 ms.
+  public nonisolated func recognized(_ id: Int64, _ validator: Validator) { note(id, .recognized(validator)) }
 
   /// The claim ends, and the entry stays unfinished. Written within 250 ms.
   public nonisolated func released(_ id: Int64) { note(id, .released) }

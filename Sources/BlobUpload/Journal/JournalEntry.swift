@@ -57,6 +57,8 @@ public struct JournalEntry: Sendable, Identifiable {
   public var session: UploadSession?
   /// By part number; empty for dialects that count in offsets.
   public var receipts: [PartReceipt]
+  /// What runs have handed to their connections in this session; of the one under way too.
+  public var sent: [SentRange]
   /// Bytes the server vouched for when it was last noted. The server knows better: ask it.
   public var acknowledged: Int64
   /// Where the server says the finished upload is; nil when it did not.
@@ -76,8 +78,11 @@ public enum JournalClaim: Sendable {
   /// Unfinished, and the same version of the source: go on with its session, where there is one. A session in
   /// another dialect is left to expire.
   case resume(JournalEntry)
-  /// Start anew under this id: the version differs or is in doubt. `old` is what was known; its session, where there
-  /// is one, can be aborted.
+  /// Unfinished, and perhaps another version: a card that was plugged in again gives its files other numbers. What was
+  /// sent must be compared before its session goes on; then note `recognized`, or `restarted` and `recognized`.
+  case unsure(JournalEntry)
+  /// Start anew under this id: the version differs. `old` is what was known; its session, where there is one, can be
+  /// aborted.
   case replaced(Int64, old: JournalEntry)
   /// The same version was sent before.
   case done(JournalEntry)

@@ -6,6 +6,8 @@ public struct JournalError: Error, Sendable, CustomStringConvertible {
   /// The operation, the file and the reason.
   public var message: String
   public var cause: (any Error)?
+  /// The file is no database, or not a sound one: no later call will do better. See `Journal.opened`.
+  public var isDamaged: Bool { (cause as? SQLiteError)?.isDamaged ?? false }
 
   public init(_ message: String, cause: (any Error)? = nil) {
     self.message = message

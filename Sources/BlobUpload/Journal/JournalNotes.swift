@@ -1,3 +1,4 @@
+import Blobs
 import Synchronization
 
 /// Something that became known about a claimed entry.
@@ -9,6 +10,7 @@ struct JournalNote: Sendable {
     case done(location: String?)
     case failed(String)
     case restarted
+    case recognized(Validator)
     case released
   }
   var id: Int64
@@ -52,7 +54,7 @@ final class JournalNotes: Sendable {
       var delay: Delay
       switch note.event {
       case .opened, .receipt, .restarted: delay = .none
-      case .done, .failed, .released: delay = .batch
+      case .done, .failed, .recognized, .released: delay = .batch
       case .acknowledged: delay = .progress
       }
       if case .acknowledged = note.event {

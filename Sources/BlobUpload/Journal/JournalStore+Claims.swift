@@ -6,7 +6,7 @@ extension JournalStore {
   func claim(
     _ intents: [JournalIntent], destination: Int64, again: Bool, as me: Int64
   ) throws(SQLiteError) -> [JournalClaim] {
-    owners = [:]
+    forgetLookups()
     let now = currentSeconds()
     var claims: [JournalClaim] = []
     claims.reserveCapacity(intents.count)
@@ -32,7 +32,7 @@ extension JournalStore {
 
   /// Inside a transaction; `me` is from `register`.
   func claim(entries ids: [Int64], as me: Int64) throws(SQLiteError) -> [JournalClaim] {
-    owners = [:]
+    forgetLookups()
     let now = currentSeconds()
     var claims: [JournalClaim] = []
     for id in ids {
@@ -61,6 +61,11 @@ extension JournalStore {
       return likeness == .different ? .replaced(entry.id, old: entry) : .fresh(entry.id)
     }
     if likeness == .same { return .resume(try resume(entry, intent, destination, me, now)) }
+    if likeness == .unsure {
+      let entry = try resume(entry, intent, destination, me, now)
+      // Without a session there is nothing that could be mixed.
+      return entry.session == nil ? .resume(entry) : .unsure(entry)
+    }
     try reset(entry, intent, destination, me, now)
     return .replaced(entry.id, old: entry)
   }
@@ -95,7 +100,7 @@ extension JournalStore {
     _ old: JournalEntry, _ intent: JournalIntent, _ destination: Int64, _ me: Int64, _ now: Int64
   ) throws(SQLiteError) {
     if old.state == .done { uncount(old.destinationID, old.acknowledged) }
-    try removeReceipts(old.id)
+    try removeTraces(old.id)
     let update = try database.statement(
       """
       UPDATE upload SET state = 0, acknowledged = 0, destination = ?1, owner = ?2, length = ?3, part_size = ?4,
@@ -115,9 +120,11 @@ extension JournalStore {
     let dialect = entry.destination.protocolName
     entry.destination = try self.destination(destination)
     // A session of another dialect means nothing to this one.
-    if entry.destination.protocolName != dialect { (entry.session, entry.receipts, entry.acknowledged) = (nil, [], 0) }
+    if entry.destination.protocolName != dialect {
+      (entry.session, entry.receipts, entry.sent, entry.acknowledged) = (nil, [], [], 0)
+    }
     if entry.session == nil { (entry.intent, entry.acknowledged) = (intent, 0) }
-    if entry.session == nil { try removeReceipts(entry.id) }
+    if entry.session == nil { try removeTraces(entry.id) }
     entry.state = entry.session == nil ? .intent : .open
     entry.destinationID = destination
     entry.error = nil

@@ -23,7 +23,7 @@ extension JournalStore {
       try done.bind(4, location)
       try run(done, note.id, now)
       count(row.destination, row.bytes)
-      if row.hasSession { try removeReceipts(note.id) }
+      if row.hasSession { try removeTraces(note.id) }
     case .opened(let session):
       let open = try database.statement("UPDATE upload SET state = 1, session = ?3, updated = ?2 WHERE id = ?1")
       try open.bind(3, json(session))
@@ -34,13 +34,14 @@ extension JournalStore {
       try run(acknowledge, note.id, now)
     case .receipt(let receipt): try keep(receipt, note.id)
     case .failed(let message):
+      try keepSent(note.id, me)
       let fail = try database.statement(
         "UPDATE upload SET state = 3, owner = NULL, error = ?3, updated = ?2 WHERE id = ?1")
       try fail.bind(3, message)
       try run(fail, note.id, now)
     case .restarted:
       if row.isDone { uncount(row.destination, row.bytes) }
-      try removeReceipts(note.id)
+      try removeTraces(note.id)
       let restart = try database.statement(
         """
         UPDATE upload SET state = 0, session = NULL, location = NULL, acknowledged = 0, owner = ?3, updated = ?2
@@ -48,7 +49,14 @@ extension JournalStore {
         """)
       try restart.bind(3, me)
       try run(restart, note.id, now)
+    case .recognized(let validator):
+      let recognize = try database.statement(
+        "UPDATE upload SET version = ?3, instance = ?4, updated = ?2 WHERE id = ?1")
+      try recognize.bind(3, validator.version)
+      try recognize.bind(4, validator.instance)
+      try run(recognize, note.id, now)
     case .released:
+      try keepSent(note.id, me)
       try run(try database.statement("UPDATE upload SET owner = NULL, updated = ?2 WHERE id = ?1"), note.id, now)
     }
   }
@@ -97,10 +105,15 @@ extension JournalStore {
     }
   }
 
-  func removeReceipts(_ id: Int64) throws(SQLiteError) {
-    let delete = try database.statement("DELETE FROM receipt WHERE upload = ?1")
-    try delete.bind(1, id)
-    try delete.run()
+  /// Forgets what the server has and what was sent to it.
+  func removeTraces(_ id: Int64) throws(SQLiteError) {
+    let receipts = try database.statement("DELETE FROM receipt WHERE upload = ?1")
+    try receipts.bind(1, id)
+    try receipts.run()
+    let ranges = try database.statement("DELETE FROM sent WHERE upload = ?1")
+    try ranges.bind(1, id)
+    try ranges.run()
+    log.drop(id)
   }
 
   /// One more is done. Inside a transaction, which writes the sum at its end.

@@ -55,7 +55,8 @@ extension JournalStore {
   }
 
   func unfinished() throws(SQLiteError) -> [JournalEntry] {
-    try entries(
+    try buryDead()
+    return try entries(
       database.statement(
         """
         SELECT id, destination, state, owner, length, acknowledged, part_size, created, updated, target, source, path,
@@ -110,7 +111,7 @@ extension JournalStore {
       for id in ids {
         guard let row = try glance(id) else { continue }
         if row.isDone { uncount(row.destination, row.bytes) }
-        try removeReceipts(id)
+        try removeTraces(id)
         try delete.bind(1, id)
         try delete.run()
         let note = try database.statement("UPDATE removed SET id = ?1 WHERE id < ?1")
@@ -122,7 +123,7 @@ extension JournalStore {
 
   private func entries(_ select: Statement) throws(SQLiteError) -> [JournalEntry] {
     defer { select.reset() }
-    owners = [:]
+    forgetLookups()
     var entries: [JournalEntry] = []
     while try select.step() { entries.append(try entry(row: select)) }
     return entries
@@ -141,7 +142,8 @@ extension JournalStore {
         validator: row.text(12).map { Validator(version: $0, instance: row.text(13) ?? "") },
         contentType: row.text(14) ?? "", partSize: row.intOrNil(6)),
       destination: try destination(row.int(1)), destinationID: row.int(1), state: state(row, 2), session: session,
-      receipts: session == nil ? [] : try receipts(row.int(0)), acknowledged: row.int(5),
+      receipts: session == nil ? [] : try receipts(row.int(0)),
+      sent: session == nil ? [] : try ranges(row.int(0), underWayBy: row.intOrNil(3)), acknowledged: row.int(5),
       location: location == "" ? target : location, error: row.text(16), created: row.int(7), updated: row.int(8),
       owner: row.isNull(3) ? nil : try liveOwner(row.int(3)))
   }

@@ -2,14 +2,15 @@ import BlobSQLite
 
 extension JournalStore {
   /// Raised with every change of the schema, which then also gets a step in `migrate`.
-  static let schemaVersion: Int64 = 2
+  static let schemaVersion: Int64 = 3
 
   func migrate() throws(SQLiteError) {
     try database.migrate(to: Self.schemaVersion) { (found: Int64) throws(SQLiteError) in
       if found == 1 {
         throw SQLiteError("open", database.path, code: 1, "it was made before the first release: delete it")
       }
-      try database.execute(Self.schema)
+      if found == 0 { try database.execute(Self.schema) }
+      try database.execute(Self.sentSchema)
     }
   }
 
@@ -52,5 +53,13 @@ extension JournalStore {
       PRIMARY KEY(upload, number)
     ) WITHOUT ROWID;
     CREATE TABLE finished(destination INTEGER PRIMARY KEY, count INTEGER NOT NULL, bytes INTEGER NOT NULL);
+    """
+
+  // From version 3 on. Ranges of runs that have ended; those of a run under way are in its `SentLog`.
+  private static let sentSchema = """
+    CREATE TABLE sent(
+      upload INTEGER NOT NULL, start INTEGER NOT NULL, end INTEGER NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL,
+      PRIMARY KEY(upload, start)
+    ) WITHOUT ROWID;
     """
 }

@@ -13,6 +13,7 @@ import Blobs
 final class JournalStore {
   let database: Database
   let mark: ProcessMark
+  let log: SentLog
   /// This store's row in `process`; made with the first claim.
   private(set) var ownerID: Int64?
   var destinations: [Int64: JournalDestination] = [:]
@@ -20,9 +21,12 @@ final class JournalStore {
   var finished: [Int64: (count: Int64, bytes: Int64)] = [:]
   /// Owners looked up in the current operation; nil for the dead.
   var owners: [Int64: ProcessMark?] = [:]
+  /// What owners have under way, as read in the current operation.
+  var logs: [Int64: [Int64: SentRange]] = [:]
 
-  init(at path: BytePath, as mark: ProcessMark) throws(SQLiteError) {
+  init(at path: BytePath, as mark: ProcessMark, _ log: SentLog) throws(SQLiteError) {
     self.mark = mark
+    self.log = log
     database = try Database(path)
     try migrate()
   }
@@ -63,8 +67,8 @@ final class JournalStore {
   /// This store's id as an owner. At its first use the claims of processes that have died are given up.
   func register() throws(SQLiteError) -> Int64 {
     if let ownerID { return ownerID }
+    try buryDead()
     let id: Int64 = try transaction { () throws(SQLiteError) in
-      for (id, mark) in try processes() where !mark.isAlive { try forget(owner: id) }
       let insert = try database.statement("INSERT INTO process(pid, boot, start) VALUES(?1, ?2, ?3)")
       try insert.bind(1, Int64(mark.pid))
       try insert.bind(2, mark.boot)
@@ -72,6 +76,7 @@ final class JournalStore {
       try insert.run()
       return database.lastInsertedID
     }
+    log.start(as: id)
     ownerID = id
     return id
   }
@@ -80,8 +85,20 @@ final class JournalStore {
   func unregister() throws(SQLiteError) {
     guard let id = ownerID else { return }
     try transaction { () throws(SQLiteError) in try forget(owner: id) }
+    log.remove()
     ownerID = nil
   }
+
+  /// Gives up the claims of processes that have died, once what they had under way is kept.
+  func buryDead() throws(SQLiteError) {
+    let dead = try processes().filter { !$0.1.isAlive }.map(\.0)
+    if dead.isEmpty { return }
+    try transaction { () throws(SQLiteError) in for id in dead { try forget(owner: id) } }
+    for id in dead { log.remove(of: id) }
+  }
+
+  /// At the start of an operation: what it looks up of owners, it looks up once.
+  func forgetLookups() { (owners, logs) = ([:], [:]) }
 
   /// The process behind an owner; nil when it has died.
   func liveOwner(_ id: Int64) throws(SQLiteError) -> ProcessMark? {
@@ -102,6 +119,7 @@ final class JournalStore {
   }
 
   private func forget(owner id: Int64) throws(SQLiteError) {
+    for (upload, range) in log.ranges(of: id) { try keep(range, of: upload, sentBy: id) }
     let release = try database.statement(
       "UPDATE upload INDEXED BY unfinished SET owner = NULL WHERE owner = ?1 AND state <> 2")
     try release.bind(1, id)

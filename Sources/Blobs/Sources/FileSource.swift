@@ -37,7 +37,7 @@ public struct FileSource: BlobSource {
     var descriptor: Int32
     repeat {
       // O_NONBLOCK: a pipe in the place of a file must not hang us; regular files ignore it.
-      descriptor = path.withCString { openFile($0, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
+      descriptor = path.open(O_RDONLY | O_NONBLOCK)
     } while descriptor < 0 && errno == EINTR
     // ENXIO: a socket, or a device that is not there.
     if descriptor < 0 && errno == ENXIO {
@@ -153,5 +153,3 @@ package func systemError(_ number: Int32, _ operation: String) -> BlobError {
     }
   return BlobError(code, "\(operation): \(String(cString: strerror(number)))", errno: number)
 }
-
-private func openFile(_ path: UnsafePointer<CChar>, _ flags: Int32) -> Int32 { open(path, flags) }

@@ -8,11 +8,25 @@ struct AbortCommand: Command {
   static let declaration = CommandDeclaration(
     name: "abort", synopsis: "abort [ID... | --all]",
     summary: "delete unfinished uploads, here and on the server",
-    options: [.flag("all", "every unfinished upload")] + ConnectionOptions.declared + [journalOption],
-    notes: "ID is the number that 'fullbore status' shows. Files that are done stay, here and there.")
+    options: [
+      .flag("all", "every unfinished upload"),
+      .flag("expired", "those that their servers have said to keep no longer than until now"),
+      .flag("forget", "here at least, where a server cannot be asked: it keeps them until they expire"),
+    ] + ConnectionOptions.declared + [journalOption],
+    notes: """
+      ID is the number that 'fullbore status' shows. Files that are done stay, here and there; so does what a process is
+      just sending.
+      """)
 
-  let ids: Set<Int64>
-  let isAll: Bool
+  /// Which of the unfinished.
+  enum Choice: Sendable, Hashable {
+    case ids(Set<Int64>)
+    case all
+    case expired
+  }
+
+  let choice: Choice
+  let isForgetting: Bool
   let connection: ConnectionOptions
   let journal: BytePath
 
@@ -24,11 +38,14 @@ struct AbortCommand: Command {
       }
       ids.insert(id)
     }
-    isAll = arguments.flag("all")
-    if isAll != ids.isEmpty {
-      throw UsageError(isAll ? "IDs and --all: which of the two?" : "which? Give IDs, or --all")
+    switch (ids.isEmpty, arguments.flag("all"), arguments.flag("expired")) {
+    case (false, false, false): choice = .ids(ids)
+    case (true, true, false): choice = .all
+    case (true, false, true): choice = .expired
+    case (true, false, false): throw UsageError("which? Give IDs, --all or --expired")
+    default: throw UsageError("IDs, --all, --expired: which of these?")
     }
-    self.ids = ids
+    isForgetting = arguments.flag("forget")
     connection = try ConnectionOptions(arguments)
     journal = try journalPath(arguments)
   }
@@ -37,76 +54,103 @@ struct AbortCommand: Command {
     // Giving up must not make a journal.
     if journal.withCString({ access($0, F_OK) }) != 0 {
       tell("there is no journal at \(journal)")
-      return isAll ? .ok : .failed
+      if case .ids = choice { return .failed }
+      return .ok
     }
-    let ended = await interruptible { await abort() }
-    return ended
+    return await interruptible { await abort() }
   }
 
   private func abort() async -> ExitStatus {
     do throws(UploadError) {
-      let journal = try await openJournal(journal)
-      var status = ExitStatus.ok
-      let entries = try await unfinished(in: journal).filter { isAll || ids.contains($0.id) }
-      for id in ids.subtracting(entries.map { $0.id }).sorted() {
+      let journal = try await openJournal(journal, tell)
+      do throws(UploadError) {
+        let status = try await abort(in: journal)
+        await journal.close()
+        return status
+      } catch {
+        let error = await told(error, journal)
+        await journal.close()
+        throw error
+      }
+    } catch {
+      tell(error.message)
+      return ExitStatus(error.side)
+    }
+  }
+
+  private func abort(in journal: Journal) async throws(UploadError) -> ExitStatus {
+    var status = ExitStatus.ok
+    let all = try await unfinished(in: journal)
+    let entries: [JournalEntry]
+    switch choice {
+    case .all: entries = all
+    case .expired:
+      let now = Int64(time(nil))
+      entries = all.filter { $0.session?.expires.map { $0 <= now } ?? false }
+    case .ids(let ids):
+      entries = all.filter { ids.contains($0.id) }
+      for id in ids.subtracting(entries.map(\.id)).sorted() {
         tell("\(id): no unfinished upload has this number; see 'fullbore status'")
         status = .failed
       }
-      for (_, group) in Dictionary(grouping: entries, by: { $0.destinationID }).sorted(by: { $0.key < $1.key }) {
-        let ended = await abort(group, journal)
-        if ended == .interrupted { return ended }
-        if status == .ok { status = ended }
-      }
-      await journal.close()
-      return status
-    } catch {
-      tell(error.message)
-      return ExitStatus(error.side)
     }
+    if all.isEmpty || entries.isEmpty && choice == .expired {
+      Console.output.write("Nothing \(choice == .expired ? "has expired" : "is unfinished").\n")
+    }
+    for (_, group) in Dictionary(grouping: entries, by: \.destinationID).sorted(by: { $0.key < $1.key }) {
+      let ended = try await abort(group, journal)
+      if ended == .interrupted { return ended }
+      if status == .ok { status = ended }
+    }
+    return status
   }
 
   /// All of one destination. Those without a session on the server are only forgotten, and need no connection.
-  private func abort(_ entries: [JournalEntry], _ journal: Journal) async -> ExitStatus {
+  private func abort(_ entries: [JournalEntry], _ journal: Journal) async throws(UploadError) -> ExitStatus {
     var status = ExitStatus.ok
-    do throws(UploadError) {
-      var server: (dialect: any UploadProtocol, context: UploadContext)?
-      for entry in entries {
-        if let owner = entry.owner {
-          tell("\(entry.id): process \(owner.pid) is sending it; end that one first")
-          status = .failed
-          continue
-        }
-        if let session = entry.session {
-          if server == nil { server = try await connect(to: entry.destination) }
-          if let server { try await server.dialect.abort(session, server.context) }
-        }
-        try await forget(entry, in: journal)
-        Console.output.write("\(entry.id)  \(shown(entry.intent.path))  given up\n")
-        Console.output.flush()
+    var server: KnownServer?
+    for entry in entries {
+      guard let entry = try await claim(entry, in: journal) else {
+        status = .failed
+        continue
       }
-      return status
-    } catch {
-      tell(error.message)
-      return ExitStatus(error.side)
+      var how = "nothing was there yet"
+      if let session = entry.session {
+        do throws(UploadError) {
+          if server == nil { server = try await KnownServer(entry.destination, connection) }
+          try await server?.abort(session)
+          how = "deleted at \(entry.destination.endpoint)"
+        } catch {
+          guard isForgetting, error.side != .cancelled else {
+            journal.released(entry.id)
+            tell("\(entry.id)  \(shown(entry.intent.path)): \(error.message)")
+            if error.side == .file {
+              status = .failed
+              continue
+            }
+            if error.side == .destination { tell("--forget gives up here what this server cannot be asked to delete") }
+            return ExitStatus(error.side)
+          }
+          how = "kept by \(entry.destination.endpoint) until it expires: \(error.message)"
+        }
+      }
+      do { try await journal.remove([entry.id]) } catch { throw UploadError(journal: error) }
+      Console.output.write("\(entry.id)  \(shown(entry.intent.path))  given up; \(shown(how))\n")
+      Console.output.flush()
     }
+    return status
   }
 
-  private func connect(
-    to kept: JournalDestination
-  ) async throws(UploadError) -> (any UploadProtocol, UploadContext) {
-    guard let endpoint = HTTPURL(kept.endpoint) else {
-      throw UploadError(.giveUp, .journal, "the journal has no usable URL: '\(kept.endpoint)'")
+  /// Nobody begins to send what is claimed. nil: somebody has, or it is done by now; that is told.
+  private func claim(_ entry: JournalEntry, in journal: Journal) async throws(UploadError) -> JournalEntry? {
+    let claim: JournalClaim?
+    do { claim = try await journal.claim(entries: [entry.id]).first } catch { throw UploadError(journal: error) }
+    switch claim {
+    case .resume(let entry), .unsure(let entry): return entry
+    case .busy(let owner): tell("\(entry.id): process \(owner.pid) is sending it; end that one first")
+    case .done, .fresh, .replaced, nil: tell("\(entry.id): it is done by now, and stays")
     }
-    let connection = connection.completed(from: kept)
-    let transport = CurlTransport(try connection.transportOptions(lanes: 1))
-    let headers = try connection.fields(for: endpoint)
-    let destination = try await UploadDestination.discover(
-      endpoint, named: kept.protocolName, headers: headers, over: transport)
-    return (destination.dialect, UploadContext(transport: transport, headers: headers, origin: endpoint.origin))
-  }
-
-  private func forget(_ entry: JournalEntry, in journal: Journal) async throws(UploadError) {
-    do { try await journal.remove([entry.id]) } catch { throw UploadError(journal: error) }
+    return nil
   }
 
   private func tell(_ message: String) { Console.error.write("fullbore abort: \(shown(message))\n") }

@@ -33,7 +33,7 @@ struct PushCommand: Command {
     do throws(UploadError) {
       let headers = try options.connection.fields(for: options.destination.endpoint)
       let transport = CurlTransport(try options.connection.transportOptions(lanes: options.jobs))
-      let journal = try await openJournal(options.journal)
+      let journal = try await openJournal(options.journal, report.notice)
       let destination = try await UploadDestination.discover(
         options.destination.endpoint, named: options.destination.protocolName, headers: headers,
         checksum: options.checksum, over: transport)

@@ -32,6 +32,7 @@ struct PushRun: Sendable {
       try await queue.run(feed, observer)
       return nil
     } catch {
+      let error = await told(error, journal)
       if observer.hasTold(error) {
         report.notice("stopped: nothing else would succeed at \(destination.endpoint) either")
       } else {

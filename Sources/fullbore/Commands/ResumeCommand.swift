@@ -32,7 +32,7 @@ struct ResumeCommand: Command {
   private func resume(_ report: any PushReport, _ counters: PushCounters) async -> UploadError? {
     var first: UploadError?
     do throws(UploadError) {
-      let journal = try await openJournal(journal)
+      let journal = try await openJournal(journal, report.notice)
       let entries = try await unfinished(in: journal)
       for (id, group) in Dictionary(grouping: entries, by: \.destinationID).sorted(by: { $0.key < $1.key }) {
         let ended = await resume(group, id, journal, report, counters)
@@ -110,5 +110,5 @@ private actor ResumeWalk {
 
 private func stamp(of path: BytePath) -> FileStamp? {
   var status = stat()
-  return path.withCString { stat($0, &status) } == 0 ? FileStamp(status) : nil
+  return path.status(&status) == 0 ? FileStamp(status) : nil
 }

@@ -80,18 +80,6 @@ extension ConnectionOptions.ProxyPlace {
   }
 }
 
-func openJournal(_ path: BytePath) async throws(UploadError) -> Journal {
-  do { return try await Journal(at: path) } catch { throw UploadError(journal: error) }
-}
-
-func number(of destination: JournalDestination, in journal: Journal) async throws(UploadError) -> Int64 {
-  do { return try await journal.destinationID(destination) } catch { throw UploadError(journal: error) }
-}
-
-func unfinished(in journal: Journal) async throws(UploadError) -> [JournalEntry] {
-  do { return try await journal.unfinished() } catch { throw UploadError(journal: error) }
-}
-
 /// Runs `body` as a task that Ctrl-C cancels; a second Ctrl-C ends the program at once.
 func interruptible<Result: Sendable>(_ body: @escaping @Sendable () async -> Result) async -> Result {
   let task = Task { await body() }

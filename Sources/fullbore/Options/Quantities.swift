@@ -94,6 +94,17 @@ enum Quantity {
     return hours == 0 ? "\(minutes):\(twoDigits(rest))" : "\(hours):\(twoDigits(minutes)):\(twoDigits(rest))"
   }
 
+  /// How long ago, in one unit: `just now`, `5 min ago`, `3 h ago`, `12 days ago`. A time yet to come, after the clock was
+  /// set back, counts as now.
+  static func age(seconds: Int64) -> String {
+    switch seconds {
+    case ..<60: "just now"
+    case ..<3600: "\(seconds / 60) min ago"
+    case ..<172_800: "\(seconds / 3600) h ago"
+    default: "\(grouped(seconds / 86_400)) days ago"
+    }
+  }
+
   static func seconds(_ duration: Duration) -> Double {
     let (seconds, attoseconds) = duration.components
     return Double(seconds) + Double(attoseconds) / 1e18

@@ -7,7 +7,8 @@ extension UploadError {
 
   private var advice: String? { status.flatMap(Self.advice) ?? (cause as? TransportError).flatMap(Self.advice) }
 
-  private static func advice(_ status: Int) -> String? {
+  /// What can be done about an answer with this status.
+  static func advice(_ status: Int) -> String? {
     switch status {
     case 401: "Give credentials that it takes with --token-file FILE, --netrc or --header @FILE"
     case 403: "Are these the right credentials, and may they write there?"

@@ -82,10 +82,10 @@ func shown(_ text: String) -> String {
   return result
 }
 
-/// C0, DEL, C1, and the marks that turn the direction of what follows.
+/// C0, DEL, C1, the marks that turn the direction of what follows, and the separators that some take for line ends.
 private func isControl(_ scalar: Unicode.Scalar) -> Bool {
   switch scalar.value {
-  case 0..<0x20, 0x7F..<0xA0, 0x202A...0x202E, 0x2066...0x2069: true
+  case 0..<0x20, 0x7F..<0xA0, 0x61C, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069: true
   default: false
   }
 }

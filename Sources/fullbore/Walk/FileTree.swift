@@ -76,7 +76,7 @@ private struct TreeWalk {
   private mutating func take(_ root: BytePath) -> TreeEvent? {
     let path = root.absolute()
     var status = stat()
-    if root.isEmpty || path.withCString({ stat($0, &status) }) != 0 {
+    if root.isEmpty || path.status(&status) != 0 {
       return .failed(path, message: reason(root.isEmpty ? ENOENT : errno))
     }
     let isFolder = status.st_mode & S_IFMT == S_IFDIR

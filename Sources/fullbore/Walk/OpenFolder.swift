@@ -16,8 +16,7 @@ final class OpenFolder {
 
   /// nil when it cannot be opened; `errno` says why.
   init?(_ path: BytePath, _ relative: BytePath, follow: Bool) {
-    let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW)
-    let descriptor = path.withCString { openFolder($0, flags) }
+    let descriptor = path.open(O_RDONLY | O_DIRECTORY | (follow ? 0 : O_NOFOLLOW))
     if descriptor < 0 { return nil }
     guard let stream = fdopendir(descriptor) else {
       let number = errno
@@ -104,5 +103,3 @@ struct NameList {
     return result
   }
 }
-
-private func openFolder(_ path: UnsafePointer<CChar>, _ flags: Int32) -> Int32 { open(path, flags) }

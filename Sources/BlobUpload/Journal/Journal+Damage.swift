@@ -1,0 +1,87 @@
+import BlobSQLite
+import Blobs
+
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
+extension Journal {
+  /// Like `init`, but a damaged journal is kept aside and a new one begun. Returns where it is kept; nil: it was sound.
+  ///
+  /// What the old one knew is not known to the new one: files are sent again, and a server that has them compares.
+  /// A file that is no database at all is only moved when it is called `….sqlite`; else the error tells.
+  public static func opened(
+    at path: BytePath, as mark: ProcessMark = .current
+  ) async throws(JournalError) -> (journal: Journal, damaged: BytePath?) {
+    var kept: BytePath?
+    while true {
+      let found = FileIdentity(path)
+      do {
+        return (try await Journal(at: path, as: mark), kept)
+      } catch {
+        if !error.isDamaged || kept != nil { throw error }
+        // Else another process has just moved it.
+        if FileIdentity(path) == found {
+          guard mayBeMoved(path), let aside = keepAside(path, found) else { throw error }
+          kept = aside
+        }
+      }
+    }
+  }
+
+  /// Closes the journal after an error with `isDamaged`, and keeps its files aside: the next one to open it begins a new
+  /// one. nil: it stays where it is, since it cannot be moved or is another one by now.
+  public func keptAside() -> BytePath? {
+    close()
+    return keepAside(path, identity)
+  }
+}
+
+/// Which file it is, whatever it is called.
+struct FileIdentity: Sendable, Hashable {
+  private let device: UInt64
+  private let inode: UInt64
+
+  init?(_ path: BytePath) {
+    var status = stat()
+    if path.withCString({ lstat($0, &status) }) != 0 || status.st_mode & S_IFMT != S_IFREG { return nil }
+    device = UInt64(truncatingIfNeeded: status.st_dev)
+    inode = UInt64(status.st_ino)
+  }
+}
+
+/// `--journal holiday.jpg` is a slip of the hand, and no damaged journal.
+private func mayBeMoved(_ path: BytePath) -> Bool {
+  if path.bytes.suffix(7) == Array(".sqlite".utf8)[...] { return true }
+  let descriptor = path.withCString { open($0, O_RDONLY | O_CLOEXEC) }
+  if descriptor < 0 { return false }
+  defer { close(descriptor) }
+  var magic = [UInt8](repeating: 0, count: 16)
+  return read(descriptor, &magic, 16) == 16 && magic == Array("SQLite format 3\0".utf8)
+}
+
+/// Moves the file and what SQLite keeps beside it to names with the date, if it still is the one that was `found`:
+/// another process may have been quicker. Nothing that is there is written over.
+private func keepAside(_ path: BytePath, _ found: FileIdentity?) -> BytePath? {
+  guard let found, FileIdentity(path) == found else { return nil }
+  let aside = BytePath(path.bytes + Array(".damaged-\(timestamp())".utf8))
+  // The log first: beside a new file of the old name, its pages would be taken for that one's.
+  for suffix in ["-wal", "-shm", ""] {
+    let (old, new) = (BytePath(path.bytes + Array(suffix.utf8)), BytePath(aside.bytes + Array(suffix.utf8)))
+    if new.withCString({ access($0, F_OK) }) == 0 { return nil }
+    let status = old.withCString { old in new.withCString { new in rename(old, new) } }
+    if status != 0, suffix.isEmpty || errno != ENOENT { return nil }
+  }
+  return aside
+}
+
+/// `20261121T203000Z`
+private func timestamp() -> String {
+  var (now, parts) = (time(nil), tm())
+  gmtime_r(&now, &parts)
+  var text = [CChar](repeating: 0, count: 32)
+  let count = strftime(&text, text.count, "%Y%m%dT%H%M%SZ", &parts)
+  return String(decoding: text.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+}

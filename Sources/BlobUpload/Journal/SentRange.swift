@@ -1,0 +1,51 @@
+import Blobs
+
+/// Bytes of a source that one run handed to its connection, and their checksum: the next run can tell whether the source
+/// still has them.
+public struct SentRange: Sendable, Hashable {
+  public var start: Int64
+  /// Offset after the last byte. The server may hold fewer.
+  public var end: Int64
+  package var key: [UInt8]
+  package var value: [UInt8]
+
+  package init(start: Int64, end: Int64, key: [UInt8], value: [UInt8]) {
+    self.start = start
+    self.end = end
+    self.key = key
+    self.value = value
+  }
+}
+
+extension [SentRange] {
+  /// Whether `source` has in every byte before `end` what was sent. Bytes that no range covers count as others. Reads
+  /// them all; blocks.
+  func match(
+    _ source: any BlobSource, _ info: BlobInfo, upTo end: Int64, _ cancel: Cancellation
+  ) throws(BlobError) -> Bool {
+    var covered: Int64 = 0
+    for range in sorted(by: { $0.start < $1.start }) where range.end > covered && covered < end {
+      if range.start > covered || range.end > info.length ?? .max { return false }
+      let slice = BlobSlice(
+        source, start: range.start, length: range.end - range.start, validator: info.validator)
+      if range.key.count != Poly1305.keyCount { return false }
+      if try checksum(of: slice, range.key, cancel) != range.value { return false }
+      covered = range.end
+    }
+    return covered >= end
+  }
+}
+
+private func checksum(
+  of slice: BlobSlice, _ key: [UInt8], _ cancel: Cancellation
+) throws(BlobError) -> [UInt8] {
+  let checksum = Poly1305(key: key)
+  let reader = try slice.open(cancel)
+  let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
+  defer { buffer.deallocate() }
+  while case let count = try reader.read(into: buffer), count > 0 {
+    try cancel.check("compare what was sent")
+    checksum.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+  }
+  return checksum.value()
+}

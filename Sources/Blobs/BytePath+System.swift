@@ -1,0 +1,49 @@
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
+// A tree may be deeper than the system takes in one path (PATH_MAX): then its folders are opened on the way.
+extension BytePath {
+  /// `open(2)`, without a mode. -1, with the reason in `errno`.
+  package func open(_ flags: Int32) -> Int32 {
+    fromNearFolder { folder, rest in openAt(folder, rest, flags | O_CLOEXEC) }
+  }
+
+  /// `stat(2)`, which follows links. -1, with the reason in `errno`.
+  package func status(_ status: inout stat) -> Int32 {
+    var found = stat()
+    let result = fromNearFolder { folder, rest in statusAt(folder, rest, &found) }
+    status = found
+    return result
+  }
+
+  /// Calls `body` with a folder and what is left of the path from there.
+  private func fromNearFolder(_ body: (Int32, UnsafePointer<CChar>) -> Int32) -> Int32 {
+    if bytes.count < Int(PATH_MAX) { return withCString { body(AT_FDCWD, $0) } }
+    var folder = AT_FDCWD
+    defer { if folder != AT_FDCWD { close(folder) } }
+    var rest = bytes[...]
+    while rest.count >= Int(PATH_MAX) {
+      guard let slash = rest.prefix(Int(PATH_MAX) - 1).lastIndex(of: UInt8(ascii: "/")), slash > rest.startIndex else {
+        errno = ENAMETOOLONG
+        return -1
+      }
+      let next = BytePath(rest[..<slash]).withCString { openAt(folder, $0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+      if next < 0 { return -1 }
+      if folder != AT_FDCWD { close(folder) }
+      folder = next
+      rest = rest[slash...].drop { $0 == UInt8(ascii: "/") }
+    }
+    return BytePath(rest).withCString { body(folder, $0) }
+  }
+}
+
+private func openAt(_ folder: Int32, _ path: UnsafePointer<CChar>, _ flags: Int32) -> Int32 {
+  openat(folder, path, flags)
+}
+
+private func statusAt(_ folder: Int32, _ path: UnsafePointer<CChar>, _ status: inout stat) -> Int32 {
+  fstatat(folder, path, &status, 0)
+}

@@ -1,0 +1,42 @@
+import BlobUpload
+import Blobs
+import Glibc
+
+/// Opens the journal, or says what can be done. A damaged one is kept aside, and `tell` hears of it.
+func openJournal(_ path: BytePath, _ tell: (String) -> Void) async throws(UploadError) -> Journal {
+  do {
+    let (journal, damaged) = try await Journal.opened(at: path)
+    if let damaged { tell("\(keptMessage(path, damaged)), and a new one is begun") }
+    return journal
+  } catch {
+    var error = UploadError(journal: error)
+    error.message += ". Nothing was done; --journal FILE names another place"
+    throw error
+  }
+}
+
+/// The error as the user is told of it. One of the journal ends its use: it is closed, and a damaged one kept aside, so
+/// that the next run begins a new one.
+func told(_ error: UploadError, _ journal: Journal) async -> UploadError {
+  guard error.side == .journal else { return error }
+  var error = error
+  if (error.cause as? JournalError)?.isDamaged == true, let damaged = await journal.keptAside() {
+    error.message += ". \(keptMessage(journal.path, damaged)): run it again"
+  } else {
+    await journal.close()
+    error.message += ". Nothing is lost: run it again once this is mended, or with --journal FILE for another place"
+  }
+  return error
+}
+
+private func keptMessage(_ path: BytePath, _ aside: BytePath) -> String {
+  "the journal \(path) is damaged: it is kept as \(aside)"
+}
+
+func number(of destination: JournalDestination, in journal: Journal) async throws(UploadError) -> Int64 {
+  do { return try await journal.destinationID(destination) } catch { throw UploadError(journal: error) }
+}
+
+func unfinished(in journal: Journal) async throws(UploadError) -> [JournalEntry] {
+  do { return try await journal.unfinished() } catch { throw UploadError(journal: error) }
+}

@@ -1,0 +1,172 @@
+import BlobUpload
+import Blobs
+
+/// What was read from the journal, ready to be told.
+struct JournalStatus {
+  let sums: [JournalSummary]
+  let unfinished: [JournalEntry]
+  let done: [JournalEntry]
+  let showsAll: Bool
+  /// Seconds since 1970.
+  let now: Int64
+  /// What servers said, where they were asked.
+  var answers: [Int64: ServerAnswer] = [:]
+  /// Files named under one heading, unless all are wanted.
+  private static let most = 20
+
+  init(
+    sums: [JournalSummary], unfinished: [JournalEntry], done: [JournalEntry], showsAll: Bool, now: Int64
+  ) {
+    self.sums = sums
+    self.unfinished = unfinished
+    self.done = done
+    self.showsAll = showsAll
+    self.now = now
+  }
+
+  /// How an upload stands, in the order of the headings.
+  private enum Standing: String, CaseIterable {
+    case failed = "failed"
+    /// A process has it.
+    case running = "under way"
+    case interrupted = "interrupted"
+
+    init(_ entry: JournalEntry) {
+      self = entry.state == .failed ? .failed : entry.owner != nil ? .running : .interrupted
+    }
+  }
+
+  /// The unfinished that are named.
+  var named: [JournalEntry] {
+    destinations.flatMap { id in Standing.allCases.flatMap { entries(of: id, $0).prefix(most) } }
+  }
+
+  var text: String {
+    if sums.isEmpty { return "The journal is empty: nothing was pushed yet.\n" }
+    var text = ""
+    for id in destinations {
+      guard let destination = sums.first(where: { $0.destinationID == id })?.destination else { continue }
+      text += "\(shown(destination.endpoint)) (\(destination.protocolName))\n"
+      for sum in sums where sum.destinationID == id && sum.state == .done {
+        text += "  done: \(Quantity.plural(sum.count, "file")), \(Quantity.text(bytes: sum.bytes))\n"
+        for entry in done where entry.destinationID == id { text += line(entry) }
+      }
+      for standing in Standing.allCases { text += list(standing, entries(of: id, standing)) }
+    }
+    return text + advice
+  }
+
+  private var destinations: [Int64] {
+    sums.map(\.destinationID).reduce(into: []) { if $0.last != $1 { $0.append($1) } }
+  }
+
+  private var most: Int { showsAll ? .max : Self.most }
+
+  private func entries(of destination: Int64, _ standing: Standing) -> [JournalEntry] {
+    unfinished.filter { $0.destinationID == destination && Standing($0) == standing }
+  }
+
+  private func list(_ standing: Standing, _ entries: [JournalEntry]) -> String {
+    if entries.isEmpty { return "" }
+    let reached = entries.reduce(0) { $0 + $1.reached }
+    let whole = entries.reduce(0) { $0 + ($1.intent.length ?? 0) }
+    var text =
+      "  \(standing.rawValue): \(Quantity.plural(entries.count, "file")), "
+      + "\(Quantity.text(bytes: reached)) of \(Quantity.text(bytes: whole)) sent\n"
+    for entry in entries.prefix(most) { text += line(entry) }
+    if entries.count > most {
+      text += "    and \(Quantity.grouped(entries.count - most)) more: 'fullbore status --all'\n"
+    }
+    return text
+  }
+
+  private func line(_ entry: JournalEntry) -> String {
+    let length = entry.intent.length.map { Quantity.text(bytes: $0) } ?? "unknown length"
+    var text = "    \(entry.id)  \(shown(entry.intent.path))  "
+    if entry.state == .done { return text + "\(length), \(age(entry.updated))\n" }
+    switch answers[entry.id] {
+    case .holds(let bytes): text += "the server holds \(Quantity.text(bytes: bytes)) of \(length)"
+    case .gone: text += "the server has dropped it: \(length) go again"
+    case .failed, nil:
+      let isVouched = entry.reached == entry.acknowledged
+      text += "\(isVouched ? "" : "up to ")\(Quantity.text(bytes: entry.reached)) of \(length) sent"
+    }
+    text += ", begun \(age(entry.created))"
+    if let owner = entry.owner {
+      text += ", process \(owner.pid) is sending it"
+    } else {
+      text += ", last touched \(age(entry.updated))"
+    }
+    if let expires = entry.session?.expires, entry.owner == nil {
+      text += expires <= now ? ", expired" : ", kept for \(Quantity.text(.seconds(expires - now)))"
+    }
+    text += "\n"
+    if entry.state == .failed, let error = entry.error {
+      text += "        \(shown(error))\n"
+      if let remedy = remedy(for: error) { text += "        \(remedy)\n" }
+    }
+    if case .failed(let message) = answers[entry.id] { text += "        not asked: \(shown(message))\n" }
+    return text
+  }
+
+  /// What can be done about it.
+  private var advice: String {
+    let left = unfinished.filter { $0.owner == nil }
+    guard let first = left.first else { return "" }
+    return "\n'fullbore resume' goes on with what is not under way; "
+      + "'fullbore abort \(left.count == 1 ? "\(first.id)" : "ID")' gives it up.\n"
+  }
+
+  private func age(_ time: Int64) -> String { Quantity.age(seconds: now - time) }
+}
+
+// For programs.
+extension JournalStatus {
+  var json: String {
+    var lines: [JSONLine] = sums.map { sum in
+      var line = JSONLine("destination")
+      line.add("endpoint", sum.destination.endpoint)
+      line.add("protocol", sum.destination.protocolName)
+      line.add("state", Self.name(sum.state))
+      line.add("files", sum.count)
+      line.add("bytes", sum.bytes)
+      line.add("acknowledged", sum.acknowledged)
+      return line
+    }
+    lines += (unfinished + done).map(json)
+    return lines.map { $0.text + "\n" }.joined()
+  }
+
+  private func json(_ entry: JournalEntry) -> JSONLine {
+    var line = JSONLine("file")
+    line.add("id", entry.id)
+    line.add("state", Self.name(entry.state))
+    line.add(path: entry.intent.path)
+    line.add("source", entry.intent.source.description)
+    line.add("endpoint", entry.destination.endpoint)
+    line.add("target", entry.intent.target)
+    if let length = entry.intent.length { line.add("length", length) }
+    line.add("acknowledged", entry.acknowledged)
+    if entry.state != .done { line.add("sent", entry.reached) }
+    switch answers[entry.id] {
+    case .holds(let bytes): line.add("held", bytes)
+    case .gone: line.add("held", 0)
+    case .failed(let message): line.add("not_asked", message)
+    case nil: break
+    }
+    if let error = entry.error { line.add("message", error) }
+    if let owner = entry.owner { line.add("pid", owner.pid) }
+    line.add("created", entry.created)
+    line.add("updated", entry.updated)
+    if let expires = entry.session?.expires { line.add("expires", expires) }
+    return line
+  }
+
+  private static func name(_ state: JournalEntry.State) -> String {
+    switch state {
+    case .done: "done"
+    case .failed: "failed"
+    case .intent, .open: "under way"
+    }
+  }
+}

@@ -1,0 +1,171 @@
+import BlobSQLite
+import Glibc
+import Testing
+
+@testable import BlobUpload
+@testable import Blobs
+
+extension JournalTests {
+  /// What was sent, kept by the byte: a file whose numbers changed goes on only where it has the same bytes.
+  @Suite struct Sent {
+    let folder = JournalFolder()
+    private static let key = Array(UInt8(1)...32)
+    private static let value = Array(UInt8(1)...16)
+    private let range = SentRange(start: 10, end: 40, key: Self.key, value: Self.value)
+    private let moved = intent(instance: "another inode")
+
+    @Test func otherNumbersOfTheSameVersionRaiseADoubt() async throws {
+      let first = try await folder.open()
+      let id = try #require(try await first.claim().id)
+      first.opened(id, session)
+      try await first.flush()
+      first.sending(id, from: 10, key: Self.key)(40, Self.value)
+      #expect(try await first.only().sent == [range], "also while it is under way")
+      await first.close()
+      #expect(!folder.names.contains { $0.description.contains("-sent-") })
+
+      let second = try await folder.open()
+      let claim = try await second.claim(moved)
+      #expect(claim.name == "unsure")
+      #expect(claim.entry?.session == session)
+      #expect(claim.entry?.sent == [range])
+      // Until it is recognized, the next run doubts it too.
+      #expect(claim.entry?.intent == intent())
+      second.recognized(id, try #require(moved.validator))
+      await second.close()
+
+      let third = try await folder.open()
+      #expect(try await third.claim(moved).name == "resume")
+      third.restarted(id)
+      third.opened(id, session)
+      #expect(try await third.only().sent == [])
+      await third.close()
+    }
+
+    @Test func whereNothingWasOpenedThereIsNothingToDoubt() async throws {
+      let first = try await folder.open()
+      _ = try await first.claim()
+      await first.close()
+      let second = try await folder.open()
+      #expect(try await second.claim(moved).name == "resume")
+      #expect(try await second.only().intent == moved)
+      await second.close()
+    }
+
+    @Test func aFailureKeepsWhatWasSentForTheNextAttemptOfTheSameProcess() async throws {
+      let journal = try await folder.open()
+      let id = try #require(try await journal.claim().id)
+      journal.opened(id, session)
+      try await journal.flush()
+      journal.sending(id, from: 10, key: Self.key)(40, Self.value)
+      journal.failed(id, "no")
+      #expect(try await journal.claim(moved).entry?.sent == [range])
+      // The second range of this process does not take the first one's place.
+      journal.sending(id, from: 30, key: Self.key)(60, Self.value)
+      #expect(try await journal.only().sent.map(\.start) == [10, 30])
+      journal.done(id, UploadResult())
+      try await journal.flush()
+      let database = try Database(folder.path)
+      #expect(try database.statement("SELECT count(*) FROM sent").first { $0.int(0) } == 0)
+      await journal.close()
+    }
+
+    @Test func aKillLosesNoByteOfIt() async throws {
+      let folder = JournalFolder(for: "sent")
+      await #expect(processExitsWith: .signal(SIGKILL)) {
+        let journal = try await Journal(at: JournalFolder.pathInParent("sent"))
+        let ids = try await journal.claim(
+          ["a", "b", "c"].map { intent($0) }, destination: journal.destinationID(.tus)
+        ).compactMap(\.id)
+        for id in ids { journal.opened(id, session) }
+        try await journal.flush()
+        for (number, id) in ids.enumerated() {
+          let record = journal.sending(id, from: 0, key: Array(1...32))
+          for end in 1...(7 + Int64(number)) { record(end, Array(1...16)) }
+        }
+        kill(getpid(), SIGKILL)
+      }
+      #expect(folder.names.contains { $0.description.contains("-sent-") })
+      let journal = try await folder.open()
+      #expect(try await journal.unfinished().map { $0.sent.map(\.end) } == [[7], [8], [9]])
+      #expect(!folder.names.contains { $0.description.contains("-sent-") })
+      await journal.close()
+      let again = try await folder.open()
+      #expect(try await again.claim(intent("b", instance: "new")).entry?.sent.map(\.end) == [8])
+      await again.close()
+    }
+
+    @Test func aJournalOfThePreviousFormatGainsWhatItLacks() async throws {
+      let first = try await folder.open()
+      let id = try #require(try await first.claim().id)
+      first.opened(id, session)
+      await first.close()
+      try Database(folder.path).execute("DROP TABLE sent; PRAGMA user_version=2")
+      let second = try await folder.open()
+      let claim = try await second.claim(moved)
+      #expect(claim.name == "unsure")
+      #expect(claim.entry?.sent == [])
+      await second.close()
+    }
+
+    @Test func whatIsLeftOfAJournalThatIsGoneIsNotTakenForOurs() async throws {
+      let stale = folder.folder.appending("journal-sent-1")
+      let descriptor = stale.withCString { creat($0, 0o600) }
+      let record = [1, 0, 0, 0, 0, 0, 0, 0] + [UInt8](repeating: 1, count: 120)
+      #expect(write(descriptor, record, record.count) == record.count)
+      close(descriptor)
+      let journal = try await folder.open()
+      let id = try #require(try await journal.claim().id)
+      journal.opened(id, session)
+      #expect(try await journal.only().sent == [])
+      await journal.close()
+    }
+  }
+
+  /// The comparison itself.
+  @Suite struct Matches {
+    private let pattern = PatternBytes(100_000)
+
+    private func matches(_ ranges: [SentRange], _ source: PatternBytes? = nil, upTo end: Int64) throws -> Bool {
+      let source = source ?? pattern
+      return try ranges.match(source.source, try source.source.info(Cancellation()), upTo: end, Cancellation())
+    }
+
+    @Test func everyByteBeforeTheEndMustBeCoveredAndTheSame() throws {
+      let ranges = [pattern.range(50_000, 90_000), pattern.range(0, 60_000)]
+      #expect(try matches(ranges, upTo: 80_000))
+      #expect(try matches(ranges, upTo: 90_000))
+      #expect(try !matches(ranges, upTo: 90_001))
+      #expect(try matches([], upTo: 0))
+      #expect(try !matches([], upTo: 1))
+      #expect(try !matches([pattern.range(1, 90_000)], upTo: 10))
+      for byte in [0, 31_000, 59_999, 75_000] {
+        #expect(try !matches(ranges, pattern.changed(at: byte), upTo: 80_000), "\(byte)")
+      }
+      #expect(try matches(ranges, pattern.changed(at: 90_000), upTo: 80_000))
+      #expect(try !matches([pattern.range(0, 100_000)], PatternBytes(99_999), upTo: 10))
+    }
+  }
+}
+
+/// Bytes in memory, and what is sent of them.
+private struct PatternBytes {
+  var bytes: [UInt8]
+
+  init(_ count: Int) { bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) } }
+
+  var source: DataSource { DataSource(bytes) }
+
+  func range(_ start: Int, _ end: Int) -> SentRange {
+    let key = Poly1305.newKey()
+    let checksum = Poly1305(key: key)
+    bytes[start..<end].withUnsafeBytes { checksum.update($0) }
+    return SentRange(start: Int64(start), end: Int64(end), key: key, value: checksum.value())
+  }
+
+  func changed(at index: Int) -> PatternBytes {
+    var copy = self
+    copy.bytes[index] ^= 1
+    return copy
+  }
+}

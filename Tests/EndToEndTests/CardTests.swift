@@ -1,0 +1,115 @@
+import BlobTesting
+import Foundation
+import Testing
+
+extension EndToEnd {
+  /// A card that is pulled out and plugged in again: its files have other numbers, and the same bytes. Or not.
+  @Suite(.serialized) struct CardTests {
+    let scratch = try! Scratch()
+    private static let size = 24 << 20
+
+    @Test(arguments: [SIGKILL, SIGINT]) func sameBytesUnderOtherNumbersGoOn(_ signal: Int32) async throws {
+      let half = try await push(endedBy: signal)
+      try await plugInAgain(half.file)
+      let sent = try await half.finish()
+      #expect(
+        sent < Self.size - half.held + 256 << 10, "\(sent) bytes sent, and \(half.held) of \(Self.size) were there")
+    }
+
+    /// The first byte, the last that the server has, and one on the way.
+    @Test(arguments: [0.0, 0.5, 1.0]) func oneOtherByteStartsOver(_ place: Double) async throws {
+      let half = try await push(endedBy: SIGKILL)
+      try await plugInAgain(half.file, changing: Int(Double(half.held - 1) * place))
+      #expect(try await half.finish() >= Self.size)
+      #expect(half.server.folder.unfinished() == 0, "the old upload is given up")
+    }
+
+    /// A hard link, a chmod, a move: the bytes are the same, and only ctime tells.
+    @Test func otherRightsDoNotStartOver() async throws {
+      let half = try await push(endedBy: SIGINT)
+      #expect(chmod(half.file, 0o640) == 0)
+      #expect(try await half.finish() < Self.size - half.held + 256 << 10)
+    }
+
+    @Test func severalRunsAddUp() async throws {
+      var half = try await push(endedBy: SIGKILL)
+      half = try await half.pushOn(until: half.held + 4 << 20, endedBy: SIGKILL)
+      half = try await half.pushOn(until: half.held + 4 << 20, endedBy: SIGINT)
+      try await plugInAgain(half.file)
+      #expect(try await half.finish() < Self.size - half.held + 256 << 10)
+    }
+
+    /// An upload that was interrupted somewhere, and a proxy that counts.
+    private struct Half {
+      let scratch: Scratch
+      let server: ServeProcess
+      let proxy: ChaosProxy
+      let file: String
+      var held = 0
+
+      /// Goes on until the server has so many bytes.
+      func pushOn(until bytes: Int, endedBy signal: Int32) async throws -> Half {
+        let push = try Command.fullbore("push", "--bwlimit", "8M", "--header", host, file, url, in: scratch)
+        try await until("\(bytes) bytes have arrived") {
+          if let end = push.end { throw Command.Failure("the push ended: \(end) \(push.errors)") }
+          return server.folder.unfinished() >= bytes ? true : nil
+        }
+        push.kill(signal)
+        #expect(try await push.wait() == (signal == SIGINT ? .exited(130) : .killed(by: signal)))
+        var half = self
+        half.held = try await server.folder.settled()
+        return half
+      }
+
+      /// Goes on to the end. Returns the bytes that went over the line for it.
+      func finish() async throws -> Int {
+        let before = proxy.counters.bytesUp
+        let (end, push) = try await fullbore("push", "--header", host, file, url, in: scratch)
+        #expect(end == .exited(0), "\(push.output)\(push.errors)")
+        let gallery = Folder(URL(fileURLWithPath: file).deletingLastPathComponent().path)
+        gallery.expectSame(as: server.folder)
+        return Int(proxy.counters.bytesUp - before)
+      }
+
+      /// The server answers to its own name only.
+      private var host: String { "Host: 127.0.0.1:\(server.port)" }
+      private var url: String { "tus+http://127.0.0.1:\(proxy.port)/" }
+    }
+
+    private func push(endedBy signal: Int32) async throws -> Half {
+      let file = try scratch.file("card/video.mov", Self.size)
+      let server = try await ServeProcess.start(in: scratch)
+      let proxy = ChaosProxy(to: server.port)
+      return try await Half(scratch: scratch, server: server, proxy: proxy, file: file)
+        .pushOn(until: 4 << 20, endedBy: signal)
+    }
+
+    /// The same name, size and time, another inode.
+    private func plugInAgain(_ file: String, changing byte: Int? = nil) async throws {
+      let copy = file + ".copy"
+      #expect(try await Command("cp", ["-p", file, copy], in: scratch).wait() == .exited(0))
+      if let byte {
+        let handle = try FileHandle(forUpdating: URL(fileURLWithPath: copy))
+        try handle.seek(toOffset: UInt64(byte))
+        let old = try #require(try handle.read(upToCount: 1)?.first)
+        try handle.seek(toOffset: UInt64(byte))
+        try handle.write(contentsOf: Data([old ^ 1]))
+        try handle.close()
+        #expect(try await Command("touch", ["-r", file, copy], in: scratch).wait() == .exited(0))
+      }
+      #expect(rename(copy, file) == 0)
+    }
+  }
+}
+
+extension Folder {
+  /// Bytes in unfinished uploads, once no more come.
+  func settled() async throws -> Int {
+    var (bytes, since) = (-1, ContinuousClock.now)
+    return try await until("the server has written what it got") {
+      let now = unfinished()
+      if now != bytes { (bytes, since) = (now, .now) }
+      return ContinuousClock.now - since > .milliseconds(200) ? bytes : nil
+    }
+  }
+}

@@ -1,0 +1,116 @@
+import Foundation
+import Testing
+
+extension EndToEnd {
+  /// A journal that cannot be written, is damaged, or is not one: what a push says, and that it still sends right.
+  @Suite(.serialized) struct JournalTests {
+    let scratch = try! Scratch()
+
+    @Test func aDamagedJournalIsKeptAside() async throws {
+      let file = try scratch.file("gallery/IMG_1.jpg", 100_000)
+      let server = try await ServeProcess.start(in: scratch)
+      #expect(try await fullbore("push", file, server.url, in: scratch).end == .exited(0))
+      let journal = scratch.path("journal.sqlite")
+      for suffix in ["-wal", "-shm"] { try? FileManager.default.removeItem(atPath: journal + suffix) }
+      let garbage = Data(repeating: 0x5A, count: 20_000)
+      try garbage.write(to: URL(fileURLWithPath: journal))
+
+      let (asked, status) = try await fullbore("status", in: scratch)
+      #expect(asked == .exited(1) && status.errors.contains("The next push keeps it aside"), "\(status.errors)")
+      let (end, push) = try await fullbore("push", file, server.url, in: scratch)
+      #expect(end == .exited(0), "\(push.errors)")
+      #expect(push.errors.contains("\(journal) is damaged: it is kept as \(journal).damaged-"), "\(push.errors)")
+      let names = try FileManager.default.contentsOfDirectory(atPath: scratch.path)
+      let kept = try #require(names.first { $0.hasPrefix("journal.sqlite.damaged-") })
+      #expect(try Data(contentsOf: URL(fileURLWithPath: scratch.path(kept))) == garbage)
+      #expect(try await fullbore("push", file, server.url, in: scratch).command.errors.isEmpty)
+    }
+
+    @Test func whatIsNoJournalIsLeftAlone() async throws {
+      let file = try scratch.file("gallery/IMG_1.jpg", 100_000)
+      let before = try Data(contentsOf: URL(fileURLWithPath: file))
+      let server = try await ServeProcess.start(in: scratch)
+      let (end, push) = try await fullbore("push", "--journal", file, file, server.url, in: scratch)
+      #expect(end == .exited(1) && push.errors.contains("--journal FILE"), "\(push.errors)")
+      #expect(try Data(contentsOf: URL(fileURLWithPath: file)) == before)
+      #expect(Folder(scratch.path("gallery")).files().count == 1)
+      #expect(server.folder.files().isEmpty)
+    }
+
+    @Test(.enabled(if: Namespace.isThere, "unshare cannot mount here"))
+    func aJournalOnAReadOnlyDiskIsRefused() async throws {
+      let file = try scratch.file("gallery/IMG_1.jpg", 100_000)
+      let server = try await ServeProcess.start(in: scratch)
+      let push = try Namespace.push(file, server.url, disk: "ro,size=1m", in: scratch)
+      #expect(try await push.wait() == .exited(1))
+      #expect(push.errors.contains("Read-only file system"), "\(push.errors)")
+      #expect(push.errors.contains("Nothing was done; --journal FILE names another place"), "\(push.errors)")
+      #expect(server.folder.files().isEmpty)
+    }
+
+    @Test(.enabled(if: Namespace.isThere, "unshare cannot mount here"))
+    func aJournalOnAFullDiskIsRefused() async throws {
+      let file = try scratch.file("gallery/IMG_1.jpg", 100_000)
+      let server = try await ServeProcess.start(in: scratch)
+      let push = try Namespace.push(file, server.url, disk: "size=8k", in: scratch)
+      #expect(try await push.wait() == .exited(1))
+      #expect(push.errors.contains("full") || push.errors.contains("No space left"), "\(push.errors)")
+      #expect(push.errors.contains("--journal FILE names another place"), "\(push.errors)")
+      #expect(server.folder.files().isEmpty)
+    }
+
+    @Test(.enabled(if: Namespace.isThere, "unshare cannot mount here"))
+    func aDiskThatFillsUpEndsThePushAndLosesNothing() async throws {
+      try scratch.folder("gallery")
+      for number in 0..<2000 {
+        try Data("small file \(number)".utf8).write(to: URL(fileURLWithPath: scratch.path("gallery/\(number).jpg")))
+      }
+      let gallery = Folder(scratch.path("gallery"))
+      let server = try await ServeProcess.start(in: scratch)
+      let push = try Namespace.push(gallery.path + "/", server.url, disk: "size=400k", in: scratch)
+      #expect(try await push.wait() == .exited(1))
+      #expect(push.errors.contains("Nothing is lost: run it again"), "\(push.errors)")
+      // Whatever has arrived is whole.
+      for name in server.folder.files().keys { #expect(gallery.hasSameBytes(name, as: server.folder)) }
+      let (end, again) = try await fullbore("push", gallery.path + "/", server.url, in: scratch)
+      #expect(end == .exited(0), "\(again.errors)")
+      gallery.expectSame(as: server.folder)
+    }
+
+    /// The clock was wrong when the file was written, or is now.
+    @Test func aFileOfTomorrowIsSentOnce() async throws {
+      let file = try scratch.file("gallery/IMG_1.jpg", 100_000)
+      try FileManager.default.setAttributes(
+        [.modificationDate: Date(timeIntervalSince1970: 4_100_000_000)], ofItemAtPath: file)
+      let server = try await ServeProcess.start(in: scratch)
+      #expect(try await fullbore("push", file, server.url, in: scratch).end == .exited(0))
+      let (end, again) = try await fullbore("push", file, server.url, in: scratch)
+      #expect(end == .exited(0) && again.output.contains("1 done before"), "\(again.output)\(again.errors)")
+      Folder(scratch.path("gallery")).expectSame(as: server.folder)
+    }
+  }
+}
+
+/// A disk of one process's own, which is gone with it.
+private enum Namespace {
+  static let isThere: Bool = {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    process.arguments = ["unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
+    (process.standardOutput, process.standardError) = (FileHandle.nullDevice, FileHandle.nullDevice)
+    guard (try? process.run()) != nil else { return false }
+    process.waitUntilExit()
+    return process.terminationStatus == 0
+  }()
+
+  /// A push whose journal is on such a disk.
+  static func push(_ source: String, _ url: String, disk options: String, in scratch: Scratch) throws -> Command {
+    let disk = try scratch.folder("disk")
+    return try Command(
+      "unshare",
+      [
+        "-rm", "sh", "-c", "mount -t tmpfs -o \"$1\" tmpfs \"$2\" && shift 2 && exec \"$@\"", "sh", options, disk,
+        Tool.fullbore, "push", "--journal", disk + "/journal.sqlite", source, url,
+      ], in: scratch)
+  }
+}

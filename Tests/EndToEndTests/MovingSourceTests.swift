@@ -1,0 +1,140 @@
+import Foundation
+import Testing
+
+extension EndToEnd {
+  /// Files that do not hold still: each is named, nothing of it is published, the others arrive, and once it rests it
+  /// arrives too.
+  @Suite(.serialized) struct MovingSourceTests {
+    let scratch = try! Scratch()
+    private static let size = 12 << 20
+
+    enum Motion: String, CaseIterable, Sendable {
+      case deleted, shrunk, grown, replaced, rewritten, touched
+
+      /// What the message says of it.
+      var words: String {
+        switch self {
+        case .deleted, .replaced: "was replaced or deleted while it was read"
+        case .shrunk: "ended at byte"
+        case .grown: "bytes while it was read"
+        case .rewritten, .touched: "was written to while it was read"
+        }
+      }
+
+      func happen(to file: String) throws {
+        switch self {
+        case .deleted: try FileManager.default.removeItem(atPath: file)
+        case .shrunk: #expect(truncate(file, 6 << 20) == 0)
+        case .grown: try change(file) { try $0.seekToEnd() }
+        case .rewritten: try change(file) { try $0.seek(toOffset: 11 << 20) }
+        case .touched:
+          try FileManager.default.setAttributes(
+            [.modificationDate: Date(timeIntervalSince1970: 1_600_000_000)], ofItemAtPath: file)
+        case .replaced:
+          try Data(repeating: 7, count: MovingSourceTests.size).write(to: URL(fileURLWithPath: file + ".new"))
+          #expect(rename(file + ".new", file) == 0)
+        }
+      }
+
+      private func change(_ file: String, _ seek: (FileHandle) throws -> Void) throws {
+        let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: file))
+        try seek(handle)
+        try handle.write(contentsOf: Data("another version".utf8))
+        try handle.close()
+      }
+    }
+
+    @Test(arguments: Motion.allCases, ["put+", "tus+"])
+    func whatMovesIsNamedAndNotPublished(_ motion: Motion, _ dialect: String) async throws {
+      let file = try scratch.file("gallery/video.mov", Self.size)
+      for number in 0..<5 { try scratch.file("gallery/IMG_\(number).jpg", 30_000 + number) }
+      let gallery = Folder(scratch.path("gallery"))
+      let server = try await ServeProcess.start(in: scratch)
+      let push = try Command.fullbore(
+        "push", "--bwlimit", "8M", gallery.path + "/", dialect + server.url, in: scratch)
+      try await until("a part has arrived") { server.folder.unfinished() > 2 << 20 ? true : nil }
+      try motion.happen(to: file)
+      #expect(try await push.wait() == .exited(1))
+      #expect(push.errors.contains("video.mov: "), "\(push.errors)")
+      #expect(push.errors.contains(motion.words), "\(push.errors)")
+      #expect(push.errors.split(separator: "\n").count == 1, "\(push.errors)")
+      #expect(server.folder.files().count == 5 && server.folder.files()["video.mov"] == nil)
+
+      let (end, again) = try await fullbore("push", gallery.path + "/", dialect + server.url, in: scratch)
+      #expect(end == .exited(0), "\(again.errors)")
+      gallery.expectSame(as: server.folder)
+      #expect(server.folder.unfinished() == 0 || motion == .deleted)
+    }
+
+    /// They wait behind a large one when it happens.
+    @Test(arguments: ["put+", "tus+"]) func whatGoesBeforeItsTurnIsNamed(_ dialect: String) async throws {
+      try scratch.file("gallery/a.mov", 6 << 20)
+      for name in ["b-gone", "c-changed", "d-longer", "e-folder", "f-pipe", "g-same"] {
+        try scratch.file("gallery/\(name).jpg", 50_000)
+      }
+      let gallery = Folder(scratch.path("gallery"))
+      let server = try await ServeProcess.start(in: scratch)
+      let push = try Command.fullbore(
+        "push", "--jobs", "1", "--bwlimit", "4M", gallery.path + "/", dialect + server.url, in: scratch)
+      try await until("a part has arrived") { server.folder.unfinished() > 1 << 20 ? true : nil }
+      func path(_ name: String) -> String { "\(gallery.path)/\(name).jpg" }
+      for name in ["b-gone", "e-folder", "f-pipe"] { try FileManager.default.removeItem(atPath: path(name)) }
+      try Data(repeating: 1, count: 50_000).write(to: URL(fileURLWithPath: path("c-changed")))
+      try Data(repeating: 1, count: 50_001).write(to: URL(fileURLWithPath: path("d-longer")))
+      try FileManager.default.createDirectory(atPath: path("e-folder"), withIntermediateDirectories: false)
+      #expect(mkfifo(path("f-pipe"), 0o644) == 0)
+      #expect(try await push.wait() == .exited(1))
+      #expect(
+        push.errors.contains("b-gone.jpg: ") && push.errors.contains("No such file or directory"), "\(push.errors)")
+      for name in ["c-changed", "d-longer"] {
+        #expect(push.errors.contains("\(name).jpg: "), "\(push.errors)")
+        #expect(push.errors.contains("the content changed since it was first looked at"), "\(push.errors)")
+      }
+      for name in ["e-folder", "f-pipe"] {
+        #expect(push.errors.contains("\(name).jpg: not a regular file"), "\(push.errors)")
+      }
+      #expect(server.folder.files().keys.sorted() == ["a.mov", "g-same.jpg"])
+    }
+
+    /// A recording that goes on: it is never at rest, and never there.
+    @Test func whatIsBeingWrittenIsNotPublished() async throws {
+      try scratch.file("gallery/IMG_1.jpg", 30_000)
+      let film = try scratch.file("gallery/film.mov", 1 << 20)
+      let recorder = try Command(
+        "bash", ["-c", "while :; do printf x >> \"$0\"; done", film], in: scratch)
+      let server = try await ServeProcess.start(in: scratch)
+      let (end, push) = try await fullbore("push", scratch.path("gallery/"), server.url, in: scratch)
+      #expect(end == .exited(1))
+      #expect(push.errors.contains("film.mov: "), "\(push.errors)")
+      #expect(server.folder.files().keys.sorted() == ["IMG_1.jpg"])
+      recorder.kill(SIGKILL)
+      try await recorder.wait()
+      #expect(try await fullbore("push", scratch.path("gallery/"), server.url, in: scratch).end == .exited(0))
+      Folder(scratch.path("gallery")).expectSame(as: server.folder)
+    }
+
+    @Test(.enabled(if: geteuid() != 0 || Tool.find("setpriv") != nil, "as root, and without setpriv"))
+    func whatMayNotBeReadIsNamed() async throws {
+      for name in ["a", "locked", "z"] { try scratch.file("gallery/\(name).jpg", 10_000) }
+      try scratch.file("gallery/private/IMG.jpg", 10_000)
+      let server = try await ServeProcess.start(in: scratch)
+      #expect(chmod(scratch.path("gallery/locked.jpg"), 0) == 0)
+      #expect(chmod(scratch.path("gallery/private"), 0) == 0)
+      defer { chmod(scratch.path("gallery/private"), 0o700) }
+      chmod(scratch.path, 0o755)
+      var words = [Tool.fullbore, "push", scratch.path("gallery/"), server.url]
+      if geteuid() == 0 {
+        words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] + words
+      }
+      try scratch.folder("state")
+      chmod(scratch.path("state"), 0o777)
+      let push = try Command(
+        words[0], Array(words.dropFirst()), in: scratch,
+        environment: ["FULLBORE_JOURNAL": scratch.path("state/journal.sqlite")])
+      #expect(try await push.wait() == .exited(1))
+      let lines = push.errors.split(separator: "\n")
+      #expect(lines.count == 2 && lines.allSatisfy { $0.contains("Permission denied") }, "\(push.errors)")
+      #expect(server.folder.files().keys.sorted() == ["a.jpg", "z.jpg"])
+    }
+  }
+}

@@ -1,0 +1,32 @@
+// Tells the thread sanitizer what Swift's `Mutex` does where it is contended.
+//
+// Its fast path is compiled into our code, and so seen. Its slow path is in the runtime, which is not instrumented: there
+// the kernel hands the lock from one thread to the next (FUTEX_LOCK_PI), and the sanitizer takes what follows for a race.
+// Loaded before the runtime, these take the place of both functions, call them, and say what they have done: nothing is
+// suppressed. Synchronization/Mutex/LinuxImpl.swift of Swift 6; for glibc.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdint.h>
+
+#define SWIFT __attribute__((swiftcall))
+#define SELF __attribute__((swift_context))
+#define LOCK "$s15Synchronization12_MutexHandleV9_lockSlowyys6UInt32VF"
+#define UNLOCK "$s15Synchronization12_MutexHandleV11_unlockSlowyyF"
+
+// Absent in programs without the sanitizer, which inherit the setting.
+extern void __tsan_acquire(void *) __attribute__((weak));
+extern void __tsan_release(void *) __attribute__((weak));
+
+SWIFT void lock_slow(uint32_t thread, SELF void *mutex) __asm__(LOCK);
+SWIFT void lock_slow(uint32_t thread, SELF void *mutex) {
+  SWIFT void (*next)(uint32_t, SELF void *) = dlsym(RTLD_NEXT, LOCK);
+  next(thread, mutex);
+  if (__tsan_acquire) __tsan_acquire(mutex);
+}
+
+SWIFT void unlock_slow(SELF void *mutex) __asm__(UNLOCK);
+SWIFT void unlock_slow(SELF void *mutex) {
+  SWIFT void (*next)(SELF void *) = dlsym(RTLD_NEXT, UNLOCK);
+  if (__tsan_release) __tsan_release(mutex);
+  next(mutex);
+}
