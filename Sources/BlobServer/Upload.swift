@@ -146,6 +146,7 @@ final class Upload: Sendable {
   /// Makes it outlive this request and the process. Blocks for a small write.
   func save() throws(ServerError) {
     try state.withLock { (state) throws(ServerError) in
+      guard case .open = state.phase else { throw ServerError(409, "the upload is finished") }
       if !state.isSaved { try store.save(state.record) }
       state.isSaved = true
     }

@@ -15,14 +15,18 @@ extension StreamCore {
     // A stream that is its own delegate has nothing to say to itself.
     if let delegate, delegate !== stream { delegate.hear(event, of: stream) }
     client?.hear(event, of: stream)
-    if locked({ !pending.isEmpty }) { bell.ring() }
+    let hasMore = locked {
+      teller.end()
+      return !pending.isEmpty
+    }
+    if hasMore { bell.ring() }
   }
 
   private func next() -> (Stream.Event, BlobInputStream, (any StreamDelegate)?, HeldClient?)? {
     locked {
       // In the order in which they happen.
       let order: [Stream.Event] = [.openCompleted, .hasBytesAvailable, .errorOccurred, .endEncountered]
-      guard let event = order.first(where: pending.contains), let stream else { return nil }
+      guard let event = order.first(where: pending.contains), let stream, teller.begin() else { return nil }
       pending.remove(event)
       return (event, stream, delegate, reportsErrors ? client : nil)
     }

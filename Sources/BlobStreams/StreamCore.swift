@@ -45,6 +45,7 @@ final class StreamCore: @unchecked Sendable {
   var cameEarly = false
 
   var pending: Stream.Event = []
+  var teller = OneTeller()
   var mustRing = false
   weak var delegate: (any StreamDelegate)?
   var client: HeldClient?

@@ -6,6 +6,7 @@ final class StreamEvents: @unchecked Sendable {
   // `lock` guards all but `bell`, which guards itself, and `holds`, which the stream's end guards.
   private let lock = NSLock()
   private var pending: Stream.Event = []
+  private var teller = OneTeller()
   private weak var owner: Stream?
   private weak var listener: (any StreamDelegate)?
   private var bell: RunLoopBell!
@@ -63,7 +64,11 @@ final class StreamEvents: @unchecked Sendable {
     guard let (event, stream, delegate) = next() else { return }
     // A stream that is its own delegate has nothing to say to itself.
     if let delegate, delegate !== stream, holds(event) { delegate.hear(event, of: stream) }
-    if lock.withLock({ !pending.isEmpty }) { bell.ring() }
+    let hasMore = lock.withLock {
+      teller.end()
+      return !pending.isEmpty
+    }
+    if hasMore { bell.ring() }
   }
 
   private func next() -> (Stream.Event, Stream, (any StreamDelegate)?)? {
@@ -71,7 +76,7 @@ final class StreamEvents: @unchecked Sendable {
       let order: [Stream.Event] = [
         .openCompleted, .hasBytesAvailable, .hasSpaceAvailable, .errorOccurred, .endEncountered,
       ]
-      guard let event = order.first(where: pending.contains), let owner else { return nil }
+      guard let event = order.first(where: pending.contains), let owner, teller.begin() else { return nil }
       pending.remove(event)
       return (event, owner, listener)
     }
