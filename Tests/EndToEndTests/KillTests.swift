@@ -104,9 +104,11 @@ private struct Battle {
     try await until("the server has given back its descriptors") { [server, descriptors] in
       server.command.descriptors <= descriptors ? true : nil
     }
-    let aside = try FileManager.default.contentsOfDirectory(atPath: server.folder.path + "/.fullbore")
-    let uploads = Set(aside.filter { $0.hasSuffix(".info") }.map { $0.dropLast(5) })
-    #expect(aside.filter { $0.hasSuffix(".data") }.allSatisfy { uploads.contains($0.dropLast(5)) }, "\(aside)")
+    let uploads = try await until("bytes that belong to no upload are gone") { [server] in
+      let aside = try FileManager.default.contentsOfDirectory(atPath: server.folder.path + "/.fullbore")
+      let uploads = Set(aside.filter { $0.hasSuffix(".info") }.map { $0.dropLast(5) })
+      return aside.filter { $0.hasSuffix(".data") }.allSatisfy { uploads.contains($0.dropLast(5)) } ? uploads : nil
+    }
     // A resumable upload's URL is told before its bytes: of as many files as are under way at once, the server keeps
     // what came.
     let most = max(2, clientKills / 20) + 64 * resumableKills
