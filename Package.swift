@@ -16,6 +16,7 @@ let package = Package(
     .library(name: "Blobs", targets: ["Blobs"]),
     .library(name: "BlobStreams", targets: ["BlobStreams"]),
     .library(name: "BlobHTTP", targets: ["BlobHTTP"]),
+    .library(name: "BlobURLSession", targets: ["BlobURLSession"]),
     .library(name: "BlobUpload", targets: ["BlobUpload"]),
     .library(name: "BlobServer", targets: ["BlobServer"]),
     .library(name: "BlobTesting", targets: ["BlobTesting"]),
@@ -34,6 +35,7 @@ let package = Package(
     .target(name: "BlobStreams", dependencies: ["Blobs"]),
     .target(name: "BlobSQLite", dependencies: ["Blobs", "CSQLite"]),
     .target(name: "BlobHTTP", dependencies: ["Blobs", "CCurl"]),
+    .target(name: "BlobURLSession", dependencies: ["Blobs", "BlobStreams", "BlobHTTP"]),
     .target(name: "BlobUpload", dependencies: ["Blobs", "BlobHTTP", "BlobSQLite"]),
     .target(name: "BlobServer", dependencies: ["Blobs", "BlobHTTP", "CMicrohttpd", "CGnuTLS", linux]),
     .target(
@@ -54,6 +56,9 @@ let package = Package(
     .testTarget(name: "BlobStreamsTests", dependencies: ["Blobs", "BlobStreams", "BlobTesting"]),
     .testTarget(name: "BlobSQLiteTests", dependencies: ["BlobSQLite"]),
     .testTarget(name: "BlobHTTPTests", dependencies: ["Blobs", "BlobHTTP", "BlobTesting", "CCurl", linux]),
+    .testTarget(
+      name: "BlobURLSessionTests",
+      dependencies: ["Blobs", "BlobStreams", "BlobHTTP", "BlobUpload", "BlobURLSession", "BlobTesting"]),
     .testTarget(
       name: "BlobUploadTests",
       dependencies: ["Blobs", "BlobHTTP", "BlobSQLite", "BlobUpload", "BlobServer", "BlobTesting"]),

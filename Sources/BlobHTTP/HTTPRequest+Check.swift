@@ -2,7 +2,7 @@ import Blobs
 
 extension HTTPRequest {
   /// Why this cannot be sent as it is; nil when it can. Values are never shown: they may be secrets.
-  func problem(with body: BlobSlice?) -> TransportError? {
+  package func problem(with body: BlobSlice?) -> TransportError? {
     let what: String? =
       if !method.isToken {
         "the method is no HTTP token"

@@ -4,7 +4,7 @@ import Foundation
 /// Streams for the usual cases.
 extension BlobInputStream {
   /// For `URLRequest.httpBodyStream`: synchronous, and an error is neither an end nor silence (`reportsErrorsToURLLoading`
-  /// is false). Its reads wait for the source, and a session's other tasks with them: give it a session of its own.
+  /// is false). Its reads wait for the source, and a session's other tasks with them; on Linux, those of all sessions.
   public static func forURLLoading(_ source: any BlobSource) -> BlobInputStream {
     BlobInputStream(StreamCore(source, .synchronous, block: defaultBlock, reportsErrors: false))
   }

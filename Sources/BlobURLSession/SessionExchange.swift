@@ -1,0 +1,168 @@
+import BlobHTTP
+import BlobStreams
+import Blobs
+import Foundation
+
+#if canImport(FoundationNetworking)
+  import FoundationNetworking
+#endif
+
+/// One request and its answer, in a session of its own.
+///
+/// The first outcome counts, be it the session's, the source's or a cancellation; whoever waits goes on at once, and
+/// what still blocks ends later.
+final class SessionExchange: NSObject, @unchecked Sendable {
+  typealias Outcome = Result<HTTPResponse, TransportError>
+  /// Body bytes handed to the connection, and how many there are.
+  typealias Progress = @Sendable (Int64, Int64?) -> Void
+
+  private let name: String
+  private let exchange: Exchange
+  private let progress: Progress?
+  private let request: URLRequest
+  private let body: BlobSlice?
+  private let cancellation = Cancellation()
+
+  // `lock` guards what changes.
+  private let lock = NSLock()
+  private var waiter: CheckedContinuation<Outcome, Never>?
+  private var outcome: Outcome?
+  private var session: URLSession?
+  private var stream: BlobInputStream?
+  /// Of the body; nil where only the end will tell.
+  private var length: Int64?
+  /// Bytes of it handed to the connection, by the session's steps: on Linux its totals run ahead of them.
+  private var given: Int64 = 0
+  private var response = HTTPResponse(head: HTTPHead(status: 0, headers: [:]))
+
+  /// Sources may wait for long before they say how long they are.
+  private static let threads = BlockingPool("urlsession", threads: 64, patience: .seconds(10))
+
+  init(_ request: URLRequest, named name: String, _ body: BlobSlice?, _ exchange: Exchange, _ progress: Progress?) {
+    self.progress = progress
+    self.request = request
+    self.name = name
+    self.body = body
+    self.exchange = exchange
+  }
+
+  func run(_ configuration: URLSessionConfiguration) async -> Outcome {
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { waiter in
+        let outcome = lock.withLock {
+          if self.outcome == nil { self.waiter = waiter }
+          return self.outcome
+        }
+        if let outcome { return waiter.resume(returning: outcome) }
+        Self.threads.submit { self.start(configuration) }
+      }
+    } onCancel: {
+      end(.failure(TransportError(.cancelled, "\(name): cancelled")))
+    }
+  }
+
+  private func start(_ configuration: URLSessionConfiguration) {
+    do throws(BlobError) {
+      let request = try requestWithBody()
+      let session = URLSession(configuration: configuration, delegate: self, delegateQueue: nil)
+      let task = session.dataTask(with: request)
+      let isOver = lock.withLock {
+        self.session = session
+        return outcome != nil
+      }
+      if isOver { session.invalidateAndCancel() } else { task.resume() }
+    } catch {
+      end(.failure(failed(error)))
+    }
+  }
+
+  private func requestWithBody() throws(BlobError) -> URLRequest {
+    var request = request
+    guard let body else { return request }
+    let slice = try body.pinned(cancellation)
+    // Nothing will be read, so nothing else would ask.
+    if slice.length == 0 { try slice.open(cancellation).finish() }
+    let stream = BlobInputStream.forURLLoading(SlicedSource(slice))
+    try request.setBody(stream, length: slice.length)
+    let isOver = lock.withLock {
+      self.stream = stream
+      length = slice.length
+      return outcome != nil
+    }
+    if isOver { stream.close() }
+    return request
+  }
+
+  // MARK: What the session tells
+
+  func sent(_ count: Int64) {
+    exchange.sent(Int(count))
+    lock.lock()
+    given += count
+    let (given, length) = (given, length)
+    lock.unlock()
+    progress?(given, length)
+  }
+
+  func answered(_ head: HTTPHead) { lock.withLock { response.head = head } }
+
+  /// Takes content of the answer; an error ends the exchange.
+  func take(_ data: Data) {
+    let streams = lock.withLock { response.isSuccess } ? exchange.received : nil
+    guard let streams else {
+      return lock.withLock { response.body += data.prefix((1 << 20) - response.body.count) }
+    }
+    data.withUnsafeBytes { bytes in
+      do throws(BlobError) { try streams(bytes) } catch { end(.failure(failed(error))) }
+    }
+  }
+
+  /// Another stream over the body's source, for a session that has to send it again; nil where that cannot be.
+  func newStream() -> BlobInputStream? {
+    guard body?.source.access == .random else { return nil }
+    return lock.withLock {
+      let fresh = outcome == nil ? stream?.reopened() : nil
+      if let fresh { (stream, given) = (fresh, 0) }
+      return fresh
+    }
+  }
+
+  func completed(_ error: (any Error)?) {
+    let (response, sourceError) = lock.withLock { (self.response, BlobError(underlying: stream?.streamError)) }
+    if let sourceError { return end(.failure(failed(sourceError))) }
+    // An answer may come before the whole body is sent, and the connection break then.
+    if error == nil || response.status >= 300 { return end(.success(response)) }
+    end(.failure(TransportError(error!, name)))
+  }
+
+  private func failed(_ error: BlobError) -> TransportError {
+    TransportError(error.code == .cancelled ? .cancelled : .source, "\(name): \(error.message)", cause: error)
+  }
+
+  // MARK: The end
+
+  private func end(_ outcome: Outcome) {
+    lock.lock()
+    if self.outcome != nil { return lock.unlock() }
+    self.outcome = outcome
+    let (waiter, stream, session) = (waiter, stream, session)
+    self.waiter = nil
+    lock.unlock()
+    waiter?.resume(returning: outcome)
+    cancellation.cancel()
+    stream?.close()
+    guard let session else { return }
+    // A session waits for its queue, which may be in a source that cannot be stopped.
+    SystemThread.start("urlsession-end") { session.invalidateAndCancel() }
+  }
+}
+
+extension BlobSlice {
+  /// The same with length and version, as far as the source knows them. Blocks.
+  fileprivate func pinned(_ cancel: Cancellation) throws(BlobError) -> BlobSlice {
+    let info = try source.info(cancel)
+    let rest = info.length.map { $0 - start }
+    if let rest, rest < 0 { throw BlobError(.outOfRange, "open at byte \(start): the source has \(rest + start)") }
+    return BlobSlice(source, start: start, length: length ?? rest, validator: validator ?? info.validator)
+  }
+}
