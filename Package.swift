@@ -48,6 +48,20 @@ let package = Package(
     .executableTarget(
       name: "PhotoLibraryExample", dependencies: ["Blobs", "BlobStreams"], path: "Examples/PhotoLibrary"),
     .executableTarget(name: "LostCardExample", dependencies: ["Blobs", "BlobStreams"], path: "Examples/LostCard"),
+    .executableTarget(name: "ChecksumExample", dependencies: ["Blobs", "BlobStreams"], path: "Examples/Checksum"),
+    .executableTarget(
+      name: "EventedChecksumExample", dependencies: ["Blobs", "BlobStreams"], path: "Examples/EventedChecksum"),
+    .executableTarget(
+      name: "URLSessionUploadExample", dependencies: ["Blobs", "BlobServer", "BlobURLSession"],
+      path: "Examples/URLSessionUpload"),
+    .executableTarget(
+      name: "CallbackUploadExample", dependencies: ["Blobs", "BlobStreams", "BlobHTTP", "BlobServer"],
+      path: "Examples/CallbackUpload"),
+    .executableTarget(
+      name: "EncryptedUploadExample", dependencies: ["Blobs", "BlobHTTP", "BlobServer"],
+      path: "Examples/EncryptedUpload"),
+    .executableTarget(
+      name: "SplitUploadExample", dependencies: ["Blobs", "BlobHTTP", "BlobServer"], path: "Examples/SplitUpload"),
     .executableTarget(
       name: "StreamBenchmark", dependencies: ["Blobs", "BlobStreams", "BlobTesting"], path: "Benchmarks/InputStream"),
 

@@ -1,0 +1,38 @@
+// Wrappers in a row: the bytes are counted and encrypted while they are sent; the server never sees the film.
+//   EncryptedUploadExample
+import BlobHTTP
+import BlobServer
+import Blobs
+import Foundation
+
+let film = (0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
+
+let folder = FileManager.default.temporaryDirectory.appending(path: "encrypted-example-\(UUID())")
+try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+let server = try Server(ServerOptions(folder: BytePath(folder.path), port: 0))
+
+let key = try EncryptionKey((0..<32).map { _ in UInt8.random(in: 0...255) })
+let counted = CountingSource(DataSource(film))
+let encrypted = EncryptingSource(counted, key: key, name: "film.mov")
+// Keep it with the encrypted bytes: they are decrypted by it.
+let version = try encrypted.info(Cancellation()).validator!.version
+
+let answer = try await CurlTransport().send(
+  HTTPRequest("PUT", HTTPURL(server.url + "film.mov")!), body: BlobSlice(encrypted), Exchange())
+print("the server says \(answer.status); \(counted.count) bytes were read")
+
+// What arrived is not the film, and becomes it again with the key.
+let arrived = try [UInt8](Data(contentsOf: folder.appending(path: "film.mov")))
+server.stop(grace: .zero)
+try FileManager.default.removeItem(at: folder)
+
+let reader = try DecryptingSource(DataSource(arrived), key: key, version: version).open(at: 0, Cancellation())
+var (plain, buffer) = ([UInt8](), [UInt8](repeating: 0, count: 64 << 10))
+while true {
+  let count = try buffer.withUnsafeMutableBytes { try reader.read(into: $0) }
+  if count == 0 { break }
+  plain += buffer[..<count]
+}
+let isRight = answer.isSuccess && counted.count == film.count && arrived != film && plain == film
+print(isRight ? "the film can be had again" : "something is wrong")
+exit(isRight ? 0 : 1)
