@@ -2,7 +2,10 @@ import BlobUpload
 import Blobs
 
 extension ProtocolCheck {
-  public static let all =
+  public static let all = calm + faults
+
+  /// Those in which no connection breaks.
+  package static let calm =
     [
       ProtocolCheck("any length arrives whole", arrivesWhole),
       ProtocolCheck("the same bytes again are a success", acceptsTheSameAgain),
@@ -10,7 +13,7 @@ extension ProtocolCheck {
       ProtocolCheck("overwriting replaces", overwrites),
       ProtocolCheck("an unknown length arrives whole", arrivesWithoutLength),
       ProtocolCheck("an unfinished upload can be deleted", aborts),
-    ] + faults
+    ]
 
   private static func arrivesWhole(_ exam: ProtocolExam) async throws {
     let part = exam.fixture.partSize ?? 300_000

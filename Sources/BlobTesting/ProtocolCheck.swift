@@ -19,12 +19,12 @@ public struct ProtocolCheck: Sendable, CustomStringConvertible {
     self.body = body
   }
 
-  /// Throws a `CheckFailure`, or what the upload threw against expectation.
-  public func run(_ fixture: ProtocolFixture) async throws {
+  /// Throws a `CheckFailure`, or what the upload threw against expectation. `transport` nil: libcurl, with short limits.
+  public func run(_ fixture: ProtocolFixture, over transport: (any Transport)? = nil) async throws {
     let peer = try await ProtocolExam.threads.run { () throws in try fixture.makePeer() }
     let result: Result<Void, any Error>
     do {
-      result = .success(try await body(ProtocolExam(fixture, peer)))
+      result = .success(try await body(ProtocolExam(fixture, peer, over: transport)))
     } catch {
       result = .failure(CheckFailure("\(fixture): \(self): \(error)"))
     }
@@ -37,18 +37,20 @@ public struct ProtocolCheck: Sendable, CustomStringConvertible {
 struct ProtocolExam: Sendable {
   let fixture: ProtocolFixture
   let peer: any ProtocolPeer
-  let transport = CountingTransport(CurlTransport(.init(lanes: 8, noProgress: .seconds(10), finishing: .seconds(10))))
+  let transport: CountingTransport
   private let limits: PartLimits
 
   // Peers block, and many checks run at once.
   static let threads = BlockingPool("protocol-checks", threads: 32)
 
-  init(_ fixture: ProtocolFixture, _ peer: any ProtocolPeer) async throws {
+  init(_ fixture: ProtocolFixture, _ peer: any ProtocolPeer, over transport: (any Transport)?) async throws {
     self.fixture = fixture
+    self.transport = CountingTransport(
+      transport ?? CurlTransport(.init(lanes: 8, noProgress: .seconds(10), finishing: .seconds(10))))
     self.peer = peer
     limits = try await fixture.dialect.discover(
       UploadTarget(endpoint: peer.endpoint, url: peer.endpoint, path: "", length: nil),
-      UploadContext(transport: transport, origin: peer.endpoint.origin))
+      UploadContext(transport: self.transport, origin: peer.endpoint.origin))
   }
 
   /// An uploader that does not give up soon.

@@ -17,7 +17,7 @@ extension TransportError {
         .clientCertificateRejected, .clientCertificateRequired:
         .tls
       case .timedOut: .timeout
-      case .badServerResponse, .cannotParseResponse, .cannotDecodeRawData, .cannotDecodeContentData: .badResponse
+      case .cannotParseResponse, .cannotDecodeRawData, .cannotDecodeContentData: .badResponse
       case .badURL, .unsupportedURL: .badRequest
       case .cancelled: .cancelled
       default: .broken

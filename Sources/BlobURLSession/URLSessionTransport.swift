@@ -10,7 +10,8 @@ import Foundation
 ///
 /// Every exchange has a session, and so a connection, of its own. **On Linux** a process has one queue for all its
 /// sessions, and a source that makes its upload wait makes every other task of URLSession wait too: `CurlTransport` is
-/// for sources that may (cameras, networks, throttled ones), and for many small requests.
+/// for sources that may (cameras, networks, throttled ones), and for many small requests. There also, Foundation ends
+/// the process when a connection breaks in the head of an answer: leave uncertain networks to `CurlTransport`.
 ///
 /// As URLSession is: `Exchange.interim` is never called, and on Linux blocking in `Exchange.received` does not hold the
 /// server back.

@@ -82,4 +82,13 @@ struct TransportTests {
     }
     #expect(error?.code == .connect)
   }
+
+  @Test(arguments: ["", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab"])
+  func answerThatIsCutIsBroken(answer: String) async throws {
+    let peer = ScriptedPeer([.readRequest, .send(answer), .close])
+    let error = await #expect(throws: TransportError.self) { () async throws in
+      _ = try await transport.send(put(to: peer.port), body: nil, Exchange())
+    }
+    #expect(error?.code == .broken)
+  }
 }
