@@ -2,6 +2,7 @@ import BlobHTTP
 import BlobTesting
 import BlobURLSession
 import Blobs
+import Foundation
 import Testing
 
 /// What is seen on the wire, and what comes back.
@@ -91,4 +92,25 @@ struct TransportTests {
     }
     #expect(error?.code == .broken)
   }
+
+  #if canImport(Glibc)
+    @Test func exchangesLeaveNoDescriptorsBehind() async throws {
+      let peer = ScriptedPeer([.readRequest, .send(answerOK), .close])
+      func send() async throws {
+        let body = BlobSlice(PatternSource(length: 100_000))
+        _ = try await transport.send(put(to: peer.port), body: body, Exchange())
+      }
+      for _ in 0..<10 { try await send() }
+      let before = try descriptors()
+      for _ in 0..<200 { try await send() }
+      // Sessions end a little later than their exchanges.
+      pollUntil { (try? descriptors()).map { $0 <= before + 10 } ?? false }
+      let after = try descriptors()
+      #expect(after <= before + 10)
+    }
+
+    private func descriptors() throws -> Int {
+      try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
+    }
+  #endif
 }
