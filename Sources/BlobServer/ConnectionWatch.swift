@@ -100,9 +100,3 @@ final class WatchedConnection: Sendable {
     #endif
   }
 }
-
-#if canImport(Glibc)
-  private let shutBoth = Int32(SHUT_RDWR)
-#else
-  private let shutBoth = SHUT_RDWR
-#endif

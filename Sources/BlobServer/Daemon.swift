@@ -86,11 +86,11 @@ final class Daemon: @unchecked Sendable {
 }
 
 #if canImport(Glibc)
-  private let shutBoth = Int32(SHUT_RDWR)
+  let shutBoth = Int32(SHUT_RDWR)
   /// Named here, where libmicrohttpd's header is seen too: it declares the constant as well, and Swift sees but one.
   let streamSocket = Int32(SOCK_STREAM.rawValue)
 #else
-  private let shutBoth = SHUT_RDWR
+  let shutBoth = SHUT_RDWR
   let streamSocket = SOCK_STREAM
 #endif
 private func makeSocket() -> Int32 { socket(AF_INET, streamSocket, 0) }

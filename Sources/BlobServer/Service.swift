@@ -61,6 +61,13 @@ final class Service: Sendable {
     }
   }
 
+  /// Throws 503 when no further upload may be left unfinished.
+  func checkUnfinished() throws(ServerError) {
+    if let limit = options.maxUnfinished, store.unfinished >= limit {
+      throw ServerError(503, "\(limit) uploads are unfinished, which is the most there may be; try again later")
+    }
+  }
+
   /// Adds what every answer carries.
   func completed(_ reply: Reply, to request: Request) -> Reply {
     var reply = reply

@@ -37,6 +37,22 @@ final class Uploads: Sendable {
     self.expire = expire.nanoseconds
   }
 
+  /// Begins to receive, at `target`, or under its own id in `folder`. The upload outlives neither the request nor the
+  /// process until it is saved.
+  func begin(
+    _ target: ServedPath?, in folder: ServedPath, _ existing: ExistingRule, length: Int64?, metadata: String = ""
+  ) throws(ServerError) -> Upload {
+    let reception = try store.begin(length: length)
+    do throws(ServerError) {
+      let target = if let target { target } else { try folder.appending(reception.id.description.utf8) }
+      let record = UploadRecord(reception.id, target: target, existing: existing, length: length, metadata: metadata)
+      return Upload(record, offset: 0, isSaved: false, reception, self)
+    } catch {
+      reception.discard()
+      throw error
+    }
+  }
+
   /// Throws 404 for an id never heard of, 410 for one that expired or was terminated.
   func find(_ id: UploadID) throws(ServerError) -> Found {
     try state.withLock { (state) throws(ServerError) in

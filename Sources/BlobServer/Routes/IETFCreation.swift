@@ -23,14 +23,13 @@ enum IETFCreation {
       if let item { try existing.admit(item, at: target, length: length) }
     }
     let comesWhole = isLast && call.request.contentLength != nil
-    if !comesWhole, let limit = call.options.maxUnfinished, store.unfinished >= limit {
-      throw ServerError(503, "\(limit) uploads are unfinished, which is the most there may be; try again later")
-    }
+    if !comesWhole { try call.service.checkUnfinished() }
     if comesWhole, length ?? .max <= small {
-      return try receive(call, try begin(call, target, in: path, existing, length), ietf, isLast: true)
+      return try receive(
+        call, try call.service.uploads.begin(target, in: path, existing, length: length), ietf, isLast: true)
     }
     return call.service.onWorker { [existing] () throws(ServerError) in
-      let upload = try begin(call, target, in: path, existing, length)
+      let upload = try call.service.uploads.begin(target, in: path, existing, length: length)
       try upload.save()
       return try receive(call, upload, ietf, isLast: isLast)
     }
@@ -51,20 +50,6 @@ enum IETFCreation {
     if call.method == "PUT" { throw ServerError(409, "\(path) names a folder; a file's name is needed") }
     guard let name = ContentDisposition.fileName(call.headers["Content-Disposition"]) else { return nil }
     return try path.appending(name)
-  }
-
-  private static func begin(
-    _ call: Call, _ target: ServedPath?, in folder: ServedPath, _ existing: ExistingRule, _ length: Int64?
-  ) throws(ServerError) -> Upload {
-    let reception = try call.service.store.begin(length: length)
-    do throws(ServerError) {
-      let target = if let target { target } else { try folder.appending(reception.id.description.utf8) }
-      let record = UploadRecord(reception.id, target: target, existing: existing, length: length)
-      return Upload(record, offset: 0, isSaved: false, reception, call.service.uploads)
-    } catch {
-      reception.discard()
-      throw error
-    }
   }
 }
 

@@ -38,16 +38,7 @@ struct TusCreation: Sendable {
 
   /// Begins to receive. The upload outlives neither the request nor the process until it is saved.
   func begin(_ service: Service) throws(ServerError) -> Upload {
-    let reception = try service.store.begin(length: length)
-    do throws(ServerError) {
-      let target = if let target { target } else { try folder.appending(reception.id.description.utf8) }
-      let record = UploadRecord(
-        reception.id, target: target, existing: existing, length: length, metadata: metadata)
-      return Upload(record, offset: 0, isSaved: false, reception, service.uploads)
-    } catch {
-      reception.discard()
-      throw error
-    }
+    try service.uploads.begin(target, in: folder, existing, length: length, metadata: metadata)
   }
 }
 

@@ -142,10 +142,8 @@ enum TusRoutes {
     if let refusal = versionRefusal(call) { return .reply(refusal) }
     let creation = try TusCreation(call, folder)
     let checksum = try BodyChecksum(call.headers)
-    if let limit = call.options.maxUnfinished, call.service.store.unfinished >= limit,
-      creation.length == nil || creation.length != call.request.contentLength
-    {
-      throw ServerError(503, "\(limit) uploads are unfinished, which is the most there may be; try again later")
+    if creation.length == nil || creation.length != call.request.contentLength {
+      try call.service.checkUnfinished()
     }
     if call.request.contentLength == 0 {
       return call.service.onWorker { () throws(ServerError) in

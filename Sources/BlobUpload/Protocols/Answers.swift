@@ -19,6 +19,12 @@ extension UploadError {
       recovery, side, "\(request.method) \(request.url): \(response.summary)", status: response.status)
   }
 
+  /// The answer to a request for an upload's own URL: 404, 410 and 403 say that it is no more.
+  init(session request: HTTPRequest, _ response: HTTPResponse) {
+    self.init(request, response, conflict: .resync)
+    if [403, 404, 410].contains(response.status) { recovery = .restart }
+  }
+
   /// A refusal to create is a refusal of the place, not of this one file, when the place itself is missing.
   init(creating request: HTTPRequest, _ response: HTTPResponse) {
     self.init(request, response)
@@ -88,6 +94,14 @@ extension HTTPRequest {
       "\(method) \(url): refused to follow its Location to \(upload.origin), which is not \(url.origin). "
         + "A server behind a proxy must be told the address that its clients see",
       status: head.status)
+  }
+}
+
+extension UploadSession {
+  /// Where the upload is, for dialects that give each a URL of its own.
+  func uploadURL() throws(UploadError) -> HTTPURL {
+    if let url = state["url"].flatMap({ HTTPURL($0) }) { return url }
+    throw UploadError(.restart, .journal, "the upload's URL is missing from the journal")
   }
 }
 

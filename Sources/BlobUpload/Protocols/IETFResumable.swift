@@ -77,9 +77,9 @@ public struct IETFResumable: UploadProtocol {
 
   /// HEAD. A 404, 410 or 403 means that the session is gone.
   public func held(by session: UploadSession, _ with: UploadContext) async throws(UploadError) -> Held {
-    let request = request("HEAD", try url(of: session))
+    let request = request("HEAD", try session.uploadURL())
     let response = try await with.send(request)
-    guard response.isSuccess else { throw sessionError(request, response) }
+    guard response.isSuccess else { throw UploadError(session: request, response) }
     if StructuredField.boolean(response.headers["Upload-Complete"]) == true {
       return .finished(UploadResult(location: response.headers["Location"]))
     }
@@ -105,11 +105,11 @@ public struct IETFResumable: UploadProtocol {
   public func send(_ part: Part, _ body: BlobSlice, to session: UploadSession, _ with: UploadContext)
     async throws(UploadError) -> Sent
   {
-    var request = append(at: part.start, isLast: part.isLast, try url(of: session))
+    var request = append(at: part.start, isLast: part.isLast, try session.uploadURL())
     let response = try await send(&request, body, with)
     let isWhole = StructuredField.boolean(response.headers["Upload-Complete"])
     guard response.isSuccess else {
-      var error = sessionError(request, response)
+      var error = UploadError(session: request, response)
       // The upload is over, and this is its target's own answer.
       if isWhole == true { error.recovery = .giveUp }
       throw error
@@ -134,9 +134,9 @@ public struct IETFResumable: UploadProtocol {
     switch try await held(by: session, with) {
     case .finished(let result): return result
     case .upTo(let offset, let session):
-      let request = append(at: offset, isLast: true, try url(of: session))
+      let request = append(at: offset, isLast: true, try session.uploadURL())
       let response = try await with.send(request)
-      guard response.isSuccess else { throw sessionError(request, response) }
+      guard response.isSuccess else { throw UploadError(session: request, response) }
       return UploadResult(location: response.headers["Location"], reply: response.body)
     case .parts: throw UploadError(.giveUp, .destination, "resumable uploads have no numbered parts")
     }
@@ -150,7 +150,7 @@ public struct IETFResumable: UploadProtocol {
 
   /// DELETE; any answer that says it is gone will do.
   public func abort(_ session: UploadSession, _ with: UploadContext) async throws(UploadError) {
-    let request = request("DELETE", try url(of: session))
+    let request = request("DELETE", try session.uploadURL())
     let response = try await with.send(request)
     guard response.isSuccess || [403, 404, 405, 410].contains(response.status) else {
       throw UploadError(request, response)
@@ -184,18 +184,6 @@ public struct IETFResumable: UploadProtocol {
       if let offset = StructuredField.integer(head.headers["Upload-Offset"]) { with.acknowledged(offset) }
     }
     return try await with.send(following: &request, body: body, Exchange(sent: with.sent, interim: heed))
-  }
-
-  private func url(of session: UploadSession) throws(UploadError) -> HTTPURL {
-    if let url = session.state["url"].flatMap({ HTTPURL($0) }) { return url }
-    throw UploadError(.restart, .journal, "the upload's URL is missing from the journal")
-  }
-
-  /// 404, 410, 403: the upload is no more.
-  private func sessionError(_ request: HTTPRequest, _ response: HTTPResponse) -> UploadError {
-    var error = UploadError(request, response, conflict: .resync)
-    if [403, 404, 410].contains(response.status) { error.recovery = .restart }
-    return error
   }
 }
 

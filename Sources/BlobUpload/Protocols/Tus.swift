@@ -97,9 +97,9 @@ public struct Tus: UploadProtocol {
 
   /// HEAD. A 404, 410 or 403 means that the session is gone. tus 1.0 §Core Protocol, HEAD.
   public func held(by session: UploadSession, _ with: UploadContext) async throws(UploadError) -> Held {
-    let request = HTTPRequest("HEAD", try url(of: session), ["Tus-Resumable": Self.version])
+    let request = HTTPRequest("HEAD", try session.uploadURL(), ["Tus-Resumable": Self.version])
     let response = try await with.send(request)
-    guard response.isSuccess else { throw sessionError(request, response) }
+    guard response.isSuccess else { throw UploadError(session: request, response) }
     guard let offset = response.headers.bytes("Upload-Offset") else {
       throw UploadError(
         .giveUp, .destination, "HEAD \(request.url): answered without a valid Upload-Offset", status: response.status)
@@ -121,7 +121,7 @@ public struct Tus: UploadProtocol {
     async throws(UploadError) -> Sent
   {
     var request = HTTPRequest(
-      "PATCH", try url(of: session),
+      "PATCH", try session.uploadURL(),
       ["Tus-Resumable": Self.version, "Upload-Offset": String(part.start), "Content-Type": Self.bodyType])
     var session = session
     if session.length == nil, part.isLast, let length = part.length {
@@ -131,7 +131,7 @@ public struct Tus: UploadProtocol {
     request.headers["Upload-Checksum"] = try await uploadChecksum(of: body)
     let response = try await with.send(following: &request, body: body)
     if response.status == 409 { throw await conflict(request, response, session, with) }
-    guard response.isSuccess else { throw sessionError(request, response) }
+    guard response.isSuccess else { throw UploadError(session: request, response) }
     guard let offset = response.headers.bytes("Upload-Offset"), offset >= part.start else {
       throw UploadError(.resync, .destination, "PATCH \(request.url): answered without a valid Upload-Offset")
     }
@@ -178,7 +178,7 @@ public struct Tus: UploadProtocol {
 
   /// DELETE. A server without the extension keeps the upload until it expires. tus 1.0 §Termination.
   public func abort(_ session: UploadSession, _ with: UploadContext) async throws(UploadError) {
-    let request = HTTPRequest("DELETE", try url(of: session), ["Tus-Resumable": Self.version])
+    let request = HTTPRequest("DELETE", try session.uploadURL(), ["Tus-Resumable": Self.version])
     let response = try await with.send(request)
     guard response.isSuccess || [403, 404, 405, 410].contains(response.status) else {
       throw UploadError(request, response)
@@ -198,22 +198,10 @@ public struct Tus: UploadProtocol {
 
   private func complete(_ session: UploadSession) -> UploadResult { UploadResult(location: session.state["url"]) }
 
-  /// 404, 410, 403: the upload is no more.
-  private func sessionError(_ request: HTTPRequest, _ response: HTTPResponse) -> UploadError {
-    var error = UploadError(request, response, conflict: .resync)
-    if [403, 404, 410].contains(response.status) { error.recovery = .restart }
-    return error
-  }
-
   private func renewed(_ session: UploadSession, _ response: HTTPResponse) -> UploadSession {
     var session = session
     if let expires = response.headers["Upload-Expires"] { session.expires = HTTPDate.seconds(expires) }
     return session
-  }
-
-  private func url(of session: UploadSession) throws(UploadError) -> HTTPURL {
-    if let url = session.state["url"].flatMap({ HTTPURL($0) }) { return url }
-    throw UploadError(.restart, .journal, "the upload's URL is missing from the journal")
   }
 
   /// `key base64` pairs. tus 1.0 §Upload-Metadata.
