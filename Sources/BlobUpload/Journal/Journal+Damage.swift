@@ -21,12 +21,11 @@ extension Journal {
       do {
         return (try await Journal(at: path, as: mark), kept)
       } catch {
-        if !error.isDamaged || kept != nil { throw error }
-        // Else another process has just moved it.
-        if FileIdentity(path) == found {
-          guard mayBeMoved(path), let aside = keepAside(path, found) else { throw error }
-          kept = aside
-        }
+        // Another process has begun it, or has moved the damaged one.
+        if FileIdentity(path) != found { continue }
+        if !error.isDamaged || kept != nil || !mayBeMoved(path) { throw error }
+        kept = inOpeningTurn(at: path) { keepAside(path, found) }
+        if kept == nil, FileIdentity(path) == found { throw error }
       }
     }
   }
@@ -35,7 +34,7 @@ extension Journal {
   /// one. nil: it stays where it is, since it cannot be moved or is another one by now.
   public func keptAside() -> BytePath? {
     close()
-    return keepAside(path, identity)
+    return inOpeningTurn(at: path) { keepAside(path, identity) }
   }
 }
 
@@ -63,7 +62,7 @@ private func mayBeMoved(_ path: BytePath) -> Bool {
 }
 
 /// Moves the file and what SQLite keeps beside it to names with the date, if it still is the one that was `found`:
-/// another process may have been quicker. Nothing that is there is written over.
+/// another process may have been quicker. Nothing that is there is written over. nil: it was not moved by this call.
 private func keepAside(_ path: BytePath, _ found: FileIdentity?) -> BytePath? {
   guard let found, FileIdentity(path) == found else { return nil }
   let aside = BytePath(path.bytes + Array(".damaged-\(timestamp())".utf8))

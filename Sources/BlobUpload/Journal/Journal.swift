@@ -80,7 +80,11 @@ public actor Journal {
   }
 
   private func open(_ mark: ProcessMark) throws(JournalError) {
-    do { store = try JournalStore(at: path, as: mark, log) } catch { throw JournalError(error) }
+    do {
+      store = try inOpeningTurn(at: path) { () throws(SQLiteError) in try JournalStore(at: path, as: mark, log) }
+    } catch {
+      throw JournalError(error)
+    }
     identity = FileIdentity(path)
   }
 
