@@ -34,7 +34,7 @@ let package = Package(
     .target(name: "Blobs", dependencies: ["CCrypto", "CIntrinsics", linux]),
     .target(name: "BlobStreams", dependencies: ["Blobs"]),
     .target(name: "BlobSQLite", dependencies: ["Blobs", "CSQLite"]),
-    .target(name: "BlobHTTP", dependencies: ["Blobs", "CCurl"]),
+    .target(name: "BlobHTTP", dependencies: ["Blobs", "CCurl", linux]),
     .target(name: "BlobURLSession", dependencies: ["Blobs", "BlobStreams", "BlobHTTP"]),
     .target(name: "BlobUpload", dependencies: ["Blobs", "BlobHTTP", "BlobSQLite"]),
     .target(name: "BlobServer", dependencies: ["Blobs", "BlobHTTP", "CMicrohttpd", "CGnuTLS", linux]),

@@ -16,6 +16,13 @@ extension CurlLane {
     if let failure = transfer.failure { throw failure }
     // An answer that came before the body was sent counts, however the connection ended after it.
     if result == CURLE_OK || (transfer.isBroken(result) && !transfer.isSent), let head = transfer.head.final {
+      // Of a body it had no part in, libcurl does not know that it was cut short.
+      if shape.body == .lent, !transfer.isSent, 200..<300 ~= head.status {
+        throw TransportError(
+          .broken,
+          "\(transfer.job.name): \(transfer.server) answered \(head.status) after \(transfer.sent) bytes were sent"
+            + " of \(transfer.length ?? 0)")
+      }
       return HTTPResponse(head: head, body: transfer.content)
     }
     throw error(transfer, result)
@@ -50,6 +57,7 @@ extension CurlLane {
   /// at the answer: take it from the socket while it is there.
   fileprivate func close(_ socket: curl_socket_t) {
     defer { _ = closeDescriptor(socket) }
+    sockets.removeAll { $0 == socket }
     guard let transfer, transfer.failure == nil, transfer.attempts > 0, !transfer.isSent,
       transfer.head.final == nil, transfer.received == 0, transfer.job.request.url.scheme == "http",
       !transfer.job.isCancelled

@@ -58,7 +58,7 @@ extension CurlLane {
   }
 
   /// A kept-alive connection was found dead and libcurl begins again. Only a body that can be opened again is sent.
-  fileprivate func rewind(to offset: Int64) -> Int32 {
+  func rewind(to offset: Int64) -> Int32 {
     let transfer = transfer!
     guard offset == 0, transfer.job.body?.source.access == .random else { return CURL_SEEKFUNC_CANTSEEK }
     let promised = transfer.length
@@ -77,10 +77,12 @@ extension CurlLane {
   }
 
   /// libcurl has a connection and is about to send the request, for the first time or again.
-  fileprivate func begin() -> Int32 {
+  fileprivate func begin(from port: Int32) -> Int32 {
     let transfer = transfer!
     transfer.attempts += 1
-    if transfer.attempts == 1 || transfer.job.request.isIdempotent { return CURL_PREREQFUNC_OK }
+    if transfer.attempts == 1 || transfer.job.request.isIdempotent {
+      return beginLending(transfer, from: port) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+    }
     transfer.failure = TransportError(
       .broken, "\(transfer.job.name): the connection broke, after \(transfer.sent) bytes were sent")
     return CURL_PREREQFUNC_ABORT
@@ -103,7 +105,7 @@ func aboutToSend(
   _ context: UnsafeMutableRawPointer?, _ remote: UnsafeMutablePointer<CChar>?, _ local: UnsafeMutablePointer<CChar>?,
   _ remotePort: Int32, _ localPort: Int32
 ) -> Int32 {
-  CurlLane.from(context).begin()
+  CurlLane.from(context).begin(from: localPort)
 }
 
 extension CurlLane {

@@ -4,7 +4,7 @@ import CCurl
 extension CurlLane {
   /// What the handle is set to, so that only differences are set.
   struct Shape {
-    enum Body { case none, head, small, streamed }
+    enum Body { case none, head, small, streamed, lent }
     var body: Body?
     var method = ""
     var uploadBuffer = 0
@@ -46,6 +46,12 @@ extension CurlLane {
     fb_curl_set_string(easy, CURLOPT_PROXY, "")
     fb_curl_set_string(easy, CURLOPT_NOPROXY, "")
 
+    #if canImport(Glibc)
+      fb_curl_set_sockopt(easy, socketOpened)
+      fb_curl_set_pointer(easy, CURLOPT_SOCKOPTDATA, context)
+      fb_curl_set_debug(easy, hearOfHead)
+      fb_curl_set_pointer(easy, CURLOPT_DEBUGDATA, context)
+    #endif
     fb_curl_set_prereq(easy, aboutToSend)
     fb_curl_set_pointer(easy, CURLOPT_PREREQDATA, context)
     fb_curl_set_io(easy, CURLOPT_READFUNCTION, readBody)
@@ -75,7 +81,9 @@ extension CurlLane {
     }
     // libcurl calls every small body a form, unless told otherwise.
     let isForm = shape.body == .small && request.headers["Content-Type"] == nil
-    let list = lines.list(for: request, isForm ? ["Expect:", "Content-Type:"] : ["Expect:"])
+    let list = lines.list(
+      for: request, isForm ? ["Expect:", "Content-Type:"] : ["Expect:"],
+      length: shape.body == .lent ? transfer.length : nil)
     fb_curl_set_pointer(easy, CURLOPT_HTTPHEADER, list)
   }
 
@@ -99,6 +107,10 @@ extension CurlLane {
       try readSmallBody(transfer)
       become(.small)
       fb_curl_set_offset(easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(length))
+    } else if canLend(transfer) {
+      become(.lent)
+      // Until every byte of the body has left: libcurl would take the connection for free with the answer.
+      fb_curl_set_long(easy, CURLOPT_FORBID_REUSE, 1)
     } else {
       become(.streamed)
       fb_curl_set_offset(easy, CURLOPT_INFILESIZE_LARGE, curl_off_t(length ?? -1))
@@ -114,8 +126,16 @@ extension CurlLane {
     if shape.body == body { return }
     if shape.body == .head { fb_curl_set_long(easy, CURLOPT_NOBODY, 0) }
     if shape.body == .streamed { fb_curl_set_long(easy, CURLOPT_UPLOAD, 0) }
+    if shape.body == .lent {
+      fb_curl_set_long(easy, CURLOPT_VERBOSE, 0)
+      fb_curl_set_long(easy, CURLOPT_FORBID_REUSE, 0)
+    }
     shape.body = body
     switch body {
+    case .lent:
+      fb_curl_set_long(easy, CURLOPT_HTTPGET, 1)
+      // Only so is it told when the head has left.
+      fb_curl_set_long(easy, CURLOPT_VERBOSE, 1)
     case .none: fb_curl_set_long(easy, CURLOPT_HTTPGET, 1)
     case .head: fb_curl_set_long(easy, CURLOPT_NOBODY, 1)
     case .streamed: fb_curl_set_long(easy, CURLOPT_UPLOAD, 1)

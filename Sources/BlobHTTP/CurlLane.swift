@@ -15,6 +15,10 @@ final class CurlLane {
   var small = UnsafeMutableRawBufferPointer(start: nil, count: 0)
   var lines = HeaderLines()
   var shape = Shape()
+  /// Those libcurl has open.
+  var sockets: [Int32] = []
+  /// false once libcurl has not told which of them a request goes over.
+  var lends = true
   /// The exchange under way.
   var transfer: Transfer?
 
@@ -83,14 +87,18 @@ final class CurlLane {
       if let result { return try answer(transfer, result) }
       if transfer.job.isCancelled { throw cancelled(transfer) }
       let wait = try watch.wait(transfer)
-      curl_multi_poll(multi, nil, 0, wait, nil)
+      if try !lend(transfer, wait) { curl_multi_poll(multi, nil, 0, wait, nil) }
     }
   }
 
   /// Tells how much more of the body has left.
   func report(_ transfer: Transfer) {
     var uploaded: curl_off_t = 0
-    fb_curl_get_offset(easy, CURLINFO_SIZE_UPLOAD_T, &uploaded)
+    if shape.body == .lent {
+      uploaded = curl_off_t(transfer.given)
+    } else {
+      fb_curl_get_offset(easy, CURLINFO_SIZE_UPLOAD_T, &uploaded)
+    }
     // libcurl counts the frames of a chunked body too. After a new attempt it counts from 0: nothing is told twice.
     let sent = min(Int64(uploaded), transfer.given)
     if sent <= transfer.sent { return }

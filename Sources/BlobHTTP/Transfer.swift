@@ -8,6 +8,11 @@ final class Transfer {
   /// Of the body; 0 without one; nil: only the end will tell.
   var length: Int64?
 
+  #if canImport(Glibc)
+    /// The body, where libcurl has no part in it.
+    var lent: LentBody?
+  #endif
+
   /// Body bytes given to libcurl, and whether it asked past the last one.
   var given: Int64 = 0
   var ended = false

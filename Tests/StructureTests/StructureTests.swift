@@ -9,7 +9,7 @@ struct StructureTests {
     "BlobStreams": ["Blobs"],
     "BlobURLSession": ["BlobHTTP", "BlobStreams", "Blobs"],
     "BlobSQLite": ["Blobs", "CSQLite"],
-    "BlobHTTP": ["Blobs", "CCurl"],
+    "BlobHTTP": ["Blobs", "CCurl", "CLinux"],
     "BlobMedia": ["Blobs"],
     "BlobApple": ["Blobs"],
     "BlobUpload": ["BlobHTTP", "BlobSQLite", "Blobs"],

@@ -1,0 +1,134 @@
+#if canImport(Glibc)
+  import Blobs
+  import CLinux
+  import Glibc
+
+  /// A body that goes from its file to the socket past libcurl, which sends the head and reads the answer: the pages of
+  /// the file are lent to the connection, and no byte of them passes through the process.
+  ///
+  /// A lent page is not a copy: who writes to the file changes what is on its way. So the last bytes, more than the
+  /// queues of both ends can hold, are copied as they are read: once they have been taken, no lent page is on its way any
+  /// more, and the source is asked whether it is still the same version before the very last one leaves.
+  final class LentBody {
+    enum Outcome {
+      /// More can be sent at once.
+      case moved
+      /// The connection takes nothing now.
+      case blocked
+      /// The connection is broken.
+      case broken
+    }
+
+    /// The last bytes libcurl has sent.
+    private var headEnd: UInt32 = 0
+    /// Whether libcurl has sent the head of the request, so that it is the body's turn.
+    var isHeadSent: Bool { headEnd == 0x0D0A_0D0A }
+    /// Sending failed: libcurl is to find out how.
+    var isBroken = false
+    /// libcurl's.
+    var socket: Int32 = -1
+    let length: Int64
+    /// Bytes the connection has taken.
+    private(set) var sent: Int64 = 0
+
+    private let slice: BlobSlice
+    private let region: FileRegion
+    private var reader: any BlobReader
+    /// Where lending ends and copying begins.
+    private var copiedFrom: Int64
+    private var isCopying = false
+    private var buffer = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+    /// What the connection has not taken of the buffer.
+    private var pending = 0..<0
+
+    /// nil where there is no file to lend from, or too little of it. `reader` is one that `slice` has just opened.
+    init?(_ slice: BlobSlice, _ reader: any BlobReader, tail: Int64 = LentBody.queues) {
+      guard let length = reader.info.length, length >= tail + Self.least, reader.info.validator != nil,
+        let region = reader.fileRegion()
+      else { return nil }
+      self.length = length
+      self.slice = slice
+      self.region = region
+      self.reader = reader
+      copiedFrom = length - tail
+    }
+
+    deinit { buffer.deallocate() }
+
+    /// libcurl has sent bytes of the head.
+    func follows(_ head: UnsafeRawBufferPointer) {
+      for byte in head.suffix(4) { headEnd = headEnd << 8 | UInt32(byte) }
+    }
+
+    /// Hands the connection what it takes now, up to a few MiB. Blocks only where the file does.
+    func send(_ cancel: Cancellation) throws(BlobError) -> Outcome {
+      if sent < copiedFrom { return try lend() }
+      if !isCopying { try startCopying(cancel) }
+      return try copy()
+    }
+
+    private func lend() throws(BlobError) -> Outcome {
+      var offset = off_t(region.offset + sent)
+      let count = sendfile(socket, region.descriptor, &offset, Int(min(copiedFrom - sent, Self.most)))
+      if count > 0 {
+        sent += Int64(count)
+        return .moved
+      }
+      switch errno {
+      case _ where count == 0: break
+      case EAGAIN, EINTR: return .blocked
+      case EPIPE, ECONNRESET, ENOTCONN, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH: return .broken
+      // The file's: one of a kind that cannot be lent, or that failed. Reading it will tell.
+      default: break
+      }
+      copiedFrom = sent
+      return .moved
+    }
+
+    /// The rest is a slice of its own, of the version that was lent from.
+    private func startCopying(_ cancel: Cancellation) throws(BlobError) {
+      try reader.finish()
+      let version = reader.info.validator
+      let rest = BlobSlice(
+        slice.source, start: slice.start + sent, length: slice.length.map { $0 - sent }, validator: version)
+      reader = try rest.open(cancel)
+      if reader.info.length != length - sent {
+        throw BlobError(.changed, "the source went from \(length) to \(sent + (reader.info.length ?? 0)) bytes")
+      }
+      buffer = .allocate(byteCount: Self.bufferSize, alignment: 4096)
+      isCopying = true
+    }
+
+    private func copy() throws(BlobError) -> Outcome {
+      if pending.isEmpty {
+        let count = try reader.read(into: buffer)
+        if count == 0 { throw BlobError(.truncated, "the source ended at byte \(sent) of \(length)") }
+        pending = 0..<count
+      }
+      let count = Glibc.send(socket, buffer.baseAddress! + pending.lowerBound, pending.count, Int32(MSG_NOSIGNAL))
+      if count < 0 { return errno == EAGAIN || errno == EINTR ? .blocked : .broken }
+      pending = pending.lowerBound + count..<pending.upperBound
+      sent += Int64(count)
+      return .moved
+    }
+
+    /// Less is not worth a second opening of the file.
+    static let least: Int64 = 4 << 20
+    /// For one call, so that a cancellation is seen and progress is told.
+    private static let most: Int64 = 4 << 20
+    private static let bufferSize = 256 << 10
+
+    /// More than can be under way between two programs of one machine, in the queues of the sender and of the receiver.
+    static let queues: Int64 = {
+      let limits = ["tcp_wmem", "tcp_rmem"].map { (name: String) -> Int64 in
+        guard let file = fopen("/proc/sys/net/ipv4/\(name)", "r") else { return 0 }
+        defer { fclose(file) }
+        var line = [CChar](repeating: 0, count: 128)
+        let count = fread(&line, 1, line.count - 1, file)
+        let text = String(decoding: line.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return text.split(whereSeparator: \.isWhitespace).last.flatMap { Int64($0) } ?? 0
+      }
+      return max(16 << 20, 2 * (limits[0] + limits[1]))
+    }()
+  }
+#endif
