@@ -68,7 +68,7 @@ let package = Package(
     .testTarget(name: "StructureTests"),
     .testTarget(name: "BlobsTests", dependencies: ["Blobs", "BlobTesting"]),
     .testTarget(name: "BlobStreamsTests", dependencies: ["Blobs", "BlobStreams", "BlobTesting"]),
-    .testTarget(name: "BlobSQLiteTests", dependencies: ["BlobSQLite"]),
+    .testTarget(name: "BlobSQLiteTests", dependencies: ["Blobs", "BlobSQLite", "BlobTesting"]),
     .testTarget(name: "BlobHTTPTests", dependencies: ["Blobs", "BlobHTTP", "BlobTesting", "CCurl", linux]),
     .testTarget(
       name: "BlobURLSessionTests",

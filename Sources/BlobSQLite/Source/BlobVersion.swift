@@ -1,0 +1,63 @@
+import Blobs
+
+/// The rows of a BLOB as one snapshot shows them: where its chunks are, and which version it is.
+struct BlobVersion {
+  struct Chunk {
+    var row: Int64
+    /// Of its first byte, within the whole.
+    var start: Int64
+    var count: Int32
+  }
+  var chunks: [Chunk] = []
+  var length: Int64 = 0
+  var validator = Validator(version: "")
+
+  /// Looks it up. Without a version column that reads every byte.
+  init(_ place: BlobPlace, in connection: ReadConnection, _ cancel: Cancellation) throws {
+    let column = quoted(place.column)
+    let version = place.version.map { "quote(\(quoted($0)))" } ?? "NULL"
+    let rows = try connection.prepare(
+      """
+      SELECT rowid, typeof(\(column)), length(\(column)), \(version) FROM \(quoted(place.table))
+      WHERE \(place.condition) ORDER BY \(place.order), rowid
+      """)
+    // It tells versions apart that come about, not forged ones: whoever can write the database can send what they like.
+    let digest = Poly1305(key: Array(1...UInt8(Poly1305.keyCount)))
+    while try rows.step() {
+      let (row, kind, version) = (rows.int(0), rows.text(1) ?? "", rows.text(3) ?? "")
+      guard kind == "blob" else {
+        throw BlobError(
+          .unsupported, "\(connection.file): \(place): row \(row) has a value of type \(kind), and no BLOB")
+      }
+      let chunk = Chunk(row: row, start: length, count: Int32(clamping: rows.int(2)))
+      chunks.append(chunk)
+      length += Int64(chunk.count)
+      // The row's number belongs to it: VACUUM may give another one its place.
+      if place.version != nil { digest.update("\(row) \(chunk.count) \(version);") }
+    }
+    if chunks.isEmpty || place.isSingle && chunks.count > 1 {
+      throw BlobError(.notFound, "\(connection.file): \(place): there is no such row")
+    }
+    if place.version == nil { try digest.update(chunks, place, connection, cancel) }
+    validator = Validator(version: "sqlite-\(length)-\(Digest.hex(digest.value().prefix(16)))")
+  }
+}
+
+extension Poly1305 {
+  fileprivate func update(_ text: String) { Array(text.utf8).withUnsafeBytes { update($0) } }
+
+  /// Every byte of the chunks.
+  fileprivate func update(
+    _ chunks: [BlobVersion.Chunk], _ place: BlobPlace, _ connection: ReadConnection, _ cancel: Cancellation
+  ) throws {
+    let walk = ChunkWalk(chunks, place, connection)
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
+    defer { buffer.deallocate() }
+    while true {
+      try cancel.check("look at \(connection.file)")
+      let count = try walk.read(into: buffer)
+      if count == 0 { return }
+      update(UnsafeRawBufferPointer(rebasing: buffer.prefix(count)))
+    }
+  }
+}

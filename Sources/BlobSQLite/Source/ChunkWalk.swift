@@ -1,0 +1,62 @@
+import CSQLite
+
+/// Reads the chunks of a BLOB one after the other, in one snapshot.
+final class ChunkWalk {
+  private let chunks: [BlobVersion.Chunk]
+  private let place: BlobPlace
+  private let connection: ReadConnection
+  private(set) var offset: Int64 = 0
+  /// Of the chunk that is open.
+  private var index = 0
+  private var blob: OpaquePointer?
+
+  init(_ chunks: [BlobVersion.Chunk], _ place: BlobPlace, _ connection: ReadConnection) {
+    self.chunks = chunks
+    self.place = place
+    self.connection = connection
+  }
+
+  deinit { sqlite3_blob_close(blob) }
+
+  /// The next byte to be read, within the whole: at most its length.
+  func seek(to offset: Int64) {
+    self.offset = offset
+    var (low, high) = (0, chunks.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if chunks[middle].start + Int64(chunks[middle].count) <= offset { low = middle + 1 } else { high = middle }
+    }
+    index = low
+  }
+
+  /// At least one byte; 0 at the end.
+  func read(into buffer: UnsafeMutableRawBufferPointer) throws(SQLiteError) -> Int {
+    while index < chunks.count {
+      let chunk = chunks[index]
+      let inside = Int32(offset - chunk.start)
+      let count = min(Int32(clamping: buffer.count), chunk.count - inside)
+      if count > 0 {
+        try open(chunk)
+        if sqlite3_blob_read(blob, buffer.baseAddress, count, inside) != SQLITE_OK { throw connection.error("read") }
+        offset += Int64(count)
+        return Int(count)
+      }
+      index += 1
+      opened = nil
+    }
+    return 0
+  }
+
+  /// The row that `blob` stands on.
+  private var opened: Int64?
+
+  private func open(_ chunk: BlobVersion.Chunk) throws(SQLiteError) {
+    if opened == chunk.row { return }
+    if blob == nil {
+      blob = try connection.openBlob(place, row: chunk.row)
+    } else if sqlite3_blob_reopen(blob, chunk.row) != SQLITE_OK {
+      throw connection.error("open")
+    }
+    opened = chunk.row
+  }
+}

@@ -1,0 +1,59 @@
+import Blobs
+
+/// One pass over one snapshot of a BLOB.
+final class SQLiteBlobReader: BlobReader {
+  let info: BlobInfo
+  private let source: SQLiteBlobSource
+  private let walk: ChunkWalk
+  /// Outside the snapshot: it sees what others do.
+  private let watch: ReadConnection
+  private var seen: Int64
+
+  init(_ source: SQLiteBlobSource, at offset: Int64, _ cancel: Cancellation) throws {
+    self.source = source
+    watch = try ReadConnection(source.file)
+    // Before the snapshot, so that no change falls between the two.
+    seen = try watch.dataVersion()
+    let connection = try ReadConnection(source.file)
+    try connection.beginSnapshot()
+    let version = try BlobVersion(source.place, in: connection, cancel)
+    guard 0...version.length ~= offset else {
+      throw BlobError(.outOfRange, "open \(source.name) at byte \(offset): it has \(version.length)")
+    }
+    info = BlobInfo(length: version.length, validator: version.validator, preferredRead: 64 << 10)
+    walk = ChunkWalk(version.chunks, source.place, connection)
+    walk.seek(to: offset)
+  }
+
+  func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
+    do {
+      return try walk.read(into: buffer)
+    } catch {
+      throw BlobError(error, "read \(source.name) at byte \(walk.offset)")
+    }
+  }
+
+  func fileRegion() -> FileRegion? { nil }
+
+  /// Looks again only when another connection has changed the file: then at the version column, or, where there is none,
+  /// at every byte.
+  func finish() throws(BlobError) {
+    do {
+      let now = try watch.dataVersion()
+      if now == seen { return }
+      let fresh = try ReadConnection(source.file)
+      try fresh.beginSnapshot()
+      let version = try BlobVersion(source.place, in: fresh, Cancellation())
+      if version.validator != info.validator {
+        throw BlobError(.changed, "\(source.name) was changed while it was read")
+      }
+      seen = now
+    } catch let error as SQLiteError {
+      throw BlobError(error, "look again at \(source.name)")
+    } catch let error as BlobError where error.code == .notFound {
+      throw BlobError(.changed, "\(source.name) was deleted while it was read")
+    } catch {
+      throw error as! BlobError
+    }
+  }
+}

@@ -1,0 +1,137 @@
+import Blobs
+
+/// The BLOBs in one column of a table: those of all rows, or of the rows that a condition picks.
+public struct SQLiteBlobTable: Sendable {
+  public struct Row: Sendable {
+    public var number: Int64
+    /// What the name column says, or the row's number.
+    public var name: String
+  }
+
+  public let file: BytePath
+  public let table: String
+  public let column: String
+  /// The column with the names; nil: the rows' numbers are their names.
+  public let name: String?
+  /// See `SQLiteBlobSource`.
+  public let version: String?
+  /// SQL, as after `WHERE`: never put together from words of others. nil: every row.
+  public let condition: String?
+
+  public init(
+    _ file: BytePath, table: String, column: String, name: String? = nil, version: String? = nil,
+    where condition: String? = nil
+  ) {
+    self.file = file
+    self.table = table
+    self.column = column
+    self.name = name
+    self.version = version
+    self.condition = condition
+  }
+
+  /// Up to `limit` rows with a number above `number`, in order; rows without a BLOB (NULL) are left out. Blocks.
+  /// Throws `.notFound` when there is no such file, table or column.
+  public func rows(after number: Int64?, limit: Int) throws(BlobError) -> [Row] {
+    do {
+      let select = try ReadConnection(file).prepare(
+        """
+        SELECT rowid, \(name.map(quoted) ?? "rowid") FROM \(quoted(table))
+        WHERE rowid > ?1 AND \(quoted(column)) IS NOT NULL AND (\(condition ?? "1")) ORDER BY rowid LIMIT ?2
+        """)
+      try select.bind(1, number ?? .min)
+      try select.bind(2, Int64(limit))
+      var rows: [Row] = []
+      while try select.step() { rows.append(Row(number: select.int(0), name: select.text(1) ?? "\(select.int(0))")) }
+      return rows
+    } catch {
+      throw BlobError(error, "list \(file): \(table).\(column)")
+    }
+  }
+
+  public func source(row: Int64) -> SQLiteBlobSource {
+    SQLiteBlobSource(file, table: table, column: column, row: row, version: version)
+  }
+}
+
+extension SQLiteBlobTable {
+  /// `sqlite:FILE?table=T&column=C[&name=COLUMN][&version=COLUMN][&where=SQL][&row=NUMBER]`, each value
+  /// percent-encoded where it holds one of `&%#`. Returns the row too, where one is given. Throws `.unsupported` that
+  /// says what is wrong.
+  public static func parse(_ url: String) throws(BlobError) -> (table: SQLiteBlobTable, row: Int64?) {
+    let rest = url.dropFirst("sqlite:".count)
+    let mark = rest.firstIndex(of: "?") ?? rest.endIndex
+    var values: [String: String] = [:]
+    for pair in rest[mark...].dropFirst().split(separator: "&") {
+      let key = pair.prefix { $0 != "=" }
+      guard ["table", "column", "name", "version", "where", "row"].contains(key), key.count < pair.count,
+        let value = String(percentEncoded: pair.dropFirst(key.count + 1))
+      else {
+        throw BlobError(
+          .unsupported, "'\(pair)' in \(url): wanted are table=, column=, name=, version=, where= and row=")
+      }
+      values[String(key)] = value
+    }
+    guard let file = String(percentEncoded: rest[..<mark]), !file.isEmpty, let table = values["table"],
+      let column = values["column"]
+    else { throw BlobError(.unsupported, "\(url): wanted is sqlite:FILE?table=T&column=C") }
+    let row = values["row"].flatMap { Int64($0) }
+    if row == nil, values["row"] != nil { throw BlobError(.unsupported, "\(url): the row is no number") }
+    let found = SQLiteBlobTable(
+      BytePath(file), table: table, column: column, name: values["name"], version: values["version"],
+      where: values["where"])
+    return (found, row)
+  }
+
+  /// The URL that names one row of this table.
+  public func url(row: Int64) -> String {
+    let version = version.map { "&version=\($0.percentEncoded)" } ?? ""
+    let path = file.absolute().description.percentEncoded
+    return "sqlite:\(path)?table=\(table.percentEncoded)&column=\(column.percentEncoded)\(version)&row=\(row)"
+  }
+}
+
+extension SourceResolver {
+  /// `sqlite:` URLs with a row: see `SQLiteBlobTable.parse`.
+  public var withDatabases: SourceResolver {
+    adding("sqlite") { (url: String) throws(BlobError) in
+      let (table, row) = try SQLiteBlobTable.parse(url)
+      guard let row else { throw BlobError(.unsupported, "\(url): a single source needs &row=NUMBER") }
+      return table.source(row: row)
+    }
+  }
+}
+
+extension StringProtocol {
+  /// With what would end a value in a URL of ours percent-encoded.
+  fileprivate var percentEncoded: String {
+    utf8.reduce(into: "") { text, byte in
+      if "%&?#".utf8.contains(byte) || byte < 0x21 || byte > 0x7E {
+        text += "%" + Digest.hex([byte]).uppercased()
+      } else {
+        text.unicodeScalars.append(UnicodeScalar(byte))
+      }
+    }
+  }
+}
+
+extension String {
+  /// nil when an escape is none, or the bytes are no UTF-8.
+  fileprivate init?(percentEncoded text: some StringProtocol) {
+    var bytes: [UInt8] = []
+    var rest = Array(text.utf8)[...]
+    while let byte = rest.popFirst() {
+      guard byte == UInt8(ascii: "%") else {
+        bytes.append(byte)
+        continue
+      }
+      let digits = String(decoding: rest.prefix(2), as: UTF8.self)
+      guard digits.utf8.count == 2, digits.allSatisfy(\.isHexDigit), let value = UInt8(digits, radix: 16) else {
+        return nil
+      }
+      bytes.append(value)
+      rest = rest.dropFirst(2)
+    }
+    self.init(validating: bytes, as: UTF8.self)
+  }
+}
