@@ -11,7 +11,7 @@ struct RunLoopBellTests {
     func hear() { threads.update { $0.append(ObjectIdentifier(Thread.current)) } }
     var count: Int { threads.update { $0.count } }
     /// Waits for so many, at most 10 s.
-    func wait(for count: Int) -> Bool { threads.wait(atMost: .seconds(10)) { $0.count >= count ? true : nil } ?? false }
+    func wait(for count: Int) -> Bool { threads.wait(atMost: .seconds(30)) { $0.count >= count ? true : nil } ?? false }
     func isOnly(_ thread: Thread) -> Bool { threads.update { $0.allSatisfy { $0 == ObjectIdentifier(thread) } } }
   }
 
@@ -108,6 +108,6 @@ enum LoopPause {
     let timer = Timer(timeInterval: 0.001, repeats: true) { _ in turns.update { $0 += 1 } }
     loop.add(timer, forMode: mode)
     defer { timer.invalidate() }
-    return turns.wait(atMost: .seconds(10)) { $0 >= 5 ? true : nil } ?? false
+    return turns.wait(atMost: .seconds(30)) { $0 >= 5 ? true : nil } ?? false
   }
 }
