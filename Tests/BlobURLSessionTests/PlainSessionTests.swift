@@ -53,9 +53,8 @@ struct PlainSessionTests {
     await slow.wait { seen in seen.steps.filter { $0 == 1 }.count == 16 }
     let (_, response) = try await session.data(for: request(to: peer.port, pattern))
     #expect((response as? HTTPURLResponse)?.statusCode == 200)
-    // One without a stream too, which the session carries itself.
-    let plain = ScriptedPeer([.readHead, .send(answerOK), .close])
-    let (data, _) = try await session.data(from: URL(string: "http://127.0.0.1:\(plain.port)/")!)
+    // One that the session carries itself, on its own queue. Not http: there Foundation leaks 43 bytes with each session.
+    let (data, _) = try await session.data(from: URL(string: "data:text/plain,ok")!)
     #expect(data == Data("ok".utf8))
     for task in tasks { task.cancel() }
     await slow.wait { $0.ended == 16 }

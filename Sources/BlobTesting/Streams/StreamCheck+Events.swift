@@ -201,6 +201,8 @@ extension StreamCheck {
   private static func goesInsideAnEvent(_ exam: StreamExam) throws {
     let gone = WeakStream()
     let owner = Owner()
+    // Its reaction holds the owner.
+    defer { owner.events = nil }
     try autoreleased {
       let (stream, events) = try exam.makeStream()
       gone.stream = stream
