@@ -64,6 +64,9 @@ let package = Package(
       name: "SplitUploadExample", dependencies: ["Blobs", "BlobHTTP", "BlobServer"], path: "Examples/SplitUpload"),
     .executableTarget(
       name: "StreamBenchmark", dependencies: ["Blobs", "BlobStreams", "BlobTesting"], path: "Benchmarks/InputStream"),
+    .executableTarget(
+      name: "URLSessionBenchmark", dependencies: ["Blobs", "BlobStreams", "BlobURLSession"],
+      path: "Benchmarks/URLSession"),
 
     .testTarget(name: "StructureTests"),
     .testTarget(name: "BlobsTests", dependencies: ["Blobs", "BlobTesting"]),

@@ -289,12 +289,29 @@ def streams(o):
     return result
 
 
+def urlsession(o):
+    """one large file through URLSession: our streams against Foundation's own stream of the file"""
+    size = o.large + o.large // 4
+    data = DataSet(f"urlsession-{size >> 30}", [size]).make()
+    data.warm()
+    path, result = data.paths()[0], Result(f"PUT of {size / GiB:g} GiB through URLSession")
+    program = harness.release("URLSessionBenchmark")
+    with harness.hole() as hole:
+        url = f"{hole.url}/up/{path.name}"
+        clients = {"Foundation": "file", "StreamedUpload": "upload", "setBody": "body"}
+        rounds(result, {k: bind(k, [program, way, path, url], data, hole.url) for k, way in clients.items()}, o.rounds)
+    for ours in ("StreamedUpload", "setBody"):
+        result.goal(f"{ours}: CPU per GB / Foundation's", result.ratio(ours, "Foundation", "cpu_per_gb"), "<=", 1)
+        result.goal(f"{ours}: peak memory", max(run["peak"] for run in result.runs[ours]) / MiB, "<=", 48, " MiB")
+    return result
+
+
 def bind(label, command, data, stats):
     return lambda: measure(label, command, data.bytes, data.files, stats=stats)
 
 
 CASES = {f.__name__.replace("_", "-"): f for f in (
-    large, photos, small, crowd, slow_photos, slow_small, server, connections, crowded, attacked, streams)}
+    large, photos, small, crowd, slow_photos, slow_small, server, connections, crowded, attacked, streams, urlsession)}
 
 
 def machine():

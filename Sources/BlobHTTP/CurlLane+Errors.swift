@@ -51,7 +51,11 @@ extension CurlLane {
   private func tlsProblem(
     _ transfer: Transfer, _ result: CURLcode, _ text: String
   ) -> (TransportError.Code, String)? {
-    let server = transfer.server
+    // A proxy's own certificate comes before it is asked for a connection.
+    let proxy = shape.proxy.flatMap {
+      $0.scheme == "https" && transfer.attempts == 0 && number(CURLINFO_HTTP_CONNECTCODE) == 0 ? $0 : nil
+    }
+    let server = proxy.map { "the proxy \($0)" } ?? transfer.server
     switch result {
     // A connection that ends during the handshake says nothing about certificates.
     case CURLE_SSL_CONNECT_ERROR where text.contains("SYSCALL") || text.contains("reset"):
@@ -59,10 +63,10 @@ extension CurlLane {
     case CURLE_SSL_CONNECT_ERROR where text.contains("wrong version number") || text.contains("packet length too long"):
       return (.tls, "\(server) does not speak TLS: is it http:// instead of https://?")
     case CURLE_PEER_FAILED_VERIFICATION:
-      let verdict = number(CURLINFO_SSL_VERIFYRESULT)
+      let verdict = number(proxy == nil ? CURLINFO_SSL_VERIFYRESULT : CURLINFO_PROXY_SSL_VERIFYRESULT)
       if let problem = Certificates.problem(verdict, server, caFile: options.caFile) { return problem }
       guard text.contains("subject name") else { return (.tls, "\(text) (\(server))") }
-      let host = transfer.job.request.url.host
+      let host = proxy?.host ?? transfer.job.request.url.host
       return (
         .tls,
         "the certificate of \(server) is not for '\(host)': use the name that it is for, or have one made for this one"

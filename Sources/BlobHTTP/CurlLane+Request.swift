@@ -34,14 +34,20 @@ extension CurlLane {
     fb_curl_set_long(easy, CURLOPT_MAXAGE_CONN, 55)
     fb_curlm_set_long(multi, CURLMOPT_MAXCONNECTS, 1)
 
-    if let caFile = options.caFile {
-      fb_curl_set_string(easy, CURLOPT_CAINFO, caFile)
-      fb_curl_set_string(easy, CURLOPT_CAPATH, nil)
-    } else if Certificates.areHashed {
-      fb_curl_set_string(easy, CURLOPT_CAINFO, nil)
+    for (file, folder) in [(CURLOPT_CAINFO, CURLOPT_CAPATH), (CURLOPT_PROXY_CAINFO, CURLOPT_PROXY_CAPATH)] {
+      if let caFile = options.caFile {
+        fb_curl_set_string(easy, file, caFile)
+        fb_curl_set_string(easy, folder, nil)
+      } else if Certificates.areHashed {
+        fb_curl_set_string(easy, file, nil)
+      }
     }
-    fb_curl_set_long(easy, CURLOPT_SSL_VERIFYPEER, options.verifiesTLS ? 1 : 0)
-    fb_curl_set_long(easy, CURLOPT_SSL_VERIFYHOST, options.verifiesTLS ? 2 : 0)
+    for option in [CURLOPT_SSL_VERIFYPEER, CURLOPT_PROXY_SSL_VERIFYPEER] {
+      fb_curl_set_long(easy, option, options.verifiesTLS ? 1 : 0)
+    }
+    for option in [CURLOPT_SSL_VERIFYHOST, CURLOPT_PROXY_SSL_VERIFYHOST] {
+      fb_curl_set_long(easy, option, options.verifiesTLS ? 2 : 0)
+    }
     // Which requests go through a proxy is ours to say: libcurl's own reading differs from version to version.
     fb_curl_set_string(easy, CURLOPT_PROXY, "")
     fb_curl_set_string(easy, CURLOPT_NOPROXY, "")

@@ -32,7 +32,7 @@ extension CurlTransport {
     public var lanes: Int
     /// Bytes read and sent at a time; nil: 64 to 512 KiB, less the more transfers are under way.
     public var uploadBuffer: Int?
-    /// Certificates to trust, PEM, instead of the system's.
+    /// Certificates to trust, PEM, instead of the system's: the server's, and the proxy's.
     public var caFile: String?
     /// false accepts any certificate: for tests only.
     public var verifiesTLS: Bool

@@ -4,7 +4,7 @@ import Foundation
 /// Streams for the usual cases.
 extension BlobInputStream {
   /// For `URLRequest.httpBodyStream`: synchronous, and an error is neither an end nor silence (`reportsErrorsToURLLoading`
-  /// is false). Its reads wait for the source, and a session's other tasks with them; on Linux, those of all sessions.
+  /// is false). Its reads wait for the source; on Linux, so does every session, but see `carryStreamedBodies`.
   public static func forURLLoading(_ source: any BlobSource) -> BlobInputStream {
     BlobInputStream(StreamCore(source, .synchronous, block: defaultBlock, reportsErrors: false))
   }

@@ -37,13 +37,14 @@ final class Clappers: @unchecked Sendable {
   private var sounds: [UInt: @Sendable () -> Void] = [:]
   private var last: UInt = 0
 
-  func add(_ sound: @escaping @Sendable () -> Void) -> UInt {
+  func next() -> UInt {
     lock.withLock {
       last += 1
-      sounds[last] = sound
       return last
     }
   }
+
+  func hang(_ number: UInt, _ sound: @escaping @Sendable () -> Void) { lock.withLock { sounds[number] = sound } }
 
   func remove(_ number: UInt) { _ = lock.withLock { sounds.removeValue(forKey: number) } }
 

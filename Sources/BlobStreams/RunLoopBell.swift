@@ -8,7 +8,8 @@ package final class RunLoopBell: @unchecked Sendable {
   private let lock = NSLock()
   private var places: [Place] = []
   private let source: CFRunLoopSource
-  private let clapper: UInt
+  /// By which the loops call.
+  let clapper = Clappers.shared.next()
   private let coreLoop: @Sendable (RunLoop) -> CFRunLoop?
 
   private struct Place {
@@ -27,8 +28,8 @@ package final class RunLoopBell: @unchecked Sendable {
   /// `coreLoop` says which loop of Core Foundation's a loop is, or nil where it cannot tell.
   init(_ sound: @escaping @Sendable () -> Void, coreLoop: @escaping @Sendable (RunLoop) -> CFRunLoop?) {
     self.coreLoop = coreLoop
-    clapper = Clappers.shared.add(sound)
     source = makeSource(clapper)
+    Clappers.shared.hang(clapper) { [weak self] in self?.sounded(sound) }
   }
 
   deinit { invalidate() }
@@ -38,6 +39,13 @@ package final class RunLoopBell: @unchecked Sendable {
   package func ring() {
     CFRunLoopSourceSignal(source)
     lock.withLock { for place in places { if let core = place.core { CFRunLoopWakeUp(core) } } }
+  }
+
+  /// A loop that was about to call when it was left passes the ring on to those that stayed.
+  private func sounded(_ sound: () -> Void) {
+    let loop = CFRunLoopGetCurrent()
+    let isHere = lock.withLock { places.contains { $0.core === loop } }
+    if isHere { sound() } else { ring() }
   }
 
   /// Twice in the same place is once.

@@ -128,7 +128,7 @@ struct ProtocolExam: Sendable {
 /// Looks again and again, ten seconds at most: what other threads write to disk sends no signal.
 package func pollUntil(_ condition: () -> Bool) {
   let clock = MonotonicClock()
-  let deadline = clock.now + .seconds(10)
+  let deadline = clock.now + .seconds(30)
   while !condition(), clock.now < deadline {
     // Never cancelled.
     try? clock.sleep(.milliseconds(1), Cancellation(), "poll")

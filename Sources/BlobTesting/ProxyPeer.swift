@@ -6,7 +6,7 @@ import Blobs
   import Foundation
 #endif
 
-/// A proxy on 127.0.0.1 for HTTP (whole URLs, and CONNECT) and SOCKS5, told apart by a connection's first byte.
+/// A proxy on 127.0.0.1 for HTTP (whole URLs, and CONNECT), SOCKS4(a) and SOCKS5, told apart by a connection's first byte.
 ///
 /// Whatever host it is asked for, it connects to one port of this machine: so names that lead nowhere can be used.
 public final class ProxyPeer: Sendable {
@@ -81,7 +81,11 @@ private final class ProxyPassage {
       return
     }
     guard let first = take(1) else { return }
-    if first[0] == 5 { socks() } else { http(first) }
+    switch first[0] {
+    case 4: socks4()
+    case 5: socks()
+    default: http(first)
+    }
   }
 
   // MARK: HTTP
@@ -184,6 +188,38 @@ private final class ProxyPassage {
     }
     say([5, 0, 0, 1, 0, 0, 0, 0, 0, 0])
     relay(server)
+  }
+
+  // MARK: SOCKS4 and 4a, which know a user and no password
+
+  private func socks4() {
+    guard let request = takeAll(7), let user = takeTerminated() else { return }
+    let port = Int(request[1]) << 8 | Int(request[2])
+    let address = Array(request[3...])
+    // 0.0.0.x says that a name follows.
+    let isNamed = address[..<3] == [0, 0, 0] && address[3] != 0
+    guard let host = isNamed ? takeTerminated() : address.map(String.init).joined(separator: ".") else { return }
+    var isPermitted = true
+    switch manner {
+    case .wants(let wanted, _):
+      state.update { $0.heads.append(user) }
+      isPermitted = user == wanted
+    case .refuses: isPermitted = false
+    case .willing, .silent: break
+    }
+    guard isPermitted, let server = reach("\(host):\(port)") else { return say([0, 91, 0, 0, 0, 0, 0, 0]) }
+    say([0, 90, 0, 0, 0, 0, 0, 0])
+    relay(server)
+  }
+
+  /// Text up to a NUL.
+  private func takeTerminated() -> String? {
+    var text: [UInt8] = []
+    while let byte = take(1)?[0] {
+      if byte == 0 { return String(decoding: text, as: UTF8.self) }
+      text.append(byte)
+    }
+    return nil
   }
 
   private func takeText() -> String? {

@@ -95,6 +95,11 @@ final class SessionExchange: NSObject, @unchecked Sendable {
 
   // MARK: What the session tells
 
+  /// For `ExchangeProtocol`, which needs no session to tell these.
+  var direct: Exchange {
+    Exchange(sent: { self.sent(Int64($0)) }, interim: exchange.interim, received: exchange.received)
+  }
+
   func sent(_ count: Int64) {
     exchange.sent(Int(count))
     lock.lock()

@@ -8,6 +8,10 @@ import Foundation
 extension TransportError {
   /// Foundation's verdict in our terms.
   init(_ error: any Error, _ name: String) {
+    if let own = (error as? URLError)?.userInfo[Self.key] as? TransportError {
+      self = own
+      return
+    }
     let code: Code =
       switch (error as? URLError)?.code {
       case .cannotFindHost, .dnsLookupFailed: .resolve
@@ -24,4 +28,26 @@ extension TransportError {
       }
     self.init(code, "\(name): \(error.localizedDescription)")
   }
+  /// Our verdict in Foundation's terms. The source's own error is underneath: `BlobError(underlying:)`.
+  var urlError: URLError {
+    let code: URLError.Code =
+      switch self.code {
+      case .resolve: .cannotFindHost
+      case .connect, .proxy: .cannotConnectToHost
+      case .untrusted: .serverCertificateUntrusted
+      case .tls: .secureConnectionFailed
+      case .timeout: .timedOut
+      case .badResponse: .badServerResponse
+      case .badRequest: .badURL
+      case .cancelled: .cancelled
+      case .broken: .networkConnectionLost
+      default: .unknown
+      }
+    var info: [String: Any] = [NSLocalizedDescriptionKey: message, Self.key: self]
+    info[NSUnderlyingErrorKey] = cause
+    return URLError(code, userInfo: info)
+  }
+
+  /// Where a `URLError` keeps the error it was made of.
+  private static let key = "BlobTransportError"
 }

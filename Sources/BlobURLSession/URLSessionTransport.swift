@@ -8,13 +8,12 @@ import Foundation
 
 /// A transport on URLSession, for where its configuration, proxies and certificates are wanted.
 ///
-/// Every exchange has a session, and so a connection, of its own. **On Linux** a process has one queue for all its
-/// sessions, and a source that makes its upload wait makes every other task of URLSession wait too: `CurlTransport` is
-/// for sources that may (cameras, networks, throttled ones), and for many small requests. There also, Foundation ends
-/// the process when a connection breaks in the head of an answer: leave uncertain networks to `CurlTransport`.
+/// Every exchange has a session, and so a connection, of its own: `CurlTransport` is for many small requests. A source
+/// that makes its upload wait makes no other wait.
 ///
-/// As URLSession is: `Exchange.interim` is never called, and on Linux blocking in `Exchange.received` does not hold the
-/// server back.
+/// On Linux the session's requests are carried by a `CurlTransport` (`URLSessionConfiguration.carryStreamedBodies`), and
+/// of the configuration count `httpAdditionalHeaders` and `timeoutIntervalForRequest`; proxies are the environment's.
+/// Elsewhere URLSession does it all, and `Exchange.interim` is never called.
 public struct URLSessionTransport: Transport {
   private let configuration: @Sendable () -> URLSessionConfiguration
 
@@ -53,6 +52,9 @@ public struct URLSessionTransport: Transport {
     configuration.urlCache = nil
     configuration.httpCookieStorage = nil
     configuration.urlCredentialStorage = nil
+    #if canImport(FoundationNetworking)
+      configuration.protocolClasses = [ExchangeProtocol.self] + (configuration.protocolClasses ?? [])
+    #endif
     return try await SessionExchange(request, named: name, body, on, progress).run(configuration).get()
   }
 }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct LimitTests {
   private let short = CurlTransport(
-    .init(noProgress: .milliseconds(300), finishing: .milliseconds(600), connect: .milliseconds(300)))
+    .init(noProgress: .seconds(1), finishing: .seconds(2), connect: .seconds(1)))
 
   @Test func aServerThatTakesNothingMoreRunsIntoNoProgress() async {
     let peer = ScriptedPeer([.readHead, .hold])
@@ -13,7 +13,7 @@ import Testing
       try await short.put(peer.url(), PatternSource(length: 1 << 32))
     }
     #expect(error.code == .timeout)
-    #expect(error.message.contains("nothing moved for 0.3 seconds, after"), "\(error)")
+    #expect(error.message.contains("nothing moved for 1.0 seconds, after"), "\(error)")
   }
 
   @Test func aServerThatDoesNotAnswerRunsIntoFinishing() async {
@@ -23,21 +23,21 @@ import Testing
     }
     #expect(error.code == .timeout)
     #expect(
-      error.message.contains("did not answer within 0.6 seconds of the last byte, after 100000 bytes"), "\(error)")
+      error.message.contains("did not answer within 2.0 seconds of the last byte, after 100000 bytes"), "\(error)")
   }
 
   @Test func aQuestionIsNoFinishing() async {
     let peer = ScriptedPeer([.readRequest, .hold])
     let error = await failure { () async throws(TransportError) in try await short.get(peer.url(), "HEAD") }
     #expect(error.code == .timeout)
-    #expect(error.message.contains("nothing moved for 0.3 seconds"), "\(error)")
+    #expect(error.message.contains("nothing moved for 1.0 seconds"), "\(error)")
   }
 
   @Test func aSlowSourceIsNotTheServersFault() async throws {
     let peer = ScriptedPeer([.readRequest, answer()])
     let pieces = [[UInt8]](repeating: [UInt8](repeating: 1, count: 50_000), count: 2)
     // Longer than the limit: time that passes in the source must not count.
-    let source = ListSource(pieces: pieces, length: 100_000) { pauseThread(milliseconds: 400) }
+    let source = ListSource(pieces: pieces, length: 100_000) { pauseThread(milliseconds: 1500) }
     #expect(try await short.put(peer.url(), source).status == 200)
   }
 
@@ -49,6 +49,6 @@ import Testing
       try await short.get(HTTPURL("http://127.0.0.1:\(port)/")!)
     }
     #expect(error.code == .connect)
-    #expect(error.message.contains("no connection to 127.0.0.1:\(port) within 0.3 seconds"), "\(error)")
+    #expect(error.message.contains("no connection to 127.0.0.1:\(port) within 1.0 seconds"), "\(error)")
   }
 }

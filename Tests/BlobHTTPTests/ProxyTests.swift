@@ -50,6 +50,103 @@ import Testing
     #expect(error.code == .tls && error.message.contains("is not for 'other.example'"), "\(error)")
   }
 
+  /// What SOCKS4 tells the proxy is an address, what 4a tells is a name; and a user, who has no password.
+  @Test(arguments: ["socks4", "socks4a"]) func socks4CarriesARequest(_ scheme: String) async throws {
+    let peer = ScriptedPeer([.readRequest, answer()])
+    let proxy = ProxyPeer(to: peer.port, .wants(user: "camera", password: ""))
+    let host = scheme == "socks4" ? "192.0.2.7" : "media.example"
+    let url = HTTPURL("http://\(host)/a")!
+    let place = "127.0.0.1:\(proxy.port)"
+    let source = PatternSource(length: 300_000, seed: 4)
+    #expect(try await transport("\(scheme)://camera@\(place)").put(url, source).status == 200)
+    #expect(proxy.seen.targets == ["\(host):80"])
+    #expect(peer.body().prefix(300_000) == source.bytes(count: 300_000)[...])
+    let error = await failure { () async throws(TransportError) in
+      try await transport("\(scheme)://stranger@\(place)").get(url)
+    }
+    #expect([.proxy, .connect].contains(error.code), "\(error)")
+    #expect(error.message.contains("the proxy \(scheme)://\(place) does not connect us to \(host):80"), "\(error)")
+  }
+
+  @Test func socks4IsATunnelToo() async throws {
+    let authority = try Authority()
+    let server = OpenSSLServer(try authority.certificate(for: "DNS:media.example"))
+    let proxy = ProxyPeer(to: server.port)
+    let transport = transport("socks4a://127.0.0.1:\(proxy.port)", caFile: authority.path)
+    #expect(try await transport.get(HTTPURL("https://media.example/a")!).status == 200)
+    #expect(proxy.seen.targets == ["media.example:443"])
+  }
+
+  /// Over TLS to the proxy, and through it in the clear.
+  @Test func aProxyIsSpokenToOverTLS() async throws {
+    let peer = ScriptedPeer([.readRequest, answer()])
+    let proxy = ProxyPeer(to: peer.port, .wants(user: "me", password: "secret"))
+    let certificate = try Certificate()
+    let wrapped = TLSWrapped(certificate, to: proxy.port)
+    let source = PatternSource(length: 300_000, seed: 4)
+    let transport = transport("https://me:secret@127.0.0.1:\(wrapped.port)", caFile: certificate.path)
+    #expect(try await transport.put(HTTPURL("http://media.example/a")!, source).status == 200)
+    #expect(proxy.seen.targets == ["media.example"])
+    #expect(!peer.heads.lowercased().contains("proxy"))
+    #expect(peer.body().prefix(300_000) == source.bytes(count: 300_000)[...])
+  }
+
+  /// Within the TLS to the proxy, that to the server.
+  @Test func aTunnelLeadsThroughAProxyOverTLS() async throws {
+    let authority = try Authority()
+    let server = OpenSSLServer(try authority.certificate(for: "DNS:media.example"))
+    let proxy = ProxyPeer(to: server.port)
+    let wrapped = TLSWrapped(try authority.certificate(for: "IP:127.0.0.1"), to: proxy.port)
+    let transport = transport("https://127.0.0.1:\(wrapped.port)", caFile: authority.path)
+    let request = HTTPRequest("GET", HTTPURL("https://media.example/a")!, ["Authorization": "Bearer secret"])
+    #expect(try await transport.send(request, body: nil, Exchange()).status == 200)
+    #expect(proxy.seen.targets == ["media.example:443"])
+    #expect(!proxy.seen.heads.joined().contains("secret"))
+  }
+
+  @Test func theServersCertificateIsNotTakenForTheProxys() async throws {
+    let authority = try Authority()
+    let server = OpenSSLServer(try authority.certificate(for: "DNS:media.example"))
+    let proxy = ProxyPeer(to: server.port)
+    let wrapped = TLSWrapped(try authority.certificate(for: "IP:127.0.0.1"), to: proxy.port)
+    let transport = transport("https://127.0.0.1:\(wrapped.port)", caFile: authority.path)
+    let error = await failure { () async throws(TransportError) in
+      try await transport.get(HTTPURL("https://other.example/a")!)
+    }
+    #expect(error.code == .tls && error.message.contains("of other.example:443 is not for 'other.example'"), "\(error)")
+  }
+
+  /// Nothing is told to a proxy that cannot say who it is.
+  @Test func whatIsWrongWithTheProxysCertificateIsSaid() async throws {
+    let authority = try Authority()
+    let peer = ProxyPeer(to: 1)
+    for (certificate, caFile, code, words) in [
+      (try Certificate(), nil, TransportError.Code.untrusted, "is self-signed, and nothing here vouches for it"),
+      (try authority.certificate(for: "DNS:proxy.example"), authority.path, .tls, "is not for '127.0.0.1'"),
+      (try authority.certificate(for: "IP:127.0.0.1", days: -1), authority.path, .tls, "has expired"),
+    ] {
+      let wrapped = TLSWrapped(certificate, to: peer.port)
+      let place = "https://127.0.0.1:\(wrapped.port)"
+      for url in ["http://media.example/a", "https://media.example/a"] {
+        let error = await failure { () async throws(TransportError) in
+          try await transport(place, caFile: caFile).get(HTTPURL(url)!)
+        }
+        #expect(error.code == code && error.message.contains("the proxy \(place)"), "\(error)")
+        #expect(error.message.contains(words), "\(error)")
+      }
+    }
+    #expect(peer.seen.heads.isEmpty)
+  }
+
+  @Test func aProxyThatDoesNotSpeakTLSIsSaid() async throws {
+    let proxy = ProxyPeer(to: 1)
+    let place = "https://127.0.0.1:\(proxy.port)"
+    let error = await failure { () async throws(TransportError) in
+      try await transport(place).get(HTTPURL("http://media.example/a")!)
+    }
+    #expect([.tls, .broken, .connect].contains(error.code) && error.message.contains("proxy \(place)"), "\(error)")
+  }
+
   @Test(arguments: ["http", "socks5h"]) func credentialsGoToTheProxyAlone(_ scheme: String) async throws {
     let peer = ScriptedPeer([.readRequest, answer()])
     let proxy = ProxyPeer(to: peer.port, .wants(user: "me@home", password: "p:ss/word"))

@@ -84,7 +84,13 @@ final class Command: Sendable {
 
   func write(_ text: String) {
     let bytes = Array(text.utf8)
-    precondition(writeAll(input, bytes, bytes.count) == bytes.count)
+    precondition(write(bytes))
+  }
+
+  /// false: the program takes no more.
+  @discardableResult
+  func write(_ bytes: [UInt8]) -> Bool {
+    writeAll(input, bytes, bytes.count) == bytes.count
   }
 }
 

@@ -44,7 +44,7 @@ private func openssl(_ arguments: [String]) throws {
 /// `openssl s_server`: answers GET with a page of its own, or hands over what it gets and sends what it is given.
 final class OpenSSLServer: Sendable {
   let port: Int
-  private let command: Command
+  fileprivate let command: Command
   var url: HTTPURL { HTTPURL("https://127.0.0.1:\(port)/a")! }
 
   init(_ certificate: Certificate, answers: Bool = true) {
@@ -79,6 +79,31 @@ final class OpenSSLServer: Sendable {
           received += more
         }
         done.resume(returning: true)
+      }
+    }
+  }
+}
+
+/// `openssl s_server` before a server that speaks no TLS itself; one connection at a time.
+final class TLSWrapped: Sendable {
+  private let server: OpenSSLServer
+  var port: Int { server.port }
+
+  init(_ certificate: Certificate, to target: Int) {
+    server = OpenSSLServer(certificate, answers: false)
+    SystemThread.start("tls-wrapped") { [command = server.command] in
+      // What comes is of a new connection where the one before has ended.
+      var inner: Int32?
+      while case let bytes = readSome(command.output), !bytes.isEmpty {
+        if let socket = inner, !bytes.withUnsafeBytes({ Loopback.write(socket, $0) }) { inner = nil }
+        if inner == nil, let socket = Loopback.connect(port: target) {
+          inner = socket
+          _ = bytes.withUnsafeBytes { Loopback.write(socket, $0) }
+          SystemThread.start("tls-wrapped-back") {
+            while case let answer = readSome(socket), !answer.isEmpty { command.write(answer) }
+            Loopback.shut(socket)
+          }
+        }
       }
     }
   }

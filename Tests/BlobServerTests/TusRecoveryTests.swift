@@ -176,7 +176,7 @@ struct TusRecoveryTests {
   // Expiry.
 
   @Test func whatExpiresIsDeletedAndTold() throws {
-    let server = try TestServer { $0.expire = .milliseconds(300) }
+    let server = try TestServer { $0.expire = .seconds(2) }
     let upload = try server.create("x", length: 3)
     #expect(try server.patch(upload, at: 0, [1]).status == 204)
     #expect(try eventually { server.folder.kept.isEmpty })

@@ -84,7 +84,7 @@ struct TransportTests {
     #expect(error?.code == .connect)
   }
 
-  @Test(arguments: ["", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab"])
+  @Test(arguments: ["", "HTTP/1.1 200 OK\r\nContent-Le", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab"])
   func answerThatIsCutIsBroken(answer: String) async throws {
     let peer = ScriptedPeer([.readRequest, .send(answer), .close])
     let error = await #expect(throws: TransportError.self) { () async throws in

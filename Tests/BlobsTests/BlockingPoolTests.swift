@@ -14,7 +14,7 @@ struct BlockingPoolTests {
             await pool.run {
               arrived.update { $0 += 1 }
               // Each waits for the other: with one thread this would never end.
-              return arrived.wait(atMost: .seconds(10)) { $0 == 2 ? true : nil } ?? false
+              return arrived.wait(atMost: .seconds(30)) { $0 == 2 ? true : nil } ?? false
             }
           }
         }
@@ -51,7 +51,7 @@ struct BlockingPoolTests {
     for _ in 0..<3 {
       let work = Monitor(0)
       for _ in 0..<100 { pool.submit { work.update { $0 += 1 } } }
-      #expect(work.wait(atMost: .seconds(10)) { $0 == 100 ? true : nil } != nil)
+      #expect(work.wait(atMost: .seconds(30)) { $0 == 100 ? true : nil } != nil)
       #expect(1...8 ~= pool.threads)
       var patience = 1000
       while pool.threads > 0 && patience > 0 {

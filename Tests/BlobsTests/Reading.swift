@@ -41,31 +41,6 @@ extension BlobSlice {
   }
 }
 
-/// What `work` throws; nil when it succeeds.
-func failure<Result>(_ work: () throws(BlobError) -> Result) -> BlobError? {
-  do throws(BlobError) {
-    _ = try work()
-    return nil
-  } catch {
-    return error
-  }
-}
-
-/// Runs `work` on a thread of its own; `value()` waits for what it returned.
-final class Background<Result: Sendable>: Sendable {
-  private let result = Monitor<Result?>(nil)
-
-  init(_ work: @escaping @Sendable () -> Result) {
-    SystemThread.start("test") { [result] in
-      let value = work()
-      result.update { $0 = value }
-    }
-  }
-
-  /// nil when it is still at work after `limit`.
-  func value(within limit: Duration = .seconds(10)) -> Result? { result.wait(atMost: limit) { $0 } }
-}
-
 final class Counter: Sendable {
   private let value = Atomic(0)
   var count: Int { value.load(ordering: .relaxed) }
@@ -75,9 +50,9 @@ final class Counter: Sendable {
 /// For blocking work of asynchronous tests.
 let threads = BlockingPool("tests", threads: 32)
 
-/// Waits until `condition` holds; throws when it does not within ten seconds.
+/// Waits until `condition` holds; throws when it does not within thirty seconds.
 func until(_ condition: () -> Bool) async throws {
-  let deadline = ContinuousClock.now + .seconds(10)
+  let deadline = ContinuousClock.now + .seconds(30)
   while !condition() {
     if ContinuousClock.now > deadline { throw CheckFailure("it never came about") }
     try await Task.sleep(for: .milliseconds(1))

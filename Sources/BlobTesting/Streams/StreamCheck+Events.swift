@@ -201,6 +201,8 @@ extension StreamCheck {
   private static func goesInsideAnEvent(_ exam: StreamExam) throws {
     let gone = WeakStream()
     let owner = Owner()
+    // Its reaction holds the owner.
+    defer { owner.events = nil }
     try autoreleased {
       let (stream, events) = try exam.makeStream()
       gone.stream = stream
@@ -221,11 +223,11 @@ extension StreamCheck {
     let (heard, removed) = (Monitor(false), Monitor(false))
     events.react { _, _ in
       heard.update { $0 = true }
-      _ = removed.wait(atMost: .seconds(10)) { $0 ? true : nil }
+      _ = removed.wait(atMost: .seconds(30)) { $0 ? true : nil }
     }
     stream.schedule(in: thread.loop, forMode: .default)
     stream.open()
-    try require(heard.wait(atMost: .seconds(10)) { $0 ? true : nil } != nil, "no event came")
+    try require(heard.wait(atMost: .seconds(30)) { $0 ? true : nil } != nil, "no event came")
     stream.remove(from: thread.loop, forMode: .default)
     removed.update { $0 = true }
     exam.runDry()

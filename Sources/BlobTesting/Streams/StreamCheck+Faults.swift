@@ -162,26 +162,34 @@ extension StreamCheck {
   private static func closingEndsARead(_ exam: StreamExam) throws {
     guard exam.fixture.length > 0 else { return }
     for place in [GatedSource.Place.opening, .reading] {
-      let gate = Gate()
-      let (stream, _) = try exam.makeStream { GatedSource(source: $0, gate: gate, at: place) }
-      let owner = Owner()
-      owner.stream = stream
-      let result = Monitor<Int?>(nil)
-      SystemThread.start("reader") {
-        owner.stream!.open()
-        var byte: UInt8 = 0
-        let count = owner.stream!.read(&byte, maxLength: 1)
-        result.update { $0 = count }
-      }
-      try require(gate.awaitVisitor(), "nobody waits for the source")
-      let clock = MonotonicClock()
-      let start = clock.now
-      stream.close()
-      let count = result.wait(atMost: .seconds(5)) { $0 }
-      try require(count == -1, "closed, the read gave \(count as Any)")
-      try require(clock.now - start < .milliseconds(100), "it took \(clock.now - start)")
-      try require(stream.streamStatus == .closed, "closed, it is \(stream.streamStatus)")
+      // The quickest of some, so that a busy machine is not taken for a slow stream.
+      var quickest = try timeToEndARead(exam, place)
+      for _ in 0..<9 where quickest >= .milliseconds(100) { quickest = min(quickest, try timeToEndARead(exam, place)) }
+      try require(quickest < .milliseconds(100), "it took \(quickest)")
     }
+  }
+
+  private static func timeToEndARead(_ exam: StreamExam, _ place: GatedSource.Place) throws -> Duration {
+    let gate = Gate()
+    let (stream, _) = try exam.makeStream { GatedSource(source: $0, gate: gate, at: place) }
+    let owner = Owner()
+    owner.stream = stream
+    let result = Monitor<Int?>(nil)
+    SystemThread.start("reader") {
+      owner.stream!.open()
+      var byte: UInt8 = 0
+      let count = owner.stream!.read(&byte, maxLength: 1)
+      result.update { $0 = count }
+    }
+    try require(gate.awaitVisitor(), "nobody waits for the source")
+    let clock = MonotonicClock()
+    let start = clock.now
+    stream.close()
+    let count = result.wait(atMost: .seconds(10)) { $0 }
+    let time = clock.now - start
+    try require(count == -1, "closed, the read gave \(count as Any)")
+    try require(stream.streamStatus == .closed, "closed, it is \(stream.streamStatus)")
+    return time
   }
 
   private static func staysClosed(_ exam: StreamExam) throws {

@@ -17,7 +17,7 @@ package final class Gate: Sendable {
   }
 
   /// Until someone waits, at most 10 s.
-  package func awaitVisitor() -> Bool { state.wait(atMost: .seconds(10)) { $0.visitors > 0 ? true : nil } ?? false }
+  package func awaitVisitor() -> Bool { state.wait(atMost: .seconds(30)) { $0.visitors > 0 ? true : nil } ?? false }
 
   package func pass(_ cancel: Cancellation) throws(BlobError) {
     let state = state
