@@ -24,6 +24,9 @@ static inline unsigned long long fb_resolve_beneath(void) { return RESOLVE_BENEA
 static inline long fb_splice(int from, int to, long long offset, unsigned long count) {
   return syscall(SYS_splice, from, NULL, to, offset < 0 ? NULL : &offset, count, 1u /* MOVE */ | 2u /* NONBLOCK */);
 }
+static inline long fb_copy_file_range(int from, long long start, int to, long long offset, unsigned long count) {
+  return syscall(SYS_copy_file_range, from, &start, to, &offset, count, 0u);
+}
 static inline int fb_set_pipe_size(int pipe, int size) { return fcntl(pipe, 1031 /* F_SETPIPE_SZ */, size); }
 // Bytes of a TCP socket that came in order, and those of ours that were acknowledged; -1 where the kernel does not tell.
 // The beginning of struct tcp_info is Linux's interface; glibc's own header ends before these two.
