@@ -56,17 +56,11 @@ struct ParallelRun {
 
   /// nil: the server does not take it in parts after all; nothing was sent.
   mutating func run() async throws(UploadError) -> UploadResult? {
-    if parts.allSatisfy({ $0.url == nil }) {
-      ledger?.opened(UploadSession(parts: size, length: length))
-      try await ledger?.flush()
-    }
+    if parts.allSatisfy({ $0.url == nil }), try await !begin() { return nil }
     var failures = 0
     var hasAskedAgain = false
     while true {
-      if let refusal = await sendParts() {
-        if refusal.isOfParts, parts.allSatisfy({ $0.url == nil }) { return nil }
-        throw refusal
-      }
+      if let failure = await sendParts() { throw failure }
       do {
         let result = try await join()
         progress.settle(at: length)
@@ -85,6 +79,33 @@ struct ParallelRun {
     }
   }
 
+  /// Creates the first part alone: it shows whether parts are taken. false: they are not.
+  private mutating func begin() async throws(UploadError) -> Bool {
+    ledger?.opened(UploadSession(parts: size, length: length))
+    try await ledger?.flush()
+    let part = parts[0]
+    let partLedger = ledger.map { part.ledger($0, of: progress) }
+    let context = uploader.context(opened: { partLedger?.opened($0) })
+    let target = target(of: part)
+    do {
+      let held = try await uploader.patiently("\(target.path)") { [tus] () async throws(UploadError) in
+        try await tus.forParts.create(target, first: nil, context)
+      }
+      guard case .upTo(_, let session) = held else { return false }
+      parts[0].url = try session.uploadURL()
+      return true
+    } catch {
+      if error.isOfParts { return false }
+      throw error
+    }
+  }
+
+  private func target(of part: UploadPart) -> UploadTarget {
+    UploadTarget(
+      endpoint: target.endpoint, url: target.url, path: target.path, length: part.length,
+      contentType: target.contentType)
+  }
+
   /// Sends all that are not there, several at once. Returns what keeps the first of them from arriving.
   private mutating func sendParts() async -> UploadError? {
     let missing = parts.indices.filter { !parts[$0].isWhole }
@@ -95,9 +116,7 @@ struct ParallelRun {
       var running = 0
       var failure: UploadError?
       while true {
-        // One alone at first, where it is not known yet whether parts are taken.
-        let width = parts.contains { $0.url != nil } ? pace.width : 1
-        while failure == nil, running < width, let index = next.popFirst() {
+        while failure == nil, running < pace.width, let index = next.popFirst() {
           let part = parts[index]
           group.addTask { [self] in
             await uploader.destination.acquaintance.parts.pass { (index, await send(part)) }
@@ -125,9 +144,7 @@ struct ParallelRun {
     // Its URL is known before its first byte, so that all that arrives of it counts.
     one.destination.limits.firstPart = 0
     let slice = SlicedSource(source, start: part.start, length: part.length, validator: info.validator)
-    let target = UploadTarget(
-      endpoint: target.endpoint, url: target.url, path: target.path, length: part.length,
-      contentType: target.contentType)
+    let target = target(of: part)
     let session = part.url.map { UploadSession(state: ["url": $0.text, "length": String(part.length)]) }
     do throws(UploadError) {
       let info: BlobInfo
