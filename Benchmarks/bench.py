@@ -150,6 +150,48 @@ def slow_small(o):
     return slow(o, "2,000 x 50 KiB", DataSet("small", [50 * KiB] * 2000), 85)
 
 
+def tus_large(o):
+    """one large file by tus, discarded by the server: client CPU against our own PUT"""
+    data = DataSet(f"large-{o.large >> 30}", [o.large]).make()
+    data.warm()
+    path, result = data.paths()[0], Result(f"tus of one {o.large >> 30} GiB file")
+    with harness.hole() as hole:
+        clients = {
+            "PUT": [FULLBORE, "push", "--quiet", path, f"put+{hole.url}/up/"],
+            "fullbore": [FULLBORE, "push", "--quiet", path, f"tus+{hole.url}/files/"]}
+        rounds(result, {k: bind(k, c, data, hole.url) for k, c in clients.items()}, o.rounds)
+    result.goal("CPU per GB / PUT's", result.ratio("fullbore", "PUT", "cpu_per_gb"), "<=", 1.1)
+    own_costs(result)
+    return result
+
+
+def parallel(o):
+    """one file by tus over a link that gives each connection a tenth of its rate: parts at once against one connection"""
+    rtt_ms, mbit, each, size = 50, 200, 20, 256 * MiB
+    data = DataSet("film", [size]).make()
+    data.warm()
+    path, result = data.paths()[0], Result(f"{size // MiB} MiB by tus, {rtt_ms} ms, {each} of {mbit} Mbit/s a connection")
+    folder = SHM / "parallel"
+    with harness.serve(folder) as ours, harness.slowlink(ours.url, rtt_ms, mbit, each) as link:
+        host = f"Host: {ours.url.split('//')[1]}"
+
+        def push(label, *options):
+            try:
+                return measure(label, [FULLBORE, "push", "--quiet", "--header", host, *options, path, f"tus+{link.url}/"], data.bytes)
+            finally:
+                (folder / path.name).unlink(missing_ok=True)
+
+        clients = {"fullbore": lambda: push("fullbore"), "one connection": lambda: push("one connection", "--parts-at-once", 1)}
+        rounds(result, clients, min(o.rounds, 1 if o.quick else 3))
+    ideal = size * 8 / (mbit * 1e6)
+    for runs in result.runs.values():
+        for run in runs:
+            run["ideal"] = 100 * ideal / run["wall"]
+    result.goal("speed / one connection's", result.ratio("fullbore", "one connection", "rate"), ">=", 5)
+    own_costs(result)
+    return result
+
+
 def server(o):
     """our server against nginx dav: `curl -T` of a large file into a folder on tmpfs"""
     data = DataSet(f"large-{o.large >> 30}", [o.large]).make()
@@ -311,7 +353,8 @@ def bind(label, command, data, stats):
 
 
 CASES = {f.__name__.replace("_", "-"): f for f in (
-    large, photos, small, crowd, slow_photos, slow_small, server, connections, crowded, attacked, streams, urlsession)}
+    large, tus_large, photos, small, crowd, slow_photos, slow_small, parallel, server, connections, crowded, attacked,
+    streams, urlsession)}
 
 
 def machine():
@@ -378,6 +421,7 @@ def main():
     quick, names = "quick" in o.cases, [c for c in o.cases if c not in ("quick", "all")]
     if unknown := [n for n in names if n not in CASES]:
         parser.error(f"no case {', '.join(unknown)}; there are {', '.join(CASES)}")
+    o.quick = quick
     o.rounds = o.rounds or (2 if quick else 5)
     o.large, o.crowd = (GiB, 2000) if quick else (4 * GiB, 20000)
     o.rclone = "rclone" in o.rivals

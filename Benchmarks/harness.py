@@ -149,10 +149,11 @@ def hole():
     return Server([WORK / "bin" / "hole", port], f"http://127.0.0.1:{port}")
 
 
-def slowlink(target, rtt_ms, mbit):
+def slowlink(target, rtt_ms, mbit, each=0):
+    """`each`: Mbit/s of one connection; 0: as much as there is."""
     port = free_port()
     return Server(
-        [WORK / "bin" / "slowlink", "-l", port, "-t", target.split("//")[1], "-d", rtt_ms / 2, "-u", mbit, "-D", mbit],
+        [WORK / "bin" / "slowlink", "-l", port, "-t", target.split("//")[1], "-d", rtt_ms / 2, "-u", mbit, "-D", mbit, "-c", each],
         f"http://127.0.0.1:{port}")
 
 

@@ -52,8 +52,11 @@ final class Upload: Sendable {
   var isWriting: Bool { state.withLock { $0.isWriting } }
   /// When it is forgotten if nothing more comes. Nanoseconds since 1970.
   var expires: Int64 { state.withLock { $0.touched }.addingClamped(home.expire) }
-  /// Every byte is here.
-  var isComplete: Bool { state.withLock { $0.offset == $0.record.length } }
+  /// Every byte is here; of a final upload, in its parts.
+  var isComplete: Bool {
+    let (record, offset) = state.withLock { ($0.record, $0.offset) }
+    return record.parts.map { home.areComplete($0) } ?? (offset == record.length)
+  }
 
   /// Ends whoever writes and returns the offset, which now stays until the next writer comes.
   func takeOver() throws(ServerError) -> Int64 {
@@ -122,6 +125,19 @@ final class Upload: Sendable {
     }
   }
 
+  /// Takes no byte any more, as a part of a final upload; its length. Throws 409 while some are missing.
+  func seal() throws(ServerError) -> Int64 {
+    try state.withLock { (state) throws(ServerError) in
+      guard state.offset == state.record.length else { throw ServerError(409, "the part \(id) is not complete") }
+      try state.dropProbation()
+      state.writer += 1
+      state.isWriting = false
+      state.reception = nil
+      state.phase = .publishing
+      return state.offset
+    }
+  }
+
   /// Tells the length, once. Throws 400 when it contradicts what is known. Blocks for a small write.
   func setLength(_ length: Int64) throws(ServerError) {
     try state.withLock { (state) throws(ServerError) in
@@ -138,7 +154,10 @@ final class Upload: Sendable {
   }
 
   /// Its URL on this server.
-  var location: String { "/\(ServedPath.uploadName)/\(id)" }
+  var location: String { id.location }
+
+  /// Lets the final upload, if there is one, know that this part is complete.
+  func tellFinal() { if isComplete { home.completed(self) } }
 
   /// Lets other requests of this process find it.
   func register() { home.add(self) }
@@ -173,12 +192,21 @@ final class Upload: Sendable {
     let (record, isSaved, held) = state.withLock { ($0.record, $0.isSaved, $0.reception) }
     let result: Result<Publication, ServerError>
     do throws(ServerError) {
-      let reception = if let held { held } else { try store.reopen(id) }
-      result = .success(try store.publish(reception, record, isSaved: isSaved))
+      let reception: any Reception
+      if let held {
+        reception = held
+      } else if record.parts != nil {
+        let length: Int64
+        (reception, length) = try home.join(record)
+        state.withLock { ($0.record.length, $0.offset) = (length, length) }
+      } else {
+        reception = try store.reopen(id)
+      }
+      result = .success(try store.publish(reception, self.record, isSaved: isSaved))
     } catch {
       result = .failure(error)
     }
-    home.ended(record, result)
+    home.ended(self.record, result)
     let waiting = state.withLock { state in
       if case .failure(let error) = result, error.status >= 500 {
         state.phase = .open  // the disk's fault: the bytes are still there, asking again tries again

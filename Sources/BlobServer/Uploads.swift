@@ -40,12 +40,14 @@ final class Uploads: Sendable {
   /// Begins to receive, at `target`, or under its own id in `folder`. The upload outlives neither the request nor the
   /// process until it is saved.
   func begin(
-    _ target: ServedPath?, in folder: ServedPath, _ existing: ExistingRule, length: Int64?, metadata: String = ""
+    _ target: ServedPath?, in folder: ServedPath, _ existing: ExistingRule, length: Int64?, metadata: String = "",
+    _ concatenation: Concatenation? = nil
   ) throws(ServerError) -> Upload {
     let reception = try store.begin(length: length)
     do throws(ServerError) {
       let target = if let target { target } else { try folder.appending(reception.id.description.utf8) }
-      let record = UploadRecord(reception.id, target: target, existing: existing, length: length, metadata: metadata)
+      let record = UploadRecord(
+        reception.id, target: target, existing: existing, length: length, metadata: metadata, concatenation)
       return Upload(record, offset: 0, isSaved: false, reception, self)
     } catch {
       reception.discard()
@@ -72,8 +74,13 @@ final class Uploads: Sendable {
 
   /// Ends an unfinished upload. A finished one is only forgotten: the published file stays. Blocks.
   func terminate(_ id: UploadID) throws(ServerError) {
+    if let final = store.claimant(of: id), case .unfinished? = try? find(final) {  // gone: nothing needs the part
+      throw ServerError(409, "the part belongs to the final upload \(final), which can be terminated")
+    }
     switch try find(id) {
-    case .unfinished(let upload): try upload.terminate()
+    case .unfinished(let upload):
+      try upload.terminate()
+      for part in upload.record.parts ?? [] { forget(part) }
     case .finished:
       store.delete(id)
       forget(id)
@@ -94,6 +101,10 @@ final class Uploads: Sendable {
   /// Publishing came to an end. After a 5xx the upload is as it was.
   func ended(_ record: UploadRecord, _ result: Result<Publication, ServerError>) {
     var finished: SavedUpload?
+    if case .failure(let error) = result, error.status < 500, let parts = record.parts {
+      store.delete(record.id)
+      for part in parts { forget(part) }
+    }
     switch result {
     case .success(let publication):
       finished = SavedUpload(
@@ -119,8 +130,80 @@ final class Uploads: Sendable {
 
   func publishComplete() {
     for record in store.complete() {
-      guard case .unfinished(let upload)? = try? find(record.id), upload.isComplete else { continue }  // being written
-      upload.publish { _ in }
+      publishIfComplete(record.id)
+    }
+  }
+
+  private func publishIfComplete(_ id: UploadID) {
+    // Being written, or gone meanwhile: then there is nothing to publish.
+    guard case .unfinished(let upload)? = try? find(id), upload.isComplete else { return }
+    upload.publish { _ in }
+  }
+}
+
+// MARK: Concatenation
+
+extension Uploads {
+  /// Begins a final upload, saved, that takes its bytes from `parts`. Throws 409 when one belongs to another.
+  func begin(
+    _ target: ServedPath?, in folder: ServedPath, _ existing: ExistingRule, length: Int64?, metadata: String,
+    joining parts: [UploadID], text: String
+  ) throws(ServerError) -> Upload {
+    var random = SystemRandomNumberGenerator()
+    let id = UploadID(using: &random)
+    let target = if let target { target } else { try folder.appending(id.description.utf8) }
+    let record = UploadRecord(
+      id, target: target, existing: existing, length: length, metadata: metadata, .final(parts, text: text))
+    let upload = Upload(record, offset: 0, isSaved: false, nil, self)
+    try upload.save()
+    return upload
+  }
+
+  /// A part has its last byte: its final upload may have been waiting for that.
+  func completed(_ part: Upload) {
+    guard let final = store.claimant(of: part.id) else { return }
+    workers.submit { self.publishIfComplete(final) }
+  }
+
+  func areComplete(_ parts: [UploadID]) -> Bool {
+    parts.allSatisfy { part in
+      switch try? find(part) {
+      case .finished: true
+      case .unfinished(let upload): upload.isComplete
+      case nil: false  // gone: it never will be
+      }
+    }
+  }
+
+  /// The bytes of a final upload, whose parts are complete, and how many. Blocks while they are copied.
+  func join(_ record: UploadRecord) throws(ServerError) -> (any Reception, length: Int64) {
+    var length: Int64 = 0
+    for part in record.parts ?? [] {
+      switch try find(part) {
+      case .finished(let saved): length = length.addingClamped(saved.offset)
+      case .unfinished(let upload):
+        length = length.addingClamped(try upload.seal())
+        sealed(upload.record)
+      }
+    }
+    if let maxSize, length > maxSize {
+      throw ServerError(413, "an upload may have \(maxSize) bytes at most, the parts have \(length)")
+    }
+    var record = record
+    if record.length == nil {
+      record.length = length
+      try store.save(record)
+    }
+    return (try store.join(record), length)
+  }
+
+  /// To its client the part is finished from now on.
+  private func sealed(_ record: UploadRecord) {
+    let saved = SavedUpload(
+      record: record, offset: record.length ?? 0, isFinished: true, expires: wallClock().addingClamped(expire))
+    state.withLock { state in
+      state.live[record.id] = nil
+      state.remember(record.id, saved)
     }
   }
 }

@@ -13,6 +13,11 @@ final class Acquaintance: Sendable {
   /// Files in a row that ran out of attempts.
   private let exhausted = Atomic(0)
 
+  /// Parts of files that are under way.
+  let parts = Gate(UploadDestination.mostParts)
+  /// Bytes of a body that may get through; less than all once one was refused.
+  let largestBody = Atomic<Int64>(.max)
+
   /// There is someone: bytes went there, whatever became of them.
   var isReal: Bool { reached.load(ordering: .relaxed) || hasAnswered }
   private var hasAnswered: Bool { answered.load(ordering: .relaxed) }

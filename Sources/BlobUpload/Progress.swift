@@ -6,9 +6,20 @@ public final class Progress: Sendable {
   private let acknowledgedBytes = Atomic<Int64>(0)
   private let resumedAt = Atomic<Int64>(0)
   private let totals: UploadTotals?
+  /// What this is a part of: what happens here, happens there.
+  private let whole: Progress?
 
   /// What happens here is added to `totals` as well.
-  public init(totals: UploadTotals? = nil) { self.totals = totals }
+  public init(totals: UploadTotals? = nil) {
+    self.totals = totals
+    whole = nil
+  }
+
+  /// Of a part; its offsets count from the part's first byte.
+  init(partOf whole: Progress) {
+    totals = whole.totals
+    self.whole = whole
+  }
 
   /// Offset of the next byte to be handed to the connection; falls back when an attempt is repeated.
   public var sent: Int64 { sentBytes.load(ordering: .relaxed) }
@@ -20,28 +31,42 @@ public final class Progress: Sendable {
   /// `count` is below 0 where as many bytes are about to be sent again.
   func advance(by count: Int64) {
     sentBytes.add(count, ordering: .relaxed)
+    whole?.sentBytes.add(count, ordering: .relaxed)
     if count > 0 { totals?.sentBytes.add(count, ordering: .relaxed) }
   }
 
   /// The server holds everything before `offset`: sending goes on from there.
   func settle(at offset: Int64) {
-    sentBytes.store(offset, ordering: .relaxed)
-    let before = acknowledgedBytes.exchange(offset, ordering: .relaxed)
+    let before = set(sent: offset, acknowledged: offset)
     totals?.acknowledgedBytes.add(offset - before, ordering: .relaxed)
   }
 
   /// The server has nothing any more, also of what an earlier run had brought.
   func restart() {
-    sentBytes.store(0, ordering: .relaxed)
-    let ours = acknowledgedBytes.exchange(0, ordering: .relaxed) - resumedAt.exchange(0, ordering: .relaxed)
+    let ours = set(sent: 0, acknowledged: 0) - setResumed(0)
     totals?.acknowledgedBytes.subtract(ours, ordering: .relaxed)
   }
 
   /// An earlier run brought it up to `offset`: not this run's doing, so not in its totals.
   func resume(at offset: Int64) {
-    resumedAt.store(offset, ordering: .relaxed)
-    sentBytes.store(offset, ordering: .relaxed)
-    acknowledgedBytes.store(offset, ordering: .relaxed)
+    _ = setResumed(offset)
+    _ = set(sent: offset, acknowledged: offset)
+  }
+
+  /// Returns what was acknowledged before.
+  private func set(sent: Int64, acknowledged: Int64) -> Int64 {
+    let sentBefore = sentBytes.exchange(sent, ordering: .relaxed)
+    let before = acknowledgedBytes.exchange(acknowledged, ordering: .relaxed)
+    whole?.sentBytes.add(sent - sentBefore, ordering: .relaxed)
+    whole?.acknowledgedBytes.add(acknowledged - before, ordering: .relaxed)
+    return before
+  }
+
+  /// Returns what it was before.
+  private func setResumed(_ offset: Int64) -> Int64 {
+    let before = resumedAt.exchange(offset, ordering: .relaxed)
+    whole?.resumedAt.add(offset - before, ordering: .relaxed)
+    return before
   }
 }
 

@@ -11,6 +11,8 @@ public struct UploadError: Error, Sendable, CustomStringConvertible {
     case resync
     /// The session is gone: begin anew.
     case restart
+    /// The body is too large for something on the way: send less at once. `to` is what it was told to take; nil: nothing.
+    case shrink(to: Int64?)
     case giveUp
   }
 
@@ -62,5 +64,22 @@ public struct UploadError: Error, Sendable, CustomStringConvertible {
 
   public init(_ error: BlobError) {
     self.init(.giveUp, error.code == .cancelled ? .cancelled : .source, error.message, cause: error)
+  }
+}
+
+extension UploadError {
+  /// With nothing more to be done about it.
+  var final: UploadError {
+    var error = self
+    error.recovery = .giveUp
+    return error
+  }
+
+  /// As the answer to a body that could be cut smaller. `told`: what the server says it takes in one request.
+  func cuttable(_ told: Int64? = nil) -> UploadError {
+    guard status == 413 else { return self }
+    var error = self
+    error.recovery = .shrink(to: told)
+    return error
   }
 }

@@ -92,6 +92,15 @@ public struct PartLimits: Sendable, Codable, Hashable {
   }
 }
 
+extension PartLimits {
+  /// Keeps what both allow.
+  mutating func tighten(by other: PartLimits) {
+    smallest = max(smallest, other.smallest)
+    if let largest = other.largest { self.largest = min(self.largest ?? largest, largest) }
+    if let total = other.total { self.total = min(self.total ?? total, total) }
+  }
+}
+
 /// What must be remembered to go on: in the journal, so no secret is in it.
 public struct UploadSession: Sendable, Codable, Hashable {
   public var state: [String: String]

@@ -66,6 +66,7 @@ public struct UploadQueue: Sendable {
   public func run(
     _ feed: @escaping @Sendable () async throws(UploadError) -> [UploadItem]?, _ observer: some UploadObserver
   ) async throws(UploadError) {
+    try await recall()
     let channel = BatchChannel<Claimed>(ahead: 2)
     let fatal = FirstError()
     let stop: @Sendable (UploadError) -> Void = { error in
@@ -101,6 +102,18 @@ public struct UploadQueue: Sendable {
     try await flush()
     if let error = fatal.error { throw error }
     if Task.isCancelled { throw UploadError(.giveUp, .cancelled, "interrupted") }
+  }
+
+  /// What earlier runs have learned of the host.
+  private func recall() async throws(UploadError) {
+    let destination = uploader.destination
+    do {
+      if let most = try await journal.largestBody(at: destination.endpoint.origin) {
+        destination.expect(largestBody: most)
+      }
+    } catch {
+      throw UploadError(journal: error)
+    }
   }
 
   private struct Claimed: Sendable {
@@ -142,13 +155,13 @@ public struct UploadQueue: Sendable {
     switch work.claim {
     case .fresh(let id): return await send(work.item, id, nil, observer)
     case .resume(let entry):
-      return await send(work.item, entry.id, entry.session, observer)
+      return await send(work.item, entry.id, entry.session, receipts: entry.receipts, observer)
     case .unsure(let entry):
-      return await send(work.item, entry.id, entry.session, comparing: entry.sent, observer)
+      return await send(work.item, entry.id, entry.session, receipts: entry.receipts, comparing: entry.sent, observer)
     case .replaced(let id, let old):
       // A session of another dialect means nothing to this one.
       let isOurs = old.destination.protocolName == uploader.destination.dialect.name
-      if isOurs, let session = old.session { await uploader.discard(session) }
+      if isOurs, let session = old.sessionWithParts { await uploader.discard(session) }
       return await send(work.item, id, nil, observer)
     case .busy(let owner):
       observer.ended(work.item, nil, .busy(pid: owner.pid))
@@ -176,14 +189,15 @@ public struct UploadQueue: Sendable {
   }
 
   private func send(
-    _ item: UploadItem, _ id: Int64, _ session: UploadSession?, comparing doubted: [SentRange]? = nil,
+    _ item: UploadItem, _ id: Int64, _ session: UploadSession?, receipts: [PartReceipt] = [],
+    comparing doubted: [SentRange]? = nil,
     _ observer: some UploadObserver
   ) async -> UploadError? {
     let progress = Progress(totals: totals)
     observer.started(item, progress)
     do {
       let result = try await uploader.upload(
-        item.source, item.info, to: item.target, entry: id, resuming: session, comparing: doubted,
+        item.source, item.info, to: item.target, entry: id, resuming: session, receipts: receipts, comparing: doubted,
         progress: progress)
       if verify { try await verify(item, id) }
       journal.done(id, result)

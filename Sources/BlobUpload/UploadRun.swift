@@ -3,25 +3,28 @@ import Synchronization
 
 /// One upload under way: the loop of asking, sending and recovering.
 struct UploadRun {
-  private let uploader: Uploader
-  private let source: any BlobSource
-  private let info: BlobInfo
-  private let target: UploadTarget
-  private let entry: Int64?
+  let uploader: Uploader
+  let source: SpooledSource
+  let info: BlobInfo
+  let target: UploadTarget
+  let ledger: UploadLedger?
+  let context: UploadContext
   private let progress: Progress
-  private let plan: PartPlan
-  private let context: UploadContext
   private var session: UploadSession?
   /// One that is known from an interim answer, to a creation that may yet fail.
   private let opened = OpenedSession()
   /// What must be compared before the session goes on; nil: nothing.
-  private var doubted: [SentRange]?
+  var doubted: [SentRange]?
   /// The source as it is sent in this session: with what is sent kept in the journal, where that is of use.
-  private var traced: (any BlobSource)?
+  var traced: (any BlobSource)?
   /// What the server holds; nil: it must be asked.
   private var offset: Int64?
   /// Where a source of unknown length was found to end.
   private var end: Int64?
+  /// Bytes of the body that was sent last, or as many as it might have had.
+  private var attempted: Int64 = 0
+  /// Parts of unknown length are read ahead, because the server must know the length of each body.
+  private var measures: Bool
   /// The furthest the server has acknowledged in this session.
   private var best: Int64 = 0
   private var failures = 0
@@ -32,34 +35,42 @@ struct UploadRun {
   private var isResuming: Bool
 
   init(
-    _ uploader: Uploader, _ source: any BlobSource, _ info: BlobInfo, _ target: UploadTarget, _ entry: Int64?,
+    _ uploader: Uploader, _ source: any BlobSource, _ info: BlobInfo, _ target: UploadTarget, _ ledger: UploadLedger?,
     _ session: UploadSession?, comparing doubted: [SentRange]?, _ progress: Progress
   ) {
     self.uploader = uploader
+    let source = SpooledSource(source, uploader.spool)
     self.source = source
     self.info = info
     self.target = target
-    self.entry = entry
+    self.ledger = ledger
     self.session = session
     self.doubted = session == nil ? nil : doubted
     isResuming = session != nil
+    measures = uploader.destination.dialect.digestsBodies
     self.progress = progress
-    // Where the end is not known, a part of the wanted size may end before it is full: all goes in one.
-    let limits = uploader.destination.limits
-    plan = PartPlan(
-      length: info.length, wanted: info.length == nil ? nil : uploader.partSize ?? limits.usual, limits: limits)
-    let journal = uploader.journal
     context = uploader.context(
       opened: { [opened] session in
         opened.withLock { $0 = session }
-        if let entry { journal?.opened(entry, session) }
+        ledger?.opened(session)
       },
+      acknowledged: { source.acknowledge($0) },
       sent: { progress.advance(by: Int64($0)) })
   }
 
   private var dialect: any UploadProtocol { uploader.destination.dialect }
 
+  /// The tightest of what the server has said, what went through, and what can be held.
+  private var plan: PartPlan {
+    var limits = uploader.destination.currentLimits
+    if let session { limits.tighten(by: session.limits) }
+    var wanted = uploader.partSize ?? (info.length == nil ? nil : limits.usual)
+    if let most = source.largestPart { wanted = min(wanted ?? most, most) }
+    return PartPlan(length: info.length, wanted: wanted, limits: limits)
+  }
+
   mutating func run() async throws(UploadError) -> UploadResult {
+    dropExpired()
     while true {
       do {
         if let result = try await step() {
@@ -80,42 +91,59 @@ struct UploadRun {
       if let doubted, try await !stillHas(doubted, held, session) { return nil }
       return try take(held)
     }
-    guard let next = next(from: offset) else { return try await dialect.complete(session, [], context) }
-    // Only what was read tells where an open end is.
-    let counting = next.length == nil ? CountingSource(source) : nil
+    guard let next = try await next(from: offset) else { return try await dialect.complete(session, [], context) }
+    // Only what is read tells where an open end is.
+    let open =
+      info.length == nil && end == nil && !(measures && next.length != nil)
+      ? OpenPart(source.source, from: offset, length: next.length) : nil
     let body = BlobSlice(
-      counting ?? trace(from: offset), start: next.start, length: next.length, validator: info.validator)
+      open ?? trace(from: offset), start: offset, length: open == nil ? next.length : nil, validator: info.validator)
+    attempted = next.length ?? .max
     switch try await dialect.send(next, body, to: session, context) {
     case .finished(let result): return result
     case .receipt(let receipt, let session):
-      if let counting, receipt.held == counting.count {
-        end = receipt.start + receipt.held
-      } else if receipt.held == 0 {
+      // A server that does not say how much it has kept has kept what was sent.
+      let held = open.map { min(receipt.held, $0.reached - offset) } ?? receipt.held
+      if let open, let end = open.end { self.end = end }
+      if held == 0, end != offset || open == nil {
+        // As one does that knows nothing of chunks.
+        if open != nil, next.length != nil { measures = true }
         throw UploadError(.resync, .destination, "\(target.url): the server kept nothing of what was sent")
       }
-      advance(to: receipt.start + receipt.held, session)
+      advance(to: offset + held, session)
       part += 1
       return nil
     }
   }
 
-  /// The last part of a source of unknown length is empty: it tells the length.
-  private func next(from offset: Int64) -> Part? {
-    guard let end else { return plan.part(from: offset, number: part) }
-    return Part(number: part, start: offset, length: max(0, end - offset), isLast: true)
+  /// What is to be sent from `offset` on; nil: nothing is left. Where the end is not known, it is looked for first: the
+  /// last part tells the length, and is empty if it must be.
+  private mutating func next(from offset: Int64) async throws(UploadError) -> Part? {
+    if offset < source.first { throw lost(offset) }
+    try await source.skip(to: offset, info.validator)
+    if let end { return Part(number: part, start: offset, length: max(0, end - offset), isLast: true) }
+    guard let next = plan.part(from: offset, number: part), info.length == nil, let length = next.length else {
+      return plan.part(from: offset, number: part)
+    }
+    let wanted = measures ? length : 1
+    let there = try await source.look(from: offset, wanted, info.validator)
+    if there == wanted { return next }
+    end = offset + there
+    return Part(number: part, start: offset, length: there, isLast: true)
   }
 
   private mutating func create() async throws(UploadError) -> UploadResult? {
     var first: (part: Part, body: BlobSlice)?
-    let most = uploader.destination.limits.firstPart
+    let most = uploader.destination.currentLimits.firstPart
     if most > 0, info.length ?? .max <= most {
       let whole = Part(number: 1, start: 0, length: info.length, isLast: true)
-      first = (whole, BlobSlice(source, length: info.length, validator: info.validator))
+      first = (whole, BlobSlice(source.source, length: info.length, validator: info.validator))
     }
+    attempted = first.map { $0.part.length ?? .max } ?? 0
     let held = try await dialect.create(target, first: first, context)
     let result = try take(held)
     // The session must outlive us before anything is sent into it.
-    if result == nil, entry != nil { try await uploader.journal?.flushed() }
+    if result == nil { try await ledger?.flush() }
     return result
   }
 
@@ -142,80 +170,81 @@ struct UploadRun {
       best = offset
       failures = 0
     }
+    source.acknowledge(offset)
     progress.settle(at: offset)
-    if let entry { uploader.journal?.acknowledged(entry, offset) }
+    ledger?.acknowledged(offset)
   }
 
   /// Sets the stage for the next step and waits, or throws for good.
   private mutating func recover(from error: UploadError) async throws(UploadError) {
-    if error.recovery == .giveUp { throw uploader.destination.acquaintance.judge(refusal: error) }
-    failures += 1
     offset = nil
     if session == nil { session = opened.withLock { $0 } }
+    // Who does not know chunks says so with one of these.
+    if session != nil, !measures, info.length == nil, error.status == 411 || error.status == 501 {
+      measures = true
+      return
+    }
+    if case .shrink(let most) = error.recovery {
+      try await shrink(error, to: most)
+      return
+    }
+    if error.recovery == .giveUp { throw uploader.destination.acquaintance.judge(refusal: error) }
+    failures += 1
     if error.recovery == .restart { restart() }
-    if session == nil { progress.restart() }
+    if session == nil {
+      if source.first > 0 { throw lost(error) }
+      progress.restart()
+    }
     try await uploader.wait(after: error, max(failures, restarts), "\(target.path)")
   }
 
-  private mutating func restart() {
+  private mutating func shrink(_ error: UploadError, to most: Int64?) async throws(UploadError) {
+    guard let size = uploader.destination.shrink(below: attempted, to: most) else {
+      throw uploader.destination.acquaintance.judge(refusal: error.final)
+    }
+    // What is lost here is learned again at the next refusal.
+    try? await uploader.journal?.keepLargestBody(size, at: uploader.destination.endpoint.origin)
+    if session == nil { progress.restart() }
+  }
+
+  mutating func restart() {
     restarts += 1
+    forgetSession()
+    ledger?.restarted()
+    settleDoubt()
+  }
+
+  private mutating func forgetSession() {
     session = nil
     opened.withLock { $0 = nil }
     traced = nil
     isResuming = false
     best = 0
-    if let entry { uploader.journal?.restarted(entry) }
+  }
+
+  /// One that the server has forgotten by its own word need not be asked for. Clocks differ: some minutes are nothing.
+  private mutating func dropExpired() {
+    guard let expires = session?.expires, expires + 300 < currentSeconds() else { return }
+    forgetSession()
+    ledger?.restarted()
     settleDoubt()
   }
 }
 
-// What keeps two versions of a source apart, from one run to the next.
 extension UploadRun {
-  /// Whether the source still has what the server holds of it. If not, all begins anew; the old session is given up.
-  private mutating func stillHas(
-    _ ranges: [SentRange], _ held: Held, _ session: UploadSession
-  ) async throws(UploadError) -> Bool {
-    let end: Int64
-    switch held {
-    case .upTo(let offset, _): end = offset
-    case .finished, .parts: end = info.length ?? .max
-    }
-    if try await match(ranges, upTo: end) {
-      settleDoubt()
-      return true
-    }
-    // What is published stays: the server compares it with what comes.
-    if case .upTo = held { await uploader.discard(session) }
-    restart()
-    return false
+  /// The server wants bytes that are not held any more.
+  private func lost(_ offset: Int64) -> UploadError {
+    UploadError(
+      .giveUp, .file,
+      "\(target.path): the server has lost what it had after byte \(offset), and the source, which is read once, is "
+        + "held from byte \(source.first) on only")
   }
 
-  private func match(_ ranges: [SentRange], upTo end: Int64) async throws(UploadError) -> Bool {
-    let cancel = Cancellation()
-    let result = await withTaskCancellationHandler { [source, info] in
-      await BlockingPool.shared.run {
-        Result { () throws(BlobError) in try ranges.match(source, info, upTo: end, cancel) }
-      }
-    } onCancel: {
-      cancel.cancel()
-    }
-    do { return try result.get() } catch { throw UploadError(error) }
-  }
-
-  private mutating func settleDoubt() {
-    if doubted == nil { return }
-    doubted = nil
-    if let entry, let validator = info.validator { uploader.journal?.recognized(entry, validator) }
-  }
-
-  /// Only a session that the next run can go on with needs it, and a version that it can know again.
-  private mutating func trace(from offset: Int64) -> any BlobSource {
-    guard let entry, let journal = uploader.journal, info.validator != nil, info.length != nil else { return source }
-    if let traced { return traced }
-    let key = Poly1305.newKey()
-    let source = TracedSource(source, from: offset, key: key, journal.sending(entry, from: offset, key: key))
-    traced = source
-    return source
+  private func lost(_ error: UploadError) -> UploadError {
+    var error = error.final
+    error.message +=
+      "; it cannot begin anew, since the source is read once, and is held from byte \(source.first) on only"
+    return error
   }
 }
 

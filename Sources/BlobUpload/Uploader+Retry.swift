@@ -29,7 +29,9 @@ extension Uploader {
       do {
         return try await ask()
       } catch {
-        if error.recovery == .giveUp || error.recovery == .restart { throw error }
+        if case .giveUp = error.recovery { throw error }
+        if case .restart = error.recovery { throw error }
+        if case .shrink = error.recovery { throw error }
         failures += 1
         try await wait(after: error, failures, what)
       }

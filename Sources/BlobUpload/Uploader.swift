@@ -14,6 +14,10 @@ public struct Uploader: Sendable {
   public var retry: RetryPolicy
   /// Bytes of a part, where the user wants it; nil: as the dialect likes.
   public var partSize: Int64?
+  /// Parts of one file at once, where the server can make a file of parts; nil: as many as the link gains by; 1: none.
+  public var partsAtOnce: Int?
+  /// How much of a sequential source is held, so that it can be sent again.
+  public var spool = SpoolOptions()
   public var clock: any Clock<Duration> = ContinuousClock()
 
   public init(
@@ -29,14 +33,14 @@ public struct Uploader: Sendable {
 
   /// Uploads `source`, which must be the version that `info` describes, and returns when the server has it whole.
   ///
-  /// - `entry`: its row in the journal; nil: it is not journaled. `session`: what an earlier run left there.
+  /// - `entry`: its row in the journal; nil: it is not journaled. `session` and `receipts`: what an earlier run left there.
   /// - `doubted`: not nil where the source may have other bytes now: the session goes on only if it still has these, up
   ///   to what the server holds; else the upload begins anew.
   /// - Throws when nothing more can be done here; what the server holds stays there and can be resumed, unless
   ///   the source changed. Cancelling the task throws with side `.cancelled`.
   public func upload(
     _ source: any BlobSource, _ info: BlobInfo, to target: UploadTarget, entry: Int64? = nil,
-    resuming session: UploadSession? = nil, comparing doubted: [SentRange]? = nil,
+    resuming session: UploadSession? = nil, receipts: [PartReceipt] = [], comparing doubted: [SentRange]? = nil,
     progress: Progress = Progress()
   ) async throws(UploadError) -> UploadResult {
     if let length = info.length, let most = destination.limits.total, length > most {
@@ -46,7 +50,15 @@ public struct Uploader: Sendable {
       throw UploadError(
         .giveUp, .file, "\(target.path): its length is not known, and the server wants it before the first byte")
     }
-    var run = UploadRun(self, source, info, target, entry, session, comparing: doubted, progress)
+    var ledger: UploadLedger?
+    if let journal, let entry { ledger = UploadLedger(journal, entry) }
+    if let result = try await uploadInParts(
+      source, info, to: target, ledger, session, receipts, isDoubted: doubted != nil, progress)
+    {
+      return result
+    }
+    let session = session?.sizeOfParts == nil ? session : nil
+    var run = UploadRun(self, source, info, target, ledger, session, comparing: doubted, progress)
     return try await run.run()
   }
 
@@ -64,12 +76,13 @@ public struct Uploader: Sendable {
 
   func context(
     opened: @escaping @Sendable (UploadSession) -> Void = { _ in },
+    acknowledged: @escaping @Sendable (Int64) -> Void = { _ in },
     sent: @escaping @Sendable (Int) -> Void = { _ in }
   ) -> UploadContext {
     let acquaintance = destination.acquaintance
     return UploadContext(
       transport: transport, headers: destination.headers, origin: destination.endpoint.origin,
-      answered: { acquaintance.note($0) }, opened: opened,
+      answered: { acquaintance.note($0) }, opened: opened, acknowledged: acknowledged,
       sent: { count in
         acquaintance.noteReached()
         sent(count)

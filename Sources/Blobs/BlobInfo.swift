@@ -6,12 +6,19 @@ public struct BlobInfo: Sendable, Hashable {
   public var validator: Validator?
   /// The block, in bytes, below which reading is slow; 0 when caching gains nothing.
   public var preferredRead: Int
+  /// The validator's `instance` is the same for as long as the content is, also over a restart of the machine: another
+  /// one is other content, for all that can be known.
+  public var instanceLasts: Bool
 
-  public init(length: Int64?, validator: Validator? = nil, preferredRead: Int = 0) {
+  public init(length: Int64?, validator: Validator? = nil, preferredRead: Int = 0, instanceLasts: Bool = false) {
     self.length = length
     self.validator = validator
     self.preferredRead = preferredRead
+    self.instanceLasts = instanceLasts
   }
+
+  /// Whether it pays to keep checksums of what is sent: only they can tell the same content under another instance.
+  package var wantsTrace: Bool { !instanceLasts && validator?.instance.isEmpty == false }
 }
 
 /// Names one version of a source's content, so that two versions are never mixed.

@@ -53,7 +53,7 @@ private final class SliceReader: BlobReader {
     let whole = reader.info
     info = BlobInfo(
       length: slice.length ?? whole.length.map { $0 - slice.start },
-      validator: whole.validator, preferredRead: whole.preferredRead)
+      validator: whole.validator, preferredRead: whole.preferredRead, instanceLasts: whole.instanceLasts)
   }
 
   func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {

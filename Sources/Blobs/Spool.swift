@@ -16,6 +16,9 @@ public struct Spool: BlobSource {
     store = SpoolStore(memory: memory, folder: folder)
   }
 
+  /// Bytes that are held in memory at the most.
+  public var memory: Int { store.capacity }
+
   /// Bytes that can be read again, and the one that comes next from the source. Any thread may ask.
   public var held: ClosedRange<Int64> { store.held }
 

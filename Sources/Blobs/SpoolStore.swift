@@ -23,6 +23,8 @@ final class SpoolStore: @unchecked Sendable {
 
   deinit { memory.deallocate() }
 
+  var capacity: Int { memory.count }
+
   var held: ClosedRange<Int64> { state.update { $0.start...$0.end } }
 
   func open(at offset: Int64, _ info: BlobInfo) throws(BlobError) {

@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/sendfile.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <fcntl.h>
@@ -23,6 +24,9 @@ static inline unsigned long long fb_resolve_beneath(void) { return RESOLVE_BENEA
 static inline long fb_splice(int from, int to, long long offset, unsigned long count) {
   return syscall(SYS_splice, from, NULL, to, offset < 0 ? NULL : &offset, count, 1u /* MOVE */ | 2u /* NONBLOCK */);
 }
+static inline long fb_copy_file_range(int from, long long start, int to, long long offset, unsigned long count) {
+  return syscall(SYS_copy_file_range, from, &start, to, &offset, count, 0u);
+}
 static inline int fb_set_pipe_size(int pipe, int size) { return fcntl(pipe, 1031 /* F_SETPIPE_SZ */, size); }
 // Bytes of a TCP socket that came in order, and those of ours that were acknowledged; -1 where the kernel does not tell.
 // The beginning of struct tcp_info is Linux's interface; glibc's own header ends before these two.
@@ -37,6 +41,15 @@ static inline int fb_gettid(void) { return (int)syscall(SYS_gettid); }
 static inline void fb_set_thread_name(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
 static inline int fb_accept_cloexec(int listener) {
   return (int)syscall(SYS_accept4, listener, NULL, NULL, 02000000 /* SOCK_CLOEXEC */);
+}
+// Kind and id of the file system that a descriptor, or a path where that is -1, is on. 0, or -1 where it is not told.
+static inline int fb_file_system(int file, const char *path, unsigned long long *kind, unsigned long long *id) {
+  struct statfs told;
+  if ((file >= 0 ? fstatfs(file, &told) : statfs(path, &told)) != 0) return -1;
+  const unsigned *halves = (const unsigned *)&told.f_fsid;
+  *kind = (unsigned)told.f_type;
+  *id = (unsigned long long)halves[1] << 32 | halves[0];
+  return 0;
 }
 static inline int fb_o_tmpfile(void) { return __O_TMPFILE; }
 static inline int fb_punch_hole(int file, long long start, long long length) {

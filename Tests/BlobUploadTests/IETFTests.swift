@@ -1,6 +1,7 @@
 import BlobHTTP
 import BlobTesting
 import Blobs
+import Synchronization
 import Testing
 
 @testable import BlobUpload
@@ -98,13 +99,81 @@ import Testing
     #expect(error?.message.contains("2500 at most") == true)
   }
 
+  /// An upload may have tighter limits than its server: they come with its creation.
+  @Test func theUploadsOwnLimitsAreKept() async throws {
+    let taken = [1000, 2000].flatMap { offset -> [ScriptedPeer.Step] in
+      [.readRequest, answer("204 No Content", "Upload-Complete: ?0\r\nUpload-Offset: \(offset)\r\n")]
+    }
+    let peer = ScriptedPeer(
+      [
+        .readRequest, answer("204 No Content", "Upload-Limit: max-append-size=2000\r\n"), .readRequest,
+        answer(
+          "201 Created",
+          "Upload-Complete: ?0\r\nLocation: /up/1\r\nUpload-Limit: max-append-size=1000, max-age=60\r\n"),
+      ] + taken + [.readRequest, answer("200 OK", "Upload-Complete: ?1\r\n")])
+    _ = try await push(2500, to: peer)
+    #expect(peer.seen.heads.suffix(3).map { $0.contains("Content-Length: 1000\r\n") } == [true, true, false])
+    #expect(peer.seen.heads.last?.contains("Content-Length: 500\r\n") == true)
+  }
+
+  /// A part the user wants smaller than the server does is made larger; the last one may be smaller.
+  @Test func noAppendButTheLastIsTooSmall() async throws {
+    let least = answer("204 No Content", "Upload-Limit: min-append-size=2000, max-append-size=2000\r\n")
+    let peer = ScriptedPeer([
+      .readRequest, least, .readRequest, answer("201 Created", "Upload-Complete: ?0\r\nLocation: /up/1\r\n"),
+      .readRequest, answer("204 No Content", "Upload-Complete: ?0\r\nUpload-Offset: 2000\r\n"), .readRequest,
+      answer("200 OK", "Upload-Complete: ?1\r\n"),
+    ])
+    _ = try await push(2500, to: peer, partSize: 700)
+    #expect(peer.seen.heads[2].contains("Content-Length: 2000\r\n"))
+    #expect(peer.seen.heads[3].contains("Content-Length: 500\r\n"))
+  }
+
+  @Test func anUploadThatCanNeverBeWholeIsDeleted() async throws {
+    let peer = ScriptedPeer([
+      .readRequest, answer("204 No Content", "Upload-Limit: max-append-size=1000\r\n"), .readRequest,
+      answer("201 Created", "Upload-Complete: ?0\r\nLocation: /up/1\r\nUpload-Limit: max-size=2000\r\n"),
+      .readRequest, answer("204 No Content"),
+    ])
+    let error = await #expect(throws: UploadError.self) { try await push(2500, to: peer) }
+    #expect(error?.message.contains("2500 bytes, and the server takes 2000 at most") == true, "\(error as Any)")
+    #expect(peer.seen.heads.last?.hasPrefix("DELETE /up/1 ") == true)
+  }
+
+  /// 413 with the limit that holds now.
+  @Test func aRefusedAppendIsCutAsTold() async throws {
+    let peer = ScriptedPeer([
+      .readRequest, answer("204 No Content", "Upload-Limit: max-append-size=100000\r\n"), .readRequest,
+      answer("201 Created", "Upload-Complete: ?0\r\nLocation: /up/1\r\n"), .readRequest,
+      answer("413 Too Large", "Upload-Complete: ?0\r\nUpload-Limit: max-append-size=100\r\n"), .readRequest,
+      answer("204 No Content", "Upload-Complete: ?0\r\nUpload-Offset: 0\r\n"), .readRequest,
+      answer("204 No Content", "Upload-Complete: ?0\r\nUpload-Offset: 100\r\n"), .readRequest,
+      answer("200 OK", "Upload-Complete: ?1\r\n"),
+    ])
+    _ = try await push(150_000, to: peer)
+    #expect(peer.seen.heads[2].contains("Content-Length: 100000\r\n"))
+    #expect(peer.seen.heads[4].contains("Content-Length: 100\r\n"))
+  }
+
+  @Test func itsAgeIsKept() async throws {
+    let opened = Mutex<[UploadSession]>([])
+    let script = Script(.status(201, ["Location": "/up/1", "Upload-Complete": "?0", "Upload-Limit": "max-age=500"]))
+    let context = UploadContext(
+      transport: script, origin: host.origin, opened: { session in opened.withLock { $0.append(session) } })
+    let target = UploadDestination(endpoint: host, dialect: IETFResumable(), limits: PartLimits()).target(
+      "a", length: 9)
+    _ = try await IETFResumable().create(target, first: nil, context)
+    let left = try #require(opened.withLock { $0 }.last?.expires) - currentSeconds()
+    #expect((400...500).contains(left))
+  }
+
   @discardableResult
-  private func push(_ length: Int64, to peer: ScriptedPeer) async throws -> PatternSource {
+  private func push(_ length: Int64, to peer: ScriptedPeer, partSize: Int64? = nil) async throws -> PatternSource {
     let url = HTTPURL("http://127.0.0.1:\(peer.port)/")!
     let transport = CurlTransport()
     let destination = try await UploadDestination.discover(url, named: "resumable", over: transport)
     let uploader = Uploader(
-      destination, transport: transport, retry: RetryPolicy(retries: 2, first: .milliseconds(1)))
+      destination, transport: transport, retry: RetryPolicy(retries: 2, first: .milliseconds(1)), partSize: partSize)
     let source = PatternSource(length: length, seed: 9)
     _ = try await uploader.upload(source, source.info, to: destination.target("a", length: length))
     return source

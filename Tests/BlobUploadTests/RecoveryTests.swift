@@ -36,6 +36,42 @@ import Testing
     #expect(script.methods == ["POST", "PATCH", "POST", "PATCH"])
   }
 
+  /// Held by a request of ours that is dead, most likely.
+  @Test(arguments: [409, 423, 460]) func aSessionThatIsElsewhereOrLockedIsAskedAgain(_ status: Int) async {
+    let script = Script { number, request throws(TransportError) in
+      switch request.method {
+      case "POST": .created
+      case "HEAD": .at(300, of: 1000)
+      default: number == 1 ? .status(status) : .at(1000)
+      }
+    }
+    #expect(await uploader(Tus(), script).failure() == nil)
+    // A 409 is first told from one that has ended the upload.
+    #expect(script.methods == ["POST", "PATCH"] + (status == 409 ? ["HEAD", "HEAD"] : ["HEAD"]) + ["PATCH"])
+    #expect(script.requests.last?.headers["Upload-Offset"] == "300")
+  }
+
+  /// By its own word: no request is spent on it. Clocks differ, so five minutes are waited.
+  @Test func aSessionThatHasExpiredIsNotAskedFor() async throws {
+    for (expires, methods) in [
+      (Int64(1000), ["POST", "PATCH"]), (currentSeconds() - 10, ["HEAD", "PATCH"]),
+      (currentSeconds() + 1000, ["HEAD", "PATCH"]),
+    ] {
+      let script = Script { _, request throws(TransportError) in
+        switch request.method {
+        case "POST": .created
+        case "HEAD": .at(300, of: 1000)
+        default: .at(1000)
+        }
+      }
+      let one = uploader(Tus(), script)
+      let source = PatternSource(length: 1000)
+      let session = UploadSession(state: ["url": "\(host)old", "length": "1000"], expires: expires)
+      _ = try await one.upload(source, source.info, to: one.destination.target("a", length: 1000), resuming: session)
+      #expect(script.methods == methods)
+    }
+  }
+
   @Test func aServerThatLosesEverySessionIsGivenUp() async {
     // It takes the first part each time, so that there always is an acknowledged byte.
     let script = Script { _, request throws(TransportError) in

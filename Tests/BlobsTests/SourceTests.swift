@@ -31,6 +31,10 @@ extension SourceFixture {
         stalled: { stalledPipe() }
       ) { pipe(pattern, length: pattern.length) },
       SourceFixture(
+        "a descriptor of \(length)", like: pattern, access: .sequential, knowsLength: false, hasValidator: false,
+        stalled: { try PipedDescriptor(nil) }
+      ) { try PipedDescriptor(pattern) },
+      SourceFixture(
         "an asynchronous sequence of \(length)", like: pattern, access: .sequential, knowsLength: false,
         hasValidator: false, stalled: { AsyncSequenceSource(AsyncStream<[UInt8]>.makeStream().stream) }
       ) { AsyncSequenceSource(pattern.buffers(size: 3333), capacity: 1000) },

@@ -4,6 +4,8 @@ import Testing
 
 extension EndToEnd {
   /// A card that is pulled out and plugged in again: its files have other numbers, and the same bytes. Or not.
+  ///
+  /// The pushes are told that their files are on FAT: only that is simulated, so that no test need mount anything.
   @Suite(.serialized) struct CardTests {
     let scratch = try! Scratch()
     private static let size = 24 << 20
@@ -31,6 +33,21 @@ extension EndToEnd {
       #expect(try await half.finish() < Self.size - half.held + 256 << 10)
     }
 
+    /// On a disk of the machine a file keeps its numbers. One that has others is another one, for all that can be known,
+    /// and its bytes never pass through the process: nothing was summed that could tell.
+    @Test func onADiskOtherNumbersStartOver() async throws {
+      let half = try await push(endedBy: SIGKILL, isCard: false)
+      try await plugInAgain(half.file)
+      #expect(try await half.finish() >= Self.size)
+      #expect(half.server.folder.unfinished() == 0, "the old upload is given up")
+      #expect(!FileManager.default.fileExists(atPath: scratch.path("journal.sqlite-sent-1")))
+    }
+
+    @Test func onADiskTheSameFileGoesOn() async throws {
+      let half = try await push(endedBy: SIGKILL, isCard: false)
+      #expect(try await half.finish() < Self.size - half.held + 256 << 10)
+    }
+
     @Test func severalRunsAddUp() async throws {
       var half = try await push(endedBy: SIGKILL)
       half = try await half.pushOn(until: half.held + 4 << 20, endedBy: SIGKILL)
@@ -45,11 +62,14 @@ extension EndToEnd {
       let server: ServeProcess
       let proxy: ChaosProxy
       let file: String
+      /// What a push has in its environment.
+      let environment: [String: String]
       var held = 0
 
       /// Goes on until the server has so many bytes.
       func pushOn(until bytes: Int, endedBy signal: Int32) async throws -> Half {
-        let push = try Command.fullbore("push", "--bwlimit", "8M", "--header", host, file, url, in: scratch)
+        let push = try Command.fullbore(
+          "push", "--bwlimit", "8M", "--header", host, file, url, in: scratch, environment: environment)
         try await until("\(bytes) bytes have arrived") {
           if let end = push.end { throw Command.Failure("the push ended: \(end) \(push.errors)") }
           return server.folder.unfinished() >= bytes ? true : nil
@@ -64,8 +84,9 @@ extension EndToEnd {
       /// Goes on to the end. Returns the bytes that went over the line for it.
       func finish() async throws -> Int {
         let before = proxy.counters.bytesUp
-        let (end, push) = try await fullbore("push", "--header", host, file, url, in: scratch)
-        #expect(end == .exited(0), "\(push.output)\(push.errors)")
+        let push = try Command.fullbore(
+          "push", "--header", host, file, url, in: scratch, environment: environment)
+        #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
         let gallery = Folder(URL(fileURLWithPath: file).deletingLastPathComponent().path)
         gallery.expectSame(as: server.folder)
         return Int(proxy.counters.bytesUp - before)
@@ -76,11 +97,12 @@ extension EndToEnd {
       private var url: String { "tus+http://127.0.0.1:\(proxy.port)/" }
     }
 
-    private func push(endedBy signal: Int32) async throws -> Half {
+    private func push(endedBy signal: Int32, isCard: Bool = true) async throws -> Half {
       let file = try scratch.file("card/video.mov", Self.size)
       let server = try await ServeProcess.start(in: scratch)
       let proxy = ChaosProxy(to: server.port)
-      return try await Half(scratch: scratch, server: server, proxy: proxy, file: file)
+      let environment = isCard ? try Shim.environment(.onlyCards, in: scratch) : [:]
+      return try await Half(scratch: scratch, server: server, proxy: proxy, file: file, environment: environment)
         .pushOn(until: 4 << 20, endedBy: signal)
     }
 

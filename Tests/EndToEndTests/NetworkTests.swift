@@ -73,6 +73,38 @@ extension EndToEnd {
       #expect(push.errors.contains("IMG_3.jpg: PUT") && push.errors.contains("IMG_7.jpg: PUT"), "\(push.errors)")
     }
 
+    /// The second file begins with what got through for the first one, and so does the next run.
+    @Test(.needs(.nginx), arguments: ["tus", "resumable"]) func partsShrinkToWhatAProxyTakes(_ dialect: String)
+      async throws
+    {
+      let server = try await ServeProcess.start(in: scratch)
+      let proxy = try await PeerServer.nginx(
+        into: try scratch.folder("unused"),
+        rules: """
+          client_max_body_size 1m;
+          location ~ ^/ {
+            proxy_pass http://127.0.0.1:\(server.port);
+            proxy_set_header Host 127.0.0.1:\(server.port);
+            proxy_http_version 1.1;
+          }
+          """, in: scratch)
+      try scratch.file("gallery/video.mov", 20 << 20)
+      try scratch.file("gallery/photo.jpg", 3 << 20)
+      let (end, push) = try await fullbore(
+        "push", scratch.path("gallery/"), "\(dialect)+\(proxy.url)/", in: scratch)
+      #expect(end == .exited(0), "\(push.errors)")
+      Folder(scratch.path("gallery")).expectSame(as: server.folder)
+      let refused = proxy.command.errors.components(separatedBy: "too large body").count
+      #expect(refused > 1, "nginx let everything through: \(proxy.command.errors)")
+
+      try scratch.file("gallery/later.mov", 20 << 20)
+      let (again, later) = try await fullbore(
+        "push", scratch.path("gallery/"), "\(dialect)+\(proxy.url)/", in: scratch)
+      #expect(again == .exited(0), "\(later.errors)")
+      Folder(scratch.path("gallery")).expectSame(as: server.folder)
+      #expect(proxy.command.errors.components(separatedBy: "too large body").count == refused)
+    }
+
     @Test(arguments: ["put", "tus"]) func serverIsReachedOverIPv6(_ dialect: String) async throws {
       let server = try await ServeProcess.start(in: scratch, address: "[::1]")
       #expect(server.url.hasPrefix("http://[::1]:"))

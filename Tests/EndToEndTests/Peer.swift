@@ -100,13 +100,15 @@ final class PeerServer: Sendable {
   }
 
   /// PyPI's tus server, receiving into `folder`; uploads go to `/files`.
-  static func resumableUpload(into folder: String, in scratch: Scratch) async throws -> PeerServer {
+  static func resumableUpload(
+    into folder: String, _ options: [String] = [], in scratch: Scratch
+  ) async throws -> PeerServer {
     let program = try #require(Peer.resumableUpload.path, Peer.resumableUpload.reason)
     return try await PeerServer(program, in: scratch) { port in
       [
         "serve", "--host", "127.0.0.1", "--port", "\(port)", "--upload-dir", folder, "--db-path",
         scratch.path("uploads.db"), "--log-level", "ERROR",
-      ]
+      ] + options
     }
   }
 }

@@ -10,6 +10,8 @@ enum Shim {
     case silentResolver(mark: String)
     /// No file can grow beyond so many bytes.
     case fullDisk(at: Int)
+    /// Every file system says that it is FAT, as a card's does.
+    case onlyCards
   }
 
   /// What a program must have in its environment. Throws where no C compiler is found; Swift's toolchain has one.
@@ -17,6 +19,7 @@ enum Shim {
     let library = try build(in: scratch)
     switch fault {
     case .silentResolver(let mark): return ["LD_PRELOAD": library, "SHIM_RESOLVER_MARK": mark]
+    case .onlyCards: return ["LD_PRELOAD": library, "SHIM_ONLY_CARDS": "1"]
     case .fullDisk(let bytes): return ["LD_PRELOAD": library, "SHIM_DISK_BYTES": "\(bytes)"]
     }
   }
@@ -47,6 +50,7 @@ enum Shim {
     #include <netdb.h>
     #include <stdarg.h>
     #include <stdlib.h>
+    #include <sys/statfs.h>
     #include <sys/syscall.h>
     #include <unistd.h>
 
@@ -59,6 +63,21 @@ enum Shim {
       }
       close(open(mark, O_CREAT | O_WRONLY, 0600));
       for (;;) pause();
+    }
+
+    static int as_card(int result, struct statfs *told) {
+      if (result == 0 && getenv("SHIM_ONLY_CARDS")) told->f_type = 0x4D44;
+      return result;
+    }
+
+    int fstatfs(int file, struct statfs *told) {
+      int (*real)(int, struct statfs *) = dlsym(RTLD_NEXT, "fstatfs");
+      return as_card(real(file, told), told);
+    }
+
+    int statfs(const char *path, struct statfs *told) {
+      int (*real)(const char *, struct statfs *) = dlsym(RTLD_NEXT, "statfs");
+      return as_card(real(path, told), told);
     }
 
     static int is_full(off64_t end) {

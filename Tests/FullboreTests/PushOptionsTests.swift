@@ -43,7 +43,6 @@ import Testing
   }
 
   @Test func sourcesThatAreNotThereYetAreRefused() {
-    #expect(refusal("-", "http://host/")?.contains("not there yet") == true)
     #expect(refusal("sqlite:a.db?table=t", "http://host/")?.contains("not there yet") == true)
     #expect(refusal("https://other/a.jpg", "http://host/")?.contains("not there yet") == true)
     #expect(refusal("--layout", "a", "http://host/") == "--layout is planned, but not there yet")

@@ -25,32 +25,16 @@ enum IETFRoutes {
   }
 
   private static func ask(_ call: Call, _ ietf: IETF, _ id: UploadID) throws(ServerError) -> Plan {
-    @Sendable func answer(_ record: UploadRecord, _ offset: Int64, _ expires: Int64, isWhole: Bool) -> Reply {
-      var reply = ietf.answer(204, isWhole: isWhole, offset: offset, ["Cache-Control": "no-store"])
-      reply.headers["Upload-Length"] = record.length.map { String($0) }
-      reply.headers["Upload-Limit"] = ietf.limit(call.options.maxSize, expires: expires)
+    try UploadState.plan(call, id) { state in
+      guard let offset = state.offset, state.record.concatenation == nil else { return Reply(notConcatenated) }
+      var reply = ietf.answer(204, isWhole: state.isWhole, offset: offset, ["Cache-Control": "no-store"])
+      reply.headers["Upload-Length"] = state.record.length.map { String($0) }
+      reply.headers["Upload-Limit"] = ietf.limit(call.options.maxSize, expires: state.expires)
       return reply
     }
-    switch try call.service.uploads.find(id) {
-    case .finished(let saved):
-      return .reply(answer(saved.record, saved.offset, saved.expires, isWhole: true))
-    case .unfinished(let upload):
-      // Whoever asks wants to go on from there: an older request must not move the offset any more.
-      let offset = try upload.takeOver()
-      guard upload.isComplete else {
-        return .reply(answer(upload.record, offset, upload.expires, isWhole: false))
-      }
-      return .later { decided in
-        upload.publish { result in
-          switch result {
-          case .success: decided(.reply(answer(upload.record, offset, upload.expires, isWhole: true)))
-          case .failure(let error) where error.status >= 500: decided(.refuse(error))
-          case .failure(let error): decided(.reply(Reply(410, text: error.message)))
-          }
-        }
-      }
-    }
   }
+
+  private static let notConcatenated = ServerError(404, "this upload is tus's alone: it is part of a concatenation")
 
   private static func append(_ call: Call, _ ietf: IETF, _ id: UploadID) throws(ServerError) -> Plan {
     try ietf.checkContentType(call.headers)
@@ -62,11 +46,13 @@ enum IETFRoutes {
     }
     switch try call.service.uploads.find(id) {
     case .finished(let saved):
+      if saved.record.concatenation != nil { throw notConcatenated }
       if isLast, offset == saved.offset, call.request.contentLength == 0 {
         return .reply(ietf.answer(204, isWhole: true, offset: offset))
       }
       return .reply(ietf.problem(400, "completed-upload", "the upload is finished", offset: saved.offset))
     case .unfinished(let upload):
+      if upload.record.concatenation != nil { throw notConcatenated }
       let here = try upload.takeOver()
       if offset != here { return .reply(mismatch(ietf, expected: here, provided: offset)) }
       let length: Int64?

@@ -3,7 +3,9 @@ import BlobHTTP
 /// Words and numbers of tus 1.0.
 enum Tus {
   static let version = "1.0.0"
-  static let extensions = "creation,creation-with-upload,creation-defer-length,termination,expiration,checksum"
+  static let extensions =
+    "creation,creation-with-upload,creation-defer-length,termination,expiration,checksum,concatenation,"
+    + "concatenation-unfinished"
   static let contentType = "application/offset+octet-stream"
 
   /// A non-negative decimal below 2^63: no sign, no blank. nil when the field is missing; throws 400.

@@ -3,13 +3,12 @@ import BlobHTTP
 /// What a creation asks for, checked against what is there.
 struct TusCreation: Sendable {
   let length: Int64?
+  /// Its bytes are for a final upload: they are kept and not published.
+  let isPart: Bool
   private let folder: ServedPath
-  /// nil: the upload's id becomes the name.
-  private let target: ServedPath?
-  private let existing: ExistingRule
-  private let metadata: String
+  private let target: TusTarget
 
-  init(_ call: Call, _ folder: ServedPath) throws(ServerError) {
+  init(_ call: Call, _ folder: ServedPath, isPart: Bool) throws(ServerError) {
     length = try Tus.number(call.headers, "Upload-Length")
     let isDeferred = call.headers["Upload-Defer-Length"]
     if let isDeferred, isDeferred != "1" { throw ServerError(400, "Upload-Defer-Length can only be 1") }
@@ -17,28 +16,17 @@ struct TusCreation: Sendable {
       throw ServerError(400, "exactly one of Upload-Length and Upload-Defer-Length is needed")
     }
     if let length { try TusRoutes.checkLength(length, call.options) }
-    metadata = call.headers["Upload-Metadata"] ?? ""
-    let values = try Tus.metadata(metadata)
-    existing = values["overwrite"] == Array("true".utf8) ? .replace : .keep
     self.folder = folder
-    guard let name = Self.name(values) else {
-      target = nil
-      return
-    }
-    let target = try folder.appending(name)
-    self.target = target
-    if let item = try call.service.store.item(at: target) { try existing.admit(item, at: target, length: length) }
-  }
-
-  /// `relativePath`, else `filename`. Uppy sends `relativePath null` for files that were not in a folder.
-  private static func name(_ values: [String: [UInt8]]) -> [UInt8]? {
-    if let path = values["relativePath"], !path.isEmpty, path != Array("null".utf8) { return path }
-    return values["filename"].flatMap { $0.isEmpty ? nil : $0 }
+    self.isPart = isPart
+    target = try TusTarget(call, folder)
+    if !isPart { try target.admit(length: length, call.service) }
   }
 
   /// Begins to receive. The upload outlives neither the request nor the process until it is saved.
   func begin(_ service: Service) throws(ServerError) -> Upload {
-    try service.uploads.begin(target, in: folder, existing, length: length, metadata: metadata)
+    try service.uploads.begin(
+      isPart ? nil : target.path, in: folder, target.existing, length: length, metadata: target.metadata,
+      isPart ? .partial : nil)
   }
 }
 
@@ -69,7 +57,7 @@ final class TusCreationReceiver: BodyReceiver {
       cut()
       return .refuse(error)
     }
-    if upload.isComplete {
+    if upload.isComplete, !upload.record.isPart {
       return publish(upload) { upload, error in
         guard let error else { return Self.created(upload) }
         try? upload.terminate()  // it cannot be asked for again; ended already, unless the disk failed
@@ -125,7 +113,9 @@ final class TusReceiver: BodyReceiver {
         return .refuse(error)
       }
     }
-    if upload.isComplete {
+    if upload.record.isPart {
+      upload.tellFinal()
+    } else if upload.isComplete {
       return publish(upload) { $1.map { Reply($0) } ?? TusRoutes.progress(204, $0.offset, $0.expires) }
     }
     return .reply(TusRoutes.progress(204, upload.offset, upload.expires))
@@ -133,6 +123,7 @@ final class TusReceiver: BodyReceiver {
 
   func cut() {
     try? writer.drop()  // as in `end`
+    if writer.upload.record.isPart { return writer.upload.tellFinal() }
     if writer.upload.isComplete { writer.upload.publish { _ in } }
   }
 }

@@ -1,6 +1,7 @@
 import BlobHTTP
 
-/// tus 1.0: core, creation, creation-with-upload, creation-defer-length, termination, expiration, checksum.
+/// tus 1.0: core, creation, creation-with-upload, creation-defer-length, termination, expiration, checksum,
+/// concatenation, concatenation-unfinished.
 enum TusRoutes {
   /// Both dialects have the same URLs for uploads. Who does not name its version of tus, but sends tus's type or
   /// nothing that tells it from the other, hears of it.
@@ -18,7 +19,7 @@ enum TusRoutes {
     if call.options.isReadOnly { throw ServerError(403, "the server is read-only") }
     guard let id = UploadID(name) else { throw ServerError(404, "no such upload") }
     switch call.method {
-    case "HEAD": return try ask(call, id)
+    case "HEAD": return try UploadState.plan(call, id, answer)
     case "PATCH": return try patch(call, id)
     case "DELETE":
       return call.service.onWorker { () throws(ServerError) in
@@ -40,36 +41,17 @@ enum TusRoutes {
 
   // MARK: HEAD
 
-  private static func ask(_ call: Call, _ id: UploadID) throws(ServerError) -> Plan {
-    switch try call.service.uploads.find(id) {
-    case .finished(let saved):
-      return .reply(answer(saved.record, offset: saved.offset, expires: saved.expires))
-    case .unfinished(let upload):
-      // Whoever asks wants to go on from there: an older request must not move the offset any more.
-      let offset = try upload.takeOver()
-      guard upload.isComplete else { return .reply(answer(upload.record, offset: offset, expires: upload.expires)) }
-      // All bytes told means finished to the client, so it must be true: their request was cut or the server killed.
-      return .later { decided in
-        upload.publish { result in
-          switch result {
-          case .success: decided(.reply(answer(upload.record, offset: offset, expires: upload.expires)))
-          case .failure(let error) where error.status >= 500: decided(.refuse(error))
-          case .failure(let error): decided(.reply(Reply(410, text: error.message)))
-          }
-        }
-      }
-    }
-  }
-
-  private static func answer(_ record: UploadRecord, offset: Int64, expires: Int64) -> Reply {
-    var reply = Reply(200, ["Upload-Offset": String(offset), "Cache-Control": "no-store"])
-    if let length = record.length {
+  private static func answer(_ state: UploadState) -> Reply {
+    var reply = Reply(200, ["Cache-Control": "no-store"])
+    reply.headers["Upload-Offset"] = state.offset.map { String($0) }
+    if let length = state.record.length {
       reply.headers["Upload-Length"] = String(length)
-    } else {
+    } else if state.record.parts == nil {
       reply.headers["Upload-Defer-Length"] = "1"
     }
-    if !record.metadata.isEmpty { reply.headers["Upload-Metadata"] = record.metadata }
-    reply.headers["Upload-Expires"] = HTTPDate.text(expires)
+    if !state.record.metadata.isEmpty { reply.headers["Upload-Metadata"] = state.record.metadata }
+    reply.headers["Upload-Concat"] = state.record.concatenation?.text
+    reply.headers["Upload-Expires"] = HTTPDate.text(state.expires)
     return reply
   }
 
@@ -83,20 +65,26 @@ enum TusRoutes {
     let length = try Tus.number(call.headers, "Upload-Length")
     switch try call.service.uploads.find(id) {
     case .finished(let saved):
+      try refuseFinal(saved.record)
       if offset == saved.offset, call.request.contentLength == 0 { return .reply(progress(204, offset, saved.expires)) }
       throw ServerError(409, "the upload is finished at byte \(saved.offset)")
     case .unfinished(let upload):
+      try refuseFinal(upload.record)
       guard let length, upload.record.length != length else { return try receive(call, upload, offset) }
       return call.service.onWorker { () throws(ServerError) in
         try checkLength(length, call.options)
         let record = upload.record
-        if record.length == nil, let item = try call.service.store.item(at: record.target) {
+        if record.length == nil, !record.isPart, let item = try call.service.store.item(at: record.target) {
           try record.existing.admit(item, at: record.target, length: length)
         }
         try upload.setLength(length)
         return try receive(call, upload, offset)
       }
     }
+  }
+
+  private static func refuseFinal(_ record: UploadRecord) throws(ServerError) {
+    if record.parts != nil { throw ServerError(403, "a final upload has no bytes but those of its parts") }
   }
 
   private static func receive(_ call: Call, _ upload: Upload, _ offset: Int64) throws(ServerError) -> Plan {
@@ -135,14 +123,16 @@ enum TusRoutes {
   /// A new upload below `folder`, whose target is named by its metadata.
   static func create(_ call: Call, _ folder: ServedPath) throws(ServerError) -> Plan {
     if call.headers["Tus-Resumable"] == nil, call.headers["Upload-Length"] == nil,
-      call.headers["Upload-Defer-Length"] == nil
+      call.headers["Upload-Defer-Length"] == nil, call.headers["Upload-Concat"] == nil
     {
       throw ServerError(415, "POST creates tus uploads; forms are not spoken")
     }
     if let refusal = versionRefusal(call) { return .reply(refusal) }
-    let creation = try TusCreation(call, folder)
+    let role = call.headers["Upload-Concat"]
+    if let role, role != "partial" { return try TusConcatenation.create(call, folder, role) }
+    let creation = try TusCreation(call, folder, isPart: role != nil)
     let checksum = try BodyChecksum(call.headers)
-    if creation.length == nil || creation.length != call.request.contentLength {
+    if creation.isPart || creation.length == nil || creation.length != call.request.contentLength {
       try call.service.checkUnfinished()
     }
     if call.request.contentLength == 0 {

@@ -14,6 +14,7 @@ import Blobs
 //   same:     where equal bytes were published before, info becomes done first, then data is deleted.
 //             Killed between: done with data. Start-up deletes such data.
 //   delete:   info first, then data. Killed between: data alone, which start-up deletes.
+//   join:     see FileStore+Joining.
 //
 // After a power cut data may be shorter than what was acknowledged: its size is the offset, so the client learns it.
 extension FileStore {
@@ -43,7 +44,13 @@ extension FileStore {
   package func save(_ record: UploadRecord) throws(ServerError) {
     let store = try uploads()
     let isNew = try store.status(record.id.info) == nil
-    try store.write(record)
+    if let parts = record.parts, isNew { try claim(parts, for: record.id, store) }
+    do throws(ServerError) {
+      try store.write(record)
+    } catch {
+      if isNew, record.parts != nil { releaseClaims(of: record.id, store) }
+      throw error
+    }
     if isNew { saved.add(1, ordering: .relaxed) }
   }
 
@@ -52,6 +59,7 @@ extension FileStore {
   package func load(_ id: UploadID) throws(ServerError) -> SavedUpload? {
     guard let store else { return nil }
     if let record = try store.record(id, id.info) {
+      if let waiting = try loadJoint(record, store) { return waiting }
       if let status = try store.status(id.data) {
         let expires = status.modified.addingClamped(expiry)
         if expires <= wallClock() {
@@ -64,7 +72,7 @@ extension FileStore {
         delete(id)
         throw ServerError(410, "the upload is gone")
       }
-      finish(id, store)
+      finish(record, store)
     }
     guard let record = try store.record(id, id.done), let length = record.length,
       let expires = try store.status(id.done)?.modified.addingClamped(expiry), expires > wallClock()
@@ -83,7 +91,7 @@ extension FileStore {
     while true {
       let before = try folder.status(name)
       if let before, let same = try meet(before, reception, record, folder, store) {
-        if isSaved { finish(record.id, store) }
+        if isSaved { finish(record, store) }
         reception.discard()
         return Publication(outcome: .same, item: same)
       }
@@ -99,7 +107,7 @@ extension FileStore {
         throw failed("publish", record.target.description)
       }
       try folder.sync(record.target.parent.description)
-      if isSaved { finish(record.id, store) }
+      if isSaved { finish(record, store) }
       quota.release(before.map { Int64($0.st_size) } ?? 0)
       var status = stat()
       if fstat(reception.file.number, &status) != 0 { throw failed("look at", record.target.description) }
@@ -119,12 +127,18 @@ extension FileStore {
       if try reception.hasSameBytes(as: file, interruption) { return item }
       throw ServerError(409, "\(record.target) exists with other bytes")
     } catch {
-      if [403, 409, 412].contains(error.status) { forget(reception, store) }
+      if [403, 409, 412].contains(error.status) { forget(reception, record, store) }
       throw error
     }
   }
 
-  private func finish(_ id: UploadID, _ store: Folder) {
+  private func finish(_ record: UploadRecord, _ store: Folder) {
+    finish(record.id, store)
+    // A kill before the last of them is seen at the next start.
+    for part in record.parts ?? [] { finish(part, store) }
+  }
+
+  func finish(_ id: UploadID, _ store: Folder) {
     // A record that cannot be marked is found as finished by `load` all the same.
     let renamed = id.info.withCString { info in
       _ = utimensat(store.number, info, nil, 0)  // it is remembered from now on
@@ -133,12 +147,13 @@ extension FileStore {
     if renamed == 0 { saved.subtract(1, ordering: .relaxed) }
   }
 
-  private func forget(_ reception: FileReception, _ store: Folder) {
+  private func forget(_ reception: FileReception, _ record: UploadRecord, _ store: Folder) {
     unlinkInfo(reception.id, store)
     reception.discard()
+    if record.parts != nil { deleteParts(of: record.id, store) }
   }
 
-  private func unlinkInfo(_ id: UploadID, _ store: Folder) {
+  func unlinkInfo(_ id: UploadID, _ store: Folder) {
     if store.unlink(id.info) { saved.subtract(1, ordering: .relaxed) }
   }
 
@@ -147,9 +162,11 @@ extension FileStore {
     // What cannot be read cannot be counted; the next start measures again.
     let record = try? store.record(id, id.info)
     let held = (try? store.status(id.data)).map { Int64($0.st_size) }
+    let room = record?.parts == nil ? max(record?.length ?? 0, held ?? 0) : (try? joined(id, store)) ?? 0
     unlinkInfo(id, store)
     store.unlink(id.done)
-    if store.unlink(id.data) { quota.release(max(record?.length ?? 0, held ?? 0)) }
+    if store.unlink(id.data) { quota.release(room) }
+    deleteParts(of: id, store)
   }
 
   package func expire(isBusy: (UploadID) -> Bool) -> [UploadID] {
@@ -158,14 +175,26 @@ extension FileStore {
     let now = wallClock()
     var expired: [UploadID] = []
     for name in names {
-      guard let file = UploadFile(name), file.kind != .data, !isBusy(file.id) else { continue }
-      let dated = file.kind == .info ? file.id.data : name
-      guard let modified = (try? store.status(dated))?.modified else { continue }
-      if modified.addingClamped(expiry) > now { continue }
+      guard let file = UploadFile(name), [.info, .done].contains(file.kind), claimant(of: file.id) == nil else {
+        continue
+      }
+      let parts = claims.withLock { $0.parts[file.id] } ?? []
+      if ([file.id] + parts).contains(where: isBusy) { continue }
+      let modified =
+        file.kind == .done
+        ? (try? store.status(name))?.modified : ([file.id] + parts).compactMap { lastByte(of: $0, store) }.max()
+      guard let modified, modified.addingClamped(expiry) <= now else { continue }
       delete(file.id)
-      if file.kind == .info { expired.append(file.id) }
+      if file.kind == .info { expired += [file.id] + parts }
     }
     return expired
+  }
+
+  /// When an unfinished upload got its last byte, or its record where it has none.
+  func lastByte(of id: UploadID, _ store: Folder) -> Int64? {
+    // Gone meanwhile: it does not expire any more.
+    let status = (try? store.status(id.data)) ?? (try? store.status(id.info))
+    return status?.modified
   }
 
   package func complete() -> [UploadRecord] {
@@ -173,8 +202,10 @@ extension FileStore {
     guard let store, let names = try? store.names() else { return [] }
     return names.compactMap { name in
       guard let file = UploadFile(name), file.kind == .info, let record = try? store.record(file.id, name),
-        let status = try? store.status(file.id.data), Int64(status.st_size) == record.length
+        !record.isPart
       else { return nil }
+      if let parts = record.parts { return parts.allSatisfy { isWhole($0, store) } ? record : nil }
+      guard let status = try? store.status(file.id.data), Int64(status.st_size) == record.length else { return nil }
       return record
     }
   }

@@ -8,7 +8,8 @@ import Synchronization
 
 /// Keeps files in a folder, and what is unfinished in its `.fullbore`: `ID.data` holds the bytes, so that its size is
 /// the offset; `ID.info` what must be known of a saved upload; `ID.done` replaces it once the target is published. While
-/// bytes are on probation, `ID.START.mark` tells where they begin.
+/// bytes are on probation, `ID.START.mark` tells where they begin. An empty `ID.join` beside one of the two records says
+/// that it is a final upload, made of others.
 package final class FileStore: UploadStore {
   let root: Folder
   let store: Folder?
@@ -16,6 +17,7 @@ package final class FileStore: UploadStore {
   let quota: Quota
   let interruption = Cancellation()
   let saved = Atomic(0)
+  let claims = Mutex(Claims())
   private let place: BytePath
   private let lock: Descriptor?
 
@@ -44,7 +46,9 @@ package final class FileStore: UploadStore {
     self.store = store
     self.lock = lock
     try clearLeftOvers(store)
-    if maxTotal != nil { try quota.measure(root, store) }
+    if maxTotal != nil {
+      try quota.measure(root, store) { (id) throws(ServerError) in try self.joined(id, store) }
+    }
   }
 
   package func interrupt() { interruption.cancel() }
@@ -71,6 +75,10 @@ package final class FileStore: UploadStore {
       }
       if file.kind == .info { saved.add(1, ordering: .relaxed) }
       if file.kind == .data, !kept.contains(file.id.info) { store.unlink(name) }
+    }
+    for name in names {
+      guard let file = UploadFile(name), file.kind == .join else { continue }
+      try findClaims(of: file.id, store)
     }
   }
 }
@@ -142,7 +150,7 @@ extension Folder {
 
 /// A file of the store, by its name.
 struct UploadFile {
-  enum Kind: String { case data, info, done }
+  enum Kind: String { case data, info, done, join }
   var id: UploadID
   var kind: Kind
 
@@ -181,4 +189,5 @@ extension UploadID {
   var data: BytePath { BytePath("\(self).data") }
   var info: BytePath { BytePath("\(self).info") }
   var done: BytePath { BytePath("\(self).done") }
+  var join: BytePath { BytePath("\(self).join") }
 }

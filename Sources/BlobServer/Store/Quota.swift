@@ -29,10 +29,17 @@ final class Quota: Sendable {
   }
 
   /// Counts what is there: published files, and of saved uploads the promised length.
-  func measure(_ root: Folder, _ store: Folder) throws(ServerError) {
+  /// `joined`: what a final upload has taken over from its parts; nil for any other.
+  func measure(
+    _ root: Folder, _ store: Folder, joined: (UploadID) throws(ServerError) -> Int64?
+  ) throws(ServerError) {
     var sum = try Self.size(root, isRoot: true)
     for name in try store.names() {
       guard let file = UploadFile(name), file.kind == .data else { continue }
+      if let joined = try joined(file.id) {
+        sum += joined
+        continue
+      }
       let held = try store.status(name).map { Int64($0.st_size) } ?? 0
       sum += try store.record(file.id, file.id.info)?.length ?? held
     }

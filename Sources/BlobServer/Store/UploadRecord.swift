@@ -5,6 +5,9 @@ import Blobs
 package struct UploadID: Sendable, Hashable, CustomStringConvertible {
   package let description: String
 
+  /// Its URL's path on this server.
+  var location: String { "/\(ServedPath.uploadName)/\(self)" }
+
   package init?(_ text: some StringProtocol) {
     let digits = text.utf8
     guard digits.count == 32, digits.allSatisfy({ $0.hexValue != nil && !(65...70).contains($0) }) else { return nil }
@@ -51,33 +54,38 @@ package struct UploadRecord: Sendable, Equatable {
   package var length: Int64?
   /// `Upload-Metadata` as the client sent it. tus 1.0 §Creation.
   package var metadata: String
+  /// nil: it is sent as one.
+  package var concatenation: Concatenation?
 
   package init(
-    _ id: UploadID, target: ServedPath, existing: ExistingRule = .keep, length: Int64?, metadata: String = ""
+    _ id: UploadID, target: ServedPath, existing: ExistingRule = .keep, length: Int64?, metadata: String = "",
+    _ concatenation: Concatenation? = nil
   ) {
     self.id = id
     self.target = target
     self.existing = existing
     self.length = length
     self.metadata = metadata
+    self.concatenation = concatenation
   }
 
-  /// One fact a line, for a small file.
+  /// One fact a line, for a small file. Version 2 tells of a concatenation.
   var text: String {
     """
-    fullbore upload 1
+    fullbore upload \(concatenation == nil ? 1 : 2)
     target \(HTTPURL.encode(target.bytes))
     existing \(existing.rawValue)
     length \(length.map { String($0) } ?? "unknown")
     metadata \(metadata)
 
-    """
+    """ + (concatenation.map { "concat \($0.text)\n" } ?? "")
   }
 
   /// nil for what is not the whole of a record, as after a power cut.
   init?(_ id: UploadID, text: String) {
     let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-    guard lines.count == 6, lines[0] == "fullbore upload 1" else { return nil }
+    let isJoint = lines[0] == "fullbore upload 2"
+    guard isJoint || lines[0] == "fullbore upload 1", lines.count == (isJoint ? 7 : 6) else { return nil }
     func value(_ line: Int, _ name: String) -> String? {
       lines[line].hasPrefix(name + " ") ? String(lines[line].dropFirst(name.count + 1)) : nil
     }
@@ -87,7 +95,9 @@ package struct UploadRecord: Sendable, Equatable {
     else { return nil }
     let bytes = Int64(length)
     guard bytes ?? 0 >= 0, bytes != nil || length == "unknown" else { return nil }
-    self.init(id, target: target, existing: existing, length: bytes, metadata: metadata)
+    let concatenation = isJoint ? value(5, "concat").flatMap { Concatenation($0) } : nil
+    if isJoint, concatenation == nil { return nil }
+    self.init(id, target: target, existing: existing, length: bytes, metadata: metadata, concatenation)
   }
 }
 

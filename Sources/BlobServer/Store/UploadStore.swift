@@ -24,8 +24,16 @@ package protocol UploadStore: Sendable {
   /// Continues a saved upload behind its last byte. Throws 410 when its bytes are gone.
   func reopen(_ id: UploadID) throws(ServerError) -> any Reception
 
-  /// Makes a reception outlive the process, or changes what is known of it. From then on `load` finds it.
+  /// Makes a reception outlive the process, or changes what is known of it. From then on `load` finds it. A final upload
+  /// has no reception; it claims its parts, or 409 when one is another's. They live as long as it does.
   func save(_ record: UploadRecord) throws(ServerError)
+
+  /// The final upload that has claimed a part; nil: none has.
+  func claimant(of part: UploadID) -> UploadID?
+
+  /// The bytes of a saved final upload, from its parts, which must be whole and not be written any more; its length must
+  /// be known. Parts are used up on the way. After a throw, or a kill, it goes on where it was; 410: a part is gone.
+  func join(_ record: UploadRecord) throws(ServerError) -> any Reception
 
   /// What is known of an upload; nil: never heard of, or forgotten.
   func load(_ id: UploadID) throws(ServerError) -> SavedUpload?
@@ -40,7 +48,7 @@ package protocol UploadStore: Sendable {
   /// Saved uploads that are not finished.
   var unfinished: Int { get }
 
-  /// Forgets a saved upload and deletes its bytes.
+  /// Forgets a saved upload and deletes its bytes, with those of its parts.
   func delete(_ id: UploadID)
 
   /// Deletes what has had no new byte for too long, `isBusy` ones aside, and returns their ids.

@@ -52,6 +52,16 @@ public actor Journal {
     try read { store throws(SQLiteError) in try store.unfinished() }
   }
 
+  /// Bytes of a body that a host, or a proxy before it, was found to take in the last 30 days; nil: any, for all we know.
+  public func largestBody(at origin: String) throws(JournalError) -> Int64? {
+    try read { store throws(SQLiteError) in try store.largestBody(at: origin) }
+  }
+
+  /// Keeps what a refusal has taught.
+  public func keepLargestBody(_ bytes: Int64, at origin: String) throws(JournalError) {
+    try read { store throws(SQLiteError) in try store.keepLargestBody(bytes, at: origin) }
+  }
+
   /// Counts and bytes by destination and state. Quick, however long the journal is.
   public func summary() throws(JournalError) -> [JournalSummary] {
     try read { store throws(SQLiteError) in try store.summary() }

@@ -2,7 +2,7 @@ import BlobSQLite
 
 extension JournalStore {
   /// Raised with every change of the schema, which then also gets a step in `migrate`.
-  static let schemaVersion: Int64 = 3
+  static let schemaVersion: Int64 = 4
 
   func migrate() throws(SQLiteError) {
     try database.migrate(to: Self.schemaVersion) { (found: Int64) throws(SQLiteError) in
@@ -10,7 +10,8 @@ extension JournalStore {
         throw SQLiteError("open", database.path, code: 1, "it was made before the first release: delete it")
       }
       if found == 0 { try database.execute(Self.schema) }
-      try database.execute(Self.sentSchema)
+      if found < 3 { try database.execute(Self.sentSchema) }
+      try database.execute(Self.hostSchema)
     }
   }
 
@@ -53,6 +54,11 @@ extension JournalStore {
       PRIMARY KEY(upload, number)
     ) WITHOUT ROWID;
     CREATE TABLE finished(destination INTEGER PRIMARY KEY, count INTEGER NOT NULL, bytes INTEGER NOT NULL);
+    """
+
+  // From version 4 on. What was learned of a host by being refused.
+  private static let hostSchema = """
+    CREATE TABLE host(origin TEXT PRIMARY KEY, largest_body INTEGER NOT NULL, noted INTEGER NOT NULL) WITHOUT ROWID;
     """
 
   // From version 3 on. Ranges of runs that have ended; those of a run under way are in its `SentLog`.

@@ -23,11 +23,9 @@ public struct IETFResumable: UploadProtocol {
 
   /// What an OPTIONS answer says; nil when it does not offer resumable uploads.
   func limits(from headers: HTTPHeaders) -> PartLimits? {
-    guard let told = StructuredField.integers(headers["Upload-Limit"]) else { return nil }
-    let largest = told["max-append-size"].map { max(1, $0) }
-    return PartLimits(
-      smallest: max(1, told["min-append-size"] ?? 1), largest: largest,
-      firstPart: min(wholeUpTo, largest ?? .max), total: told["max-size"])
+    guard var limits = headers.uploadLimits else { return nil }
+    limits.firstPart = min(wholeUpTo, limits.largest ?? .max)
+    return limits
   }
 
   // MARK: Creation
@@ -41,14 +39,15 @@ public struct IETFResumable: UploadProtocol {
     request.headers.add("Content-Type", target.contentType)
     request.headers.add("Content-Disposition", ContentDisposition.inline(target.path.name.bytes))
     if target.overwrite { request.headers.add("If-Match", "*") }
-    let response = try await send(&request, first?.body, with) { url in
-      with.opened(Self.session(url, target.length, expires: nil))
+    let response = try await send(&request, first?.body, with) { url, told in
+      with.opened(Self.session(url, target.length, told))
     }
     let isWhole = StructuredField.boolean(response.headers["Upload-Complete"])
     guard response.isSuccess else {
-      var error = UploadError(creating: request, response)
-      if isWhole == true { error.recovery = .giveUp }
-      throw error
+      let error = UploadError(creating: request, response)
+      if isWhole == true { throw error.final }
+      // Without a body it is the file that is too large.
+      throw first == nil ? error : error.cuttable(response.headers.uploadLimits?.largest)
     }
     if isWhole ?? (first?.part.isLast == true) {
       return .finished(UploadResult(location: response.headers["Location"], reply: response.body))
@@ -60,17 +59,26 @@ public struct IETFResumable: UploadProtocol {
           + "resumable uploads; look whether it has made an empty file, and name another protocol (put+)",
         status: response.status)
     }
-    let session = Self.session(
-      try request.uploadURL(response.head), target.length, expires: response.headers.expires)
+    let session = Self.session(try request.uploadURL(response.head), target.length, response.headers)
+    try await check(session, with)
     with.opened(session)
     if first == nil { return .upTo(0, session) }
     return try await held(by: session, with)
   }
 
-  private static func session(_ url: HTTPURL, _ length: Int64?, expires: Int64?) -> UploadSession {
+  private static func session(_ url: HTTPURL, _ length: Int64?, _ told: HTTPHeaders) -> UploadSession {
     var state = ["url": url.text]
     if let length { state["length"] = String(length) }
-    return UploadSession(state: state, expires: expires)
+    return UploadSession(state: state, limits: told.uploadLimits ?? PartLimits(), expires: told.expires)
+  }
+
+  /// An upload that can never be whole is deleted, as the draft has it.
+  private func check(_ session: UploadSession, _ with: UploadContext) async throws(UploadError) {
+    guard let length = session.length, let most = session.limits.total, length > most else { return }
+    // It expires there, if it must.
+    try? await abort(session, with)
+    throw UploadError(
+      .giveUp, .file, "\(try session.uploadURL()): \(length) bytes, and the server takes \(most) at most")
   }
 
   // MARK: The upload's own URL
@@ -89,7 +97,8 @@ public struct IETFResumable: UploadProtocol {
     }
     var session = session
     session.expires = response.headers.expires ?? session.expires
-    let length = session.state["length"].flatMap { Int64($0) }
+    if let limits = response.headers.uploadLimits { session.limits = limits }
+    let length = session.length
     if let theirs = StructuredField.integer(response.headers["Upload-Length"]), let length, theirs != length {
       throw UploadError(
         .restart, .destination, "HEAD \(request.url): the server expects \(theirs) bytes, the source has \(length)")
@@ -109,10 +118,9 @@ public struct IETFResumable: UploadProtocol {
     let response = try await send(&request, body, with)
     let isWhole = StructuredField.boolean(response.headers["Upload-Complete"])
     guard response.isSuccess else {
-      var error = UploadError(session: request, response)
-      // The upload is over, and this is its target's own answer.
-      if isWhole == true { error.recovery = .giveUp }
-      throw error
+      let error = UploadError(session: request, response)
+      // With `?1` the upload is over, and this is its target's own answer.
+      throw isWhole == true ? error.final : error.cuttable(response.headers.uploadLimits?.largest)
     }
     if isWhole == true { return .finished(UploadResult(location: response.headers["Location"], reply: response.body)) }
     guard !part.isLast, let length = part.length else {
@@ -171,23 +179,35 @@ public struct IETFResumable: UploadProtocol {
     return request
   }
 
-  /// Sends, and heeds 104: `located` hears the upload's URL, `acknowledged` how far the server is.
+  /// Sends, and heeds 104: `located` hears the upload's URL and what comes with it, `acknowledged` how far the server is.
   private func send(
     _ request: inout HTTPRequest, _ body: BlobSlice?, _ with: UploadContext,
-    located: @escaping @Sendable (HTTPURL) -> Void = { _ in }
+    located: @escaping @Sendable (HTTPURL, HTTPHeaders) -> Void = { _, _ in }
   ) async throws(UploadError) -> HTTPResponse {
     let heed: @Sendable (HTTPHead) -> Void = { [request] head in
       // One without our version is not meant for us.
       guard head.status == 104, head.headers["Upload-Draft-Interop-Version"] == Self.version else { return }
       // A foreign Location is no upload of ours; the final answer's is refused aloud.
-      if head.headers["Location"] != nil, let url = try? request.uploadURL(head) { located(url) }
+      if head.headers["Location"] != nil, let url = try? request.uploadURL(head) { located(url, head.headers) }
       if let offset = StructuredField.integer(head.headers["Upload-Offset"]) { with.acknowledged(offset) }
     }
     return try await with.send(following: &request, body: body, Exchange(sent: with.sent, interim: heed))
   }
 }
 
+extension UploadSession {
+  fileprivate var length: Int64? { state["length"].flatMap { Int64($0) } }
+}
+
 extension HTTPHeaders {
+  /// What `Upload-Limit` allows; nil where it is missing or makes no sense.
+  fileprivate var uploadLimits: PartLimits? {
+    guard let told = StructuredField.integers(self["Upload-Limit"]) else { return nil }
+    return PartLimits(
+      smallest: max(1, told["min-append-size"] ?? 1), largest: told["max-append-size"].map { max(1, $0) },
+      total: told["max-size"])
+  }
+
   /// Seconds since 1970, from what is left by `Upload-Limit`.
   fileprivate var expires: Int64? {
     StructuredField.integers(self["Upload-Limit"])?["max-age"].map { currentSeconds() + $0 }

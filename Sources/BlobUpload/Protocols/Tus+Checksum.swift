@@ -2,6 +2,11 @@ import BlobHTTP
 import Blobs
 
 /// tus 1.0 §Checksum.
+extension UploadProtocol {
+  /// Every body is read for its digest before it is sent.
+  var digestsBodies: Bool { (self as? Tus)?.checksum != nil }
+}
+
 extension Tus {
   /// A part is read once for its digest and once to be sent: bounded, what was read is still in the system's cache.
   static let usualChecked: Int64 = 8 << 20
@@ -20,7 +25,7 @@ extension Tus {
 
   /// The field for a body, which is read for it; nil when none is wanted or the body cannot be read twice.
   func uploadChecksum(of body: BlobSlice) async throws(UploadError) -> String? {
-    guard let checksum, body.length != nil, body.source.access == .random else { return nil }
+    guard let checksum, body.length != nil, body.source.access == .random || body.source is Spool else { return nil }
     let cancel = Cancellation()
     var body = body
     // Only what is sent is slowed down.

@@ -7,7 +7,8 @@ import Blobs
   import Foundation
 #endif
 
-/// tus 1.0.0: core, creation, creation-with-upload, creation-defer-length, termination, expiration, checksum.
+/// tus 1.0.0: core, creation, creation-with-upload, creation-defer-length, termination, expiration, checksum,
+/// concatenation.
 public struct Tus: UploadProtocol {
   public let name = "tus"
   static let version = "1.0.0"
@@ -17,9 +18,11 @@ public struct Tus: UploadProtocol {
   public var wholeUpTo: Int64
 
   /// Each request carries the digest of its body, and the server keeps the body only if it agrees; nil: none does.
-  /// Such parts are read twice, and have 8 MiB unless another size is asked for. What cannot be read twice (a
-  /// sequential source, one of unknown length) goes without.
+  /// Such parts are read twice, and have 8 MiB unless another size is asked for.
   public var checksum: Digest.Algorithm?
+
+  /// What it creates is a part of another upload.
+  var isPart = false
 
   public init(wholeUpTo: Int64 = 4 << 20, checksum: Digest.Algorithm? = nil) {
     self.wholeUpTo = wholeUpTo
@@ -47,7 +50,7 @@ public struct Tus: UploadProtocol {
     }
     let extensions = Set(headers.list("Tus-Extension"))
     return PartLimits(
-      usual: checksum == nil ? nil : Self.usualChecked,
+      usual: checksum == nil ? nil : Self.usualChecked, isParallel: extensions.contains("concatenation"),
       needsLength: !extensions.contains("creation-defer-length"),
       firstPart: extensions.contains("creation-with-upload") ? wholeUpTo : 0,
       total: headers.bytes("Tus-Max-Size"))
@@ -63,7 +66,11 @@ public struct Tus: UploadProtocol {
     } else {
       request.headers.add("Upload-Defer-Length", "1")
     }
-    request.headers.add("Upload-Metadata", Self.metadata(of: target))
+    if isPart {
+      request.headers.add("Upload-Concat", "partial")
+    } else {
+      request.headers.add("Upload-Metadata", Self.metadata(of: target))
+    }
     if let first {
       request.headers.add("Content-Type", Self.bodyType)
       request.headers["Upload-Checksum"] = try await uploadChecksum(of: first.body)
@@ -74,7 +81,11 @@ public struct Tus: UploadProtocol {
         .giveUp, .destination, "POST \(request.url): answered \(response.status) instead of 201, as tus has it",
         status: response.status)
     }
-    guard response.status == 201 else { throw UploadError(creating: request, response) }
+    guard response.status == 201 else {
+      let error = UploadError(creating: request, response)
+      // Without a body it is the file that is too large.
+      throw first == nil ? error : error.cuttable()
+    }
     let session = try session(for: target, request, response)
     // An answer without an offset has not said what became of the body.
     guard let offset = response.headers.bytes("Upload-Offset") ?? (first == nil ? 0 : nil) else {
@@ -131,7 +142,7 @@ public struct Tus: UploadProtocol {
     request.headers["Upload-Checksum"] = try await uploadChecksum(of: body)
     let response = try await with.send(following: &request, body: body)
     if response.status == 409 { throw await conflict(request, response, session, with) }
-    guard response.isSuccess else { throw UploadError(session: request, response) }
+    guard response.isSuccess else { throw UploadError(session: request, response).cuttable() }
     guard let offset = response.headers.bytes("Upload-Offset"), offset >= part.start else {
       throw UploadError(.resync, .destination, "PATCH \(request.url): answered without a valid Upload-Offset")
     }
@@ -178,7 +189,15 @@ public struct Tus: UploadProtocol {
 
   /// DELETE. A server without the extension keeps the upload until it expires. tus 1.0 §Termination.
   public func abort(_ session: UploadSession, _ with: UploadContext) async throws(UploadError) {
-    let request = HTTPRequest("DELETE", try session.uploadURL(), ["Tus-Resumable": Self.version])
+    if session.sizeOfParts != nil {
+      for url in session.partURLs { try await abort(url, with) }
+    } else {
+      try await abort(try session.uploadURL(), with)
+    }
+  }
+
+  private func abort(_ url: HTTPURL, _ with: UploadContext) async throws(UploadError) {
+    let request = HTTPRequest("DELETE", url, ["Tus-Resumable": Self.version])
     let response = try await with.send(request)
     guard response.isSuccess || [403, 404, 405, 410].contains(response.status) else {
       throw UploadError(request, response)

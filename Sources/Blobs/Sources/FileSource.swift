@@ -64,7 +64,7 @@ private final class FileReader: BlobReader {
     do throws(BlobError) {
       let status = try statusOf(descriptor, path)
       if status.st_mode & S_IFMT != S_IFREG { throw BlobError(.unsupported, "open \(path): not a regular file") }
-      stamp = FileStamp(status)
+      stamp = FileStamp(status, descriptor)
     } catch {
       close(descriptor)
       throw error
@@ -81,7 +81,7 @@ private final class FileReader: BlobReader {
       let wait = stamp.unsettled(at: now())
       if wait == 0 { return }
       try MonotonicClock().sleep(.nanoseconds(min(wait, 100_000_000)), cancel, "open \(path)")
-      stamp = FileStamp(try statusOf(descriptor, path))
+      stamp = FileStamp(try statusOf(descriptor, path), descriptor)
     }
     throw BlobError(.changed, "open \(path): it is being written, and did not come to rest")
   }
@@ -121,7 +121,9 @@ private final class FileReader: BlobReader {
 
   func finish() throws(BlobError) {
     let status = try statusOf(descriptor, path)
-    let now = FileStamp(status)
+    var now = FileStamp(status)
+    // It is open, and so where it was.
+    now.volume = stamp.volume
     if now == stamp { return }
     let what =
       if status.st_nlink == 0 {

@@ -13,8 +13,13 @@ public struct FileStamp: Sendable, Hashable {
   public var modified: Int64
   /// Nanoseconds since 1970; also moves when mode, owner or links change.
   public var changed: Int64
+  /// nil where the file system is not known: then its numbers are not relied on.
+  public var volume: FileVolume?
 
-  public init(device: UInt64, inode: UInt64, size: Int64, modified: Int64, changed: Int64) {
+  public init(
+    device: UInt64, inode: UInt64, size: Int64, modified: Int64, changed: Int64, volume: FileVolume? = nil
+  ) {
+    self.volume = volume
     self.device = device
     self.inode = inode
     self.size = size
@@ -35,12 +40,27 @@ public struct FileStamp: Sendable, Hashable {
     #endif
   }
 
-  /// Size and modification time decide whether it is other content; the rest only raises a doubt.
-  public var validator: Validator {
-    Validator(version: "\(size)-\(modified)", instance: "\(device)-\(inode)-\(changed)")
+  /// As `init`, with the file system that `path` is on. Blocks, at the first file of a device.
+  public init(_ status: stat, at path: BytePath) {
+    self.init(status)
+    volume = FileVolume(of: path, device: device)
   }
 
-  public var info: BlobInfo { BlobInfo(length: size, validator: validator) }
+  init(_ status: stat, _ descriptor: Int32) {
+    self.init(status)
+    volume = FileVolume(of: descriptor, device: device)
+  }
+
+  /// Size and modification time decide whether it is other content; the rest only raises a doubt. A file system that has
+  /// an id of its own is known by that, whatever device number it gets.
+  public var validator: Validator {
+    let place = volume?.id.map { "volume \(String($0, radix: 16))" } ?? String(device)
+    return Validator(version: "\(size)-\(modified)", instance: "\(place)-\(inode)-\(changed)")
+  }
+
+  public var info: BlobInfo {
+    BlobInfo(length: size, validator: validator, instanceLasts: volume?.keepsNumbers ?? false)
+  }
 
   /// Nanoseconds from `now` (since 1970) until a further write is sure to show in the times. 0 for a file that was left
   /// alone for a while. A time in the future says nothing about the next write.

@@ -130,5 +130,5 @@ public final class BufferedReader: BlobReader {
 }
 
 extension BlobInfo {
-  fileprivate var buffered: BlobInfo { BlobInfo(length: length, validator: validator) }
+  fileprivate var buffered: BlobInfo { BlobInfo(length: length, validator: validator, instanceLasts: instanceLasts) }
 }

@@ -44,7 +44,9 @@ public struct SlicedSource: BlobSource {
   private func named(_ info: BlobInfo) -> BlobInfo {
     let range = "\(slice.start)+\(slice.length.map(String.init) ?? "")"
     let validator = info.validator.map { Validator(version: "\(range) of \($0.version)", instance: $0.instance) }
-    return BlobInfo(length: info.length, validator: validator, preferredRead: info.preferredRead)
+    return BlobInfo(
+      length: info.length, validator: validator, preferredRead: info.preferredRead,
+      instanceLasts: info.instanceLasts)
   }
 }
 

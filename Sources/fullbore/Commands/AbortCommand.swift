@@ -115,7 +115,7 @@ struct AbortCommand: Command {
         continue
       }
       var how = "nothing was there yet"
-      if let session = entry.session {
+      if let session = entry.sessionWithParts {
         do throws(UploadError) {
           if server == nil { server = try await KnownServer(entry.destination, connection) }
           try await server?.abort(session)

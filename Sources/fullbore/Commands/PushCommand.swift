@@ -1,6 +1,7 @@
 import BlobHTTP
 import BlobUpload
 import Blobs
+import Synchronization
 
 struct PushCommand: Command {
   static let declaration = CommandDeclaration(
@@ -47,9 +48,21 @@ struct PushCommand: Command {
       run.partSize = options.partSize
       run.checks = options.checks
       run.verifies = options.verifies
+      run.spool = options.spool
+      run.partsAtOnce = options.partsAtOnce
       let limiter = options.bytesPerSecond.map { RateLimiter(bytesPerSecond: $0) }
+      let standardInput = options.readsStandardInput ? walk.nameOfStandardInput : nil
+      let isRead = Atomic(false)
       let ended = await run.run { [run, options] () async throws(UploadError) in
-        await walk.next()?.map { run.item($0.path, $0.stamp, as: $0.relative, overwrites: options.overwrites, limiter) }
+        if let name = standardInput {
+          if isRead.exchange(true, ordering: .relaxed) { return nil }
+          counters.found(length: nil)
+          counters.isListed.store(true, ordering: .relaxed)
+          return [run.standardInput(as: name, overwrites: options.overwrites, limiter)]
+        }
+        return await walk.next()?.map {
+          run.item($0.path, $0.stamp, as: $0.relative, overwrites: options.overwrites, limiter)
+        }
       }
       await journal.close()
       return ended
@@ -88,8 +101,18 @@ final class PushWalk: Sendable {
     }
   }
 
+  /// What it arrives as.
+  var nameOfStandardInput: BytePath {
+    options.name ?? BytePath(options.destination.endpoint.lastComponent)
+  }
+
   /// Names what would be sent.
   func list() async {
+    if options.readsStandardInput {
+      counters.found(length: nil)
+      Console.output.write("\(shown(nameOfStandardInput))  standard input\n")
+      return
+    }
     while let items = await next() {
       for item in items {
         Console.output.write("\(shown(item.relative))  \(Quantity.text(bytes: item.stamp.size))\n")

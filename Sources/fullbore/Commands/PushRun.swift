@@ -16,12 +16,16 @@ struct PushRun: Sendable {
   var partSize: Int64?
   var checks = false
   var verifies = false
+  var spool = SpoolOptions()
+  var partsAtOnce: Int?
 
   /// Sends all that `feed` gives. The error, if any, is the one that ended it before its time; it has been told.
   func run(_ feed: @escaping @Sendable () async throws(UploadError) -> [UploadItem]?) async -> UploadError? {
     var retry = RetryPolicy()
     if let retries = connection.retries { retry.retries = retries }
-    let uploader = Uploader(destination, transport: transport, journal: journal, retry: retry, partSize: partSize)
+    var uploader = Uploader(destination, transport: transport, journal: journal, retry: retry, partSize: partSize)
+    uploader.spool = spool
+    uploader.partsAtOnce = partsAtOnce
     var queue = UploadQueue(uploader, journal: journal, destinationID: destinationID)
     queue.totals = counters.bytes
     queue.check = checks
@@ -52,6 +56,17 @@ struct PushRun: Sendable {
       arrival, length: stamp.size, contentType: ContentType.of(arrival), overwrite: overwrites)
     return UploadItem(source: source, info: stamp.info, identity: path, target: target)
   }
+
+  /// Whatever comes through standard input. Under this name for every run: what comes next time is something else.
+  static let standardInput: BytePath = "-"
+
+  func standardInput(as arrival: BytePath, overwrites: Bool, _ limiter: RateLimiter?) -> UploadItem {
+    let input = DescriptorSource(0)
+    let source: any BlobSource = limiter.map { ThrottledSource(input, $0) } ?? input
+    let target = destination.target(
+      arrival, length: nil, contentType: ContentType.of(arrival), overwrite: overwrites)
+    return UploadItem(source: source, info: BlobInfo(length: nil), identity: Self.standardInput, target: target)
+  }
 }
 
 /// Tells the report what the queue says.
@@ -74,7 +89,7 @@ private final class Observer: UploadObserver {
     let file = file(item, progress ?? Progress())
     switch outcome {
     case .sent(_, let start):
-      finish(file, .sent(bytes: (file.length ?? 0) - start, resumedFrom: start))
+      finish(file, .sent(bytes: (file.length ?? file.progress.acknowledged) - start, resumedFrom: start))
     case .doneBefore: finish(file, .doneBefore)
     case .busy(let pid): fail(file, "process \(pid) is sending it just now; nothing was done here")
     case .failed(let error) where error.side == .cancelled: report.dropped(file)

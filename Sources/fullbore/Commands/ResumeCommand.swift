@@ -101,6 +101,14 @@ private actor ResumeWalk {
 
   private func item(_ entry: JournalEntry, _ stamp: FileStamp?) -> TreeItem? {
     counters.found(length: stamp?.size)
+    if entry.intent.source == PushRun.standardInput {
+      counters.failed(length: nil)
+      report.failed(
+        entry.intent.path,
+        "it came through standard input, which cannot be read again: push it anew, or end it with "
+          + "'fullbore abort \(entry.id)'")
+      return nil
+    }
     if let stamp { return TreeItem(path: entry.intent.source, relative: entry.intent.path, stamp: stamp) }
     counters.failed(length: nil)
     report.failed(entry.intent.source, "it is not there any more")
@@ -110,5 +118,5 @@ private actor ResumeWalk {
 
 private func stamp(of path: BytePath) -> FileStamp? {
   var status = stat()
-  return path.status(&status) == 0 ? FileStamp(status) : nil
+  return path.status(&status) == 0 ? FileStamp(status, at: path) : nil
 }

@@ -1,4 +1,5 @@
 import BlobHTTP
+import BlobUpload
 import Blobs
 
 /// What `push` was asked to do, checked before anything is sent.
@@ -21,6 +22,8 @@ struct PushOptions: Sendable {
   var tree = TreeOptions()
   /// What a single source is called at the destination.
   var name: BytePath?
+  /// For what is read once.
+  var spool = SpoolOptions()
   var connection: ConnectionOptions
   var journal: BytePath
   var output: OutputOptions
@@ -51,6 +54,13 @@ struct PushOptions: Sendable {
     tree.filter.includes = arguments.all("include").map { Glob($0) }
     tree.filter.excludes = arguments.all("exclude").map { Glob($0) }
     name = arguments.value("name")
+    if let memory = try arguments.parsed(
+      "spool-memory", wanted: "a size from 128K to 64G, like 32M",
+      { text in Quantity.size(text).flatMap { 128 << 10...64 << 30 ~= $0 ? Int($0) : nil } })
+    {
+      spool.memory = memory
+    }
+    spool.folder = arguments.value("spool-dir")?.absolute()
     connection = try ConnectionOptions(arguments)
     _ = try connection.requestHeaders(for: destination.endpoint)
     journal = try journalPath(arguments)
@@ -58,8 +68,18 @@ struct PushOptions: Sendable {
     try checkNames()
   }
 
+  /// The one source is `-`.
+  var readsStandardInput: Bool { sources == ["-"] }
+
   private func checkNames() throws(UsageError) {
     let isSeveral = sources.count > 1
+    if sources.contains("-") {
+      if isSeveral { throw UsageError("'-' is standard input, and stands alone; a file of that name is './-'") }
+      if destination.isFolder && name == nil {
+        throw UsageError("standard input needs a name: --name NAME, or a destination that ends in one")
+      }
+      if verifies { throw UsageError("--verify: standard input cannot be read again; --checksum checks every part") }
+    }
     if isSeveral && !destination.isFolder {
       throw UsageError("\(sources.count) sources cannot all be called \(destination.endpoint): end it with a slash")
     }
@@ -72,9 +92,7 @@ struct PushOptions: Sendable {
 
   private static func checkKind(of source: BytePath) throws(UsageError) {
     let kind: String
-    if source == "-" {
-      kind = "reading standard input"
-    } else if source.bytes.starts(with: "sqlite:".utf8) {
+    if source.bytes.starts(with: "sqlite:".utf8) {
       kind = "a database as a source"
     } else if source.bytes.starts(with: "http://".utf8) || source.bytes.starts(with: "https://".utf8) {
       kind = "a URL as a source"
@@ -98,6 +116,8 @@ struct PushOptions: Sendable {
       .flag("overwrite", "replace other bytes under the same name"),
       .flag("check", "ask the server also for what is done according to the journal"),
       .value("name", "NAME", "what a single source is called at the destination"),
+      .value("spool-memory", "SIZE", "of standard input, bytes that are held to be sent again; 16M"),
+      .value("spool-dir", "FOLDER", "where what does not fit is held; without it nothing is written to disk"),
       .value("include", "GLOB", isRepeatable: true, "only files whose path or name matches; repeatable"),
       .value("exclude", "GLOB", isRepeatable: true, "no files or folders whose path or name matches; repeatable"),
       .flag("hidden", "also what begins with a dot"),
@@ -109,8 +129,9 @@ struct PushOptions: Sendable {
     ]
 
   static let notes = """
-    SOURCE is a file or a folder. A folder DIR arrives as DIR/…; DIR/ and . send their contents. Links to files are
-    followed, links to folders are not entered; sockets, pipes, devices and empty folders are left out.
+    SOURCE is a file, a folder, or - for standard input, which --name or the destination gives a name. A folder DIR arrives
+    as DIR/…; DIR/ and . send their contents. Links to files are followed, links to folders are not entered; sockets,
+    pipes, devices and empty folders are left out.
     DESTINATION is http[s]://host/path/ with put+, tus+ or resumable+ before it, or none: then the server is asked. With
     a slash at its end it means "into"; without one, a single file is sent to exactly that name.
     Sizes: 512KiB, 8M, 1.5G (K, M, G count in 1024s; kB, MB, GB in 1000s). Durations: 30s, 5m, 1h30m.

@@ -49,7 +49,9 @@ final class LineReport: PushReport {
 
 /// What is said of a finished file; nil: nothing, unless `--verbose` asks for it.
 func finishedLine(_ file: PushedFile, _ how: Finish, _ options: OutputOptions) -> String? {
-  let size = file.length.map { "  \(Quantity.text(bytes: $0))" } ?? ""
+  var length = file.length
+  if case .sent(let bytes, resumedFrom: let start) = how { length = length ?? start + bytes }
+  let size = length.map { "  \(Quantity.text(bytes: $0))" } ?? ""
   switch how {
   case .sent(_, resumedFrom: 0): return shown(file.relative) + size
   case .sent(_, let start): return shown(file.relative) + size + "  resumed at byte \(start)"

@@ -137,7 +137,7 @@ private struct TreeWalk {
 
   private func event(_ path: BytePath, _ relative: BytePath, _ status: stat) -> TreeEvent {
     switch status.st_mode & S_IFMT {
-    case S_IFREG: .file(TreeItem(path: path, relative: relative, stamp: FileStamp(status)))
+    case S_IFREG: .file(TreeItem(path: path, relative: relative, stamp: FileStamp(status, at: path)))
     case S_IFIFO: .skipped(path, reason: "a pipe")
     case S_IFSOCK: .skipped(path, reason: "a socket")
     case S_IFCHR, S_IFBLK: .skipped(path, reason: "a device")

@@ -218,6 +218,12 @@ extension TestFolder {
     }
   }
 
+  func rename(_ name: BytePath, to other: BytePath) {
+    path.appending(name).withCString { old in
+      path.appending(other).withCString { _ = Glibc.rename(old, $0) }
+    }
+  }
+
   func remove(_ name: BytePath) { path.appending(name).withCString { _ = Glibc.unlink($0) } }
 
   /// Makes a file look as if it was written that long ago.

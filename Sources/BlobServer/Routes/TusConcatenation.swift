@@ -1,0 +1,99 @@
+import BlobHTTP
+
+/// Creates final uploads from partial ones. tus 1.0 §Concatenation.
+enum TusConcatenation {
+  /// `text`: the value of `Upload-Concat`, which is not `partial`.
+  static func create(_ call: Call, _ folder: ServedPath, _ text: String) throws(ServerError) -> Plan {
+    let parts = try parts(call, text)
+    if call.headers["Upload-Length"] != nil || call.headers["Upload-Defer-Length"] != nil {
+      throw ServerError(400, "a final upload is as long as its parts: no Upload-Length, no Upload-Defer-Length")
+    }
+    if call.request.contentLength != 0 { throw ServerError(400, "a final upload has no bytes of its own") }
+    let target = try TusTarget(call, folder)
+    return call.service.onWorker { () throws(ServerError) in
+      if let plan = try again(call, parts, target) { return plan }
+      let length = try length(of: parts, in: folder, call)
+      if let length { try TusRoutes.checkLength(length, call.options) }
+      try target.admit(length: length, call.service)
+      return publish(
+        try call.service.uploads.begin(
+          target.path, in: folder, target.existing, length: length, metadata: target.metadata,
+          joining: parts, text: text))
+    }
+  }
+
+  /// The answer to who asks for the same once more, because the first answer was lost; nil: it is asked for first.
+  private static func again(_ call: Call, _ parts: [UploadID], _ target: TusTarget) throws(ServerError) -> Plan? {
+    guard let final = call.service.store.claimant(of: parts[0]) else { return nil }
+    func isSame(_ record: UploadRecord) -> Bool {
+      record.parts == parts && record.metadata == target.metadata && target.path ?? record.target == record.target
+    }
+    switch try call.service.uploads.find(final) {
+    case .unfinished(let upload) where isSame(upload.record): return publish(upload)
+    case .finished(let saved) where isSame(saved.record): return .reply(created(final, saved.expires))
+    default: return nil
+    }
+  }
+
+  private static func publish(_ upload: Upload) -> Plan {
+    if !upload.isComplete { return .reply(created(upload.id, upload.expires)) }
+    return .later { decided in
+      upload.publish { result in
+        switch result {
+        case .success: decided(.reply(created(upload.id, upload.expires)))
+        case .failure(let error): decided(.refuse(error))
+        }
+      }
+    }
+  }
+
+  private static func created(_ id: UploadID, _ expires: Int64) -> Reply {
+    var reply = Reply(201, ["Location": id.location])
+    reply.headers["Upload-Expires"] = HTTPDate.text(expires)
+    return reply
+  }
+
+  /// Of all parts together; nil while one does not know its own.
+  private static func length(
+    of parts: [UploadID], in folder: ServedPath, _ call: Call
+  ) throws(ServerError) -> Int64? {
+    var sum: Int64? = 0
+    for part in parts {
+      let record: UploadRecord
+      switch try call.service.uploads.find(part) {
+      case .unfinished(let upload): record = upload.record
+      case .finished(let saved): record = saved.record
+      }
+      if !record.isPart { throw ServerError(400, "the upload \(part) was not created with Upload-Concat: partial") }
+      if record.target.parent != folder { throw ServerError(400, "the part \(part) was created in another folder") }
+      sum = record.length.flatMap { length in sum.map { $0.addingClamped(length) } }
+    }
+    return sum
+  }
+
+  /// From URLs of uploads on this server, absolute or relative to the request's.
+  private static func parts(_ call: Call, _ text: String) throws(ServerError) -> [UploadID] {
+    guard let urls = Concatenation.urls(text) else {
+      throw ServerError(400, "Upload-Concat must be 'partial', or 'final;' and the URLs of its parts")
+    }
+    let host = call.target.authority ?? call.headers["Host"] ?? "localhost"
+    guard let base = HTTPURL("http://\(host)\(String(decoding: call.target.path, as: UTF8.self))") else {
+      throw ServerError(400, "Host and the request's target make no URL")
+    }
+    let prefix = "/\(ServedPath.uploadName)/"
+    var parts: [UploadID] = []
+    for url in urls {
+      guard let place = base.resolve(String(url)) else { throw ServerError(400, "'\(url.prefix(200))' is no URL") }
+      // Behind a proxy that ends TLS the client's scheme is not the one that is seen here.
+      if place.origin != HTTPURL("\(place.scheme)://\(host)/")?.origin {
+        throw ServerError(400, "the part \(place.description.prefix(200)) is on another server")
+      }
+      guard place.query == nil, place.path.hasPrefix(prefix), let id = UploadID(place.path.dropFirst(prefix.count)),
+        url.hasSuffix(id.description)
+      else { throw ServerError(400, "'\(url.prefix(200))' is no URL of an upload") }
+      if parts.contains(id) { throw ServerError(400, "the part \(id) is named twice") }
+      parts.append(id)
+    }
+    return parts
+  }
+}

@@ -1,0 +1,199 @@
+#if canImport(Glibc)
+  import CLinux
+  import Glibc
+#else
+  import Darwin
+#endif
+import Blobs
+
+// A final upload takes over the file of its first part, and the bytes of the others are appended to it:
+//
+//   claim:    FINAL.join appears, then FINAL.info, which names the parts. Killed between: start-up deletes FINAL.join.
+//   join:     the first part's data becomes FINAL.data by a rename. Then, part after part, bytes are copied, FINAL.data
+//             is synced, and only then the data of what was copied goes. A part without data is one that FINAL.data
+//             holds; killed in between, FINAL.data is cut to what the parts without data come to, and it goes on there.
+//   publish:  as any upload. Once FINAL.done is there the records of the parts follow; start-up does what is left.
+//   delete:   FINAL.info first, then its data, then the parts, then FINAL.join. Killed between: parts without claim,
+//             which expire.
+//
+// So a file system needs room for what is copied between two syncs only, and none where it shares blocks.
+
+/// Which part belongs to which final upload.
+struct Claims {
+  var finals: [UploadID: UploadID] = [:]
+  var parts: [UploadID: [UploadID]] = [:]
+}
+
+extension FileStore {
+  /// How much is copied between two syncs.
+  private static let stretch: Int64 = 64 << 20
+
+  package func claimant(of part: UploadID) -> UploadID? { claims.withLock { $0.finals[part] } }
+
+  func claim(_ parts: [UploadID], for id: UploadID, _ store: Folder) throws(ServerError) {
+    try claims.withLock { (claims) throws(ServerError) in
+      for part in parts where claims.finals[part] ?? id != id {
+        throw ServerError(409, "the part \(part) belongs to another final upload")
+      }
+      for part in parts { claims.finals[part] = id }
+      claims.parts[id] = parts
+    }
+    do throws(ServerError) {
+      _ = try store.open(id.join, O_WRONLY | O_CREAT)
+    } catch {
+      releaseClaims(of: id, store)
+      throw error
+    }
+  }
+
+  func releaseClaims(of id: UploadID, _ store: Folder) {
+    claims.withLock { claims in
+      for part in claims.parts.removeValue(forKey: id) ?? [] { claims.finals[part] = nil }
+    }
+    store.unlink(id.join)
+  }
+
+  /// At start-up: what a final upload had claimed.
+  func findClaims(of id: UploadID, _ store: Folder) throws(ServerError) {
+    let unfinished = try store.record(id, id.info)
+    let finished = unfinished == nil ? try store.record(id, id.done) : nil
+    guard let parts = (unfinished ?? finished)?.parts else {
+      store.unlink(id.join)
+      return
+    }
+    claims.withLock { claims in
+      for part in parts { claims.finals[part] = id }
+      claims.parts[id] = parts
+    }
+    if unfinished != nil { return }
+    for part in parts where try store.status(part.info) != nil { finish(part, store) }
+  }
+
+  func deleteParts(of id: UploadID, _ store: Folder) {
+    guard let parts = claims.withLock({ $0.parts[id] }) else { return }
+    for part in parts { delete(part) }
+    releaseClaims(of: id, store)
+  }
+
+  /// A part that waits for the others, or has been taken over, and a final upload that has no bytes yet. nil: it is to
+  /// be looked at as any other.
+  func loadJoint(_ record: UploadRecord, _ store: Folder) throws(ServerError) -> SavedUpload? {
+    if let parts = record.parts {
+      guard try store.status(record.id.data) == nil, let first = parts.first, try store.status(first.data) != nil,
+        let modified = ([record.id] + parts).compactMap({ lastByte(of: $0, store) }).max()
+      else { return nil }
+      return SavedUpload(record: record, offset: 0, isFinished: false, expires: modified.addingClamped(expiry))
+    }
+    // It lives as long as its final upload.
+    guard record.isPart, let final = claimant(of: record.id) else { return nil }
+    let expires = (lastByte(of: final, store) ?? wallClock()).addingClamped(expiry)
+    guard let status = try store.status(record.id.data) else {
+      return record.length.map { SavedUpload(record: record, offset: $0, isFinished: true, expires: expires) }
+    }
+    return SavedUpload(
+      record: record, offset: Int64(status.st_size), isFinished: false,
+      expires: max(expires, status.modified.addingClamped(expiry)))
+  }
+
+  /// Every byte of the part is here, by itself or in its final upload.
+  func isWhole(_ part: UploadID, _ store: Folder) -> Bool {
+    // What cannot be read now is seen when the client asks.
+    guard let record = try? store.record(part, part.info) else { return false }
+    guard let status = try? store.status(part.data) else { return true }
+    return Int64(status.st_size) == record.length
+  }
+
+  /// Bytes that a final upload has taken over; nil for any other.
+  func joined(_ id: UploadID, _ store: Folder) throws(ServerError) -> Int64? {
+    guard let parts = claims.withLock({ $0.parts[id] }) else { return nil }
+    var sum: Int64 = 0
+    for part in parts where try store.status(part.data) == nil { sum += try length(of: part, store) }
+    return sum
+  }
+
+  private func length(of part: UploadID, _ store: Folder) throws(ServerError) -> Int64 {
+    guard let length = try store.record(part, part.info)?.length else {
+      throw ServerError(410, "the part \(part) is gone")
+    }
+    return length
+  }
+
+  package func join(_ record: UploadRecord) throws(ServerError) -> any Reception {
+    guard let parts = record.parts, let total = record.length else { preconditionFailure("no final upload") }
+    let store = try uploads()
+    var lengths: [Int64] = []
+    for part in parts { lengths.append(try length(of: part, store)) }
+    if try store.status(record.id.data) == nil { try takeOver(parts[0], lengths[0], for: record.id, store) }
+    let file = try store.open(record.id.data, O_RDWR)
+    var next = parts.count
+    while next > 1, try store.status(parts[next - 1].data) != nil { next -= 1 }
+    var end = lengths[..<next].reduce(0, +)
+    try cut(file, to: end, record.id)
+    var synced = next
+    var unsynced: Int64 = 0
+    while next < parts.count {
+      let part = try store.open(parts[next].data, O_RDONLY)
+      try append(part, to: file, at: end, lengths[next], parts[next])
+      end += lengths[next]
+      unsynced += lengths[next]
+      next += 1
+      if unsynced < Self.stretch, next < parts.count { continue }
+      if fsync(file.number) != 0 { throw failed("sync upload", record.id.description) }
+      for part in parts[synced..<next] { store.unlink(part.data) }
+      (synced, unsynced) = (next, 0)
+    }
+    if end != total { throw ServerError(410, "the parts have \(end) bytes together, not \(total)") }
+    return FileReception(record.id, file, length: total, reserved: total, store, quota)
+  }
+
+  private func takeOver(
+    _ part: UploadID, _ length: Int64, for id: UploadID, _ store: Folder
+  ) throws(ServerError) {
+    guard let size = try store.status(part.data)?.st_size, Int64(size) == length else {
+      throw ServerError(410, "the part \(part) is gone, or not whole")
+    }
+    let renamed = part.data.withCString { old in
+      id.data.withCString { renameat(store.number, old, store.number, $0) }
+    }
+    if renamed != 0 { throw failed("take over the part", part.description) }
+    id.data.withCString { _ = utimensat(store.number, $0, nil, 0) }  // it begins to age anew
+  }
+
+  /// Drops what was copied of parts that are still there.
+  private func cut(_ file: Descriptor, to end: Int64, _ id: UploadID) throws(ServerError) {
+    var status = stat()
+    if fstat(file.number, &status) != 0 { throw failed("look at upload", id.description) }
+    if Int64(status.st_size) < end { throw ServerError(410, "bytes of the upload are gone") }
+    if Int64(status.st_size) > end, ftruncate(file.number, off_t(end)) != 0 {
+      throw failed("join upload", id.description)
+    }
+  }
+
+  private func append(
+    _ part: Descriptor, to file: Descriptor, at end: Int64, _ length: Int64, _ id: UploadID
+  ) throws(ServerError) {
+    var done: Int64 = 0
+    while done < length {
+      if interruption.isCancelled { throw ServerError(503, "the server is stopping") }
+      let count = copyRange(part.number, done, file.number, end + done, min(length - done, Self.stretch))
+      if count < 0 {
+        if errno == EINTR { continue }
+        throw failed("join at byte \(done) of part", id.description)
+      }
+      if count == 0 { throw ServerError(410, "the part \(id) ends at byte \(done) of \(length)") }
+      done += Int64(count)
+    }
+  }
+}
+
+/// Copies bytes from file to file, by reference where the file system shares blocks. As `pwrite`; 0 at the end.
+private func copyRange(_ from: Int32, _ start: Int64, _ to: Int32, _ offset: Int64, _ count: Int64) -> Int {
+  #if canImport(Glibc)
+    let copied = fb_copy_file_range(from, start, to, offset, UInt(count))
+    if copied >= 0 || ![ENOSYS, EXDEV, EINVAL, EOPNOTSUPP].contains(errno) { return copied }
+  #endif
+  return withUnsafeTemporaryAllocation(byteCount: 256 << 10, alignment: 4096) { buffer in
+    let got = pread(from, buffer.baseAddress!, min(buffer.count, Int(count)), off_t(start))
+    return got <= 0 ? got : pwrite(to, buffer.baseAddress!, got, off_t(offset))
+  }
+}

@@ -1,0 +1,23 @@
+import BlobSQLite
+
+extension JournalStore {
+  /// After so many seconds a host may have changed its mind.
+  private static let patience: Int64 = 30 * 86_400
+
+  func largestBody(at origin: String) throws(SQLiteError) -> Int64? {
+    let select = try database.statement("SELECT largest_body FROM host WHERE origin = ?1 AND noted > ?2")
+    try select.bind(1, origin)
+    try select.bind(2, currentSeconds() - Self.patience)
+    return try select.first { $0.int(0) }
+  }
+
+  func keepLargestBody(_ bytes: Int64, at origin: String) throws(SQLiteError) {
+    try transaction { () throws(SQLiteError) in
+      let insert = try database.statement("INSERT OR REPLACE INTO host(origin, largest_body, noted) VALUES(?1, ?2, ?3)")
+      try insert.bind(1, origin)
+      try insert.bind(2, bytes)
+      try insert.bind(3, currentSeconds())
+      try insert.run()
+    }
+  }
+}

@@ -1,0 +1,64 @@
+import Blobs
+import Synchronization
+
+/// The next bytes of a source whose end is not known: as many as are wanted, or fewer where it ends.
+///
+/// A slice of one length would call that truncated. Opened at the part's first byte, as often as it is sent.
+final class OpenPart: BlobSource {
+  private let source: any BlobSource
+  private let start: Int64
+  private let length: Int64
+  private let furthest: Atomic<Int64>
+  private let ending = Atomic<Int64>(-1)
+
+  /// `length` nil: all that comes.
+  init(_ source: any BlobSource, from start: Int64, length: Int64?) {
+    self.source = source
+    self.start = start
+    self.length = length ?? .max - start
+    furthest = Atomic(start)
+  }
+
+  /// Offset after the last byte that was read.
+  var reached: Int64 { furthest.load(ordering: .relaxed) }
+  /// Where the source was found to end; nil: not within this part.
+  var end: Int64? {
+    let end = ending.load(ordering: .relaxed)
+    return end < 0 ? nil : end
+  }
+
+  var access: BlobAccess { source.access }
+
+  func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { try source.info(cancel) }
+
+  func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
+    Reader(self, try source.open(at: offset, cancel), at: offset)
+  }
+
+  private final class Reader: BlobReader {
+    private let part: OpenPart
+    private let reader: any BlobReader
+    private var offset: Int64
+
+    init(_ part: OpenPart, _ reader: any BlobReader, at offset: Int64) {
+      self.part = part
+      self.reader = reader
+      self.offset = offset
+    }
+
+    var info: BlobInfo { BlobInfo(length: nil, validator: reader.info.validator) }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
+      let left = part.start + part.length - offset
+      if left <= 0 { return 0 }
+      let count = try reader.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Int(clamping: left))))
+      offset += Int64(count)
+      if count == 0 { part.ending.store(offset, ordering: .relaxed) }
+      part.furthest.max(offset, ordering: .relaxed)
+      return count
+    }
+
+    func fileRegion() -> FileRegion? { nil }
+    func finish() throws(BlobError) { try reader.finish() }
+  }
+}

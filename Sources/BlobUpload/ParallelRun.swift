@@ -1,0 +1,230 @@
+import BlobHTTP
+import Blobs
+
+/// One large file in parts that are uploads of their own, several at once; the server makes one of them in the end.
+///
+/// Each part is asked, sent and recovered as any upload is, by an `UploadRun`; the receipts in the journal say where.
+struct ParallelRun {
+  /// Parts of a file at the most: their URLs must fit into one field of a request.
+  static let most: Int64 = 64
+  /// Bytes of a part at the least, where the file allows.
+  static let smallest: Int64 = 4 << 20
+
+  let uploader: Uploader
+  let tus: Tus
+  let source: any BlobSource
+  let info: BlobInfo
+  let length: Int64
+  let target: UploadTarget
+  let ledger: UploadLedger?
+  let progress: Progress
+  /// Bytes of each part but the last.
+  let size: Int64
+  private var parts: [UploadPart]
+
+  /// A run that goes on with what an earlier one has left; `session` nil: a new one.
+  init(
+    _ uploader: Uploader, _ tus: Tus, _ source: any BlobSource, _ info: BlobInfo, length: Int64,
+    to target: UploadTarget,
+    _ ledger: UploadLedger?, _ session: UploadSession?, _ receipts: [PartReceipt], _ progress: Progress
+  ) {
+    self.uploader = uploader
+    self.tus = tus
+    self.source = source
+    self.info = info
+    self.length = length
+    self.target = target
+    self.ledger = ledger
+    self.progress = progress
+    let size = session?.sizeOfParts ?? Self.size(of: length)
+    self.size = size
+    parts = (0..<(length + size - 1) / size).map { number in
+      let start = number * size
+      let receipt = receipts.first { $0.number == Int(number) + 1 && $0.start == start }
+      return UploadPart(
+        number: Int(number) + 1, start: start, length: min(size, length - start),
+        url: receipt?.state["url"].flatMap { HTTPURL($0) }, progress: Progress(partOf: progress))
+    }
+  }
+
+  /// In whole MiB.
+  static func size(of length: Int64) -> Int64 {
+    let even = (length + most - 1) / most
+    let unit: Int64 = 1 << 20
+    return max(smallest, (even + unit - 1) / unit * unit)
+  }
+
+  /// nil: the server does not take it in parts after all; nothing was sent.
+  mutating func run() async throws(UploadError) -> UploadResult? {
+    if parts.allSatisfy({ $0.url == nil }), try await !begin() { return nil }
+    var failures = 0
+    var hasAskedAgain = false
+    while true {
+      if let failure = await sendParts() { throw failure }
+      do {
+        let result = try await join()
+        progress.settle(at: length)
+        return result
+      } catch {
+        // What it has forgotten of the parts is found by asking for them all, once.
+        if let status = error.status, [400, 404, 409, 410, 423].contains(status), !hasAskedAgain {
+          hasAskedAgain = true
+          for index in parts.indices { parts[index].isWhole = false }
+          continue
+        }
+        if case .giveUp = error.recovery { throw uploader.destination.acquaintance.judge(refusal: error) }
+        failures += 1
+        try await uploader.wait(after: error, failures, "\(target.path)")
+      }
+    }
+  }
+
+  /// Creates the first part alone: it shows whether parts are taken. false: they are not.
+  private mutating func begin() async throws(UploadError) -> Bool {
+    ledger?.opened(UploadSession(parts: size, length: length))
+    try await ledger?.flush()
+    let part = parts[0]
+    let partLedger = ledger.map { part.ledger($0, of: progress) }
+    let context = uploader.context(opened: { partLedger?.opened($0) })
+    let target = target(of: part)
+    do {
+      let held = try await uploader.patiently("\(target.path)") { [tus] () async throws(UploadError) in
+        try await tus.forParts.create(target, first: nil, context)
+      }
+      guard case .upTo(_, let session) = held else { return false }
+      parts[0].url = try session.uploadURL()
+      return true
+    } catch {
+      if error.isOfParts { return false }
+      throw error
+    }
+  }
+
+  private func target(of part: UploadPart) -> UploadTarget {
+    UploadTarget(
+      endpoint: target.endpoint, url: target.url, path: target.path, length: part.length,
+      contentType: target.contentType)
+  }
+
+  /// Sends all that are not there, several at once. Returns what keeps the first of them from arriving.
+  private mutating func sendParts() async -> UploadError? {
+    let missing = parts.indices.filter { !parts[$0].isWhole }
+    let chosen = uploader.partsAtOnce
+    var pace = PartWidth(most: chosen ?? UploadDestination.mostParts, fixed: chosen != nil)
+    return await withTaskGroup(of: (Int, Result<HTTPURL, UploadError>).self) { group in
+      var next = missing[...]
+      var running = 0
+      var failure: UploadError?
+      while true {
+        while failure == nil, running < pace.width, let index = next.popFirst() {
+          let part = parts[index]
+          group.addTask { [self] in
+            await uploader.destination.acquaintance.parts.pass { (index, await send(part)) }
+          }
+          running += 1
+        }
+        guard let (index, result) = await group.next() else { return failure }
+        running -= 1
+        switch result {
+        case .success(let url):
+          (parts[index].url, parts[index].isWhole) = (url, true)
+          pace.arrived(parts[index].length)
+        case .failure(let error):
+          // Those that are cancelled for it say so, too.
+          failure = failure ?? error
+          group.cancelAll()
+        }
+      }
+    }
+  }
+
+  private func send(_ part: UploadPart) async -> Result<HTTPURL, UploadError> {
+    var one = uploader
+    one.destination.dialect = tus.forParts
+    // Its URL is known before its first byte, so that all that arrives of it counts.
+    one.destination.limits.firstPart = 0
+    let slice = SlicedSource(source, start: part.start, length: part.length, validator: info.validator)
+    let target = target(of: part)
+    let session = part.url.map { UploadSession(state: ["url": $0.text, "length": String(part.length)]) }
+    do throws(UploadError) {
+      let info: BlobInfo
+      do {
+        info = try await BlockingPool.shared.run { () throws(BlobError) in try slice.info(Cancellation()) }
+      } catch {
+        throw UploadError(error)
+      }
+      var run = UploadRun(
+        one, slice, info, target, ledger.map { part.ledger($0, of: progress) }, session, comparing: nil, part.progress)
+      let result = try await run.run()
+      guard let url = result.location.flatMap({ HTTPURL($0) }) else {
+        throw UploadError(.giveUp, .destination, "\(target.endpoint): a part that has arrived has no URL")
+      }
+      return .success(url)
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  private func join() async throws(UploadError) -> UploadResult {
+    let context = uploader.context()
+    let urls = parts.compactMap(\.url)
+    let result = try await tus.concatenate(urls, as: target, context)
+    guard let url = result.location.flatMap({ HTTPURL($0) }) else { return result }
+    // A server may be at work on it, and one that has it whole need not know it any more.
+    do throws(UploadError) {
+      if try await !tus.isWhole(url, length: length, context) {
+        throw UploadError(.retry(after: nil), .file, "\(url): the server has not put the parts together yet")
+      }
+    } catch {
+      guard case .restart = error.recovery else { throw error }
+      return result
+    }
+    await forget(urls, context)
+    return result
+  }
+
+  /// Most servers copy the parts, and keep them. What cannot be deleted expires there.
+  private func forget(_ urls: [HTTPURL], _ context: UploadContext) async {
+    func delete(_ url: HTTPURL) async -> Bool {
+      let request = HTTPRequest("DELETE", url, ["Tus-Resumable": Tus.version])
+      return (try? await context.send(request))?.isSuccess ?? false
+    }
+    guard let first = urls.first, await delete(first) else { return }
+    await withTaskGroup(of: Void.self) { group in
+      for url in urls.dropFirst() {
+        group.addTask { await uploader.destination.acquaintance.parts.pass { _ = await delete(url) } }
+      }
+    }
+  }
+}
+
+/// A part of a file that is an upload of its own.
+private struct UploadPart: Sendable {
+  /// From 1 up.
+  var number: Int
+  var start: Int64
+  var length: Int64
+  /// nil: it is not created yet.
+  var url: HTTPURL?
+  var isWhole = false
+  var progress: Progress
+
+  /// The part's share in what is kept of the whole.
+  func ledger(_ whole: UploadLedger, of progress: Progress) -> UploadLedger {
+    UploadLedger(
+      opened: { session in
+        let state = session.state.filter { $0.key == "url" }
+        whole.receipt(PartReceipt(number: number, start: start, held: 0, state: state))
+      },
+      acknowledged: { _ in whole.acknowledged(progress.acknowledged) }, restarted: {}, recognized: { _ in },
+      receipt: { _ in }, sending: nil, flush: whole.flush)
+  }
+}
+
+extension UploadError {
+  /// It may take the same file in one piece.
+  fileprivate var isOfParts: Bool {
+    guard case .giveUp = recovery, let status else { return false }
+    return [400, 403, 404, 405, 409, 412, 415, 422, 501].contains(status)
+  }
+}

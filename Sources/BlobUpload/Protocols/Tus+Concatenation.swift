@@ -1,0 +1,67 @@
+import BlobHTTP
+import Blobs
+
+/// tus 1.0 §Concatenation.
+extension Tus {
+  /// As it creates uploads that are parts of another one.
+  var forParts: Tus {
+    var tus = self
+    tus.isPart = true
+    return tus
+  }
+
+  /// Makes one upload of parts that are whole, in their order. Who asks twice may get it twice, or the same again.
+  func concatenate(
+    _ parts: [HTTPURL], as target: UploadTarget, _ with: UploadContext
+  ) async throws(UploadError) -> UploadResult {
+    var request = HTTPRequest("POST", target.endpoint, ["Tus-Resumable": Self.version])
+    // Without the origin, which is ours: so many URLs must fit into one field.
+    let places = parts.map { $0.origin == target.endpoint.origin ? $0.pathAndQuery : $0.text }
+    request.headers.add("Upload-Concat", "final;" + places.joined(separator: " "))
+    request.headers.add("Upload-Metadata", Self.metadata(of: target))
+    let response = try await with.send(following: &request)
+    guard response.status == 201 else { throw UploadError(creating: request, response) }
+    return UploadResult(location: try request.uploadURL(response.head).text)
+  }
+
+  /// Whether an upload has all its bytes. One that is put together of others may take its time.
+  func isWhole(_ url: HTTPURL, length: Int64, _ with: UploadContext) async throws(UploadError) -> Bool {
+    let request = HTTPRequest("HEAD", url, ["Tus-Resumable": Self.version])
+    let response = try await with.send(request)
+    guard response.isSuccess else { throw UploadError(session: request, response) }
+    return response.headers.bytes("Upload-Offset") == length
+  }
+}
+
+/// An upload in parts has no URL of its own before they are all there; each part has one.
+extension UploadSession {
+  private static let prefix = "part "
+
+  /// In parts of so many bytes, but for the last.
+  init(parts size: Int64, length: Int64) {
+    self.init(state: ["parts": String(size), "length": String(length)])
+  }
+
+  /// Bytes of each part but the last; nil: it is one upload.
+  var sizeOfParts: Int64? { state["parts"].flatMap { Int64($0) }.flatMap { $0 > 0 ? $0 : nil } }
+
+  /// With the parts that the server has, so that they can be deleted.
+  func holding(_ receipts: [PartReceipt]) -> UploadSession {
+    var session = self
+    for receipt in receipts { session.state["\(Self.prefix)\(receipt.number)"] = receipt.state["url"] }
+    return session
+  }
+
+  var partURLs: [HTTPURL] {
+    state.filter { $0.key.hasPrefix(Self.prefix) }.sorted { $0.key < $1.key }.compactMap { HTTPURL($0.value) }
+  }
+}
+
+extension JournalEntry {
+  /// All that the server has of it: what is to be deleted when it is given up.
+  public var sessionWithParts: UploadSession? { session?.holding(receipts) }
+}
+
+extension HTTPURL {
+  fileprivate var pathAndQuery: String { path + (query.map { "?\($0)" } ?? "") }
+}

@@ -1,0 +1,53 @@
+import Blobs
+
+// What keeps two versions of a source apart, from one run to the next.
+extension UploadRun {
+  /// Whether the source still has what the server holds of it. If not, all begins anew; the old session is given up.
+  mutating func stillHas(
+    _ ranges: [SentRange], _ held: Held, _ session: UploadSession
+  ) async throws(UploadError) -> Bool {
+    let end: Int64
+    switch held {
+    case .upTo(let offset, _): end = offset
+    case .finished, .parts: end = info.length ?? .max
+    }
+    if try await match(ranges, upTo: end) {
+      settleDoubt()
+      return true
+    }
+    // What is published stays: the server compares it with what comes.
+    if case .upTo = held { await uploader.discard(session) }
+    restart()
+    return false
+  }
+
+  private func match(_ ranges: [SentRange], upTo end: Int64) async throws(UploadError) -> Bool {
+    let cancel = Cancellation()
+    let result = await withTaskCancellationHandler { [source, info] in
+      await BlockingPool.shared.run {
+        Result { () throws(BlobError) in try ranges.match(source.source, info, upTo: end, cancel) }
+      }
+    } onCancel: {
+      cancel.cancel()
+    }
+    do { return try result.get() } catch { throw UploadError(error) }
+  }
+
+  mutating func settleDoubt() {
+    if doubted == nil { return }
+    doubted = nil
+    if let validator = info.validator { ledger?.recognized(validator) }
+  }
+
+  /// Only a session that the next run can go on with needs it, and a version that it may meet under another name.
+  mutating func trace(from offset: Int64) -> any BlobSource {
+    guard let sending = ledger?.sending, info.wantsTrace, info.length != nil, source.source.access == .random else {
+      return source.source
+    }
+    if let traced { return traced }
+    let key = Poly1305.newKey()
+    let source = TracedSource(source.source, from: offset, key: key, sending(offset, key))
+    traced = source
+    return source
+  }
+}

@@ -1,0 +1,60 @@
+import BlobHTTP
+import Blobs
+
+extension Uploader {
+  /// A file of fewer bytes goes in one piece.
+  static let parallelFrom: Int64 = 16 << 20
+  /// A server that answers sooner is so near that one connection fills the link.
+  static let farFrom: Duration = .milliseconds(10)
+
+  /// Uploads in parts at once, where that is possible and the link gains by it. nil: it goes in one piece; what an earlier
+  /// run has left in parts is given up then.
+  func uploadInParts(
+    _ source: any BlobSource, _ info: BlobInfo, to target: UploadTarget, _ ledger: UploadLedger?,
+    _ session: UploadSession?, _ receipts: [PartReceipt], isDoubted: Bool, _ progress: Progress
+  ) async throws(UploadError) -> UploadResult? {
+    if session != nil, session?.sizeOfParts == nil { return nil }
+    guard !isDoubted, let tus = destination.dialect as? Tus, destination.limits.isParallel,
+      let length = info.length, length >= Self.parallelFrom, source.access == .random,
+      // Checksums of what is sent are kept in one row.
+      ledger == nil || !info.wantsTrace, partsAtOnce != 1
+    else {
+      if let session { await giveUp(session.holding(receipts), ledger) }
+      return nil
+    }
+    if session == nil, try await !isWorthParts(target) { return nil }
+    var run = ParallelRun(self, tus, source, info, length: length, to: target, ledger, session, receipts, progress)
+    if let result = try await run.run() { return result }
+    ledger?.restarted()
+    return nil
+  }
+
+  private func giveUp(_ session: UploadSession, _ ledger: UploadLedger?) async {
+    await discard(session)
+    ledger?.restarted()
+  }
+
+  /// Whether the server is far away, and there is nothing under the name: parts are not refused for that before they are
+  /// all there.
+  private func isWorthParts(_ target: UploadTarget) async throws(UploadError) -> Bool {
+    var isTaken = false
+    func ask() async throws(UploadError) -> Duration {
+      let began = ContinuousClock.now
+      let answer = try await context().send(HTTPRequest("HEAD", target.url))
+      isTaken = answer.isSuccess
+      return began.duration(to: .now)
+    }
+    do throws(UploadError) {
+      var distance = try await ask()
+      if isTaken && !target.overwrite { return false }
+      if partsAtOnce != nil { return true }
+      // A connection may have been made for the first answer, and the machine may have been busy.
+      for _ in 0..<2 where distance >= Self.farFrom { distance = min(distance, try await ask()) }
+      return distance >= Self.farFrom
+    } catch {
+      // The upload will meet the same, and knows what to do.
+      if error.side == .cancelled { throw error }
+      return false
+    }
+  }
+}

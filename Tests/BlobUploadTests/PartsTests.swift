@@ -1,0 +1,261 @@
+import BlobHTTP
+import BlobTesting
+import Blobs
+import Synchronization
+import Testing
+
+@testable import BlobUpload
+
+/// One large file in parts that are uploads of their own, put together by the server.
+@Suite(.serialized) struct PartsTests {
+  private static let length = 17 << 20 + 1
+  private let pattern = PatternSource(length: Int64(length), seed: 5)
+
+  @Test func aLargeFileArrivesInParts() async throws {
+    let bench = try await Bench()
+    let progress = Progress()
+    try await bench.upload(pattern, progress)
+    #expect(bench.peer.contents(of: "video") == pattern.bytes(count: Self.length))
+    #expect(bench.peer.names() == ["video"] && bench.peer.unfinished() == 0)
+    #expect(bench.concats.count { $0 == "partial" } == 5)
+    #expect(bench.concats.count { $0.hasPrefix("final;/") } == 1)
+    #expect(bench.sent == pattern.length)
+    #expect(progress.acknowledged == pattern.length && progress.sent == pattern.length)
+  }
+
+  /// Connections of several parts break: each goes on from what arrived of it.
+  @Test func aBrokenConnectionCostsItsPartOnly() async throws {
+    let bench = try await Bench(
+      .init([.none, .cutUp(after: 2_000_000), .cutUp(after: 3_000_000), .dropResponse(3), .reset(after: 1_000_000)]))
+    try await bench.upload(pattern)
+    #expect(bench.peer.contents(of: "video") == pattern.bytes(count: Self.length))
+    #expect(bench.sent < pattern.length + 12 << 20, "\(bench.sent)")
+  }
+
+  @Test func theNextRunFindsEveryPart() async throws {
+    let folder = try ScratchFolder()
+    let bench = try await Bench()
+    // Below the middle of three parts the card is pulled out.
+    let failing = FaultySource(pattern, .fail(at: 10 << 20, BlobError(.io, "the card was pulled out")))
+    for number in 1...2 {
+      let journal = try await Journal(at: folder.path.appending("journal"))
+      var uploader = bench.uploader
+      uploader.journal = journal
+      if number == 1 {
+        #expect(await uploader.error(failing)?.side == .source)
+        let entry = try #require(try await journal.unfinished().first)
+        #expect(entry.session?.sizeOfParts == 4 << 20)
+        #expect(entry.receipts.count >= 2 && entry.receipts.allSatisfy { $0.state["url"] != nil })
+      } else {
+        let before = bench.sent
+        let left = pattern.length - bench.peer.unfinished()
+        _ = try await uploader.upload(pattern, as: "video")
+        #expect(bench.sent - before <= left + 64 << 10, "\(bench.sent - before) bytes for \(left) that were missing")
+      }
+      await journal.close()
+    }
+    #expect(bench.peer.contents(of: "video") == pattern.bytes(count: Self.length))
+    #expect(bench.peer.unfinished() == 0)
+  }
+
+  /// Other bytes under the same name: the parts of the old ones are deleted.
+  @Test func anotherVersionGivesThePartsUp() async throws {
+    let folder = try ScratchFolder()
+    let bench = try await Bench()
+    let journal = try await Journal(at: folder.path.appending("journal"))
+    var uploader = bench.uploader
+    uploader.journal = journal
+    let failing = FaultySource(pattern, .fail(at: 10 << 20, BlobError(.io, "the card was pulled out")))
+    #expect(await uploader.error(failing) != nil)
+    #expect(bench.peer.unfinished() > 0)
+    let other = PatternSource(length: 1000, seed: 6)
+    _ = try await uploader.upload(other, as: "video")
+    #expect(bench.peer.contents(of: "video") == other.bytes(count: 1000))
+    #expect(bench.peer.unfinished() == 0)
+    await journal.close()
+  }
+
+  /// Who says that it can, and cannot, gets the file in one piece, and nothing twice.
+  @Test(arguments: [400, 403, 501]) func partsThatAreRefusedGoInOnePiece(_ status: Int) async throws {
+    let bench = try await Bench { _, request in
+      request.headers["Upload-Concat"] == nil ? .none : .answer(.status(status))
+    }
+    try await bench.upload(pattern)
+    #expect(bench.peer.contents(of: "video") == pattern.bytes(count: Self.length))
+    #expect(bench.concats == ["partial"])
+    #expect(bench.sent == pattern.length)
+  }
+
+  @Test func aLostAnswerToTheLastRequestCostsNoByte() async throws {
+    let lost = Mutex(false)
+    let bench = try await Bench { _, request in
+      guard request.headers["Upload-Concat"]?.hasPrefix("final") == true else { return .none }
+      return lost.withLock { lost in
+        defer { lost = true }
+        return lost ? .none : .loseAnswer
+      }
+    }
+    try await bench.upload(pattern)
+    #expect(bench.peer.contents(of: "video") == pattern.bytes(count: Self.length))
+    #expect(bench.sent == pattern.length)
+  }
+
+  /// A part that the server has forgotten is found by asking for all of them, and sent again alone.
+  @Test func aPartThatIsForgottenIsSentAgain() async throws {
+    let forgotten = Mutex<String?>(nil)
+    let bench = try await Bench { _, request in
+      if let concat = request.headers["Upload-Concat"], concat.hasPrefix("final") {
+        return forgotten.withLock { path in
+          if path != nil { return .none }
+          path = concat.dropFirst(6).split(separator: " ").dropFirst().first.map(String.init)
+          return .answer(.status(404))
+        }
+      }
+      let isForgotten = request.method == "HEAD" && forgotten.withLock { $0 } == request.url.path
+      return isForgotten ? .answer(.status(404)) : .none
+    }
+    try await bench.upload(pattern)
+    #expect(bench.peer.contents(of: "video") == pattern.bytes(count: Self.length))
+    #expect(bench.sent == pattern.length + 4 << 20)
+  }
+
+  @Test func aRefusalOfTheWholeIsFinal() async throws {
+    let bench = try await Bench { _, request in
+      request.headers["Upload-Concat"]?.hasPrefix("final") == true ? .answer(.status(409, text: "taken")) : .none
+    }
+    let error = await #expect(throws: UploadError.self) { try await bench.upload(pattern) }
+    #expect(error?.status == 409 && error?.recovery == .giveUp)
+    #expect(bench.sent == pattern.length, "nothing is sent again for it")
+  }
+
+  /// A part has no name, so the name is looked at first.
+  @Test func aNameThatIsTakenIsToldBeforeTheFirstByte() async throws {
+    let bench = try await Bench()
+    _ = try await bench.uploader.upload(PatternSource(length: 1000, seed: 7), as: "video")
+    let before = bench.sent
+    let error = await #expect(throws: UploadError.self) { try await bench.upload(pattern) }
+    #expect(error?.status == 409 && bench.sent == before)
+  }
+
+  /// Ten milliseconds away; the one that is asked for beats all rules.
+  @Test func onlyADistantServerGetsParts() async throws {
+    let far = try await Bench(distance: .milliseconds(12))
+    far.state.withLock { $0.partsAtOnce = nil }
+    try await far.upload(pattern)
+    #expect(far.concats.count { $0 == "partial" } == 5)
+    let single = try await Bench(distance: .milliseconds(12))
+    single.state.withLock { $0.partsAtOnce = 1 }
+    try await single.upload(pattern)
+    #expect(single.concats.isEmpty)
+    let small = try await Bench(distance: .milliseconds(12))
+    try await small.upload(PatternSource(length: 15 << 20))
+    #expect(small.concats.isEmpty)
+  }
+
+  /// One server behind a proxy, and what was asked of it.
+  private final class Bench: Sendable {
+    let peer: ServedFolder
+    let state: Mutex<Uploader>
+    private let counting: CountingTransport
+    private let seen: Concats
+
+    init(
+      _ schedule: ChaosProxy.Schedule = .init([]), distance: Duration? = nil,
+      _ fault: @escaping @Sendable (Int, HTTPRequest) -> FaultyTransport.Fault = { _, _ in .none }
+    ) async throws {
+      peer = try ServedFolder()
+      let proxy = ChaosProxy(to: peer.endpoint.port, schedule)
+      counting = CountingTransport(CurlTransport(.init(lanes: 8))) { _ in
+        withExtendedLifetime(proxy) {}
+        if let distance { try? await Task.sleep(for: distance) }  // the distance itself
+      }
+      let concats = Concats()
+      let transport = FaultyTransport(counting) { number, request in
+        if let concat = request.headers["Upload-Concat"] { concats.add(concat) }
+        return fault(number, request)
+      }
+      var destination = try await UploadDestination.discover(peer.endpoint, named: "tus", over: CurlTransport())
+      destination.endpoint = HTTPURL("http://127.0.0.1:\(proxy.port)/")!
+      destination.headers["Host"] = "127.0.0.1:\(peer.endpoint.port)"
+      var uploader = Uploader(
+        destination, transport: transport,
+        retry: RetryPolicy(retries: 10, first: .milliseconds(1), longest: .milliseconds(20)))
+      uploader.partsAtOnce = 3
+      state = Mutex(uploader)
+      seen = concats
+    }
+
+    var concats: [String] { seen.all }
+    var sent: Int64 { counting.sent }
+    var uploader: Uploader { state.withLock { $0 } }
+
+    func upload(_ source: PatternSource, _ progress: Progress = Progress()) async throws(UploadError) {
+      let uploader = uploader
+      _ = try await uploader.upload(
+        source, source.info, to: uploader.destination.target("video", length: source.length), progress: progress)
+    }
+  }
+
+  private final class Concats: Sendable {
+    private let fields = Mutex<[String]>([])
+    var all: [String] { fields.withLock { $0 } }
+    func add(_ field: String) { fields.withLock { $0.append(field) } }
+  }
+}
+
+extension Uploader {
+  /// With what the upload of a video ends.
+  fileprivate func error(_ source: any BlobSource) async -> UploadError? {
+    do { _ = try await upload(source, as: "video") } catch { return error }
+    return nil
+  }
+}
+
+@Suite struct PartWidthTests {
+  private let start = ContinuousClock.now
+
+  /// Each connection brings the same, up to so many.
+  private func width(after rounds: Int, gainingUpTo useful: Int, most: Int = 16) -> Int {
+    var (pace, now) = (PartWidth(most: most, at: start), start)
+    for _ in 0..<rounds {
+      let width = pace.width
+      now += .seconds(Double(width) / Double(min(width, useful)))
+      for _ in 0..<width { pace.arrived(1 << 20, at: now) }
+    }
+    return pace.width
+  }
+
+  @Test func itGrowsForAsLongAsMoreArrives() {
+    #expect(width(after: 0, gainingUpTo: 16) == 4)
+    #expect(width(after: 1, gainingUpTo: 16) == 8)
+    #expect(width(after: 5, gainingUpTo: 16) == 16)
+    #expect(width(after: 9, gainingUpTo: 4) == 8, "one step too far shows that it is one")
+    #expect(width(after: 9, gainingUpTo: 10) == 16)
+    #expect(width(after: 9, gainingUpTo: 16, most: 3) == 3)
+    #expect(PartWidth(most: 12, fixed: true).width == 12)
+  }
+
+  @Test func partsFitIntoOneField() {
+    for length: Int64 in [16 << 20, 100 << 20, 256 << 20, 1 << 40, .max >> 20] {
+      let size = ParallelRun.size(of: length)
+      #expect((length + size - 1) / size <= 64)
+      #expect(size >= 4 << 20 && size % (1 << 20) == 0)
+    }
+    #expect(ParallelRun.size(of: 256 << 20) == 4 << 20)
+  }
+
+  @Test func aPartsProgressIsTheWholes() {
+    let totals = UploadTotals()
+    let whole = Progress(totals: totals)
+    let (one, two) = (Progress(partOf: whole), Progress(partOf: whole))
+    one.advance(by: 100)
+    two.resume(at: 50)
+    two.advance(by: 20)
+    #expect(whole.sent == 170 && whole.acknowledged == 50 && whole.resumed == 50)
+    one.settle(at: 90)
+    two.settle(at: 70)
+    #expect(whole.sent == 160 && whole.acknowledged == 160 && totals.acknowledged == 110 && totals.sent == 120)
+    two.restart()
+    #expect(whole.sent == 90 && whole.acknowledged == 90 && whole.resumed == 0 && totals.acknowledged == 90)
+  }
+}

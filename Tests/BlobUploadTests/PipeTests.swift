@@ -1,0 +1,238 @@
+import BlobHTTP
+import BlobTesting
+import Blobs
+import Synchronization
+import Testing
+
+@testable import BlobUpload
+
+/// Sources that are read once: a pipe throws when it is opened anywhere but where its last reader stopped.
+@Suite struct PipeTests {
+  private static let names = ["tus", "resumable"]
+
+  @Test(arguments: names) func aCutConnectionGoesOnWithoutReadingThePipeAgain(_ name: String) async throws {
+    let pattern = PatternSource(length: 5_000_001, seed: 1)
+    let (arrived, sent, peer) = try await push(
+      pattern, name, spool: SpoolOptions(memory: 1 << 20),
+      // Once in the middle of a part, once before its answer.
+      .init([.cutUp(after: 700_000), .cutUp(after: 1_300_000), .dropResponse(2), .cutUp(after: 900_000)]))
+    #expect(arrived == nil)
+    #expect(peer.contents(of: "stream") == pattern.bytes(count: 5_000_001))
+    #expect(sent < 5_000_001 + 4 << 20, "no more than what was in doubt is sent twice: \(sent)")
+  }
+
+  /// The part that is in doubt is held, and so is the next one while it is read.
+  @Test(arguments: names) func partsAreHalfOfWhatIsHeld(_ name: String) async throws {
+    let peer = try ServedFolder()
+    defer { peer.stop() }
+    let bodies = Bodies(CurlTransport())
+    var uploader = try await self.uploader(name, peer, bodies)
+    uploader.spool = SpoolOptions(memory: 200_000)
+    let pattern = PatternSource(length: 1_000_000, seed: 2)
+    _ = try await uploader.upload(piped(pattern), as: "stream")
+    #expect(peer.contents(of: "stream") == pattern.bytes(count: 1_000_000))
+    #expect(bodies.sizes == [0] + Array(repeating: 100_000, count: 10) + [0])
+  }
+
+  @Test(arguments: names, [0, 1, 99_999, 100_000, 100_001]) func anyLengthArrives(_ name: String, _ length: Int)
+    async throws
+  {
+    let peer = try ServedFolder()
+    defer { peer.stop() }
+    var uploader = try await self.uploader(name, peer, CurlTransport())
+    uploader.spool = SpoolOptions(memory: 200_000)
+    let pattern = PatternSource(length: Int64(length), seed: 3)
+    let progress = Progress()
+    let source = piped(pattern)
+    _ = try await uploader.upload(
+      source, BlobInfo(length: nil), to: uploader.destination.target("stream", length: nil), progress: progress)
+    #expect(peer.contents(of: "stream") == pattern.bytes(count: length))
+    #expect(progress.acknowledged == length)
+  }
+
+  /// A pipe that has told its length is no file for that.
+  @Test(arguments: names) func aPipeThatKnowsItsLengthIsCutToo(_ name: String) async throws {
+    let pattern = PatternSource(length: 3_000_000, seed: 4)
+    let (error, _, peer) = try await push(
+      pattern, name, spool: SpoolOptions(memory: 1 << 20), knowsLength: true,
+      .init([.cutUp(after: 700_000), .none, .cutUp(after: 900_000)]))
+    #expect(error == nil)
+    #expect(peer.contents(of: "stream") == pattern.bytes(count: 3_000_000))
+  }
+
+  @Test func aPutIsSentAgainWhileAllOfItIsHeld() async throws {
+    let pattern = PatternSource(length: 900_000, seed: 5)
+    let (error, sent, peer) = try await push(
+      pattern, "put", spool: SpoolOptions(memory: 1 << 20), .init([.cutUp(after: 500_000), .dropResponse(1)]))
+    #expect(error == nil)
+    #expect(peer.contents(of: "stream") == pattern.bytes(count: 900_000))
+    #expect(sent > 1_800_000)
+  }
+
+  @Test func aPutThatIsNotHeldAnyMoreIsGivenUp() async throws {
+    let pattern = PatternSource(length: 3_000_000, seed: 6)
+    let (error, _, peer) = try await push(
+      pattern, "put", spool: SpoolOptions(memory: 1 << 20), .init([.cutUp(after: 2_500_000)]))
+    #expect(error?.recovery == .giveUp && error?.side == .file)
+    #expect(error?.message.contains("the source is read once, and is held from byte") == true, "\(error as Any)")
+    #expect(peer.contents(of: "stream") == nil)
+  }
+
+  @Test func aPutIsHeldWholeInAFolderOnDemand() async throws {
+    let folder = try ScratchFolder()
+    let pattern = PatternSource(length: 3_000_000, seed: 7)
+    let (error, _, peer) = try await push(
+      pattern, "put", spool: SpoolOptions(memory: 1 << 20, folder: folder.path), .init([.cutUp(after: 2_500_000)]))
+    #expect(error == nil)
+    #expect(peer.contents(of: "stream") == pattern.bytes(count: 3_000_000))
+    #expect(folder.names(in: "").isEmpty, "nothing is left behind")
+  }
+
+  /// It vouched for the bytes, so they were let go.
+  @Test func aServerThatLostWhatItHadIsGivenUp() async throws {
+    let peer = try ServedFolder()
+    defer { peer.stop() }
+    let transport = FaultyTransport(CurlTransport()) { number, request in
+      if request.method == "HEAD" { return .answer(.at(0)) }
+      return number == 4 ? .loseAnswer : .none
+    }
+    var uploader = try await self.uploader("tus", peer, transport)
+    uploader.spool = SpoolOptions(memory: 200_000)
+    let error = await #expect(throws: UploadError.self) {
+      try await uploader.upload(piped(PatternSource(length: 1_000_000)), as: "stream")
+    }
+    #expect(error?.message.contains("has lost what it had after byte 0") == true, "\(error as Any)")
+  }
+
+  /// 411 is what it says, 501 what some say.
+  @Test(arguments: [411, 501]) func aServerThatWantsLengthsGetsThem(_ status: Int) async throws {
+    let peer = try ServedFolder()
+    defer { peer.stop() }
+    let bodies = Bodies(CurlTransport()) { $0 == nil ? status : nil }
+    var uploader = try await self.uploader("tus", peer, bodies)
+    uploader.spool = SpoolOptions(memory: 200_000)
+    let pattern = PatternSource(length: 250_000, seed: 8)
+    _ = try await uploader.upload(piped(pattern), as: "stream")
+    #expect(peer.contents(of: "stream") == pattern.bytes(count: 250_000))
+    #expect(bodies.lengths == [0, nil, 100_000, 100_000, 50_000])
+  }
+
+  /// Its digest comes first, so each part is read ahead.
+  @Test func aPipeCarriesChecksums() async throws {
+    let peer = try ServedFolder()
+    defer { peer.stop() }
+    let seen = Mutex<[String]>([])
+    let transport = CountingTransport(CurlTransport()) { request in
+      if let sum = request.headers["Upload-Checksum"] { seen.withLock { $0.append(sum) } }
+    }
+    var uploader = try await self.uploader("tus", peer, transport)
+    uploader.destination.dialect = Tus(wholeUpTo: 1000, checksum: .sha1)
+    uploader.spool = SpoolOptions(memory: 200_000)
+    let pattern = PatternSource(length: 250_000, seed: 9)
+    _ = try await uploader.upload(piped(pattern), as: "stream")
+    #expect(peer.contents(of: "stream") == pattern.bytes(count: 250_000))
+    #expect(seen.withLock { $0.count } == 3)
+  }
+
+  /// A progress that the server tells in the middle of a request lets go of what it covers.
+  @Test func interimOffsetsLetGoOfWhatHasArrived() async throws {
+    let source = SpooledSource(
+      PatternSource(length: 1000, access: .sequential, knowsLength: false), SpoolOptions(memory: 100))
+    #expect(try await source.look(from: 0, 80, nil) == 80)
+    source.acknowledge(60)
+    #expect(source.first == 60)
+    #expect(try await source.look(from: 60, 2000, nil) == 940, "fewer only where the source ends")
+    #expect(source.first == 900, "what does not fit makes way")
+  }
+
+  private func push(
+    _ pattern: PatternSource, _ name: String, spool: SpoolOptions, knowsLength: Bool = false,
+    _ faults: ChaosProxy.Schedule
+  ) async throws -> (error: UploadError?, sent: Int64, peer: ServedFolder) {
+    let peer = try ServedFolder()
+    let proxy = ChaosProxy(to: peer.endpoint.port, faults)
+    let transport = CountingTransport(CurlTransport(.init(lanes: 2))) { _ in withExtendedLifetime(proxy) {} }
+    var uploader = try await self.uploader(name, peer, transport)
+    uploader.destination.endpoint = HTTPURL("http://127.0.0.1:\(proxy.port)/")!
+    uploader.destination.headers["Host"] = "127.0.0.1:\(peer.endpoint.port)"
+    uploader.spool = spool
+    var failure: UploadError?
+    do {
+      _ = try await uploader.upload(piped(pattern, length: knowsLength ? pattern.length : nil), as: "stream")
+    } catch {
+      failure = error
+    }
+    return (failure, transport.sent, peer)
+  }
+
+  private func uploader(_ name: String, _ peer: ServedFolder, _ transport: any Transport) async throws -> Uploader {
+    var destination = try await UploadDestination.discover(peer.endpoint, named: name, over: CurlTransport())
+    if name == "tus" { destination.dialect = Tus(wholeUpTo: 1000) }
+    return Uploader(
+      destination, transport: transport,
+      retry: RetryPolicy(retries: 20, first: .milliseconds(1), longest: .milliseconds(20)))
+  }
+}
+
+/// A pipe into which a pattern is written.
+func piped(_ pattern: PatternSource, length: Int64? = nil) -> PipeSource {
+  let pipe = BlobPipe(capacity: 50_000)
+  let source = PipeSource(pipe, length: length)
+  SystemThread.start("pipe-writer") {
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 33_333, alignment: 16)
+    defer { buffer.deallocate() }
+    var offset: Int64 = 0
+    while offset < pattern.length {
+      let piece = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Int(clamping: pattern.length - offset)))
+      pattern.fill(piece, at: offset)
+      do { try pipe.write(UnsafeRawBufferPointer(piece)) } catch { return }  // an upload that was given up
+      offset += Int64(piece.count)
+    }
+    pipe.finish()
+  }
+  return source
+}
+
+/// Keeps what bodies there were, and may refuse one by its length.
+final class Bodies: Transport {
+  private let transport: any Transport
+  private let refuse: @Sendable (Int64?) -> Int?
+  private let state = Mutex<(lengths: [Int64?], sizes: [Int64], refusals: Int)>(([], [], 0))
+
+  /// `refuse` gets a body's length, nil where it is not known, and returns the status to refuse it with.
+  init(_ transport: any Transport, refuse: @escaping @Sendable (Int64?) -> Int? = { _ in nil }) {
+    self.transport = transport
+    self.refuse = refuse
+  }
+
+  /// Of the bodies of POST, PATCH and PUT, as they were announced.
+  var lengths: [Int64?] { state.withLock { $0.lengths } }
+  /// Bytes that were sent in them.
+  var sizes: [Int64] { state.withLock { $0.sizes } }
+  var refusals: Int { state.withLock { $0.refusals } }
+
+  func send(_ request: HTTPRequest, body: BlobSlice?, _ on: Exchange) async throws(TransportError) -> HTTPResponse {
+    if ["POST", "PATCH", "PUT"].contains(request.method) {
+      state.withLock { $0.lengths.append(body == nil ? 0 : body?.length) }
+    }
+    if let body, let status = refuse(body.length) {
+      state.withLock { $0.refusals += 1 }
+      return .status(status)
+    }
+    let bytes = Counter()
+    var on = on
+    on.sent = { [sent = on.sent] count in
+      bytes.add(count)
+      sent(count)
+    }
+    let answer = try await transport.send(request, body: body, on)
+    if ["POST", "PATCH", "PUT"].contains(request.method) { state.withLock { $0.sizes.append(bytes.value) } }
+    return answer
+  }
+
+  private final class Counter: Sendable {
+    private let count = Mutex<Int64>(0)
+    var value: Int64 { count.withLock { $0 } }
+    func add(_ more: Int) { count.withLock { $0 += Int64(more) } }
+  }
+}

@@ -1,0 +1,85 @@
+import BlobTesting
+import Foundation
+import Testing
+
+extension EndToEnd {
+  /// One large file in parts, several at once, at servers that make a file of parts.
+  @Suite(.serialized) struct PartsTests {
+    let scratch = try! Scratch()
+
+    private func peer(_ received: String, _ options: [String] = []) async throws -> PeerServer {
+      try await PeerServer.resumableUpload(into: received, options, in: scratch)
+    }
+
+    @Test(.needs(.resumableUpload)) func aLargeFileArrivesInPartsAtATusServer() async throws {
+      try scratch.file("gallery/video.mov", (24 << 20) + 1)
+      let received = Folder(try scratch.folder("received"))
+      let peer = try await peer(received.path)
+      let proxy = ChaosProxy(to: try #require(URL(string: peer.url)?.port))
+      let (end, push) = try await fullbore(
+        "push", "--parts-at-once", "4", scratch.path("gallery/"), "tus+http://127.0.0.1:\(proxy.port)/files",
+        in: scratch)
+      #expect(end == .exited(0), "\(push.output)\(push.errors)")
+      // Alone in its folder: the parts are deleted once the whole is there.
+      Folder(scratch.path("gallery")).expectSameContents(in: received)
+      #expect(proxy.counters.connections >= 4)
+    }
+
+    /// Each part goes on from its own offset. This peer stores a request's body once it has all of it.
+    @Test(.needs(.resumableUpload)) func aKilledPushFindsEveryPart() async throws {
+      let size = 24 << 20
+      let file = try scratch.file("gallery/video.mov", size)
+      let received = Folder(try scratch.folder("received"))
+      let peer = try await peer(received.path)
+      let proxy = ChaosProxy(to: try #require(URL(string: peer.url)?.port))
+      let place = "tus+http://127.0.0.1:\(proxy.port)/files"
+      for kill in 1...3 {
+        let push = try Command.fullbore(
+          "push", "--parts-at-once", "4", "--part-size", "512K", "--bwlimit", "12M", file, place, in: scratch)
+        let wanted = received.received() + 4 << 20
+        try await until("more has arrived before kill \(kill)") {
+          if let end = push.end { throw Command.Failure("the push ended: \(end) \(push.errors)") }
+          return received.received() >= wanted ? true : nil
+        }
+        push.kill(SIGKILL)
+        #expect(try await push.wait() == .killed(by: SIGKILL))
+      }
+      let (end, push) = try await fullbore("resume", in: scratch)
+      #expect(end == .exited(0), "\(push.output)\(push.errors)")
+      Folder(scratch.path("gallery")).expectSameContents(in: received)
+      // Of each of four parts, what was under way at each of three kills, and some for the requests' heads.
+      let most = size + 3 * 4 * (512 << 10) + 1 << 20
+      #expect(proxy.counters.bytesUp <= most, "\(proxy.counters.bytesUp) bytes sent for \(size)")
+    }
+
+    @Test(.needs(.resumableUpload)) func givingUpDeletesEveryPart() async throws {
+      let file = try scratch.file("gallery/video.mov", 24 << 20)
+      let received = Folder(try scratch.folder("received"))
+      let peer = try await peer(received.path)
+      let push = try Command.fullbore(
+        "push", "--parts-at-once", "4", "--part-size", "512K", "--bwlimit", "12M", file, "tus+\(peer.url)/files",
+        in: scratch)
+      try await until("some has arrived") {
+        if let end = push.end { throw Command.Failure("the push ended: \(end) \(push.errors)") }
+        return received.received() >= 6 << 20 ? true : nil
+      }
+      push.kill(SIGKILL)
+      try await push.wait()
+      #expect(received.files().count >= 2)
+      let (end, abort) = try await fullbore("abort", "--all", in: scratch)
+      #expect(end == .exited(0), "\(abort.errors)")
+      #expect(received.files().isEmpty, "\(received.files())")
+    }
+
+    /// It offers nothing of the kind, so the file goes in one piece.
+    @Test(.needs(.resumableUpload)) func withoutConcatenationItGoesInOnePiece() async throws {
+      try scratch.file("gallery/video.mov", 20 << 20)
+      let received = Folder(try scratch.folder("received"))
+      let peer = try await peer(received.path, ["--disable-concatenation"])
+      let (end, push) = try await fullbore(
+        "push", "--parts-at-once", "4", scratch.path("gallery/"), "tus+\(peer.url)/files", in: scratch)
+      #expect(end == .exited(0), "\(push.output)\(push.errors)")
+      Folder(scratch.path("gallery")).expectSameContents(in: received)
+    }
+  }
+}

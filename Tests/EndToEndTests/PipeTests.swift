@@ -1,0 +1,115 @@
+import BlobTesting
+import Foundation
+import Testing
+
+extension EndToEnd {
+  /// `fullbore push -`: what comes through standard input, once.
+  @Suite(.serialized) struct PipeTests {
+    let scratch = try! Scratch()
+
+    /// As a shell would: what writes into the pipe goes on writing.
+    private func push(_ command: String, _ arguments: String...) throws -> Command {
+      try Command(
+        "bash", ["-c", "exec \"$0\" push \"$@\" < <(\(command))", Tool.fullbore] + arguments, in: scratch)
+    }
+
+    @Test(arguments: ["tus+", "resumable+", "put+", ""]) func aPipeArrives(_ dialect: String) async throws {
+      let file = try scratch.file("gallery/film.mov", (40 << 20) + 1)
+      let server = try await ServeProcess.start(in: scratch)
+      let push = try push("cat '\(file)'", "-", "--name", "film.mov", dialect + server.url)
+      #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
+      Folder(scratch.path("gallery")).expectSame(as: server.folder)
+      #expect(push.output.contains("film.mov  40"), "its length is known in the end: \(push.output)")
+    }
+
+    /// Two cuts and a kill of the server: the pipe is read once, and what was not acknowledged comes from the spool.
+    @Test(arguments: ["tus+", "resumable+"]) func cutsAndAKillOfTheServerLoseNothing(_ dialect: String) async throws {
+      let file = try scratch.file("gallery/film.mov", 48 << 20)
+      var server = try await ServeProcess.start(in: scratch)
+      let proxy = ChaosProxy(to: server.port)
+      let push = try push(
+        "cat '\(file)'", "--bwlimit", "24M", "--header", "Host: 127.0.0.1:\(server.port)", "-",
+        "\(dialect)http://127.0.0.1:\(proxy.port)/film.mov")
+      for (number, wanted) in [8, 20, 32].enumerated() {
+        try await until("\(wanted) MiB have arrived: \(push.errors)") { [server] in
+          if let end = push.end { throw Command.Failure("the push ended: \(end) \(push.errors)") }
+          return server.folder.unfinished() >= wanted << 20 ? true : nil
+        }
+        if number == 1 {
+          server.command.kill(SIGKILL)
+          try await server.command.wait()
+          server = try await server.startAgain(in: scratch)
+        } else {
+          proxy.cutAll()
+        }
+      }
+      #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
+      Folder(scratch.path("gallery")).expectSame(as: server.folder)
+      #expect(proxy.counters.bytesUp < 48 << 20 + 3 * 10 << 20, "at most a part is sent again for each break")
+    }
+
+    /// Nor is a byte written to disk: the kernel kills a process at the first one past a limit of 1 MiB a file.
+    @Test(arguments: ["tus+", "put+"]) func memoryStaysFlat(_ dialect: String) async throws {
+      let size = 512 << 20
+      let server = try await ServeProcess.start(in: scratch)
+      let push = try Command(
+        "bash",
+        [
+          "-c", "ulimit -f 1024; exec \"$0\" push - --name zeros \"$1\" < <(head -c \(size) /dev/zero)",
+          Tool.fullbore, dialect + server.url,
+        ], in: scratch)
+      #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
+      #expect(server.folder.files() == ["zeros": size])
+      #expect(push.peakMemory > 1 << 20)
+      #expect(push.peakMemory <= 40 << 20, "\(push.peakMemory >> 20) MiB")
+    }
+
+    /// What was cut off cannot be had again, and the user is told what would have helped.
+    @Test func aPutThatIsNotHeldIsGivenUp() async throws {
+      let server = try await ServeProcess.start(in: scratch)
+      let proxy = ChaosProxy(to: server.port, .init([.cutUp(after: 24 << 20)]))
+      let place = "put+http://127.0.0.1:\(proxy.port)/zeros"
+      let host = "Host: 127.0.0.1:\(server.port)"
+      let failing = try push("head -c 32M /dev/zero", "--header", host, "-", place)
+      #expect(try await failing.wait() == .exited(1))
+      #expect(failing.errors.contains("read once"), "\(failing.errors)")
+      #expect(server.folder.files().isEmpty)
+
+      let again = ChaosProxy(to: server.port, .init([.cutUp(after: 24 << 20)]))
+      let whole = try push(
+        "head -c 32M /dev/zero", "--header", host, "--spool-dir", scratch.path, "-",
+        "put+http://127.0.0.1:\(again.port)/zeros")
+      #expect(try await whole.wait() == .exited(0), "\(whole.errors)")
+      #expect(server.folder.files() == ["zeros": 32 << 20])
+    }
+
+    @Test func aPipeThatWasInterruptedIsNotResumed() async throws {
+      let server = try await ServeProcess.start(in: scratch)
+      let push = try push("cat /dev/zero", "--bwlimit", "8M", "-", "tus+\(server.url)zeros")
+      try await until("some of it has arrived") {
+        if let end = push.end { throw Command.Failure("the push ended: \(end) \(push.errors)") }
+        return server.folder.unfinished() > 1 << 20 ? true : nil
+      }
+      push.kill(SIGINT)
+      #expect(try await push.wait() == .exited(130), "\(push.errors)")
+      let (end, resume) = try await fullbore("resume", in: scratch)
+      #expect(end == .exited(1))
+      #expect(resume.errors.contains("standard input, which cannot be read again"), "\(resume.errors)")
+      let (ended, abort) = try await fullbore("abort", "--all", in: scratch)
+      #expect(ended == .exited(0), "\(abort.errors)")
+      #expect(server.folder.unfinished() == 0)
+    }
+
+    @Test(
+      arguments: [
+        (["-", "http://h/"], "needs a name"), (["-", "x.jpg", "http://h/"], "stands alone"),
+        (["--verify", "-", "http://h/x"], "cannot be read again"),
+        (["--spool-memory", "1", "-", "http://h/x"], "--spool-memory"),
+      ]) func whatMakesNoSenseIsRefused(_ arguments: [String], _ reason: String) async throws
+    {
+      let push = try Command(Tool.fullbore, ["push"] + arguments, in: scratch)
+      #expect(try await push.wait() == .exited(2))
+      #expect(push.errors.contains(reason), "\(push.errors)")
+    }
+  }
+}
