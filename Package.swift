@@ -63,6 +63,8 @@ let package = Package(
     .executableTarget(
       name: "SplitUploadExample", dependencies: ["Blobs", "BlobHTTP", "BlobServer"], path: "Examples/SplitUpload"),
     .executableTarget(
+      name: "MultipartPostExample", dependencies: ["Blobs", "BlobHTTP"], path: "Examples/MultipartPost"),
+    .executableTarget(
       name: "StreamBenchmark", dependencies: ["Blobs", "BlobStreams", "BlobTesting"], path: "Benchmarks/InputStream"),
     .executableTarget(
       name: "URLSessionBenchmark", dependencies: ["Blobs", "BlobStreams", "BlobURLSession"],

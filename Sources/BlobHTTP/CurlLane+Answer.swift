@@ -40,8 +40,12 @@ extension CurlLane {
   fileprivate func take(content: UnsafeRawBufferPointer) -> Bool {
     let transfer = transfer!
     transfer.received += Int64(content.count)
-    if let received = transfer.job.exchange.received, 200..<300 ~= transfer.head.final?.status ?? 0 {
-      transfer.failure = outside(transfer) { () throws(BlobError) in try received(content) }
+    if let received = transfer.job.exchange.received, let head = transfer.head.final, 200..<300 ~= head.status {
+      transfer.failure = outside(transfer) { () throws(BlobError) in
+        if !transfer.hasBegun { try transfer.job.exchange.began?(head) }
+        transfer.hasBegun = true
+        try received(content)
+      }
       return transfer.failure == nil
     }
     if transfer.content.count + content.count > Self.mostContent {

@@ -15,11 +15,17 @@ extension HTTPRequest {
     return TransportError(.badRequest, "\(method.isToken ? method : "request") \(url): \(what)")
   }
 
-  private func problem(_ name: String, _ value: String, _ body: BlobSlice?) -> String? {
+  /// Of a field anywhere, be it a request's or a form part's.
+  static func problem(_ name: String, _ value: String) -> String? {
     if !name.isToken { return "a header's name is no HTTP token" }
     if value.utf8.contains(where: { $0 == 0 || $0 == 10 || $0 == 13 }) {
       return "the value of \(name) contains a line break or NUL"
     }
+    return nil
+  }
+
+  private func problem(_ name: String, _ value: String, _ body: BlobSlice?) -> String? {
+    if let problem = Self.problem(name, value) { return problem }
     if name.isSameField("Transfer-Encoding") || name.isSameField("Expect") {
       return "\(name) is the transport's to set"
     }

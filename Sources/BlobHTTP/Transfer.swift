@@ -25,6 +25,8 @@ final class Transfer {
   var attempts = 0
   var head = HeadParser()
   var content: [UInt8] = []
+  /// Whether some of the content went to `Exchange.received`.
+  var hasBegun = false
   /// What a callback found wrong, before libcurl says that a callback stopped it.
   var failure: TransportError?
 

@@ -19,15 +19,20 @@ public struct Exchange: Sendable {
   /// Streams the content of a 2xx answer instead of collecting it; blocking here is backpressure, throwing ends it
   /// with `.source`. The content of any other answer is collected all the same: it says what was wrong.
   public var received: (@Sendable (UnsafeRawBufferPointer) throws(BlobError) -> Void)?
+  /// The head of a 2xx answer, before the first of its content goes to `received`; not called where there is no content.
+  /// Throwing ends it with `.source`.
+  public var began: (@Sendable (HTTPHead) throws(BlobError) -> Void)?
 
   public init(
     sent: @escaping @Sendable (Int) -> Void = { _ in },
     interim: @escaping @Sendable (HTTPHead) -> Void = { _ in },
-    received: (@Sendable (UnsafeRawBufferPointer) throws(BlobError) -> Void)? = nil
+    received: (@Sendable (UnsafeRawBufferPointer) throws(BlobError) -> Void)? = nil,
+    began: (@Sendable (HTTPHead) throws(BlobError) -> Void)? = nil
   ) {
     self.sent = sent
     self.interim = interim
     self.received = received
+    self.began = began
   }
 }
 

@@ -50,7 +50,8 @@ extension ProtocolCheck {
       } catch {
         try require(error.recovery == .giveUp && error.side == .file, "not .giveUp and .file, but \(error)")
         let sent = exam.transport.sent - before
-        try require(sent <= other, "\(sent) bytes were sent of \(other), to learn that the name is taken")
+        try require(
+          sent <= other + exam.fixture.overhead, "\(sent) bytes were sent of \(other), to learn that the name is taken")
         try await exam.expect(pattern, at: name)
         continue
       }

@@ -18,6 +18,8 @@ public struct ProtocolFixture: Sendable, CustomStringConvertible {
   public var takesUnknownLength: Bool
   /// Bytes that are changed on the way are noticed and sent again.
   public var noticesChanges: Bool
+  /// Bytes of a request's body around those of the source, at the most.
+  public var overhead: Int64
   /// A server of its own for each call. Called on a thread that may block.
   public var makePeer: @Sendable () throws -> any ProtocolPeer
 
@@ -25,7 +27,7 @@ public struct ProtocolFixture: Sendable, CustomStringConvertible {
 
   public init(
     _ name: String, _ dialect: any UploadProtocol, partSize: Int64? = nil, wholeUpTo: Int64, resumes: Bool = true,
-    takesUnknownLength: Bool = true, noticesChanges: Bool = false,
+    takesUnknownLength: Bool = true, noticesChanges: Bool = false, overhead: Int64 = 0,
     makePeer: @escaping @Sendable () throws -> any ProtocolPeer = { try ServedFolder() }
   ) {
     self.name = name
@@ -35,6 +37,7 @@ public struct ProtocolFixture: Sendable, CustomStringConvertible {
     self.resumes = resumes
     self.takesUnknownLength = takesUnknownLength
     self.noticesChanges = noticesChanges
+    self.overhead = overhead
     self.makePeer = makePeer
   }
 }
@@ -50,6 +53,8 @@ extension ProtocolFixture {
     ProtocolFixture("resumable", IETFResumable(wholeUpTo: small), wholeUpTo: small),
     ProtocolFixture("resumable in small parts", IETFResumable(wholeUpTo: small), partSize: 700_001, wholeUpTo: small),
     ProtocolFixture("put", PlainPut(), wholeUpTo: small, resumes: false),
+    ProtocolFixture("form", FormPost(), wholeUpTo: small, resumes: false, overhead: 1000) { FormPeer() },
+    ProtocolFixture("dav", WebDAV(wholeUpTo: small), wholeUpTo: small, resumes: false) { DavPeer() },
   ]
 
   /// Above what the transport sends in one piece with its head, and still quick.

@@ -33,6 +33,7 @@ final class SessionExchange: NSObject, @unchecked Sendable {
   private var length: Int64?
   /// Bytes of it handed to the connection, by the session's steps: on Linux its totals run ahead of them.
   private var given: Int64 = 0
+  private var hasBegun = false
   private var response = HTTPResponse(head: HTTPHead(status: 0, headers: [:]))
 
   /// Sources may wait for long before they say how long they are.
@@ -113,12 +114,20 @@ final class SessionExchange: NSObject, @unchecked Sendable {
 
   /// Takes content of the answer; an error ends the exchange.
   func take(_ data: Data) {
-    let streams = lock.withLock { response.isSuccess } ? exchange.received : nil
-    guard let streams else {
+    let (head, isFirst) = lock.withLock {
+      defer { if response.isSuccess { hasBegun = true } }
+      return (response.head, !hasBegun)
+    }
+    guard let streams = 200..<300 ~= head.status ? exchange.received : nil else {
       return lock.withLock { response.body += data.prefix((1 << 20) - response.body.count) }
     }
     data.withUnsafeBytes { bytes in
-      do throws(BlobError) { try streams(bytes) } catch { end(.failure(failed(error))) }
+      do throws(BlobError) {
+        if isFirst { try exchange.began?(head) }
+        try streams(bytes)
+      } catch {
+        end(.failure(failed(error)))
+      }
     }
   }
 

@@ -5,20 +5,26 @@ extension UploadDestination {
   /// Finds out how `endpoint` takes uploads, and what it allows, with at most one request.
   ///
   /// - `named`: the dialect the user named; nil: the server is asked. tus is taken where it can create with the first
-  ///   bytes, then resumable uploads where its limits are told, and PUT where nothing better is offered.
+  ///   bytes, then resumable uploads where its limits are told, then WebDAV, and PUT where nothing better is offered.
   /// - `checksum`: what is sent must carry such digests, which only tus can; nil: nothing need.
+  /// - `form`: how to post forms, where "form" is named.
   /// - Tries again twice when no answer comes. Throws with side `.destination` when it cannot be reached or refuses.
   public static func discover(
     _ endpoint: HTTPURL, named: String?, headers: HTTPHeaders = [:], checksum: Digest.Algorithm? = nil,
-    over transport: any Transport
+    form: FormPost = FormPost(), over transport: any Transport
   ) async throws(UploadError) -> UploadDestination {
     let context = UploadContext(transport: transport, headers: headers, origin: endpoint.origin)
     let target = UploadTarget(endpoint: endpoint, url: endpoint, path: "", length: nil)
     var answer: (any UploadProtocol, PartLimits)
     let tus = Tus(checksum: checksum)
     switch named {
-    case "put" where checksum != nil: throw noChecksum(endpoint)
+    case "put" where checksum != nil, "form" where checksum != nil, "dav" where checksum != nil:
+      throw noChecksum(endpoint)
     case "put": answer = (PlainPut(), PlainPut().discover(target, context))
+    case "form": answer = (form, form.discover(target, context))
+    case "dav":
+      let dav = WebDAV()
+      answer = (dav, try await patiently { () async throws(UploadError) in try await dav.discover(target, context) })
     case "tus":
       answer = (tus, try await patiently { () async throws(UploadError) in try await tus.discover(target, context) })
     case "resumable" where checksum != nil: throw noChecksum(endpoint)
@@ -32,7 +38,7 @@ extension UploadDestination {
     default: throw UploadError(.giveUp, .destination, "\(endpoint): the dialect \(named!) is not known")
     }
     let destination = UploadDestination(endpoint: endpoint, dialect: answer.0, limits: answer.1, headers: headers)
-    if named != PlainPut().name { destination.acquaintance.noteAnswer() }
+    if named != PlainPut().name, named != form.name { destination.acquaintance.noteAnswer() }
     return destination
   }
 
@@ -58,6 +64,8 @@ extension UploadDestination {
     if tus.checksum != nil { throw noChecksum(target.endpoint) }
     let resumable = IETFResumable()
     if response.isSuccess, let limits = resumable.limits(from: response.headers) { return (resumable, limits) }
+    let dav = WebDAV()
+    if response.isSuccess, WebDAV.isOffered(by: response.headers) { return (dav, dav.limits) }
     return (PlainPut(), PlainPut().discover(target, context))
   }
 

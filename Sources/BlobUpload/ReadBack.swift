@@ -14,15 +14,20 @@ extension Uploader {
   /// For servers that give out under its URL what they took; where a server does not, the error says so.
   public func verify(_ source: any BlobSource, _ info: BlobInfo, at target: UploadTarget) async throws(UploadError) {
     let slice = BlobSlice(source, length: info.length, validator: info.validator)
-    try await patiently("\(target.path)") { () async throws(UploadError) in try await readBack(slice, target.url) }
+    try await patiently("\(target.path)") { () async throws(UploadError) in
+      try await context().compare(slice, with: target.url)
+    }
   }
+}
 
-  private func readBack(_ slice: BlobSlice, _ url: HTTPURL) async throws(UploadError) {
+extension UploadContext {
+  /// Reads back what is at `url` and compares it with `slice`. What differs has side `.file` and no status.
+  func compare(_ slice: BlobSlice, with url: HTTPURL) async throws(UploadError) {
     var request = HTTPRequest("GET", url)
     let comparison = Comparison(slice, url)
     let answered: HTTPResponse
     do {
-      answered = try await context().send(
+      answered = try await send(
         following: &request, Exchange(received: { bytes throws(BlobError) in try comparison.take(bytes) }))
     } catch {
       throw comparison.difference ?? error

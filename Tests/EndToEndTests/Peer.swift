@@ -4,18 +4,27 @@ import Testing
 /// Programs that no one here wrote, and where they are on this machine.
 enum Peer: String, Sendable {
   case nginx
+  case apache = "apache2"
+  case rclone
   case curl
   case openssl
   case resumableUpload = "resumable-upload"
   case tuspy
+  case pythonMultipart = "python-multipart"
+  case werkzeug
+  case aiohttp
+  case wsgidav
   case photographs
 
   /// What a test needs to run it; nil where it is not installed.
   var path: String? {
     switch self {
-    case .nginx, .curl, .openssl: Tool.find(rawValue)
+    case .nginx, .apache, .rclone, .curl, .openssl: Tool.find(rawValue)
     case .resumableUpload: Self.python.flatMap { _ in Self.executable(".venv/bin/resumable-upload") }
     case .tuspy: Self.package("tusclient").flatMap { _ in Self.python }
+    case .pythonMultipart: Self.package("python_multipart").flatMap { _ in Self.python }
+    case .werkzeug, .aiohttp: Self.package(rawValue).flatMap { _ in Self.python }
+    case .wsgidav: Self.python.flatMap { _ in Self.executable(".venv/bin/wsgidav") }
     case .photographs: Self.package("skimage/data")
     }
   }
@@ -66,9 +75,10 @@ final class PeerServer: Sendable {
     url = "\(scheme)://127.0.0.1:\(port)"
   }
 
-  /// nginx with `dav_methods PUT`, receiving into `folder`; `rules` stand before it in its configuration.
+  /// nginx with these `dav_methods`, receiving into `folder`; `rules` stand before it in its configuration.
   static func nginx(
-    into folder: String, secure certificate: TestCertificate? = nil, rules: String = "", in scratch: Scratch
+    into folder: String, secure certificate: TestCertificate? = nil, rules: String = "", methods: String = "PUT",
+    in scratch: Scratch
   ) async throws -> PeerServer {
     let program = try #require(Peer.nginx.path, Peer.nginx.reason)
     let tls = certificate.map { "ssl_certificate \($0.path); ssl_certificate_key \($0.key);" } ?? ""
@@ -90,7 +100,7 @@ final class PeerServer: Sendable {
             listen 127.0.0.1:\(port)\(certificate == nil ? "" : " ssl");
             \(tls)
             \(rules)
-            location / { root \(folder); dav_methods PUT; create_full_put_path on; }
+            location / { root \(folder); dav_methods \(methods); create_full_put_path \(methods == "PUT" ? "on" : "off"); }
           }
         }
         """

@@ -17,6 +17,8 @@ import Testing
     #expect(put.protocolName == "put")
     #expect(put.endpoint.text == "https://host:444/x")
     #expect(try Destination("TUS+HTTP://host/").protocolName == "tus")
+    #expect(try Destination("dav+http://host/").protocolName == "dav")
+    #expect(try Destination("form+http://host/upload").isFolder, "the file says its own name")
   }
 
   @Test func anAddressMayBeIPv6() throws {
@@ -31,11 +33,11 @@ import Testing
 
   @Test(arguments: [
     ("host/path", "no scheme"), ("", "no scheme"), ("ftp://host/", "'ftp'"), ("s3://bucket/", "not there yet"),
-    ("dav+http://host/", "not there yet"), ("gopher+http://host/", "'gopher'"), ("http://", "no URL"),
+    ("gopher+http://host/", "'gopher'"), ("http://", "no URL"),
     ("http:///path", "no URL"), ("http://host:x/", "no URL"), ("http://user:secret@host/", "--token-file"),
     ("user:secret@host/", "no scheme"), ("http://host/a#b", "%23"),
     ("http://[fe80::1%25eth0]/", "zone"), ("http://[fe80::1%eth0]:80/", "zone"), ("http://u:se/secret@host/", "no URL"),
-    ("dav+http://user:secret@host/", "not there yet"),
+    ("dav+http://user:secret@host/", "--token-file"),
   ])
   func whatIsNoDestinationIsRefusedInPlainWords(_ text: String, _ words: String) {
     let refusal = usageError { () throws(UsageError) in _ = try Destination(BytePath(text)) }

@@ -1,4 +1,5 @@
 import BlobHTTP
+import BlobUpload
 import Blobs
 import Testing
 
@@ -44,8 +45,40 @@ import Testing
 
   @Test func sourcesThatAreNotThereYetAreRefused() {
     #expect(refusal("sqlite:a.db?table=t", "http://host/")?.contains("not there yet") == true)
-    #expect(refusal("https://other/a.jpg", "http://host/")?.contains("not there yet") == true)
     #expect(refusal("--layout", "a", "http://host/") == "--layout is planned, but not there yet")
+  }
+
+  @Test func urlsAreSources() throws {
+    let options = try options("https://other/films/a%20b.mov?key=secret", "file", "http://host/")
+    #expect(options.sources == ["file"] && options.urls.map(\.name) == ["a b.mov"])
+    let identity = try #require(options.urls.first?.identity.description)
+    #expect(identity.hasPrefix("https://other/films/a%20b.mov?#") && !identity.contains("secret"))
+    #expect(URLSource(kept: BytePath(identity)) == nil)
+    #expect(URLSource(kept: "https://other/a.mov")?.url.text == "https://other/a.mov")
+    #expect(refusal("https://other/", "http://host/")?.contains("--name") == true)
+    #expect(refusal("https://other/a", "http://host/x") == nil)
+    #expect(refusal("https://user:secret@other/a", "http://host/")?.contains("secret") == false)
+    #expect(refusal("https://other/a", "https://other/b", "http://host/x")?.contains("end it with a slash") == true)
+  }
+
+  @Test func formsHaveOptionsOfTheirOwn() throws {
+    let scratch = Scratch()
+    let fields = scratch.file("fields", Array("album=Trip\nkey=a=b\n".utf8))
+    let options = try options(
+      "--field", "assetData", "--form", "title={name}", "--form", BytePath([UInt8(ascii: "@")] + fields.bytes),
+      "--expect", "303", "--reply", "$.files[0].url", "a", "b", "form+http://host/upload")
+    let post = try options.form.post()
+    #expect(post.field == "assetData" && post.expectedStatus == 303 && post.reply?.description == "$.files[0].url")
+    #expect(post.fields.map(\.name) == ["title", "album", "key"] && post.fields.last?.value == "a=b")
+    #expect(options.form.journaled.hadTypedFields && options.form.journaled.fieldFiles == [fields.description])
+    #expect(throws: UploadError.self) { _ = try FormOptions(options.form.journaled) }
+    var kept = options.form.journaled
+    kept.hadTypedFields = false
+    #expect(try FormOptions(kept).post().fields.map(\.name) == ["album", "key"])
+    #expect(refusal("--field", "x", "a", "http://host/")?.contains("form+") == true)
+    #expect(refusal("--form", "=x", "a", "form+http://host/")?.contains("NAME=VALUE") == true)
+    #expect(refusal("--reply", "$..x", "a", "form+http://host/")?.contains("path in JSON") == true)
+    #expect(refusal("--expect", "99", "a", "form+http://host/") != nil)
   }
 
   @Test func checksumsAreForTus() throws {

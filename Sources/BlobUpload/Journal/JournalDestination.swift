@@ -16,11 +16,13 @@ public struct JournalDestination: Sendable, Codable, Hashable {
   public var overwrite: Bool
   /// Name of the digest that each request carries; nil: none does.
   public var checksum: String?
+  /// How forms are posted; nil where none are.
+  public var form: JournalForm?
 
   public init(
     endpoint: String, protocolName: String, tokenFile: String? = nil, headerFiles: [String] = [],
     netrcFile: String? = nil, caFile: String? = nil, proxy: String? = nil, insecure: Bool = false,
-    overwrite: Bool = false, checksum: String? = nil
+    overwrite: Bool = false, checksum: String? = nil, form: JournalForm? = nil
   ) {
     self.endpoint = endpoint
     self.protocolName = protocolName
@@ -32,5 +34,30 @@ public struct JournalDestination: Sendable, Codable, Hashable {
     self.insecure = insecure
     self.overwrite = overwrite
     self.checksum = checksum
+    self.form = form
+  }
+}
+
+/// How a push posted its forms.
+public struct JournalForm: Sendable, Codable, Hashable {
+  /// nil: as it is unless told.
+  public var field: String?
+  /// Paths of files that are read again at each run.
+  public var fieldFiles: [String]
+  /// There were fields which are not kept.
+  public var hadTypedFields: Bool
+  public var expectedStatus: Int?
+  /// A `JSONPath`.
+  public var reply: String?
+
+  public init(
+    field: String? = nil, fieldFiles: [String] = [], hadTypedFields: Bool = false, expectedStatus: Int? = nil,
+    reply: String? = nil
+  ) {
+    self.field = field
+    self.fieldFiles = fieldFiles
+    self.hadTypedFields = hadTypedFields
+    self.expectedStatus = expectedStatus
+    self.reply = reply
   }
 }

@@ -117,10 +117,10 @@ extension JournalStore {
     _ entry: JournalEntry, _ intent: JournalIntent, _ destination: Int64, _ me: Int64, _ now: Int64
   ) throws(SQLiteError) -> JournalEntry {
     var entry = entry
-    let dialect = entry.destination.protocolName
+    let old = entry.destination
     entry.destination = try self.destination(destination)
-    // A session of another dialect means nothing to this one.
-    if entry.destination.protocolName != dialect {
+    // A session of another dialect means nothing to this one, and one that must not overwrite cannot be told to later.
+    if entry.destination.protocolName != old.protocolName || entry.destination.overwrite && !old.overwrite {
       (entry.session, entry.receipts, entry.sent, entry.acknowledged) = (nil, [], [], 0)
     }
     if entry.session == nil { (entry.intent, entry.acknowledged) = (intent, 0) }

@@ -16,9 +16,9 @@ extension UploadContext {
   /// the body is opened anew for each. `request` becomes the one that was answered.
   ///
   /// 307 and 308 are followed, 301 and 302 only by what changes nothing: clients may make a GET of anything else.
-  /// Nothing is ever sent to another origin. RFC 9110 §15.4.
+  /// Nothing is ever sent to another origin. RFC 9110 §15.4. `accepting`: a status that is the answer, redirect or not.
   func send(
-    following request: inout HTTPRequest, body: BlobSlice? = nil, _ on: Exchange? = nil
+    following request: inout HTTPRequest, body: BlobSlice? = nil, _ on: Exchange? = nil, accepting: Int? = nil
   ) async throws(UploadError) -> HTTPResponse {
     var visited = [request.url.text]
     while true {
@@ -29,7 +29,7 @@ extension UploadContext {
         told(count)
       }
       let response = try await exchange(request, body, on)
-      guard 300..<400 ~= response.status, response.status != 304 else { return response }
+      guard 300..<400 ~= response.status, response.status != 304, response.status != accepting else { return response }
       let next = try target(of: response, to: request)
       if visited.contains(next.text) {
         throw refusal(

@@ -37,9 +37,10 @@ struct PushCommand: Command {
       let journal = try await openJournal(options.journal, report.notice)
       let destination = try await UploadDestination.discover(
         options.destination.endpoint, named: options.destination.protocolName, headers: headers,
-        checksum: options.checksum, over: transport)
+        checksum: options.checksum, form: try options.form.postNow(), over: transport)
       if options.output.isVerbose { report.notice("\(destination.endpoint): speaks \(destination.dialect.name)") }
-      let kept = options.connection.journaled(destination, overwrite: options.overwrites, checksum: options.checksum)
+      let kept = options.connection.journaled(
+        destination, overwrite: options.overwrites, checksum: options.checksum, form: options.form)
       var run = PushRun(
         destination: destination, transport: transport, journal: journal,
         destinationID: try await number(of: kept, in: journal), report: report, counters: counters)
@@ -53,12 +54,17 @@ struct PushCommand: Command {
       let limiter = options.bytesPerSecond.map { RateLimiter(bytesPerSecond: $0) }
       let standardInput = options.readsStandardInput ? walk.nameOfStandardInput : nil
       let isRead = Atomic(false)
+      let reading = CurlTransport(try options.connection.transportOptions(lanes: options.jobs))
       let ended = await run.run { [run, options] () async throws(UploadError) in
         if let name = standardInput {
           if isRead.exchange(true, ordering: .relaxed) { return nil }
           counters.found(length: nil)
           counters.isListed.store(true, ordering: .relaxed)
           return [run.standardInput(as: name, overwrites: options.overwrites, limiter)]
+        }
+        if let urls = walk.takeURLs() {
+          let items = await run.items(urls, over: reading, overwrites: options.overwrites, limiter)
+          if !items.isEmpty { return items }
         }
         return await walk.next()?.map {
           run.item($0.path, $0.stamp, as: $0.relative, overwrites: options.overwrites, limiter)
@@ -80,12 +86,26 @@ final class PushWalk: Sendable {
   private let options: PushOptions
   private let report: any PushReport
   private let counters: PushCounters
+  private let urls: Mutex<[URLSource]>
 
   init(_ options: PushOptions, _ report: any PushReport, _ counters: PushCounters) {
     tree = FileTree(options.sources, options.tree)
+    urls = Mutex(options.urls)
     self.options = options
     self.report = report
     self.counters = counters
+  }
+
+  /// The URLs among the sources, once, with the names under which they arrive.
+  func takeURLs() -> [(source: URLSource, arrival: BytePath)]? {
+    let taken = urls.withLock { urls in
+      defer { urls = [] }
+      return urls
+    }
+    if taken.isEmpty { return nil }
+    let endpoint = options.destination.endpoint
+    let name = options.destination.isFolder ? options.name : BytePath(endpoint.lastComponent)
+    return taken.map { ($0, name ?? $0.name) }
   }
 
   /// The next files; nil at the end. What cannot be sent is reported.
@@ -112,6 +132,9 @@ final class PushWalk: Sendable {
       counters.found(length: nil)
       Console.output.write("\(shown(nameOfStandardInput))  standard input\n")
       return
+    }
+    for (source, arrival) in takeURLs() ?? [] {
+      Console.output.write("\(shown(arrival))  \(source.url)\n")
     }
     while let items = await next() {
       for item in items {

@@ -2,6 +2,7 @@ import BlobHTTP
 import BlobUpload
 import Blobs
 import Glibc
+import Synchronization
 
 struct ResumeCommand: Command {
   static let declaration = CommandDeclaration(
@@ -59,19 +60,45 @@ struct ResumeCommand: Command {
       let transport = CurlTransport(try connection.transportOptions(lanes: nil))
       let destination = try await UploadDestination.discover(
         endpoint, named: kept.protocolName, headers: try connection.fields(for: endpoint),
-        checksum: kept.checksum.flatMap { Digest.Algorithm($0) }, over: transport)
+        checksum: kept.checksum.flatMap { Digest.Algorithm($0) },
+        form: try kept.form.map { kept throws(UploadError) in try FormOptions(kept).postNow() } ?? FormPost(),
+        over: transport)
       var run = PushRun(
         destination: destination, transport: transport, journal: journal, destinationID: id, report: report,
         counters: counters)
       run.connection = connection
-      let walk = ResumeWalk(entries, report, counters)
+      let (remote, local) = (
+        entries.filter { URLSource.isURL($0.intent.source) }, entries.filter { !URLSource.isURL($0.intent.source) }
+      )
+      let walk = ResumeWalk(local, report, counters)
+      let urls = Mutex(urls(of: remote, report, counters))
+      let reading = CurlTransport(try connection.transportOptions(lanes: nil))
       return await run.run { [run] () async throws(UploadError) in
-        await walk.next()?.map { run.item($0.path, $0.stamp, as: $0.relative, overwrites: kept.overwrite, nil) }
+        let next = urls.withLock { urls in
+          defer { urls = [] }
+          return urls
+        }
+        let items = await run.items(next, over: reading, overwrites: kept.overwrite, nil)
+        if !items.isEmpty { return items }
+        return await walk.next()?.map { run.item($0.path, $0.stamp, as: $0.relative, overwrites: kept.overwrite, nil) }
       }
     } catch {
       report.tell(error)
       return error
     }
+  }
+}
+
+/// The URLs of journal entries, as far as they are known.
+private func urls(
+  of entries: [JournalEntry], _ report: any PushReport, _ counters: PushCounters
+) -> [(source: URLSource, arrival: BytePath)] {
+  entries.compactMap { entry in
+    if let source = URLSource(kept: entry.intent.source) { return (source, entry.intent.path) }
+    counters.found(length: nil)
+    counters.failed(length: nil)
+    report.failed(entry.intent.source, "the query of its URL is not kept, since it may be secret: run the push again")
+    return nil
   }
 }
 

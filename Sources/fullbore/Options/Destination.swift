@@ -1,14 +1,15 @@
 import BlobHTTP
 import Blobs
 
-/// Where a push goes, as the user wrote it: `[put+|tus+|resumable+]http[s]://host/path[/]`.
+/// Where a push goes, as the user wrote it: `[put+|tus+|resumable+|dav+|form+]http[s]://host/path[/]`.
 struct Destination: Sendable, Hashable {
   /// The URL, without the protocol's prefix.
   let endpoint: HTTPURL
   /// `put`, `tus`; nil: ask the server what it speaks.
   let protocolName: String?
   /// The path ends in a slash: sources go into it. Else a single source takes exactly this name.
-  var isFolder: Bool { endpoint.path.hasSuffix("/") }
+  /// A form is posted to the URL itself, and says the file's own name.
+  var isFolder: Bool { endpoint.path.hasSuffix("/") || protocolName == "form" }
 
   init(_ argument: BytePath) throws(UsageError) {
     let given = "destination '\(shown(argument.withoutPassword))'"
@@ -26,11 +27,11 @@ struct Destination: Sendable, Hashable {
       throw UsageError("\(given): the scheme '\(scheme)' is none we speak; use http:// or https://")
     }
     switch name {
-    case nil, "put", "tus", "resumable": protocolName = name
-    case "dav", "form": throw UsageError("\(given): '\(name!)+' is planned, but not there yet")
+    case nil, "put", "tus", "resumable", "dav", "form": protocolName = name
     default:
       throw UsageError(
-        "\(given): no protocol is called '\(name!)'; known are put+, tus+ and resumable+, or none to ask the server")
+        "\(given): no protocol is called '\(name!)'; known are put+, tus+, resumable+, dav+ and form+, or none to ask the server"
+      )
     }
     let rest = argument.bytes[end.upperBound...]
     if rest.prefix(while: { $0 != slash }).contains(UInt8(ascii: "@")) {

@@ -4,7 +4,10 @@ import Blobs
 
 /// What `push` was asked to do, checked before anything is sent.
 struct PushOptions: Sendable {
+  /// Files and folders.
   var sources: [BytePath] = []
+  /// Files elsewhere; they come first.
+  var urls: [URLSource] = []
   var destination: Destination
   /// Files at once; nil: a good number.
   var jobs: Int?
@@ -24,6 +27,8 @@ struct PushOptions: Sendable {
   var name: BytePath?
   /// For what is read once.
   var spool = SpoolOptions()
+  /// How forms are posted.
+  var form: FormOptions
   var connection: ConnectionOptions
   var journal: BytePath
   var output: OutputOptions
@@ -33,8 +38,14 @@ struct PushOptions: Sendable {
     guard operands.count >= 2, let last = operands.last else {
       throw UsageError(operands.isEmpty ? "what, and where to?" : "a source and a destination are wanted")
     }
-    sources = Array(operands.dropLast())
-    for source in sources { try Self.checkKind(of: source) }
+    for source in operands.dropLast() {
+      if let url = try URLSource(source) {
+        urls.append(url)
+      } else {
+        try Self.checkKind(of: source)
+        sources.append(source)
+      }
+    }
     destination = try Destination(last)
     jobs = try arguments.count("jobs", 1...256)
     partsAtOnce = try arguments.count("parts-at-once", 1...64)
@@ -43,7 +54,7 @@ struct PushOptions: Sendable {
     }
     bytesPerSecond = try arguments.parsed("bwlimit", wanted: "a rate in bytes a second, like 20M", Quantity.rate)
     checksum = try arguments.parsed("checksum", wanted: "one of \(Self.checksums)") { Digest.Algorithm($0) }
-    if checksum != nil, ["put", "resumable"].contains(destination.protocolName) {
+    if checksum != nil, destination.protocolName ?? "tus" != "tus" {
       throw UsageError("--checksum: only tus carries them; --verify reads back what arrived")
     }
     verifies = arguments.flag("verify")
@@ -61,6 +72,10 @@ struct PushOptions: Sendable {
       spool.memory = memory
     }
     spool.folder = arguments.value("spool-dir")?.absolute()
+    form = try FormOptions(arguments)
+    if !form.isEmpty, destination.protocolName != "form" {
+      throw UsageError("--field, --form, --expect and --reply are for form+ destinations")
+    }
     connection = try ConnectionOptions(arguments)
     _ = try connection.requestHeaders(for: destination.endpoint)
     journal = try journalPath(arguments)
@@ -72,7 +87,8 @@ struct PushOptions: Sendable {
   var readsStandardInput: Bool { sources == ["-"] }
 
   private func checkNames() throws(UsageError) {
-    let isSeveral = sources.count > 1
+    let count = sources.count + urls.count
+    let isSeveral = count > 1
     if sources.contains("-") {
       if isSeveral { throw UsageError("'-' is standard input, and stands alone; a file of that name is './-'") }
       if destination.isFolder && name == nil {
@@ -81,10 +97,13 @@ struct PushOptions: Sendable {
       if verifies { throw UsageError("--verify: standard input cannot be read again; --checksum checks every part") }
     }
     if isSeveral && !destination.isFolder {
-      throw UsageError("\(sources.count) sources cannot all be called \(destination.endpoint): end it with a slash")
+      throw UsageError("\(count) sources cannot all be called \(destination.endpoint): end it with a slash")
+    }
+    if let url = urls.first(where: { !$0.hasName }), name == nil, destination.isFolder {
+      throw UsageError("source '\(url.url)': its path does not end in a name: give it one with --name")
     }
     guard let name else { return }
-    if isSeveral { throw UsageError("--name is for a single source, and \(sources.count) were given") }
+    if isSeveral { throw UsageError("--name is for a single source, and \(count) were given") }
     if name.isEmpty || name.isAbsolute || name.hasTrailingSlash || name.components.contains("..") {
       throw UsageError("--name '\(shown(name))': wanted a name, like IMG_1.jpg or 2024/IMG_1.jpg")
     }
@@ -94,8 +113,6 @@ struct PushOptions: Sendable {
     let kind: String
     if source.bytes.starts(with: "sqlite:".utf8) {
       kind = "a database as a source"
-    } else if source.bytes.starts(with: "http://".utf8) || source.bytes.starts(with: "https://".utf8) {
-      kind = "a URL as a source"
     } else {
       return
     }
@@ -122,18 +139,17 @@ struct PushOptions: Sendable {
       .value("exclude", "GLOB", isRepeatable: true, "no files or folders whose path or name matches; repeatable"),
       .flag("hidden", "also what begins with a dot"),
       .flag("dry-run", short: "n", "only say what would be sent"),
-    ] + ConnectionOptions.declared + [journalOption] + OutputOptions.declared + [
-      .planned("layout", "TEMPLATE"), .planned("endpoint", "URL"),
-      .planned("region", "NAME"), .planned("field", "NAME"), .planned("form", "K=V"), .planned("expect", "STATUS"),
-      .planned("reply", "JSONPATH"),
+    ] + FormOptions.declared + ConnectionOptions.declared + [journalOption] + OutputOptions.declared + [
+      .planned("layout", "TEMPLATE"), .planned("endpoint", "URL"), .planned("region", "NAME"),
     ]
 
   static let notes = """
-    SOURCE is a file, a folder, or - for standard input, which --name or the destination gives a name. A folder DIR arrives
-    as DIR/…; DIR/ and . send their contents. Links to files are followed, links to folders are not entered; sockets,
-    pipes, devices and empty folders are left out.
-    DESTINATION is http[s]://host/path/ with put+, tus+ or resumable+ before it, or none: then the server is asked. With
-    a slash at its end it means "into"; without one, a single file is sent to exactly that name.
+    SOURCE is a file, a folder, http[s]://host/path, which is sent on as it comes, or - for standard input, which --name
+    or the destination gives a name. A folder DIR arrives as DIR/…; DIR/ and . send their contents. Links to files are
+    followed, links to folders are not entered; sockets, pipes, devices and empty folders are left out.
+    DESTINATION is http[s]://host/path/ with put+, tus+, resumable+, dav+ or form+ before it, or none: then the server
+    is asked. With a slash at its end it means "into"; without one, a single file is sent to exactly that name. Forms
+    are always posted to the URL as it is, under the file's own name.
     Sizes: 512KiB, 8M, 1.5G (K, M, G count in 1024s; kB, MB, GB in 1000s). Durations: 30s, 5m, 1h30m.
     Exit status: 0 everything is there, 1 something failed, 2 wrong usage, 3 the destination cannot be reached or
     refuses us, 130 interrupted.

@@ -1,0 +1,82 @@
+import Blobs
+import Synchronization
+
+/// What a form has in memory: what is around its parts, and small parts themselves.
+struct HeadSource: BlobSource {
+  /// Whether the last bytes that were read were of these.
+  final class Mark: Sendable {
+    let isHead = Atomic(false)
+  }
+  private let data: DataSource
+  private let mark: Mark
+
+  init(_ bytes: [UInt8], _ mark: Mark) { self.init(DataSource(bytes), mark) }
+
+  init(_ data: DataSource, _ mark: Mark) {
+    self.data = data
+    self.mark = mark
+  }
+
+  var access: BlobAccess { data.access }
+  func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { try data.info(cancel) }
+  func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
+    Reader(try data.open(at: offset, cancel), mark)
+  }
+
+  private final class Reader: BlobReader {
+    private let reader: any BlobReader
+    private let mark: Mark
+    init(_ reader: any BlobReader, _ mark: Mark) {
+      self.reader = reader
+      self.mark = mark
+    }
+    var info: BlobInfo { reader.info }
+    func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
+      mark.isHead.store(true, ordering: .relaxed)
+      return try reader.read(into: buffer)
+    }
+    func fileRegion() -> FileRegion? { nil }
+    func finish() throws(BlobError) { try reader.finish() }
+  }
+}
+
+/// Gives what follows bytes in memory along with them: heads alone would be small packets.
+final class FormReader: BlobReader {
+  private let reader: any BlobReader
+  private let mark: HeadSource.Mark
+  /// Found behind bytes that were still given.
+  private var failure: BlobError?
+
+  init(_ reader: any BlobReader, _ mark: HeadSource.Mark) {
+    self.reader = reader
+    self.mark = mark
+  }
+
+  var info: BlobInfo { reader.info }
+
+  func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
+    if let failure { throw failure }
+    var count = 0
+    repeat {
+      mark.isHead.store(false, ordering: .relaxed)
+      do throws(BlobError) {
+        let more = try reader.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[count...]))
+        if more == 0 { break }
+        count += more
+      } catch {
+        if count == 0 { throw error }
+        failure = error
+        break
+      }
+    } while mark.isHead.load(ordering: .relaxed) && count < buffer.count
+    return count
+  }
+
+  // The region of one part is not the rest of the whole.
+  func fileRegion() -> FileRegion? { nil }
+
+  func finish() throws(BlobError) {
+    if let failure { throw failure }
+    try reader.finish()
+  }
+}

@@ -1,0 +1,144 @@
+import Blobs
+
+/// A `multipart/form-data` body: a source made of sources, never held whole and never written aside.
+///
+/// ```swift
+/// var form = MultipartForm()
+/// form.appendField("Trip", name: "title")
+/// form.appendPart(FileSource("film.mov"), name: "file", fileName: "film.mov", mimeType: "video/quicktime")
+/// let answer = try await transport.send(form.request(to: url), body: BlobSlice(form), Exchange())
+/// ```
+///
+/// Its length is known beforehand if every part's is; it can be opened anywhere, again and again, if every part can;
+/// and its validator tells another version of any part. A part that gives fewer or more bytes than it promised fails
+/// the body with its last byte at the latest. Receivers that route by fields want those before the files: parts go in
+/// the order of their appending. RFC 7578.
+public struct MultipartForm: BlobSource {
+  /// What stands between the parts. Kept by every copy, so that a body that is opened again has the same bytes.
+  public let boundary: String
+  public private(set) var parts: [FormPart] = []
+
+  /// `boundary` nil: 128 random bits, which no part contains by accident. One that is given, as where a form has to be
+  /// the same in a later run, has 1 to 70 of the characters of RFC 2046 §5.1.1 and does not end in a space.
+  public init(boundary: String? = nil) {
+    self.boundary = boundary ?? Self.randomBoundary()
+    precondition(Self.isBoundary(self.boundary), "this cannot be a boundary: \(self.boundary)")
+  }
+
+  /// A text, in UTF-8.
+  public mutating func appendField(_ value: String, name: String) {
+    append(FormPart(DataSource(value), name: Array(name.utf8), length: nil))
+  }
+
+  /// Bytes in memory.
+  public mutating func appendPart(
+    _ bytes: [UInt8], name: String, fileName: String? = nil, mimeType: String? = nil, headers: HTTPHeaders = [:]
+  ) {
+    appendPart(DataSource(bytes), name: name, fileName: fileName, mimeType: mimeType, headers: headers)
+  }
+
+  /// Any source. `length`: bytes that it has, where it does not know itself; fewer are `.truncated`, more `.changed`.
+  /// `headers` stand after `Content-Disposition` and `Content-Type`.
+  public mutating func appendPart(
+    _ source: any BlobSource, name: String, fileName: String? = nil, length: Int64? = nil, mimeType: String? = nil,
+    headers: HTTPHeaders = [:]
+  ) {
+    var fields = HTTPHeaders()
+    let type = mimeType ?? (fileName == nil ? nil : "application/octet-stream")
+    if let type, headers["Content-Type"] == nil { fields.add("Content-Type", type) }
+    for field in headers.fields { fields.add(field.name, field.value) }
+    append(
+      FormPart(
+        source, name: Array(name.utf8), fileName: fileName.map { Array($0.utf8) }, length: length, headers: fields))
+  }
+
+  public mutating func append(_ part: FormPart) { parts.append(part) }
+
+  /// The value of `Content-Type`.
+  public var contentType: String {
+    // RFC 2045 §5.1: what is no token is quoted; a boundary contains neither quotes nor backslashes.
+    let isToken = boundary.utf8.allSatisfy { !Array("(),/:=? ".utf8).contains($0) }
+    return "multipart/form-data; boundary=" + (isToken ? boundary : "\"\(boundary)\"")
+  }
+
+  /// A request that wants this form as its body; nothing is asked of the parts.
+  public func request(to url: HTTPURL, method: String = "POST") -> HTTPRequest {
+    HTTPRequest(method, url, ["Content-Type": contentType])
+  }
+
+  // MARK: As a source
+
+  /// Random if every part is.
+  public var access: BlobAccess { parts.allSatisfy { $0.source.access == .random } ? .random : .sequential }
+
+  /// Asks every part. An error names the part.
+  public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo {
+    try cancel.check("look at a form")
+    return try whole(HeadSource.Mark()).info(cancel)
+  }
+
+  /// To find an offset behind a part of unknown length, that part is read through.
+  public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
+    try cancel.check("open a form")
+    let mark = HeadSource.Mark()
+    return FormReader(try whole(mark).open(at: offset, cancel), mark)
+  }
+
+  /// Offset of the last part's first byte, where the parts before it are in memory; 0 where they are not, or where
+  /// there is none.
+  package var lengthBeforeLastPart: Int64 {
+    guard !parts.isEmpty, parts.dropLast().allSatisfy({ $0.source is DataSource }) else { return 0 }
+    var form = self
+    form.parts[form.parts.count - 1].source = DataSource([])
+    form.parts[form.parts.count - 1].length = nil
+    // What is malformed has no length, and will not be sent.
+    let length = (try? form.info(Cancellation()))?.length ?? 0
+    return max(0, length - Int64(boundary.utf8.count + 8))
+  }
+
+  /// Heads, contents and the end, in a row.
+  private func whole(_ mark: HeadSource.Mark) throws(BlobError) -> ConcatenatedSource {
+    var pieces: [any BlobSource] = []
+    var before = "--\(boundary)\r\n"
+    for part in parts {
+      pieces.append(HeadSource(Array(before.utf8) + (try part.head()), mark))
+      if let data = part.source as? DataSource, part.length == nil {
+        pieces.append(HeadSource(data, mark))
+      } else {
+        pieces.append(PartSource(part))
+      }
+      before = "\r\n--\(boundary)\r\n"
+    }
+    let end = parts.isEmpty ? "--\(boundary)--\r\n" : "\r\n--\(boundary)--\r\n"
+    pieces.append(HeadSource(Array(end.utf8), mark))
+    return ConcatenatedSource(pieces)
+  }
+
+  // MARK: Boundaries
+
+  private static func randomBoundary() -> String {
+    var random = SystemRandomNumberGenerator()
+    let digits = (0..<2).map { _ in
+      let number = String(random.next(), radix: 16)
+      return String(repeating: "0", count: 16 - number.utf8.count) + number
+    }
+    return "fullbore-" + digits.joined()
+  }
+
+  static func isBoundary(_ text: String) -> Bool {
+    let allowed = Set("'()+_,-./:=? ".utf8)
+    return (1...70).contains(text.utf8.count) && text.utf8.last != UInt8(ascii: " ")
+      && text.utf8.allSatisfy { allowed.contains($0) || $0.isLetterOrDigit }
+  }
+}
+
+extension UInt8 {
+  fileprivate var isLetterOrDigit: Bool {
+    switch self {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"):
+      true
+    default: false
+    }
+  }
+}

@@ -1,0 +1,64 @@
+import Blobs
+
+/// GET of one URL, with its redirects followed.
+struct RemoteAsk: Sendable {
+  let url: HTTPURL
+  private let transport: any Transport
+  private let headers: HTTPHeaders
+  private static let mostRedirects = 5
+
+  init(_ url: HTTPURL, _ transport: any Transport, _ headers: HTTPHeaders) {
+    self.url = url
+    self.transport = transport
+    self.headers = headers
+  }
+
+  /// The final answer. `on.began` and `on.received` hear a success only.
+  func get(_ fields: HTTPHeaders, _ on: Exchange) async throws(TransportError) -> HTTPResponse {
+    var place = url
+    for _ in 0...Self.mostRedirects {
+      // What is encoded on the way is not what is there.
+      var request = HTTPRequest("GET", place, ["Accept-Encoding": "identity"])
+      for field in fields.fields { request.headers.add(field.name, field.value) }
+      if place.origin == url.origin {
+        for field in headers.fields { request.headers.add(field.name, field.value) }
+      }
+      let response = try await transport.send(request, body: nil, on)
+      guard [301, 302, 303, 307, 308].contains(response.status) else { return response }
+      guard let next = response.headers["Location"].flatMap({ place.resolve($0) }) else {
+        throw TransportError(.badResponse, "GET \(place): answered \(response.status) without a usable Location")
+      }
+      if place.scheme == "https", next.scheme != "https" {
+        throw TransportError(
+          .badResponse,
+          "GET \(place): answered \(response.status) to \(next): not followed, since that is not encrypted")
+      }
+      place = next
+    }
+    throw TransportError(.badResponse, "GET \(url): more than \(Self.mostRedirects) redirects in a row")
+  }
+
+  /// An answer that is no success, as a source says it.
+  func refusal(_ response: HTTPResponse) -> BlobError {
+    let code: BlobError.Code =
+      switch response.status {
+      case 404, 410: .notFound
+      case 401, 403: .permission
+      case 412: .changed
+      case 416: .outOfRange
+      case 408, 425, 429, 500, 502, 503, 504: .invalidated
+      default: .io
+      }
+    return BlobError(code, "GET \(url): the server answered \(response.status)")
+  }
+
+  /// No answer, as a source says it: `.invalidated` where another attempt may help.
+  func failure(_ error: TransportError) -> BlobError {
+    switch error.code {
+    case .cancelled: BlobError(.cancelled, error.message, cause: error)
+    case .resolve, .connect, .broken, .timeout: BlobError(.invalidated, error.message, cause: error)
+    case .source: error.cause ?? BlobError(.io, error.message, cause: error)
+    default: BlobError(.io, error.message, cause: error)
+    }
+  }
+}

@@ -1,0 +1,74 @@
+import Blobs
+
+/// What a server says of a file in an answer to GET.
+struct RemoteFacts: Sendable, Hashable {
+  /// Bytes of the whole; nil when only the end will tell.
+  var length: Int64?
+  /// What `If-Range` takes: a strong ETag, or a date that no two versions share; nil where there is none.
+  var condition: String?
+  /// Offset of the first byte of this answer.
+  var start: Int64 = 0
+  /// Any range can be had, of this very version.
+  var isRandom: Bool
+  /// Not all of it comes with this answer.
+  var isPartial = false
+
+  /// nil where the answer does not add up. RFC 9110 §14.4.
+  init?(_ head: HTTPHead) {
+    let headers = head.headers
+    condition = Self.condition(headers)
+    switch head.status {
+    case 206:
+      guard let range = ContentRange(headers["Content-Range"]), let first = range.first else { return nil }
+      (start, length, isPartial) = (first, range.length, true)
+      isRandom = condition != nil && length != nil
+    case 416:
+      // No first byte: it is empty.
+      guard ContentRange(headers["Content-Range"])?.length == 0 else { return nil }
+      length = 0
+      isRandom = condition != nil
+    default:
+      // What is encoded on the way has another length.
+      let isPlain = headers["Content-Encoding"] == nil && headers["Transfer-Encoding"] == nil
+      length = isPlain ? headers["Content-Length"].flatMap { Int64($0) }.flatMap { $0 < 0 ? nil : $0 } : nil
+      // Ranges of an empty file need none.
+      isRandom = length == 0 && condition != nil
+    }
+  }
+
+  var info: BlobInfo {
+    BlobInfo(
+      length: length, validator: condition.map { Validator(version: "\($0) of \(length.map(String.init) ?? "?")") })
+  }
+
+  private static func condition(_ headers: HTTPHeaders) -> String? {
+    if let tag = headers["ETag"] { return tag.hasPrefix("\"") && tag.hasSuffix("\"") && tag.count > 1 ? tag : nil }
+    // A date is strong once it lies so far back that nothing can still be written in the same second. RFC 9110 §8.8.2.2.
+    guard let modified = headers["Last-Modified"], let then = HTTPDate.seconds(modified),
+      let now = headers["Date"].flatMap({ HTTPDate.seconds($0) }), now - then >= 60
+    else { return nil }
+    return modified
+  }
+}
+
+/// `bytes 0-499/1234`, `bytes */1234`. RFC 9110 §14.4.
+struct ContentRange: Sendable, Hashable {
+  /// nil: of no range.
+  var first: Int64?
+  /// Of the whole; nil: unknown.
+  var length: Int64?
+
+  init?(_ field: String?) {
+    guard let field, field.lowercased().hasPrefix("bytes ") else { return nil }
+    let parts = field.dropFirst(6).split(separator: "/", omittingEmptySubsequences: false)
+    guard parts.count == 2 else { return nil }
+    length = Int64(parts[1])
+    if length == nil, parts[1] != "*" { return nil }
+    if parts[0] == "*" { return }
+    let ends = parts[0].split(separator: "-", omittingEmptySubsequences: false).map { Int64($0) }
+    guard ends.count == 2, let first = ends[0], let last = ends[1], 0...last ~= first, last < length ?? .max else {
+      return nil
+    }
+    self.first = first
+  }
+}

@@ -1,0 +1,70 @@
+import Blobs
+
+/// One answer on its way: the transport writes what comes into a bounded pipe, from which a reader takes it.
+final class RemoteFetch: Sendable {
+  private let ask: RemoteAsk
+  private let pipe: BlobPipe
+  /// The other end of `pipe`.
+  let content: PipeSource
+  private let answer = Monitor<Result<RemoteFacts, BlobError>?>(nil)
+  private let task: Monitor<Task<Void, Never>?> = Monitor(nil)
+
+  /// `range` nil: of the whole. The range is given if there is still the version of `condition`, else the whole.
+  init(_ ask: RemoteAsk, range: String?, condition: String? = nil, capacity: Int) {
+    self.ask = ask
+    pipe = BlobPipe(capacity: capacity)
+    content = PipeSource(pipe)
+    var fields: HTTPHeaders = [:]
+    fields["Range"] = range.map { "bytes=\($0)" }
+    fields["If-Range"] = condition
+    // Ended by `stop`, which comes with the last owner; nobody waits for it.
+    let task = Task { [ask, pipe, answer, fields] in
+      let exchange = Exchange(
+        received: { bytes throws(BlobError) in try pipe.write(bytes) },
+        began: { head throws(BlobError) in
+          guard let facts = RemoteFacts(head) else {
+            throw BlobError(.io, "GET \(ask.url): its answer \(head.status) does not say which bytes it has")
+          }
+          answer.update { $0 = .success(facts) }
+        })
+      do throws(TransportError) {
+        let response = try await ask.get(fields, exchange)
+        let facts = response.isSuccess || response.status == 416 ? RemoteFacts(response.head) : nil
+        let result = facts.map { .success($0) } ?? Result<RemoteFacts, BlobError>.failure(ask.refusal(response))
+        answer.update { answer in if answer == nil { answer = result } }
+        if case .failure(let error) = result { pipe.fail(error) } else { pipe.finish() }
+      } catch {
+        let failure = ask.failure(error)
+        answer.update { answer in if answer == nil { answer = .failure(failure) } }
+        pipe.fail(failure)
+      }
+    }
+    self.task.update { $0 = task }
+  }
+
+  deinit { stop() }
+
+  /// Nothing more is wanted: the exchange ends, wherever it is.
+  func stop() { task.update { $0?.cancel() } }
+
+  /// Reads a small answer to its end, so that the connection can be used again.
+  func drain(_ cancel: Cancellation) throws(BlobError) {
+    let reader = try content.open(at: 0, cancel)
+    try withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { buffer throws(BlobError) in
+      for _ in 0..<64 where try reader.read(into: buffer) == 0 { return }
+    }
+  }
+
+  /// Waits for the head of the answer.
+  func facts(_ cancel: Cancellation) throws(BlobError) -> RemoteFacts {
+    let result: Result<RemoteFacts, BlobError> = try cancel.whileWaiting(wakeUp: { [answer] in answer.update { _ in } })
+    {
+      () throws(BlobError) in
+      try answer.wait { answer throws(BlobError) in
+        try cancel.check("wait for \(ask.url)")
+        return answer
+      }
+    }
+    return try result.get()
+  }
+}

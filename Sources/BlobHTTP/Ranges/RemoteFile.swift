@@ -1,0 +1,202 @@
+import Blobs
+
+/// A file on a server, and what is known of it.
+final class RemoteFile: Sendable {
+  let ask: RemoteAsk
+  let readAhead: Int
+  private let retries: Int
+  private struct State {
+    /// Of a file that can be read but once: what the server said when that began.
+    var once: (facts: RemoteFacts, fetch: RemoteFetch)?
+    var isOnceOnly = false
+  }
+  private let state = Monitor(State())
+
+  init(_ ask: RemoteAsk, retries: Int, readAhead: Int) {
+    self.ask = ask
+    self.retries = retries
+    self.readAhead = readAhead
+  }
+
+  var isOnceOnly: Bool { state.update(waking: .none) { $0.isOnceOnly } }
+
+  /// What is there now. A file that can be read but once is begun by this, so that it is asked for once only.
+  func facts(_ cancel: Cancellation) throws(BlobError) -> RemoteFacts {
+    if let once = state.update(waking: .none, { $0.once }) { return once.facts }
+    var patience = Patience(retries, cancel, "look at \(ask.url)")
+    return try patience.run { () throws(BlobError) in try probe(cancel) }
+  }
+
+  private func probe(_ cancel: Cancellation) throws(BlobError) -> RemoteFacts {
+    var fetch = RemoteFetch(ask, range: "0-0", capacity: readAhead)
+    var facts = try fetch.facts(cancel)
+    if facts.isPartial { try fetch.drain(cancel) }
+    if facts.isRandom { return facts }
+    // A refused range of an empty file comes without its version.
+    if facts.isPartial || facts.length == 0 {
+      fetch = RemoteFetch(ask, range: nil, capacity: readAhead)
+      facts = try fetch.facts(cancel)
+    }
+    if facts.length == 0 { return facts }
+    // What has begun is the whole, and all that will be had.
+    return state.update { [fetch, facts] state in
+      if let once = state.once { return once.facts }
+      state.isOnceOnly = true
+      state.once = (facts, fetch)
+      return facts
+    }
+  }
+
+  func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
+    let facts = try facts(cancel)
+    if let once = state.update(waking: .none, { $0.once }) {
+      return OnceReader(once.fetch, try once.fetch.content.open(at: offset, cancel), once.facts.info, at: offset)
+    }
+    guard let length = facts.length, 0...length ~= offset else {
+      throw BlobError(
+        .outOfRange, "open \(ask.url) at byte \(offset): it has \(facts.length.map(String.init) ?? "none")")
+    }
+    return RangeReader(self, facts, at: offset, cancel)
+  }
+
+  /// The rest from `offset` on, of the version that `facts` tell.
+  func fetch(from offset: Int64, _ facts: RemoteFacts, _ cancel: Cancellation) throws(BlobError) -> RemoteFetch {
+    let fetch = RemoteFetch(ask, range: "\(offset)-", condition: facts.condition, capacity: readAhead)
+    let found = try fetch.facts(cancel)
+    if found.start == offset, found.condition == facts.condition, found.length == facts.length { return fetch }
+    throw BlobError(.changed, "\(ask.url): another version is there now, at byte \(offset)")
+  }
+
+  func patience(_ cancel: Cancellation, _ what: String) -> Patience { Patience(retries, cancel, what) }
+}
+
+/// Attempts that are made again, with growing pauses, as long as they fail for want of a connection.
+struct Patience {
+  private let retries: Int
+  private let cancel: Cancellation
+  private let what: String
+  private var failures = 0
+
+  init(_ retries: Int, _ cancel: Cancellation, _ what: String) {
+    self.retries = retries
+    self.cancel = cancel
+    self.what = what
+  }
+
+  /// Something came: the next failure is the first one again.
+  mutating func restore() { failures = 0 }
+
+  /// Waits before the next attempt, or throws `error` for good.
+  mutating func wait(after error: BlobError) throws(BlobError) {
+    guard error.code == .invalidated, failures < retries else {
+      var error = error
+      // Nobody can do better than we did.
+      if error.code == .invalidated { error.code = .io }
+      if failures > 0 { error.message += " (after \(failures + 1) attempts)" }
+      throw error
+    }
+    failures += 1
+    try MonotonicClock().sleep(.milliseconds(50 << min(failures, 7)), cancel, what)
+  }
+
+  mutating func run<Answer>(_ body: () throws(BlobError) -> Answer) throws(BlobError) -> Answer {
+    while true {
+      do throws(BlobError) { return try body() } catch { try wait(after: error) }
+    }
+  }
+}
+
+/// Reads from an offset on; what is cut is asked for again from there.
+private final class RangeReader: BlobReader {
+  let info: BlobInfo
+  private let file: RemoteFile
+  private let facts: RemoteFacts
+  private let cancel: Cancellation
+  private var offset: Int64
+  private var patience: Patience
+  private var current: (fetch: RemoteFetch, reader: any BlobReader)?
+
+  init(_ file: RemoteFile, _ facts: RemoteFacts, at offset: Int64, _ cancel: Cancellation) {
+    self.file = file
+    self.facts = facts
+    self.offset = offset
+    self.cancel = cancel
+    info = facts.info
+    patience = file.patience(cancel, "read \(file.ask.url)")
+  }
+
+  deinit { current?.fetch.stop() }
+
+  func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
+    precondition(!buffer.isEmpty)
+    let length = facts.length ?? 0
+    if offset == length { return 0 }
+    while true {
+      do throws(BlobError) {
+        let window = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Int(clamping: length - offset)))
+        let count = try begun().read(into: window)
+        if count == 0 {
+          throw BlobError(.invalidated, "GET \(file.ask.url): the answer ended at byte \(offset) of \(length)")
+        }
+        offset += Int64(count)
+        patience.restore()
+        return count
+      } catch {
+        current?.fetch.stop()
+        current = nil
+        try patience.wait(after: error)
+      }
+    }
+  }
+
+  private func begun() throws(BlobError) -> any BlobReader {
+    if let current { return current.reader }
+    let fetch = try file.fetch(from: offset, facts, cancel)
+    let reader = try fetch.content.open(at: 0, cancel)
+    current = (fetch, reader)
+    return reader
+  }
+
+  func fileRegion() -> FileRegion? { nil }
+
+  /// Asks the server once more: one that writes into what it is sending gives bytes of two versions.
+  func finish() throws(BlobError) {
+    let now = try file.facts(cancel)
+    if now.condition == facts.condition, now.length == facts.length { return }
+    throw BlobError(.changed, "\(file.ask.url): it was replaced while it was read")
+  }
+}
+
+/// Reads on in the only answer there is.
+private final class OnceReader: BlobReader {
+  let info: BlobInfo
+  private let fetch: RemoteFetch
+  private let reader: any BlobReader
+  private let promised: PromisedLength
+  private var offset: Int64
+
+  init(_ fetch: RemoteFetch, _ reader: any BlobReader, _ info: BlobInfo, at offset: Int64) {
+    self.fetch = fetch
+    self.reader = reader
+    self.info = info
+    self.offset = offset
+    promised = PromisedLength("a download", info.length)
+  }
+
+  func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
+    do throws(BlobError) {
+      let count = try reader.read(into: buffer)
+      try promised.check(count, at: offset)
+      offset += Int64(count)
+      return count
+    } catch {
+      var error = error
+      // It cannot be asked for again.
+      if error.code == .invalidated { error.code = .io }
+      throw error
+    }
+  }
+
+  func fileRegion() -> FileRegion? { nil }
+  func finish() throws(BlobError) { try reader.finish() }
+}

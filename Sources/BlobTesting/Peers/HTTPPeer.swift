@@ -1,0 +1,180 @@
+import BlobHTTP
+import Blobs
+
+/// A small HTTP/1.1 server on 127.0.0.1, one thread a connection, whose answers are a function: for protocols that our
+/// own server does not speak. Bodies are held in memory.
+public final class HTTPPeer: Sendable {
+  public struct Request: Sendable {
+    public var method: String
+    /// Percent-encoded, as it came, without the query.
+    public var path: String
+    public var headers: HTTPHeaders
+    public var body: [UInt8]
+  }
+
+  public struct Reply: Sendable {
+    public var status: Int
+    public var headers: HTTPHeaders
+    /// Of a HEAD, what GET would have; it is not sent.
+    public var body: [UInt8]
+
+    public init(_ status: Int, _ headers: HTTPHeaders = [:], _ body: [UInt8] = []) {
+      self.status = status
+      self.headers = headers
+      self.body = body
+    }
+  }
+
+  /// nil closes the connection without an answer. Called on many threads at once.
+  public typealias Answer = @Sendable (Request) -> Reply?
+
+  private struct State {
+    var open: Set<Int32> = []
+    var closed = false
+    /// Body bytes of requests that are not answered yet, by connection.
+    var arriving: [Int32: Int] = [:]
+    /// `PUT /a`, in the order they were read.
+    var requests: [String] = []
+  }
+
+  public let port: Int
+  private let listener: Int32
+  private let state = Monitor(State())
+
+  public init(_ answer: @escaping Answer) {
+    (listener, port) = Loopback.listen()
+    SystemThread.start("peer-accept") { [listener, state] in
+      while let socket = Loopback.accept(listener) {
+        let isOpen = state.update { state in
+          if !state.closed { state.open.insert(socket) }
+          return !state.closed
+        }
+        if !isOpen {
+          Loopback.close(socket)
+          continue
+        }
+        SystemThread.start("peer") {
+          PeerTalk(socket) { count in state.update { $0.arriving[socket, default: 0] += count } }
+            .serve { request in
+              state.update { $0.requests.append("\(request.method) \(request.path)") }
+              let reply = answer(request)
+              state.update { $0.arriving[socket] = nil }
+              return reply
+            }
+          state.update { state in
+            state.arriving[socket] = nil
+            if state.open.remove(socket) != nil { Loopback.close(socket) }
+          }
+        }
+      }
+      Loopback.close(listener)
+    }
+  }
+
+  deinit { stop() }
+
+  public var url: HTTPURL { HTTPURL("http://127.0.0.1:\(port)/")! }
+  public var requests: [String] { state.update(waking: .none) { $0.requests } }
+  /// Body bytes of requests that are still coming.
+  public var arriving: Int64 { state.update(waking: .none) { Int64($0.arriving.values.reduce(0, +)) } }
+
+  /// Cuts every connection there is; new ones are taken as before.
+  public func cutAll() { state.update { state in for socket in state.open { Loopback.shut(socket) } } }
+
+  public func stop() {
+    state.update { state in
+      // Once: the number may be another socket's afterwards.
+      if !state.closed { Loopback.shut(listener) }
+      state.closed = true
+      for socket in state.open { Loopback.shut(socket) }
+    }
+  }
+}
+
+/// One connection: requests in, replies out.
+private final class PeerTalk {
+  private let socket: Int32
+  private let arrived: (Int) -> Void
+  private var buffer = [UInt8](repeating: 0, count: 65_536)
+  /// Read and not yet used.
+  private var held: ArraySlice<UInt8> = []
+
+  init(_ socket: Int32, _ arrived: @escaping (Int) -> Void) {
+    self.socket = socket
+    self.arrived = arrived
+  }
+
+  func serve(_ answer: (HTTPPeer.Request) -> HTTPPeer.Reply?) {
+    while var request = readHead() {
+      guard let body = readBody(of: request) else { return }
+      request.body = body
+      guard let reply = answer(request) else { return }
+      var head = "HTTP/1.1 \(reply.status) Answer\r\n"
+      for (name, value) in reply.headers.fields { head += "\(name): \(value)\r\n" }
+      if reply.status != 204 { head += "Content-Length: \(reply.body.count)\r\n" }
+      let bytes = Array("\(head)\r\n".utf8) + (request.method == "HEAD" ? [] : reply.body)
+      guard bytes.withUnsafeBytes({ Loopback.write(socket, $0) }) else { return }
+    }
+  }
+
+  private func fill() -> Bool {
+    let count = buffer.withUnsafeMutableBytes { Loopback.read(socket, into: $0) }
+    if count == 0 { return false }
+    held += buffer[..<count]
+    return true
+  }
+
+  private func readLine() -> String? {
+    while true {
+      if let end = held.firstIndex(of: UInt8(ascii: "\n")) {
+        let line = held[..<end]
+        held = held[(end + 1)...]
+        return String(decoding: line.last == UInt8(ascii: "\r") ? line.dropLast() : line, as: UTF8.self)
+      }
+      if !fill() { return nil }
+    }
+  }
+
+  private func readHead() -> HTTPPeer.Request? {
+    guard let first = readLine() else { return nil }
+    let words = first.split(separator: " ")
+    guard words.count == 3 else { return nil }
+    var headers = HTTPHeaders()
+    while let line = readLine() {
+      if line.isEmpty {
+        let path = String(words[1].prefix { $0 != "?" })
+        return HTTPPeer.Request(method: String(words[0]), path: path, headers: headers, body: [])
+      }
+      let name = line.prefix { $0 != ":" }
+      headers.add(String(name), line.dropFirst(name.count + 1).trimmed)
+    }
+    return nil
+  }
+
+  private func readBody(of request: HTTPPeer.Request) -> [UInt8]? {
+    var body: [UInt8] = []
+    if request.headers["Transfer-Encoding"] != nil {
+      while let line = readLine(), let size = Int(line, radix: 16) {
+        if size == 0 { return readLine() == "" ? body : nil }
+        guard take(size, into: &body), readLine() == "" else { return nil }
+      }
+      return nil
+    }
+    let length = request.headers["Content-Length"].flatMap { Int($0) } ?? 0
+    body.reserveCapacity(length)
+    return take(length, into: &body) ? body : nil
+  }
+
+  private func take(_ count: Int, into body: inout [UInt8]) -> Bool {
+    var left = count
+    while left > 0 {
+      if held.isEmpty, !fill() { return false }
+      let piece = held.prefix(left)
+      body += piece
+      held = held.dropFirst(piece.count)
+      left -= piece.count
+      arrived(piece.count)
+    }
+    return true
+  }
+}

@@ -1,0 +1,64 @@
+import BlobHTTP
+import Synchronization
+
+/// The folders of a WebDAV server that are known to be there, so that each is made once; and what else is known of it.
+final class DavFolders: Sendable {
+  private struct State {
+    var known: Set<String> = []
+    var canMove = true
+  }
+  private let state = Mutex(State())
+  /// One at a time, or many files at once would all make the folder that they share.
+  private let turn = Gate(1)
+
+  /// Whether the server takes MOVE; true until it has refused one.
+  var canMove: Bool { state.withLock { $0.canMove } }
+  func noteNoMove() { state.withLock { $0.canMove = false } }
+
+  /// Makes the folders between the endpoint's and the file. RFC 4918 §9.3.
+  func make(for place: DavPlace, _ with: UploadContext) async throws(UploadError) {
+    let folder = place.url.folder
+    if folder.path == place.root.path || isKnown(folder) { return }
+    try await make(folder, with)
+  }
+
+  /// Makes `folder`, and those above it, though it was thought to be there.
+  func make(_ folder: HTTPURL, _ with: UploadContext) async throws(UploadError) {
+    try await enter { () async throws(UploadError) in try await makeNow(folder, with) }
+  }
+
+  private func enter(_ body: () async throws(UploadError) -> Void) async throws(UploadError) {
+    try await turn.pass { () async -> Result<Void, UploadError> in
+      do throws(UploadError) { return .success(try await body()) } catch { return .failure(error) }
+    }.get()
+  }
+
+  private func makeNow(_ folder: HTTPURL, _ with: UploadContext) async throws(UploadError) {
+    if isKnown(folder) { return }
+    var response = try await ask(folder, with)
+    // The one above it is missing; nginx says 409 as it should, others 404.
+    if [404, 409].contains(response.status), let above = folder.above {
+      try await makeNow(above, with)
+      response = try await ask(folder, with)
+    }
+    guard response.isSuccess || response.status == 405 else {
+      var error = UploadError(creating: HTTPRequest("MKCOL", folder), response)
+      if error.recovery == .giveUp { error.side = .destination }
+      throw error
+    }
+    state.withLock { _ = $0.known.insert(folder.path) }
+  }
+
+  private func ask(_ folder: HTTPURL, _ with: UploadContext) async throws(UploadError) -> HTTPResponse {
+    try await with.send(HTTPRequest("MKCOL", folder))
+  }
+
+  private func isKnown(_ folder: HTTPURL) -> Bool { state.withLock { $0.known.contains(folder.path) } }
+}
+
+extension HTTPURL {
+  /// The folder that this folder is in; nil for the root.
+  fileprivate var above: HTTPURL? {
+    path == "/" ? nil : resolve(String(path.dropLast()))?.folder
+  }
+}

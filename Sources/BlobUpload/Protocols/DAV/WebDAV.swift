@@ -1,0 +1,80 @@
+import BlobHTTP
+import Blobs
+
+/// WebDAV: one PUT of the whole under a temporary name in the same folder, which is moved to its own name once its size
+/// is found right. RFC 4918.
+///
+/// A name never stands for a part of a file, whatever the server does with a PUT that is cut off. Nothing can be resumed:
+/// partial PUTs mean different things to different servers, and some take a piece for the whole.
+public struct WebDAV: UploadProtocol {
+  public let name = "dav"
+
+  /// A file over this many bytes has its temporary name in the journal, so that `abort` can delete it, and the name
+  /// that it is to have is looked at before any of it is sent.
+  public var wholeUpTo: Int64
+  private let folders = DavFolders()
+
+  public init(wholeUpTo: Int64 = 4 << 20) { self.wholeUpTo = wholeUpTo }
+
+  /// OPTIONS; only a demand for credentials, or a failure, is an error: nginx takes all we send, and no OPTIONS.
+  public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits {
+    let request = HTTPRequest("OPTIONS", target.endpoint)
+    let response = try await with.send(request)
+    let error = UploadError(request, response)
+    if case .retry = error.recovery, response.status != 500 { throw error }
+    if [401, 407].contains(response.status) { throw error }
+    return limits
+  }
+
+  // A part size that is asked for must not cut it.
+  var limits: PartLimits { PartLimits(smallest: .max, firstPart: wholeUpTo) }
+
+  /// Whether an OPTIONS answer is that of a WebDAV server. RFC 4918 §10.1.
+  static func isOffered(by headers: HTTPHeaders) -> Bool { headers.list("DAV").contains("1") }
+
+  /// With a small file: sends it. For a large one only the names are agreed upon.
+  public func create(_ target: UploadTarget, first: (part: Part, body: BlobSlice)?, _ with: UploadContext)
+    async throws(UploadError) -> Held
+  {
+    let place = DavPlace(target)
+    try await folders.make(for: place, with)
+    if let first { return .finished(try await place.publish(first.body, folders, with)) }
+    with.opened(place.session)
+    return .upTo(0, place.session)
+  }
+
+  /// A PUT cannot be asked how far it got. What is published already is found when it is sent again.
+  public func held(by session: UploadSession, _ with: UploadContext) throws(UploadError) -> Held {
+    .upTo(0, try DavPlace(session).session)
+  }
+
+  public func send(_ part: Part, _ body: BlobSlice, to session: UploadSession, _ with: UploadContext)
+    async throws(UploadError) -> Sent
+  {
+    guard part.isLast, part.start == 0 else {
+      throw UploadError(.giveUp, .file, "WebDAV takes a file in one piece: leave --part-size out")
+    }
+    let place = try DavPlace(session)
+    if let found = try await place.find(body, with) { return .finished(found) }
+    return .finished(try await place.publish(body, folders, with))
+  }
+
+  public func complete(_ session: UploadSession, _ parts: [PartReceipt], _ with: UploadContext)
+    async throws(UploadError) -> UploadResult
+  {
+    // Nothing is left to send of a file without bytes.
+    let place = try DavPlace(session)
+    return try await place.publish(BlobSlice(DataSource([])), folders, with)
+  }
+
+  public func isThere(_ target: UploadTarget, location: String?, _ with: UploadContext) async throws(UploadError)
+    -> Bool
+  {
+    try await with.isThere(target)
+  }
+
+  /// DELETE of the temporary name.
+  public func abort(_ session: UploadSession, _ with: UploadContext) async throws(UploadError) {
+    try await DavPlace(session).clear(with)
+  }
+}

@@ -1,0 +1,175 @@
+import BlobHTTP
+import Blobs
+import Synchronization
+
+/// One POST of a `multipart/form-data` form with the whole file in it, as from a web page. RFC 7578.
+///
+/// Nothing can be resumed: what is cut off is sent again, and so is a form whose answer was lost. A receiver that gives
+/// every form a name of its own has the file twice then.
+public struct FormPost: UploadProtocol {
+  public let name = "form"
+  /// Name of the file's field.
+  public var field: String
+  /// Fields before the file, in this order. `{name}` in a value is the file's name, `{path}` its path below the endpoint.
+  public var fields: [FormField]
+  /// The status that means success; nil: any 2xx. A redirect that is expected is not followed.
+  public var expectedStatus: Int?
+  /// Where in a JSON answer it says what became of the file; nil: nowhere.
+  public var reply: JSONPath?
+
+  public init(field: String = "file", fields: [FormField] = [], expectedStatus: Int? = nil, reply: JSONPath? = nil) {
+    self.field = field
+    self.fields = fields
+    self.expectedStatus = expectedStatus
+    self.reply = reply
+  }
+
+  /// Nothing is asked: what a receiver of forms takes, only sending one tells.
+  public func discover(_ target: UploadTarget, _ with: UploadContext) -> PartLimits {
+    PartLimits(firstPart: .max)
+  }
+
+  /// Sends the whole to the endpoint. 409 and 412 say that the name holds other bytes.
+  public func create(_ target: UploadTarget, first: (part: Part, body: BlobSlice)?, _ with: UploadContext)
+    async throws(UploadError) -> Held
+  {
+    guard let first, first.part.isLast, first.part.start == 0 else {
+      preconditionFailure("a form has the whole file, from the first byte to the last")
+    }
+    let form = form(for: target, first.body)
+    var request = form.request(to: target.endpoint)
+    if target.overwrite { request.headers["If-Match"] = "*" }
+    var response = try await send(&request, form, first.part, with)
+    if response.status == 412, target.overwrite {  // there is nothing yet to overwrite
+      request.headers["If-Match"] = nil
+      response = try await send(&request, form, first.part, with)
+    }
+    return .finished(try result(of: request, response))
+  }
+
+  func form(for target: UploadTarget, _ body: BlobSlice) -> MultipartForm {
+    var form = MultipartForm()
+    for field in fields { form.append(FormPart(DataSource(field.value(for: target)), name: Array(field.name.utf8))) }
+    form.append(
+      FormPart(
+        SlicedSource(body), name: Array(field.utf8), fileName: target.path.name.bytes,
+        headers: ["Content-Type": target.contentType]))
+    return form
+  }
+
+  private func send(
+    _ request: inout HTTPRequest, _ form: MultipartForm, _ part: Part, _ with: UploadContext
+  ) async throws(UploadError) -> HTTPResponse {
+    let file = FileShare(behind: form.lengthBeforeLastPart, length: part.length)
+    return try await with.send(
+      following: &request, body: BlobSlice(form),
+      Exchange(sent: { count in
+        let change = file.advance(by: count)
+        if change != 0 { with.sent(change) }
+      }), accepting: expectedStatus)
+  }
+
+  private func result(of request: HTTPRequest, _ response: HTTPResponse) throws(UploadError) -> UploadResult {
+    guard response.status == expectedStatus || response.isSuccess else {
+      throw UploadError(creating: request, response)
+    }
+    if let expectedStatus, response.status != expectedStatus {
+      throw UploadError(
+        .giveUp, .file, "POST \(request.url): answered \(response.status), and \(expectedStatus) was expected",
+        status: response.status)
+    }
+    var location = response.headers["Location"].flatMap { request.url.resolve($0)?.text }
+    if let reply {
+      guard let told = reply.value(in: response.body) else {
+        throw UploadError(
+          .giveUp, .file,
+          "POST \(request.url): answered \(response.status), but its answer has nothing at \(reply): the file may be there",
+          status: response.status)
+      }
+      location = told
+    }
+    return UploadResult(location: location, reply: response.body)
+  }
+
+  public func held(by session: UploadSession, _ with: UploadContext) throws(UploadError) -> Held {
+    throw UploadError(.restart, .destination, "a form cannot be asked how far it got")
+  }
+
+  public func send(_ part: Part, _ body: BlobSlice, to session: UploadSession, _ with: UploadContext)
+    throws(UploadError) -> Sent
+  {
+    throw UploadError(.restart, .destination, "a form has no further parts")
+  }
+
+  public func complete(_ session: UploadSession, _ parts: [PartReceipt], _ with: UploadContext) -> UploadResult {
+    UploadResult()
+  }
+
+  /// HEAD of where the receiver said that it is. One that said nothing cannot be asked.
+  public func isThere(_ target: UploadTarget, location: String?, _ with: UploadContext) async throws(UploadError)
+    -> Bool
+  {
+    guard let location, let url = target.endpoint.resolve(location), url.origin == target.endpoint.origin else {
+      throw UploadError(
+        .giveUp, .file, "\(target.path): the receiver of forms did not say where it is, so it cannot be asked for it")
+    }
+    var place = target
+    place.url = url
+    return try await with.isThere(place)
+  }
+
+  /// There is nothing to delete: what is cut off was no form.
+  public func abort(_ session: UploadSession, _ with: UploadContext) {}
+}
+
+/// A text that travels in a form, beside the file.
+public struct FormField: Sendable, Hashable, Codable {
+  public var name: String
+  public var value: String
+
+  public init(name: String, value: String) {
+    self.name = name
+    self.value = value
+  }
+
+  /// As bytes, since names of files are.
+  fileprivate func value(for target: UploadTarget) -> [UInt8] {
+    var bytes: [UInt8] = []
+    var rest = Array(value.utf8)[...]
+    while !rest.isEmpty {
+      if rest.starts(with: "{name}".utf8) {
+        bytes += target.path.name.bytes
+        rest = rest.dropFirst(6)
+      } else if rest.starts(with: "{path}".utf8) {
+        bytes += target.path.bytes
+        rest = rest.dropFirst(6)
+      } else {
+        bytes.append(rest.removeFirst())
+      }
+    }
+    return bytes
+  }
+}
+
+/// Tells the file's bytes from those of the form around it.
+private final class FileShare: Sendable {
+  private let head: Int64
+  private let length: Int64
+  private let sent = Mutex<Int64>(0)
+
+  /// `length` nil: to the end.
+  init(behind head: Int64, length: Int64?) {
+    self.head = head
+    self.length = length ?? .max
+  }
+
+  /// How much more of the file was sent; below 0 where it will be sent again.
+  func advance(by count: Int) -> Int {
+    sent.withLock { sent in
+      func share(_ offset: Int64) -> Int64 { min(max(offset - head, 0), length) }
+      let before = share(sent)
+      sent += Int64(count)
+      return Int(share(sent) - before)
+    }
+  }
+}

@@ -1,0 +1,104 @@
+import BlobUpload
+import Blobs
+
+/// How `form+` destinations are posted to.
+struct FormOptions: Sendable, Hashable {
+  enum Field: Sendable, Hashable {
+    case typed(FormField)
+    /// `K=V` lines, read when they are needed: they may be secret.
+    case file(BytePath)
+  }
+
+  /// nil: `file`.
+  var field: String?
+  var fields: [Field] = []
+  var expectedStatus: Int?
+  var reply: JSONPath?
+
+  init() {}
+
+  init(_ arguments: Arguments) throws(UsageError) {
+    field = try arguments.text("field")
+    if field?.isEmpty == true { throw UsageError("--field '': wanted a name") }
+    for value in arguments.all("form") { fields.append(try Self.field(value)) }
+    expectedStatus = try arguments.count("expect", 200...399)
+    reply = try arguments.parsed("reply", wanted: "a path in JSON, like $.files[0].url") { JSONPath($0) }
+    _ = try post()
+  }
+
+  var isEmpty: Bool { self == FormOptions() }
+
+  /// Reads the files.
+  func post() throws(UsageError) -> FormPost {
+    var post = FormPost(field: field ?? "file", expectedStatus: expectedStatus, reply: reply)
+    for field in fields {
+      switch field {
+      case .typed(let field): post.fields.append(field)
+      case .file(let path):
+        for line in try SecretFile.lines(of: path, for: "--form") {
+          guard let field = Self.pair(line) else {
+            throw UsageError("--form @\(shown(path)): wanted lines like NAME=VALUE")
+          }
+          post.fields.append(field)
+        }
+      }
+    }
+    return post
+  }
+
+  private static func field(_ value: BytePath) throws(UsageError) -> Field {
+    if value.bytes.first == UInt8(ascii: "@") { return .file(BytePath(value.bytes.dropFirst()).absolute()) }
+    guard let text = String(validating: value.bytes, as: UTF8.self), let field = pair(text) else {
+      throw UsageError("--form: wanted NAME=VALUE, or @FILE with such lines")
+    }
+    return .typed(field)
+  }
+
+  private static func pair(_ text: String) -> FormField? {
+    guard let sign = text.firstIndex(of: "="), sign > text.startIndex else { return nil }
+    return FormField(name: String(text[..<sign]), value: String(text[text.index(after: sign)...]))
+  }
+
+  static let declared: [OptionDeclaration] = [
+    .value("field", "NAME", "of a form: the name of the file's field; file"),
+    .value(
+      "form", "K=V", isRepeatable: true,
+      "of a form: a further field, or @FILE of such lines; {name} and {path} are the file's"),
+    .value("expect", "STATUS", "of a form: the status that means success, like 303; any 2xx"),
+    .value("reply", "JSONPATH", "of a form: where the answer says where the file is, like $.files[0].url"),
+  ]
+}
+
+extension FormOptions {
+  /// What the journal keeps: of what was typed, only that there was something, since no one can tell whether it is
+  /// secret.
+  var journaled: JournalForm {
+    var form = JournalForm(field: field, expectedStatus: expectedStatus, reply: reply?.description)
+    for field in fields {
+      switch field {
+      case .typed: form.hadTypedFields = true
+      case .file(let path): form.fieldFiles.append(path.description)
+      }
+    }
+    return form
+  }
+
+  /// As they were when the push began. Throws where that is not known any more.
+  init(_ kept: JournalForm) throws(UploadError) {
+    if kept.hadTypedFields {
+      throw UploadError(
+        .giveUp, .journal,
+        "the fields typed with --form are not kept, since they may be secret: run the push again, or put them into a file"
+      )
+    }
+    field = kept.field
+    fields = kept.fieldFiles.map { .file(BytePath($0)) }
+    expectedStatus = kept.expectedStatus
+    reply = kept.reply.flatMap { JSONPath($0) }
+  }
+
+  /// As `post()`, at a time when nothing can be typed again.
+  func postNow() throws(UploadError) -> FormPost {
+    do throws(UsageError) { return try post() } catch { throw UploadError(.giveUp, .destination, error.message) }
+  }
+}

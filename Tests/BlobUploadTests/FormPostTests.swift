@@ -1,0 +1,132 @@
+import BlobHTTP
+import BlobTesting
+import BlobUpload
+import Blobs
+import Testing
+
+@Suite struct FormPostTests {
+  private func uploader(
+    _ form: FormPost, to endpoint: HTTPURL, headers: HTTPHeaders = [:], retries: Int = 2
+  ) -> Uploader {
+    var uploader = Uploader(
+      UploadDestination(
+        endpoint: endpoint, dialect: form, limits: PartLimits(firstPart: .max), headers: headers),
+      transport: CurlTransport(), retry: RetryPolicy(retries: retries))
+    uploader.clock = LeapingClock()
+    return uploader
+  }
+
+  @Test func fieldsComeBeforeTheFileInTheirOrder() async throws {
+    let peer = FormPeer()
+    defer { peer.stop() }
+    let form = FormPost(
+      field: "assetData",
+      fields: [
+        FormField(name: "title", value: "Trip \"ü\""), FormField(name: "name", value: "<{name}>"),
+        FormField(name: "where", value: "{path}"),
+      ])
+    let pattern = PatternSource(length: 200_000)
+    _ = try await uploader(form, to: peer.endpoint).upload(
+      pattern, as: "2026/May/a \"b\".jpg", contentType: "image/jpeg")
+    let parts = try #require(peer.forms.first)
+    #expect(parts.map(\.name) == ["title", "name", "where", "assetData"])
+    #expect(parts[0].bytes == Array("Trip \"ü\"".utf8))
+    #expect(parts[1].bytes == Array("<a \"b\".jpg>".utf8) && parts[2].bytes == Array("2026/May/a \"b\".jpg".utf8))
+    #expect(parts[3].fileName == Array("a \"b\".jpg".utf8) && parts[3].contentType == "image/jpeg")
+    #expect(parts[3].bytes == pattern.bytes(count: 200_000))
+  }
+
+  @Test func progressCountsTheFileAndNotTheForm() async throws {
+    let peer = FormPeer()
+    defer { peer.stop() }
+    for length: Int64 in [0, 1000, 500_000] {
+      let progress = Progress()
+      let uploader = uploader(FormPost(), to: peer.endpoint)
+      let pattern = PatternSource(length: length)
+      let target = uploader.destination.target(BytePath("\(length)"), length: length)
+      let sent = Counted()
+      let context = UploadContext(
+        transport: uploader.transport, origin: peer.endpoint.origin, sent: { sent.add($0) })
+      let part = Part(number: 1, start: 0, length: length, isLast: true)
+      _ = try await FormPost().create(target, first: (part, BlobSlice(pattern)), context)
+      #expect(sent.sum == length)
+      _ = try await uploader.upload(pattern, pattern.info, to: target, progress: progress)
+      #expect(progress.sent == length)
+    }
+  }
+
+  @Test func statusThatIsExpectedIsTheAnswer() async throws {
+    let answers: [(Int, Int?, Bool)] = [
+      (303, 303, true), (302, 302, true), (200, nil, true), (201, 200, false), (303, nil, false), (404, 200, false),
+    ]
+    for (status, expected, isRight) in answers {
+      let peer = ScriptedPeer([
+        .readRequest, .send("HTTP/1.1 \(status) X\r\nLocation: /done\r\nContent-Length: 0\r\n\r\n"), .close,
+      ])
+      let endpoint = try #require(HTTPURL("http://127.0.0.1:\(peer.port)/upload"))
+      let uploader = uploader(FormPost(expectedStatus: expected), to: endpoint, retries: 0)
+      do {
+        let result = try await uploader.upload(PatternSource(length: 1000), as: "a")
+        #expect(isRight && result?.location == "http://127.0.0.1:\(peer.port)/done", "\(status)")
+      } catch {
+        #expect(!isRight && error.recovery == .giveUp && error.status == status, "\(status): \(error)")
+      }
+      #expect(peer.seen.heads.first?.hasPrefix("POST /upload HTTP/1.1\r\n") == true)
+    }
+  }
+
+  @Test func replySaysWhereTheFileIs() async throws {
+    let body = #"{"files": [{"url": "https://cdn.example/a", "id": 7, "ok": true, "x": null}]}"#
+    let paths = [
+      "$.files[0].url": "https://cdn.example/a", "files[0].id": "7", "$['files'][0].ok": "true", "files[0].x": nil,
+      "files[1].url": nil, "$.nothing": nil, "files": nil,
+    ]
+    for (path, wanted) in paths {
+      let transport = Script(.status(200, text: body))
+      let uploader = BlobUploadTests.uploader(
+        FormPost(reply: JSONPath(path)), transport, limits: PartLimits(firstPart: .max))
+      do {
+        let result = try await uploader.upload(PatternSource(length: 10), as: "a")
+        #expect(wanted != nil && result?.location == wanted)
+      } catch {
+        #expect(wanted == nil && error.recovery == .giveUp && error.message.contains("nothing at \(path)"))
+      }
+    }
+  }
+
+  @Test(arguments: ["", "a..b", "$..a", "a[*]", "a[-1]", "a[0", "a['b]", "a]", "$x"])
+  func whatIsNoPathIsRefused(_ text: String) { #expect(JSONPath(text) == nil) }
+
+  @Test func credentialsGoNowhereElse() async throws {
+    let other = ScriptedPeer([.discard])
+    let peer = ScriptedPeer([
+      .readRequest, .send("HTTP/1.1 307 X\r\nLocation: http://127.0.0.1:\(other.port)/\r\nContent-Length: 0\r\n\r\n"),
+    ])
+    let endpoint = try #require(HTTPURL("http://127.0.0.1:\(peer.port)/upload"))
+    let uploader = uploader(FormPost(), to: endpoint, headers: ["Authorization": "Bearer secret"], retries: 0)
+    let error = await uploader.failure()
+    #expect(error?.side == .destination && error?.message.contains("not followed") == true)
+    #expect(other.seen.heads.isEmpty)
+  }
+
+  @Test func fileIsAskedForWhereTheAnswerSaidThatItIs() async throws {
+    let transport = Script(.status(200, ["Content-Length": "1000"]))
+    let uploader = BlobUploadTests.uploader(FormPost(), transport)
+    let target = uploader.destination.target("a", length: 1000)
+    #expect(try await uploader.isThere(target, location: "/files/7"))
+    #expect(transport.requests.first?.url.text == "http://media.example/files/7")
+    for nowhere in [nil, "https://cdn.example/a"] {
+      let error = await #expect(throws: UploadError.self) { () async throws in
+        _ = try await uploader.isThere(target, location: nowhere)
+      }
+      #expect(error?.recovery == .giveUp)
+    }
+  }
+}
+
+/// Sums what several threads add.
+private final class Counted: Sendable {
+  private let count = Monitor<Int64>(0)
+  var sum: Int64 { count.update { $0 } }
+  func add(_ number: Int) { count.update { $0 += Int64(number) } }
+}

@@ -1,0 +1,77 @@
+import Foundation
+import Testing
+
+extension EndToEnd {
+  /// WebDAV, as servers take it that no one here wrote.
+  @Suite(.serialized) struct DavTests {
+    let scratch = try! Scratch()
+
+    @Test(.needs(.nginx, .apache, .wsgidav, .rclone), arguments: DavServer.allCases)
+    func serverTakesAFolder(_ kind: DavServer) async throws {
+      for number in 0..<20 { try scratch.file("gallery/2026/Mäi \(number % 3)/IMG \(number).jpg", 50_000 + number) }
+      try scratch.file("gallery/empty.txt", 0)
+      try scratch.file("gallery/video.mov", 32 << 20)
+      let gallery = Folder(scratch.path("gallery"))
+      let received = try scratch.folder("received")
+      let server = try await kind.start(into: received, in: scratch)
+      let (end, push) = try await fullbore("push", gallery.path + "/", "dav+\(server.url)/backup/phone/", in: scratch)
+      #expect(end == .exited(0), "\(push.output)\(push.errors)")
+      gallery.expectSame(as: Folder(received + "/backup/phone"))
+      #expect(push.peakMemory <= 40 << 20, "\(push.peakMemory >> 20) MiB")
+    }
+
+    @Test(.needs(.nginx, .apache, .wsgidav, .rclone), arguments: DavServer.allCases)
+    func namesThatAreTakenAreKept(_ kind: DavServer) async throws {
+      let received = try scratch.folder("received")
+      let server = try await kind.start(into: received, in: scratch)
+      for size in [1000, 6 << 20] {
+        let name = "\(size).jpg"
+        try scratch.file("old/\(name)", size, seed: 1)
+        try scratch.file("other/\(name)", size, seed: 2)
+        let (old, other) = (Folder(scratch.path("old")), Folder(scratch.path("other")))
+        let url = "dav+\(server.url)/"
+        #expect(try await fullbore("push", "\(old.path)/\(name)", url, in: scratch).end == .exited(0))
+        // A journal of its own each time: what is there is found out from the server.
+        let journal = scratch.newPath("journal")
+        let (same, again) = try await fullbore(
+          "push", "\(old.path)/\(name)", url, "--journal", journal, in: scratch)
+        #expect(same == .exited(0), "\(again.errors)")
+        let (refused, push) = try await fullbore("push", "\(other.path)/\(name)", url, in: scratch)
+        #expect(refused == .exited(1) && push.errors.contains("another file"), "\(push.errors)")
+        #expect(old.hasSameBytes(name, as: Folder(received)))
+        let (replaced, overwrite) = try await fullbore(
+          "push", "--overwrite", "\(other.path)/\(name)", url, in: scratch)
+        #expect(replaced == .exited(0), "\(overwrite.errors)")
+        #expect(other.hasSameBytes(name, as: Folder(received)))
+      }
+      #expect(Folder(received).files().count == 2, "\(Folder(received).files())")
+    }
+
+    @Test(.needs(.apache, .wsgidav, .rclone), arguments: [DavServer.apache, .wsgidav, .rclone])
+    func serverIsFoundToSpeakIt(_ kind: DavServer) async throws {
+      let file = try scratch.file("a.jpg", 1000)
+      let received = try scratch.folder("received")
+      let server = try await kind.start(into: received, in: scratch)
+      let (end, push) = try await fullbore("push", "-v", file, "\(server.url)/", in: scratch)
+      #expect(end == .exited(0) && (push.output + push.errors).contains("speaks dav"), "\(push.output)\(push.errors)")
+    }
+
+    /// What a killed push has left is deleted by `abort`, and a push that is run again begins anew.
+    @Test(.needs(.nginx)) func killedPushLeavesNothingBehind() async throws {
+      let file = try scratch.file("gallery/video.mov", 24 << 20)
+      let received = try scratch.folder("received")
+      let server = try await DavServer.nginx.start(into: received, in: scratch)
+      let push = try Command.fullbore("push", "--bwlimit", "8M", file, "dav+\(server.url)/", in: scratch)
+      try await until("it is under way") {
+        (try? String(contentsOfFile: scratch.path("nginx/body"), encoding: .utf8)) != nil || push.end != nil
+          || Folder(scratch.path("nginx")).received() > 2 << 20 ? true : nil
+      }
+      push.kill(SIGKILL)
+      #expect(try await push.wait() == .killed(by: SIGKILL))
+      #expect(Folder(received).files().keys.allSatisfy { $0.hasPrefix(".fullbore-") })
+      let (end, resume) = try await fullbore("resume", in: scratch)
+      #expect(end == .exited(0), "\(resume.errors)")
+      Folder(scratch.path("gallery")).expectSame(as: Folder(received))
+    }
+  }
+}

@@ -1,0 +1,69 @@
+import Foundation
+import Testing
+
+extension EndToEnd {
+  /// Forms, as receivers take them that no one here wrote.
+  @Suite(.serialized) struct FormTests {
+    let scratch = try! Scratch()
+
+    @Test(.needs(.pythonMultipart, .werkzeug, .aiohttp), arguments: FormReceiver.allCases)
+    func receiverTakesAFolder(_ receiver: FormReceiver) async throws {
+      for number in 0..<20 { try scratch.file("gallery/IMG \(number).jpg", 50_000 + number) }
+      try scratch.file("gallery/empty.txt", 0)
+      try scratch.file("gallery/a \"quoted\" Käse 🎬.mov", 100_000)
+      // Ends in what might be a boundary's beginning.
+      try Data("\r\n--\r\n--fullbore-\r".utf8).write(to: URL(fileURLWithPath: scratch.path("gallery/lines.bin")))
+      try scratch.age("gallery/lines.bin")
+      try scratch.file("gallery/video.mov", 32 << 20)
+      let received = try scratch.folder("received")
+      let server = try await receiver.start(into: received, in: scratch)
+      let (end, push) = try await fullbore(
+        "push", scratch.path("gallery"), "form+\(server.url)/upload", "--field", "upload", "--form", "album=Käse \"1\"",
+        "--form", "name={name}", "--expect", "201", "--reply", "$.files[0].url", in: scratch)
+      #expect(end == .exited(0), "\(push.output)\(push.errors)\(server.command.errors)")
+      Folder(scratch.path("gallery")).expectSame(as: Folder(received))
+      let told = try JSONDecoder().decode(
+        [String: String].self, from: Data(contentsOf: URL(fileURLWithPath: scratch.path("fields.json"))))
+      #expect(told["album"] == "Käse \"1\"" && told.count == 2)
+      #expect(Folder(received).files()[told["name"] ?? ""] != nil)
+      #expect(push.peakMemory <= 40 << 20, "\(push.peakMemory >> 20) MiB")
+
+      let (again, second) = try await fullbore(
+        "push", scratch.path("gallery"), "form+\(server.url)/upload", "--field", "upload", "--form", "album=x",
+        "--form", "name={name}", "--expect", "201", "--reply", "$.files[0].url", in: scratch)
+      #expect(again == .exited(0) && second.output.contains("done before"), "\(second.output)")
+    }
+
+    @Test(.needs(.aiohttp)) func fieldsThatWereTypedAreNotKept() async throws {
+      let file = try scratch.file("a.jpg", 1000)
+      let received = try scratch.folder("received")
+      let server = try await FormReceiver.aiohttp.start(into: received, in: scratch)
+      // The wrong field: nothing is taken.
+      let (end, _) = try await fullbore(
+        "push", file, "form+\(server.url)/", "--form", "key=s3cr3t", "--retries", "0", in: scratch)
+      #expect(end == .exited(1))
+      let (resumed, resume) = try await fullbore("resume", in: scratch)
+      #expect(resumed != .exited(0) && resume.errors.contains("--form are not kept"), "\(resume.errors)")
+      let journal = try Data(contentsOf: URL(fileURLWithPath: scratch.path("journal.sqlite")))
+      #expect(journal.range(of: Data("s3cr3t".utf8)) == nil)
+
+      try Data("key=s3cr3t\n".utf8).write(to: URL(fileURLWithPath: scratch.path("fields")))
+      let fields = "@" + scratch.path("fields")
+      let (failed, _) = try await fullbore(
+        "push", file, "form+\(server.url)/", "--form", fields, "--field", "wrong", "--retries", "0", in: scratch)
+      #expect(failed == .exited(1))
+      let (sent, push) = try await fullbore(
+        "push", file, "form+\(server.url)/", "--form", fields, "--field", "upload", in: scratch)
+      #expect(sent == .exited(0), "\(push.errors)")
+      #expect(try String(contentsOfFile: scratch.path("fields.json"), encoding: .utf8).contains("s3cr3t"))
+    }
+
+    @Test func formIsNotSpokenByAServerOfFiles() async throws {
+      let file = try scratch.file("a.jpg", 1000)
+      let server = try await ServeProcess.start(in: scratch)
+      let (end, push) = try await fullbore(
+        "push", file, "form+\(server.url)nowhere/x?y", "--expect", "299", in: scratch)
+      #expect(end != .exited(0) && !push.errors.isEmpty)
+    }
+  }
+}

@@ -1,0 +1,72 @@
+import Foundation
+import Testing
+
+extension EndToEnd {
+  /// From a URL to a destination, past the disk.
+  @Suite(.serialized) struct URLSourceTests {
+    let scratch = try! Scratch()
+
+    @Test(.needs(.nginx), arguments: ["put+", "tus+", "resumable+"])
+    func fileAtAURLIsSentOn(_ dialect: String) async throws {
+      try scratch.file("films/a b.mov", 48 << 20)
+      try scratch.file("films/small.jpg", 1000)
+      try scratch.file("films/empty.txt", 0)
+      let films = Folder(scratch.path("films"))
+      let nginx = try await PeerServer.nginx(into: films.path, in: scratch)
+      let server = try await ServeProcess.start(in: scratch)
+      // A file over 1 MiB would kill it.
+      let push = try Command(
+        "bash",
+        [
+          "-c", "ulimit -f 1024; exec \"$0\" \"$@\"", Tool.fullbore, "push", "\(nginx.url)/a%20b.mov",
+          "\(nginx.url)/small.jpg", "\(nginx.url)/empty.txt", dialect + server.url,
+        ], in: scratch)
+      #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
+      films.expectSame(as: server.folder)
+      #expect(push.peakMemory <= 40 << 20, "\(push.peakMemory >> 20) MiB")
+
+      let (again, second) = try await fullbore("push", "\(nginx.url)/a%20b.mov", dialect + server.url, in: scratch)
+      #expect(again == .exited(0) && second.output.contains("done before"), "\(second.output)")
+    }
+
+    @Test(.needs(.nginx)) func killedPushGoesOnWhereItStopped() async throws {
+      try scratch.file("films/video.mov", 24 << 20)
+      let films = Folder(scratch.path("films"))
+      let nginx = try await PeerServer.nginx(into: films.path, in: scratch)
+      let server = try await ServeProcess.start(in: scratch)
+      let push = try Command.fullbore(
+        "push", "--bwlimit", "8M", "\(nginx.url)/video.mov", "tus+\(server.url)", in: scratch)
+      try await until("more has arrived") { server.folder.received() > 6 << 20 || push.end != nil ? true : nil }
+      push.kill(SIGKILL)
+      #expect(try await push.wait() == .killed(by: SIGKILL))
+      let (end, resume) = try await fullbore("resume", "--json", in: scratch)
+      #expect(end == .exited(0), "\(resume.output)\(resume.errors)")
+      films.expectSame(as: server.folder)
+      #expect(!resume.output.contains("\"resumed_from\":0"), "\(resume.output)")
+    }
+
+    @Test(.needs(.nginx)) func queryOfAURLIsNotKept() async throws {
+      try scratch.file("films/video.mov", 100_000)
+      let nginx = try await PeerServer.nginx(into: scratch.path("films"), in: scratch)
+      let server = try await ServeProcess.start(in: scratch)
+      let (end, push) = try await fullbore("push", "\(nginx.url)/video.mov?key=s3cr3t", server.url, in: scratch)
+      #expect(end == .exited(0), "\(push.errors)")
+      #expect(server.folder.files() == ["video.mov": 100_000])
+      for name in ["journal.sqlite", "journal.sqlite-wal"] {
+        let kept = try? Data(contentsOf: URL(fileURLWithPath: scratch.path(name)))
+        #expect(kept?.range(of: Data("s3cr3t".utf8)) == nil)
+      }
+      #expect(!(push.output + push.errors).contains("s3cr3t"))
+    }
+
+    @Test(.needs(.nginx)) func whatIsNotThereIsNamedAndTheRestIsSent() async throws {
+      try scratch.file("films/video.mov", 100_000)
+      let nginx = try await PeerServer.nginx(into: scratch.path("films"), in: scratch)
+      let server = try await ServeProcess.start(in: scratch)
+      let (end, push) = try await fullbore(
+        "push", "\(nginx.url)/nothing.mov", "\(nginx.url)/video.mov", server.url, in: scratch)
+      #expect(end == .exited(1) && push.errors.contains("404"), "\(push.errors)")
+      #expect(server.folder.files() == ["video.mov": 100_000])
+    }
+  }
+}
