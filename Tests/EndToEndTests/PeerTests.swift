@@ -80,6 +80,24 @@ extension EndToEnd {
       Folder(scratch.path("gallery")).expectSame(as: server.folder)
     }
 
+    /// Four at once, each PATCH with its checksum, also where PATCH must be called POST.
+    @Test(.needs(.resumableUpload, .tuspy), arguments: ["False", "True"])
+    func partsSentAtOnceBecomeOneFile(_ isDisguised: String) async throws {
+      let python = try #require(Peer.tuspy.path, Peer.tuspy.reason)
+      let file = try scratch.file("gallery/video.mov", (32 << 20) + 1)
+      let server = try await ServeProcess.start(in: scratch)
+      let script = """
+        import sys
+        from resumable_upload import TusClient
+        url, path = sys.argv[1:]
+        client = TusClient(url, chunk_size=1 << 20, checksum=True, override_patch_method=\(isDisguised))
+        client.upload_file(path, metadata={"filename": "video.mov"}, parallel_uploads=4)
+        """
+      let upload = try Command(python, ["-c", script, server.url, file], in: scratch)
+      #expect(try await upload.wait() == .exited(0), "\(upload.errors)")
+      Folder(scratch.path("gallery")).expectSame(as: server.folder)
+    }
+
     @Test(.needs(.curl)) func curlUploadsToOurServerAndReadsBack() async throws {
       let curl = try #require(Peer.curl.path, Peer.curl.reason)
       let file = try scratch.file("gallery/video.mov", (64 << 20) + 1)

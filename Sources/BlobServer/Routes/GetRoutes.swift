@@ -28,6 +28,7 @@ enum GetRoutes {
     let modified = HTTPDate.text(item.modified)
     var headers: HTTPHeaders = ["ETag": item.etag, "Accept-Ranges": "bytes"]
     headers["Last-Modified"] = modified
+    headers["Repr-Digest"] = call.service.digests.answer(call.headers["Want-Repr-Digest"], of: item)
     let known = call.headers.list("If-None-Match")
     if known.contains("*") || known.contains(item.etag) || known.contains("W/" + item.etag) {
       return Reply(304, headers)
