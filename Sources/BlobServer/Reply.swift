@@ -40,9 +40,8 @@ struct Reply: Sendable {
 
   /// `members`: what follows the title, as JSON. RFC 9457.
   static func problem(_ type: String, _ title: String, members: String = "") -> [UInt8] {
-    let base = "https://iana.org/assignments/http-problem-types#"
-    let title = title.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
-    return Array(#"{"type":"\#(base)\#(type)","title":"\#(title)"\#(members)}\#n"#.utf8)
+    let type = JSONText.quoted("https://iana.org/assignments/http-problem-types#\(type)")
+    return Array("{\"type\":\(type),\"title\":\(JSONText.quoted(title))\(members)}\n".utf8)
   }
 
   /// Writes it past libmicrohttpd, as far as the socket takes it at once; plain HTTP only.

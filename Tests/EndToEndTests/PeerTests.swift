@@ -113,6 +113,53 @@ extension EndToEnd {
       #expect(try Data(contentsOf: URL(fileURLWithPath: copy)) == part)
     }
 
+    @Test(.needs(.curl)) func curlSendsAForm() async throws {
+      let curl = try #require(Peer.curl.path, Peer.curl.reason)
+      let film = try scratch.file("gallery/a film; \"x\".mov", (64 << 20) + 1)
+      let picture = try scratch.file("gallery/\u{e4}.jpg", 100_000)
+      let server = try await ServeProcess.start(in: scratch)
+      for arguments in [[], ["--form-escape"], ["-H", "Transfer-Encoding: chunked"]] {
+        let upload = try Command(
+          curl,
+          ["-sS", "--fail-with-body"] + arguments + [
+            "-F", "title=Trip", "-F", "f=@\"\(film.replacing("\"", with: "\\\""))\"", "-F",
+            "f=@\(picture);type=image/jpeg", server.url,
+          ], in: scratch)
+        #expect(try await upload.wait() == .exited(0), "\(upload.output)\(upload.errors)")
+        Folder(scratch.path("gallery")).expectSame(as: server.folder)
+      }
+    }
+
+    @Test(.needs(.tuspy), arguments: ["requests", "aiohttp"])
+    func pythonSendsAForm(_ library: String) async throws {
+      let python = try #require(Peer.tuspy.path, Peer.tuspy.reason)
+      let film = try scratch.file("gallery/film.mov", (16 << 20) + 1)
+      let picture = try scratch.file("gallery/\u{e4} \u{1F600}.jpg", 100_000)
+      let server = try await ServeProcess.start(in: scratch)
+      let script = """
+        import asyncio, os, sys
+        library, url, *paths = sys.argv[1:]
+        if library == "requests":
+            import requests
+            files = [("f", (os.path.basename(path), open(path, "rb"), "image/jpeg")) for path in paths]
+            answer = requests.post(url, data={"title": "Trip"}, files=files)
+            assert answer.status_code == 201, answer.text
+        else:
+            import aiohttp
+            async def send():
+                form = aiohttp.FormData(quote_fields=False)
+                form.add_field("title", "Trip")
+                for path in paths:
+                    form.add_field("f", open(path, "rb"), filename=os.path.basename(path))
+                async with aiohttp.ClientSession() as session, session.post(url, data=form) as answer:
+                    assert answer.status == 201, await answer.text()
+            asyncio.run(send())
+        """
+      let upload = try Command(python, ["-c", script, library, server.url, film, picture], in: scratch)
+      #expect(try await upload.wait() == .exited(0), "\(upload.errors)")
+      Folder(scratch.path("gallery")).expectSame(as: server.folder)
+    }
+
     /// Of a length that curl does not know either.
     @Test(.needs(.curl)) func curlUploadsAStreamToOurServer() async throws {
       let curl = try #require(Peer.curl.path, Peer.curl.reason)

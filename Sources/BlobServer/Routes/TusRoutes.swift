@@ -125,7 +125,7 @@ enum TusRoutes {
     if call.headers["Tus-Resumable"] == nil, call.headers["Upload-Length"] == nil,
       call.headers["Upload-Defer-Length"] == nil, call.headers["Upload-Concat"] == nil
     {
-      throw ServerError(415, "POST creates tus uploads; forms are not spoken")
+      throw ServerError(415, "POST takes tus uploads and forms (multipart/form-data)")
     }
     if let refusal = versionRefusal(call) { return .reply(refusal) }
     let role = call.headers["Upload-Concat"]
