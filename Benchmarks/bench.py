@@ -10,7 +10,7 @@ CASE    one by name, see --list
 FULLBORE names the binary. FULLBORE_BENCH_DIR is where data and logs go (default: Benchmarks/work); the server
 cases receive into /dev/shm. Compare ratios, not absolute times: neighbours on the machine change those.
 """
-import argparse, datetime, json, os, platform, shutil, socket, statistics, subprocess, sys, threading, time
+import argparse, datetime, http.client, json, os, platform, shutil, socket, statistics, subprocess, sys, threading, time
 import harness
 from harness import FULLBORE, GiB, HERE, KiB, MiB, SHM, WORK, DataSet, measure
 
@@ -318,6 +318,41 @@ def attacked(o):
     return result
 
 
+def unfinished(o):
+    """a push of 2,000 small files, and the server's start, beside 10,000 uploads that nobody finishes"""
+    count, data = 10_000, DataSet("small", [50 * KiB] * 2000).make()
+    data.warm()
+    result = Result(f"2,000 x 50 KiB beside {count:,} unfinished uploads")
+    folder = SHM / "unfinished"
+    with harness.serve(folder) as ours:
+        host = ours.url.split("//")[1]
+        connection = http.client.HTTPConnection(host, timeout=20)
+        for number in range(count):
+            connection.request("POST", "/", bytes(3), {
+                "Tus-Resumable": "1.0.0", "Upload-Length": "10", "Content-Type": "application/offset+octet-stream"})
+            answer = connection.getresponse()
+            answer.read()
+            if answer.status != 201:
+                raise SystemExit(f"upload {number} was not begun: {answer.status}")
+        connection.close()
+
+    def push(label, place):
+        began = time.monotonic()
+        with harness.serve(place) as ours:
+            started = time.monotonic() - began
+            run = measure(label, [FULLBORE, "push", "--quiet", data.folder, f"put+{ours.url}/up/"], data.bytes, data.files, server=ours)
+            run["started"] = started
+        shutil.rmtree(place / "up", ignore_errors=True)
+        return run
+
+    rounds(result, {"alone": lambda: push("alone", SHM / "alone"), "beside": lambda: push("beside", folder)}, o.rounds)
+    shutil.rmtree(folder)
+    result.goal("speed beside / alone", result.ratio("beside", "alone", "rate"), ">=", 0.95)
+    result.goal("server's CPU beside / alone", result.ratio("beside", "alone", "server_cpu_per_gb"), "<=", 1.1)
+    result.goal("start of the server", result.median("beside", "started"), "<=", 0.5, " s")
+    return result
+
+
 def streams(o):
     """BlobInputStream: reads against pread, waits, events; its program prints the goals"""
     data = DataSet(f"large-{o.large >> 30}", [o.large]).make()
@@ -354,7 +389,7 @@ def bind(label, command, data, stats):
 
 CASES = {f.__name__.replace("_", "-"): f for f in (
     large, tus_large, photos, small, crowd, slow_photos, slow_small, parallel, server, connections, crowded, attacked,
-    streams, urlsession)}
+    unfinished, streams, urlsession)}
 
 
 def machine():

@@ -18,7 +18,7 @@ package enum ContentDisposition {
   }
 
   /// Names are in small letters; the first of a name counts.
-  private static func parameters(_ field: String) -> [String: String] {
+  static func parameters(_ field: String) -> [String: String] {
     var found: [String: String] = [:]
     var rest = Array(field.unicodeScalars).drop { $0 != ";" }
     while rest.popFirst() != nil {
@@ -43,21 +43,9 @@ package enum ContentDisposition {
   }
 
   /// `UTF-8''percent-encoded`. RFC 8187 §3.2.
-  private static func decoded(_ text: String) -> [UInt8]? {
+  static func decoded(_ text: String) -> [UInt8]? {
     let parts = text.split(separator: "'", omittingEmptySubsequences: false)
     guard parts.count == 3, parts[0].lowercased() == "utf-8" else { return nil }
-    var bytes: [UInt8] = []
-    var rest = Array(parts[2].utf8)[...]
-    while let byte = rest.popFirst() {
-      if byte != UInt8(ascii: "%") {
-        bytes.append(byte)
-        continue
-      }
-      guard let digits = rest.popFirst().flatMap({ high in rest.popFirst().map { [high, $0] } }),
-        let value = UInt8(String(decoding: digits, as: UTF8.self), radix: 16)
-      else { return nil }
-      bytes.append(value)
-    }
-    return bytes
+    return PercentCoding.decode(parts[2].utf8)
   }
 }

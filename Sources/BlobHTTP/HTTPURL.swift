@@ -48,9 +48,10 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
     return replacing(path: String(folder))
   }
 
-  /// What follows the last slash of the path, percent-decoded; empty for a folder.
+  /// What follows the last slash of the path, percent-decoded if it can be; empty for a folder.
   public var lastComponent: [UInt8] {
-    Self.decode(path.utf8.reversed().prefix { $0 != UInt8(ascii: "/") }.reversed())
+    let last = Array(path.utf8.reversed().prefix { $0 != UInt8(ascii: "/") }.reversed())
+    return PercentCoding.decode(last) ?? last
   }
 
   /// The URL of `path` within this one taken as a folder; every byte that is not unreserved is percent-encoded.
@@ -73,22 +74,6 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
     self.port = port
     self.path = path
     query = nil
-  }
-
-  private static func decode(_ text: some Sequence<UInt8>) -> [UInt8] {
-    var bytes: [UInt8] = []
-    var rest = Array(text)[...]
-    while let byte = rest.popFirst() {
-      if byte == UInt8(ascii: "%"), rest.count >= 2,
-        let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
-      {
-        bytes.append(value)
-        rest = rest.dropFirst(2)
-      } else {
-        bytes.append(byte)
-      }
-    }
-    return bytes
   }
 
   /// Percent-encodes what is neither unreserved nor a slash.

@@ -143,7 +143,7 @@ final class PumpedBody: Sendable {
         }
       }
       let left = entry.left - Int64(count)
-      if left == 0 { return end(number) { .whole($0.end()) } }
+      if left == 0 { return end(number) { .whole($0.end([:])) } }
       state.withLock { $0.entries[number] = Entry(body: entry.body, left: left) }
     }
 

@@ -19,9 +19,13 @@ struct Connection: @unchecked Sendable {
   }
 
   /// Every field of the request's head.
-  var headers: HTTPHeaders {
+  var headers: HTTPHeaders { fields(.HEADER_KIND) }
+  /// What came after the last chunk of a body, once it has come. RFC 9112 §7.1.2.
+  var trailers: HTTPHeaders { fields(.FOOTER_KIND) }
+
+  private func fields(_ kind: MHD_ValueKind) -> HTTPHeaders {
     let box = HeaderBox()
-    MHD_get_connection_values(handle, .HEADER_KIND, collect, Unmanaged.passUnretained(box).toOpaque())
+    MHD_get_connection_values(handle, kind, collect, Unmanaged.passUnretained(box).toOpaque())
     return box.headers
   }
 

@@ -33,6 +33,15 @@ struct Reply: Sendable {
 
   init(_ error: ServerError, _ headers: HTTPHeaders = [:]) {
     self.init(error.status, headers, text: error.message)
+    guard let problem = error.problem else { return }
+    self.headers["Content-Type"] = "application/problem+json"
+    body = .bytes(Self.problem(problem, error.message))
+  }
+
+  /// `members`: what follows the title, as JSON. RFC 9457.
+  static func problem(_ type: String, _ title: String, members: String = "") -> [UInt8] {
+    let type = JSONText.quoted("https://iana.org/assignments/http-problem-types#\(type)")
+    return Array("{\"type\":\(type),\"title\":\(JSONText.quoted(title))\(members)}\n".utf8)
   }
 
   /// Writes it past libmicrohttpd, as far as the socket takes it at once; plain HTTP only.
@@ -69,8 +78,8 @@ protocol BodyReceiver: AnyObject, Sendable {
   func take(_ piece: BodyPiece) throws(ServerError)
   /// Bytes may come in a pipe: it need not look at them.
   var takesPipes: Bool { get }
-  /// The body is complete.
-  func end() -> Plan
+  /// The body is complete. `trailers` came after the last of its chunks.
+  func end(_ trailers: HTTPHeaders) -> Plan
   /// The connection broke, or the rest was refused, before the end.
   func cut()
 }

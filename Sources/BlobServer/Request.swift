@@ -65,7 +65,7 @@ final class Request: @unchecked Sendable {
     case .receiving(let receiver):
       isHeadDone = true
       phase = .answered
-      return follow(receiver.end())
+      return follow(receiver.end(isChunked ? connection.trailers : [:]))
     case .ready(let reply), .discarding(let reply):
       return queue(reply)
     case .answered, .detached:

@@ -31,7 +31,9 @@ enum Router {
     switch call.method {
     case "GET", "HEAD": return try GetRoutes.plan(call, path, isFolder: isFolder)
     case "PUT" where !call.options.isReadOnly: return try PutRoutes.plan(call, path, isFolder: isFolder)
-    case "POST" where !call.options.isReadOnly: return try TusRoutes.create(call, isFolder ? path : path.parent)
+    case "POST" where !call.options.isReadOnly:
+      if let form = try FormRoutes.plan(call, path, isFolder: isFolder) { return form }
+      return try TusRoutes.create(call, isFolder ? path : path.parent)
     case "DELETE" where call.options.allowsDelete && !call.options.isReadOnly:
       return call.service.onWorker { () throws(ServerError) in
         try call.service.store.remove(path)

@@ -55,24 +55,13 @@ package struct ServedPath: Sendable, Hashable, CustomStringConvertible {
     let isFolder = parts.last!.isEmpty
     if isFolder { parts.removeLast() }
     var served = root
-    for part in parts { try served.append(try decoded(part)[...]) }
-    return (served, isFolder)
-  }
-
-  private static func decoded(_ text: ArraySlice<UInt8>) throws(ServerError) -> [UInt8] {
-    var bytes: [UInt8] = []
-    var rest = text
-    while let byte = rest.popFirst() {
-      if byte != UInt8(ascii: "%") {
-        bytes.append(byte)
-        continue
-      }
-      guard let high = rest.popFirst()?.hexValue, let low = rest.popFirst()?.hexValue else {
+    for part in parts {
+      guard let name = PercentCoding.decode(part) else {
         throw ServerError(400, "a percent sign in the path is not followed by two hexadecimal digits")
       }
-      bytes.append(high << 4 | low)
+      try served.append(name[...])
     }
-    return bytes
+    return (served, isFolder)
   }
 
   package var isRoot: Bool { components.isEmpty }
@@ -87,6 +76,8 @@ package struct ServedPath: Sendable, Hashable, CustomStringConvertible {
   package var description: String { "/" + BytePath(bytes).description }
   /// Percent-encoded, beginning with a slash.
   package var url: String { "/" + HTTPURL.encode(bytes) }
+  /// As a folder: with a slash at its end.
+  var folderURL: String { isRoot ? url : url + "/" }
 }
 
 extension BytePath {
@@ -94,18 +85,6 @@ extension BytePath {
   fileprivate var isReserved: Bool {
     let lowered = BytePath(bytes.map { UInt8(ascii: "A")...UInt8(ascii: "Z") ~= $0 ? $0 | 0x20 : $0 })
     return lowered == ServedPath.storeName || lowered == ServedPath.uploadName
-  }
-}
-
-extension UInt8 {
-  /// The value of a hexadecimal digit; nil for anything else.
-  package var hexValue: UInt8? {
-    switch self {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): self - UInt8(ascii: "0")
-    case UInt8(ascii: "a")...UInt8(ascii: "f"): self - UInt8(ascii: "a") + 10
-    case UInt8(ascii: "A")...UInt8(ascii: "F"): self - UInt8(ascii: "A") + 10
-    default: nil
-    }
   }
 }
 

@@ -77,12 +77,15 @@ public struct ServerError: Error, Sendable, CustomStringConvertible {
   public var message: String
   /// The HTTP status that tells a client the same.
   package var status: Int
+  /// The name of its kind, where one is registered. RFC 9457 §4.2.
+  package var problem: String?
 
   public init(_ message: String) { self.init(500, message) }
 
-  package init(_ status: Int, _ message: String) {
+  package init(_ status: Int, _ message: String, problem: String? = nil) {
     self.status = status
     self.message = message
+    self.problem = problem
   }
 
   public var description: String { message }

@@ -12,6 +12,7 @@ final class Service: Sendable {
   let deadSocket: Descriptor
   let watch: ConnectionWatch
   let gate = Gate()
+  let digests = KnownDigests()
   let hosts: HostRule
 
   init(_ options: ServerOptions, _ store: any UploadStore, _ hosts: HostRule) throws(ServerError) {

@@ -1,3 +1,5 @@
+import BlobHTTP
+import Blobs
 import Synchronization
 
 /// An upload that requests are at work on; between requests it lives in the store alone.
@@ -23,6 +25,8 @@ final class Upload: Sendable {
     var isWriting = false
     /// What comes counts only once the writer says so: `offset` stays behind the reception.
     var isOnProbation = false
+    /// The digest that was promised has been compared.
+    var isVerified = false
     var phase = Phase.open
     var waiting: [@Sendable (Result<Publication, ServerError>) -> Void] = []
 
@@ -202,6 +206,7 @@ final class Upload: Sendable {
       } else {
         reception = try store.reopen(id)
       }
+      try verify(reception, isSaved: isSaved)
       result = .success(try store.publish(reception, self.record, isSaved: isSaved))
     } catch {
       result = .failure(error)
@@ -218,6 +223,23 @@ final class Upload: Sendable {
       return state.waiting
     }
     for then in waiting { then(result) }
+  }
+
+  /// What the client promises of the whole. Before it is saved.
+  func promise(_ digests: [Digest.Algorithm: [UInt8]]) {
+    state.withLock { $0.record.digest = DigestField.text(digests) }
+  }
+  /// The whole has come, and has been found as it was promised.
+  func isAsPromised() { state.withLock { $0.isVerified = true } }
+
+  /// Reads the whole again where it did not come in one request. After a mismatch nothing of it is left.
+  private func verify(_ reception: any Reception, isSaved: Bool) throws(ServerError) {
+    guard let text = state.withLock({ $0.isVerified ? nil : $0.record.digest }), let wanted = DigestField.values(text)
+    else { return }
+    let found = try store.digests(of: reception, Array(wanted.keys))
+    guard let wrong = wanted.keys.first(where: { found[$0] != wanted[$0] }) else { return isAsPromised() }
+    if isSaved { store.delete(id) } else { reception.discard() }
+    throw BodyDigests.mismatch(.representation, wrong)
   }
 
   /// Ends it and deletes its bytes. Throws 409 when it is published, or about to be. Blocks.

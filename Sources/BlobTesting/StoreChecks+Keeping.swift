@@ -30,11 +30,28 @@ extension StoreCheck {
     try store.save(record)
     try require(try store.load(record.id)?.record == record, "the record has changed")
     record.length = 7
+    record.digest = "sha-256=:AAAA:"
     try store.save(record)
     try require(try store.load(record.id)?.record == record, "the length was not kept")
     let saved = try exam.store().load(record.id)
     try require(saved?.record == record, "another store reads \(saved as Any)")
     try require(saved?.offset == 0, "it is at \(saved?.offset ?? -1)")
+  }
+
+  static func computesDigests(_ exam: StoreExamination) throws {
+    let bytes = sample(600_001)
+    for count in [0, 1, 600_001] {
+      let store = try exam.store()
+      let reception = try store.receive(Array(bytes[..<count]))
+      let found = try store.digests(of: reception, [.sha256, .crc32c])
+      for algorithm in [Digest.Algorithm.sha256, .crc32c] {
+        let right = Digest.value(of: Array(bytes[..<count]), algorithm)
+        try require(found[algorithm] == right, "the \(algorithm) of \(count) bytes is wrong")
+      }
+      if count == 0 { continue }
+      store.interrupt()
+      try requireStatus(503, "digests after the interruption") { _ = try store.digests(of: reception, [.sha256]) }
+    }
   }
 
   static func keepsProbation(_ exam: StoreExamination) throws {

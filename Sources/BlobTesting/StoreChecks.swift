@@ -62,6 +62,7 @@ package struct StoreCheck: Sendable, CustomStringConvertible {
     StoreCheck("what is removed is gone", removes),
     StoreCheck("a saved upload goes on where it stopped", goesOn),
     StoreCheck("a record comes back as it was saved last", keepsRecords),
+    StoreCheck("digests are those of all bytes", computesDigests),
     StoreCheck("bytes on probation count once they are kept", keepsProbation),
     StoreCheck("bytes on probation go with the store", forgetsProbation),
     StoreCheck("what was not saved goes with the store", forgetsWhatWasNotSaved),

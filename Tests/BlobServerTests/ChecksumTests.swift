@@ -117,4 +117,47 @@ struct ChecksumTests {
     #expect(try create(pattern(1000), length: 1000).status == 201)
     #expect(server.folder.read("x") == pattern(1000))
   }
+
+  // After the bytes, tus 1.0 §Checksum-Trailer.
+
+  private func send(
+    _ server: TestServer, _ upload: String, _ bytes: [UInt8], announced: Bool = true, _ trailer: String
+  ) throws -> WireClient.Answer {
+    let client = try server.client()
+    var head = [tus, ("Content-Type", octets), ("Upload-Offset", "0"), ("Transfer-Encoding", "chunked")]
+    if announced { head.append(("Trailer", "Upload-Checksum")) }
+    try client.head("PATCH", upload, head)
+    for start in stride(from: 0, to: bytes.count, by: 40_000) {
+      let chunk = bytes[start..<min(bytes.count, start + 40_000)]
+      try client.send(Array("\(String(chunk.count, radix: 16))\r\n".utf8) + chunk + Array("\r\n".utf8))
+    }
+    try client.send(Array("0\r\n\(trailer)\r\n".utf8))
+    return try client.answer()
+  }
+
+  @Test(arguments: ["sha1", "crc32c", "sha256"]) func aChecksumMayComeAfterTheBytes(_ name: String) throws {
+    let server = try TestServer()
+    #expect(try server.ask("OPTIONS", "/").headers.list("Tus-Extension").contains("checksum-trailer"))
+    let bytes = pattern(100_000)
+    let upload = try server.create("x", length: bytes.count)
+    let right = field(bytes, try #require(Digest.Algorithm(name)))
+    for wrong in [field(pattern(1)).1, "sha1 AAAA", ""] {
+      let answer = try send(server, upload, bytes, "Upload-Checksum: \(wrong)\r\n")
+      #expect([400, 460].contains(answer.status), "\(wrong)")
+      #expect(try server.offset(upload) == 0)
+      #expect(server.folder.sizeOfKept == 0)
+    }
+    #expect(try send(server, upload, bytes, "X: y\r\n").status == 400, "announced and not sent")
+    #expect(try server.offset(upload) == 0)
+    #expect(try send(server, upload, bytes, "X: y\r\n\(right.0): \(right.1)\r\n").status == 204)
+    #expect(server.folder.read("x") == bytes)
+  }
+
+  @Test func aChecksumThatWasNotAnnouncedIsNotPassedOver() throws {
+    let server = try TestServer()
+    let upload = try server.create("x", length: 10)
+    let right = field(pattern(5))
+    let trailer = "\(right.0): \(right.1)\r\n"
+    #expect(try send(server, upload, pattern(5), announced: false, trailer).status == 400)
+  }
 }

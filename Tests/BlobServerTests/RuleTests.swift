@@ -14,7 +14,7 @@ struct RuleTests {
       #expect(
         answer.headers.list("Tus-Extension") == [
           "creation", "creation-with-upload", "creation-defer-length", "termination", "expiration", "checksum",
-          "concatenation", "concatenation-unfinished",
+          "checksum-trailer", "concatenation", "concatenation-unfinished",
         ])
       #expect(answer.headers.list("Allow").contains("PUT"))
     }

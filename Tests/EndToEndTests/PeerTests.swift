@@ -80,6 +80,24 @@ extension EndToEnd {
       Folder(scratch.path("gallery")).expectSame(as: server.folder)
     }
 
+    /// Four at once, each PATCH with its checksum, also where PATCH must be called POST.
+    @Test(.needs(.resumableUpload, .tuspy), arguments: ["False", "True"])
+    func partsSentAtOnceBecomeOneFile(_ isDisguised: String) async throws {
+      let python = try #require(Peer.tuspy.path, Peer.tuspy.reason)
+      let file = try scratch.file("gallery/video.mov", (32 << 20) + 1)
+      let server = try await ServeProcess.start(in: scratch)
+      let script = """
+        import sys
+        from resumable_upload import TusClient
+        url, path = sys.argv[1:]
+        client = TusClient(url, chunk_size=1 << 20, checksum=True, override_patch_method=\(isDisguised))
+        client.upload_file(path, metadata={"filename": "video.mov"}, parallel_uploads=4)
+        """
+      let upload = try Command(python, ["-c", script, server.url, file], in: scratch)
+      #expect(try await upload.wait() == .exited(0), "\(upload.errors)")
+      Folder(scratch.path("gallery")).expectSame(as: server.folder)
+    }
+
     @Test(.needs(.curl)) func curlUploadsToOurServerAndReadsBack() async throws {
       let curl = try #require(Peer.curl.path, Peer.curl.reason)
       let file = try scratch.file("gallery/video.mov", (64 << 20) + 1)
@@ -93,6 +111,53 @@ extension EndToEnd {
       #expect(try await range.wait() == .exited(0), "\(range.errors)")
       let part = try Data(contentsOf: URL(fileURLWithPath: file))[1000...50_000_000]
       #expect(try Data(contentsOf: URL(fileURLWithPath: copy)) == part)
+    }
+
+    @Test(.needs(.curl)) func curlSendsAForm() async throws {
+      let curl = try #require(Peer.curl.path, Peer.curl.reason)
+      let film = try scratch.file("gallery/a film; \"x\".mov", (64 << 20) + 1)
+      let picture = try scratch.file("gallery/\u{e4}.jpg", 100_000)
+      let server = try await ServeProcess.start(in: scratch)
+      for arguments in [[], ["--form-escape"], ["-H", "Transfer-Encoding: chunked"]] {
+        let upload = try Command(
+          curl,
+          ["-sS", "--fail-with-body"] + arguments + [
+            "-F", "title=Trip", "-F", "f=@\"\(film.replacing("\"", with: "\\\""))\"", "-F",
+            "f=@\(picture);type=image/jpeg", server.url,
+          ], in: scratch)
+        #expect(try await upload.wait() == .exited(0), "\(upload.output)\(upload.errors)")
+        Folder(scratch.path("gallery")).expectSame(as: server.folder)
+      }
+    }
+
+    @Test(.needs(.tuspy), arguments: ["requests", "aiohttp"])
+    func pythonSendsAForm(_ library: String) async throws {
+      let python = try #require(Peer.tuspy.path, Peer.tuspy.reason)
+      let film = try scratch.file("gallery/film.mov", (16 << 20) + 1)
+      let picture = try scratch.file("gallery/\u{e4} \u{1F600}.jpg", 100_000)
+      let server = try await ServeProcess.start(in: scratch)
+      let script = """
+        import asyncio, os, sys
+        library, url, *paths = sys.argv[1:]
+        if library == "requests":
+            import requests
+            files = [("f", (os.path.basename(path), open(path, "rb"), "image/jpeg")) for path in paths]
+            answer = requests.post(url, data={"title": "Trip"}, files=files)
+            assert answer.status_code == 201, answer.text
+        else:
+            import aiohttp
+            async def send():
+                form = aiohttp.FormData(quote_fields=False)
+                form.add_field("title", "Trip")
+                for path in paths:
+                    form.add_field("f", open(path, "rb"), filename=os.path.basename(path))
+                async with aiohttp.ClientSession() as session, session.post(url, data=form) as answer:
+                    assert answer.status == 201, await answer.text()
+            asyncio.run(send())
+        """
+      let upload = try Command(python, ["-c", script, library, server.url, film, picture], in: scratch)
+      #expect(try await upload.wait() == .exited(0), "\(upload.errors)")
+      Folder(scratch.path("gallery")).expectSame(as: server.folder)
     }
 
     /// Of a length that curl does not know either.

@@ -7,7 +7,7 @@ enum GetRoutes {
     guard let item = try find(call, path) else { throw ServerError(404, "nothing is at \(path)") }
     if item.isFolder {
       if isFolder || path.isRoot { return PageRoutes.plan(call, path) }
-      return .reply(Reply(301, ["Location": path.url + "/"], text: "\(path) is a folder"))
+      return .reply(Reply(301, ["Location": path.folderURL], text: "\(path) is a folder"))
     }
     if isFolder { throw ServerError(404, "\(path) is a file, not a folder") }
     return .reply(reply(call, path, try call.service.store.open(path)))
@@ -28,6 +28,7 @@ enum GetRoutes {
     let modified = HTTPDate.text(item.modified)
     var headers: HTTPHeaders = ["ETag": item.etag, "Accept-Ranges": "bytes"]
     headers["Last-Modified"] = modified
+    headers["Repr-Digest"] = call.service.digests.answer(call.headers["Want-Repr-Digest"], of: item)
     let known = call.headers.list("If-None-Match")
     if known.contains("*") || known.contains(item.etag) || known.contains("W/" + item.etag) {
       return Reply(304, headers)

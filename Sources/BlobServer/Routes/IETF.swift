@@ -74,10 +74,10 @@ struct IETF: Sendable {
   func problem(
     _ status: Int, _ type: String, _ title: String, _ numbers: KeyValuePairs<String, Int64> = [:], offset: Int64? = nil
   ) -> Reply {
-    var body = #"{"type":"https://iana.org/assignments/http-problem-types#\#(type)","title":"\#(title)""#
-    for (key, value) in numbers { body += #","\#(key)":\#(value)"# }
+    let members = numbers.map { #","\#($0)":\#($1)"# }.joined()
     var reply = Reply(
-      status, ["Content-Type": "application/problem+json"], body: .bytes(Array("\(body)}\n".utf8)))
+      status, ["Content-Type": "application/problem+json"],
+      body: .bytes(Reply.problem(type, title, members: members)))
     mark(&reply, isWhole: type == "completed-upload")
     reply.headers["Upload-Offset"] = offset.map { String($0) }
     return reply

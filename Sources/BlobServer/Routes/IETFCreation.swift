@@ -22,26 +22,32 @@ enum IETFCreation {
       existing = try PutRoutes.rule(call.headers, item)
       if let item { try existing.admit(item, at: target, length: length) }
     }
+    let digests = try IETFDigests(call, isWhole: isLast)
     let comesWhole = isLast && call.request.contentLength != nil
     if !comesWhole { try call.service.checkUnfinished() }
     if comesWhole, length ?? .max <= small {
-      return try receive(
-        call, try call.service.uploads.begin(target, in: path, existing, length: length), ietf, isLast: true)
+      let upload = try call.service.uploads.begin(target, in: path, existing, length: length)
+      if let promised = digests.promised { upload.promise(promised) }
+      return try receive(call, upload, ietf, digests.ofBody, isLast: true)
     }
     return call.service.onWorker { [existing] () throws(ServerError) in
       let upload = try call.service.uploads.begin(target, in: path, existing, length: length)
+      if let promised = digests.promised { upload.promise(promised) }
       try upload.save()
-      return try receive(call, upload, ietf, isLast: isLast)
+      return try receive(call, upload, ietf, digests.ofBody, isLast: isLast)
     }
   }
 
-  private static func receive(_ call: Call, _ upload: Upload, _ ietf: IETF, isLast: Bool) throws(ServerError) -> Plan {
+  private static func receive(
+    _ call: Call, _ upload: Upload, _ ietf: IETF, _ digests: BodyDigests?, isLast: Bool
+  ) throws(ServerError) -> Plan {
     upload.register()
     let interim = ietf.interim(upload.location, limit: ietf.limit(call.options.maxSize, expires: upload.expires))
     if !interim.isEmpty { call.request.inform(interim) }
     return .receive(
       IETFReceiver(
-        try upload.write(from: 0), ietf, isLast: isLast, isCreation: true, isKnown: !interim.isEmpty, call.service))
+        try upload.write(from: 0, onProbation: digests?.isOfBody == true), ietf, digests, isLast: isLast,
+        isCreation: true, isKnown: !interim.isEmpty, call.service))
   }
 
   /// The place itself, or one in it that the request names. nil: the upload's id becomes the name.
@@ -53,10 +59,23 @@ enum IETFCreation {
   }
 }
 
+/// What a creation says of its bytes. RFC 9530.
+struct IETFDigests: Sendable {
+  let ofBody: BodyDigests?
+  /// Of the whole, also of what other requests bring.
+  let promised: [Digest.Algorithm: [UInt8]]?
+
+  init(_ call: Call, isWhole: Bool) throws(ServerError) {
+    ofBody = try BodyDigests.ofHTTP(call.headers, isWhole: isWhole)
+    promised = try BodyDigests.values(of: .representation, call.headers)
+  }
+}
+
 /// The body of a creation or of an append. Every byte that came is kept, also when the rest does not come.
 final class IETFReceiver: BodyReceiver {
   private let writer: UploadWriter
   private let ietf: IETF
+  private let digests: BodyDigests?
   private let isLast: Bool
   private let isCreation: Bool
   /// The client can ask for it again.
@@ -64,23 +83,29 @@ final class IETFReceiver: BodyReceiver {
   private let service: Service
 
   init(
-    _ writer: UploadWriter, _ ietf: IETF, isLast: Bool, isCreation: Bool = false, isKnown: Bool = true,
+    _ writer: UploadWriter, _ ietf: IETF, _ digests: BodyDigests?, isLast: Bool, isCreation: Bool = false,
+    isKnown: Bool = true,
     _ service: Service
   ) {
     self.writer = writer
     self.ietf = ietf
+    self.digests = digests
     self.isLast = isLast
     self.isCreation = isCreation
     self.isKnown = isKnown
     self.service = service
   }
 
-  func take(_ piece: BodyPiece) throws(ServerError) { try writer.append(piece) }
-  var takesPipes: Bool { true }
+  func take(_ piece: BodyPiece) throws(ServerError) {
+    digests?.take(piece)
+    try writer.append(piece)
+  }
+  var takesPipes: Bool { digests == nil }
 
-  func end() -> Plan {
+  func end(_ trailers: HTTPHeaders) -> Plan {
     let upload = writer.upload
     return service.onWorker { [self] () throws(ServerError) in
+      if let refusal = check(trailers) { return .reply(refusal) }
       if !isLast {
         try upload.save()
         return .reply(taken(upload))
@@ -90,6 +115,28 @@ final class IETFReceiver: BodyReceiver {
       return .later { [self] decided in
         upload.publish { result in decided(.reply(self.answer(upload, result))) }
       }
+    }
+  }
+
+  /// nil: the bytes are what they should be, and count. Else nothing of them is left.
+  private func check(_ trailers: HTTPHeaders) -> Reply? {
+    guard let digests else { return nil }
+    let upload = writer.upload
+    do throws(ServerError) {
+      try digests.check(trailers)
+      if digests.isOfBody { try writer.keep() }
+      if digests.hasCheckedRepresentation { upload.isAsPromised() }
+      return nil
+    } catch {
+      var reply = Reply(error)
+      if isCreation {
+        try? upload.terminate()  // ended already by someone else
+      } else {
+        try? writer.drop()  // whoever writes next tries again; the offset never counted these bytes
+        reply.headers["Upload-Offset"] = String(upload.offset)
+      }
+      ietf.mark(&reply, isWhole: false)
+      return reply
     }
   }
 
@@ -103,9 +150,12 @@ final class IETFReceiver: BodyReceiver {
   private func answer(_ upload: Upload, _ result: Result<Publication, ServerError>) -> Reply {
     switch result {
     case .success(let publication):
-      return ietf.answer(
+      var reply = ietf.answer(
         publication.outcome == .created ? 201 : 200, isWhole: true, offset: upload.offset,
         ["ETag": publication.item.etag, "Location": upload.record.target.url])
+      let values = isCreation ? digests?.values : nil
+      reply.headers["Repr-Digest"] = service.digests.remember(values, of: publication.item) ?? upload.record.digest
+      return reply
     case .failure(let error):
       var reply = Reply(error)
       // The disk's fault can be asked for again; all else is the last word.

@@ -61,8 +61,10 @@ enum IETFRoutes {
       case .some(let told): length = told
       }
       if let length { try TusRoutes.checkLength(length, call.options) }
+      let digests = try BodyDigests.ofHTTP(call.headers, isWhole: false)
       @Sendable func receive() throws(ServerError) -> Plan {
-        .receive(IETFReceiver(try upload.write(from: offset), ietf, isLast: isLast, call.service))
+        let writer = try upload.write(from: offset, onProbation: digests?.isOfBody == true)
+        return .receive(IETFReceiver(writer, ietf, digests, isLast: isLast, call.service))
       }
       guard let length, upload.record.length != length else { return try receive() }
       return call.service.onWorker { () throws(ServerError) in

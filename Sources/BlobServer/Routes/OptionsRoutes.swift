@@ -5,7 +5,7 @@ enum OptionsRoutes {
     if service.options.isReadOnly { return reply }
     reply.headers["Tus-Version"] = Tus.version
     reply.headers["Tus-Extension"] = Tus.extensions
-    reply.headers["Tus-Checksum-Algorithm"] = BodyChecksum.names
+    reply.headers["Tus-Checksum-Algorithm"] = BodyDigests.tusNames
     reply.headers["Upload-Limit"] = IETF.limit(
       service.options.maxSize, seconds: service.options.expire.components.seconds)
     reply.headers["Tus-Max-Size"] = service.options.maxSize.map { String($0) }

@@ -5,30 +5,55 @@ import Blobs
 enum PageRoutes {
   static func plan(_ call: Call, _ path: ServedPath) -> Plan {
     call.service.onWorker { () throws(ServerError) in
-      let page = page(path, try call.service.store.list(path))
-      return .reply(
-        Reply(
-          200,
-          [
-            "Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-cache",
-            "X-Content-Type-Options": "nosniff",
-            "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
-          ],
-          body: .bytes(Array(page.utf8))))
+      let page = page(path, try call.service.store.list(path), takesForms: takesForms(call.options))
+      return .reply(reply(200, page))
     }
   }
 
-  private static func page(_ path: ServedPath, _ entries: [StoredEntry]) -> String {
-    let title = escape(path.description)
-    var html = """
-      <!DOCTYPE html>
-      <html lang="en"><head><meta charset="utf-8"><title>\(title)</title>
-      <style>body{font:1rem/1.6 system-ui,sans-serif;margin:2rem}td{padding:0 1.5rem 0 0}
-      td+td{text-align:right;font-variant-numeric:tabular-nums}</style></head>
-      <body><h1>\(title)</h1>
-      <table>
+  /// What became of a form, for who sent it with a browser: the files that were not taken, and why.
+  static func problem(
+    _ status: Int, _ folder: ServedPath, _ failures: [(name: String, reason: String)], published: Int
+  ) -> Reply {
+    var html = begin("Not everything has arrived") + "<ul>\n"
+    for (name, reason) in failures { html += "<li><b>\(escape(name))</b>: \(escape(reason))</li>\n" }
+    html += "</ul>\n<p>Files that have arrived: \(published). "
+    return reply(
+      status, html + "<a href=\"\(folder.folderURL)\">\(escape(folder.description))</a></p>\n</body></html>\n")
+  }
 
-      """
+  private static func reply(_ status: Int, _ page: String) -> Reply {
+    let policy =
+      "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    return Reply(
+      status,
+      [
+        "Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff",
+        "Content-Security-Policy": policy,
+      ], body: .bytes(Array(page.utf8)))
+  }
+
+  /// A browser cannot send a form with a token.
+  private static func takesForms(_ options: ServerOptions) -> Bool { !options.isReadOnly && options.token == nil }
+
+  private static func begin(_ title: String) -> String {
+    """
+    <!DOCTYPE html>
+    <html lang="en"><head><meta charset="utf-8"><title>\(title)</title>
+    <style>body{font:1rem/1.6 system-ui,sans-serif;margin:2rem}td{padding:0 1.5rem 0 0}
+    td+td{text-align:right;font-variant-numeric:tabular-nums}</style></head>
+    <body><h1>\(title)</h1>
+
+    """
+  }
+
+  private static let form = """
+    <form method="post" enctype="multipart/form-data"><p><label>Send files here:
+    <input type="file" name="file" multiple required></label> <button>Send</button></p></form>
+
+    """
+
+  private static func page(_ path: ServedPath, _ entries: [StoredEntry], takesForms: Bool) -> String {
+    var html = begin(escape(path.description)) + (takesForms ? form : "") + "<table>\n"
     if !path.isRoot { html += "<tr><td><a href=\"../\">../</a></td><td></td></tr>\n" }
     for entry in entries {
       let slash = entry.item.isFolder ? "/" : ""

@@ -15,8 +15,9 @@ enum PutRoutes {
     let item = try store.item(at: path)
     let rule = try rule(call.headers, item)
     if let item { try rule.admit(item, at: path, length: length) }
+    let digests = try BodyDigests.ofHTTP(call.headers, isWhole: true)
     let reception = try store.begin(length: length)
-    return .receive(PutReceiver(reception, path, rule, call.service))
+    return .receive(PutReceiver(reception, path, rule, digests, call.service))
   }
 
   /// What the preconditions ask for. RFC 9110 §13.1.
@@ -38,10 +39,14 @@ enum PutRoutes {
 private final class PutReceiver: BodyReceiver {
   private let reception: any Reception
   private let record: UploadRecord
+  private let digests: BodyDigests?
   private let service: Service
 
-  init(_ reception: any Reception, _ path: ServedPath, _ rule: ExistingRule, _ service: Service) {
+  init(
+    _ reception: any Reception, _ path: ServedPath, _ rule: ExistingRule, _ digests: BodyDigests?, _ service: Service
+  ) {
     self.reception = reception
+    self.digests = digests
     self.service = service
     record = UploadRecord(reception.id, target: path, existing: rule, length: nil)
   }
@@ -50,16 +55,20 @@ private final class PutReceiver: BodyReceiver {
     if let limit = service.options.maxSize, reception.length + Int64(piece.count) > limit {
       throw ServerError(413, "an upload may have \(limit) bytes at most")
     }
+    digests?.take(piece)
     try reception.append(piece)
   }
 
-  var takesPipes: Bool { true }
+  var takesPipes: Bool { digests == nil }
 
-  func end() -> Plan {
+  func end(_ trailers: HTTPHeaders) -> Plan {
     service.onWorker { [self] () throws(ServerError) in
       do throws(ServerError) {
+        try digests?.check(trailers)
         let publication = try service.store.publish(reception, record, isSaved: false)
-        return .reply(Reply(publication.outcome == .created ? 201 : 204, ["ETag": publication.item.etag]))
+        var reply = Reply(publication.outcome == .created ? 201 : 204, ["ETag": publication.item.etag])
+        reply.headers["Repr-Digest"] = service.digests.remember(digests?.values, of: publication.item)
+        return .reply(reply)
       } catch {
         reception.discard()
         throw error

@@ -4,8 +4,8 @@ import BlobHTTP
 enum Tus {
   static let version = "1.0.0"
   static let extensions =
-    "creation,creation-with-upload,creation-defer-length,termination,expiration,checksum,concatenation,"
-    + "concatenation-unfinished"
+    "creation,creation-with-upload,creation-defer-length,termination,expiration,checksum,"
+    + "checksum-trailer,concatenation,concatenation-unfinished"
   static let contentType = "application/offset+octet-stream"
 
   /// A non-negative decimal below 2^63: no sign, no blank. nil when the field is missing; throws 400.
@@ -31,38 +31,5 @@ enum Tus {
       }
     }
     return values
-  }
-}
-
-/// RFC 4648 §4.
-enum Base64 {
-  /// nil for what is not base64; padding may be missing.
-  static func decode(_ text: some StringProtocol) -> [UInt8]? {
-    var digits = Array(text.utf8)
-    while digits.last == UInt8(ascii: "=") { digits.removeLast() }
-    if digits.count % 4 == 1 || text.utf8.count - digits.count > 2 { return nil }
-    var bytes: [UInt8] = []
-    var held: UInt32 = 0
-    var bits = 0
-    for digit in digits {
-      guard let value = value(digit) else { return nil }
-      held = held << 6 | value
-      bits += 6
-      if bits < 8 { continue }
-      bits -= 8
-      bytes.append(UInt8(truncatingIfNeeded: held >> bits))
-    }
-    return bytes
-  }
-
-  private static func value(_ digit: UInt8) -> UInt32? {
-    switch digit {
-    case UInt8(ascii: "A")...UInt8(ascii: "Z"): UInt32(digit - 65)
-    case UInt8(ascii: "a")...UInt8(ascii: "z"): UInt32(digit - 71)
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt32(digit + 4)
-    case UInt8(ascii: "+"): 62
-    case UInt8(ascii: "/"): 63
-    default: nil
-    }
   }
 }

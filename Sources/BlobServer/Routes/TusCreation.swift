@@ -35,10 +35,10 @@ struct TusCreation: Sendable {
 final class TusCreationReceiver: BodyReceiver {
   private let upload: Upload
   private let writer: UploadWriter
-  private let checksum: BodyChecksum?
+  private let checksum: BodyDigests?
   private let service: Service
 
-  init(_ upload: Upload, _ writer: UploadWriter, _ checksum: BodyChecksum?, _ service: Service) {
+  init(_ upload: Upload, _ writer: UploadWriter, _ checksum: BodyDigests?, _ service: Service) {
     self.upload = upload
     self.writer = writer
     self.checksum = checksum
@@ -52,8 +52,8 @@ final class TusCreationReceiver: BodyReceiver {
 
   var takesPipes: Bool { checksum == nil }
 
-  func end() -> Plan {
-    do throws(ServerError) { try checksum?.check() } catch {
+  func end(_ trailers: HTTPHeaders) -> Plan {
+    do throws(ServerError) { try checksum?.check(trailers) } catch {
       cut()
       return .refuse(error)
     }
@@ -88,9 +88,9 @@ final class TusCreationReceiver: BodyReceiver {
 /// none.
 final class TusReceiver: BodyReceiver {
   private let writer: UploadWriter
-  private let checksum: BodyChecksum?
+  private let checksum: BodyDigests?
 
-  init(_ writer: UploadWriter, _ checksum: BodyChecksum?) {
+  init(_ writer: UploadWriter, _ checksum: BodyDigests?) {
     self.writer = writer
     self.checksum = checksum
   }
@@ -102,11 +102,14 @@ final class TusReceiver: BodyReceiver {
 
   var takesPipes: Bool { checksum == nil }
 
-  func end() -> Plan {
+  func end(_ trailers: HTTPHeaders) -> Plan {
     let upload = writer.upload
+    if checksum == nil, trailers["Upload-Checksum"] != nil {
+      return .refuse(ServerError(400, "a checksum that comes after the bytes must be announced by Trailer"))
+    }
     if let checksum {
       do throws(ServerError) {
-        try checksum.check()
+        try checksum.check(trailers)
         try writer.keep()
       } catch {
         try? writer.drop()  // whoever writes next tries again; the offset never counted these bytes

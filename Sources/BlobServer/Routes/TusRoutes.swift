@@ -95,7 +95,7 @@ enum TusRoutes {
       }
       try checkLength(overflow ? .max : end, call.options)
     }
-    let checksum = try BodyChecksum(call.headers)
+    let checksum = try BodyDigests.ofTus(call.headers)
     return .receive(TusReceiver(try upload.write(from: offset, onProbation: checksum != nil), checksum))
   }
 
@@ -125,20 +125,20 @@ enum TusRoutes {
     if call.headers["Tus-Resumable"] == nil, call.headers["Upload-Length"] == nil,
       call.headers["Upload-Defer-Length"] == nil, call.headers["Upload-Concat"] == nil
     {
-      throw ServerError(415, "POST creates tus uploads; forms are not spoken")
+      throw ServerError(415, "POST takes tus uploads and forms (multipart/form-data)")
     }
     if let refusal = versionRefusal(call) { return .reply(refusal) }
     let role = call.headers["Upload-Concat"]
     if let role, role != "partial" { return try TusConcatenation.create(call, folder, role) }
     let creation = try TusCreation(call, folder, isPart: role != nil)
-    let checksum = try BodyChecksum(call.headers)
+    let checksum = try BodyDigests.ofTus(call.headers)
     if creation.isPart || creation.length == nil || creation.length != call.request.contentLength {
       try call.service.checkUnfinished()
     }
     if call.request.contentLength == 0 {
       return call.service.onWorker { () throws(ServerError) in
         let upload = try creation.begin(call.service)
-        return TusCreationReceiver(upload, try upload.write(from: 0), checksum, call.service).end()
+        return TusCreationReceiver(upload, try upload.write(from: 0), checksum, call.service).end([:])
       }
     }
     try checkContentType(call)

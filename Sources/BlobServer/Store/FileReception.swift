@@ -106,6 +106,25 @@ final class FileReception: Reception {
     return true
   }
 
+  /// Throws 503 when `cancel` asks to stop.
+  func digests(
+    _ algorithms: [Digest.Algorithm], _ cancel: Cancellation
+  ) throws(ServerError) -> [Digest.Algorithm: [UInt8]] {
+    let digests = algorithms.map { Digest($0) }
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 4096)
+    defer { buffer.deallocate() }
+    let total = length
+    var offset: Int64 = 0
+    while offset < total {
+      if cancel.isCancelled { throw ServerError(503, "the server is stopping") }
+      let count = Int(min(Int64(buffer.count), total - offset))
+      guard Self.read(file, buffer.baseAddress!, count, offset) else { throw failed("read upload", id.description) }
+      for digest in digests { digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<count])) }
+      offset += Int64(count)
+    }
+    return Dictionary(uniqueKeysWithValues: digests.map { ($0.algorithm, $0.value()) })
+  }
+
   /// False at an early end.
   private static func read(_ file: Descriptor, _ buffer: UnsafeMutableRawPointer, _ count: Int, _ at: Int64) -> Bool {
     var done = 0

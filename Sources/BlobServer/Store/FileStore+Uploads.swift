@@ -80,6 +80,13 @@ extension FileStore {
     return SavedUpload(record: record, offset: length, isFinished: true, expires: expires)
   }
 
+  package func digests(
+    of reception: any Reception, _ algorithms: [Digest.Algorithm]
+  ) throws(ServerError) -> [Digest.Algorithm: [UInt8]] {
+    guard let reception = reception as? FileReception else { preconditionFailure("a reception of another store") }
+    return try reception.digests(algorithms, interruption)
+  }
+
   package func publish(
     _ reception: any Reception, _ record: UploadRecord, isSaved: Bool
   ) throws(ServerError) -> Publication {

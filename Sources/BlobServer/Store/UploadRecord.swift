@@ -56,6 +56,8 @@ package struct UploadRecord: Sendable, Equatable {
   package var metadata: String
   /// nil: it is sent as one.
   package var concatenation: Concatenation?
+  /// What the client has promised of the whole, in the form of `Repr-Digest`; nil: nothing.
+  package var digest: String?
 
   package init(
     _ id: UploadID, target: ServedPath, existing: ExistingRule = .keep, length: Int64?, metadata: String = "",
@@ -69,35 +71,44 @@ package struct UploadRecord: Sendable, Equatable {
     self.concatenation = concatenation
   }
 
-  /// One fact a line, for a small file. Version 2 tells of a concatenation.
+  /// One fact a line, for a small file. Version 2 has what only some uploads have, and says where it ends.
   var text: String {
-    """
-    fullbore upload \(concatenation == nil ? 1 : 2)
-    target \(HTTPURL.encode(target.bytes))
-    existing \(existing.rawValue)
-    length \(length.map { String($0) } ?? "unknown")
-    metadata \(metadata)
+    let more = [concatenation.map { "concat \($0.text)\n" }, digest.map { "digest \($0)\n" }].compactMap { $0 }
+    return """
+      fullbore upload \(more.isEmpty ? 1 : 2)
+      target \(HTTPURL.encode(target.bytes))
+      existing \(existing.rawValue)
+      length \(length.map { String($0) } ?? "unknown")
+      metadata \(metadata)
 
-    """ + (concatenation.map { "concat \($0.text)\n" } ?? "")
+      """ + (more.isEmpty ? "" : more.joined() + "end\n")
   }
 
   /// nil for what is not the whole of a record, as after a power cut.
   init?(_ id: UploadID, text: String) {
-    let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-    let isJoint = lines[0] == "fullbore upload 2"
-    guard isJoint || lines[0] == "fullbore upload 1", lines.count == (isJoint ? 7 : 6) else { return nil }
-    func value(_ line: Int, _ name: String) -> String? {
-      lines[line].hasPrefix(name + " ") ? String(lines[line].dropFirst(name.count + 1)) : nil
+    var lines = text.split(separator: "\n", omittingEmptySubsequences: false)[...]
+    func next(_ name: String) -> String? {
+      guard let line = lines.first, line.hasPrefix(name + " ") else { return nil }
+      lines.removeFirst()
+      return String(line.dropFirst(name.count + 1))
     }
-    guard let path = value(1, "target"), let target = try? ServedPath.fromURL("/\(path)".utf8).path,  // nil says it all
-      let existing = value(2, "existing").flatMap(ExistingRule.init), let length = value(3, "length"),
-      let metadata = value(4, "metadata")
+    guard let version = next("fullbore upload"), version == "1" || version == "2", let path = next("target"),
+      let target = try? ServedPath.fromURL("/\(path)".utf8).path,  // nil says it all
+      let existing = next("existing").flatMap(ExistingRule.init), let length = next("length"),
+      let metadata = next("metadata")
     else { return nil }
     let bytes = Int64(length)
     guard bytes ?? 0 >= 0, bytes != nil || length == "unknown" else { return nil }
-    let concatenation = isJoint ? value(5, "concat").flatMap { Concatenation($0) } : nil
-    if isJoint, concatenation == nil { return nil }
-    self.init(id, target: target, existing: existing, length: bytes, metadata: metadata, concatenation)
+    self.init(id, target: target, existing: existing, length: bytes, metadata: metadata)
+    if version == "2" {
+      if let text = next("concat") {
+        guard let concatenation = Concatenation(text) else { return nil }
+        self.concatenation = concatenation
+      }
+      digest = next("digest")
+      guard lines.popFirst() == "end" else { return nil }
+    }
+    if lines != [""] { return nil }
   }
 }
 

@@ -38,6 +38,11 @@ package protocol UploadStore: Sendable {
   /// What is known of an upload; nil: never heard of, or forgotten.
   func load(_ id: UploadID) throws(ServerError) -> SavedUpload?
 
+  /// Of all the bytes of `reception`, which are read for it. Throws 503 after `interrupt`.
+  func digests(
+    of reception: any Reception, _ algorithms: [Digest.Algorithm]
+  ) throws(ServerError) -> [Digest.Algorithm: [UInt8]]
+
   /// Shows the bytes of `reception` under the record's target, whole and durable, or not at all.
   ///
   /// An existing name keeps its bytes unless the record says `.replace`: equal bytes count as published, others throw

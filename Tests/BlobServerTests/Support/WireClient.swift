@@ -21,6 +21,9 @@ final class WireClient {
     var timeout = timeval(tv_sec: 20, tv_usec: 0)
     setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
     setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
+    // A body's first bytes do not wait until the head before them is acknowledged.
+    var one: Int32 = 1
+    setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
     let status = ipv6 ? Self.connect6(descriptor, port) : Self.connect4(descriptor, port)
     if status != 0 { throw Closed() }
   }

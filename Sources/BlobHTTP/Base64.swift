@@ -1,0 +1,48 @@
+/// RFC 4648 §4.
+package enum Base64 {
+  /// With padding.
+  package static func encode(_ bytes: some Collection<UInt8>) -> String {
+    let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+    var text: [UInt8] = []
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let group = rest.prefix(3)
+      let bits = group.reduce(UInt32(0)) { $0 << 8 | UInt32($1) } << (8 * UInt32(3 - group.count))
+      for place in 0..<4 {
+        text.append(place <= group.count ? digits[Int(bits >> (18 - 6 * UInt32(place)) & 63)] : UInt8(ascii: "="))
+      }
+      rest = rest.dropFirst(3)
+    }
+    return String(decoding: text, as: UTF8.self)
+  }
+
+  /// nil for what is not base64; padding may be missing.
+  package static func decode(_ text: some StringProtocol) -> [UInt8]? {
+    var digits = Array(text.utf8)
+    while digits.last == UInt8(ascii: "=") { digits.removeLast() }
+    if digits.count % 4 == 1 || text.utf8.count - digits.count > 2 { return nil }
+    var bytes: [UInt8] = []
+    var held: UInt32 = 0
+    var bits = 0
+    for digit in digits {
+      guard let value = value(digit) else { return nil }
+      held = held << 6 | value
+      bits += 6
+      if bits < 8 { continue }
+      bits -= 8
+      bytes.append(UInt8(truncatingIfNeeded: held >> bits))
+    }
+    return bytes
+  }
+
+  private static func value(_ digit: UInt8) -> UInt32? {
+    switch digit {
+    case UInt8(ascii: "A")...UInt8(ascii: "Z"): UInt32(digit - 65)
+    case UInt8(ascii: "a")...UInt8(ascii: "z"): UInt32(digit - 71)
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt32(digit + 4)
+    case UInt8(ascii: "+"): 62
+    case UInt8(ascii: "/"): 63
+    default: nil
+    }
+  }
+}

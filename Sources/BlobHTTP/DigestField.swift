@@ -1,0 +1,44 @@
+import Blobs
+
+/// Digests of content and of what it represents: `Content-Digest`, `Repr-Digest`, `Want-Repr-Digest`. RFC 9530.
+package enum DigestField {
+  /// Those that the registry calls active. RFC 9530 §5.
+  package static let algorithms: [(key: String, algorithm: Digest.Algorithm)] = [
+    ("sha-256", .sha256), ("sha-512", .sha512),
+  ]
+
+  /// The digests that are known here; others are left out. nil when it is no such field, or a digest has not its length.
+  package static func values(_ field: String) -> [Digest.Algorithm: [UInt8]]? {
+    var values: [Digest.Algorithm: [UInt8]] = [:]
+    for member in field.split(separator: ",", omittingEmptySubsequences: false) {
+      let parts = member.trimmed.split(separator: "=", maxSplits: 1)
+      guard parts.count == 2, let bytes = bytes(parts[1]) else { return nil }
+      guard let known = algorithms.first(where: { $0.key == parts[0] })?.algorithm else { continue }
+      guard bytes.count == known.size else { return nil }
+      values[known] = bytes
+    }
+    return values
+  }
+
+  /// A byte sequence, whose parameters are passed over. RFC 9651 §3.3.5.
+  private static func bytes(_ item: Substring) -> [UInt8]? {
+    guard item.first == ":" else { return nil }
+    let rest = item.dropFirst()
+    guard let end = rest.firstIndex(of: ":") else { return nil }
+    let after = rest[rest.index(after: end)...]
+    guard after.isEmpty || after.first == ";" else { return nil }
+    return Base64.decode(rest[..<end])
+  }
+
+  package static func text(_ values: [Digest.Algorithm: [UInt8]]) -> String {
+    algorithms.compactMap { key, algorithm in values[algorithm].map { "\(key)=:\(Base64.encode($0)):" } }
+      .joined(separator: ", ")
+  }
+
+  /// The one that is preferred among those known here; nil: none is wanted. RFC 9530 §4.
+  package static func wanted(_ field: String?) -> Digest.Algorithm? {
+    guard let preferences = StructuredField.integers(field) else { return nil }
+    let known = algorithms.compactMap { key, algorithm in preferences[key].map { (algorithm, weight: $0) } }
+    return known.filter { $0.weight > 0 }.max { $0.weight < $1.weight }?.0
+  }
+}

@@ -1,0 +1,172 @@
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
+/// Takes a form's body apart while it comes, in pieces of any size. RFC 7578, RFC 2046 §5.1.1.
+///
+/// Of the body nothing is held but the head of one part. One thread at a time.
+package final class MultipartParser {
+  package enum Event {
+    /// A part begins.
+    case part(MultipartHead)
+    /// Bytes of the part, at least one, valid until the next call.
+    case bytes(UnsafeRawBufferPointer)
+    /// The part has all its bytes.
+    case end
+  }
+  package struct Limits: Sendable {
+    /// Bytes of one part's head.
+    package var head = 16 << 10
+    package var parts = 1000
+    /// Bytes before the first part, which nobody reads.
+    package var preamble = 16 << 10
+
+    package init() {}
+  }
+
+  private enum State {
+    case preamble
+    /// Behind a boundary: how many of the two bytes that end the line, or the form, are here.
+    case boundary(Tail)
+    case head
+    case content
+    case epilogue
+  }
+  private enum Tail { case start, padding, dash, carriageReturn }
+
+  private var state = State.preamble
+  /// CRLF, two hyphens, the boundary; CR stands nowhere but at its front.
+  private let delimiter: UnsafeMutableRawBufferPointer
+  /// How much of the delimiter is here. Before the first part its CRLF may be missing.
+  private var matched = 2
+  private var head: [UInt8] = []
+  private var parts = 0
+  private var preamble = 0
+  private let limits: Limits
+
+  package init(boundary: some Collection<UInt8>, _ limits: Limits = Limits()) {
+    let bytes = Array("\r\n--".utf8) + Array(boundary)
+    delimiter = .allocate(byteCount: bytes.count, alignment: 1)
+    delimiter.copyBytes(from: bytes)
+    self.limits = limits
+  }
+
+  deinit { delimiter.deallocate() }
+
+  /// The next event of what is at the front of `bytes`, which loses what was read; nil when more must come.
+  /// After a throw nothing of the form can be read any more.
+  package func next(_ bytes: inout UnsafeRawBufferPointer) throws(MultipartError) -> Event? {
+    while !bytes.isEmpty {
+      switch state {
+      case .preamble: try skipPreamble(&bytes)
+      case .boundary(let tail): state = try follow(tail, Self.pop(&bytes))
+      case .head: if let head = try readHead(&bytes) { return .part(head) }
+      case .content: if let event = readContent(&bytes) { return event }
+      case .epilogue: bytes = UnsafeRawBufferPointer(rebasing: bytes[bytes.endIndex...])
+      }
+    }
+    return nil
+  }
+
+  /// The body is over. Throws when the form is not.
+  package func finish() throws(MultipartError) {
+    if case .epilogue = state { return }
+    throw MultipartError(
+      parts == 0 ? "the body has no boundary" : "the form is cut off: its closing boundary is missing")
+  }
+
+  // MARK: Boundaries
+
+  private func skipPreamble(_ bytes: inout UnsafeRawBufferPointer) throws(MultipartError) {
+    let before = bytes.count
+    _ = readUntilDelimiter(&bytes)
+    preamble += before - bytes.count
+    if preamble > limits.preamble + delimiter.count {
+      throw MultipartError("the body does not begin with its boundary")
+    }
+  }
+
+  private func follow(_ tail: Tail, _ byte: UInt8) throws(MultipartError) -> State {
+    switch (tail, byte) {
+    case (.start, UInt8(ascii: "-")): return .boundary(.dash)
+    case (.dash, UInt8(ascii: "-")): return .epilogue
+    // Blanks that a mail program may have added. RFC 2046 §5.1.1, transport-padding.
+    case (.start, UInt8(ascii: " ")), (.padding, UInt8(ascii: " ")), (.start, 9), (.padding, 9):
+      return .boundary(.padding)
+    case (.start, 13), (.padding, 13): return .boundary(.carriageReturn)
+    case (.carriageReturn, 10):
+      parts += 1
+      if parts > limits.parts { throw MultipartError(413, "a form may have \(limits.parts) parts at most") }
+      head = []
+      return .head
+    default: throw MultipartError("a line begins with the boundary and does not end after it with CRLF")
+    }
+  }
+
+  // MARK: Heads
+
+  private func readHead(_ bytes: inout UnsafeRawBufferPointer) throws(MultipartError) -> MultipartHead? {
+    while !bytes.isEmpty {
+      let byte = Self.pop(&bytes)
+      if byte == 10, head.last != 13 { throw MultipartError("a line of a part's head ends with a bare LF") }
+      if byte != 10, head.last == 13 { throw MultipartError("a line of a part's head has a bare CR in it") }
+      head.append(byte)
+      // An empty line ends it, also where no line is before it.
+      if head.count == 2 ? head == [13, 10] : byte == 10 && head.suffix(4) == [13, 10, 13, 10] {
+        state = .content
+        matched = 0
+        return try MultipartHead(head)
+      }
+      if head.count >= limits.head {
+        throw MultipartError(431, "the head of a part is longer than \(limits.head) bytes")
+      }
+    }
+    return nil
+  }
+
+  // MARK: Content
+
+  private func readContent(_ bytes: inout UnsafeRawBufferPointer) -> Event? {
+    if let content = readUntilDelimiter(&bytes) { return .bytes(content) }
+    if case .boundary = state { return .end }
+    return nil
+  }
+
+  /// What surely is no delimiter. nil when there is nothing of it; behind a whole delimiter the state is another.
+  private func readUntilDelimiter(_ bytes: inout UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+    if matched > 0 {
+      while matched < delimiter.count, bytes.first == delimiter[matched] {
+        _ = Self.pop(&bytes)
+        matched += 1
+      }
+      if matched < delimiter.count, bytes.isEmpty { return nil }
+      defer { matched = 0 }
+      if matched < delimiter.count { return UnsafeRawBufferPointer(rebasing: delimiter[..<matched]) }
+      state = .boundary(.start)
+      return nil
+    }
+    var start = 0
+    while let found = memchr(bytes.baseAddress! + start, 13, bytes.count - start) {
+      let place = UnsafeRawPointer(found) - bytes.baseAddress!
+      let count = zip(bytes[place...], delimiter).prefix { $0 == $1 }.count
+      if count < delimiter.count, place + count < bytes.count {
+        start = place + count
+        continue
+      }
+      matched = count
+      let content = UnsafeRawBufferPointer(rebasing: bytes[..<place])
+      bytes = UnsafeRawBufferPointer(rebasing: bytes[(place + count)...])
+      return content.isEmpty ? readUntilDelimiter(&bytes) : content
+    }
+    defer { bytes = UnsafeRawBufferPointer(rebasing: bytes[bytes.endIndex...]) }
+    return bytes
+  }
+
+  private static func pop(_ bytes: inout UnsafeRawBufferPointer) -> UInt8 {
+    let first = bytes[0]
+    bytes = UnsafeRawBufferPointer(rebasing: bytes[1...])
+    return first
+  }
+}

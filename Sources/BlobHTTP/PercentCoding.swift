@@ -1,0 +1,29 @@
+/// Percent-encoded bytes. RFC 3986 §2.1.
+package enum PercentCoding {
+  /// nil where a percent sign is not followed by two hexadecimal digits.
+  package static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
+    var bytes: [UInt8] = []
+    var rest = text.makeIterator()
+    while let byte = rest.next() {
+      if byte != UInt8(ascii: "%") {
+        bytes.append(byte)
+        continue
+      }
+      guard let high = rest.next()?.hexValue, let low = rest.next()?.hexValue else { return nil }
+      bytes.append(high << 4 | low)
+    }
+    return bytes
+  }
+}
+
+extension UInt8 {
+  /// The value of a hexadecimal digit; nil for anything else.
+  package var hexValue: UInt8? {
+    switch self {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): self - UInt8(ascii: "0")
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): self - UInt8(ascii: "a") + 10
+    case UInt8(ascii: "A")...UInt8(ascii: "F"): self - UInt8(ascii: "A") + 10
+    default: nil
+    }
+  }
+}

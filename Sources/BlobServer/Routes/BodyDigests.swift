@@ -1,0 +1,122 @@
+import BlobHTTP
+import Blobs
+
+/// What the body of one request must add up to, computed while it comes.
+///
+/// `Upload-Checksum` (tus 1.0 §Checksum) and `Content-Digest` speak of the body, `Repr-Digest` of the whole (RFC 9530).
+/// Each may come after the body, if `Trailer` says so beforehand.
+final class BodyDigests: @unchecked Sendable {
+  // Belongs to the event thread of its connection, as its receiver does.
+  enum Field: String, CaseIterable {
+    case tus = "Upload-Checksum"
+    case content = "Content-Digest"
+    case representation = "Repr-Digest"
+
+    fileprivate var algorithms: [Digest.Algorithm] {
+      self == .tus ? BodyDigests.tus : DigestField.algorithms.map(\.algorithm)
+    }
+  }
+  /// SHA-1 is a must; CRC-32C costs next to nothing.
+  private static let tus: [Digest.Algorithm] = [.sha1, .crc32c, .sha256]
+  static let tusNames = tus.map(\.name).joined(separator: ",")
+
+  private var digests: [Digest.Algorithm: Digest] = [:]
+  private var wanted: [(field: Field, values: [Digest.Algorithm: [UInt8]])] = []
+  /// Named by `Trailer`.
+  private var awaited: [Field] = []
+
+  /// nil when the request has no checksum. Throws 400 for an algorithm that is not ours and for what is no digest.
+  static func ofTus(_ headers: HTTPHeaders) throws(ServerError) -> BodyDigests? {
+    let digests = try BodyDigests(headers, [.tus])
+    return digests.isEmpty ? nil : digests
+  }
+
+  /// nil when the request has no digest and asks for none. `isWhole`: the body is all there is of the representation.
+  static func ofHTTP(_ headers: HTTPHeaders, isWhole: Bool) throws(ServerError) -> BodyDigests? {
+    let digests = try BodyDigests(headers, isWhole ? [.content, .representation] : [.content])
+    if isWhole, let algorithm = DigestField.wanted(headers["Want-Repr-Digest"]) { digests.compute([algorithm]) }
+    return digests.isEmpty ? nil : digests
+  }
+
+  private init(_ headers: HTTPHeaders, _ fields: [Field]) throws(ServerError) {
+    let announced = headers.list("Trailer")
+    for field in fields {
+      if let values = try Self.values(of: field, headers) {
+        compute(values.keys)
+        wanted.append((field, values))
+      } else if announced.contains(where: { $0.isSameField(field.rawValue) }) {
+        compute(field.algorithms)
+        awaited.append(field)
+      }
+    }
+  }
+
+  private var isEmpty: Bool { digests.isEmpty && awaited.isEmpty }
+  private func compute(_ algorithms: some Sequence<Digest.Algorithm>) {
+    for algorithm in algorithms where digests[algorithm] == nil { digests[algorithm] = Digest(algorithm) }
+  }
+
+  /// The body does not count before `check`.
+  var isOfBody: Bool { (wanted.map(\.field) + awaited).contains { $0 != .representation } }
+
+  func take(_ piece: BodyPiece) {
+    guard case .bytes(let bytes) = piece else { preconditionFailure("bytes in a pipe cannot be looked at") }
+    for digest in digests.values { digest.update(bytes) }
+  }
+
+  /// All of the body was taken. Throws 460 (tus) or 400 when it is not what was promised.
+  func check(_ trailers: HTTPHeaders) throws(ServerError) {
+    for field in awaited {
+      guard let values = try Self.values(of: field, trailers) else {
+        throw ServerError(400, "the trailer \(field.rawValue) was announced and did not come")
+      }
+      wanted.append((field, values))
+    }
+    awaited = []
+    for (field, values) in wanted {
+      for (algorithm, value) in values where digests[algorithm]?.value() != value {
+        throw Self.mismatch(field, algorithm)
+      }
+    }
+  }
+
+  /// Of the body, as far as they were computed in a form that `Repr-Digest` has a name for.
+  var values: [Digest.Algorithm: [UInt8]] {
+    digests.filter { digest in DigestField.algorithms.contains { $0.algorithm == digest.key } }.mapValues { $0.value() }
+  }
+
+  /// Whether the representation is known to be right: it was promised, and `check` has found it so.
+  var hasCheckedRepresentation: Bool { wanted.contains { $0.field == .representation } }
+
+  static func mismatch(_ field: Field, _ algorithm: Digest.Algorithm) -> ServerError {
+    let message = "the bytes that came do not have the \(algorithm) of \(field.rawValue); send them again"
+    return field == .tus
+      ? ServerError(460, message) : ServerError(400, message, problem: "digest-mismatching-values")
+  }
+
+  /// nil when the field is missing, or has none of the digests known here.
+  static func values(of field: Field, _ headers: HTTPHeaders) throws(ServerError) -> [Digest.Algorithm: [UInt8]]? {
+    let lines = headers.fields.filter { $0.name.isSameField(field.rawValue) }.map(\.value)
+    guard let first = lines.first else { return nil }
+    if field == .tus { return try checksum(first, isAlone: lines.count == 1) }
+    guard let values = DigestField.values(lines.joined(separator: ",")) else {
+      throw ServerError(
+        400, "\(field.rawValue) must be pairs like sha-256=:base64:", problem: "digest-invalid-values")
+    }
+    return values.isEmpty ? nil : values
+  }
+
+  private static func checksum(_ text: String, isAlone: Bool) throws(ServerError) -> [Digest.Algorithm: [UInt8]] {
+    let parts = text.split(separator: " ", omittingEmptySubsequences: false)
+    guard isAlone, parts.count == 2, let value = Base64.decode(parts[1]) else {
+      throw ServerError(400, "Upload-Checksum must be an algorithm, a space and a base64 value")
+    }
+    guard let algorithm = tus.first(where: { $0.name == parts[0] }) else {
+      throw ServerError(400, "the checksum '\(parts[0].prefix(100))' is not spoken; \(tusNames) are")
+    }
+    guard value.count == algorithm.size else {
+      throw ServerError(400, "a \(algorithm) has \(algorithm.size) bytes, Upload-Checksum has \(value.count)")
+    }
+    return [algorithm: value]
+  }
+}

@@ -1,0 +1,66 @@
+import BlobHTTP
+import Blobs
+
+/// What the sender of a form is told of each file: a page for browsers, JSON for all others.
+struct FormAnswer: Sendable {
+  private let isForBrowser: Bool
+  private let folder: ServedPath
+
+  init(_ accept: String?, _ folder: ServedPath) {
+    isForBrowser = accept?.lowercased().contains("text/html") == true
+    self.folder = folder
+  }
+
+  /// The status is that of the first file that was not taken.
+  func reply(_ entries: [FormEntries.Entry]) -> Reply {
+    if entries.isEmpty { return Reply(400, text: "the form has no file") }
+    let failures = entries.compactMap { entry in
+      if case .failure(let error)? = entry.result { (entry, error) } else { nil }
+    }
+    let status = failures.first?.1.status
+    if !isForBrowser {
+      let files = entries.map(json).joined(separator: ",")
+      let isNew = entries.contains { (try? $0.result?.get())?.publication.outcome == .created }
+      return Reply(
+        status ?? (isNew ? 201 : 200), ["Content-Type": "application/json"],
+        body: .bytes(Array("{\"files\":[\(files)]}\n".utf8)))
+    }
+    // So that loading the page again does not send the form again.
+    guard let status else { return Reply(303, ["Location": folder.folderURL], text: "all files have arrived") }
+    return PageRoutes.problem(
+      status, folder, failures.map { (BytePath($0.0.name).description, $0.1.message) },
+      published: entries.count - failures.count)
+  }
+
+  private func json(_ entry: FormEntries.Entry) -> String {
+    let name = JSONText.quoted(BytePath(entry.name).description)
+    switch entry.result {
+    case .success((let record, let publication))?:
+      let status = publication.outcome == .created ? 201 : 200
+      let (url, etag) = (JSONText.quoted(record.target.url), JSONText.quoted(publication.item.etag))
+      return
+        "{\"name\":\(name),\"status\":\(status),\"url\":\(url),\"length\":\(publication.item.length),\"etag\":\(etag)}"
+    case .failure(let error)?:
+      return "{\"name\":\(name),\"status\":\(error.status),\"error\":\(JSONText.quoted(error.message))}"
+    case nil: return "{\"name\":\(name)}"
+    }
+  }
+}
+
+/// RFC 8259 §7.
+enum JSONText {
+  static func quoted(_ text: String) -> String {
+    var quoted = "\""
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "\"": quoted += "\\\""
+      case "\\": quoted += "\\\\"
+      case "\u{0}"..<" ":
+        let digits = String(scalar.value, radix: 16)
+        quoted += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+      default: quoted.unicodeScalars.append(scalar)
+      }
+    }
+    return quoted + "\""
+  }
+}

@@ -1,0 +1,34 @@
+import BlobHTTP
+
+/// `POST` of a form on a folder: each of its files is published there, whole or not at all. RFC 7578.
+enum FormRoutes {
+  /// nil: the request has no form.
+  static func plan(_ call: Call, _ path: ServedPath, isFolder: Bool) throws(ServerError) -> Plan? {
+    let boundary: [UInt8]
+    do throws(MultipartError) {
+      guard let found = try MultipartBoundary.find(call.headers["Content-Type"]) else { return nil }
+      boundary = found
+    } catch {
+      throw ServerError(error)
+    }
+    try checkSite(call)
+    if !isFolder, !path.isRoot, try call.service.store.item(at: path)?.isFolder != true {
+      throw ServerError(409, "\(path) is no folder; forms are for a folder's URL, which ends with a slash")
+    }
+    // What is there is not changed, so no version of it can be asked for by name.
+    let rule = try PutRoutes.rule(call.headers, nil)
+    return .receive(FormReceiver(boundary, path, rule, FormAnswer(call.headers["Accept"], path), call.service))
+  }
+
+  /// Beside `Origin`, which `HostRule` has looked at: pages that send a form need no one's leave. Fetch Metadata §2.4.
+  private static func checkSite(_ call: Call) throws(ServerError) {
+    guard let site = call.headers["Sec-Fetch-Site"], !["same-origin", "none"].contains(site) else { return }
+    let origins = call.options.allowedOrigins
+    if origins.contains("*") || call.headers["Origin"].map(origins.contains) == true { return }
+    throw ServerError(403, "pages of other sites may not send forms to this server")
+  }
+}
+
+extension ServerError {
+  init(_ error: MultipartError) { self.init(error.status, "the form cannot be read: \(error)") }
+}
