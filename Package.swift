@@ -41,7 +41,7 @@ let package = Package(
     .target(
       name: "BlobTesting", dependencies: ["Blobs", "BlobStreams", "BlobHTTP", "BlobUpload", "BlobServer", linux]),
     .executableTarget(
-      name: "fullbore", dependencies: ["Blobs", "BlobHTTP", "BlobUpload", "BlobServer", linux]),
+      name: "fullbore", dependencies: ["Blobs", "BlobHTTP", "BlobSQLite", "BlobUpload", "BlobServer", linux]),
 
     .executableTarget(
       name: "UploadExample", dependencies: ["Blobs", "BlobHTTP", "BlobUpload"], path: "Examples/Upload"),
@@ -85,7 +85,7 @@ let package = Package(
       name: "BlobServerTests", dependencies: ["Blobs", "BlobHTTP", "BlobServer", "BlobTesting"]),
     .testTarget(
       name: "FullboreTests", dependencies: ["fullbore", "Blobs", "BlobHTTP", "BlobUpload", "BlobTesting"]),
-    .testTarget(name: "EndToEndTests", dependencies: ["Blobs", "BlobTesting", "BlobUpload", "fullbore"]),
+    .testTarget(name: "EndToEndTests", dependencies: ["Blobs", "BlobSQLite", "BlobTesting", "BlobUpload", "fullbore"]),
   ],
   swiftLanguageModes: [.v6]
 )

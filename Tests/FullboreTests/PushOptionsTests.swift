@@ -44,7 +44,8 @@ import Testing
   }
 
   @Test func sourcesThatAreNotThereYetAreRefused() {
-    #expect(refusal("sqlite:a.db?table=t", "http://host/")?.contains("not there yet") == true)
+    #expect(refusal("sqlite:a.db?table=t", "http://host/")?.contains("wanted is sqlite:FILE?table=T&column=C") == true)
+    #expect(refusal("sqlite:a.db?table=t&column=c", "http://host/a")?.contains("many rows") == true)
     #expect(refusal("--layout", "a", "http://host/") == "--layout is planned, but not there yet")
   }
 

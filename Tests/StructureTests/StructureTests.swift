@@ -18,7 +18,7 @@ struct StructureTests {
       "BlobHTTP", "BlobMedia", "BlobSQLite", "BlobServer", "BlobStreams", "BlobURLSession", "BlobUpload", "Blobs",
       "CLinux",
     ],
-    "fullbore": ["BlobHTTP", "BlobMedia", "BlobServer", "BlobUpload", "Blobs", "CLinux"],
+    "fullbore": ["BlobHTTP", "BlobMedia", "BlobSQLite", "BlobServer", "BlobUpload", "Blobs", "CLinux"],
   ]
   static let system: Set<String> = ["Glibc", "Darwin", "CommonCrypto", "Synchronization", "FoundationEssentials"]
   /// The edge, where Foundation may be.

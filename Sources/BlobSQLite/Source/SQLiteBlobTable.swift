@@ -6,6 +6,11 @@ public struct SQLiteBlobTable: Sendable {
     public var number: Int64
     /// What the name column says, or the row's number.
     public var name: String
+
+    public init(number: Int64, name: String) {
+      self.number = number
+      self.name = name
+    }
   }
 
   public let file: BytePath

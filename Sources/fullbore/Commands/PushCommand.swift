@@ -21,6 +21,7 @@ struct PushCommand: Command {
     var ended: UploadError?
     if options.isDryRun {
       await walk.list()
+      await DatabaseWalk(options.databases, report, counters).list(as: options.nameOfRow)
     } else {
       ended = await interruptible { await push(walk, report, counters) }
     }
@@ -54,6 +55,7 @@ struct PushCommand: Command {
       let limiter = options.bytesPerSecond.map { RateLimiter(bytesPerSecond: $0) }
       let standardInput = options.readsStandardInput ? walk.nameOfStandardInput : nil
       let isRead = Atomic(false)
+      let databases = DatabaseWalk(options.databases, report, counters)
       let reading = CurlTransport(try options.connection.transportOptions(lanes: options.jobs))
       let ended = await run.run { [run, options] () async throws(UploadError) in
         if let name = standardInput {
@@ -64,6 +66,11 @@ struct PushCommand: Command {
         }
         if let urls = walk.takeURLs() {
           let items = await run.items(urls, over: reading, overwrites: options.overwrites, limiter)
+          if !items.isEmpty { return items }
+        }
+        while let (table, rows) = await databases.next() {
+          let items = await databases.items(
+            rows, of: table, as: options.nameOfRow, in: run, overwrites: options.overwrites, limiter)
           if !items.isEmpty { return items }
         }
         return await walk.next()?.map {

@@ -1,4 +1,5 @@
 import BlobHTTP
+import BlobSQLite
 import BlobUpload
 import Blobs
 import Glibc
@@ -67,10 +68,12 @@ struct ResumeCommand: Command {
         destination: destination, transport: transport, journal: journal, destinationID: id, report: report,
         counters: counters)
       run.connection = connection
-      let (remote, local) = (
-        entries.filter { URLSource.isURL($0.intent.source) }, entries.filter { !URLSource.isURL($0.intent.source) }
-      )
-      let walk = ResumeWalk(local, report, counters)
+      let remote = entries.filter { URLSource.isURL($0.intent.source) }
+      let rows = Mutex(entries.filter { DatabaseSource.isDatabase($0.intent.source) }[...])
+      let walk = ResumeWalk(
+        entries.filter { !URLSource.isURL($0.intent.source) && !DatabaseSource.isDatabase($0.intent.source) }, report,
+        counters)
+      let databases = DatabaseWalk([], report, counters)
       let urls = Mutex(urls(of: remote, report, counters))
       let reading = CurlTransport(try connection.transportOptions(lanes: nil))
       return await run.run { [run] () async throws(UploadError) in
@@ -80,6 +83,13 @@ struct ResumeCommand: Command {
         }
         let items = await run.items(next, over: reading, overwrites: kept.overwrite, nil)
         if !items.isEmpty { return items }
+        while let entry = rows.withLock({ $0.popFirst() }) {
+          guard let source = DatabaseSource(kept: entry.intent.source), let row = source.row else { continue }
+          let items = await databases.items(
+            [SQLiteBlobTable.Row(number: row, name: "")], of: source.table, as: entry.intent.path, in: run,
+            overwrites: kept.overwrite, nil)
+          if !items.isEmpty { return items }
+        }
         return await walk.next()?.map { run.item($0.path, $0.stamp, as: $0.relative, overwrites: kept.overwrite, nil) }
       }
     } catch {

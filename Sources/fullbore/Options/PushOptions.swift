@@ -8,6 +8,7 @@ struct PushOptions: Sendable {
   var sources: [BytePath] = []
   /// Files elsewhere; they come first.
   var urls: [URLSource] = []
+  var databases: [DatabaseSource] = []
   var destination: Destination
   /// Files at once; nil: a good number.
   var jobs: Int?
@@ -41,8 +42,9 @@ struct PushOptions: Sendable {
     for source in operands.dropLast() {
       if let url = try URLSource(source) {
         urls.append(url)
+      } else if let database = try DatabaseSource(source) {
+        databases.append(database)
       } else {
-        try Self.checkKind(of: source)
         sources.append(source)
       }
     }
@@ -83,11 +85,14 @@ struct PushOptions: Sendable {
     try checkNames()
   }
 
+  /// What a single row is called at the destination; nil: as its name column says.
+  var nameOfRow: BytePath? { destination.isFolder ? name : BytePath(destination.endpoint.lastComponent) }
+
   /// The one source is `-`.
   var readsStandardInput: Bool { sources == ["-"] }
 
   private func checkNames() throws(UsageError) {
-    let count = sources.count + urls.count
+    let count = sources.count + urls.count + databases.count
     let isSeveral = count > 1
     if sources.contains("-") {
       if isSeveral { throw UsageError("'-' is standard input, and stands alone; a file of that name is './-'") }
@@ -95,6 +100,10 @@ struct PushOptions: Sendable {
         throw UsageError("standard input needs a name: --name NAME, or a destination that ends in one")
       }
       if verifies { throw UsageError("--verify: standard input cannot be read again; --checksum checks every part") }
+    }
+    if let table = databases.first(where: { $0.row == nil })?.table, !destination.isFolder || name != nil {
+      throw UsageError(
+        "'\(table.table)' has many rows, which cannot all have one name: end the destination with a slash")
     }
     if isSeveral && !destination.isFolder {
       throw UsageError("\(count) sources cannot all be called \(destination.endpoint): end it with a slash")
@@ -107,17 +116,6 @@ struct PushOptions: Sendable {
     if name.isEmpty || name.isAbsolute || name.hasTrailingSlash || name.components.contains("..") {
       throw UsageError("--name '\(shown(name))': wanted a name, like IMG_1.jpg or 2024/IMG_1.jpg")
     }
-  }
-
-  private static func checkKind(of source: BytePath) throws(UsageError) {
-    let kind: String
-    if source.bytes.starts(with: "sqlite:".utf8) {
-      kind = "a database as a source"
-    } else {
-      return
-    }
-    throw UsageError(
-      "source '\(shown(source.withoutPassword))': \(kind) is planned, but not there yet; a file of that name is './…'")
   }
 
   private static let checksums = Digest.Algorithm.all.map(\.name).joined(separator: ", ")
@@ -145,7 +143,8 @@ struct PushOptions: Sendable {
 
   static let notes = """
     SOURCE is a file, a folder, http[s]://host/path, which is sent on as it comes, or - for standard input, which --name
-    or the destination gives a name. A folder DIR arrives as DIR/…; DIR/ and . send their contents. Links to files are
+    or the destination gives a name. sqlite:FILE?table=T&column=C[&name=COLUMN][&version=COLUMN][&where=SQL][&row=N] are
+    the BLOBs of a database. A folder DIR arrives as DIR/…; DIR/ and . send their contents. Links to files are
     followed, links to folders are not entered; sockets, pipes, devices and empty folders are left out.
     DESTINATION is http[s]://host/path/ with put+, tus+, resumable+, dav+ or form+ before it, or none: then the server
     is asked. With a slash at its end it means "into"; without one, a single file is sent to exactly that name. Forms
