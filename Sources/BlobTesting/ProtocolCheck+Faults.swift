@@ -115,7 +115,7 @@ extension ProtocolCheck {
       if !isTime { return }
       // A journal that cannot be read fails the upload as well.
       for entry in (try? await journal.unfinished()) ?? [] {
-        if let session = entry.session { await exam.uploader(through: proxy).discard(session) }
+        if let session = entry.sessionWithParts { await exam.uploader(through: proxy).discard(session) }
       }
     }
     _ = try await exam.uploader(over: transport, through: proxy, journal).upload(source, as: "video")
@@ -164,7 +164,8 @@ extension ProtocolCheck {
   private static func noticesChanges(_ exam: ProtocolExam) async throws {
     for length: Int64 in [50_000, 2_000_000] {
       let pattern = PatternSource(length: length)
-      let proxy = exam.proxy(.flip(at: Int(length) / 2), .flip(at: Int(length) / 2))
+      // Early enough for a connection that carries a share of it only.
+      let proxy = exam.proxy(.flip(at: Int(length) / 8), .flip(at: Int(length) / 8))
       let name = BytePath("\(length)")
       _ = try await exam.uploader(through: proxy).upload(pattern, as: name)
       let faults = proxy.counters.faults
