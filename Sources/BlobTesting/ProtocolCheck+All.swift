@@ -94,7 +94,7 @@ extension ProtocolCheck {
       _ = try await exam.uploader(journal).upload(failing, as: "video")
     }
     for entry in try await journal.unfinished() {
-      if let session = entry.session { await exam.uploader().discard(session) }
+      if let session = entry.sessionWithParts { await exam.uploader().discard(session) }
     }
     await journal.close()
     // What was cut off is cleared away in its own time where nothing can be resumed.

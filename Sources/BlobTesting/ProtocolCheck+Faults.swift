@@ -115,7 +115,7 @@ extension ProtocolCheck {
       if !isTime { return }
       // A journal that cannot be read fails the upload as well.
       for entry in (try? await journal.unfinished()) ?? [] {
-        if let session = entry.session { await exam.uploader(through: proxy).discard(session) }
+        if let session = entry.sessionWithParts { await exam.uploader(through: proxy).discard(session) }
       }
     }
     _ = try await exam.uploader(over: transport, through: proxy, journal).upload(source, as: "video")
@@ -164,9 +164,12 @@ extension ProtocolCheck {
   private static func noticesChanges(_ exam: ProtocolExam) async throws {
     for length: Int64 in [50_000, 2_000_000] {
       let pattern = PatternSource(length: length)
-      // Where every request has a connection of its own, the first ones bring no bytes.
-      let middle = ChaosProxy.Fault.flip(at: Int(min(length, exam.fixture.partSize ?? length)) / 2)
-      let proxy = exam.proxy(middle, middle, middle, middle)
+      // Where every request has a connection of its own, the first ones bring no bytes; where parts go at once, each
+      // connection carries a share only.
+      let fixture = exam.fixture
+      let place = fixture.partsAtOnce > 1 ? length / 8 : min(length, fixture.partSize ?? length) / 2
+      let flip = ChaosProxy.Fault.flip(at: Int(place))
+      let proxy = fixture.partsAtOnce > 1 ? exam.proxy(flip, flip) : exam.proxy(flip, flip, flip, flip)
       let name = BytePath("\(length)")
       _ = try await exam.uploader(through: proxy).upload(pattern, as: name)
       let faults = proxy.counters.faults

@@ -67,11 +67,14 @@ struct ProtocolExam: Sendable {
       headers["Host"] = "127.0.0.1:\(endpoint.port)"  // the server answers to its own name only
       endpoint = HTTPURL("http://127.0.0.1:\(proxy.port)/")!
     }
-    return Uploader(
+    var uploader = Uploader(
       UploadDestination(endpoint: endpoint, dialect: fixture.dialect, limits: limits, headers: headers),
       transport: transport, journal: journal,
       retry: RetryPolicy(retries: retries, first: .milliseconds(1), longest: .milliseconds(50)),
       partSize: fixture.partSize)
+    uploader.partsAtOnce = fixture.partsAtOnce
+    (uploader.parallelFrom, uploader.smallestPart) = (100_000, 60_000)
+    return uploader
   }
 
   /// A proxy whose connections get these faults, in their order.

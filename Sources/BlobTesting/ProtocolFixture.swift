@@ -10,6 +10,8 @@ public struct ProtocolFixture: Sendable, CustomStringConvertible {
   public var dialect: any UploadProtocol
   /// Bytes of a part; nil: as the dialect likes.
   public var partSize: Int64?
+  /// Parts of one source at once, from 100,000 bytes on; 1: none.
+  public var partsAtOnce: Int
   /// A source up to this many bytes travels in one request; lengths around it are tried.
   public var wholeUpTo: Int64
   /// What was cut off goes on from what the server holds; else it begins anew.
@@ -26,13 +28,14 @@ public struct ProtocolFixture: Sendable, CustomStringConvertible {
   public var description: String { name }
 
   public init(
-    _ name: String, _ dialect: any UploadProtocol, partSize: Int64? = nil, wholeUpTo: Int64, resumes: Bool = true,
-    takesUnknownLength: Bool = true, noticesChanges: Bool = false, overhead: Int64 = 0,
+    _ name: String, _ dialect: any UploadProtocol, partSize: Int64? = nil, partsAtOnce: Int = 1, wholeUpTo: Int64,
+    resumes: Bool = true, takesUnknownLength: Bool = true, noticesChanges: Bool = false, overhead: Int64 = 0,
     makePeer: @escaping @Sendable () throws -> any ProtocolPeer = { try ServedFolder() }
   ) {
     self.name = name
     self.dialect = dialect
     self.partSize = partSize
+    self.partsAtOnce = partsAtOnce
     self.wholeUpTo = wholeUpTo
     self.resumes = resumes
     self.takesUnknownLength = takesUnknownLength
@@ -50,6 +53,7 @@ extension ProtocolFixture {
     ProtocolFixture(
       "tus with checksums", Tus(wholeUpTo: small, checksum: .sha1), partSize: 700_001, wholeUpTo: small,
       noticesChanges: true),
+    ProtocolFixture("tus in parts at once", Tus(wholeUpTo: small), partsAtOnce: 3, wholeUpTo: small),
     ProtocolFixture("resumable", IETFResumable(wholeUpTo: small), wholeUpTo: small),
     ProtocolFixture("resumable in small parts", IETFResumable(wholeUpTo: small), partSize: 700_001, wholeUpTo: small),
     ProtocolFixture("put", PlainPut(), wholeUpTo: small, resumes: false),

@@ -7,8 +7,6 @@ import Blobs
 struct ParallelRun {
   /// Parts of a file at the most: their URLs must fit into one field of a request.
   static let most: Int64 = 64
-  /// Bytes of a part at the least, where the file allows.
-  static let smallest: Int64 = 4 << 20
 
   let uploader: Uploader
   let tus: Tus
@@ -36,7 +34,7 @@ struct ParallelRun {
     self.target = target
     self.ledger = ledger
     self.progress = progress
-    let size = session?.sizeOfParts ?? Self.size(of: length)
+    let size = session?.sizeOfParts ?? Self.size(of: length, smallest: uploader.smallestPart)
     self.size = size
     parts = (0..<(length + size - 1) / size).map { number in
       let start = number * size
@@ -47,10 +45,10 @@ struct ParallelRun {
     }
   }
 
-  /// In whole MiB.
-  static func size(of length: Int64) -> Int64 {
+  /// In quarters of the smallest part, which are whole MiB.
+  static func size(of length: Int64, smallest: Int64 = 4 << 20) -> Int64 {
     let even = (length + most - 1) / most
-    let unit: Int64 = 1 << 20
+    let unit = smallest / 4
     return max(smallest, (even + unit - 1) / unit * unit)
   }
 

@@ -8,7 +8,7 @@ public struct SpoolOptions: Sendable, Hashable {
   /// can be sent again only from the last `memory` bytes on.
   public var folder: BytePath?
 
-  public init(memory: Int = 16 << 20, folder: BytePath? = nil) {
+  public init(memory: Int = 12 << 20, folder: BytePath? = nil) {
     precondition(memory >= 2)
     self.memory = memory
     self.folder = folder

@@ -41,7 +41,9 @@ extension UploadRun {
 
   /// Only a session that the next run can go on with needs it, and a version that it may meet under another name.
   mutating func trace(from offset: Int64) -> any BlobSource {
-    guard let sending = ledger?.sending, info.wantsTrace, info.length != nil, source.source.access == .random else {
+    guard let sending = ledger?.sending, info.length != nil else { return source.source }
+    guard info.wantsTrace, source.source.access == .random else {
+      reach.begin(at: offset, sending(offset, SentRange.noKey))
       return source.source
     }
     if let traced { return traced }

@@ -13,6 +13,8 @@ struct UploadRun {
   private var session: UploadSession?
   /// One that is known from an interim answer, to a creation that may yet fail.
   private let opened = OpenedSession()
+  /// How far is being sent, for who asks meanwhile or after a kill.
+  let reach: Reach
   /// What must be compared before the session goes on; nil: nothing.
   var doubted: [SentRange]?
   /// The source as it is sent in this session: with what is sent kept in the journal, where that is of use.
@@ -49,13 +51,18 @@ struct UploadRun {
     isResuming = session != nil
     measures = uploader.destination.dialect.digestsBodies
     self.progress = progress
+    let reach = Reach()
+    self.reach = reach
     context = uploader.context(
       opened: { [opened] session in
         opened.withLock { $0 = session }
         ledger?.opened(session)
       },
       acknowledged: { source.acknowledge($0) },
-      sent: { progress.advance(by: Int64($0)) })
+      sent: { count in
+        progress.advance(by: Int64(count))
+        reach.advance(by: Int64(count))
+      })
   }
 
   private var dialect: any UploadProtocol { uploader.destination.dialect }
@@ -216,6 +223,7 @@ struct UploadRun {
 
   private mutating func forgetSession() {
     session = nil
+    reach.end()
     opened.withLock { $0 = nil }
     traced = nil
     isResuming = false
@@ -245,6 +253,24 @@ extension UploadRun {
     error.message +=
       "; it cannot begin anew, since the source is read once, and is held from byte \(source.first) on only"
     return error
+  }
+}
+
+/// Notes how far bytes have left that are not summed. Moved on the transport's thread.
+final class Reach: Sendable {
+  private let place = Mutex<(end: Int64, record: (@Sendable (Int64, [UInt8]) -> Void)?)>((0, nil))
+
+  func begin(at offset: Int64, _ record: @escaping @Sendable (Int64, [UInt8]) -> Void) {
+    place.withLock { $0 = (offset, record) }
+  }
+
+  func end() { place.withLock { $0.record = nil } }
+
+  func advance(by count: Int64) {
+    place.withLock { place in
+      place.end += count
+      if count > 0 { place.record?(place.end, SentRange.noValue) }
+    }
   }
 }
 

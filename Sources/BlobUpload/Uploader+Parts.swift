@@ -2,8 +2,6 @@ import BlobHTTP
 import Blobs
 
 extension Uploader {
-  /// A file of fewer bytes goes in one piece.
-  static let parallelFrom: Int64 = 16 << 20
   /// A server that answers sooner is so near that one connection fills the link.
   static let farFrom: Duration = .milliseconds(10)
 
@@ -15,11 +13,16 @@ extension Uploader {
   ) async throws(UploadError) -> UploadResult? {
     if session != nil, session?.sizeOfParts == nil { return nil }
     guard !isDoubted, let tus = destination.dialect as? Tus, destination.limits.isParallel,
-      let length = info.length, length >= Self.parallelFrom, source.access == .random,
+      let length = info.length, length >= parallelFrom, source.access == .random,
       // Checksums of what is sent are kept in one row.
       ledger == nil || !info.wantsTrace, partsAtOnce != 1
     else {
-      if let session { await giveUp(session.holding(receipts), ledger) }
+      if let session {
+        // Parts that may be of another version are not gone on with.
+        await discard(session.holding(receipts))
+        ledger?.restarted()
+        if isDoubted, let validator = info.validator { ledger?.recognized(validator) }
+      }
       return nil
     }
     if session == nil, try await !isWorthParts(target) { return nil }
@@ -27,11 +30,6 @@ extension Uploader {
     if let result = try await run.run() { return result }
     ledger?.restarted()
     return nil
-  }
-
-  private func giveUp(_ session: UploadSession, _ ledger: UploadLedger?) async {
-    await discard(session)
-    ledger?.restarted()
   }
 
   /// Whether the server is far away, and there is nothing under the name: parts are not refused for that before they are

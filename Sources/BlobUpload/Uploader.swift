@@ -16,6 +16,8 @@ public struct Uploader: Sendable {
   public var partSize: Int64?
   /// Parts of one file at once, where the server can make a file of parts; nil: as many as the link gains by; 1: none.
   public var partsAtOnce: Int?
+  /// A file of fewer bytes goes in one piece, and no part but the last is smaller.
+  package var (parallelFrom, smallestPart): (Int64, Int64) = (16 << 20, 4 << 20)
   /// How much of a sequential source is held, so that it can be sent again.
   public var spool = SpoolOptions()
   public var clock: any Clock<Duration> = ContinuousClock()

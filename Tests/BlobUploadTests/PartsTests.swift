@@ -75,6 +75,25 @@ import Testing
     await journal.close()
   }
 
+  /// A disk that was mounted elsewhere: no checksum of parts is kept, so they are not gone on with.
+  @Test func partsOfADoubtfulSourceAreGivenUp() async throws {
+    let bench = try await Bench()
+    let folder = try ScratchFolder()
+    let journal = try await Journal(at: folder.path.appending("journal"))
+    var uploader = bench.uploader
+    uploader.journal = journal
+    let failing = FaultySource(pattern, .fail(at: 10 << 20, BlobError(.io, "the card was pulled out")))
+    #expect(await uploader.error(failing)?.side == .source)
+    let entry = try #require(try await journal.unfinished().first)
+    _ = try await uploader.upload(
+      pattern, pattern.info, to: uploader.destination.target("video", length: pattern.length), entry: entry.id,
+      resuming: entry.session, receipts: entry.receipts, comparing: entry.sent)
+    #expect(bench.peer.contents(of: "video") == pattern.bytes(count: Self.length))
+    #expect(bench.peer.unfinished() == 0, "the parts are deleted")
+    #expect(bench.concats.count { $0.hasPrefix("final") } == 0)
+    await journal.close()
+  }
+
   /// Who says that it can, and cannot, gets the file in one piece, and nothing twice.
   @Test(arguments: [400, 403, 501]) func partsThatAreRefusedGoInOnePiece(_ status: Int) async throws {
     let bench = try await Bench { _, request in

@@ -40,7 +40,6 @@ extension EndToEnd {
       try await plugInAgain(half.file)
       #expect(try await half.finish() >= Self.size)
       #expect(half.server.folder.unfinished() == 0, "the old upload is given up")
-      #expect(!FileManager.default.fileExists(atPath: scratch.path("journal.sqlite-sent-1")))
     }
 
     @Test func onADiskTheSameFileGoesOn() async throws {

@@ -52,6 +52,42 @@ extension EndToEnd {
       #expect(proxy.counters.bytesUp <= most, "\(proxy.counters.bytesUp) bytes sent for \(size)")
     }
 
+    /// At our own server, which keeps what it got of each body; either end is killed.
+    @Test func killsOfEitherEndLoseNothingInParts() async throws {
+      let size = 32 << 20
+      let file = try scratch.file("gallery/video.mov", size)
+      var server = try await ServeProcess.start(in: scratch)
+      func push() throws -> Command {
+        try Command.fullbore("push", "--parts-at-once", "4", "--bwlimit", "16M", file, "tus+" + server.url, in: scratch)
+      }
+      var command = try push()
+      var held = 0
+      for number in 1...6 {
+        let wanted = held + 3 << 20
+        try await until("more has arrived before kill \(number): \(command.errors)") { [server] in
+          if let end = command.end { throw Command.Failure("the push ended: \(end) \(command.errors)") }
+          return server.folder.unfinished() >= wanted ? true : nil
+        }
+        if number.isMultiple(of: 2) {
+          server.command.kill(SIGKILL)
+          try await server.command.wait()
+          held = server.folder.unfinished()
+          server = try await server.startAgain(in: scratch)
+        } else {
+          command.kill(SIGKILL)
+          try await command.wait()
+          held = try await server.folder.settled()
+          command = try push()
+        }
+        #expect(server.folder.files().isEmpty, "a part of it has a name")
+      }
+      #expect(try await command.wait() == .exited(0), "\(command.errors)")
+      Folder(scratch.path("gallery")).expectSame(as: server.folder)
+      #expect(server.folder.unfinished() == 0)
+      let (_, status) = try await fullbore("status", "--json", in: scratch)
+      #expect(!status.output.contains(#""event":"file""#), "\(status.output)")
+    }
+
     @Test(.needs(.resumableUpload)) func givingUpDeletesEveryPart() async throws {
       let file = try scratch.file("gallery/video.mov", 24 << 20)
       let received = Folder(try scratch.folder("received"))

@@ -9,6 +9,10 @@ public struct SentRange: Sendable, Hashable {
   package var key: [UInt8]
   package var value: [UInt8]
 
+  /// The key of a range that has no checksum: it tells how far it went, and nothing else.
+  static let noKey = [UInt8](repeating: 0, count: Poly1305.keyCount)
+  static let noValue = [UInt8](repeating: 0, count: Poly1305.valueCount)
+
   package init(start: Int64, end: Int64, key: [UInt8], value: [UInt8]) {
     self.start = start
     self.end = end
@@ -28,7 +32,7 @@ extension [SentRange] {
       if range.start > covered || range.end > info.length ?? .max { return false }
       let slice = BlobSlice(
         source, start: range.start, length: range.end - range.start, validator: info.validator)
-      if range.key.count != Poly1305.keyCount { return false }
+      if range.key.count != Poly1305.keyCount || range.key == SentRange.noKey { return false }
       if try checksum(of: slice, range.key, cancel) != range.value { return false }
       covered = range.end
     }

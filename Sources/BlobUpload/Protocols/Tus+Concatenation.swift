@@ -24,6 +24,22 @@ extension Tus {
     return UploadResult(location: try request.uploadURL(response.head).text)
   }
 
+  /// What the server has of the parts that it knows.
+  func heldParts(of session: UploadSession, _ with: UploadContext) async throws(UploadError) -> [PartReceipt] {
+    var receipts: [PartReceipt] = []
+    for (number, url) in session.partURLs.enumerated() {
+      let request = HTTPRequest("HEAD", url, ["Tus-Resumable": Self.version])
+      let response = try await with.send(request)
+      guard let held = response.isSuccess ? response.headers.bytes("Upload-Offset") : nil else {
+        let error = UploadError(session: request, response)
+        if error.recovery == .restart { continue }
+        throw error
+      }
+      receipts.append(PartReceipt(number: number + 1, start: 0, held: held))
+    }
+    return receipts
+  }
+
   /// Whether an upload has all its bytes. One that is put together of others may take its time.
   func isWhole(_ url: HTTPURL, length: Int64, _ with: UploadContext) async throws(UploadError) -> Bool {
     let request = HTTPRequest("HEAD", url, ["Tus-Resumable": Self.version])

@@ -108,6 +108,7 @@ public struct Tus: UploadProtocol {
 
   /// HEAD. A 404, 410 or 403 means that the session is gone. tus 1.0 §Core Protocol, HEAD.
   public func held(by session: UploadSession, _ with: UploadContext) async throws(UploadError) -> Held {
+    if session.sizeOfParts != nil { return .parts(try await heldParts(of: session, with), session) }
     let request = HTTPRequest("HEAD", try session.uploadURL(), ["Tus-Resumable": Self.version])
     let response = try await with.send(request)
     guard response.isSuccess else { throw UploadError(session: request, response) }

@@ -65,7 +65,7 @@ struct StatusCommand: Command {
       do throws(UploadError) {
         let server = try await KnownServer(group[0].destination, connection)
         for entry in group {
-          guard let session = entry.session else { continue }
+          guard let session = entry.sessionWithParts else { continue }
           do throws(UploadError) {
             answers[entry.id] = ServerAnswer(try await server.held(by: session), of: entry)
           } catch {

@@ -131,7 +131,7 @@ struct PushOptions: Sendable {
       .flag("overwrite", "replace other bytes under the same name"),
       .flag("check", "ask the server also for what is done according to the journal"),
       .value("name", "NAME", "what a single source is called at the destination"),
-      .value("spool-memory", "SIZE", "of standard input, bytes that are held to be sent again; 16M"),
+      .value("spool-memory", "SIZE", "of standard input, bytes that are held to be sent again; 12M"),
       .value("spool-dir", "FOLDER", "where what does not fit is held; without it nothing is written to disk"),
       .value("include", "GLOB", isRepeatable: true, "only files whose path or name matches; repeatable"),
       .value("exclude", "GLOB", isRepeatable: true, "no files or folders whose path or name matches; repeatable"),
