@@ -89,6 +89,42 @@ def large(o):
     return result
 
 
+def forms(o):
+    """one large file in a form, discarded by the server: client CPU against our own PUT and `curl -F`"""
+    data = DataSet(f"large-{o.large >> 30}", [o.large]).make()
+    data.warm()
+    path, result = data.paths()[0], Result(f"form with one {o.large >> 30} GiB file")
+    with harness.hole() as hole:
+        url = hole.url
+        clients = {
+            "curl -F": ["curl", "-sSf", "-H", "Expect:", "-o", "/dev/null", "-F", f"file=@{path}", f"{url}/up/"],
+            "fullbore put+": [FULLBORE, "push", "--quiet", path, f"put+{url}/up/"],
+            "fullbore": [FULLBORE, "push", "--quiet", path, f"form+{url}/up/"]}
+        rounds(result, {k: bind(k, c, data, url) for k, c in clients.items()}, o.rounds)
+    result.goal("CPU per GB / our PUT's", result.ratio("fullbore", "fullbore put+", "cpu_per_gb"), "<=", 1.1)
+    result.goal("CPU per GB / curl -F's", result.ratio("fullbore", "curl -F", "cpu_per_gb"), "<=", 1)
+    own_costs(result)
+    return result
+
+
+def urls(o):
+    """one large file from a URL to a PUT, discarded by the server: against `curl | curl -T -`"""
+    data = DataSet(f"large-{o.large >> 30}", [o.large]).make()
+    data.warm()
+    path, result = data.paths()[0], Result(f"{o.large >> 30} GiB from one server to another")
+    with harness.nginx(data.folder) as source, harness.hole() as hole:
+        there, url = f"{source.url}/{path.relative_to(data.folder)}", hole.url
+        pipe = f"curl -sSf '{there}' | curl -sSf -H Expect: -o /dev/null -T - '{url}/up/{path.name}'"
+        clients = {
+            "curl | curl -T -": ["bash", "-c", pipe],
+            "fullbore": [FULLBORE, "push", "--quiet", there, f"put+{url}/up/"]}
+        rounds(result, {k: bind(k, c, data, url) for k, c in clients.items()}, o.rounds)
+    result.goal("time / curl's", result.ratio("fullbore", "curl | curl -T -", "wall"), "<=", 1)
+    result.goal("CPU per GB / curl's", result.ratio("fullbore", "curl | curl -T -", "cpu_per_gb"), "<=", 1)
+    own_costs(result)
+    return result
+
+
 def many(o, title, data):
     data.make().warm()
     result = Result(title)
@@ -388,8 +424,8 @@ def bind(label, command, data, stats):
 
 
 CASES = {f.__name__.replace("_", "-"): f for f in (
-    large, tus_large, photos, small, crowd, slow_photos, slow_small, parallel, server, connections, crowded, attacked,
-    unfinished, streams, urlsession)}
+    large, tus_large, forms, urls, photos, small, crowd, slow_photos, slow_small, parallel, server, connections, crowded,
+    attacked, unfinished, streams, urlsession)}
 
 
 def machine():

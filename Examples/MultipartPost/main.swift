@@ -19,9 +19,8 @@ func peakMemory() -> Int {
 /// A file of zeros, which takes no room on the disk.
 func makeFile(_ name: String, _ size: Int64, in folder: URL) throws -> FileSource {
   let path = folder.appending(path: name).path
-  guard FileManager.default.createFile(atPath: path, contents: nil), truncate(path, off_t(size)) == 0 else {
-    throw CocoaError(.fileWriteOutOfSpace)
-  }
+  let isMade = FileManager.default.createFile(atPath: path, contents: nil)
+  guard isMade, truncate(path, off_t(size)) == 0 else { throw CocoaError(.fileWriteOutOfSpace) }
   return FileSource(BytePath(path))
 }
 

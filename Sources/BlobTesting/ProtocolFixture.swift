@@ -59,6 +59,9 @@ extension ProtocolFixture {
     ProtocolFixture("put", PlainPut(), wholeUpTo: small, resumes: false),
     ProtocolFixture("form", FormPost(), wholeUpTo: small, resumes: false, overhead: 1000) { FormPeer() },
     ProtocolFixture("dav", WebDAV(wholeUpTo: small), wholeUpTo: small, resumes: false) { DavPeer() },
+    ProtocolFixture(
+      "nextcloud", WebDAV(wholeUpTo: small), partSize: 5 << 20, wholeUpTo: small, takesUnknownLength: false
+    ) { NextcloudPeer() },
   ]
 
   /// Above what the transport sends in one piece with its head, and still quick.

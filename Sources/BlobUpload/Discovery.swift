@@ -65,7 +65,7 @@ extension UploadDestination {
     let resumable = IETFResumable()
     if response.isSuccess, let limits = resumable.limits(from: response.headers) { return (resumable, limits) }
     let dav = WebDAV()
-    if response.isSuccess, WebDAV.isOffered(by: response.headers) { return (dav, dav.limits) }
+    if response.isSuccess, WebDAV.isOffered(by: response.headers) { return (dav, dav.limits(at: target.endpoint)) }
     return (PlainPut(), PlainPut().discover(target, context))
   }
 

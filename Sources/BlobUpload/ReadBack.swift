@@ -21,7 +21,8 @@ extension Uploader {
 }
 
 extension UploadContext {
-  /// Reads back what is at `url` and compares it with `slice`. What differs has side `.file` and no status.
+  /// Reads back what is at `url` and compares it with `slice`. What differs is given up, with side `.file` and no
+  /// status.
   func compare(_ slice: BlobSlice, with url: HTTPURL) async throws(UploadError) {
     var request = HTTPRequest("GET", url)
     let comparison = Comparison(slice, url)

@@ -51,6 +51,26 @@ struct FormTests {
     #expect(request.httpBodyStream is BlobInputStream)
   }
 
+  @Test func streamsAreMadeOfURLs() async throws {
+    let peer = HTTPPeer { request in
+      guard request.headers["Range"] == "bytes=0-0" else {
+        return .init(206, ["ETag": "\"1\"", "Content-Range": "bytes 0-2/3"], [1, 2, 3])
+      }
+      return .init(206, ["ETag": "\"1\"", "Content-Range": "bytes 0-0/3"], [1])
+    }
+    defer { peer.stop() }
+    let resolver = SourceResolver.files.addingHTTP(over: CurlTransport())
+    let url = try #require(URL(string: peer.url.text + "a.mov"))
+    let bytes = try await BlockingPool.shared.run { () throws in
+      let stream = try BlobInputStream.forURL(url, resolver: resolver)
+      stream.open()
+      var buffer = [UInt8](repeating: 0, count: 10)
+      let count = stream.read(&buffer, maxLength: 10)
+      return Array(buffer.prefix(max(0, count)))
+    }
+    #expect(bytes == [1, 2, 3])
+  }
+
   @Test(arguments: [5000, nil] as [Int64?])
   func partsCanBeInputStreams(_ length: Int64?) async throws {
     let peer = ScriptedPeer([.readRequest, .send(answerOK), .close])

@@ -123,6 +123,25 @@ import Testing
     #expect(peer.requests.filter { $0.hasPrefix("PUT") }.count == 1)
   }
 
+  /// The answer to MOVE is lost, and then the connection on which it is compared.
+  @Test func comparisonThatIsCutIsMadeAgain() async throws {
+    let peer = DavPeer()
+    defer { peer.stop() }
+    let cuts = Monitor(3)
+    let transport = FaultyTransport(CurlTransport()) { number, request in
+      if request.method == "MOVE", number < 3 { return .loseAnswer }
+      guard request.method == "GET" else { return .none }
+      return cuts.update { left in
+        left -= 1
+        return left >= 0 ? .before(.broken) : .none
+      }
+    }
+    var uploader = uploader(peer, retries: 8)
+    uploader.transport = transport
+    _ = try await uploader.upload(PatternSource(length: 100), as: "a")
+    #expect(peer.names() == ["a"] && peer.unfinished() == 0)
+  }
+
   @Test func serverThatOffersItIsFoundOut() async throws {
     let peer = DavPeer()
     defer { peer.stop() }

@@ -25,7 +25,7 @@ struct DavPlace: Sendable {
   init(_ session: UploadSession) throws(UploadError) {
     let state = session.state
     func place(_ key: String) -> HTTPURL? { state[key].flatMap { HTTPURL($0) } }
-    guard let url = place("target"), let temporary = place("url"), let root = place("root") else {
+    guard let url = place("target"), let temporary = place("temporary") ?? place("url"), let root = place("root") else {
       throw UploadError(.restart, .journal, "the upload's URL is missing from the journal")
     }
     self.url = url
@@ -171,7 +171,8 @@ struct DavPlace: Sendable {
     do {
       try await with.compare(body, with: url)
     } catch {
-      guard error.side == .file, error.status == nil else { throw error }
+      // A connection that broke says nothing about the bytes.
+      guard error.recovery == .giveUp, error.side == .file, error.status == nil else { throw error }
       throw UploadError(.giveUp, .file, "\(url): another file has that name (\(error.message))", status: 409)
     }
     return result

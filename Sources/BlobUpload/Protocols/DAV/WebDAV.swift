@@ -5,7 +5,8 @@ import Blobs
 /// is found right. RFC 4918.
 ///
 /// A name never stands for a part of a file, whatever the server does with a PUT that is cut off. Nothing can be resumed:
-/// partial PUTs mean different things to different servers, and some take a piece for the whole.
+/// partial PUTs mean different things to different servers, and some take a piece for the whole. Nextcloud has chunks
+/// for that: a large file for `…/remote.php/dav/files/USER/…` goes in those, and on from the last that is there.
 public struct WebDAV: UploadProtocol {
   public let name = "dav"
 
@@ -23,11 +24,14 @@ public struct WebDAV: UploadProtocol {
     let error = UploadError(request, response)
     if case .retry = error.recovery, response.status != 500 { throw error }
     if [401, 407].contains(response.status) { throw error }
-    return limits
+    return limits(at: target.endpoint)
   }
 
-  // A part size that is asked for must not cut it.
-  var limits: PartLimits { PartLimits(smallest: .max, firstPart: wholeUpTo) }
+  func limits(at endpoint: HTTPURL) -> PartLimits {
+    if NextcloudChunks.isSpoken(at: endpoint) { return NextcloudChunks.limits(wholeUpTo: wholeUpTo) }
+    // A part size that is asked for must not cut it.
+    return PartLimits(smallest: .max, firstPart: wholeUpTo)
+  }
 
   /// Whether an OPTIONS answer is that of a WebDAV server. RFC 4918 §10.1.
   static func isOffered(by headers: HTTPHeaders) -> Bool { headers.list("DAV").contains("1") }
@@ -39,18 +43,34 @@ public struct WebDAV: UploadProtocol {
     let place = DavPlace(target)
     try await folders.make(for: place, with)
     if let first { return .finished(try await place.publish(first.body, folders, with)) }
+    if let chunks = NextcloudChunks(target) {
+      try await chunks.open(with)
+      return .upTo(0, chunks.session)
+    }
     with.opened(place.session)
     return .upTo(0, place.session)
   }
 
   /// A PUT cannot be asked how far it got. What is published already is found when it is sent again.
-  public func held(by session: UploadSession, _ with: UploadContext) throws(UploadError) -> Held {
-    .upTo(0, try DavPlace(session).session)
+  public func held(by session: UploadSession, _ with: UploadContext) async throws(UploadError) -> Held {
+    if var chunks = try NextcloudChunks(session) { return try await chunks.held(with) }
+    return .upTo(0, try DavPlace(session).session)
   }
 
   public func send(_ part: Part, _ body: BlobSlice, to session: UploadSession, _ with: UploadContext)
     async throws(UploadError) -> Sent
   {
+    if var chunks = try NextcloudChunks(session) {
+      // The whole is compared, not the part.
+      let whole = BlobSlice(
+        body.source, length: session.state["length"].flatMap { Int64($0) }, validator: body.validator)
+      if let found = try await chunks.find(whole, with) {
+        try? await chunks.clear(with)  // it expires
+        return .finished(found)
+      }
+      let receipt = try await chunks.put(part, body, with)
+      return .receipt(receipt, chunks.session)
+    }
     guard part.isLast, part.start == 0 else {
       throw UploadError(.giveUp, .file, "WebDAV takes a file in one piece: leave --part-size out")
     }
@@ -62,6 +82,7 @@ public struct WebDAV: UploadProtocol {
   public func complete(_ session: UploadSession, _ parts: [PartReceipt], _ with: UploadContext)
     async throws(UploadError) -> UploadResult
   {
+    if let chunks = try NextcloudChunks(session) { return try await chunks.assemble(with) }
     // Nothing is left to send of a file without bytes.
     let place = try DavPlace(session)
     return try await place.publish(BlobSlice(DataSource([])), folders, with)
@@ -73,8 +94,9 @@ public struct WebDAV: UploadProtocol {
     try await with.isThere(target)
   }
 
-  /// DELETE of the temporary name.
+  /// DELETE of the temporary name, or of the chunks.
   public func abort(_ session: UploadSession, _ with: UploadContext) async throws(UploadError) {
+    if let chunks = try NextcloudChunks(session) { return try await chunks.clear(with) }
     try await DavPlace(session).clear(with)
   }
 }

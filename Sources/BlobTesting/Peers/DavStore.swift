@@ -1,0 +1,77 @@
+import BlobHTTP
+import Blobs
+
+/// Files and folders below a path, as RFC 4918 has them: no folder comes by itself, and `Overwrite: F` is heeded.
+final class DavStore: Sendable {
+  let files = PublishedNames()
+  private let folders = Monitor<Set<BytePath>>([BytePath("")])
+  private let root: String
+
+  /// `root`: a path that every name is below; "" or one without a slash at its end.
+  init(root: String = "") { self.root = root }
+
+  /// Those that are no one's temporary ones.
+  func names() -> [BytePath] { files.all.filter { !Self.isTemporary($0) } }
+  func unfinished() -> Int64 {
+    files.all.filter(Self.isTemporary).reduce(0) { $0 + Int64(files[$1]?.count ?? 0) }
+  }
+
+  private static func isTemporary(_ name: BytePath) -> Bool {
+    let last = name.name.description
+    return last.hasPrefix(".fullbore-") && last.hasSuffix(".part")
+  }
+
+  func answer(_ request: HTTPPeer.Request) -> HTTPPeer.Reply {
+    let name = name(request.path)
+    switch request.method {
+    case "OPTIONS": return .init(200, ["DAV": "1, 2"])
+    case "GET", "HEAD":
+      guard let bytes = files[name] else { return .init(404) }
+      return .init(200, ["ETag": tag(bytes)], bytes)
+    case "PUT":
+      if isFolder(name) { return .init(405) }
+      if !hasParent(name) { return .init(409) }
+      let old = files[name]
+      if request.headers["If-None-Match"] == "*", old != nil { return .init(412) }
+      _ = files.publish(request.body, as: name, overwrites: true)
+      return .init(old == nil ? 201 : 204, ["ETag": tag(request.body)])
+    case "MKCOL":
+      if isFolder(name) || files[name] != nil { return .init(405) }
+      if !hasParent(name) { return .init(409) }
+      folders.update { _ = $0.insert(name) }
+      return .init(201)
+    case "MOVE":
+      guard let place = request.headers["Destination"].flatMap({ HTTPURL($0) }) else { return .init(400) }
+      guard let bytes = files[name] else { return .init(404) }
+      let reply = publish(bytes, at: place.path, overwrites: request.headers["Overwrite"] != "F")
+      if reply.status < 300 { files.remove(name) }
+      return reply
+    case "DELETE": return .init(files.remove(name) == nil ? 404 : 204)
+    default: return .init(501)
+    }
+  }
+
+  /// Gives `bytes` the name at `path`, as MOVE does.
+  func publish(_ bytes: [UInt8], at path: String, overwrites: Bool) -> HTTPPeer.Reply {
+    let target = name(path)
+    if !hasParent(target) { return .init(409) }
+    let old = files[target]
+    if old != nil, !overwrites { return .init(412) }
+    _ = files.publish(bytes, as: target, overwrites: true)
+    return .init(old == nil ? 201 : 204)
+  }
+
+  private func isFolder(_ name: BytePath) -> Bool { folders.update(waking: .none) { $0.contains(name) } }
+
+  private func hasParent(_ name: BytePath) -> Bool { isFolder(Self.joined(name.components.dropLast())) }
+
+  private func name(_ path: String) -> BytePath {
+    Self.joined(BytePath(percentDecoded(path.dropFirst(root.count).utf8)).components[...])
+  }
+
+  private static func joined(_ components: ArraySlice<BytePath>) -> BytePath {
+    BytePath(components.map(\.bytes).joined(separator: [UInt8(ascii: "/")]))
+  }
+
+  private func tag(_ bytes: [UInt8]) -> String { "\"\(Digest.hex(of: bytes, .sha256).prefix(32))\"" }
+}

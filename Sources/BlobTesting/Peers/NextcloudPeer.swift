@@ -1,0 +1,84 @@
+import BlobHTTP
+import Blobs
+
+/// A server that takes large files in chunks as Nextcloud does, and refuses what is not to the letter: chunked upload,
+/// version 2. Below `/remote.php/dav/files/me/` it is a `DavPeer`.
+public final class NextcloudPeer: ProtocolPeer {
+  private static let root = "/remote.php/dav/files/me"
+  private static let uploads = "/remote.php/dav/uploads/me/"
+  private static let smallest = 5 << 20
+
+  /// Chunks of each upload, by their numbers.
+  private typealias Uploads = Monitor<[String: [Int: [UInt8]]]>
+
+  private let store: DavStore
+  private let chunks: Uploads
+  private let peer: HTTPPeer
+
+  public init(refusing refusal: @escaping DavPeer.Refusal = { _ in nil }) {
+    let (store, chunks) = (DavStore(root: Self.root), Uploads([:]))
+    (self.store, self.chunks) = (store, chunks)
+    peer = HTTPPeer { request in
+      if let refusal = refusal(request) { return refusal }
+      if request.path.hasPrefix(Self.uploads) { return Self.answer(request, store, chunks) }
+      return request.path.hasPrefix(Self.root + "/") || request.method == "OPTIONS"
+        ? store.answer(request) : .init(403)
+    }
+  }
+
+  public var endpoint: HTTPURL { peer.url.resolve(Self.root + "/")! }
+  public func contents(of name: BytePath) -> [UInt8]? { store.files[name] }
+  public func names() -> [BytePath] { store.names() }
+  public func unfinished() -> Int64 {
+    let kept = chunks.update(waking: .none) { $0.values.flatMap(\.values).reduce(0) { $0 + Int64($1.count) } }
+    return peer.arriving + kept + store.unfinished()
+  }
+  public func restart() { peer.cutAll() }
+  public func stop() { peer.stop() }
+  public var requests: [String] { peer.requests }
+
+  private static func answer(_ request: HTTPPeer.Request, _ store: DavStore, _ chunks: Uploads) -> HTTPPeer.Reply {
+    let words = request.path.dropFirst(uploads.count).split(separator: "/").map(String.init)
+    guard let token = words.first else { return .init(403) }
+    let isThere = chunks.update(waking: .none) { $0[token] != nil }
+    let destination = request.headers["Destination"].flatMap { HTTPURL($0) }?.path
+    switch (request.method, words.count) {
+    case ("MKCOL", 1):
+      guard let destination, destination.hasPrefix(root + "/") else { return .init(400) }
+      if isThere { return .init(405) }
+      chunks.update { $0[token] = [:] }
+      return .init(201)
+    case _ where !isThere: return .init(404)
+    case ("PUT", 2):
+      guard let number = Int(words[1]), 1...10_000 ~= number, destination != nil,
+        request.headers["OC-Total-Length"] != nil
+      else { return .init(400) }
+      let old = chunks.update { $0[token]!.updateValue(request.body, forKey: number) }
+      return .init(old == nil ? 201 : 204)
+    case ("PROPFIND", 1):
+      let found = chunks.update(waking: .none) { $0[token]! }
+      let folder = "<d:response><d:href>\(uploads)\(token)/</d:href><d:propstat/></d:response>"
+      let entries = found.keys.sorted().map { number in
+        let name = String(repeating: "0", count: 5 - String(number).count) + String(number)
+        return "<d:response><d:href>\(uploads)\(token)/\(name)</d:href><d:propstat><d:prop><d:getcontentlength>"
+          + "\(found[number]!.count)</d:getcontentlength></d:prop></d:propstat></d:response>"
+      }
+      let text = "<?xml version=\"1.0\"?>\n<d:multistatus xmlns:d=\"DAV:\">\(folder)\(entries.joined())</d:multistatus>"
+      return .init(207, [:], Array(text.utf8))
+    case ("MOVE", 2) where words[1] == ".file":
+      let found = chunks.update(waking: .none) { $0[token]! }
+      let bytes = found.keys.sorted().flatMap { found[$0]! }
+      let isCut = found.keys.sorted().dropLast().contains { found[$0]!.count < smallest }
+      guard let destination, request.headers["OC-Total-Length"] == String(bytes.count), !isCut else {
+        return .init(400)
+      }
+      let reply = store.publish(bytes, at: destination, overwrites: request.headers["Overwrite"] != "F")
+      if reply.status < 300 { chunks.update { $0[token] = nil } }
+      return reply
+    case ("DELETE", 1):
+      chunks.update { $0[token] = nil }
+      return .init(204)
+    default: return .init(405)
+    }
+  }
+}

@@ -1,0 +1,169 @@
+import BlobHTTP
+import Blobs
+import Synchronization
+
+/// A large file on its way to a Nextcloud server, in chunks that it keeps for a day: chunked upload, version 2.
+/// nextcloud/documentation, developer_manual/client_apis/WebDAV/chunking.
+///
+/// A chunk is there whole or not at all, and its name is its number. What is there is asked with PROPFIND.
+struct NextcloudChunks: Sendable {
+  private let place: DavPlace
+  /// The folder of the chunks.
+  private let folder: HTTPURL
+  /// Chunks that the server has, from the first on without a gap.
+  private var count: Int
+
+  private static let files = "/remote.php/dav/files/"
+
+  /// Whether files at `url` are Nextcloud's.
+  static func isSpoken(at url: HTTPURL) -> Bool { url.path.contains(files) }
+
+  /// 10,000 chunks of 5 MB to 5 GB. The length is announced with each.
+  static func limits(wholeUpTo: Int64) -> PartLimits {
+    PartLimits(
+      smallest: 5 << 20, largest: 5_000_000_000, usual: 64 << 20, count: 10_000, needsLength: true, firstPart: wholeUpTo
+    )
+  }
+
+  /// A new upload; nil where `target` is no file of a Nextcloud user.
+  init?(_ target: UploadTarget) {
+    guard let start = target.url.path.firstRange(of: Self.files) else { return nil }
+    let user = target.url.path[start.upperBound...].prefix { $0 != "/" }
+    let mark = (0..<2).map { _ in String(UInt64.random(in: 0...UInt64.max), radix: 16) }.joined()
+    let path = "\(target.url.path[..<start.lowerBound])/remote.php/dav/uploads/\(user)/fullbore-\(mark)/"
+    guard !user.isEmpty, let folder = target.url.resolve(path) else { return nil }
+    self.init(DavPlace(target), folder, 0)
+  }
+
+  /// nil where the session is none of these.
+  init?(_ session: UploadSession) throws(UploadError) {
+    guard let count = session.state["chunks"].flatMap({ Int($0) }) else { return nil }
+    self.init(try DavPlace(session), try session.uploadURL(), count)
+  }
+
+  private init(_ place: DavPlace, _ folder: HTTPURL, _ count: Int) {
+    (self.place, self.folder, self.count) = (place, folder, count)
+  }
+
+  var session: UploadSession {
+    var session = place.session
+    session.state["url"] = folder.text
+    session.state["temporary"] = place.temporary.text
+    session.state["chunks"] = String(count)
+    return session
+  }
+
+  /// MKCOL. The session is told before, so that nothing is left behind unknown.
+  func open(_ with: UploadContext) async throws(UploadError) {
+    with.opened(session)
+    let request = request("MKCOL", folder)
+    let response = try await with.send(request)
+    guard response.isSuccess || response.status == 405 else { throw UploadError(creating: request, response) }
+  }
+
+  /// Whether the very bytes have the name already; asked before the first chunk.
+  func find(_ body: BlobSlice, _ with: UploadContext) async throws(UploadError) -> UploadResult? {
+    count == 0 ? try await place.find(body, with) : nil
+  }
+
+  mutating func put(_ part: Part, _ body: BlobSlice, _ with: UploadContext) async throws(UploadError) -> PartReceipt {
+    var request = request("PUT", chunk(count + 1))
+    let response = try await with.send(following: &request, body: body)
+    guard response.isSuccess else { throw UploadError(session: request, response) }
+    count += 1
+    return PartReceipt(number: part.number, start: part.start, held: part.length ?? 0)
+  }
+
+  /// Makes the file of the chunks. What stands in the way is looked at by beginning anew.
+  func assemble(_ with: UploadContext) async throws(UploadError) -> UploadResult {
+    var request = request("MOVE", folder.appending(pathBytes: ".file".utf8))
+    request.headers["Overwrite"] = place.overwrites ? "T" : "F"
+    let response = try await with.send(following: &request)
+    guard response.isSuccess else {
+      var error = UploadError(session: request, response)
+      if response.status == 412 { error.recovery = .restart }
+      throw error
+    }
+    return UploadResult(location: place.url.description)
+  }
+
+  /// PROPFIND: bytes of the chunks from the first on. 404: they were assembled, or are gone.
+  mutating func held(_ with: UploadContext) async throws(UploadError) -> Held {
+    var request = HTTPRequest("PROPFIND", folder, ["Depth": "1"])
+    let listing = Listing()
+    let response = try await with.send(
+      following: &request,
+      Exchange(received: { bytes throws(BlobError) in try listing.append(bytes) }))
+    guard response.isSuccess else { throw UploadError(session: request, response) }
+    let sizes = DavListing.sizes(in: listing.text)
+    var offset: Int64 = 0
+    count = 0
+    while let size = sizes[chunk(count + 1).path] {
+      offset += size
+      count += 1
+    }
+    if let length = place.length, offset > length {
+      throw UploadError(.restart, .destination, "PROPFIND \(folder): it has \(offset) bytes of \(length)")
+    }
+    return .upTo(offset, session)
+  }
+
+  func clear(_ with: UploadContext) async throws(UploadError) {
+    let request = HTTPRequest("DELETE", folder)
+    let response = try await with.send(request)
+    guard response.isSuccess || [404, 410].contains(response.status) else { throw UploadError(request, response) }
+  }
+
+  private func chunk(_ number: Int) -> HTTPURL {
+    let digits = String(number)
+    return folder.appending(pathBytes: (String(repeating: "0", count: max(0, 5 - digits.count)) + digits).utf8)
+  }
+
+  private func request(_ method: String, _ url: HTTPURL) -> HTTPRequest {
+    var request = HTTPRequest(method, url, ["Destination": place.url.text])
+    if method != "MKCOL", let length = place.length { request.headers["OC-Total-Length"] = String(length) }
+    return request
+  }
+}
+
+/// An answer that is collected beyond what the transport collects.
+private final class Listing: Sendable {
+  private let bytes = Mutex<[UInt8]>([])
+  private static let most = 16 << 20
+
+  func append(_ more: UnsafeRawBufferPointer) throws(BlobError) {
+    let isTooLong = bytes.withLock { bytes in
+      bytes.append(contentsOf: more)
+      return bytes.count > Self.most
+    }
+    if isTooLong { throw BlobError(.io, "the listing is longer than \(Self.most) bytes") }
+  }
+
+  var text: [UInt8] { bytes.withLock { $0 } }
+}
+
+/// The little of a multistatus answer that we want. RFC 4918 §13.
+enum DavListing {
+  /// Sizes by path, as it is written in URLs. What has no size is left out.
+  static func sizes(in text: [UInt8]) -> [String: Int64] {
+    var sizes: [String: Int64] = [:]
+    var path: String?
+    var rest = text[...]
+    while let open = rest.firstIndex(of: UInt8(ascii: "<")), let close = rest[open...].firstIndex(of: UInt8(ascii: ">"))
+    {
+      let tag = rest[(open + 1)..<close].prefix { $0 != UInt8(ascii: " ") }
+      let name = String(decoding: tag.split(separator: UInt8(ascii: ":")).last ?? [], as: UTF8.self).lowercased()
+      rest = rest[(close + 1)...]
+      let words = rest.prefix { $0 != UInt8(ascii: "<") }.split { $0 <= UInt8(ascii: " ") }
+      let content = String(decoding: words.first ?? [], as: UTF8.self)
+      // A closing tag has what follows it as its content.
+      if tag.first == UInt8(ascii: "/") { continue }
+      if name == "href" { path = Self.path(content) }
+      if name == "getcontentlength", let path, let size = Int64(content), size >= 0 { sizes[path] = size }
+    }
+    return sizes
+  }
+
+  /// Servers write whole URLs too.
+  private static func path(_ reference: String) -> String { HTTPURL(reference)?.path ?? reference }
+}

@@ -1,0 +1,83 @@
+import BlobHTTP
+import BlobTesting
+@testable import BlobUpload
+import Blobs
+import Testing
+
+@Suite struct NextcloudTests {
+  private func uploader(_ peer: NextcloudPeer, retries: Int = 5) async throws -> Uploader {
+    let destination = try await UploadDestination.discover(peer.endpoint, named: "dav", over: CurlTransport())
+    var uploader = Uploader(destination, transport: CurlTransport(), retry: RetryPolicy(retries: retries), partSize: 1)
+    uploader.clock = LeapingClock()
+    return uploader
+  }
+
+  private let film = PatternSource(length: 12 << 20)
+
+  @Test func largeFileGoesInChunksAndIsAssembled() async throws {
+    let peer = NextcloudPeer()
+    defer { peer.stop() }
+    _ = try await uploader(peer).upload(film, as: "Trip/ä.mov")
+    #expect(peer.contents(of: "Trip/ä.mov") == film.bytes(count: 12 << 20))
+    let puts = peer.requests.filter { $0.hasPrefix("PUT") }
+    #expect(
+      puts.map { $0.suffix(6) } == ["/00001", "/00002", "/00003"], "parts of 5 MiB, however small they are wanted")
+    #expect(peer.requests.last?.hasSuffix("/.file") == true && peer.unfinished() == 0)
+    _ = try await uploader(peer).upload(PatternSource(length: 1000), as: "small")
+    #expect(peer.requests.filter { $0.contains("/uploads/") && $0.hasPrefix("MKCOL") }.count == 1)
+  }
+
+  @Test func lockedWhileItAssemblesIsWaitedFor() async throws {
+    let locks = Monitor(3)
+    let peer = NextcloudPeer { request in
+      guard request.method == "MOVE" else { return nil }
+      return locks.update { left in
+        left -= 1
+        return left >= 0 ? HTTPPeer.Reply(423) : nil
+      }
+    }
+    defer { peer.stop() }
+    _ = try await uploader(peer).upload(film, as: "a")
+    #expect(peer.names() == ["a"] && peer.requests.filter { $0.hasPrefix("PUT") }.count == 3)
+  }
+
+  /// The proxy in front gives up, and the server goes on.
+  @Test func assemblyThatOutlastsTheProxyIsFoundOut() async throws {
+    let moves = Monitor(0)
+    let peer = NextcloudPeer()
+    defer { peer.stop() }
+    let transport = FaultyTransport(CurlTransport()) { _, request in
+      guard request.method == "MOVE" else { return .none }
+      return moves.update { moves in
+        moves += 1
+        return moves == 1 ? .loseAnswer : .none
+      }
+    }
+    var uploader = try await uploader(peer)
+    uploader.transport = transport
+    _ = try await uploader.upload(film, as: "a")
+    #expect(peer.contents(of: "a") == film.bytes(count: 12 << 20))
+    #expect(peer.requests.filter { $0.hasPrefix("PUT") }.count == 3, "it is compared, not sent again")
+  }
+
+  @Test func quotaIsSaid() async throws {
+    let peer = NextcloudPeer { $0.method == "PUT" ? .init(507) : nil }
+    defer { peer.stop() }
+    let error = await #expect(throws: UploadError.self) { () async throws in
+      _ = try await uploader(peer).upload(film, as: "a")
+    }
+    #expect(error?.recovery == .giveUp && error?.message.contains("no room") == true)
+  }
+
+  @Test func listingsAreReadHoweverTheyAreWritten() {
+    let text = """
+      <?xml version="1.0"?><D:multistatus xmlns:D="DAV:"><D:response><D:href>http://h/u/1/</D:href></D:response>
+      <D:response xmlns:x="y"><D:href>
+      /u/1/00001 </D:href><D:propstat><D:prop><D:getcontentlength>7</D:getcontentlength></D:prop></D:propstat></D:response>
+      <response><href>http://h/u/1/00002</href><getcontentlength>-1</getcontentlength></response>
+      <response><href>/u/1/00003</href><getcontentlength>9</getcontentlength></response></D:multistatus>
+      """
+    #expect(DavListing.sizes(in: Array(text.utf8)) == ["/u/1/00001": 7, "/u/1/00003": 9])
+    #expect(DavListing.sizes(in: Array("<<a:href>/x".utf8)).isEmpty && DavListing.sizes(in: []).isEmpty)
+  }
+}
