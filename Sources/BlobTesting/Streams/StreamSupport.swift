@@ -5,30 +5,32 @@ import Foundation
 
 /// A thread that runs its loop until it is told to stop.
 package final class LoopThread: @unchecked Sendable {
-  // Set before anyone else knows of it, and not changed any more.
-  package private(set) var loop: RunLoop! = nil
-  package private(set) var thread: Thread! = nil
+  // Nothing in it changes.
+  package let loop: RunLoop
+  package let thread: Thread
   private let isStopped = Monitor(false)
   private let ended = Monitor(false)
 
   package init(in mode: RunLoop.Mode = .default) {
-    let started = Monitor(false)
-    let thread = Thread { [self, isStopped, ended] in
-      loop = .current
+    let started = Monitor<Place?>(nil)
+    // It keeps its block for life: what holds it must not be held there.
+    thread = Thread { [isStopped, ended] in
+      let loop = RunLoop.current
       // Keeps the loop running, and looks from time to time whether it should.
       let timer = Timer(timeInterval: 0.002, repeats: true) { _ in
         if isStopped.update({ $0 }) { CFRunLoopStop(CFRunLoopGetCurrent()) }
       }
       loop.add(timer, forMode: mode)
-      started.update { $0 = true }
+      started.update { $0 = Place(loop: loop) }
       while !isStopped.update({ $0 }) { _ = RunLoop.current.run(mode: mode, before: .distantFuture) }
       timer.invalidate()
       ended.update { $0 = true }
     }
-    self.thread = thread
     thread.start()
-    _ = started.wait { $0 ? true : nil }
+    loop = started.wait { $0 }.loop
   }
+
+  private struct Place: @unchecked Sendable { let loop: RunLoop }  // on its way from one thread to another
 
   package func stop() {
     isStopped.update { $0 = true }
