@@ -82,11 +82,12 @@ import Testing
     #expect(refusal("--expect", "99", "a", "form+http://host/") != nil)
   }
 
-  @Test func checksumsAreForTus() throws {
+  @Test func checksumsAreThoseOfTheDialect() throws {
     #expect(try options("--checksum", "SHA-1", "a", "http://host/").checksum == .sha1)
     #expect(try options("--checksum=crc32c", "a", "tus+http://host/").checksum == .crc32c)
     #expect(refusal("--checksum", "crc7", "a", "http://host/")?.contains("wanted one of md5, sha1") == true)
     #expect(refusal("--checksum", "sha1", "a", "put+http://host/")?.contains("--verify") == true)
+    #expect(try options("--checksum", "sha512", "a", "put+http://host/").checksum == .sha512)
   }
 
   @Test func namesAreCheckedBeforeAnythingIsSent() {

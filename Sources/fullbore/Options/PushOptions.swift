@@ -56,8 +56,14 @@ struct PushOptions: Sendable {
     }
     bytesPerSecond = try arguments.parsed("bwlimit", wanted: "a rate in bytes a second, like 20M", Quantity.rate)
     checksum = try arguments.parsed("checksum", wanted: "one of \(Self.checksums)") { Digest.Algorithm($0) }
-    if checksum != nil, destination.protocolName ?? "tus" != "tus" {
-      throw UsageError("--checksum: only tus carries them; --verify reads back what arrived")
+    if let checksum {
+      let carrier = destination.protocolName ?? "tus"
+      if !["tus", "put", "resumable"].contains(carrier) {
+        throw UsageError("--checksum: \(carrier) carries none; --verify reads back what arrived")
+      }
+      if carrier != "tus", checksum != .sha256, checksum != .sha512 {
+        throw UsageError("--checksum: without tus only sha256 and sha512 are carried; --verify reads back what arrived")
+      }
     }
     verifies = arguments.flag("verify")
     overwrites = arguments.flag("overwrite")
@@ -126,7 +132,8 @@ struct PushOptions: Sendable {
       .value("parts-at-once", "N", "parts of one file at once"),
       .value("part-size", "SIZE", "bytes in one request, like 64M"),
       .value("bwlimit", "RATE", "bytes a second for all together, like 20M"),
-      .value("checksum", "ALG", "each request carries its digest, in parts of 8M; tus only. sha1, crc32c, sha256, …"),
+      .value(
+        "checksum", "ALG", "each request carries its digest: sha256, sha512; with tus sha1, crc32c, …"),
       .flag("verify", "read back what arrived, or compare digests"),
       .flag("overwrite", "replace other bytes under the same name"),
       .flag("check", "ask the server also for what is done according to the journal"),
