@@ -56,7 +56,7 @@ struct PushCommand: Command {
       let standardInput = options.readsStandardInput ? walk.nameOfStandardInput : nil
       let isRead = Atomic(false)
       let databases = DatabaseWalk(options.databases, report, counters)
-      let reading = CurlTransport(try options.connection.transportOptions(lanes: options.jobs))
+      let reading = try options.connection.readingTransport(jobs: options.jobs)
       let ended = await run.run { [run, options] () async throws(UploadError) in
         if let name = standardInput {
           if isRead.exchange(true, ordering: .relaxed) { return nil }
@@ -64,9 +64,10 @@ struct PushCommand: Command {
           counters.isListed.store(true, ordering: .relaxed)
           return [run.standardInput(as: name, overwrites: options.overwrites, limiter)]
         }
-        if let urls = walk.takeURLs() {
-          let items = await run.items(urls, over: reading, overwrites: options.overwrites, limiter)
-          if !items.isEmpty { return items }
+        while let (source, arrival) = walk.takeURL() {
+          let item = await run.item(
+            source, as: arrival, over: reading, overwrites: options.overwrites, limiter)
+          if let item { return [item] }
         }
         while let (table, rows) = await databases.next() {
           let items = await databases.items(
@@ -93,26 +94,22 @@ final class PushWalk: Sendable {
   private let options: PushOptions
   private let report: any PushReport
   private let counters: PushCounters
-  private let urls: Mutex<[URLSource]>
+  private let urls: Mutex<ArraySlice<URLSource>>
 
   init(_ options: PushOptions, _ report: any PushReport, _ counters: PushCounters) {
     tree = FileTree(options.sources, options.tree)
-    urls = Mutex(options.urls)
+    urls = Mutex(options.urls[...])
     self.options = options
     self.report = report
     self.counters = counters
   }
 
-  /// The URLs among the sources, once, with the names under which they arrive.
-  func takeURLs() -> [(source: URLSource, arrival: BytePath)]? {
-    let taken = urls.withLock { urls in
-      defer { urls = [] }
-      return urls
-    }
-    if taken.isEmpty { return nil }
+  /// The next of the URLs among the sources, with the name under which it arrives; nil at their end.
+  func takeURL() -> (source: URLSource, arrival: BytePath)? {
+    guard let source = urls.withLock({ $0.popFirst() }) else { return nil }
     let endpoint = options.destination.endpoint
     let name = options.destination.isFolder ? options.name : BytePath(endpoint.lastComponent)
-    return taken.map { ($0, name ?? $0.name) }
+    return (source, name ?? source.name)
   }
 
   /// The next files; nil at the end. What cannot be sent is reported.
@@ -140,7 +137,7 @@ final class PushWalk: Sendable {
       Console.output.write("\(shown(nameOfStandardInput))  standard input\n")
       return
     }
-    for (source, arrival) in takeURLs() ?? [] {
+    while let (source, arrival) = takeURL() {
       Console.output.write("\(shown(arrival))  \(source.url)\n")
     }
     while let items = await next() {
