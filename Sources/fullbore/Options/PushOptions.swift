@@ -1,4 +1,5 @@
 import BlobHTTP
+import BlobMedia
 import Blobs
 
 /// What `push` was asked to do, checked before anything is sent.
@@ -21,6 +22,10 @@ struct PushOptions: Sendable {
   var tree = TreeOptions()
   /// What a single source is called at the destination.
   var name: BytePath?
+  /// Where files go below the destination; nil: where they lie below their source.
+  var layout: Layout?
+  /// Of photos that were edited; nil: `current` in a camera roll, and every file elsewhere.
+  var edits: GalleryEdits?
   var connection: ConnectionOptions
   var journal: BytePath
   var output: OutputOptions
@@ -51,6 +56,7 @@ struct PushOptions: Sendable {
     tree.filter.includes = arguments.all("include").map { Glob($0) }
     tree.filter.excludes = arguments.all("exclude").map { Glob($0) }
     name = arguments.value("name")
+    (layout, edits) = try Self.gallery(arguments)
     connection = try ConnectionOptions(arguments)
     _ = try connection.requestHeaders(for: destination.endpoint)
     journal = try journalPath(arguments)
@@ -62,6 +68,9 @@ struct PushOptions: Sendable {
     let isSeveral = sources.count > 1
     if isSeveral && !destination.isFolder {
       throw UsageError("\(sources.count) sources cannot all be called \(destination.endpoint): end it with a slash")
+    }
+    if layout != nil, name != nil || !destination.isFolder {
+      throw UsageError("--layout names every file: leave out --name, and end the destination with a slash")
     }
     guard let name else { return }
     if isSeveral { throw UsageError("--name is for a single source, and \(sources.count) were given") }
@@ -98,12 +107,14 @@ struct PushOptions: Sendable {
       .flag("overwrite", "replace other bytes under the same name"),
       .flag("check", "ask the server also for what is done according to the journal"),
       .value("name", "NAME", "what a single source is called at the destination"),
+      .value("layout", "TEMPLATE", "where photos go, by when they were taken, like '{year}/{month}/{name}'"),
+      .value("edits", "WHICH", "of edited photos: current, original or both; in a camera roll current, else both"),
       .value("include", "GLOB", isRepeatable: true, "only files whose path or name matches; repeatable"),
       .value("exclude", "GLOB", isRepeatable: true, "no files or folders whose path or name matches; repeatable"),
       .flag("hidden", "also what begins with a dot"),
       .flag("dry-run", short: "n", "only say what would be sent"),
     ] + ConnectionOptions.declared + [journalOption] + OutputOptions.declared + [
-      .planned("layout", "TEMPLATE"), .planned("endpoint", "URL"),
+      .planned("endpoint", "URL"),
       .planned("region", "NAME"), .planned("field", "NAME"), .planned("form", "K=V"), .planned("expect", "STATUS"),
       .planned("reply", "JSONPATH"),
     ]
