@@ -49,6 +49,29 @@ extension EndToEnd {
       #expect(churn.counts.count == 7, "\(churn.counts)")
     }
 
+    /// What the test above looks for is seen where it is.
+    @Test func aMixtureIsSeen() async throws {
+      try scratch.folder("gallery")
+      func content(_ number: Int, _ length: Int) -> Data {
+        Data(
+          (0...(length / 512)).flatMap { block in
+            let line = Array("\(number) \(length) \(block) ".utf8)
+            return line + [UInt8](repeating: UInt8(ascii: "."), count: 512 - line.count)
+          }.prefix(length))
+      }
+      let path = scratch.path("gallery/IMG.jpg")
+      func version(_ bytes: Data) throws -> Churn.Version? {
+        try bytes.write(to: URL(fileURLWithPath: path))
+        return try Churn.version(of: path)
+      }
+      let (a, b) = (content(1, 5000), content(2, 5000))
+      #expect(try version(a) == Churn.Version(number: 1, told: 5000, length: 5000))
+      #expect(try version(a.prefix(2000)) == Churn.Version(number: 1, told: 5000, length: 2000))
+      #expect(try version(a.prefix(2000))?.isWhole == false)
+      #expect(try version(a.prefix(1024) + b.dropFirst(1024)) == nil)
+      #expect(try version(a + a.dropFirst(512)) == nil)
+    }
+
     private func change(_ churn: Churn, until deadline: ContinuousClock.Instant) async throws {
       while ContinuousClock.now < deadline {
         for _ in 0..<20 { try await churn.step() }

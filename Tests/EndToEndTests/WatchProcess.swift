@@ -25,10 +25,36 @@ final class WatchProcess: Sendable {
     return WatchProcess(command, scratch)
   }
 
-  /// Waits until `server` has the same files as the gallery, and then that they have the same bytes.
+  /// As `startBlind`, where the kernel watches only so many folders.
+  static func startLimited(
+    to url: String, in scratch: Scratch, watches: Int, _ options: String...
+  ) throws -> WatchProcess {
+    let words = [Tool.fullbore, "watch", "--verbose", "--settle", "1s"] + options + [scratch.path("gallery/"), url]
+    let shell = ["-Ur", "sh", "-c", limiting, "sh", "\(watches)"] + words
+    return WatchProcess(try Command("unshare", shell, in: scratch), scratch)
+  }
+
+  private static let limiting = "echo $1 > /proc/sys/user/max_inotify_watches && shift && exec \"$@\""
+
+  static let canLimit: Bool = {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    process.arguments = ["unshare", "-Ur", "sh", "-c", limiting, "sh", "3", "true"]
+    (process.standardOutput, process.standardError) = (FileHandle.nullDevice, FileHandle.nullDevice)
+    guard (try? process.run()) != nil else { return false }
+    process.waitUntilExit()
+    return process.terminationStatus == 0
+  }()
+
+  /// Waits until `server` has the same files as the gallery, and the watch has heard so; expects that they have the
+  /// same bytes.
   func expectSame(at server: Folder, _ limit: Duration = .seconds(60)) async throws {
     let gallery = Folder(scratch.path("gallery"))
     try await until("the gallery has arrived", limit) { gallery.files() == server.files() ? true : nil }
+    try await until("the answers have arrived", limit) {
+      let told = Set(command.output.split(separator: "\n").map { $0.prefix { $0 != " " } })
+      return gallery.files().keys.allSatisfy { told.contains($0.prefix { $0 != " " }) } ? true : nil
+    }
     gallery.expectSame(as: server)
   }
 

@@ -241,5 +241,56 @@ extension EndToEnd {
       #expect(sizes.last! - sizes[rounds / 2] < 2 << 20, "\(sizes)")
       #expect(try await watch.stop() == .exited(130))
     }
+
+    /// The limit is one of the test's own: that of a user namespace.
+    @Test(.enabled(if: WatchProcess.canLimit, "unshare cannot set a limit of its own here"))
+    func foldersBeyondTheSystemsLimitAreLookedAt() async throws {
+      for number in 0..<6 { try scratch.file("gallery/\(number)/IMG.jpg", 10_000) }
+      let server = try await ServeProcess.start(in: scratch)
+      let watch = try WatchProcess.startLimited(to: server.url, in: scratch, watches: 3, "--rescan", "1s")
+      try await watch.until("it says so") {
+        watch.command.errors.contains("fs.inotify.max_user_watches is too low") ? true : nil
+      }
+      try await watch.expectSame(at: server.folder)
+      for number in 0..<6 { try scratch.file("gallery/\(number)/IMG_2.jpg", 10_001) }
+      try await watch.expectSame(at: server.folder)
+      #expect(watch.command.errors.components(separatedBy: "too low").count == 2, "\(watch.command.errors)")
+      #expect(try await watch.stop() == .exited(130))
+    }
+
+    /// A program that reads what a watch says is not woken for nothing.
+    @Test func nothingIsSaidWhileNothingHappens() async throws {
+      let photo = try scratch.file("gallery/IMG_1.jpg", 10_000)
+      let server = try await ServeProcess.start(in: scratch)
+      let watch = try WatchProcess.startBlind(to: server.url, in: scratch, ["--json"])
+      func done(_ count: Int) async throws {
+        try await watch.until("\(count) are done") {
+          watch.command.output.components(separatedBy: #""event":"done""#).count > count ? true : nil
+        }
+      }
+      try await done(1)
+      // A link waits for a second, in which an upload would be told of ten times.
+      #expect(link(photo, gallery("IMG_2.jpg")) == 0)
+      try await done(2)
+      let lines = watch.command.output.split(separator: "\n")
+      let first = try #require(lines.firstIndex { $0.contains(#""event":"done""#) })
+      let second = try #require(lines.lastIndex { $0.contains(#""event":"start""#) })
+      let progress = lines[first..<second].filter { $0.contains(#""event":"progress""#) }
+      #expect(progress.count <= 4, "\(progress)")
+      #expect(try await watch.stop() == .exited(130))
+    }
+
+    @Test(.enabled(if: Tool.find("systemd-analyze") != nil, "there is no systemd-analyze"))
+    func theUnitIsUnderstood() async throws {
+      let unit = try String(
+        contentsOf: Tool.checkout.appendingPathComponent("Packaging/systemd/fullbore-watch@.service"), encoding: .utf8)
+      let line = "ExecStart=fullbore watch "
+      try #require(unit.contains("\n" + line))
+      let copy = scratch.path("fullbore-watch@.service")
+      try unit.replacingOccurrences(of: line, with: "ExecStart=\(Tool.fullbore) watch ")
+        .write(toFile: copy, atomically: false, encoding: .utf8)
+      let verify = try Command("systemd-analyze", ["verify", copy], in: scratch)
+      #expect(try await verify.wait() == .exited(0) && verify.errors.isEmpty, "\(verify.errors)")
+    }
   }
 }

@@ -23,6 +23,7 @@ actor WatchFeed {
   private var walk: Walk?
   private var foldersToCome: [WatchedFolders.Place] = []
   private var hasListed = false
+  private var hasToldLimit = false
   /// When all is walked again; nil: when there is a reason.
   private var walkDue: ContinuousClock.Instant? = .now
   private var rootsDue = ContinuousClock.now
@@ -201,7 +202,8 @@ extension WatchFeed {
     if count == 0 { return }
     let interval = options.rescan ?? Self.walkInterval
     let limit = number == ENOSPC ? "fs.inotify.max_user_watches is too low" : String(cString: strerror(number))
-    if walkDue == nil {
+    if !hasToldLimit {
+      hasToldLimit = true
       report.notice(
         "\(Quantity.plural(count, "folder")) cannot be watched: \(limit). All is looked at every \(Quantity.text(interval))"
       )
