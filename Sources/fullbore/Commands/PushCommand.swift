@@ -115,12 +115,15 @@ final class PushWalk: Sendable {
   /// The next files; nil at the end. What cannot be sent is reported.
   func next() async -> [TreeItem]? {
     while true {
-      let events = await BlockingPool.shared.run { [tree] in tree.next(max: Self.batch) }
-      if events.isEmpty {
+      // Where a file goes may be asked of its bytes.
+      let items = await BlockingPool.shared.run { [self] in
+        let events = tree.next(max: Self.batch)
+        return events.isEmpty ? nil : events.compactMap(file)
+      }
+      guard let items else {
         counters.isListed.store(true, ordering: .relaxed)
         return nil
       }
-      let items = events.compactMap(file)
       if !items.isEmpty { return items }
     }
   }
@@ -150,8 +153,14 @@ final class PushWalk: Sendable {
   private func file(_ event: TreeEvent) -> TreeItem? {
     switch event {
     case .file(let item):
-      counters.found(length: item.stamp.size)
-      return TreeItem(path: item.path, relative: arrival(of: item.relative), stamp: item.stamp)
+      switch options.placing(of: item) {
+      case .at(let arrival):
+        counters.found(length: item.stamp.size)
+        return TreeItem(path: item.path, relative: arrival, stamp: item.stamp)
+      case .leftOut(let reason):
+        counters.filesLeftOut.add(1, ordering: .relaxed)
+        report.leftOut(item.path, reason: reason)
+      }
     case .skipped(let path, let reason):
       counters.filesLeftOut.add(1, ordering: .relaxed)
       report.leftOut(path, reason: reason)
@@ -162,14 +171,16 @@ final class PushWalk: Sendable {
     }
     return nil
   }
+}
 
+extension PushOptions {
   /// `--name`, or the URL's last part where it does not end in a slash, takes the place of a single source's name.
-  private func arrival(of relative: BytePath) -> BytePath {
-    let endpoint = options.destination.endpoint
-    guard let name = options.destination.isFolder ? options.name : BytePath(endpoint.lastComponent) else {
+  func arrival(of relative: BytePath) -> BytePath {
+    let endpoint = destination.endpoint
+    guard let name = destination.isFolder ? self.name : BytePath(endpoint.lastComponent) else {
       return relative
     }
-    let source = options.sources[0]
+    let source = sources[0]
     if source.hasTrailingSlash || source.name == "." || source.name == ".." { return name.appending(relative) }
     return relative.components.dropFirst().reduce(name) { $0.appending($1) }
   }

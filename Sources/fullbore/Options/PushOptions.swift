@@ -1,4 +1,5 @@
 import BlobHTTP
+import BlobMedia
 import BlobUpload
 import Blobs
 
@@ -30,6 +31,10 @@ struct PushOptions: Sendable {
   var spool = SpoolOptions()
   /// How forms are posted.
   var form: FormOptions
+  /// Where files go below the destination; nil: where they lie below their source.
+  var layout: Layout?
+  /// Of photos that were edited; nil: `current` in a camera roll, and every file elsewhere.
+  var edits: GalleryEdits?
   var connection: ConnectionOptions
   var journal: BytePath
   var output: OutputOptions
@@ -84,6 +89,7 @@ struct PushOptions: Sendable {
     if !form.isEmpty, destination.protocolName != "form" {
       throw UsageError("--field, --form, --expect and --reply are for form+ destinations")
     }
+    (layout, edits) = try Self.gallery(arguments)
     connection = try ConnectionOptions(arguments)
     _ = try connection.requestHeaders(for: destination.endpoint)
     journal = try journalPath(arguments)
@@ -117,6 +123,9 @@ struct PushOptions: Sendable {
     if let url = urls.first(where: { !$0.hasName }), name == nil, destination.isFolder {
       throw UsageError("source '\(url.url)': its path does not end in a name: give it one with --name")
     }
+    if layout != nil, name != nil || !destination.isFolder {
+      throw UsageError("--layout names every file: leave out --name, and end the destination with a slash")
+    }
     guard let name else { return }
     if isSeveral { throw UsageError("--name is for a single source, and \(count) were given") }
     if name.isEmpty || name.isAbsolute || name.hasTrailingSlash || name.components.contains("..") {
@@ -140,12 +149,14 @@ struct PushOptions: Sendable {
       .value("name", "NAME", "what a single source is called at the destination"),
       .value("spool-memory", "SIZE", "of standard input, bytes that are held to be sent again; 12M"),
       .value("spool-dir", "FOLDER", "where what does not fit is held; without it nothing is written to disk"),
+      .value("layout", "TEMPLATE", "where photos go, by when they were taken, like '{year}/{month}/{name}'"),
+      .value("edits", "WHICH", "of edited photos: current, original or both; in a camera roll current, else both"),
       .value("include", "GLOB", isRepeatable: true, "only files whose path or name matches; repeatable"),
       .value("exclude", "GLOB", isRepeatable: true, "no files or folders whose path or name matches; repeatable"),
       .flag("hidden", "also what begins with a dot"),
       .flag("dry-run", short: "n", "only say what would be sent"),
     ] + FormOptions.declared + ConnectionOptions.declared + [journalOption] + OutputOptions.declared + [
-      .planned("layout", "TEMPLATE"), .planned("endpoint", "URL"), .planned("region", "NAME"),
+      .planned("endpoint", "URL"), .planned("region", "NAME"),
     ]
 
   static let notes = """
