@@ -35,6 +35,7 @@ struct PushOptions: Sendable {
   var layout: Layout?
   /// Of photos that were edited; nil: `current` in a camera roll, and every file elsewhere.
   var edits: GalleryEdits?
+  let edited = EditedPhotos()
   var connection: ConnectionOptions
   var journal: BytePath
   var output: OutputOptions

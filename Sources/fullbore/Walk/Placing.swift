@@ -1,6 +1,7 @@
 import BlobMedia
 import Blobs
 import Glibc
+import Synchronization
 
 /// Where a file goes.
 enum Placing: Sendable, Hashable {
@@ -18,7 +19,9 @@ extension PushOptions {
     let folder = BytePath(item.path.bytes.dropLast(name.name.bytes.count))
     let gallery = Gallery(edits ?? .current)
     let isThere = { (name: BytePath) in isFile(folder.appending(name)) }
-    if choosesEdits(at: item.path), case .leftOut(let reason) = gallery.choice(name, isThere) {
+    // Only what has a rendered edit is left out for one; most photos have none.
+    let isEdited = gallery.edits != .current || edited.contains(name.stem, in: folder)
+    if choosesEdits(at: item.path), isEdited, case .leftOut(let reason) = gallery.choice(name, isThere) {
       return .leftOut(reason: reason)
     }
     guard let layout else { return .at(arrival(of: item.relative)) }
@@ -55,5 +58,39 @@ extension CaptureDate {
     var status = stat()
     if path.status(&status) != 0 { return nil }
     self.init(FileStamp(status))
+  }
+}
+
+/// Which photos of a folder have a rendered edit, from one look at its names for all of them.
+final class EditedPhotos: Sendable {
+  private struct Look {
+    var folder: BytePath = ""
+    var stamp: FileStamp?
+    var stems: Set<BytePath> = []
+  }
+  private let latest = Mutex(Look())
+
+  /// Blocks.
+  func contains(_ stem: BytePath, in folder: BytePath) -> Bool {
+    var status = stat()
+    let stamp = folder.status(&status) == 0 ? FileStamp(status) : nil
+    return latest.withLock { look in
+      if look.folder != folder || look.stamp == nil || look.stamp != stamp {
+        look = Look(folder: folder, stamp: stamp, stems: Self.stems(in: folder))
+        // It may change once more without another time to show for it.
+        if let stamp, stamp.unsettled(at: FileStamp.now) > 0 { look.stamp = nil }
+      }
+      return look.stems.contains(stem)
+    }
+  }
+
+  private static func stems(in folder: BytePath) -> Set<BytePath> {
+    guard let names = OpenFolder(folder, "", follow: true) else { return [] }
+    var stems: Set<BytePath> = []
+    while let name = names.nextName() {
+      let name = GalleryName(name)
+      if name.isRendered { stems.insert(name.stem) }
+    }
+    return stems
   }
 }
