@@ -69,8 +69,9 @@ struct WatchCommand: Command {
       let transport = CurlTransport(try push.connection.transportOptions(lanes: push.jobs))
       let destination = try await UploadDestination.discover(
         push.destination.endpoint, named: push.destination.protocolName, headers: headers, checksum: push.checksum,
-        over: transport)
-      let kept = push.connection.journaled(destination, overwrite: push.overwrites, checksum: push.checksum)
+        form: try push.form.postNow(), over: transport)
+      let kept = push.connection.journaled(
+        destination, overwrite: push.overwrites, checksum: push.checksum, form: push.form)
       var run = PushRun(
         destination: destination, transport: transport, journal: journal,
         destinationID: try await number(of: kept, in: journal), report: report, counters: counters)
@@ -79,6 +80,7 @@ struct WatchCommand: Command {
       run.partSize = push.partSize
       run.checks = push.checks
       run.verifies = push.verifies
+      run.partsAtOnce = push.partsAtOnce
       let limiter = push.bytesPerSecond.map { RateLimiter(bytesPerSecond: $0) }
       let observer = WatchObserver(feed, report, counters, options)
       let ended = await run.send(

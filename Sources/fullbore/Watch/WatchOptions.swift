@@ -16,6 +16,9 @@ struct WatchOptions: Sendable {
     rescan = try arguments.parsed("rescan", wanted: wanted) { text in
       Quantity.duration(text).flatMap { $0 >= .seconds(1) ? $0 : nil }
     }
+    guard push.urls.isEmpty, push.databases.isEmpty, !push.readsStandardInput else {
+      throw UsageError("only folders are watched")
+    }
     for source in push.sources { try Self.check(source) }
     let paths = push.sources.map { BytePath($0.absolute().components.flatMap { [UInt8(ascii: "/")] + $0.bytes }) }
     for (index, path) in paths.enumerated() {
