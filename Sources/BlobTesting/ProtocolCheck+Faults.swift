@@ -169,7 +169,7 @@ extension ProtocolCheck {
       let fixture = exam.fixture
       let place = fixture.partsAtOnce > 1 ? length / 8 : min(length, fixture.partSize ?? length) / 2
       let flip = ChaosProxy.Fault.flip(at: Int(place))
-      let proxy = fixture.partsAtOnce > 1 ? exam.proxy(flip, flip) : exam.proxy(flip, flip, flip, flip)
+      let proxy = exam.proxy(flip, flip, flip, flip)
       let name = BytePath("\(length)")
       _ = try await exam.uploader(through: proxy).upload(pattern, as: name)
       let faults = proxy.counters.faults

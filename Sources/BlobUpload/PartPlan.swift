@@ -16,7 +16,8 @@ public struct PartPlan: Sendable, Hashable {
     }
     size = size.map { max($0, limits.smallest) }
     if let largest = limits.largest { size = min(size ?? largest, largest) }
-    partSize = size
+    // Where no part may be small enough to leave a rest, there is one.
+    partSize = size == .max ? nil : size
   }
 
   /// The part that begins at `offset`; nil when nothing is left.
