@@ -59,6 +59,13 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
     replacing(path: (path.hasSuffix("/") ? path : path + "/") + Self.encode(added))
   }
 
+  /// This place with another query, which must be percent-encoded.
+  package func withQuery(_ query: String) -> HTTPURL {
+    precondition(query.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "#") })
+    return HTTPURL(
+      text: "\(description)?\(query)", scheme: scheme, host: host, port: port, path: path, query: query)
+  }
+
   /// Nothing needs to be parsed again: only an encoded path is put in the place of another.
   private func replacing(path: String) -> HTTPURL {
     let base = description
@@ -66,14 +73,17 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
       text: base.dropLast(self.path.utf8.count) + path, scheme: scheme, host: host, port: port, path: path)
   }
 
-  private init(text: String, scheme: String, host: String, port: Int, path: String) {
+  private init(text: String, scheme: String, host: String, port: Int, path: String, query: String? = nil) {
     self.text = text
     self.scheme = scheme
     self.host = host
     self.port = port
     self.path = path
-    query = nil
+    self.query = query
   }
+
+  /// Percent-encoded text as the bytes that it stands for.
+  package static func decoded(_ text: some StringProtocol) -> [UInt8] { decode(text.utf8) }
 
   private static func decode(_ text: some Sequence<UInt8>) -> [UInt8] {
     var bytes: [UInt8] = []

@@ -65,7 +65,7 @@ struct ProtocolExam: Sendable {
       // Lives as long as what is sent through it.
       transport = CountingTransport(transport) { _ in withExtendedLifetime(proxy) {} }
       headers["Host"] = "127.0.0.1:\(endpoint.port)"  // the server answers to its own name only
-      endpoint = HTTPURL("http://127.0.0.1:\(proxy.port)/")!
+      endpoint = HTTPURL("http://127.0.0.1:\(proxy.port)\(peer.endpoint.path)")!
     }
     return Uploader(
       UploadDestination(endpoint: endpoint, dialect: fixture.dialect, limits: limits, headers: headers),

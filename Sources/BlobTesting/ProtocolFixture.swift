@@ -50,7 +50,20 @@ extension ProtocolFixture {
     ProtocolFixture("resumable", IETFResumable(wholeUpTo: small), wholeUpTo: small),
     ProtocolFixture("resumable in small parts", IETFResumable(wholeUpTo: small), partSize: 700_001, wholeUpTo: small),
     ProtocolFixture("put", PlainPut(), wholeUpTo: small, resumes: false),
+    s3("s3", partSize: nil), s3("s3 in odd parts", partSize: 700_001),
   ]
+
+  /// Against the strict server in memory; parts are small, so that there are many.
+  private static func s3(_ name: String, partSize: Int64?) -> ProtocolFixture {
+    var server = S3Peer.Options()
+    server.smallestPart = 1
+    let dialect = S3Multipart(
+      bucketPath: "/\(server.bucket)/", signer: S3Signer(server.credentials, region: server.region),
+      options: .init(wholeUpTo: small, partSize: 256 << 10, smallestPart: 1))
+    return ProtocolFixture(
+      name, dialect, partSize: partSize, wholeUpTo: small, takesUnknownLength: false, noticesChanges: true,
+      makePeer: { [server] in S3Peer(server) })
+  }
 
   /// Above what the transport sends in one piece with its head, and still quick.
   private static let small: Int64 = 128 << 10

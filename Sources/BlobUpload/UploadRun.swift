@@ -9,13 +9,16 @@ struct UploadRun {
   private let target: UploadTarget
   private let entry: Int64?
   private let progress: Progress
-  private let plan: PartPlan
+  private var plan: PartPlan
   private let context: UploadContext
   private var session: UploadSession?
   /// One that is known from an interim answer, to a creation that may yet fail.
   private let opened = OpenedSession()
   /// What must be compared before the session goes on; nil: nothing.
   private var doubted: [SentRange]?
+  /// Of a dialect that numbers its parts; nil: it counts in offsets, or has not said yet.
+  private var parts: NumberedParts?
+  private let receipts: [PartReceipt]
   /// The source as it is sent in this session: with what is sent kept in the journal, where that is of use.
   private var traced: (any BlobSource)?
   /// What the server holds; nil: it must be asked.
@@ -33,7 +36,7 @@ struct UploadRun {
 
   init(
     _ uploader: Uploader, _ source: any BlobSource, _ info: BlobInfo, _ target: UploadTarget, _ entry: Int64?,
-    _ session: UploadSession?, comparing doubted: [SentRange]?, _ progress: Progress
+    _ session: UploadSession?, _ receipts: [PartReceipt], comparing doubted: [SentRange]?, _ progress: Progress
   ) {
     self.uploader = uploader
     self.source = source
@@ -41,20 +44,29 @@ struct UploadRun {
     self.target = target
     self.entry = entry
     self.session = session
+    self.receipts = session == nil ? [] : receipts
     self.doubted = session == nil ? nil : doubted
     isResuming = session != nil
     self.progress = progress
     // Where the end is not known, a part of the wanted size may end before it is full: all goes in one.
     let limits = uploader.destination.limits
-    plan = PartPlan(
+    let plan = PartPlan(
       length: info.length, wanted: info.length == nil ? nil : uploader.partSize ?? limits.usual, limits: limits)
+    self.plan = plan
+    if let length = info.length, let size = session?.partSize {
+      self.plan = PartPlan(length: length, partSize: size)
+    }
     let journal = uploader.journal
-    context = uploader.context(
+    var context = uploader.context(
       opened: { [opened] session in
+        var session = session
+        if limits.isParallel, session.partSize == nil { session.partSize = plan.partSize }
         opened.withLock { $0 = session }
         if let entry { journal?.opened(entry, session) }
       },
       sent: { progress.advance(by: Int64($0)) })
+    context.whole = BlobSlice(source, length: info.length, validator: info.validator)
+    self.context = context
   }
 
   private var dialect: any UploadProtocol { uploader.destination.dialect }
@@ -78,8 +90,9 @@ struct UploadRun {
     guard let offset else {
       let held = try await dialect.held(by: session, context)
       if let doubted, try await !stillHas(doubted, held, session) { return nil }
-      return try take(held)
+      return try await take(held)
     }
+    if parts != nil { return try await stepParts(session) }
     guard let next = next(from: offset) else { return try await dialect.complete(session, [], context) }
     // Only what was read tells where an open end is.
     let counting = next.length == nil ? CountingSource(source) : nil
@@ -113,13 +126,13 @@ struct UploadRun {
       first = (whole, BlobSlice(source, length: info.length, validator: info.validator))
     }
     let held = try await dialect.create(target, first: first, context)
-    let result = try take(held)
+    let result = try await take(held)
     // The session must outlive us before anything is sent into it.
     if result == nil, entry != nil { try await uploader.journal?.flushed() }
     return result
   }
 
-  private mutating func take(_ held: Held) throws(UploadError) -> UploadResult? {
+  private mutating func take(_ held: Held) async throws(UploadError) -> UploadResult? {
     switch held {
     case .finished(let result):
       if isResuming { progress.resume(at: info.length ?? 0) }
@@ -129,9 +142,9 @@ struct UploadRun {
       isResuming = false
       advance(to: offset, session)
       return nil
-    case .parts:
-      throw UploadError(
-        .giveUp, .destination, "\(target.url): \(dialect.name) keeps numbered parts, which is not done yet")
+    case .parts(let theirs, let session):
+      try await take(theirs, session)
+      return nil
     }
   }
 
@@ -151,7 +164,8 @@ struct UploadRun {
     if error.recovery == .giveUp { throw uploader.destination.acquaintance.judge(refusal: error) }
     failures += 1
     offset = nil
-    if session == nil { session = opened.withLock { $0 } }
+    // A numbered dialect notes there what it expects to have made.
+    if session == nil || parts != nil { session = opened.withLock { $0 } ?? session }
     if error.recovery == .restart { restart() }
     if session == nil { progress.restart() }
     try await uploader.wait(after: error, max(failures, restarts), "\(target.path)")
@@ -161,11 +175,75 @@ struct UploadRun {
     restarts += 1
     session = nil
     opened.withLock { $0 = nil }
+    parts = nil
     traced = nil
     isResuming = false
     best = 0
     if let entry { uploader.journal?.restarted(entry) }
     settleDoubt()
+  }
+}
+
+// Parts with numbers, sent in any order.
+extension UploadRun {
+  /// Notes what the server has. What it does not say as our receipts do is sent again, unless a digest shows it to be ours.
+  private mutating func take(_ theirs: [PartReceipt], _ session: UploadSession) async throws(UploadError) {
+    var session = session
+    if session.partSize == nil { session.partSize = plan.partSize }
+    guard let length = info.length, let size = session.partSize else {
+      throw UploadError(.giveUp, .file, "\(target.path): parts with numbers need a length that is known")
+    }
+    plan = PartPlan(length: length, partSize: size)
+    var parts = parts ?? NumberedParts(known: receipts)
+    parts.held = [:]
+    for receipt in ours(of: theirs, parts) { parts.take(receipt) }
+    for receipt in fitting(theirs) where parts.held[receipt.number] == nil && parts.known[receipt.number] == nil {
+      if source.access == .random, try await [receipt].match(source, info.validator) { parts.take(receipt) }
+    }
+    self.parts = parts
+    if isResuming { progress.resume(at: parts.bytes) }
+    isResuming = false
+    advance(to: parts.bytes, session)
+  }
+
+  /// Those of the plan, by their length.
+  private func fitting(_ theirs: [PartReceipt]) -> [PartReceipt] {
+    theirs.filter { receipt in
+      guard let size = plan.partSize, receipt.number > 0, Int64(receipt.number) <= Int64.max / size else {
+        return false
+      }
+      let start = Int64(receipt.number - 1) * size
+      return receipt.start == start && plan.part(from: start, number: receipt.number)?.length == receipt.held
+    }
+  }
+
+  /// Those that are the ones we have receipts for.
+  private func ours(of theirs: [PartReceipt], _ parts: NumberedParts) -> [PartReceipt] {
+    fitting(theirs).compactMap { receipt in
+      guard let known = parts.known[receipt.number], known.state["etag"] == receipt.state["etag"],
+        known.digest == nil || receipt.digest == nil || known.digest! == receipt.digest!
+      else { return nil }
+      return known
+    }
+  }
+
+  /// Sends what the server lacks, or completes what it has.
+  private mutating func stepParts(_ session: UploadSession) async throws(UploadError) -> UploadResult? {
+    let planned = plan.numbered() ?? []
+    let held = parts?.held ?? [:]
+    let missing = planned.filter { held[$0.number] == nil }
+    if missing.isEmpty {
+      return try await dialect.complete(session, planned.compactMap { held[$0.number] }, context)
+    }
+    let sender = PartSender(
+      uploader: uploader, source: source, validator: info.validator, session: session, context: context,
+      progress: progress, name: target.path, entry: entry)
+    let isOneByOne = source.access == .sequential || !uploader.destination.limits.isParallel
+    let (receipts, failure) = await sender.send(missing, atOnce: isOneByOne ? 1 : uploader.partsAtOnce)
+    for receipt in receipts { parts?.take(receipt) }
+    advance(to: parts?.bytes ?? 0, session)
+    if let failure { throw failure }
+    return nil
   }
 }
 
@@ -178,7 +256,16 @@ extension UploadRun {
     let end: Int64
     switch held {
     case .upTo(let offset, _): end = offset
-    case .finished, .parts: end = info.length ?? .max
+    case .parts(let theirs, _):
+      let ours = ours(of: theirs, NumberedParts(known: receipts))
+      if try await ours.match(source, info.validator) {
+        settleDoubt()
+        return true
+      }
+      await uploader.discard(session)
+      restart()
+      return false
+    case .finished: end = info.length ?? .max
     }
     if try await match(ranges, upTo: end) {
       settleDoubt()

@@ -14,6 +14,8 @@ public struct Uploader: Sendable {
   public var retry: RetryPolicy
   /// Bytes of a part, where the user wants it; nil: as the dialect likes.
   public var partSize: Int64?
+  /// Parts of one upload under way at once, where the dialect takes that.
+  public var partsAtOnce = 8
   public var clock: any Clock<Duration> = ContinuousClock()
 
   public init(
@@ -30,13 +32,14 @@ public struct Uploader: Sendable {
   /// Uploads `source`, which must be the version that `info` describes, and returns when the server has it whole.
   ///
   /// - `entry`: its row in the journal; nil: it is not journaled. `session`: what an earlier run left there.
+  /// - `receipts`: what that run has noted of the session's numbered parts.
   /// - `doubted`: not nil where the source may have other bytes now: the session goes on only if it still has these, up
   ///   to what the server holds; else the upload begins anew.
   /// - Throws when nothing more can be done here; what the server holds stays there and can be resumed, unless
   ///   the source changed. Cancelling the task throws with side `.cancelled`.
   public func upload(
     _ source: any BlobSource, _ info: BlobInfo, to target: UploadTarget, entry: Int64? = nil,
-    resuming session: UploadSession? = nil, comparing doubted: [SentRange]? = nil,
+    resuming session: UploadSession? = nil, receipts: [PartReceipt] = [], comparing doubted: [SentRange]? = nil,
     progress: Progress = Progress()
   ) async throws(UploadError) -> UploadResult {
     if let length = info.length, let most = destination.limits.total, length > most {
@@ -46,7 +49,7 @@ public struct Uploader: Sendable {
       throw UploadError(
         .giveUp, .file, "\(target.path): its length is not known, and the server wants it before the first byte")
     }
-    var run = UploadRun(self, source, info, target, entry, session, comparing: doubted, progress)
+    var run = UploadRun(self, source, info, target, entry, session, receipts, comparing: doubted, progress)
     return try await run.run()
   }
 
@@ -67,13 +70,15 @@ public struct Uploader: Sendable {
     sent: @escaping @Sendable (Int) -> Void = { _ in }
   ) -> UploadContext {
     let acquaintance = destination.acquaintance
-    return UploadContext(
+    var context = UploadContext(
       transport: transport, headers: destination.headers, origin: destination.endpoint.origin,
       answered: { acquaintance.note($0) }, opened: opened,
       sent: { count in
         acquaintance.noteReached()
         sent(count)
       })
+    context.sign = (destination.dialect as? any SigningProtocol)?.signature
+    return context
   }
 }
 

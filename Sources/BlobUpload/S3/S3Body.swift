@@ -1,0 +1,156 @@
+import BlobHTTP
+import Blobs
+import Synchronization
+
+/// A body with what vouches for it.
+struct S3Body: Sendable {
+  /// What goes beside it: `x-amz-content-sha256`, the checksum or its announcement.
+  var headers: HTTPHeaders
+  var slice: BlobSlice
+  /// The checksum of the bytes; known once they were sent.
+  fileprivate let value: S3BodyValue
+
+  var checksum: [UInt8]? { value.get() }
+}
+
+/// How the checksum of a body travels.
+enum S3Vouching: Sendable {
+  /// After the body, which is read once. Only over TLS, and not every server takes it.
+  case trailer
+  /// Before it: the body is read for it first.
+  case header
+}
+
+extension S3Body {
+  /// - `isSecure`: nobody on the way can change the bytes; else they are part of the signature, by their SHA-256.
+  /// - A body that cannot be read twice goes without what must be known before it.
+  static func make(
+    _ slice: BlobSlice, _ checksum: Digest.Algorithm, _ vouching: S3Vouching, isSecure: Bool, signsPayload: Bool
+  ) async throws(UploadError) -> S3Body {
+    let signs = !isSecure || signsPayload
+    if vouching == .trailer, !signs, let length = slice.length, length > 0 {
+      return trailing(slice, length, checksum)
+    }
+    guard slice.length != nil, slice.source.access == .random else {
+      return S3Body(
+        headers: ["x-amz-content-sha256": S3Signature.unsignedPayload], slice: slice, value: S3BodyValue(nil))
+    }
+    let wanted = signs && checksum != .sha256 ? [checksum, .sha256] : [checksum]
+    let values = try await digests(of: slice, wanted)
+    let payload = signs ? Digest.hex(values.last!) : S3Signature.unsignedPayload
+    return S3Body(
+      headers: ["x-amz-content-sha256": payload, checksum.s3Field: base64(values[0])], slice: slice,
+      value: S3BodyValue(values[0]))
+  }
+
+  private static func trailing(_ slice: BlobSlice, _ length: Int64, _ checksum: Digest.Algorithm) -> S3Body {
+    let value = S3BodyValue(nil)
+    let source = S3TrailerSource(slice, length, checksum) { value.set($0) }
+    let headers: HTTPHeaders = [
+      "x-amz-content-sha256": S3Signature.unsignedTrailer, "Content-Encoding": "aws-chunked",
+      "x-amz-decoded-content-length": String(length), "x-amz-trailer": checksum.s3Field,
+    ]
+    return S3Body(headers: headers, slice: BlobSlice(source, length: source.length), value: value)
+  }
+}
+
+private final class S3BodyValue: Sendable {
+  private let value: Mutex<[UInt8]?>
+  init(_ value: [UInt8]?) { self.value = Mutex(value) }
+  func get() -> [UInt8]? { value.withLock { $0 } }
+  func set(_ value: [UInt8]) { self.value.withLock { $0 = value } }
+}
+
+extension Digest.Algorithm {
+  /// `x-amz-checksum-crc32c`
+  var s3Field: String { "x-amz-checksum-\(name)" }
+  /// `CRC32C`
+  var s3Name: String { name.uppercased() }
+  /// Those of parts make up that of the whole.
+  var isJoinable: Bool { self == .crc32c || self == .crc64nvme }
+  /// What S3 knows.
+  public static let s3 = [crc32c, crc64nvme, sha256, sha1]
+}
+
+/// Bytes as one chunk of `aws-chunked`, with their checksum as a trailer: they are read once, and nothing is buffered.
+/// https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-streaming-trailers.html
+struct S3TrailerSource: BlobSource {
+  private let slice: BlobSlice
+  private let checksum: Digest.Algorithm
+  private let known: @Sendable ([UInt8]) -> Void
+  private let head: [UInt8]
+  /// Bytes of all, framing included.
+  let length: Int64
+
+  /// `length`: of the slice, above 0. `known` hears the checksum each time that the bytes were read to their end.
+  init(
+    _ slice: BlobSlice, _ length: Int64, _ checksum: Digest.Algorithm, _ known: @escaping @Sendable ([UInt8]) -> Void
+  ) {
+    precondition(length > 0)
+    self.slice = slice
+    self.checksum = checksum
+    self.known = known
+    head = Array("\(String(length, radix: 16))\r\n".utf8)
+    let tail = Self.tail(checksum, [UInt8](repeating: 0, count: checksum.size))
+    self.length = Int64(head.count) + length + Int64(tail.count)
+  }
+
+  var access: BlobAccess { slice.source.access }
+
+  func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo {
+    try cancel.check("look at a body")
+    return BlobInfo(length: length)
+  }
+
+  /// Only from the first byte on: what is before another would have to be read for the checksum.
+  func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
+    guard offset == 0 else {
+      throw BlobError(.unsupported, "open a body with a checksum at byte \(offset): only its beginning can be")
+    }
+    return Reader(try slice.open(cancel), head, checksum, known, BlobInfo(length: length))
+  }
+
+  private static func tail(_ checksum: Digest.Algorithm, _ value: [UInt8]) -> [UInt8] {
+    Array("\r\n0\r\n\(checksum.s3Field):\(base64(value))\r\n\r\n".utf8)
+  }
+
+  private final class Reader: BlobReader {
+    let info: BlobInfo
+    private let reader: any BlobReader
+    private let checksum: Digest
+    private let known: @Sendable ([UInt8]) -> Void
+    /// Framing that is to be given next.
+    private var framing: ArraySlice<UInt8>
+    private var isAtEnd = false
+
+    init(
+      _ reader: any BlobReader, _ head: [UInt8], _ checksum: Digest.Algorithm,
+      _ known: @escaping @Sendable ([UInt8]) -> Void, _ info: BlobInfo
+    ) {
+      self.reader = reader
+      self.checksum = Digest(checksum)
+      self.known = known
+      self.info = info
+      framing = head[...]
+    }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
+      if framing.isEmpty, !isAtEnd {
+        let count = try reader.read(into: buffer)
+        checksum.update(UnsafeRawBufferPointer(rebasing: buffer.prefix(count)))
+        if count > 0 { return count }
+        isAtEnd = true
+        let value = checksum.value()
+        known(value)
+        framing = S3TrailerSource.tail(checksum.algorithm, value)[...]
+      }
+      let count = min(framing.count, buffer.count)
+      framing.prefix(count).withUnsafeBytes { buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[..<count])) }
+      framing = framing.dropFirst(count)
+      return count
+    }
+
+    func fileRegion() -> FileRegion? { nil }
+    func finish() throws(BlobError) { try reader.finish() }
+  }
+}
