@@ -14,6 +14,7 @@ struct PushRun: Sendable {
   var connection = ConnectionOptions()
   var jobs: Int?
   var partSize: Int64?
+  var partsAtOnce: Int?
   var checks = false
   var verifies = false
 
@@ -21,7 +22,8 @@ struct PushRun: Sendable {
   func run(_ feed: @escaping @Sendable () async throws(UploadError) -> [UploadItem]?) async -> UploadError? {
     var retry = RetryPolicy()
     if let retries = connection.retries { retry.retries = retries }
-    let uploader = Uploader(destination, transport: transport, journal: journal, retry: retry, partSize: partSize)
+    var uploader = Uploader(destination, transport: transport, journal: journal, retry: retry, partSize: partSize)
+    if let partsAtOnce { uploader.partsAtOnce = partsAtOnce }
     var queue = UploadQueue(uploader, journal: journal, destinationID: destinationID)
     queue.totals = counters.bytes
     queue.check = checks

@@ -34,7 +34,7 @@ extension ConnectionOptions {
   /// What the journal keeps: where credentials come from, never what they are. A field typed on the command line is
   /// not kept, since no one can tell whether it is secret.
   func journaled(
-    _ destination: UploadDestination, overwrite: Bool, checksum: Digest.Algorithm? = nil
+    _ destination: UploadDestination, overwrite: Bool, checksum: Digest.Algorithm? = nil, s3: S3Place? = nil
   ) -> JournalDestination {
     let files = headers.compactMap { header -> String? in
       if case .file(let path) = header { return path.description }
@@ -50,7 +50,7 @@ extension ConnectionOptions {
       endpoint: destination.endpoint.text, protocolName: destination.dialect.name,
       tokenFile: tokenFile?.description, headerFiles: files, netrcFile: netrcFile?.description,
       caFile: certificates?.description, proxy: proxy, insecure: isInsecure, overwrite: overwrite,
-      checksum: checksum?.name)
+      checksum: checksum?.name, s3: s3)
   }
 
   /// What was not given now is as it was when the push began.

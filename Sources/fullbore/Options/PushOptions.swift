@@ -32,7 +32,10 @@ struct PushOptions: Sendable {
     }
     sources = Array(operands.dropLast())
     for source in sources { try Self.checkKind(of: source) }
-    destination = try Destination(last)
+    connection = try ConnectionOptions(arguments)
+    try connection.s3.takeObjectOptions(arguments)
+    destination = try Destination(last, connection.s3)
+    try Self.check(connection, for: destination)
     jobs = try arguments.count("jobs", 1...256)
     partsAtOnce = try arguments.count("parts-at-once", 1...64)
     partSize = try arguments.parsed("part-size", wanted: "a size of at least 1K, like 8M") { text in
@@ -40,6 +43,10 @@ struct PushOptions: Sendable {
     }
     bytesPerSecond = try arguments.parsed("bwlimit", wanted: "a rate in bytes a second, like 20M", Quantity.rate)
     checksum = try arguments.parsed("checksum", wanted: "one of \(Self.checksums)") { Digest.Algorithm($0) }
+    if let checksum, destination.s3 != nil, !Digest.Algorithm.s3.contains(checksum) {
+      let known = Digest.Algorithm.s3.map(\.name).joined(separator: ", ")
+      throw UsageError("--checksum \(checksum): of these S3 knows \(known)")
+    }
     if checksum != nil, ["put", "resumable"].contains(destination.protocolName) {
       throw UsageError("--checksum: only tus carries them; --verify reads back what arrived")
     }
@@ -51,11 +58,22 @@ struct PushOptions: Sendable {
     tree.filter.includes = arguments.all("include").map { Glob($0) }
     tree.filter.excludes = arguments.all("exclude").map { Glob($0) }
     name = arguments.value("name")
-    connection = try ConnectionOptions(arguments)
     _ = try connection.requestHeaders(for: destination.endpoint)
     journal = try journalPath(arguments)
     output = try OutputOptions(arguments)
     try checkNames()
+  }
+
+  /// S3 has credentials of its own, and what belongs to it means nothing elsewhere.
+  private static func check(_ connection: ConnectionOptions, for destination: Destination) throws(UsageError) {
+    if destination.s3 != nil {
+      if connection.tokenFile != nil || connection.netrcFile != nil {
+        throw UsageError("s3:// is signed with keys from the environment or ~/.aws: no --token-file, no --netrc")
+      }
+    } else if connection.s3 != S3Options() {
+      throw UsageError(
+        "--endpoint, --region, --profile, --addressing, --storage-class and --metadata are for s3:// only")
+    }
   }
 
   private func checkNames() throws(UsageError) {
@@ -93,7 +111,7 @@ struct PushOptions: Sendable {
       .value("parts-at-once", "N", "parts of one file at once"),
       .value("part-size", "SIZE", "bytes in one request, like 64M"),
       .value("bwlimit", "RATE", "bytes a second for all together, like 20M"),
-      .value("checksum", "ALG", "each request carries its digest, in parts of 8M; tus only. sha1, crc32c, sha256, …"),
+      .value("checksum", "ALG", "each request carries its digest; tus and s3:// only. sha1, crc32c, sha256, …"),
       .flag("verify", "read back what arrived, or compare digests"),
       .flag("overwrite", "replace other bytes under the same name"),
       .flag("check", "ask the server also for what is done according to the journal"),
@@ -102,16 +120,15 @@ struct PushOptions: Sendable {
       .value("exclude", "GLOB", isRepeatable: true, "no files or folders whose path or name matches; repeatable"),
       .flag("hidden", "also what begins with a dot"),
       .flag("dry-run", short: "n", "only say what would be sent"),
-    ] + ConnectionOptions.declared + [journalOption] + OutputOptions.declared + [
-      .planned("layout", "TEMPLATE"), .planned("endpoint", "URL"),
-      .planned("region", "NAME"), .planned("field", "NAME"), .planned("form", "K=V"), .planned("expect", "STATUS"),
+    ] + ConnectionOptions.declared + S3Options.objectDeclared + [journalOption] + OutputOptions.declared + [
+      .planned("layout", "TEMPLATE"), .planned("field", "NAME"), .planned("form", "K=V"), .planned("expect", "STATUS"),
       .planned("reply", "JSONPATH"),
     ]
 
   static let notes = """
     SOURCE is a file or a folder. A folder DIR arrives as DIR/…; DIR/ and . send their contents. Links to files are
     followed, links to folders are not entered; sockets, pipes, devices and empty folders are left out.
-    DESTINATION is http[s]://host/path/ with put+, tus+ or resumable+ before it, or none: then the server is asked. With
+    DESTINATION is s3://bucket/folder/, or http[s]://host/path/ with put+, tus+ or resumable+ before it, or none: then the server is asked. With
     a slash at its end it means "into"; without one, a single file is sent to exactly that name.
     Sizes: 512KiB, 8M, 1.5G (K, M, G count in 1024s; kB, MB, GB in 1000s). Durations: 30s, 5m, 1h30m.
     Exit status: 0 everything is there, 1 something failed, 2 wrong usage, 3 the destination cannot be reached or
