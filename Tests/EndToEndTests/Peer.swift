@@ -8,6 +8,8 @@ enum Peer: String, Sendable {
   case openssl
   case resumableUpload = "resumable-upload"
   case tuspy
+  case moto
+  case rclone
   case photographs
 
   /// What a test needs to run it; nil where it is not installed.
@@ -15,6 +17,8 @@ enum Peer: String, Sendable {
     switch self {
     case .nginx, .curl, .openssl: Tool.find(rawValue)
     case .resumableUpload: Self.python.flatMap { _ in Self.executable(".venv/bin/resumable-upload") }
+    case .moto: Self.executable(".venv/bin/moto_server")
+    case .rclone: Self.executable(".venv/bin/rclone")
     case .tuspy: Self.package("tusclient").flatMap { _ in Self.python }
     case .photographs: Self.package("skimage/data")
     }
