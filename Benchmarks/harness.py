@@ -207,6 +207,7 @@ def measure(label, command, size, files=1, stats=None, server=None, limit=900):
         os.environ, TMPDIR=str(temporary), FULLBORE_JOURNAL=str(tmp / "journal.sqlite"), RCLONE_CONFIG="/dev/null",
         AWS_ACCESS_KEY_ID="AKIABENCH", AWS_SECRET_ACCESS_KEY="bench", AWS_REGION="us-east-1",
         AWS_CONFIG_FILE=str(WORK / "tmp" / "aws.cfg"), AWS_SHARED_CREDENTIALS_FILE=str(WORK / "tmp" / "none"))
+    environment.pop("AWS_CA_BUNDLE", None)  # rclone does not start with it
     if stats:
         counters(stats, "/_reset")
     server_cpu = server.cpu() if server else 0

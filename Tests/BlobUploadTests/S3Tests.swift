@@ -94,7 +94,7 @@ import Testing
       #expect(body.checksum == Digest.value(of: pattern.bytes(count: Int(length)), .crc32c))
     }
     // One bit less than what was said.
-    let lie = S3TrailerSource(BlobSlice(DataSource("abc"), length: 3), 3, .crc32c) { _ in }
+    let lie = S3SummedSource(BlobSlice(DataSource("abc"), length: 3), 3, .crc32c, isFramed: true) { _ in }
     let reader = try lie.open(at: 0, Cancellation())
     var bytes = try read(reader)
     bytes[3] ^= 1
@@ -107,6 +107,24 @@ import Testing
     signer.sign(&request)
     let response = try await transport.send(request, body: BlobSlice(DataSource(bytes)), Exchange())
     #expect(S3Refusal(response)?.code == "BadDigest")
+  }
+
+  /// Over TLS, to a server that would not look at it: nothing is read for it beforehand.
+  @Test func aChecksumNoOneLooksAtIsWorkedOutInPassing() async throws {
+    for length: Int64 in [1, 7, 100_000] {
+      let source = CountingSource(PatternSource(length: length))
+      let body = try await S3Body.make(
+        BlobSlice(source, length: length), .crc32c, .none, isSecure: true, signsPayload: false)
+      #expect(source.count == 0 && body.checksum == nil && body.slice.length == length)
+      #expect(body.headers["x-amz-content-sha256"] == S3Signature.unsignedPayload)
+      let bytes = try read(try body.slice.open(Cancellation()))
+      #expect(bytes == PatternSource(length: length).bytes(count: Int(length)))
+      #expect(body.checksum == Digest.value(of: bytes, .crc32c))
+    }
+    let acquaintance = S3Acquaintance()
+    #expect(acquaintance.heedsChecksums == nil)
+    acquaintance.note(echo: nil)
+    #expect(acquaintance.heedsChecksums == false)
   }
 
   private func read(_ reader: any BlobReader) throws -> [UInt8] {

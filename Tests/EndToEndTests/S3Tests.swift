@@ -202,7 +202,7 @@ extension EndToEnd {
       // It knows conditions: other bytes under a name are refused.
       let other = try scratch.file("other/empty.txt", 10)
       let (refused, again) = try await push(other, "s3://media/in/", "--endpoint", peer.url)
-      #expect(refused == .exited(1) && again.output.contains("--overwrite"), "\(again.output)\(again.errors)")
+      #expect(refused == .exited(1) && again.errors.contains("--overwrite"), "\(again.output)\(again.errors)")
       let (replaced, last) = try await push(other, "s3://media/in/", "--endpoint", peer.url, "--overwrite", "--verify")
       #expect(replaced == .exited(0), "\(last.output)\(last.errors)")
     }

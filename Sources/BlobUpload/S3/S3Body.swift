@@ -19,6 +19,19 @@ enum S3Vouching: Sendable {
   case trailer
   /// Before it: the body is read for it first.
   case header
+  /// Not at all, to a server that would not look at it; it is worked out in passing, for our own receipts.
+  case none
+}
+
+/// What a server was found to do, while it was spoken to.
+final class S3Acquaintance: Sendable {
+  private let state = Mutex<Bool?>(nil)
+
+  /// It looks at checksums; nil: it has not had any yet.
+  var heedsChecksums: Bool? { state.withLock { $0 } }
+
+  /// It took a body with a checksum before it. Who works it out says what came of it.
+  func note(echo: String?) { state.withLock { $0 = echo != nil } }
 }
 
 extension S3Body {
@@ -28,8 +41,8 @@ extension S3Body {
     _ slice: BlobSlice, _ checksum: Digest.Algorithm, _ vouching: S3Vouching, isSecure: Bool, signsPayload: Bool
   ) async throws(UploadError) -> S3Body {
     let signs = !isSecure || signsPayload
-    if vouching == .trailer, !signs, let length = slice.length, length > 0 {
-      return trailing(slice, length, checksum)
+    if vouching != .header, !signs, let length = slice.length, length > 0 {
+      return summed(slice, length, checksum, isFramed: vouching == .trailer)
     }
     guard slice.length != nil, slice.source.access == .random else {
       return S3Body(
@@ -43,13 +56,17 @@ extension S3Body {
       value: S3BodyValue(values[0]))
   }
 
-  private static func trailing(_ slice: BlobSlice, _ length: Int64, _ checksum: Digest.Algorithm) -> S3Body {
+  private static func summed(
+    _ slice: BlobSlice, _ length: Int64, _ checksum: Digest.Algorithm, isFramed: Bool
+  ) -> S3Body {
     let value = S3BodyValue(nil)
-    let source = S3TrailerSource(slice, length, checksum) { value.set($0) }
-    let headers: HTTPHeaders = [
-      "x-amz-content-sha256": S3Signature.unsignedTrailer, "Content-Encoding": "aws-chunked",
-      "x-amz-decoded-content-length": String(length), "x-amz-trailer": checksum.s3Field,
-    ]
+    let source = S3SummedSource(slice, length, checksum, isFramed: isFramed) { value.set($0) }
+    let headers: HTTPHeaders =
+      isFramed
+      ? [
+        "x-amz-content-sha256": S3Signature.unsignedTrailer, "Content-Encoding": "aws-chunked",
+        "x-amz-decoded-content-length": String(length), "x-amz-trailer": checksum.s3Field,
+      ] : ["x-amz-content-sha256": S3Signature.unsignedPayload]
     return S3Body(headers: headers, slice: BlobSlice(source, length: source.length), value: value)
   }
 }
@@ -72,26 +89,30 @@ extension Digest.Algorithm {
   public static let s3 = [crc32c, crc64nvme, sha256, sha1]
 }
 
-/// Bytes as one chunk of `aws-chunked`, with their checksum as a trailer: they are read once, and nothing is buffered.
+/// Bytes whose checksum is worked out as they are read, once; framed, they are one chunk of `aws-chunked` with the
+/// checksum as a trailer. Nothing is buffered.
 /// https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-streaming-trailers.html
-struct S3TrailerSource: BlobSource {
+struct S3SummedSource: BlobSource {
   private let slice: BlobSlice
   private let checksum: Digest.Algorithm
   private let known: @Sendable ([UInt8]) -> Void
   private let head: [UInt8]
+  private let isFramed: Bool
   /// Bytes of all, framing included.
   let length: Int64
 
   /// `length`: of the slice, above 0. `known` hears the checksum each time that the bytes were read to their end.
   init(
-    _ slice: BlobSlice, _ length: Int64, _ checksum: Digest.Algorithm, _ known: @escaping @Sendable ([UInt8]) -> Void
+    _ slice: BlobSlice, _ length: Int64, _ checksum: Digest.Algorithm, isFramed: Bool,
+    _ known: @escaping @Sendable ([UInt8]) -> Void
   ) {
     precondition(length > 0)
     self.slice = slice
     self.checksum = checksum
+    self.isFramed = isFramed
     self.known = known
-    head = Array("\(String(length, radix: 16))\r\n".utf8)
-    let tail = Self.tail(checksum, [UInt8](repeating: 0, count: checksum.size))
+    head = isFramed ? Array("\(String(length, radix: 16))\r\n".utf8) : []
+    let tail = isFramed ? Self.tail(checksum, [UInt8](repeating: 0, count: checksum.size)) : []
     self.length = Int64(head.count) + length + Int64(tail.count)
   }
 
@@ -107,7 +128,7 @@ struct S3TrailerSource: BlobSource {
     guard offset == 0 else {
       throw BlobError(.unsupported, "open a body with a checksum at byte \(offset): only its beginning can be")
     }
-    return Reader(try slice.open(cancel), head, checksum, known, BlobInfo(length: length))
+    return Reader(try slice.open(cancel), head, self, BlobInfo(length: length))
   }
 
   private static func tail(_ checksum: Digest.Algorithm, _ value: [UInt8]) -> [UInt8] {
@@ -122,14 +143,16 @@ struct S3TrailerSource: BlobSource {
     /// Framing that is to be given next.
     private var framing: ArraySlice<UInt8>
     private var isAtEnd = false
+    private let isFramed: Bool
+    private var left: Int64?
 
-    init(
-      _ reader: any BlobReader, _ head: [UInt8], _ checksum: Digest.Algorithm,
-      _ known: @escaping @Sendable ([UInt8]) -> Void, _ info: BlobInfo
-    ) {
+    init(_ reader: any BlobReader, _ head: [UInt8], _ source: S3SummedSource, _ info: BlobInfo) {
       self.reader = reader
-      self.checksum = Digest(checksum)
-      self.known = known
+      checksum = Digest(source.checksum)
+      known = source.known
+      isFramed = source.isFramed
+      // Nothing comes after the last byte, so no one may ask for more.
+      left = source.slice.length
       self.info = info
       framing = head[...]
     }
@@ -138,16 +161,21 @@ struct S3TrailerSource: BlobSource {
       if framing.isEmpty, !isAtEnd {
         let count = try reader.read(into: buffer)
         checksum.update(UnsafeRawBufferPointer(rebasing: buffer.prefix(count)))
+        left = left.map { $0 - Int64(count) }
+        if left == 0 || count == 0 { end() }
         if count > 0 { return count }
-        isAtEnd = true
-        let value = checksum.value()
-        known(value)
-        framing = S3TrailerSource.tail(checksum.algorithm, value)[...]
       }
       let count = min(framing.count, buffer.count)
       framing.prefix(count).withUnsafeBytes { buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[..<count])) }
       framing = framing.dropFirst(count)
       return count
+    }
+
+    private func end() {
+      isAtEnd = true
+      let value = checksum.value()
+      known(value)
+      if isFramed { framing = S3SummedSource.tail(checksum.algorithm, value)[...] }
     }
 
     func fileRegion() -> FileRegion? { nil }

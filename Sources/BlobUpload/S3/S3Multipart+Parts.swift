@@ -66,7 +66,8 @@ extension S3Multipart {
         }
         throw UploadError(request, response, s3: refusal, signer)
       }
-      guard let list = XMLElement(response.body), list.name == "ListPartsResult" else {
+      // Some call it a response.
+      guard let list = XMLElement(response.body), list.name.hasPrefix("ListParts") else {
         throw UploadError(
           .giveUp, .destination, "GET \(request.url): answered without a list of parts: is this S3?",
           status: response.status)

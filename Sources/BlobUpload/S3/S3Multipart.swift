@@ -45,6 +45,7 @@ public struct S3Multipart: UploadProtocol {
   public var options: Options
   let signer: S3Signer
   var vouching: S3Vouching
+  let acquaintance = S3Acquaintance()
   /// Amazon's own, with its limits.
   var isAmazon: Bool
 
@@ -139,14 +140,19 @@ public struct S3Multipart: UploadProtocol {
   }
 
   func body(_ slice: BlobSlice, to url: HTTPURL) async throws(UploadError) -> S3Body {
-    try await S3Body.make(
-      slice, options.checksum, vouching, isSecure: url.scheme == "https",
+    let isSecure = url.scheme == "https"
+    // Reading a body for a checksum that no one looks at is for nothing, unless it was asked for.
+    let isIdle = isSecure && acquaintance.heedsChecksums == false && options.checksum == .crc32c
+    return try await S3Body.make(
+      slice, options.checksum, isIdle ? .none : vouching, isSecure: isSecure,
       signsPayload: options.checksum == .sha256)
   }
 
   /// A server that works the checksum out by itself must have come to ours.
   func checkEcho(_ request: HTTPRequest, _ response: HTTPResponse, _ value: [UInt8]?) throws(UploadError) {
-    guard let value, let echo = response.headers[options.checksum.s3Field], echo != base64(value) else { return }
+    let echo = response.headers[options.checksum.s3Field]
+    if request.headers[options.checksum.s3Field] != nil { acquaintance.note(echo: echo) }
+    guard let value, let echo, echo != base64(value) else { return }
     throw UploadError(
       .resync, .file,
       "\(request.method) \(request.url): the server has other bytes: their \(options.checksum) is \(echo.shownLine(64)), "

@@ -34,7 +34,8 @@ extension S3Multipart {
       query.append("uploads=")
       let request = HTTPRequest("GET", bucket.withQuery(query.joined(separator: "&")))
       let response = try await send(request, nil, with)
-      guard response.isSuccess, let list = XMLElement(response.body), list.name == "ListMultipartUploadsResult" else {
+      guard response.isSuccess, let list = XMLElement(response.body), list.name.hasPrefix("ListMultipartUploads")
+      else {
         throw UploadError(request, response, s3: S3Refusal(response), signer)
       }
       let isEncoded = list.text("EncodingType") == "url"
