@@ -28,6 +28,7 @@ let package = Package(
     system("CMicrohttpd", pkgConfig: "libmicrohttpd", apt: "libmicrohttpd-dev"),
     system("CGnuTLS", pkgConfig: "gnutls", apt: "libgnutls28-dev"),
     system("CCrypto", pkgConfig: "libcrypto", apt: "libssl-dev"),
+    system("CExpat", pkgConfig: "expat", apt: "libexpat1-dev"),
     .systemLibrary(name: "CLinux"),
     .systemLibrary(name: "CIntrinsics"),
 
@@ -36,7 +37,7 @@ let package = Package(
     .target(name: "BlobSQLite", dependencies: ["Blobs", "CSQLite"]),
     .target(name: "BlobHTTP", dependencies: ["Blobs", "CCurl", linux]),
     .target(name: "BlobURLSession", dependencies: ["Blobs", "BlobStreams", "BlobHTTP"]),
-    .target(name: "BlobUpload", dependencies: ["Blobs", "BlobHTTP", "BlobSQLite"]),
+    .target(name: "BlobUpload", dependencies: ["Blobs", "BlobHTTP", "BlobSQLite", "CExpat"]),
     .target(name: "BlobServer", dependencies: ["Blobs", "BlobHTTP", "CMicrohttpd", "CGnuTLS", linux]),
     .target(
       name: "BlobTesting", dependencies: ["Blobs", "BlobStreams", "BlobHTTP", "BlobUpload", "BlobServer", linux]),

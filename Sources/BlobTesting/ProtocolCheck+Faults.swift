@@ -167,9 +167,10 @@ extension ProtocolCheck {
       // Where every request has a connection of its own, the first ones bring no bytes; where parts go at once, each
       // connection carries a share only.
       let fixture = exam.fixture
-      let place = fixture.partsAtOnce > 1 ? length / 8 : min(length, fixture.partSize ?? length) / 2
+      let isShared = fixture.partsAtOnce > 1
+      let place = isShared ? length / 8 : min(length, fixture.partSize ?? length) / 2
       let flip = ChaosProxy.Fault.flip(at: Int(place))
-      let proxy = fixture.partsAtOnce > 1 ? exam.proxy(flip, flip) : exam.proxy(flip, flip, flip, flip)
+      let proxy = isShared ? exam.proxy(flip, flip) : exam.proxy(flip, flip, flip, flip)
       let name = BytePath("\(length)")
       _ = try await exam.uploader(through: proxy).upload(pattern, as: name)
       let faults = proxy.counters.faults

@@ -69,7 +69,7 @@ extension UploadDestination {
     return (PlainPut(), PlainPut().discover(target, context))
   }
 
-  private static func patiently<Answer>(
+  static func patiently<Answer>(
     _ ask: () async throws(UploadError) -> Answer
   ) async throws(UploadError) -> Answer {
     var failures = 0
