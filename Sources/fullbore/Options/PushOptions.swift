@@ -128,8 +128,8 @@ struct PushOptions: Sendable {
   static let notes = """
     SOURCE is a file or a folder. A folder DIR arrives as DIR/…; DIR/ and . send their contents. Links to files are
     followed, links to folders are not entered; sockets, pipes, devices and empty folders are left out.
-    DESTINATION is s3://bucket/folder/, or http[s]://host/path/ with put+, tus+ or resumable+ before it, or none: then the server is asked. With
-    a slash at its end it means "into"; without one, a single file is sent to exactly that name.
+    DESTINATION is s3://bucket/folder/, or http[s]://host/path/ with put+, tus+ or resumable+ before it, or none: then
+    the server is asked. With a slash at its end it means "into"; without one, a single file gets exactly that name.
     Sizes: 512KiB, 8M, 1.5G (K, M, G count in 1024s; kB, MB, GB in 1000s). Durations: 30s, 5m, 1h30m.
     Exit status: 0 everything is there, 1 something failed, 2 wrong usage, 3 the destination cannot be reached or
     refuses us, 130 interrupted.
