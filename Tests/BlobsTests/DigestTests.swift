@@ -80,9 +80,12 @@ struct DigestTests {
       ((0..<32).map { $0 }, "46dd794e"), ((0..<32).reversed().map { $0 }, "113fdb5c"),
     ]
     for (bytes, hex) in cases { #expect(Digest.hex(of: bytes, .crc32c) == hex) }
-    let bytes = (0..<10_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ ($0 >> 8)) }
+    let bytes = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ ($0 >> 8)) }
     var (fast, slow) = (CRC32C(), CRC32C(usesHardware: false))
-    for (start, end) in [(0, 0), (0, 1), (1, 8), (8, 16), (16, 33), (33, 4096), (4096, 10_000)] {
+    for (start, end) in [
+      (0, 0), (0, 1), (1, 8), (8, 16), (16, 33), (33, 4096), (4096, 10_000), (10_000, 100_000), (1, 12_289),
+      (0, 24_577), (5, 36_870),
+    ] {
       bytes[start..<end].withUnsafeBytes {
         fast.update($0)
         slow.update($0)

@@ -78,7 +78,7 @@ struct S3PeerConnection {
   }
 
   func serve() {
-    var input = Input(socket: socket)
+    let input = Input(socket: socket)
     while let lines = input.head(), var request = S3PeerRequest(lines) {
       guard let length = request.fields["content-length"].map({ Int($0) }) ?? 0,
         request.fields["transfer-encoding"] == nil,
@@ -113,21 +113,21 @@ struct S3PeerConnection {
   }
 
   /// Reads in large pieces, and keeps what is not asked for yet.
-  private struct Input {
+  private final class Input {
     let socket: Int32
     private var ahead: [UInt8] = []
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
 
     init(socket: Int32) { self.socket = socket }
+    deinit { buffer.deallocate() }
 
-    private mutating func more() -> Bool {
+    private func more() -> Bool {
       let count = Loopback.read(socket, into: buffer)
       ahead += buffer[..<count]
-      if count == 0 { buffer.deallocate() }
       return count > 0
     }
 
-    mutating func head() -> [String]? {
+    func head() -> [String]? {
       let end = Array("\r\n\r\n".utf8)
       while true {
         if let range = ahead.firstRange(of: end) {
@@ -139,7 +139,7 @@ struct S3PeerConnection {
       }
     }
 
-    mutating func take(_ count: Int) -> [UInt8]? {
+    func take(_ count: Int) -> [UInt8]? {
       guard 0...(1 << 30) ~= count else { return nil }
       ahead.reserveCapacity(count)
       while ahead.count < count { if !more() { return nil } }
