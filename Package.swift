@@ -17,6 +17,7 @@ let package = Package(
     .library(name: "BlobStreams", targets: ["BlobStreams"]),
     .library(name: "BlobHTTP", targets: ["BlobHTTP"]),
     .library(name: "BlobURLSession", targets: ["BlobURLSession"]),
+    .library(name: "BlobMedia", targets: ["BlobMedia"]),
     .library(name: "BlobUpload", targets: ["BlobUpload"]),
     .library(name: "BlobServer", targets: ["BlobServer"]),
     .library(name: "BlobTesting", targets: ["BlobTesting"]),
@@ -37,12 +38,14 @@ let package = Package(
     .target(name: "BlobSQLite", dependencies: ["Blobs", "CSQLite"]),
     .target(name: "BlobHTTP", dependencies: ["Blobs", "CCurl", linux]),
     .target(name: "BlobURLSession", dependencies: ["Blobs", "BlobStreams", "BlobHTTP"]),
+    .target(name: "BlobMedia", dependencies: ["Blobs"]),
     .target(name: "BlobUpload", dependencies: ["Blobs", "BlobHTTP", "BlobSQLite", "CExpat"]),
     .target(name: "BlobServer", dependencies: ["Blobs", "BlobHTTP", "CMicrohttpd", "CGnuTLS", linux]),
     .target(
       name: "BlobTesting", dependencies: ["Blobs", "BlobStreams", "BlobHTTP", "BlobUpload", "BlobServer", linux]),
     .executableTarget(
-      name: "fullbore", dependencies: ["Blobs", "BlobHTTP", "BlobSQLite", "BlobUpload", "BlobServer", linux]),
+      name: "fullbore",
+      dependencies: ["Blobs", "BlobHTTP", "BlobMedia", "BlobSQLite", "BlobUpload", "BlobServer", linux]),
 
     .executableTarget(
       name: "UploadExample", dependencies: ["Blobs", "BlobHTTP", "BlobUpload"], path: "Examples/Upload"),
@@ -75,6 +78,7 @@ let package = Package(
     .testTarget(name: "BlobsTests", dependencies: ["Blobs", "BlobTesting"]),
     .testTarget(name: "BlobStreamsTests", dependencies: ["Blobs", "BlobStreams", "BlobTesting"]),
     .testTarget(name: "BlobSQLiteTests", dependencies: ["Blobs", "BlobSQLite", "BlobTesting"]),
+    .testTarget(name: "BlobMediaTests", dependencies: ["Blobs", "BlobMedia"]),
     .testTarget(name: "BlobHTTPTests", dependencies: ["Blobs", "BlobHTTP", "BlobTesting", "CCurl", linux]),
     .testTarget(
       name: "BlobURLSessionTests",

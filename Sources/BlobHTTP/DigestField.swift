@@ -7,6 +7,9 @@ package enum DigestField {
     ("sha-256", .sha256), ("sha-512", .sha512),
   ]
 
+  /// The value of `Want-Content-Digest` where all of them are compared. RFC 9530 §4.
+  package static let offer = "sha-256=10, sha-512=3"
+
   /// The digests that are known here; others are left out. nil when it is no such field, or a digest has not its length.
   package static func values(_ field: String) -> [Digest.Algorithm: [UInt8]]? {
     var values: [Digest.Algorithm: [UInt8]] = [:]

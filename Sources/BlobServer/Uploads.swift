@@ -155,7 +155,14 @@ extension Uploads {
     let record = UploadRecord(
       id, target: target, existing: existing, length: length, metadata: metadata, .final(parts, text: text))
     let upload = Upload(record, offset: 0, isSaved: false, nil, self)
-    try upload.save()
+    // From the claim on, a part that gets its last byte looks for it, and must not find another one in the store.
+    upload.register()
+    do throws(ServerError) {
+      try upload.save()
+    } catch {
+      forget(id)
+      throw error
+    }
     return upload
   }
 

@@ -41,12 +41,14 @@ package final class RunLoopBell: @unchecked Sendable {
     lock.withLock { for place in places { if let core = place.core { CFRunLoopWakeUp(core) } } }
   }
 
-  /// A loop that was about to call when it was left passes the ring on to those that stayed.
-  private func sounded(_ sound: () -> Void) {
+  /// Whether it hangs in the loop of this thread. One that was about to call when it was left calls all the same, and is to
+  /// pass the ring on to those that stayed: so ask with the lock that guards what would be told.
+  var isHere: Bool {
     let loop = CFRunLoopGetCurrent()
-    let isHere = lock.withLock { places.contains { $0.core === loop } }
-    if isHere { sound() } else { ring() }
+    return lock.withLock { places.contains { $0.core === loop } }
   }
+
+  private func sounded(_ sound: () -> Void) { if isHere { sound() } else { ring() } }
 
   /// Twice in the same place is once.
   package func hang(in loop: RunLoop, forMode mode: RunLoop.Mode) { hang(loop, coreLoop(loop), mode) }

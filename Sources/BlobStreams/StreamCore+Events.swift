@@ -11,7 +11,10 @@ extension StreamCore {
   /// Gives one event to those who hear of it, on the thread of a run loop. The next one takes another turn of the loop:
   /// whoever hears this one may close the stream, or leave the loop.
   func deliver() {
-    guard let (event, stream, delegate, client) = next() else { return }
+    guard let (event, stream, delegate, client) = next() else {
+      if !bell.isHere { bell.ring() }
+      return
+    }
     // A stream that is its own delegate has nothing to say to itself.
     if let delegate, delegate !== stream { delegate.hear(event, of: stream) }
     client?.hear(event, of: stream)
@@ -26,7 +29,8 @@ extension StreamCore {
     locked {
       // In the order in which they happen.
       let order: [Stream.Event] = [.openCompleted, .hasBytesAvailable, .errorOccurred, .endEncountered]
-      guard let event = order.first(where: pending.contains), let stream, teller.begin() else { return nil }
+      guard let event = order.first(where: pending.contains), let stream, bell.isHere, teller.begin()
+      else { return nil }
       pending.remove(event)
       return (event, stream, delegate, reportsErrors ? client : nil)
     }

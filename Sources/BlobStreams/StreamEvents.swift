@@ -61,7 +61,10 @@ final class StreamEvents: @unchecked Sendable {
   }
 
   private func deliver() {
-    guard let (event, stream, delegate) = next() else { return }
+    guard let (event, stream, delegate) = next() else {
+      if !bell.isHere { bell.ring() }
+      return
+    }
     // A stream that is its own delegate has nothing to say to itself.
     if let delegate, delegate !== stream, holds(event) { delegate.hear(event, of: stream) }
     let hasMore = lock.withLock {
@@ -76,7 +79,8 @@ final class StreamEvents: @unchecked Sendable {
       let order: [Stream.Event] = [
         .openCompleted, .hasBytesAvailable, .hasSpaceAvailable, .errorOccurred, .endEncountered,
       ]
-      guard let event = order.first(where: pending.contains), let owner, teller.begin() else { return nil }
+      guard let event = order.first(where: pending.contains), let owner, bell.isHere, teller.begin()
+      else { return nil }
       pending.remove(event)
       return (event, owner, listener)
     }

@@ -6,7 +6,7 @@ extension UploadDestination {
   ///
   /// - `named`: the dialect the user named; nil: the server is asked. tus is taken where it can create with the first
   ///   bytes, then resumable uploads where its limits are told, then WebDAV, and PUT where nothing better is offered.
-  /// - `checksum`: what is sent must carry such digests, which only tus can; nil: nothing need.
+  /// - `checksum`: what is sent must carry such digests, and the server compare them; nil: nothing need.
   /// - `form`: how to post forms, where "form" is named.
   /// - Tries again twice when no answer comes. Throws with side `.destination` when it cannot be reached or refuses.
   public static func discover(
@@ -18,18 +18,20 @@ extension UploadDestination {
     var answer: (any UploadProtocol, PartLimits)
     let tus = Tus(checksum: checksum)
     switch named {
-    case "put" where checksum != nil, "form" where checksum != nil, "dav" where checksum != nil:
-      throw noChecksum(endpoint)
-    case "put": answer = (PlainPut(), PlainPut().discover(target, context))
+    case "form" where checksum != nil, "dav" where checksum != nil:
+      throw UploadError(
+        .giveUp, .destination, "\(endpoint): \(named!) uploads carry no checksums; --verify reads back what arrived")
+    case "put":
+      let put = PlainPut(checksum: checksum)
+      answer = (put, try await patiently { () async throws(UploadError) in try await put.discover(target, context) })
     case "form": answer = (form, form.discover(target, context))
     case "dav":
       let dav = WebDAV()
       answer = (dav, try await patiently { () async throws(UploadError) in try await dav.discover(target, context) })
     case "tus":
       answer = (tus, try await patiently { () async throws(UploadError) in try await tus.discover(target, context) })
-    case "resumable" where checksum != nil: throw noChecksum(endpoint)
     case "resumable":
-      let resumable = IETFResumable()
+      let resumable = IETFResumable(checksum: checksum)
       answer = (
         resumable,
         try await patiently { () async throws(UploadError) in try await resumable.discover(target, context) }
@@ -40,10 +42,6 @@ extension UploadDestination {
     let destination = UploadDestination(endpoint: endpoint, dialect: answer.0, limits: answer.1, headers: headers)
     if named != PlainPut().name, named != form.name { destination.acquaintance.noteAnswer() }
     return destination
-  }
-
-  private static func noChecksum(_ endpoint: HTTPURL) -> UploadError {
-    UploadError(.giveUp, .destination, "\(endpoint): only tus carries checksums; --verify reads back what arrived")
   }
 
   private static func ask(
@@ -61,12 +59,17 @@ extension UploadDestination {
       try tus.checkOffer(response.headers, at: target.endpoint)
       return (tus, limits)
     }
-    if tus.checksum != nil { throw noChecksum(target.endpoint) }
-    let resumable = IETFResumable()
-    if response.isSuccess, let limits = resumable.limits(from: response.headers) { return (resumable, limits) }
+    if let checksum = tus.checksum { try ContentDigest.checkOffer(response.headers, checksum, at: target.endpoint) }
+    let resumable = IETFResumable(checksum: tus.checksum)
+    if response.isSuccess, let limits = resumable.limits(from: response.headers) {
+      return (resumable, resumable.bounded(limits))
+    }
     let dav = WebDAV()
-    if response.isSuccess, WebDAV.isOffered(by: response.headers) { return (dav, dav.limits(at: target.endpoint)) }
-    return (PlainPut(), PlainPut().discover(target, context))
+    if tus.checksum == nil, response.isSuccess, WebDAV.isOffered(by: response.headers) {
+      return (dav, dav.limits(at: target.endpoint))
+    }
+    let put = PlainPut(checksum: tus.checksum)
+    return (put, put.limits)
   }
 
   static func patiently<Answer>(

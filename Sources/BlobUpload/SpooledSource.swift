@@ -26,7 +26,8 @@ struct SpooledSource: Sendable {
     switch source.access {
     case .random: (self.source, spool) = (source, nil)
     case .sequential:
-      let spool = source as? Spool ?? Spool(source, memory: options.memory, spillingInto: options.folder)
+      var spool = source as? Spool ?? Spool(source, memory: options.memory, spillingInto: options.folder)
+      spool.patience = .seconds(5)
       (self.source, self.spool) = (spool, spool)
     }
   }

@@ -48,10 +48,6 @@ public struct Uploader: Sendable {
     if let length = info.length, let most = destination.limits.total, length > most {
       throw UploadError(.giveUp, .file, "\(target.path): \(length) bytes, and the server takes \(most) at most")
     }
-    if info.length == nil, destination.limits.needsLength {
-      throw UploadError(
-        .giveUp, .file, "\(target.path): its length is not known, and the server wants it before the first byte")
-    }
     var ledger: UploadLedger?
     if let journal, let entry { ledger = UploadLedger(journal, entry) }
     if let result = try await uploadInParts(
@@ -60,8 +56,10 @@ public struct Uploader: Sendable {
       return result
     }
     let session = session?.sizeOfParts == nil ? session : nil
-    var run = UploadRun(self, source, info, target, ledger, session, receipts, comparing: doubted, progress)
-    return try await run.run()
+    return try await knowingLength(source, info, target) { source, info, target async throws(UploadError) in
+      var run = UploadRun(self, source, info, target, ledger, session, receipts, comparing: doubted, progress)
+      return try await run.run()
+    }
   }
 
   /// Deletes what an earlier run left on the server; a failure to do so is no one's loss, since it expires there.

@@ -7,6 +7,8 @@
 public struct Spool: BlobSource {
   private let source: any BlobSource
   private let store: SpoolStore
+  /// For as long `open` waits for another reader to end: some transports let go of one after they have answered.
+  package var patience: Duration = .zero
   public var access: BlobAccess { .sequential }
 
   /// `memory` is in bytes, at least 1. Nothing is written to disk unless a folder for it is named here.
@@ -32,6 +34,7 @@ public struct Spool: BlobSource {
   /// the source is not the version of the bytes that are held, and what the folder throws if there is none.
   public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     let info = try source.info(cancel)
+    if patience > .zero { try store.awaitReader(atMost: patience, cancel) }
     try store.open(at: offset, info)
     return SpoolReader(source, info, store, at: offset, cancel)
   }

@@ -44,6 +44,14 @@ final class SpoolStore: @unchecked Sendable {
     }
   }
 
+  /// Returns once no reader is at work, or it has been long enough.
+  func awaitReader(atMost patience: Duration, _ cancel: Cancellation) throws(BlobError) {
+    try cancel.whileWaiting(wakeUp: { self.state.update { _ in } }) { () throws(BlobError) in
+      _ = state.wait(atMost: patience) { $0.isRead && !cancel.isCancelled ? nil : true }
+      try cancel.check("open a spool")
+    }
+  }
+
   func closed() { state.update { $0.isRead = false } }
 
   /// Held bytes from `offset` on; 0 where none follow.

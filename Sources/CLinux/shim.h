@@ -1,4 +1,5 @@
 #pragma once
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -54,4 +55,11 @@ static inline int fb_file_system(int file, const char *path, unsigned long long 
 static inline int fb_o_tmpfile(void) { return __O_TMPFILE; }
 static inline int fb_punch_hole(int file, long long start, long long length) {
   return (int)syscall(SYS_fallocate, file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start, length);
+}
+// Whether someone has the file open for writing: then the kernel gives no lease on it. 1: yes; 0: no, or it does not tell.
+// The lease is given back at once; SIGIO, which would say that it was asked back in between, must be ignored.
+static inline int fb_is_written(int file) {
+  if (fcntl(file, 1024 /* F_SETLEASE */, F_RDLCK) != 0) return errno == EAGAIN;
+  fcntl(file, 1024, F_UNLCK);
+  return 0;
 }

@@ -8,7 +8,7 @@ enum Fullbore {
 
   /// In the order in which `--help` lists them.
   static let commands: [any Command.Type] = [
-    PushCommand.self, ResumeCommand.self, StatusCommand.self, AbortCommand.self, ServeCommand.self,
+    PushCommand.self, WatchCommand.self, ResumeCommand.self, StatusCommand.self, AbortCommand.self, ServeCommand.self,
     ChecksumCommand.self, DemoCommand.self,
   ]
 

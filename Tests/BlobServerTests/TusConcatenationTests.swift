@@ -66,6 +66,26 @@ struct TusConcatenationTests {
     #expect(try eventually { server.folder.read("x") == [1, 2, 3, 4] })
   }
 
+  /// On another connection, at the same time: whoever sees that all is there, the parts are joined once.
+  @Test func theLastByteMayComeWhileTheFinalBegins() throws {
+    let server = try TestServer()
+    let (one, other) = (try server.client(), try server.client())
+    for round in 0..<100 {
+      let parts = try server.parts([1, 2], cuts: [1]) + [server.createPart(length: 1)]
+      let concat = ("Upload-Concat", "final;" + parts.joined(separator: " "))
+      let name = ("Upload-Metadata", "filename \(base64("\(round)"))")
+      try one.head(
+        "PATCH", parts[2], [tus, ("Content-Type", octets), ("Upload-Offset", "0"), ("Content-Length", "1")])
+      try other.head("POST", "/", [tus, concat, name, ("Content-Length", "0")])
+      try one.send([3])
+      #expect(try one.answer().status == 204)
+      let final = try other.answer()
+      #expect(final.status == 201, "\(final.text)")
+      #expect(try server.offset(#require(final["Location"])) == 3)
+      #expect(server.folder.read(BytePath("\(round)")) == [1, 2, 3])
+    }
+  }
+
   @Test func knownLengthsAddUpBeforeTheBytesCome() throws {
     let server = try TestServer()
     let parts = [try server.createPart(length: 7), try server.createPart(length: 5)]

@@ -117,6 +117,31 @@ import Testing
     #expect(bodies.lengths == [0, nil, 100_000, 100_000, 50_000])
   }
 
+  /// A PUT, or a server that takes no deferred length: what can be held whole is measured first.
+  @Test(arguments: [(411, false), (501, false), (0, true)])
+  func aPipeThatFitsGetsItsLengthFirst(_ status: Int, _ isTus: Bool) async throws {
+    let folder = try ScratchFolder()
+    for (length, spool, fits) in [
+      (99_999, SpoolOptions(memory: 100_000), true), (100_000, SpoolOptions(memory: 100_000), false),
+      (0, SpoolOptions(memory: 100_000), true), (500_000, SpoolOptions(memory: 100_000, folder: folder.path), true),
+    ] {
+      let peer = try ServedFolder()
+      defer { peer.stop() }
+      let bodies = Bodies(CurlTransport()) { $0 == nil ? status : nil }
+      var uploader = try await self.uploader(isTus ? "tus" : "put", peer, bodies)
+      uploader.destination.limits.needsLength = isTus
+      uploader.spool = spool
+      let pattern = PatternSource(length: Int64(length), seed: 10)
+      do {
+        _ = try await uploader.upload(piped(pattern), as: "stream")
+        #expect(peer.contents(of: "stream") == pattern.bytes(count: length))
+        #expect(fits && bodies.lengths.last != .some(nil))
+      } catch {
+        #expect(!fits && error.recovery == .giveUp && error.side != .source, "\(length): \(error)")
+      }
+    }
+  }
+
   /// Its digest comes first, so each part is read ahead.
   @Test func aPipeCarriesChecksums() async throws {
     let peer = try ServedFolder()

@@ -4,6 +4,35 @@ import Glibc
 import Testing
 
 struct SpoolTests {
+  /// A transport that has answered may still hold its reader.
+  @Test func aPatientOneWaitsForTheOtherReader() async throws {
+    var hasty = Spool(PatternSource(length: 100), memory: 100)
+    hasty.patience = .seconds(30)
+    let spool = hasty
+    let (opened, signal) = AsyncStream<Void>.makeStream()
+    let held = Monitor<(any BlobReader)?>(try spool.open(at: 0, Cancellation()))
+    let pool = BlockingPool("test", threads: 1)
+    async let second: Int = pool.run {
+      signal.finish()
+      let reader = try spool.open(at: 0, Cancellation())
+      var byte: UInt8 = 0
+      return try withUnsafeMutableBytes(of: &byte) { try reader.read(into: $0) }
+    }
+    for await _ in opened {}
+    held.update { $0 = nil }
+    #expect(try await second == 1)
+
+    let stuck = try spool.open(at: 0, Cancellation())
+    let cancel = Cancellation()
+    cancel.cancel()
+    #expect(throws: BlobError.self) { try spool.open(at: 0, cancel) }
+    hasty.patience = .milliseconds(1)
+    let impatient = hasty
+    let error = #expect(throws: BlobError.self) { try impatient.open(at: 0, Cancellation()) }
+    #expect(error?.code == .unsupported)
+    withExtendedLifetime(stuck) {}
+  }
+
   private let pattern = PatternSource(length: 20_000, seed: 6, access: .sequential)
 
   @Test func bytesSinceTheLastReleaseAreReadAgain() throws {

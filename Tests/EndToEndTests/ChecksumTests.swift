@@ -8,14 +8,15 @@ extension EndToEnd {
     let scratch = try! Scratch()
 
     /// Through a proxy that turns a bit over on each connection.
-    @Test(arguments: ["sha1", "crc32c"]) func changedBytesAreSentAgain(_ algorithm: String) async throws {
+    @Test(arguments: [("tus", "sha1"), ("tus", "crc32c"), ("resumable", "sha256"), ("put", "sha512")])
+    func changedBytesAreSentAgain(_ dialect: String, _ algorithm: String) async throws {
       try scratch.file("gallery/small.jpg", 1 << 20)
       try scratch.file("gallery/video.mov", 20 << 20)
       let server = try await ServeProcess.start(in: scratch)
       let faults = [ChaosProxy.Fault](repeating: .flip(at: 700_000), count: 4)
       let proxy = ChaosProxy(to: server.port, ChaosProxy.Schedule(faults))
       let (end, push) = try await fullbore(
-        "push", scratch.path("gallery/"), "tus+http://127.0.0.1:\(proxy.port)/", "--checksum", algorithm,
+        "push", scratch.path("gallery/"), "\(dialect)+http://127.0.0.1:\(proxy.port)/", "--checksum", algorithm,
         "--header", "Host: 127.0.0.1:\(server.port)", in: scratch)
       #expect(end == .exited(0), "\(push.output)\(push.errors)")
       #expect(proxy.counters.faults > 0, "the proxy changed nothing")

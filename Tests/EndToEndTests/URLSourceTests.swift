@@ -45,6 +45,19 @@ extension EndToEnd {
       #expect(!resume.output.contains("\"resumed_from\":0"), "\(resume.output)")
     }
 
+    /// Each is a download that has begun when it is looked at, and there is one connection for them at a time.
+    @Test(.needs(.nginx)) func serverWithoutRangesIsReadOnceEach() async throws {
+      for number in 0..<24 { try scratch.file("films/\(number).mov", 3 << 20, seed: UInt64(number)) }
+      let films = Folder(scratch.path("films"))
+      let nginx = try await PeerServer.nginx(into: films.path, rules: "max_ranges 0;", in: scratch)
+      let server = try await ServeProcess.start(in: scratch)
+      let urls = films.files().keys.map { "\(nginx.url)/\($0)" }
+      let push = try Command(
+        Tool.fullbore, ["push", "--jobs", "1"] + urls + ["put+\(server.url)"], in: scratch)
+      #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
+      films.expectSame(as: server.folder)
+    }
+
     @Test(.needs(.nginx)) func queryOfAURLIsNotKept() async throws {
       try scratch.file("films/video.mov", 100_000)
       let nginx = try await PeerServer.nginx(into: scratch.path("films"), in: scratch)

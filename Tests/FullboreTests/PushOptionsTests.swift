@@ -46,7 +46,16 @@ import Testing
   @Test func sourcesThatAreNotThereYetAreRefused() {
     #expect(refusal("sqlite:a.db?table=t", "http://host/")?.contains("wanted is sqlite:FILE?table=T&column=C") == true)
     #expect(refusal("sqlite:a.db?table=t&column=c", "http://host/a")?.contains("many rows") == true)
-    #expect(refusal("--layout", "a", "http://host/") == "--layout is planned, but not there yet")
+    #expect(refusal("--endpoint", "a", "http://host/") == "--endpoint is planned, but not there yet")
+  }
+
+  @Test func layoutsAndEditsAreCheckedBeforeAnythingIsSent() throws {
+    #expect(try options("a", "http://host/").layout == nil && options("a", "http://host/").edits == nil)
+    #expect(try options("--layout", "{year}/{name}", "--edits=both", "a", "http://host/").edits == .both)
+    #expect(refusal("--layout", "{yaer}/{name}", "a", "http://host/")?.contains("{yaer} is not known") == true)
+    #expect(refusal("--layout", "{name}", "--name", "x", "a", "http://host/")?.contains("leave out --name") == true)
+    #expect(refusal("--layout", "{name}", "a", "http://host/x")?.contains("with a slash") == true)
+    #expect(refusal("--edits", "some", "a", "http://host/")?.contains("current, original, both") == true)
   }
 
   @Test func urlsAreSources() throws {
@@ -82,11 +91,12 @@ import Testing
     #expect(refusal("--expect", "99", "a", "form+http://host/") != nil)
   }
 
-  @Test func checksumsAreForTus() throws {
+  @Test func checksumsAreThoseOfTheDialect() throws {
     #expect(try options("--checksum", "SHA-1", "a", "http://host/").checksum == .sha1)
     #expect(try options("--checksum=crc32c", "a", "tus+http://host/").checksum == .crc32c)
     #expect(refusal("--checksum", "crc7", "a", "http://host/")?.contains("wanted one of md5, sha1") == true)
     #expect(refusal("--checksum", "sha1", "a", "put+http://host/")?.contains("--verify") == true)
+    #expect(try options("--checksum", "sha512", "a", "put+http://host/").checksum == .sha512)
   }
 
   @Test func namesAreCheckedBeforeAnythingIsSent() {

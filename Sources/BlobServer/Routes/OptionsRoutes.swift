@@ -1,3 +1,5 @@
+import BlobHTTP
+
 /// Tells what the server speaks, so that a client needs to ask once. It needs no token: browsers send none here.
 enum OptionsRoutes {
   static func reply(_ service: Service) -> Reply {
@@ -8,6 +10,7 @@ enum OptionsRoutes {
     reply.headers["Tus-Checksum-Algorithm"] = BodyDigests.tusNames
     reply.headers["Upload-Limit"] = IETF.limit(
       service.options.maxSize, seconds: service.options.expire.components.seconds)
+    reply.headers["Want-Content-Digest"] = DigestField.offer
     reply.headers["Tus-Max-Size"] = service.options.maxSize.map { String($0) }
     return reply
   }

@@ -228,10 +228,15 @@ extension Folder {
       if error.status == 404 { return nil }
       throw error
     }
-    let text = String(unsafeUninitializedCapacity: 64 << 10) {
-      max(0, pread(file.number, $0.baseAddress!, $0.count, 0))
+    // Most are far smaller than the largest, and a start may read many.
+    for size in [1 << 10, 64 << 10] {
+      let text = withUnsafeTemporaryAllocation(byteCount: size, alignment: 1) { buffer -> String? in
+        let count = max(0, pread(file.number, buffer.baseAddress!, size, 0))
+        return count < size ? String(decoding: buffer[..<count], as: UTF8.self) : nil
+      }
+      if let text { return UploadRecord(id, text: text) }
     }
-    return UploadRecord(id, text: text)
+    return nil
   }
 
   /// Whole or not at all.

@@ -155,8 +155,11 @@ struct UploadFile {
   var kind: Kind
 
   init?(_ name: BytePath) {
-    let parts = name.description.split(separator: ".", omittingEmptySubsequences: false)
-    guard parts.count == 2, let id = UploadID(parts[0]), let kind = Kind(rawValue: String(parts[1])) else { return nil }
+    // Most names in a full folder are of this form: 32 digits, a dot, four letters.
+    guard name.bytes.count == 37, name.bytes[32] == UInt8(ascii: "."),
+      let id = UploadID(String(decoding: name.bytes[..<32], as: UTF8.self)),
+      let kind = Kind(rawValue: String(decoding: name.bytes[33...], as: UTF8.self))
+    else { return nil }
     self.id = id
     self.kind = kind
   }

@@ -35,8 +35,9 @@ public struct StreamCheck: Sendable, CustomStringConvertible {
     }
   }
 
-  // Few, since they keep a run loop each; and several, since a check may wait for another thread.
-  private static let threads = BlockingPool("stream-checks", threads: 8)
+  // Few, since they keep a run loop each; and several, since a check may wait for another thread. They end: the address
+  // sanitizer takes for leaked what Foundation keeps for a thread that is there when the process ends.
+  private static let threads = BlockingPool("stream-checks", threads: 8, patience: .seconds(1))
 }
 
 public enum StreamMode: Sendable { case synchronous, asynchronous }

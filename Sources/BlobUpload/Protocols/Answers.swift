@@ -11,6 +11,7 @@ extension UploadError {
       case 408, 425, 429, 500, 502, 503, 504: (.retry(after: response.headers.retryAfter), .file)
       case 409, 412: (conflict, .file)
       case 423, 460: (.resync, .file)
+      case _ where response.tellsOtherDigest: (.resync, .file)
       case 507: (.giveUp, .destination)
       case 300..<400, 405, 501: (.giveUp, .destination)
       default: (.giveUp, .file)
@@ -36,7 +37,7 @@ extension HTTPResponse {
   /// The status, what it means, and the first line of what the server says about it.
   var summary: String {
     var text = String(status)
-    if let meaning = Self.meanings[status] { text += " (\(meaning))" }
+    if let meaning = Self.meanings[tellsOtherDigest ? 460 : status] { text += " (\(meaning))" }
     if 300..<400 ~= status, let location = headers["Location"] {
       text += " to \(location.prefix { $0 != "?" }.split(separator: "@").last ?? "")"
     }

@@ -12,13 +12,26 @@ public struct IETFResumable: UploadProtocol {
 
   /// A file up to this many bytes travels with its creation, in one request.
   public var wholeUpTo: Int64
+  /// Each body carries its digest (SHA-256 or SHA-512), for a server that compares it; nil: none does. RFC 9530.
+  public var checksum: Digest.Algorithm?
 
-  public init(wholeUpTo: Int64 = 4 << 20) { self.wholeUpTo = wholeUpTo }
+  public init(wholeUpTo: Int64 = 4 << 20, checksum: Digest.Algorithm? = nil) {
+    self.wholeUpTo = wholeUpTo
+    self.checksum = checksum
+  }
 
   /// OPTIONS. Servers that speak the draft must answer with their limits; older ones do not.
   public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits {
     let response = try await with.send(HTTPRequest("OPTIONS", target.endpoint))
-    return limits(from: response.headers) ?? PartLimits(firstPart: .max)
+    if let checksum { try ContentDigest.checkOffer(response.headers, checksum, at: target.endpoint) }
+    return bounded(limits(from: response.headers) ?? PartLimits(firstPart: .max))
+  }
+
+  /// With digests a part is read twice, so it is not larger than what the system still holds.
+  func bounded(_ limits: PartLimits) -> PartLimits {
+    var limits = limits
+    if checksum != nil { limits.usual = Tus.usualChecked }
+    return limits
   }
 
   /// What an OPTIONS answer says; nil when it does not offer resumable uploads.
@@ -34,6 +47,7 @@ public struct IETFResumable: UploadProtocol {
     async throws(UploadError) -> Held
   {
     var request = request("POST", target.url)
+    request.headers["Content-Digest"] = try await ContentDigest.field(of: first?.body, checksum)
     request.headers.add("Upload-Complete", first?.part.isLast == true ? "?1" : "?0")
     if let length = target.length { request.headers.add("Upload-Length", String(length)) }
     request.headers.add("Content-Type", target.contentType)
@@ -115,6 +129,7 @@ public struct IETFResumable: UploadProtocol {
     async throws(UploadError) -> Sent
   {
     var request = append(at: part.start, isLast: part.isLast, try session.uploadURL())
+    request.headers["Content-Digest"] = try await ContentDigest.field(of: body, checksum)
     let response = try await send(&request, body, with)
     let isWhole = StructuredField.boolean(response.headers["Upload-Complete"])
     guard response.isSuccess else {

@@ -4,13 +4,21 @@ import Blobs
 /// One PUT of the whole. Nothing can be resumed: what is cut off is sent again. RFC 9110 §9.3.4.
 public struct PlainPut: UploadProtocol {
   public let name = "put"
+  /// The body carries its digest (SHA-256 or SHA-512), for a server that compares it; nil: it does not. RFC 9530.
+  public var checksum: Digest.Algorithm?
 
-  public init() {}
+  public init(checksum: Digest.Algorithm? = nil) { self.checksum = checksum }
 
-  /// Nothing is asked: any server that takes PUT takes this.
-  public func discover(_ target: UploadTarget, _ with: UploadContext) -> PartLimits {
-    PartLimits(firstPart: .max)
+  /// Nothing is asked: any server that takes PUT takes this, unless it is to compare digests.
+  public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits {
+    if let checksum {
+      let response = try await with.send(HTTPRequest("OPTIONS", target.endpoint))
+      try ContentDigest.checkOffer(response.headers, checksum, at: target.endpoint)
+    }
+    return limits
   }
+
+  var limits: PartLimits { PartLimits(firstPart: .max) }
 
   /// Sends the whole. 409 and 412 say that the name holds other bytes.
   public func create(_ target: UploadTarget, first: (part: Part, body: BlobSlice)?, _ with: UploadContext)
@@ -20,6 +28,7 @@ public struct PlainPut: UploadProtocol {
       preconditionFailure("a PUT is one part from the first byte to the last")
     }
     var request = HTTPRequest("PUT", target.url, ["Content-Type": target.contentType])
+    request.headers["Content-Digest"] = try await ContentDigest.field(of: first.body, checksum)
     if target.overwrite { request.headers["If-Match"] = "*" }
     var response = try await with.send(following: &request, body: first.body)
     if response.status == 412, target.overwrite {  // there is nothing yet to overwrite

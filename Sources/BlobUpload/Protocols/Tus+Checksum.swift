@@ -4,7 +4,9 @@ import Blobs
 /// tus 1.0 §Checksum.
 extension UploadProtocol {
   /// Every body is read for its digest before it is sent.
-  var digestsBodies: Bool { (self as? Tus)?.checksum != nil }
+  var digestsBodies: Bool {
+    ((self as? Tus)?.checksum ?? (self as? IETFResumable)?.checksum ?? (self as? PlainPut)?.checksum) != nil
+  }
 }
 
 extension Tus {

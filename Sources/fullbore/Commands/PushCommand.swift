@@ -55,7 +55,7 @@ struct PushCommand: Command {
       let standardInput = options.readsStandardInput ? walk.nameOfStandardInput : nil
       let isRead = Atomic(false)
       let databases = DatabaseWalk(options.databases, report, counters)
-      let reading = CurlTransport(try options.connection.transportOptions(lanes: options.jobs))
+      let reading = try options.connection.readingTransport(jobs: options.jobs)
       let ended = await run.run { [run, options] () async throws(UploadError) in
         if let name = standardInput {
           if isRead.exchange(true, ordering: .relaxed) { return nil }
@@ -63,9 +63,10 @@ struct PushCommand: Command {
           counters.isListed.store(true, ordering: .relaxed)
           return [run.standardInput(as: name, overwrites: options.overwrites, limiter)]
         }
-        if let urls = walk.takeURLs() {
-          let items = await run.items(urls, over: reading, overwrites: options.overwrites, limiter)
-          if !items.isEmpty { return items }
+        while let (source, arrival) = walk.takeURL() {
+          let item = await run.item(
+            source, as: arrival, over: reading, overwrites: options.overwrites, limiter)
+          if let item { return [item] }
         }
         while let (table, rows) = await databases.next() {
           let items = await databases.items(
@@ -92,37 +93,36 @@ final class PushWalk: Sendable {
   private let options: PushOptions
   private let report: any PushReport
   private let counters: PushCounters
-  private let urls: Mutex<[URLSource]>
+  private let urls: Mutex<ArraySlice<URLSource>>
 
   init(_ options: PushOptions, _ report: any PushReport, _ counters: PushCounters) {
     tree = FileTree(options.sources, options.tree)
-    urls = Mutex(options.urls)
+    urls = Mutex(options.urls[...])
     self.options = options
     self.report = report
     self.counters = counters
   }
 
-  /// The URLs among the sources, once, with the names under which they arrive.
-  func takeURLs() -> [(source: URLSource, arrival: BytePath)]? {
-    let taken = urls.withLock { urls in
-      defer { urls = [] }
-      return urls
-    }
-    if taken.isEmpty { return nil }
+  /// The next of the URLs among the sources, with the name under which it arrives; nil at their end.
+  func takeURL() -> (source: URLSource, arrival: BytePath)? {
+    guard let source = urls.withLock({ $0.popFirst() }) else { return nil }
     let endpoint = options.destination.endpoint
     let name = options.destination.isFolder ? options.name : BytePath(endpoint.lastComponent)
-    return taken.map { ($0, name ?? $0.name) }
+    return (source, name ?? source.name)
   }
 
   /// The next files; nil at the end. What cannot be sent is reported.
   func next() async -> [TreeItem]? {
     while true {
-      let events = await BlockingPool.shared.run { [tree] in tree.next(max: Self.batch) }
-      if events.isEmpty {
+      // Where a file goes may be asked of its bytes.
+      let items = await BlockingPool.shared.run { [self] in
+        let events = tree.next(max: Self.batch)
+        return events.isEmpty ? nil : events.compactMap(file)
+      }
+      guard let items else {
         counters.isListed.store(true, ordering: .relaxed)
         return nil
       }
-      let items = events.compactMap(file)
       if !items.isEmpty { return items }
     }
   }
@@ -139,7 +139,7 @@ final class PushWalk: Sendable {
       Console.output.write("\(shown(nameOfStandardInput))  standard input\n")
       return
     }
-    for (source, arrival) in takeURLs() ?? [] {
+    while let (source, arrival) = takeURL() {
       Console.output.write("\(shown(arrival))  \(source.url)\n")
     }
     while let items = await next() {
@@ -152,8 +152,14 @@ final class PushWalk: Sendable {
   private func file(_ event: TreeEvent) -> TreeItem? {
     switch event {
     case .file(let item):
-      counters.found(length: item.stamp.size)
-      return TreeItem(path: item.path, relative: arrival(of: item.relative), stamp: item.stamp)
+      switch options.placing(of: item) {
+      case .at(let arrival):
+        counters.found(length: item.stamp.size)
+        return TreeItem(path: item.path, relative: arrival, stamp: item.stamp)
+      case .leftOut(let reason):
+        counters.filesLeftOut.add(1, ordering: .relaxed)
+        report.leftOut(item.path, reason: reason)
+      }
     case .skipped(let path, let reason):
       counters.filesLeftOut.add(1, ordering: .relaxed)
       report.leftOut(path, reason: reason)
@@ -164,14 +170,16 @@ final class PushWalk: Sendable {
     }
     return nil
   }
+}
 
+extension PushOptions {
   /// `--name`, or the URL's last part where it does not end in a slash, takes the place of a single source's name.
-  private func arrival(of relative: BytePath) -> BytePath {
-    let endpoint = options.destination.endpoint
-    guard let name = options.destination.isFolder ? options.name : BytePath(endpoint.lastComponent) else {
+  func arrival(of relative: BytePath) -> BytePath {
+    let endpoint = destination.endpoint
+    guard let name = destination.isFolder ? self.name : BytePath(endpoint.lastComponent) else {
       return relative
     }
-    let source = options.sources[0]
+    let source = sources[0]
     if source.hasTrailingSlash || source.name == "." || source.name == ".." { return name.appending(relative) }
     return relative.components.dropFirst().reduce(name) { $0.appending($1) }
   }

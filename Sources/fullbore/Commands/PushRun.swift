@@ -21,6 +21,20 @@ struct PushRun: Sendable {
 
   /// Sends all that `feed` gives. The error, if any, is the one that ended it before its time; it has been told.
   func run(_ feed: @escaping @Sendable () async throws(UploadError) -> [UploadItem]?) async -> UploadError? {
+    let observer = PushObserver(report: report, counters: counters)
+    guard let error = await send(feed, observer) else { return nil }
+    if observer.hasTold(error) {
+      report.notice("stopped: nothing else would succeed at \(destination.endpoint) either")
+    } else {
+      report.tell(error)
+    }
+    return error
+  }
+
+  /// As `run`, and who watches is told of the items; the error that ended it is not told.
+  func send(
+    _ feed: @escaping @Sendable () async throws(UploadError) -> [UploadItem]?, _ observer: some UploadObserver
+  ) async -> UploadError? {
     var retry = RetryPolicy()
     if let retries = connection.retries { retry.retries = retries }
     var uploader = Uploader(destination, transport: transport, journal: journal, retry: retry, partSize: partSize)
@@ -31,18 +45,11 @@ struct PushRun: Sendable {
     queue.check = checks
     queue.verify = verifies
     if let jobs { (queue.jobs, queue.largeJobs) = (jobs, jobs) }
-    let observer = Observer(report: report, counters: counters)
     do {
       try await queue.run(feed, observer)
       return nil
     } catch {
-      let error = await told(error, journal)
-      if observer.hasTold(error) {
-        report.notice("stopped: nothing else would succeed at \(destination.endpoint) either")
-      } else {
-        report.tell(error)
-      }
-      return error
+      return await told(error, journal)
     }
   }
 
@@ -70,7 +77,7 @@ struct PushRun: Sendable {
 }
 
 /// Tells the report what the queue says.
-private final class Observer: UploadObserver {
+final class PushObserver: UploadObserver {
   private let report: any PushReport
   private let counters: PushCounters
   /// Messages of errors that end it all; few, since they do.
@@ -109,7 +116,7 @@ private final class Observer: UploadObserver {
     report.failed(file, message)
   }
 
-  private func file(_ item: UploadItem, _ progress: Progress) -> PushedFile {
+  func file(_ item: UploadItem, _ progress: Progress) -> PushedFile {
     PushedFile(path: item.identity, relative: item.target.path, length: item.info.length, progress: progress)
   }
 }

@@ -67,15 +67,13 @@ struct ResumeCommand: Command {
         entries.filter { !URLSource.isURL($0.intent.source) && !DatabaseSource.isDatabase($0.intent.source) }, report,
         counters)
       let databases = DatabaseWalk([], report, counters)
-      let urls = Mutex(urls(of: remote, report, counters))
-      let reading = CurlTransport(try connection.transportOptions(lanes: nil))
+      let urls = Mutex(urls(of: remote, report, counters)[...])
+      let reading = try connection.readingTransport(jobs: nil)
       return await run.run { [run] () async throws(UploadError) in
-        let next = urls.withLock { urls in
-          defer { urls = [] }
-          return urls
+        while let (source, arrival) = urls.withLock({ $0.popFirst() }) {
+          let item = await run.item(source, as: arrival, over: reading, overwrites: kept.overwrite, nil)
+          if let item { return [item] }
         }
-        let items = await run.items(next, over: reading, overwrites: kept.overwrite, nil)
-        if !items.isEmpty { return items }
         while let entry = rows.withLock({ $0.popFirst() }) {
           guard let source = DatabaseSource(kept: entry.intent.source), let row = source.row else { continue }
           let items = await databases.items(

@@ -1,4 +1,5 @@
 import BlobHTTP
+import BlobMedia
 import BlobUpload
 import Blobs
 
@@ -30,6 +31,11 @@ struct PushOptions: Sendable {
   var spool = SpoolOptions()
   /// How forms are posted.
   var form: FormOptions
+  /// Where files go below the destination; nil: where they lie below their source.
+  var layout: Layout?
+  /// Of photos that were edited; nil: `current` in a camera roll, and every file elsewhere.
+  var edits: GalleryEdits?
+  let edited = EditedPhotos()
   var connection: ConnectionOptions
   var journal: BytePath
   var output: OutputOptions
@@ -59,13 +65,7 @@ struct PushOptions: Sendable {
     }
     bytesPerSecond = try arguments.parsed("bwlimit", wanted: "a rate in bytes a second, like 20M", Quantity.rate)
     checksum = try arguments.parsed("checksum", wanted: "one of \(Self.checksums)") { Digest.Algorithm($0) }
-    if let checksum, destination.s3 != nil, !Digest.Algorithm.s3.contains(checksum) {
-      let known = Digest.Algorithm.s3.map(\.name).joined(separator: ", ")
-      throw UsageError("--checksum \(checksum): of these S3 knows \(known)")
-    }
-    if checksum != nil, !["tus", "s3"].contains(destination.protocolName ?? "tus") {
-      throw UsageError("--checksum: only tus carries them; --verify reads back what arrived")
-    }
+    if let checksum { try Self.check(checksum, for: destination) }
     verifies = arguments.flag("verify")
     overwrites = arguments.flag("overwrite")
     checks = arguments.flag("check")
@@ -85,6 +85,7 @@ struct PushOptions: Sendable {
     if !form.isEmpty, destination.protocolName != "form" {
       throw UsageError("--field, --form, --expect and --reply are for form+ destinations")
     }
+    (layout, edits) = try Self.gallery(arguments)
     _ = try connection.requestHeaders(for: destination.endpoint)
     journal = try journalPath(arguments)
     output = try OutputOptions(arguments)
@@ -96,6 +97,20 @@ struct PushOptions: Sendable {
 
   /// The one source is `-`.
   var readsStandardInput: Bool { sources == ["-"] }
+
+  private static func check(_ checksum: Digest.Algorithm, for destination: Destination) throws(UsageError) {
+    switch destination.protocolName ?? "tus" {
+    case "tus": return
+    case "s3":
+      if Digest.Algorithm.s3.contains(checksum) { return }
+      let known = Digest.Algorithm.s3.map(\.name).joined(separator: ", ")
+      throw UsageError("--checksum \(checksum): of these S3 knows \(known)")
+    case "put", "resumable":
+      if checksum == .sha256 || checksum == .sha512 { return }
+      throw UsageError("--checksum: without tus only sha256 and sha512 are carried; --verify reads back what arrived")
+    case let carrier: throw UsageError("--checksum: \(carrier) carries none; --verify reads back what arrived")
+    }
+  }
 
   /// S3 has credentials of its own, and what belongs to it means nothing elsewhere.
   private static func check(_ connection: ConnectionOptions, for destination: Destination) throws(UsageError) {
@@ -129,6 +144,9 @@ struct PushOptions: Sendable {
     if let url = urls.first(where: { !$0.hasName }), name == nil, destination.isFolder {
       throw UsageError("source '\(url.url)': its path does not end in a name: give it one with --name")
     }
+    if layout != nil, name != nil || !destination.isFolder {
+      throw UsageError("--layout names every file: leave out --name, and end the destination with a slash")
+    }
     guard let name else { return }
     if isSeveral { throw UsageError("--name is for a single source, and \(count) were given") }
     if name.isEmpty || name.isAbsolute || name.hasTrailingSlash || name.components.contains("..") {
@@ -144,21 +162,21 @@ struct PushOptions: Sendable {
       .value("parts-at-once", "N", "parts of one file at once"),
       .value("part-size", "SIZE", "bytes in one request, like 64M"),
       .value("bwlimit", "RATE", "bytes a second for all together, like 20M"),
-      .value("checksum", "ALG", "each request carries its digest; tus and s3:// only. sha1, crc32c, sha256, …"),
+      .value("checksum", "ALG", "each request carries its digest: sha256, sha512; with tus and s3:// crc32c, sha1, …"),
       .flag("verify", "read back what arrived, or compare digests"),
       .flag("overwrite", "replace other bytes under the same name"),
       .flag("check", "ask the server also for what is done according to the journal"),
       .value("name", "NAME", "what a single source is called at the destination"),
       .value("spool-memory", "SIZE", "of standard input, bytes that are held to be sent again; 12M"),
       .value("spool-dir", "FOLDER", "where what does not fit is held; without it nothing is written to disk"),
+      .value("layout", "TEMPLATE", "where photos go, by when they were taken, like '{year}/{month}/{name}'"),
+      .value("edits", "WHICH", "of edited photos: current, original or both; in a camera roll current, else both"),
       .value("include", "GLOB", isRepeatable: true, "only files whose path or name matches; repeatable"),
       .value("exclude", "GLOB", isRepeatable: true, "no files or folders whose path or name matches; repeatable"),
       .flag("hidden", "also what begins with a dot"),
       .flag("dry-run", short: "n", "only say what would be sent"),
     ] + FormOptions.declared + ConnectionOptions.declared + S3Options.objectDeclared + [journalOption]
-    + OutputOptions.declared + [
-      .planned("layout", "TEMPLATE")
-    ]
+    + OutputOptions.declared
 
   static let notes = """
     SOURCE is a file, a folder, http[s]://host/path, which is sent on as it comes, or - for standard input, which --name

@@ -1,4 +1,5 @@
 import Blobs
+import Synchronization
 
 /// For programs: one JSON object a line. `event` says what it is about; sizes are bytes, times seconds.
 ///
@@ -12,8 +13,13 @@ final class JSONReport: PushReport {
     self.output = output
     self.options = options
     let began = ContinuousClock.now
+    // A watch may have nothing to do for days: that is said once.
+    let wasIdle = Atomic(false)
     ticker = Ticker {
-      output.write(Self.progress(counters, began.duration(to: .now)) + "\n")
+      let isIdle = counters.isIdle
+      if !wasIdle.exchange(isIdle, ordering: .relaxed) || !isIdle {
+        output.write(Self.progress(counters, began.duration(to: .now)) + "\n")
+      }
       output.flush()
     }
   }

@@ -80,6 +80,19 @@ final class PushCounters: Sendable {
     bytesFound.add(length ?? 0, ordering: .relaxed)
   }
 
+  /// Counts a file that was found as not found: it is no business of this run, or comes again.
+  func withdrawn(length: Int64?) {
+    filesFound.subtract(1, ordering: .relaxed)
+    bytesFound.subtract(length ?? 0, ordering: .relaxed)
+  }
+
+  /// Everything is listed and settled.
+  var isIdle: Bool {
+    let there = filesSent.load(ordering: .relaxed) + filesAlreadyThere.load(ordering: .relaxed)
+    let settled = there + filesDoneBefore.load(ordering: .relaxed) + filesFailed.load(ordering: .relaxed)
+    return isListed.load(ordering: .relaxed) && settled == filesFound.load(ordering: .relaxed)
+  }
+
   /// Counts a file as there.
   func finished(_ file: PushedFile, how: Finish) {
     switch how {

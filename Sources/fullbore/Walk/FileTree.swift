@@ -23,6 +23,11 @@ struct TreeOptions: Sendable, Hashable {
   /// Names that begin with a dot are taken too. Those given by the user always are.
   var includesHidden = false
   var filter = GlobFilter()
+
+  /// Whether a file or folder is passed over because of its name.
+  func passesOver(_ relative: BytePath, _ name: BytePath) -> Bool {
+    name.bytes.first == UInt8(ascii: ".") && !includesHidden || filter.excludes(relative, name)
+  }
 }
 
 /// Walks files and folders, in the order given, and hands out what it finds batch by batch.
@@ -36,8 +41,21 @@ final class FileTree: Sendable {
 
   private let walk: Mutex<TreeWalk>
 
-  init(_ roots: [BytePath], _ options: TreeOptions = TreeOptions()) {
-    walk = Mutex(TreeWalk(roots, options))
+  /// `entering` is told of every folder, with the path it arrives under, before it is opened.
+  init(
+    _ roots: [BytePath], _ options: TreeOptions = TreeOptions(),
+    entering: @escaping @Sendable (BytePath, BytePath) -> Void = { _, _ in }
+  ) {
+    walk = Mutex(TreeWalk(roots, options, entering))
+  }
+
+  /// What is in one folder within a tree; absolute, and not entered where a link has taken its place.
+  convenience init(
+    in folder: BytePath, as relative: BytePath, _ options: TreeOptions,
+    entering: @escaping @Sendable (BytePath, BytePath) -> Void
+  ) {
+    self.init([], options, entering: entering)
+    walk.withLock { $0.begin(in: folder, as: relative) }
   }
 
   /// The next events, `max` at most; empty at the end. Blocks on the file system: call it on a thread that may wait.
@@ -53,13 +71,22 @@ final class FileTree: Sendable {
 /// Where the walk is: roots to come, folders to come, and the one folder that is open.
 private struct TreeWalk {
   private let options: TreeOptions
+  private let entering: @Sendable (BytePath, BytePath) -> Void
   private var roots: [BytePath]
   private var pending: [PendingFolders] = []
   private var open: OpenFolder?
 
-  init(_ roots: [BytePath], _ options: TreeOptions) {
+  init(_ roots: [BytePath], _ options: TreeOptions, _ entering: @escaping @Sendable (BytePath, BytePath) -> Void) {
     self.roots = roots.reversed()
     self.options = options
+    self.entering = entering
+  }
+
+  mutating func begin(in folder: BytePath, as relative: BytePath) {
+    var names = NameList()
+    names.append(folder.name)
+    let parents = [folder, relative].map { BytePath($0.bytes.dropLast(folder.name.bytes.count)) }
+    pending.append(PendingFolders(path: parents[0], relative: parents[1], names: names))
   }
 
   mutating func next() -> TreeEvent? {
@@ -95,6 +122,7 @@ private struct TreeWalk {
   }
 
   private mutating func enter(_ path: BytePath, _ relative: BytePath, follow: Bool) -> TreeEvent? {
+    entering(path, relative)
     guard let folder = OpenFolder(path, relative, follow: follow) else {
       return .failed(path, message: "the folder cannot be opened: \(reason(errno))")
     }
@@ -116,9 +144,8 @@ private struct TreeWalk {
   }
 
   private func look(at name: BytePath, in folder: OpenFolder) -> TreeEvent? {
-    if name.bytes.first == UInt8(ascii: ".") && !options.includesHidden { return nil }
     let relative = folder.relative.appending(name)
-    if options.filter.excludes(relative, name) { return nil }
+    if options.passesOver(relative, name) { return nil }
     let path = folder.path.appending(name)
     var status = stat()
     if folder.look(at: name, &status, follow: false) != 0 { return .failed(path, message: reason(errno)) }

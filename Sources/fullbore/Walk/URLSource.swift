@@ -42,35 +42,40 @@ struct URLSource: Sendable, Hashable {
 }
 
 extension PushRun {
-  /// Items for what is at `urls` now; what cannot be read is reported. `transport` must not be the one that sends.
-  func items(
-    _ urls: [(source: URLSource, arrival: BytePath)], over transport: any Transport, overwrites: Bool,
-    _ limiter: RateLimiter?
-  ) async -> [UploadItem] {
-    var items: [UploadItem] = []
-    for (file, arrival) in urls where !Task.isCancelled {
-      let remote = HTTPRangeSource(file.url, over: transport)
-      let cancel = Cancellation()
-      let found = await withTaskCancellationHandler {
-        await asking.run { Result { () throws(BlobError) in try remote.info(cancel) } }
-      } onCancel: {
-        cancel.cancel()
-      }
-      switch found {
-      case .success(let info):
-        counters.found(length: info.length)
-        let source: any BlobSource = limiter.map { ThrottledSource(remote, $0) } ?? remote
-        let target = destination.target(
-          arrival, length: info.length, contentType: ContentType.of(arrival), overwrite: overwrites)
-        items.append(UploadItem(source: source, info: info, identity: file.identity, target: target))
-      case .failure(let error) where error.code == .cancelled: break
-      case .failure(let error):
-        counters.filesFound.add(1, ordering: .relaxed)
-        counters.failed(length: 0)
-        report.failed(file.identity, error.message)
-      }
+  /// An item for what is at a URL now; nil where it cannot be read, which is reported. `transport` must not be the one
+  /// that sends.
+  func item(
+    _ file: URLSource, as arrival: BytePath, over transport: any Transport, overwrites: Bool, _ limiter: RateLimiter?
+  ) async -> UploadItem? {
+    let remote = HTTPRangeSource(file.url, over: transport)
+    let cancel = Cancellation()
+    let found = await withTaskCancellationHandler {
+      await asking.run { Result { () throws(BlobError) in try remote.info(cancel) } }
+    } onCancel: {
+      cancel.cancel()
     }
-    return items
+    switch found {
+    case .success(let info):
+      counters.found(length: info.length)
+      let source: any BlobSource = limiter.map { ThrottledSource(remote, $0) } ?? remote
+      let target = destination.target(
+        arrival, length: info.length, contentType: ContentType.of(arrival), overwrite: overwrites)
+      return UploadItem(source: source, info: info, identity: file.identity, target: target)
+    case .failure(let error):
+      if error.code == .cancelled { return nil }
+      counters.filesFound.add(1, ordering: .relaxed)
+      counters.failed(length: 0)
+      report.failed(file.identity, error.message)
+      return nil
+    }
+  }
+}
+
+extension ConnectionOptions {
+  /// What sources at URLs are read over. One that cannot be asked twice holds a lane from the moment it is looked at:
+  /// there are more than files under way and those that wait for their turn.
+  func readingTransport(jobs: Int?) throws(UploadError) -> CurlTransport {
+    CurlTransport(try transportOptions(lanes: (jobs ?? 64) + 16))
   }
 }
 

@@ -1,0 +1,35 @@
+import BlobHTTP
+import Blobs
+
+/// Digests that bodies carry to a server which compares them: `Content-Digest`. RFC 9530.
+enum ContentDigest {
+  /// Throws when the server does not ask for such digests: one that passes the field over would vouch for nothing.
+  static func checkOffer(
+    _ headers: HTTPHeaders, _ algorithm: Digest.Algorithm, at endpoint: HTTPURL
+  ) throws(UploadError) {
+    let wanted = StructuredField.integers(headers["Want-Content-Digest"]) ?? [:]
+    let offered = DigestField.algorithms.filter { wanted[$0.key] ?? 0 > 0 }.map(\.algorithm)
+    if offered.contains(algorithm) { return }
+    let theirs = offered.isEmpty ? "none" : offered.map(\.name).joined(separator: ", ")
+    throw UploadError(
+      .giveUp, .destination,
+      "\(endpoint): the checksum \(algorithm) was asked for; without tus the server compares \(theirs); "
+        + "--verify reads back what arrived")
+  }
+
+  /// The field for a body, which is read for it; nil when none is wanted or the body cannot be read twice.
+  static func field(of body: BlobSlice?, _ algorithm: Digest.Algorithm?) async throws(UploadError) -> String? {
+    guard let body, let algorithm, let key = DigestField.algorithms.first(where: { $0.algorithm == algorithm })?.key,
+      let checksum = try await Tus(checksum: algorithm).uploadChecksum(of: body)
+    else { return nil }
+    return "\(key)=:\(checksum.dropFirst(algorithm.name.utf8.count + 1)):"
+  }
+}
+
+extension HTTPResponse {
+  /// The bytes of the request were not those of its digest.
+  var tellsOtherDigest: Bool {
+    status == 400 && headers["Content-Type"]?.lowercased().hasPrefix("application/problem+json") == true
+      && String(decoding: body.prefix(4096), as: UTF8.self).contains("#digest-mismatching-values\"")
+  }
+}

@@ -1,0 +1,60 @@
+import Blobs
+
+extension Uploader {
+  /// Runs `send` with a source whose length is known by then, or need not be.
+  ///
+  /// What is read once is read into its spool first where the server wants the length before the first byte: as far as
+  /// it fits into memory, or all of it where there is a folder to hold it.
+  func knowingLength<Result>(
+    _ source: any BlobSource, _ info: BlobInfo, _ target: UploadTarget,
+    _ send: (any BlobSource, BlobInfo, UploadTarget) async throws(UploadError) -> Result
+  ) async throws(UploadError) -> Result {
+    if info.length != nil { return try await send(source, info, target) }
+    let held = SpooledSource(source, spool)
+    if !destination.limits.needsLength {
+      do {
+        return try await send(held.source, info, target)
+      } catch {
+        // It knows nothing of chunks. Once more, if it all fits.
+        guard error.status == 411 || error.status == 501, held.first == 0,
+          let length = try await held.measure(spool, info.validator)
+        else { throw error }
+        return try await send(held.source, info.of(length), target.of(length))
+      }
+    }
+    guard let length = try await held.measure(spool, info.validator) else {
+      throw UploadError(
+        .giveUp, .file,
+        "\(target.path): its length is not known, it is more than \(spool.memory) bytes, and the server wants it before "
+          + "the first one")
+    }
+    return try await send(held.source, info.of(length), target.of(length))
+  }
+}
+
+extension SpooledSource {
+  /// Bytes of the whole, all of them held; nil: it cannot hold so many.
+  fileprivate func measure(_ options: SpoolOptions, _ validator: Validator?) async throws(UploadError) -> Int64? {
+    var room = Int64.max
+    if let spool = source as? Spool, options.folder == nil { room = Int64(spool.memory) }
+    let there = try await look(from: 0, room, validator)
+    // Exactly full: nobody knows whether more would come.
+    return there < room ? there : nil
+  }
+}
+
+extension BlobInfo {
+  fileprivate func of(_ length: Int64) -> BlobInfo {
+    var info = self
+    info.length = length
+    return info
+  }
+}
+
+extension UploadTarget {
+  fileprivate func of(_ length: Int64) -> UploadTarget {
+    var target = self
+    target.length = length
+    return target
+  }
+}

@@ -1,0 +1,121 @@
+import BlobHTTP
+import BlobUpload
+import Blobs
+import Glibc
+
+struct WatchCommand: Command {
+  static let declaration = CommandDeclaration(
+    name: "watch", synopsis: "watch FOLDER... DESTINATION",
+    summary: "push what is there, then keep pushing what arrives",
+    options: WatchOptions.declared, notes: WatchOptions.notes)
+
+  let options: WatchOptions
+
+  init(_ arguments: Arguments) throws(UsageError) { options = try WatchOptions(arguments) }
+
+  func run() async -> ExitStatus {
+    // Told when someone waits to write a file that is just being asked whether anyone writes it.
+    signal(SIGIO, SIG_IGN)
+    let push = options.push
+    let counters = PushCounters()
+    let report = pushReport(push.output, counters)
+    let began = ContinuousClock.now
+    var ended: UploadError?
+    if push.isDryRun {
+      await PushWalk(push, report, counters).list()
+    } else {
+      ended = await interruptible { await watch(report, counters) }
+    }
+    report.summary(
+      counters.summary(
+        elapsed: began.duration(to: .now), isInterrupted: ended?.side == .cancelled, isDryRun: push.isDryRun))
+    return ExitStatus(ended, counters)
+  }
+
+  /// One run after the other, for as long as the destination may only be away. Returns what ended it all.
+  private func watch(_ report: any PushReport, _ counters: PushCounters) async -> UploadError {
+    do throws(UploadError) {
+      let journal = try await openJournal(options.push.journal, report.notice)
+      let feed = try WatchFeed(options, report, counters)
+      var absence = Absence(report)
+      // Files this process has sent: who takes some takes us.
+      var known = 0
+      while true {
+        let error = await send(feed, journal, report, counters)
+        let sent = counters.filesSent.load(ordering: .relaxed)
+        if sent > known { absence = Absence(report) }
+        known = sent
+        let mayPass = error.side == .destination && (known > 0 || error.isTemporary)
+        guard mayPass, !Task.isCancelled, await absence.passes(error) else {
+          report.tell(error)
+          await journal.close()
+          return Task.isCancelled ? UploadError(.giveUp, .cancelled, "interrupted") : error
+        }
+        await feed.restart()
+      }
+    } catch {
+      report.tell(error)
+      return error
+    }
+  }
+
+  /// Until it is cancelled, or nothing else can succeed. Credentials are read anew.
+  private func send(
+    _ feed: WatchFeed, _ journal: Journal, _ report: any PushReport, _ counters: PushCounters
+  ) async -> UploadError {
+    let push = options.push
+    do throws(UploadError) {
+      let headers = try push.connection.fields(for: push.destination.endpoint)
+      let transport = CurlTransport(try push.connection.transportOptions(lanes: push.jobs))
+      let destination = try await UploadDestination.discover(
+        push.destination.endpoint, named: push.destination.protocolName, headers: headers, checksum: push.checksum,
+        form: try push.form.postNow(), over: transport)
+      let kept = push.connection.journaled(
+        destination, overwrite: push.overwrites, checksum: push.checksum, form: push.form)
+      var run = PushRun(
+        destination: destination, transport: transport, journal: journal,
+        destinationID: try await number(of: kept, in: journal), report: report, counters: counters)
+      run.connection = push.connection
+      run.jobs = push.jobs
+      run.partSize = push.partSize
+      run.checks = push.checks
+      run.verifies = push.verifies
+      run.partsAtOnce = push.partsAtOnce
+      let limiter = push.bytesPerSecond.map { RateLimiter(bytesPerSecond: $0) }
+      let observer = WatchObserver(feed, report, counters, options)
+      let ended = await run.send(
+        { [run] () async throws(UploadError) in
+          let items = await withTaskCancellationHandler {
+            await feed.next()
+          } onCancel: {
+            feed.wake()
+          }
+          return items?.map { run.item($0.path, $0.stamp, as: $0.relative, overwrites: push.overwrites, limiter) }
+        }, observer)
+      return ended ?? UploadError(.giveUp, .cancelled, "interrupted")
+    } catch {
+      return error
+    }
+  }
+}
+
+/// A destination that is away: said once, tried again ever more seldom.
+private struct Absence {
+  private static let longest = Duration.seconds(60)
+  private let report: any PushReport
+  private var wait = Duration.seconds(1)
+  private var told: String?
+
+  init(_ report: any PushReport) { self.report = report }
+
+  /// Waits; false when the task was cancelled meanwhile.
+  mutating func passes(_ error: UploadError) async -> Bool {
+    if told != error.message {
+      report.notice("\(error.message): trying again, at least every \(Quantity.text(Self.longest))")
+      told = error.message
+    }
+    do { try await Task.sleep(for: wait) } catch { return false }
+    wait = min(wait * 2, Self.longest)
+    return true
+  }
+}

@@ -1,0 +1,96 @@
+import BlobMedia
+import Blobs
+import Glibc
+import Synchronization
+
+/// Where a file goes.
+enum Placing: Sendable, Hashable {
+  /// Below the destination.
+  case at(BytePath)
+  case leftOut(reason: String)
+}
+
+extension PushOptions {
+  /// Where a file goes, and whether it does. Looks for the names beside it, and reads its beginning where the layout
+  /// wants its date: blocks.
+  func placing(of item: TreeItem) -> Placing {
+    if layout == nil && !choosesEdits(at: item.path) { return .at(arrival(of: item.relative)) }
+    let name = GalleryName(item.path.name)
+    let folder = BytePath(item.path.bytes.dropLast(name.name.bytes.count))
+    let gallery = Gallery(edits ?? .current)
+    let isThere = { (name: BytePath) in isFile(folder.appending(name)) }
+    // Only what has a rendered edit is left out for one; most photos have none.
+    let isEdited = gallery.edits != .current || edited.contains(name.stem, in: folder)
+    if choosesEdits(at: item.path), isEdited, case .leftOut(let reason) = gallery.choice(name, isThere) {
+      return .leftOut(reason: reason)
+    }
+    guard let layout else { return .at(arrival(of: item.relative)) }
+    let leader = folder.appending(gallery.leader(of: name, isThere))
+    let date = CaptureDate.read(from: FileSource(leader)) ?? CaptureDate(ofFile: leader) ?? CaptureDate(item.stamp)
+    return .at(layout.path(of: item.relative, taken: date))
+  }
+
+  /// Elsewhere names like a camera's may mean anything.
+  private func choosesEdits(at path: BytePath) -> Bool { edits != nil || path.components.contains("DCIM") }
+
+  static func gallery(_ arguments: Arguments) throws(UsageError) -> (Layout?, GalleryEdits?) {
+    let kinds = GalleryEdits.allCases.map(\.rawValue).joined(separator: ", ")
+    let edits = try arguments.parsed("edits", wanted: "one of \(kinds)") { GalleryEdits(rawValue: $0) }
+    guard let template = arguments.value("layout") else { return (nil, edits) }
+    var problem = ""
+    guard let layout = Layout(template, problem: &problem) else {
+      throw UsageError("--layout '\(shown(template))': \(problem)")
+    }
+    return (layout, edits)
+  }
+}
+
+private func isFile(_ path: BytePath) -> Bool {
+  var status = stat()
+  return path.status(&status) == 0 && status.st_mode & S_IFMT == S_IFREG
+}
+
+extension CaptureDate {
+  /// When a file was last written, by the clock of this machine: for pictures that tell nothing.
+  fileprivate init(_ stamp: FileStamp) { self.init(secondsSince1970: stamp.modified / 1_000_000_000) }
+
+  fileprivate init?(ofFile path: BytePath) {
+    var status = stat()
+    if path.status(&status) != 0 { return nil }
+    self.init(FileStamp(status))
+  }
+}
+
+/// Which photos of a folder have a rendered edit, from one look at its names for all of them.
+final class EditedPhotos: Sendable {
+  private struct Look {
+    var folder: BytePath = ""
+    var stamp: FileStamp?
+    var stems: Set<BytePath> = []
+  }
+  private let latest = Mutex(Look())
+
+  /// Blocks.
+  func contains(_ stem: BytePath, in folder: BytePath) -> Bool {
+    var status = stat()
+    let stamp = folder.status(&status) == 0 ? FileStamp(status) : nil
+    return latest.withLock { look in
+      if look.folder != folder || look.stamp == nil || look.stamp != stamp {
+        look = Look(folder: folder, stamp: stamp, stems: Self.stems(in: folder))
+        // It may change once more without another time to show for it.
+        if let stamp, stamp.unsettled(at: FileStamp.now) > 0 { look.stamp = nil }
+      }
+      return look.stems.contains(stem)
+    }
+  }
+
+  private static func stems(in folder: BytePath) -> Set<BytePath> {
+    guard let names = OpenFolder(folder, "", follow: true) else { return [] }
+    var stems: Set<BytePath> = []
+    while let name = names.nextName() {
+      let name = GalleryName(name)
+      if name.isRendered { stems.insert(name.stem) }
+    }
+    return stems
+  }
+}

@@ -1,0 +1,86 @@
+#if canImport(Glibc)
+  import BlobUpload
+  import Blobs
+  import CLinux
+  import Glibc
+
+  /// What the kernel tells of one name in a watched folder.
+  struct FolderNotice: Sendable, Hashable {
+    /// The number of the watch; -1 when notices were lost.
+    let watch: Int32
+    let name: BytePath
+    let mask: UInt32
+
+    func says(_ bits: Int32) -> Bool { mask & UInt32(bitPattern: bits) != 0 }
+    var isOfFolder: Bool { says(IN_ISDIR) }
+  }
+
+  /// The kernel's notices of folders, and a bell that ends a wait for them.
+  final class Inotify: Sendable {
+    private let descriptor: Int32
+    private let bell: (read: Int32, write: Int32)
+
+    init() throws(UploadError) {
+      descriptor = inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC))
+      if descriptor < 0 {
+        let hint = errno == EMFILE ? " (the limits are ulimit -n and fs.inotify.max_user_instances)" : ""
+        throw UploadError(.giveUp, .source, "inotify: \(String(cString: strerror(errno)))\(hint)")
+      }
+      bell = makePipe()
+      for end in [bell.read, bell.write] { _ = fcntl(end, F_SETFL, O_NONBLOCK) }
+    }
+
+    deinit { for descriptor in [descriptor, bell.read, bell.write] { close(descriptor) } }
+
+    /// The number of the watch, the old one where the folder has one; negative with the reason in `errno`.
+    func add(_ folder: BytePath, follow: Bool) -> Int32 {
+      var mask = IN_CREATE | IN_MODIFY | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_ONLYDIR | IN_EXCL_UNLINK
+      if !follow { mask |= IN_DONT_FOLLOW }
+      return folder.withCString { inotify_add_watch(descriptor, $0, UInt32(bitPattern: mask)) }
+    }
+
+    func remove(_ watch: Int32) { _ = inotify_rm_watch(descriptor, watch) }
+
+    /// What has been told since the last call, in its order. Does not wait.
+    func read(_ body: (FolderNotice) -> Void) {
+      let header = MemoryLayout<inotify_event>.size
+      withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 8) { buffer in
+        while case let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count), count > 0 {
+          var offset = 0
+          while offset + header <= count {
+            let event = buffer.loadUnaligned(fromByteOffset: offset, as: inotify_event.self)
+            let name = buffer[(offset + header)..<(offset + header + Int(event.len))].prefix { $0 != 0 }
+            body(FolderNotice(watch: event.wd, name: BytePath(name), mask: event.mask))
+            offset += header + Int(event.len)
+          }
+        }
+      }
+    }
+
+    /// Returns when something is told, the bell has rung, or the time is up.
+    func wait(atMost limit: Duration) {
+      var places = [descriptor, bell.read].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+      let milliseconds = max(0, min(Quantity.seconds(limit) * 1000 + 1, 3_600_000))
+      if poll(&places, 2, Int32(milliseconds)) > 0, places[1].revents != 0 {
+        var bytes = [UInt8](repeating: 0, count: 64)
+        while Glibc.read(bell.read, &bytes, bytes.count) == bytes.count {}
+      }
+    }
+
+    /// From any thread.
+    func ring() {
+      var byte: UInt8 = 1
+      // A full pipe has rung already.
+      _ = write(bell.write, &byte, 1)
+    }
+  }
+
+  /// Whether a process has the file open for writing. False where the system does not tell: on some file systems, and
+  /// of other people's files.
+  func isOpenForWriting(_ path: BytePath) -> Bool {
+    let descriptor = path.open(O_RDONLY | O_NONBLOCK)
+    if descriptor < 0 { return false }
+    defer { close(descriptor) }
+    return fb_is_written(descriptor) == 1
+  }
+#endif

@@ -1,0 +1,275 @@
+import BlobUpload
+import Blobs
+import Glibc
+import Synchronization
+
+/// The files of a watch, batch by batch and without an end: what is there, then what comes to rest.
+///
+/// It works when it is asked: until then the kernel keeps its notices, and says when it could not. Then, and whenever
+/// else something may have been missed, all is walked again; the journal knows what is done.
+actor WatchFeed {
+  private nonisolated let executor = BlockingExecutor("fullbore-watch")
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  nonisolated let inbox = WatchInbox()
+  private nonisolated let kernel: Inotify
+  private let folders: WatchedFolders
+  private let options: WatchOptions
+  private let report: any PushReport
+  private let counters: PushCounters
+  private var settling: Settling
+  /// Device and inode of each source; nil while it is away.
+  private var roots: [WatchedRoot]
+  private var walk: Walk?
+  private var foldersToCome: [WatchedFolders.Place] = []
+  private var hasListed = false
+  private var hasToldLimit = false
+  /// When all is walked again; nil: when there is a reason.
+  private var walkDue: ContinuousClock.Instant? = .now
+  private var rootsDue = ContinuousClock.now
+
+  private struct Walk {
+    let tree: FileTree
+    /// All of it, not one new folder.
+    let isWhole: Bool
+    /// What cannot be read is told once.
+    let tells: Bool
+  }
+
+  private static let mostFoldersToCome = 4096
+  private static let rootsInterval = Duration.seconds(2)
+  /// Where not every folder can be watched.
+  private static let walkInterval = Duration.seconds(60)
+
+  init(_ options: WatchOptions, _ report: any PushReport, _ counters: PushCounters) throws(UploadError) {
+    kernel = try Inotify()
+    folders = WatchedFolders(kernel, roots: options.push.sources.map { $0.absolute() })
+    roots = options.push.sources.map { WatchedRoot($0.absolute()) }
+    settling = Settling(rest: options.settle)
+    self.options = options
+    self.report = report
+    self.counters = counters
+  }
+
+  /// From any thread: there may be something new.
+  nonisolated func wake() { kernel.ring() }
+
+  /// After a run that ended before its time: what it had comes again.
+  func restart() {
+    inbox.endAll()
+    walkDue = .now
+  }
+
+  /// Waits for the next files; nil once the task is cancelled and `wake` was called.
+  func next() -> [TreeItem]? {
+    while !Task.isCancelled {
+      for (file, wait) in inbox.takeAgain() { settle(file.path, as: file.relative, after: wait) }
+      kernel.read(hear)
+      checkRoots()
+      let rested = takeRested()
+      if !rested.isEmpty { return rested }
+      if let found = walkOn() {
+        if !found.isEmpty { return found }
+      } else {
+        kernel.wait(atMost: timeToWait)
+      }
+    }
+    return nil
+  }
+
+  private var timeToWait: Duration {
+    let dates = [settling.next, walkDue, rootsDue].compactMap { $0 }
+    return max(.zero, ContinuousClock.now.duration(to: dates.min()!))
+  }
+}
+
+// What the kernel tells.
+extension WatchFeed {
+  private func hear(_ notice: FolderNotice) {
+    if notice.says(IN_Q_OVERFLOW) { return walkAgain("the system's queue of notices was full") }
+    if notice.says(IN_IGNORED) { return folders.forget(notice.watch) }
+    guard let folder = folders.place(of: notice.watch), !notice.name.isEmpty else { return }
+    let path = folder.path.appending(notice.name)
+    let relative = folder.relative.appending(notice.name)
+    if notice.says(IN_MOVED_FROM) {
+      // What is in a folder that comes from elsewhere, or goes there, has another name from now on.
+      return notice.isOfFolder ? folders.remove(path) : settling.drop(path)
+    }
+    if options.push.tree.passesOver(relative, notice.name) { return }
+    if notice.isOfFolder {
+      if !folders.contains(path) { come(WatchedFolders.Place(path: path, relative: relative)) }
+    } else if options.push.tree.filter.includes(relative, notice.name) {
+      // One that is waited for anyway is asked when its time has come: a notice for each write is too many to follow.
+      if notice.says(IN_MODIFY) && settling.contains(path) { return }
+      let isClosed = notice.says(IN_CLOSE_WRITE | IN_MOVED_TO)
+      let wait = isClosed ? settling.restOnceClosed : settling.rest
+      settle(path, as: relative, after: wait)
+    }
+  }
+
+  private func come(_ folder: WatchedFolders.Place) {
+    foldersToCome.append(folder)
+    if foldersToCome.count > Self.mostFoldersToCome { walkAgain("very many folders are new") }
+  }
+
+  private func settle(_ path: BytePath, as relative: BytePath, after wait: Duration) {
+    var status = stat()
+    // A folder, a pipe, or gone again.
+    guard path.status(&status) == 0, status.st_mode & S_IFMT == S_IFREG else { return }
+    if !settling.note(path, as: relative, FileStamp(status), after: wait, at: .now) {
+      walkAgain("very many files are being written", after: settling.rest)
+    }
+  }
+
+  private func walkAgain(_ reason: String, after wait: Duration = .zero) {
+    foldersToCome = []
+    if options.push.output.isVerbose && walkDue == nil { report.notice("\(reason): looking at everything again") }
+    walkDue = min(walkDue ?? .now + wait, .now + wait)
+  }
+
+  /// Sources that were taken away are looked for, and others in their place taken for what they are.
+  private func checkRoots() {
+    if ContinuousClock.now < rootsDue { return }
+    rootsDue = .now + Self.rootsInterval
+    for index in roots.indices where roots[index].hasChanged() {
+      folders.remove(roots[index].path)
+      if roots[index].isThere {
+        report.notice("\(roots[index].path) is there")
+        walkDue = .now
+      } else {
+        report.notice("\(roots[index].path) is gone: waiting until it is there again")
+      }
+    }
+  }
+}
+
+// What is handed out.
+extension WatchFeed {
+  private func takeRested() -> [TreeItem] {
+    var items: [TreeItem] = []
+    for (path, file) in settling.due(at: .now) where items.count < PushWalk.batch {
+      var status = stat()
+      guard path.status(&status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+        settling.drop(path)
+        continue
+      }
+      if inbox.isUnderWay(path) {
+        settling.postpone(path, at: .now)
+      } else if settling.look(path, FileStamp(status), isWritten: isOpenForWriting(path), at: .now) {
+        let found = TreeItem(path: path, relative: file.relative, stamp: FileStamp(status))
+        if let item = hand(out: found) { items.append(item) }
+      }
+    }
+    return items
+  }
+
+  /// What a walk finds next; nil when there is none under way.
+  private func walkOn() -> [TreeItem]? {
+    if walk == nil { beginWalk() }
+    guard let walk else { return nil }
+    let events = walk.tree.next(max: PushWalk.batch)
+    if events.isEmpty {
+      self.walk = nil
+      if walk.isWhole { walked() }
+      noteRefused()
+    }
+    return events.compactMap { take($0, tells: walk.tells) }
+  }
+
+  private func beginWalk() {
+    let enter: @Sendable (BytePath, BytePath) -> Void = { [folders] in folders.add($0, $1) }
+    if let due = walkDue, due <= .now {
+      walkDue = nil
+      foldersToCome = []
+      let there = roots.indices.filter { roots[$0].isThere }.map { options.push.sources[$0] }
+      walk = Walk(tree: FileTree(there, options.push.tree, entering: enter), isWhole: true, tells: !hasListed)
+    } else if let folder = foldersToCome.popLast() {
+      let tree = FileTree(in: folder.path, as: folder.relative, options.push.tree, entering: enter)
+      walk = Walk(tree: tree, isWhole: false, tells: true)
+    }
+  }
+
+  private func walked() {
+    if let interval = options.rescan { walkDue = min(walkDue ?? .now + interval, .now + interval) }
+    if hasListed { return }
+    hasListed = true
+    counters.isListed.store(true, ordering: .relaxed)
+    report.notice("watching \(Quantity.plural(folders.count, "folder"))")
+  }
+
+  private func noteRefused() {
+    let (count, number) = folders.takeRefused()
+    if count == 0 { return }
+    let interval = options.rescan ?? Self.walkInterval
+    let limit = number == ENOSPC ? "fs.inotify.max_user_watches is too low" : String(cString: strerror(number))
+    if !hasToldLimit {
+      hasToldLimit = true
+      report.notice(
+        "\(Quantity.plural(count, "folder")) cannot be watched: \(limit). All is looked at every \(Quantity.text(interval))"
+      )
+    }
+    walkDue = min(walkDue ?? .now + interval, .now + interval)
+  }
+
+  private func take(_ event: TreeEvent, tells: Bool) -> TreeItem? {
+    switch event {
+    case .file(let item):
+      if inbox.isUnderWay(item.path) || settling.contains(item.path) { return nil }
+      if isAtRest(item) { return hand(out: item) }
+      settle(item.path, as: item.relative, after: settling.rest)
+    case .skipped(let path, let reason) where tells:
+      counters.filesLeftOut.add(1, ordering: .relaxed)
+      report.leftOut(path, reason: reason)
+    case .failed(let path, let message) where tells:
+      counters.filesFound.add(1, ordering: .relaxed)
+      counters.failed(length: 0)
+      report.failed(path, message)
+    case .skipped, .failed: break
+    }
+    return nil
+  }
+
+  private func isAtRest(_ item: TreeItem) -> Bool {
+    FileStamp.now - item.stamp.changed > Int64(Quantity.seconds(settling.rest) * 1e9) && !isOpenForWriting(item.path)
+  }
+
+  private func hand(out item: TreeItem) -> TreeItem? {
+    if inbox.isRefused(item.path, item.stamp) { return nil }
+    switch options.push.placing(of: item) {
+    case .leftOut(let reason):
+      if !hasListed { counters.filesLeftOut.add(1, ordering: .relaxed) }
+      report.leftOut(item.path, reason: reason)
+      return nil
+    case .at(let arrival):
+      inbox.begin(WatchInbox.Handed(path: item.path, relative: item.relative, isFirst: !hasListed))
+      counters.found(length: item.stamp.size)
+      return TreeItem(path: item.path, relative: arrival, stamp: item.stamp)
+    }
+  }
+}
+
+/// A source of a watch: a folder that may be a card, and taken out.
+struct WatchedRoot: Sendable {
+  let path: BytePath
+  private(set) var isThere: Bool
+  private var mark: [UInt64]
+
+  init(_ path: BytePath) {
+    self.path = path
+    mark = Self.mark(of: path)
+    isThere = !mark.isEmpty
+  }
+
+  /// Whether it came, went, or is another one since the last call.
+  mutating func hasChanged() -> Bool {
+    let now = Self.mark(of: path)
+    defer { (mark, isThere) = (now, !now.isEmpty) }
+    return now != mark
+  }
+
+  private static func mark(of path: BytePath) -> [UInt64] {
+    var status = stat()
+    guard path.status(&status) == 0, status.st_mode & S_IFMT == S_IFDIR else { return [] }
+    return [UInt64(status.st_dev), UInt64(status.st_ino)]
+  }
+}

@@ -1,0 +1,77 @@
+import BlobHTTP
+import BlobUpload
+import Blobs
+
+/// Tells the report what became of files, and the feed which of them come again: to a watch, a file that moved while it
+/// was read is no failure.
+final class WatchObserver: UploadObserver {
+  /// Another process sends it just now.
+  private static let busy = Duration.seconds(10)
+  /// The server could not take it, for no fault of the file's.
+  private static let later = Duration.seconds(300)
+
+  private let pushed: PushObserver
+  private let feed: WatchFeed
+  private let report: any PushReport
+  private let counters: PushCounters
+  private let options: WatchOptions
+
+  init(_ feed: WatchFeed, _ report: any PushReport, _ counters: PushCounters, _ options: WatchOptions) {
+    pushed = PushObserver(report: report, counters: counters)
+    self.feed = feed
+    self.report = report
+    self.counters = counters
+    self.options = options
+  }
+
+  func started(_ item: UploadItem, _ progress: Progress) { pushed.started(item, progress) }
+
+  func ended(_ item: UploadItem, _ progress: Progress?, _ outcome: UploadOutcome) {
+    let file = feed.inbox.end(item)
+    switch outcome {
+    case .sent: pushed.ended(item, progress, outcome)
+    case .doneBefore where file?.isFirst == true: pushed.ended(item, progress, outcome)
+    case .doneBefore: withdraw(item, progress)
+    case .busy:
+      again(file, after: Self.busy)
+      withdraw(item, progress)
+    case .failed(let error) where error.isOfMovingSource:
+      if options.push.output.isVerbose { report.notice("\(error.message): it is sent once it rests") }
+      again(file, after: options.settle)
+      withdraw(item, progress)
+    // Told where the run ends; what it had comes again with the next one.
+    case .failed(let error) where error.side == .destination: withdraw(item, progress)
+    case .failed(let error):
+      if error.isTemporary { again(file, after: Self.later) } else if error.isOfFile { feed.inbox.refuse(item) }
+      pushed.ended(item, progress, outcome)
+    }
+  }
+
+  private func again(_ file: WatchInbox.Handed?, after wait: Duration) {
+    guard let file else { return }
+    feed.inbox.again(file, after: wait)
+    feed.wake()
+  }
+
+  private func withdraw(_ item: UploadItem, _ progress: Progress?) {
+    counters.withdrawn(length: item.info.length)
+    report.dropped(pushed.file(item, progress ?? Progress()))
+  }
+}
+
+extension UploadError {
+  /// The file is not, or no longer, what was found: it is looked at again.
+  fileprivate var isOfMovingSource: Bool {
+    guard side == .source, let code = (cause as? BlobError)?.code else { return false }
+    return [.changed, .truncated, .notFound, .invalidated].contains(code)
+  }
+
+  fileprivate var isOfFile: Bool { side == .file || side == .source }
+
+  /// No fault of what was sent: it may succeed later.
+  var isTemporary: Bool {
+    if let status { return status >= 500 && status != 501 && status != 505 || [408, 423, 425, 429].contains(status) }
+    guard let code = (cause as? TransportError)?.code else { return false }
+    return [.resolve, .connect, .broken, .timeout].contains(code)
+  }
+}

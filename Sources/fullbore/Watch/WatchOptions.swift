@@ -1,0 +1,56 @@
+import Blobs
+import Glibc
+
+/// What `watch` was asked to do: a push of folders, and how long to wait.
+struct WatchOptions: Sendable {
+  var push: PushOptions
+  /// How long a file must have been left alone.
+  var settle: Duration = .seconds(2)
+  /// How often everything is looked at again; nil: only when something may have been missed.
+  var rescan: Duration?
+
+  init(_ arguments: Arguments) throws(UsageError) {
+    push = try PushOptions(arguments)
+    let wanted = "a duration, like 5s or 1h"
+    if let settle = try arguments.parsed("settle", wanted: wanted, Quantity.duration) { self.settle = settle }
+    rescan = try arguments.parsed("rescan", wanted: wanted) { text in
+      Quantity.duration(text).flatMap { $0 >= .seconds(1) ? $0 : nil }
+    }
+    guard push.urls.isEmpty, push.databases.isEmpty, !push.readsStandardInput else {
+      throw UsageError("only folders are watched")
+    }
+    for source in push.sources { try Self.check(source) }
+    let paths = push.sources.map { BytePath($0.absolute().components.flatMap { [UInt8(ascii: "/")] + $0.bytes }) }
+    for (index, path) in paths.enumerated() {
+      for (other, folder) in paths.enumerated() where other != index {
+        if path == folder || path.bytes.starts(with: folder.bytes + [UInt8(ascii: "/")]) {
+          throw UsageError(
+            "'\(shown(push.sources[index]))' lies in '\(shown(push.sources[other]))': give one of the two")
+        }
+      }
+    }
+  }
+
+  private static func check(_ source: BytePath) throws(UsageError) {
+    var status = stat()
+    if source.absolute().status(&status) != 0 {
+      throw UsageError("source '\(shown(source))': \(String(cString: strerror(errno)))")
+    }
+    if status.st_mode & S_IFMT != S_IFDIR { throw UsageError("source '\(shown(source))': only folders are watched") }
+  }
+
+  static let declared: [OptionDeclaration] =
+    [
+      .value("settle", "DURATION", "how long a file must have been left alone; 2s when not given"),
+      .value("rescan", "DURATION", "look at everything again so often: for network drives, which tell nothing"),
+    ] + PushOptions.declared
+
+  static let notes = """
+    Sends what is in the folders as 'fullbore push' does, then what is new or changed, also in new folders, until
+    Ctrl-C or SIGTERM; run again, it goes on where it was. A file that is being written waits until it is closed, or was
+    left alone for the time of --settle. What is renamed is sent under its new name; what is deleted stays at the
+    destination. A changed file needs --overwrite to replace what it was. A destination that is away is tried again.
+    Exit status: 130 interrupted, which is how a watch ends; 1 the journal cannot be written; 2 wrong usage; 3 the
+    destination refuses us from the beginning.
+    """
+}

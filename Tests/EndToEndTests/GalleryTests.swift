@@ -1,0 +1,83 @@
+import Foundation
+import Testing
+
+extension EndToEnd {
+  /// `fullbore push` of camera rolls: which versions go, and where to.
+  @Suite(.serialized) struct GalleryTests {
+    let scratch = try! Scratch()
+
+    /// Files of November 2023 by their times; one photo that says it is of May 2019.
+    private func makeRoll() throws {
+      for name in ["IMG_0001.HEIC", "IMG_0001.MOV", "IMG_E0001.HEIC", "IMG_0001.AAE", "IMG_0002.CR2", "IMG_0002.JPG"] {
+        try scratch.file("card/DCIM/100APPLE/\(name)", 10_000 + name.utf8.count)
+      }
+      try scratch.file("card/DCIM/101APPLE/IMG_0003.MOV", 30_000)
+      let taken = Array("2019:05:06 07:08:09\0".utf8)
+      let tiff: [UInt8] =
+        [0x49, 0x49, 42, 0, 8, 0, 0, 0, 1, 0, 0x32, 1, 2, 0, 20, 0, 0, 0, 26, 0, 0, 0, 0, 0, 0, 0] + taken
+      let exif = Array("Exif\0\0".utf8) + tiff
+      let photo = [0xFF, 0xD8, 0xFF, 0xE1, 0, UInt8(exif.count + 2)] + exif + [UInt8](repeating: 0, count: 5000)
+      try Data(photo).write(to: URL(fileURLWithPath: scratch.path("card/DCIM/101APPLE/IMG_0003.JPG")))
+      try scratch.age("card/DCIM/101APPLE/IMG_0003.JPG")
+    }
+
+    private func push(_ options: String...) async throws -> (names: [String], output: String) {
+      try makeRoll()
+      let server = try await ServeProcess.start(in: scratch)
+      let words = ["push", "--verbose"] + options + [scratch.path("card/DCIM/"), server.url]
+      let push = try Command(Tool.fullbore, words, in: scratch)
+      #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
+      return (server.folder.files().keys.sorted(), push.output)
+    }
+
+    @Test func editsGoInPlaceOfWhatTheyWereMadeOf() async throws {
+      let (names, output) = try await push()
+      #expect(
+        names == [
+          "100APPLE/IMG_0001.MOV", "100APPLE/IMG_0002.CR2", "100APPLE/IMG_0002.JPG", "100APPLE/IMG_E0001.HEIC",
+          "101APPLE/IMG_0003.JPG", "101APPLE/IMG_0003.MOV",
+        ])
+      #expect(output.contains("IMG_0001.HEIC  left out: its edit IMG_E0001.HEIC is sent"), "\(output)")
+      #expect(output.contains("2 left out"), "\(output)")
+    }
+
+    @Test func originalsOrBothGoWhenAskedFor() async throws {
+      let originals = try await push("--edits", "original")
+      #expect(originals.names.filter { $0.contains("0001") } == ["100APPLE/IMG_0001.HEIC", "100APPLE/IMG_0001.MOV"])
+      let (end, both) = try await fullbore(
+        "push", "--edits", "both", "--dry-run", scratch.path("card/DCIM/"), "http://127.0.0.1:1/", in: scratch)
+      #expect(end == .exited(0) && both.output.contains("8 files"), "\(both.output)")
+    }
+
+    /// A film goes where its photo goes.
+    @Test func theLayoutIsMadeOfWhenTheyWereTaken() async throws {
+      let (names, _) = try await push("--layout", "{year}/{month}/{name}")
+      #expect(
+        names == [
+          "2019/05/IMG_0003.JPG", "2019/05/IMG_0003.MOV", "2023/11/IMG_0001.MOV", "2023/11/IMG_0002.CR2",
+          "2023/11/IMG_0002.JPG", "2023/11/IMG_E0001.HEIC",
+        ])
+    }
+
+    /// The same names elsewhere may mean anything.
+    @Test func whatIsNoCameraRollGoesAsItIs() async throws {
+      for name in ["IMG_0001.HEIC", "IMG_E0001.HEIC", "IMG_0001.AAE"] { try scratch.file("gallery/\(name)", 1000) }
+      let server = try await ServeProcess.start(in: scratch)
+      #expect(try await fullbore("push", scratch.path("gallery/"), server.url, in: scratch).end == .exited(0))
+      Folder(scratch.path("gallery")).expectSame(as: server.folder)
+    }
+
+    @Test func aWatchLaysThemOutToo() async throws {
+      try makeRoll()
+      try FileManager.default.createDirectory(atPath: scratch.path("gallery"), withIntermediateDirectories: true)
+      let server = try await ServeProcess.start(in: scratch)
+      let watch = try await WatchProcess.start(
+        to: server.url, in: scratch, "--layout", "{year}/{month}/{name}", "--edits", "current")
+      #expect(rename(scratch.path("card/DCIM"), scratch.path("gallery/DCIM")) == 0)
+      try await watch.until("all is there") { server.folder.files().count == 6 ? true : nil }
+      #expect(server.folder.files()["2019/05/IMG_0003.MOV"] == 30_000)
+      #expect(server.folder.files()["2023/11/IMG_0001.HEIC"] == nil)
+      #expect(try await watch.stop() == .exited(130))
+    }
+  }
+}

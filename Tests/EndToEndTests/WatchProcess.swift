@@ -1,0 +1,81 @@
+import Foundation
+import Testing
+
+/// `fullbore watch` of the folder `gallery` in a scratch, whose contents go to a server.
+final class WatchProcess: Sendable {
+  let command: Command
+  private let scratch: Scratch
+
+  private init(_ command: Command, _ scratch: Scratch) {
+    self.command = command
+    self.scratch = scratch
+  }
+
+  /// Returns once everything that was there has been looked at.
+  static func start(to url: String, in scratch: Scratch, _ options: String...) async throws -> WatchProcess {
+    let watch = try startBlind(to: url, in: scratch, options)
+    try await watch.until("it watches") { watch.command.errors.contains("watching ") ? true : nil }
+    return watch
+  }
+
+  /// Returns at once.
+  static func startBlind(to url: String, in scratch: Scratch, _ options: [String]) throws -> WatchProcess {
+    let command = try Command(
+      Tool.fullbore, ["watch", "--verbose", "--settle", "1s"] + options + [scratch.path("gallery/"), url], in: scratch)
+    return WatchProcess(command, scratch)
+  }
+
+  /// As `startBlind`, where the kernel watches only so many folders.
+  static func startLimited(
+    to url: String, in scratch: Scratch, watches: Int, _ options: String...
+  ) throws -> WatchProcess {
+    let words = [Tool.fullbore, "watch", "--verbose", "--settle", "1s"] + options + [scratch.path("gallery/"), url]
+    let shell = ["-Ur", "sh", "-c", limiting, "sh", "\(watches)"] + words
+    return WatchProcess(try Command("unshare", shell, in: scratch), scratch)
+  }
+
+  private static let limiting = "echo $1 > /proc/sys/user/max_inotify_watches && shift && exec \"$@\""
+
+  static let canLimit: Bool = {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    process.arguments = ["unshare", "-Ur", "sh", "-c", limiting, "sh", "3", "true"]
+    (process.standardOutput, process.standardError) = (FileHandle.nullDevice, FileHandle.nullDevice)
+    guard (try? process.run()) != nil else { return false }
+    process.waitUntilExit()
+    return process.terminationStatus == 0
+  }()
+
+  /// Waits until `server` has the same files as the gallery, and the watch has heard so; expects that they have the
+  /// same bytes.
+  func expectSame(at server: Folder, _ limit: Duration = .seconds(60)) async throws {
+    let gallery = Folder(scratch.path("gallery"))
+    try await until("the gallery has arrived", limit) { gallery.files() == server.files() ? true : nil }
+    try await until("the answers have arrived", limit) {
+      let told = Set(command.output.split(separator: "\n").map { $0.prefix { $0 != " " } })
+      return gallery.files().keys.allSatisfy { told.contains($0.prefix { $0 != " " }) } ? true : nil
+    }
+    gallery.expectSame(as: server)
+  }
+
+  /// As `until`, and ends when the watch does, or with what it said.
+  @discardableResult
+  func until<Value>(
+    _ what: String, _ limit: Duration = .seconds(60), isolation: isolated (any Actor)? = #isolation,
+    _ ask: () throws -> Value?
+  ) async throws -> Value {
+    do {
+      return try await EndToEndTests.until(what, limit) {
+        if let end = command.end { throw Command.Failure("the watch ended: \(end)") }
+        return try ask()
+      }
+    } catch {
+      throw Command.Failure("\(error)\n\(command.output)\(command.errors)")
+    }
+  }
+
+  func stop(_ signal: Int32 = SIGTERM) async throws -> Command.End {
+    command.kill(signal)
+    return try await command.wait()
+  }
+}

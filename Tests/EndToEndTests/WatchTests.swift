@@ -1,0 +1,296 @@
+import Foundation
+import Testing
+
+extension EndToEnd {
+  /// `fullbore watch`: what is there, and all that comes.
+  @Suite(.serialized) struct WatchTests {
+    let scratch = try! Scratch()
+
+    private func gallery(_ name: String) -> String { scratch.path("gallery/\(name)") }
+
+    @Test func whatIsThereAndWhatComesArrives() async throws {
+      try scratch.file("gallery/2023/IMG_1.jpg", 100_000)
+      let server = try await ServeProcess.start(in: scratch)
+      let watch = try await WatchProcess.start(to: server.url, in: scratch)
+      try await watch.expectSame(at: server.folder)
+      for number in 2..<20 { try scratch.file("gallery/2023/IMG_\(number).jpg", 10_000 * number) }
+      try scratch.file("gallery/video.mov", 12 << 20)
+      try await watch.expectSame(at: server.folder)
+      // A folder that comes whole, and one that is made beneath the eyes of the watch, with files at every depth.
+      try scratch.file("elsewhere/a/b/IMG_1.jpg", 20_000)
+      try scratch.file("elsewhere/IMG_2.jpg", 20_001)
+      #expect(rename(scratch.path("elsewhere"), gallery("moved")) == 0)
+      for depth in 1...6 {
+        let folder = (1...depth).map { "deep-\($0)" }.joined(separator: "/")
+        for number in 0..<10 { try scratch.file("gallery/\(folder)/IMG_\(number).jpg", 1000 * depth + number) }
+      }
+      try await watch.expectSame(at: server.folder)
+      // Folders that were not there at the beginning are watched like the others.
+      try scratch.file("gallery/moved/a/b/IMG_3.jpg", 20_002)
+      try scratch.file("gallery/deep-1/deep-2/deep-3/IMG_11.jpg", 20_003)
+      try await watch.expectSame(at: server.folder)
+      #expect(try await watch.stop() == .exited(130))
+      #expect(!watch.command.output.contains("failed"), "\(watch.command.output)")
+    }
+
+    /// Whoever writes has it open for longer than a file must rest, and pauses.
+    @Test func whatIsBeingWrittenWaits() async throws {
+      try scratch.folder("gallery")
+      let server = try await ServeProcess.start(in: scratch)
+      let watch = try await WatchProcess.start(to: server.url, in: scratch)
+      let go = scratch.path("go")
+      let recorder = try Command(
+        "bash",
+        [
+          "-c", "exec 3>\"$0\"; echo first >&3; until [ -e \"$1\" ]; do sleep 0.05; done; echo last >&3",
+          gallery("film.mov"), go,
+        ],
+        in: scratch)
+      // Links are not closed by anyone: each waits for as long as a file must rest. Then it has been looked at, twice.
+      let photo = try scratch.file("IMG.jpg", 10_000)
+      for number in 0..<3 {
+        #expect(link(photo, gallery("IMG_\(number).jpg")) == 0)
+        try await watch.until("IMG_\(number) arrives") { server.folder.files()["IMG_\(number).jpg"] }
+      }
+      #expect(server.folder.files()["film.mov"] == nil)
+      try Data().write(to: URL(fileURLWithPath: go))
+      try await recorder.wait()
+      try await watch.expectSame(at: server.folder)
+      #expect(try await watch.stop() == .exited(130))
+      #expect(watch.command.output.contains("4 files sent"), "\(watch.command.output)")
+    }
+
+    @Test func downloadsArriveUnderTheNameTheyAreGivenInTheEnd() async throws {
+      try scratch.folder("gallery")
+      let server = try await ServeProcess.start(in: scratch)
+      let watch = try await WatchProcess.start(to: server.url, in: scratch, "--exclude", "*.part")
+      for number in 0..<5 {
+        try scratch.file("gallery/IMG_\(number).jpg.part", 50_000 + number)
+        #expect(rename(gallery("IMG_\(number).jpg.part"), gallery("IMG_\(number).jpg")) == 0)
+        try scratch.file("gallery/.IMG_\(number).jpg.hidden", 60_000 + number)
+        #expect(rename(gallery(".IMG_\(number).jpg.hidden"), gallery("second-\(number).jpg")) == 0)
+      }
+      try await watch.expectSame(at: server.folder)
+      // A file and a folder that are renamed are there under both names.
+      try scratch.file("gallery/day/IMG_1.jpg", 70_000)
+      try await watch.expectSame(at: server.folder)
+      #expect(
+        rename(gallery("IMG_1.jpg"), gallery("renamed.jpg")) == 0 && rename(gallery("day"), gallery("night")) == 0)
+      try await watch.until("new names arrive") {
+        let names = server.folder.files()
+        return names["renamed.jpg"] == 50_001 && names["night/IMG_1.jpg"] == 70_000 ? true : nil
+      }
+      try scratch.file("gallery/night/IMG_2.jpg", 70_002)
+      try await watch.until("what comes after arrives") { server.folder.files()["night/IMG_2.jpg"] }
+      #expect(server.folder.files()["day/IMG_1.jpg"] == 70_000 && server.folder.files()["day/IMG_2.jpg"] == nil)
+      #expect(try await watch.stop() == .exited(130))
+      #expect(!watch.command.output.contains("failed"), "\(watch.command.output)")
+    }
+
+    /// Renamed and rewritten while they are read: no failure, and the last version is what stays.
+    @Test func whatMovesWhileItIsReadComesAgain() async throws {
+      try scratch.file("gallery/moving.mov", 12 << 20)
+      try scratch.file("gallery/rewritten.mov", 12 << 20, seed: 7)
+      let server = try await ServeProcess.start(in: scratch)
+      let watch = try WatchProcess.startBlind(to: server.url, in: scratch, ["--bwlimit", "6M", "--overwrite"])
+      try await watch.until("both are under way") { server.folder.unfinished() > 3 << 20 ? true : nil }
+      #expect(rename(gallery("moving.mov"), gallery("moved.mov")) == 0)
+      try scratch.file("gallery/rewritten.mov", 11 << 20, seed: 8)
+      try await watch.expectSame(at: server.folder)
+      #expect(try await watch.stop() == .exited(130))
+      #expect(watch.command.output.contains("2 files sent"), "\(watch.command.output)")
+      #expect(!watch.command.output.contains("failed"), "\(watch.command.output)\(watch.command.errors)")
+    }
+
+    /// The watch is stopped while more happens than the system's queue of notices holds.
+    @Test func whatTheSystemForgetsToTellIsFound() async throws {
+      try scratch.folder("gallery/many")
+      let server = try await ServeProcess.start(in: scratch)
+      let watch = try await WatchProcess.start(to: server.url, in: scratch)
+      let limit = try String(contentsOfFile: "/proc/sys/fs/inotify/max_queued_events", encoding: .utf8)
+      let queue = try #require(Int(limit.trimmingCharacters(in: .whitespacesAndNewlines)))
+      watch.command.kill(SIGSTOP)
+      // A link is a notice. The last file is beyond what the queue holds.
+      let photo = try scratch.file("IMG.jpg", 10_000)
+      for number in 0..<(queue + 100) {
+        let path = gallery("many/\(number)")
+        #expect(link(photo, path) == 0 && (number < 20 || unlink(path) == 0))
+      }
+      try scratch.file("gallery/many/deep/last.jpg", 10_000)
+      watch.command.kill(SIGCONT)
+      try await watch.until("it notices") { watch.command.errors.contains("queue of notices was full") ? true : nil }
+      try await watch.expectSame(at: server.folder)
+      #expect(try await watch.stop() == .exited(130))
+    }
+
+    @Test func killedAndStartedAgainNothingIsLostOrSentTwice() async throws {
+      try scratch.file("gallery/video.mov", 24 << 20)
+      for number in 0..<20 { try scratch.file("gallery/IMG_\(number).jpg", 20_000 + number) }
+      let server = try await ServeProcess.start(in: scratch)
+      var watch = try WatchProcess.startBlind(to: server.url, in: scratch, ["--bwlimit", "8M"])
+      try await watch.until("a part has arrived") { server.folder.unfinished() > 4 << 20 ? true : nil }
+      #expect(try await watch.stop(SIGKILL) == .killed(by: SIGKILL))
+      // While nobody watches.
+      try scratch.file("gallery/new/IMG_20.jpg", 30_000)
+      watch = try await WatchProcess.start(to: server.url, in: scratch)
+      try await watch.expectSame(at: server.folder)
+      #expect(try await watch.stop(SIGINT) == .exited(130))
+      #expect(watch.command.output.contains("video.mov  24.0 MiB  resumed at byte"), "\(watch.command.output)")
+
+      watch = try await WatchProcess.start(to: server.url, in: scratch)
+      try scratch.file("gallery/IMG_21.jpg", 30_000)
+      try await watch.expectSame(at: server.folder)
+      #expect(try await watch.stop() == .exited(130))
+      #expect(watch.command.output.contains("1 file sent"), "\(watch.command.output)")
+      #expect(watch.command.output.contains("22 done before, not asked"), "\(watch.command.output)")
+      let (_, status) = try await fullbore("status", "--json", in: scratch)
+      #expect(!status.output.contains(#""event":"file""#), "\(status.output)")
+    }
+
+    /// Away at the beginning, and again in the middle of a file, for longer than a push would try.
+    @Test(arguments: ["", "put+", "resumable+"]) func aServerThatIsAwayIsTriedAgain(_ dialect: String) async throws {
+      var server = try await ServeProcess.start(in: scratch)
+      server.command.kill(SIGKILL)
+      try await server.command.wait()
+      try scratch.file("gallery/IMG_1.jpg", 20_000)
+      let watch = try WatchProcess.startBlind(
+        to: dialect + server.url, in: scratch, ["--retries", "1", "--bwlimit", "8M"])
+      try await watch.until("it says so") { watch.command.errors.contains("trying again") ? true : nil }
+      server = try await server.startAgain(in: scratch)
+      try await watch.expectSame(at: server.folder)
+
+      try scratch.file("gallery/video.mov", 16 << 20)
+      try await watch.until("a part has arrived") { [server] in server.folder.unfinished() > 4 << 20 ? true : nil }
+      let before = watch.command.errors.components(separatedBy: "trying again").count
+      server.command.kill(SIGKILL)
+      try await server.command.wait()
+      try scratch.file("gallery/new/IMG_2.jpg", 20_001)
+      try await watch.until("it says so again") {
+        watch.command.errors.components(separatedBy: "trying again").count > before ? true : nil
+      }
+      server = try await server.startAgain(in: scratch)
+      try await watch.expectSame(at: server.folder)
+      #expect(try await watch.stop() == .exited(130))
+      #expect(watch.command.output.contains("3 files sent"), "\(watch.command.output)\(watch.command.errors)")
+    }
+
+    @Test func aFolderThatGoesAwayIsWaitedFor() async throws {
+      try scratch.file("gallery/IMG_1.jpg", 20_000)
+      let server = try await ServeProcess.start(in: scratch)
+      let watch = try await WatchProcess.start(to: server.url, in: scratch)
+      try await watch.expectSame(at: server.folder)
+      #expect(rename(scratch.path("gallery"), scratch.path("card")) == 0)
+      try await watch.until("it says so") { watch.command.errors.contains("is gone") ? true : nil }
+      try scratch.file("card/IMG_2.jpg", 20_001)
+      #expect(rename(scratch.path("card"), scratch.path("gallery")) == 0)
+      try await watch.expectSame(at: server.folder)
+      try scratch.file("gallery/IMG_3.jpg", 20_002)
+      try await watch.expectSame(at: server.folder)
+      #expect(try await watch.stop() == .exited(130))
+    }
+
+    /// A name with other bytes is refused once, and not asked about for ever.
+    @Test func whatTheServerRefusesIsToldOnce() async throws {
+      try scratch.file("gallery/IMG_1.jpg", 20_000)
+      let server = try await ServeProcess.start(in: scratch)
+      let watch = try await WatchProcess.start(to: server.url, in: scratch, "--rescan", "1s")
+      try await watch.expectSame(at: server.folder)
+      try scratch.file("gallery/IMG_1.jpg", 20_001)
+      try await watch.until("it is told") { watch.command.errors.contains("--overwrite") ? true : nil }
+      for number in 2..<5 {
+        try scratch.file("gallery/IMG_\(number).jpg", 20_000)
+        try await watch.until("others arrive") { server.folder.files()["IMG_\(number).jpg"] }
+      }
+      #expect(try await watch.stop() == .exited(130))
+      #expect(watch.command.errors.components(separatedBy: "--overwrite").count == 2, "\(watch.command.errors)")
+      #expect(watch.command.output.contains("4 files sent"), "\(watch.command.output)")
+      #expect(watch.command.output.contains("1 failed"), "\(watch.command.output)")
+    }
+
+    @Test func aDestinationThatRefusesUsFromTheBeginningEndsIt() async throws {
+      try scratch.file("gallery/IMG_1.jpg", 20_000)
+      let token = scratch.path("token")
+      try Data("right\n".utf8).write(to: URL(fileURLWithPath: token))
+      #expect(chmod(token, 0o600) == 0)
+      let server = try await ServeProcess.start(in: scratch, "--token-file", token)
+      let watch = try WatchProcess.startBlind(to: server.url, in: scratch, [])
+      #expect(try await watch.command.wait() == .exited(3))
+      #expect(watch.command.errors.contains("401"), "\(watch.command.errors)")
+    }
+
+    @Test func memoryStaysWhileFilesComeAndGo() async throws {
+      try scratch.folder("gallery")
+      let server = try await ServeProcess.start(in: scratch)
+      let watch = try await WatchProcess.start(to: server.url, in: scratch)
+      var sizes: [Int] = []
+      let rounds = Tool.number("FULLBORE_WATCH_ROUNDS", default: 6)
+      for round in 0..<rounds {
+        let folder = try scratch.folder("gallery/\(round)")
+        for number in 0..<500 {
+          try Data("\(round) \(number)".utf8).write(to: URL(fileURLWithPath: "\(folder)/\(number)"))
+        }
+        try await watch.until("round \(round) has arrived") {
+          Folder("\(server.folder.path)/\(round)").files().count == 500 ? true : nil
+        }
+        try FileManager.default.removeItem(atPath: folder)
+        sizes.append(watch.command.peakMemory)
+      }
+      print("memory after each 500 files: \(sizes.map { $0 >> 10 }) KiB, descriptors \(watch.command.descriptors)")
+      #expect(sizes.last! < 40 << 20)
+      // The first rounds fill what is filled once: caches, connections, threads.
+      #expect(sizes.last! - sizes[rounds / 2] < 2 << 20, "\(sizes)")
+      #expect(try await watch.stop() == .exited(130))
+    }
+
+    /// The limit is one of the test's own: that of a user namespace.
+    @Test(.enabled(if: WatchProcess.canLimit, "unshare cannot set a limit of its own here"))
+    func foldersBeyondTheSystemsLimitAreLookedAt() async throws {
+      for number in 0..<6 { try scratch.file("gallery/\(number)/IMG.jpg", 10_000) }
+      let server = try await ServeProcess.start(in: scratch)
+      let watch = try WatchProcess.startLimited(to: server.url, in: scratch, watches: 3, "--rescan", "1s")
+      try await watch.until("it says so") {
+        watch.command.errors.contains("fs.inotify.max_user_watches is too low") ? true : nil
+      }
+      try await watch.expectSame(at: server.folder)
+      for number in 0..<6 { try scratch.file("gallery/\(number)/IMG_2.jpg", 10_001) }
+      try await watch.expectSame(at: server.folder)
+      #expect(watch.command.errors.components(separatedBy: "too low").count == 2, "\(watch.command.errors)")
+      #expect(try await watch.stop() == .exited(130))
+    }
+
+    /// A program that reads what a watch says is not woken for nothing.
+    @Test func nothingIsSaidWhileNothingHappens() async throws {
+      let photo = try scratch.file("gallery/IMG_1.jpg", 10_000)
+      let server = try await ServeProcess.start(in: scratch)
+      let watch = try WatchProcess.startBlind(to: server.url, in: scratch, ["--json"])
+      func done(_ count: Int) async throws {
+        try await watch.until("\(count) are done") {
+          watch.command.output.components(separatedBy: #""event":"done""#).count > count ? true : nil
+        }
+      }
+      try await done(1)
+      // A link waits for a second, in which an upload would be told of ten times.
+      #expect(link(photo, gallery("IMG_2.jpg")) == 0)
+      try await done(2)
+      let lines = watch.command.output.split(separator: "\n")
+      let first = try #require(lines.firstIndex { $0.contains(#""event":"done""#) })
+      let second = try #require(lines.lastIndex { $0.contains(#""event":"start""#) })
+      let progress = lines[first..<second].filter { $0.contains(#""event":"progress""#) }
+      #expect(progress.count <= 4, "\(progress)")
+      #expect(try await watch.stop() == .exited(130))
+    }
+
+    @Test(.enabled(if: Tool.find("systemd-analyze") != nil, "there is no systemd-analyze"))
+    func theUnitIsUnderstood() async throws {
+      let unit = try String(
+        contentsOf: Tool.checkout.appendingPathComponent("Packaging/systemd/fullbore-watch@.service"), encoding: .utf8)
+      let line = "ExecStart=fullbore watch "
+      try #require(unit.contains("\n" + line))
+      let copy = scratch.path("fullbore-watch@.service")
+      try unit.replacingOccurrences(of: line, with: "ExecStart=\(Tool.fullbore) watch ")
+        .write(toFile: copy, atomically: false, encoding: .utf8)
+      let verify = try Command("systemd-analyze", ["verify", copy], in: scratch)
+      #expect(try await verify.wait() == .exited(0) && verify.errors.isEmpty, "\(verify.errors)")
+    }
+  }
+}

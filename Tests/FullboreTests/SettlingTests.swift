@@ -1,0 +1,71 @@
+import Blobs
+import Testing
+
+@testable import fullbore
+
+@Suite struct SettlingTests {
+  private let start = ContinuousClock.now
+  private let file: BytePath = "/gallery/film.mov"
+
+  private func at(_ seconds: Double) -> ContinuousClock.Instant { start + .seconds(seconds) }
+  /// `#expect` takes no mutating call.
+  private func expect(_ wanted: Bool, _ found: Bool, sourceLocation: SourceLocation = #_sourceLocation) {
+    #expect(found == wanted, sourceLocation: sourceLocation)
+  }
+  private func stamp(_ size: Int64) -> FileStamp {
+    FileStamp(device: 1, inode: 2, size: size, modified: size, changed: size)
+  }
+
+  @Test func aFileThatStaysAsItIsRests() {
+    var settling = Settling(rest: .seconds(2))
+    expect(true, settling.note(file, as: "film.mov", stamp(1), after: .seconds(2), at: at(0)))
+    #expect(settling.due(at: at(1.9)).isEmpty && settling.next == at(2))
+    #expect(settling.due(at: at(2)).map(\.path) == [file])
+    expect(true, settling.look(file, stamp(1), isWritten: false, at: at(2)))
+    #expect(settling.isEmpty && settling.next == nil)
+  }
+
+  @Test func everyChangeBeginsTheWaitAnew() {
+    var settling = Settling(rest: .seconds(2))
+    expect(true, settling.note(file, as: "film.mov", stamp(1), after: .seconds(2), at: at(0)))
+    for second in stride(from: 2.0, to: 10, by: 2) {
+      expect(false, settling.look(file, stamp(Int64(second)), isWritten: false, at: at(second)))
+      #expect(settling.due(at: at(second + 1.9)).isEmpty)
+    }
+    expect(true, settling.look(file, stamp(8), isWritten: false, at: at(10)))
+  }
+
+  @Test func aFileThatIsOpenIsLookedAtEverMoreSeldom() {
+    var settling = Settling(rest: .seconds(2))
+    expect(true, settling.note(file, as: "film.mov", stamp(1), after: .seconds(2), at: at(0)))
+    var waits: [Duration] = []
+    for _ in 0..<7 {
+      let now = settling.next!
+      expect(false, settling.look(file, stamp(1), isWritten: true, at: now))
+      waits.append(now.duration(to: settling.next!))
+    }
+    #expect(waits == [2, 4, 8, 16, 30, 30, 30].map { .seconds($0) })
+    // Closed: that is told, and counts from then.
+    expect(true, settling.note(file, as: "film.mov", stamp(2), after: settling.restOnceClosed, at: at(500)))
+    #expect(settling.due(at: at(500.25)).count == 1)
+    expect(true, settling.look(file, stamp(2), isWritten: false, at: at(500.25)))
+  }
+
+  @Test func onlySoManyAreKept() {
+    var settling = Settling(rest: .seconds(2), limit: 2)
+    for name: BytePath in ["/a", "/b", "/a"] {
+      expect(true, settling.note(name, as: name, stamp(1), after: .zero, at: start))
+    }
+    expect(false, settling.note("/c", as: "c", stamp(1), after: .zero, at: start))
+    #expect(settling.count == 2 && !settling.contains("/c"))
+    settling.drop("/a")
+    expect(true, settling.note("/c", as: "c", stamp(1), after: .zero, at: start))
+  }
+
+  @Test func refusedVersionsAreRememberedUntilTheyChange() {
+    var refused = RefusedFiles()
+    refused.insert(file, stamp(1).validator)
+    #expect(refused.contains(file, stamp(1).validator))
+    #expect(!refused.contains(file, stamp(2).validator) && !refused.contains("/other", stamp(1).validator))
+  }
+}
