@@ -16,7 +16,7 @@ public struct ProtocolFixture: Sendable, CustomStringConvertible {
   public var wholeUpTo: Int64
   /// What was cut off goes on from what the server holds; else it begins anew.
   public var resumes: Bool
-  /// Sources of unknown length can be sent.
+  /// Sources of unknown length can be sent; else those can that are held whole.
   public var takesUnknownLength: Bool
   /// Bytes that are changed on the way are noticed and sent again.
   public var noticesChanges: Bool
