@@ -29,6 +29,7 @@ let package = Package(
     system("CMicrohttpd", pkgConfig: "libmicrohttpd", apt: "libmicrohttpd-dev"),
     system("CGnuTLS", pkgConfig: "gnutls", apt: "libgnutls28-dev"),
     system("CCrypto", pkgConfig: "libcrypto", apt: "libssl-dev"),
+    system("CExpat", pkgConfig: "expat", apt: "libexpat1-dev"),
     .systemLibrary(name: "CLinux"),
     .systemLibrary(name: "CIntrinsics"),
 
@@ -38,7 +39,7 @@ let package = Package(
     .target(name: "BlobHTTP", dependencies: ["Blobs", "CCurl", linux]),
     .target(name: "BlobURLSession", dependencies: ["Blobs", "BlobStreams", "BlobHTTP"]),
     .target(name: "BlobMedia", dependencies: ["Blobs"]),
-    .target(name: "BlobUpload", dependencies: ["Blobs", "BlobHTTP", "BlobSQLite"]),
+    .target(name: "BlobUpload", dependencies: ["Blobs", "BlobHTTP", "BlobSQLite", "CExpat"]),
     .target(name: "BlobServer", dependencies: ["Blobs", "BlobHTTP", "CMicrohttpd", "CGnuTLS", linux]),
     .target(
       name: "BlobTesting", dependencies: ["Blobs", "BlobStreams", "BlobHTTP", "BlobUpload", "BlobServer", linux]),

@@ -228,6 +228,89 @@ def parallel(o):
     return result
 
 
+def s3_clients(data, url, certificate=None):
+    """Ours as users run it, and those rivals that are installed, with the best settings we know."""
+    (WORK / "tmp" / "aws.cfg").write_text(
+        "[default]\nregion=us-east-1\nrequest_checksum_calculation=when_required\ns3 =\n  addressing_style = path\n"
+        "  multipart_chunksize = 16MB\n  multipart_threshold = 16MB\n  payload_signing_enabled = false\n")
+    trust, insecure = [], []
+    if certificate:
+        trust, insecure = ["--cacert", certificate], ["--no-check-certificate"]
+    clients = {"fullbore": [FULLBORE, "push", "--quiet", *trust, "--endpoint", url, f"{data.folder}/", "s3://bucket/up/"]}
+    if shutil.which("rclone"):
+        clients["rclone x8"] = [
+            "rclone", "copy", data.folder, ":s3:bucket/up", "--s3-provider", "Other", "--s3-endpoint", url, "--s3-env-auth",
+            "--s3-force-path-style", "--s3-no-check-bucket", "--s3-no-head", "--s3-disable-checksum", "--ignore-checksum",
+            "--s3-use-multipart-etag=false", "--transfers", 8, "--no-check-dest", "--s3-chunk-size", "16Mi",
+            "--s3-upload-concurrency", 4, "--retries", 1, *insecure]
+    if shutil.which("s5cmd"):
+        clients["s5cmd"] = [
+            "s5cmd", "--endpoint-url", url, *(["--no-verify-ssl"] if certificate else []), "--log", "error", "--numworkers",
+            64, "cp", f"{data.folder}/", "s3://bucket/up/"]
+    if shutil.which("aws"):
+        clients["aws"] = [
+            "aws", "s3", "cp", "--only-show-errors", "--endpoint-url", url,
+            *(["--ca-bundle", certificate] if certificate else []), "--recursive", f"{data.folder}/", "s3://bucket/up/"]
+    return clients
+
+
+def s3_case(o, title, data, wanted):
+    data.make().warm()
+    result = Result(title)
+    with harness.hole(harness.certificate()) as hole:
+        clients = s3_clients(data, hole.url, hole.certificate)
+        rounds(result, {k: bind(k, c, data, hole.url) for k, c in clients.items()}, o.rounds)
+    rivals = [name for name in clients if name != "fullbore"]
+    if rivals:
+        best = min(rivals, key=lambda name: result.median(name, "cpu_per_gb"))
+        result.goal(f"CPU per GB / {best}'s, the best", result.ratio("fullbore", best, "cpu_per_gb"), "<=", wanted)
+        quick = min(rivals, key=lambda name: result.median(name, "wall"))
+        result.goal(f"throughput / {quick}'s, the best", result.ratio("fullbore", quick, "rate"), ">=", 1)
+    result.goal("peak memory", max(run["peak"] for run in result.runs["fullbore"]) / MiB, "<=", 64, " MiB")
+    result.goal("temporary files", max(run["temporary"] for run in result.runs["fullbore"]), "<=", 0, " bytes")
+    return result
+
+
+def s3_large(o):
+    """one file of 1 GiB to S3 over TLS, in parts, against rclone, and s5cmd and aws where they are installed"""
+    return s3_case(o, "1 GiB to S3 over TLS", DataSet("large-1", [GiB]), 0.5)
+
+
+def s3_photos(o):
+    """300 x 2 MiB to S3 over TLS"""
+    return s3_case(o, "300 x 2 MiB to S3 over TLS", DataSet("photos", [2 * MiB] * 300), 0.5)
+
+
+def s3_small(o):
+    """2,000 x 50 KiB to S3 over TLS"""
+    return s3_case(o, "2,000 x 50 KiB to S3 over TLS", DataSet("small", [50 * KiB] * 2000), 0.5)
+
+
+def s3_slow(o, title, data, share):
+    rtt_ms, mbit = 50, 200
+    data.make().warm()
+    ideal = data.bytes * 8 / (mbit * 1e6) + rtt_ms / 1e3
+    result = Result(f"{title} to S3, {rtt_ms} ms round trip, {mbit} Mbit/s")
+    with harness.hole() as hole, harness.slowlink(hole.url, rtt_ms, mbit) as link:
+        clients = {k: c for k, c in s3_clients(data, link.url).items() if k in ("fullbore", "rclone x8")}
+        rounds(result, {k: bind(k, c, data, hole.url) for k, c in clients.items()}, min(o.rounds, 3))
+    for runs in result.runs.values():
+        for run in runs:
+            run["ideal"] = 100 * ideal / run["wall"]
+    result.goal("share of the ideal time", result.median("fullbore", "ideal"), ">=", share, " %")
+    return result
+
+
+def s3_slow_photos(o):
+    """300 x 2 MiB to S3 over a slow link"""
+    return s3_slow(o, "300 x 2 MiB", DataSet("photos", [2 * MiB] * 300), 98)
+
+
+def s3_slow_small(o):
+    """2,000 x 50 KiB to S3 over a slow link"""
+    return s3_slow(o, "2,000 x 50 KiB", DataSet("small", [50 * KiB] * 2000), 90)
+
+
 def server(o):
     """our server against nginx dav: `curl -T` of a large file into a folder on tmpfs"""
     data = DataSet(f"large-{o.large >> 30}", [o.large]).make()
@@ -428,8 +511,8 @@ def bind(label, command, data, stats):
 
 
 CASES = {f.__name__.replace("_", "-"): f for f in (
-    large, tus_large, forms, urls, photos, small, crowd, slow_photos, slow_small, parallel, server, connections, crowded,
-    attacked, unfinished, streams, urlsession)}
+    large, tus_large, forms, urls, photos, small, crowd, slow_photos, slow_small, parallel, s3_large, s3_photos, s3_small,
+    s3_slow_photos, s3_slow_small, server, connections, crowded, attacked, unfinished, streams, urlsession)}
 
 
 def machine():

@@ -1,5 +1,5 @@
 """What the benchmarks stand on: C programs, data sets, servers, one measured run of a client."""
-import contextlib, json, os, pathlib, random, resource, shutil, signal, socket, subprocess, sys, tempfile, threading, time, urllib.request
+import contextlib, json, os, pathlib, random, resource, shutil, signal, socket, ssl, subprocess, sys, tempfile, threading, time, urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 WORK = pathlib.Path(os.environ.get("FULLBORE_BENCH_DIR", HERE / "work")).resolve()
@@ -143,10 +143,24 @@ class Server:
             self.process.wait()
 
 
-def hole():
-    """Takes every body and discards it inside the kernel."""
+def hole(certificate=None):
+    """Takes every body and discards it inside the kernel; over TLS with a `certificate` and its key."""
     port = free_port()
+    if certificate:
+        server = Server([WORK / "bin" / "hole", port, *certificate], f"https://127.0.0.1:{port}")
+        server.certificate = certificate[0]
+        return server
     return Server([WORK / "bin" / "hole", port], f"http://127.0.0.1:{port}")
+
+
+def certificate():
+    """A certificate for 127.0.0.1 and its key, in files."""
+    files = WORK / "tmp" / "cert.pem", WORK / "tmp" / "key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30",
+         "-subj", "/CN=bench", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", files[1], "-out", files[0]],
+        check=True, stderr=subprocess.DEVNULL)
+    return files
 
 
 def slowlink(target, rtt_ms, mbit, each=0):
@@ -179,7 +193,9 @@ def serve(folder):
 
 def counters(url, path="/_stats"):
     """hole's own counts, as numbers."""
-    with urllib.request.urlopen(url + path, timeout=20) as answer:
+    # A certificate made for this run, by ourselves.
+    trust = ssl._create_unverified_context() if url.startswith("https") else None
+    with urllib.request.urlopen(url + path, timeout=20, context=trust) as answer:
         return {k: int(v) for k, v in (word.split("=") for word in answer.read().decode().split())}
 
 
@@ -189,7 +205,10 @@ def measure(label, command, size, files=1, stats=None, server=None, limit=900):
     temporary, report = tmp / "temporary", tmp / "report.json"
     temporary.mkdir()
     environment = dict(
-        os.environ, TMPDIR=str(temporary), FULLBORE_JOURNAL=str(tmp / "journal.sqlite"), RCLONE_CONFIG="/dev/null")
+        os.environ, TMPDIR=str(temporary), FULLBORE_JOURNAL=str(tmp / "journal.sqlite"), RCLONE_CONFIG="/dev/null",
+        AWS_ACCESS_KEY_ID="AKIABENCH", AWS_SECRET_ACCESS_KEY="bench", AWS_REGION="us-east-1",
+        AWS_CONFIG_FILE=str(WORK / "tmp" / "aws.cfg"), AWS_SHARED_CREDENTIALS_FILE=str(WORK / "tmp" / "none"))
+    environment.pop("AWS_CA_BUNDLE", None)  # rclone does not start with it
     if stats:
         counters(stats, "/_reset")
     server_cpu = server.cpu() if server else 0

@@ -50,14 +50,20 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
 
   /// What follows the last slash of the path, percent-decoded if it can be; empty for a folder.
   public var lastComponent: [UInt8] {
-    let last = Array(path.utf8.reversed().prefix { $0 != UInt8(ascii: "/") }.reversed())
-    return PercentCoding.decode(last) ?? last
+    PercentCoding.decoded(path.utf8.reversed().prefix { $0 != UInt8(ascii: "/") }.reversed())
   }
 
   /// The URL of `path` within this one taken as a folder; every byte that is not unreserved is percent-encoded.
   /// RFC 3986 §2.3. The query is dropped.
   public func appending(pathBytes added: some Sequence<UInt8>) -> HTTPURL {
     replacing(path: (path.hasSuffix("/") ? path : path + "/") + Self.encode(added))
+  }
+
+  /// This place with another query, which must be percent-encoded.
+  package func withQuery(_ query: String) -> HTTPURL {
+    precondition(query.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "#") })
+    return HTTPURL(
+      text: "\(description)?\(query)", scheme: scheme, host: host, port: port, path: path, query: query)
   }
 
   /// Nothing needs to be parsed again: only an encoded path is put in the place of another.
@@ -67,13 +73,13 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
       text: base.dropLast(self.path.utf8.count) + path, scheme: scheme, host: host, port: port, path: path)
   }
 
-  private init(text: String, scheme: String, host: String, port: Int, path: String) {
+  private init(text: String, scheme: String, host: String, port: Int, path: String, query: String? = nil) {
     self.text = text
     self.scheme = scheme
     self.host = host
     self.port = port
     self.path = path
-    query = nil
+    self.query = query
   }
 
   /// Percent-encodes what is neither unreserved nor a slash.

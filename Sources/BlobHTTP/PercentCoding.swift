@@ -14,6 +14,12 @@ package enum PercentCoding {
     }
     return bytes
   }
+
+  /// As it is where it is not percent-encoded.
+  package static func decoded(_ text: some Sequence<UInt8>) -> [UInt8] {
+    let text = Array(text)
+    return decode(text) ?? text
+  }
 }
 
 extension UInt8 {

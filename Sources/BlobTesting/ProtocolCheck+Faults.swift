@@ -165,11 +165,12 @@ extension ProtocolCheck {
     for length: Int64 in [50_000, 2_000_000] {
       let pattern = PatternSource(length: length)
       // Where every request has a connection of its own, the first ones bring no bytes; where parts go at once, each
-      // connection carries a share only.
+      // connection carries a share only, and nobody knows which come first.
       let fixture = exam.fixture
-      let place = fixture.partsAtOnce > 1 ? length / 8 : min(length, fixture.partSize ?? length) / 2
-      let flip = ChaosProxy.Fault.flip(at: Int(place))
-      let proxy = exam.proxy(flip, flip, flip, flip)
+      let isShared = fixture.partsAtOnce > 1
+      let place = isShared ? min(length / 8, 50_000) : min(length, fixture.partSize ?? length) / 2
+      let flips = [ChaosProxy.Fault](repeating: .flip(at: Int(place)), count: isShared ? 8 : 4)
+      let proxy = ChaosProxy(to: exam.peer.endpoint.port, ChaosProxy.Schedule(flips))
       let name = BytePath("\(length)")
       _ = try await exam.uploader(through: proxy).upload(pattern, as: name)
       let faults = proxy.counters.faults

@@ -16,7 +16,7 @@ public struct ProtocolFixture: Sendable, CustomStringConvertible {
   public var wholeUpTo: Int64
   /// What was cut off goes on from what the server holds; else it begins anew.
   public var resumes: Bool
-  /// Sources of unknown length can be sent.
+  /// Sources of unknown length can be sent; else those can that are held whole.
   public var takesUnknownLength: Bool
   /// Bytes that are changed on the way are noticed and sent again.
   public var noticesChanges: Bool
@@ -62,7 +62,20 @@ extension ProtocolFixture {
     ProtocolFixture(
       "nextcloud", WebDAV(wholeUpTo: small), partSize: 5 << 20, wholeUpTo: small, takesUnknownLength: false
     ) { NextcloudPeer() },
+    s3("s3", partSize: nil), s3("s3 in odd parts", partSize: 700_001),
   ]
+
+  /// Against the strict server in memory; parts are small, so that there are many.
+  private static func s3(_ name: String, partSize: Int64?) -> ProtocolFixture {
+    var server = S3Peer.Options()
+    server.smallestPart = 1
+    let dialect = S3Multipart(
+      bucketPath: "/\(server.bucket)/", signer: S3Signer(server.credentials, region: server.region),
+      options: .init(wholeUpTo: small, partSize: 256 << 10, smallestPart: 1))
+    return ProtocolFixture(
+      name, dialect, partSize: partSize, partsAtOnce: 8, wholeUpTo: small, takesUnknownLength: false,
+      noticesChanges: true, makePeer: { [server] in S3Peer(server) })
+  }
 
   /// Above what the transport sends in one piece with its head, and still quick.
   private static let small: Int64 = 128 << 10

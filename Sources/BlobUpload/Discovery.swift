@@ -72,7 +72,7 @@ extension UploadDestination {
     return (put, put.limits)
   }
 
-  private static func patiently<Answer>(
+  static func patiently<Answer>(
     _ ask: () async throws(UploadError) -> Answer
   ) async throws(UploadError) -> Answer {
     var failures = 0

@@ -106,34 +106,12 @@ struct ParallelRun {
 
   /// Sends all that are not there, several at once. Returns what keeps the first of them from arriving.
   private mutating func sendParts() async -> UploadError? {
-    let missing = parts.indices.filter { !parts[$0].isWhole }
-    let chosen = uploader.partsAtOnce
-    var pace = PartWidth(most: chosen ?? UploadDestination.mostParts, fixed: chosen != nil)
-    return await withTaskGroup(of: (Int, Result<HTTPURL, UploadError>).self) { group in
-      var next = missing[...]
-      var running = 0
-      var failure: UploadError?
-      while true {
-        while failure == nil, running < pace.width, let index = next.popFirst() {
-          let part = parts[index]
-          group.addTask { [self] in
-            await uploader.destination.acquaintance.parts.pass { (index, await send(part)) }
-          }
-          running += 1
-        }
-        guard let (index, result) = await group.next() else { return failure }
-        running -= 1
-        switch result {
-        case .success(let url):
-          (parts[index].url, parts[index].isWhole) = (url, true)
-          pace.arrived(parts[index].length)
-        case .failure(let error):
-          // Those that are cancelled for it say so, too.
-          failure = failure ?? error
-          group.cancelAll()
-        }
-      }
+    let missing = parts.filter { !$0.isWhole }
+    let (arrived, failure) = await uploader.atOnce(missing, bytes: \.length) { [run = self] part in
+      await run.send(part).map { (index: part.number - 1, url: $0) }
     }
+    for part in arrived { (parts[part.index].url, parts[part.index].isWhole) = (part.url, true) }
+    return failure
   }
 
   private func send(_ part: UploadPart) async -> Result<HTTPURL, UploadError> {
@@ -152,7 +130,8 @@ struct ParallelRun {
         throw UploadError(error)
       }
       var run = UploadRun(
-        one, slice, info, target, ledger.map { part.ledger($0, of: progress) }, session, comparing: nil, part.progress)
+        one, slice, info, target, ledger.map { part.ledger($0, of: progress) }, session, [], comparing: nil,
+        part.progress)
       let result = try await run.run()
       guard let url = result.location.flatMap({ HTTPURL($0) }) else {
         throw UploadError(.giveUp, .destination, "\(target.endpoint): a part that has arrived has no URL")

@@ -28,3 +28,39 @@ struct PartWidth: Sendable {
     (bytes, parts, since) = (0, 0, now)
   }
 }
+
+extension Uploader {
+  /// Sends parts of one file, several at once. Returns those that have arrived, and what keeps the first of the others from
+  /// it; the rest are not begun then, and those under way are cancelled.
+  func atOnce<Part: Sendable, Arrived: Sendable>(
+    _ parts: [Part], isOneByOne: Bool = false, bytes: (Part) -> Int64,
+    _ send: @escaping @Sendable (Part) async -> Result<Arrived, UploadError>
+  ) async -> (arrived: [Arrived], failure: UploadError?) {
+    let chosen = isOneByOne ? 1 : partsAtOnce
+    var pace = PartWidth(most: chosen ?? UploadDestination.mostParts, fixed: chosen != nil)
+    return await withTaskGroup(of: (bytes: Int64, result: Result<Arrived, UploadError>).self) { group in
+      var next = parts[...]
+      var running = 0
+      var arrived: [Arrived] = []
+      var failure: UploadError?
+      while true {
+        while failure == nil, running < pace.width, let part = next.popFirst() {
+          let count = bytes(part)
+          group.addTask { await destination.acquaintance.parts.pass { (count, await send(part)) } }
+          running += 1
+        }
+        guard let ended = await group.next() else { return (arrived, failure) }
+        running -= 1
+        switch ended.result {
+        case .success(let part):
+          arrived.append(part)
+          pace.arrived(ended.bytes)
+        case .failure(let error):
+          // Those that are cancelled for it say so, too.
+          failure = failure ?? error
+          group.cancelAll()
+        }
+      }
+    }
+  }
+}

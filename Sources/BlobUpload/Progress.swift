@@ -41,6 +41,15 @@ public final class Progress: Sendable {
     totals?.acknowledgedBytes.add(offset - before, ordering: .relaxed)
   }
 
+  /// The server holds `count` bytes more, somewhere; `sent`: what was counted as sent of them.
+  func acknowledge(_ count: Int64, sent: Int64) {
+    sentBytes.add(count - sent, ordering: .relaxed)
+    whole?.sentBytes.add(count - sent, ordering: .relaxed)
+    acknowledgedBytes.add(count, ordering: .relaxed)
+    whole?.acknowledgedBytes.add(count, ordering: .relaxed)
+    totals?.acknowledgedBytes.add(count, ordering: .relaxed)
+  }
+
   /// The server has nothing any more, also of what an earlier run had brought.
   func restart() {
     let ours = set(sent: 0, acknowledged: 0) - setResumed(0)

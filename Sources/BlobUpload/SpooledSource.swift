@@ -35,8 +35,19 @@ struct SpooledSource: Sendable {
   /// Bytes that a part may have to be sure that it can be sent again; nil: any.
   var largestPart: Int64? { spool.map { Int64(max(1, $0.memory / 2)) } }
 
+  /// Bytes of a body from the first byte on, to be sure that it can be sent again; nil: any.
+  var largestFirst: Int64? { spool.map { Int64($0.memory) } }
+
   /// The first byte that can be sent.
   var first: Int64 { spool?.held.lowerBound ?? 0 }
+
+  /// The server wants bytes that are not held any more.
+  func lost(_ offset: Int64, of name: BytePath) -> UploadError {
+    UploadError(
+      .giveUp, .file,
+      "\(name): the server has lost what it had after byte \(offset), and the source, which is read once, is held "
+        + "from byte \(first) on only")
+  }
 
   /// The server has everything before `offset`.
   func acknowledge(_ offset: Int64) { spool?.release(upTo: offset) }

@@ -32,6 +32,11 @@ public protocol UploadProtocol: Sendable {
   func abort(_ session: UploadSession, _ with: UploadContext) async throws(UploadError)
 }
 
+/// A dialect whose every request carries a signature, those that are not its own too.
+protocol SigningProtocol: UploadProtocol {
+  var signature: @Sendable (inout HTTPRequest) -> Void { get }
+}
+
 /// Where one source goes, and as what.
 public struct UploadTarget: Sendable {
   /// The URL that was given: tus posts to it.
@@ -192,6 +197,10 @@ public struct UploadContext: Sendable {
   public var acknowledged: @Sendable (Int64) -> Void
   /// Body bytes handed to the connection since the last call; below 0 where a redirect has them sent again.
   public var sent: @Sendable (Int) -> Void
+  /// All that is to be uploaded, for a dialect that must compare it with what is there; nil where nothing is.
+  public var whole: BlobSlice?
+  /// Adds a signature, over what is there by then, as the last thing before a request is sent.
+  var sign: (@Sendable (inout HTTPRequest) -> Void)?
 
   public init(
     transport: any Transport, headers: HTTPHeaders = [:], origin: String,

@@ -153,16 +153,16 @@ public struct UploadQueue: Sendable {
   /// Returns the error after which nothing else can succeed either.
   private func handle(_ work: Claimed, _ observer: some UploadObserver) async -> UploadError? {
     switch work.claim {
-    case .fresh(let id): return await send(work.item, id, nil, observer)
+    case .fresh(let id): return await send(work.item, id, nil, [], observer)
     case .resume(let entry):
-      return await send(work.item, entry.id, entry.session, receipts: entry.receipts, observer)
+      return await send(work.item, entry.id, entry.session, entry.receipts, observer)
     case .unsure(let entry):
-      return await send(work.item, entry.id, entry.session, receipts: entry.receipts, comparing: entry.sent, observer)
+      return await send(work.item, entry.id, entry.session, entry.receipts, comparing: entry.sent, observer)
     case .replaced(let id, let old):
       // A session of another dialect means nothing to this one.
       let isOurs = old.destination.protocolName == uploader.destination.dialect.name
       if isOurs, let session = old.sessionWithParts { await uploader.discard(session) }
-      return await send(work.item, id, nil, observer)
+      return await send(work.item, id, nil, [], observer)
     case .busy(let owner):
       observer.ended(work.item, nil, .busy(pid: owner.pid))
       return nil
@@ -177,7 +177,7 @@ public struct UploadQueue: Sendable {
       do {
         if try await !uploader.isThere(item.target, location: entry.location) {
           journal.restarted(entry.id)
-          return await send(item, entry.id, nil, observer)
+          return await send(item, entry.id, nil, [], observer)
         }
       } catch {
         observer.ended(item, nil, .failed(error))
@@ -189,16 +189,15 @@ public struct UploadQueue: Sendable {
   }
 
   private func send(
-    _ item: UploadItem, _ id: Int64, _ session: UploadSession?, receipts: [PartReceipt] = [],
-    comparing doubted: [SentRange]? = nil,
-    _ observer: some UploadObserver
+    _ item: UploadItem, _ id: Int64, _ session: UploadSession?, _ receipts: [PartReceipt],
+    comparing doubted: [SentRange]? = nil, _ observer: some UploadObserver
   ) async -> UploadError? {
     let progress = Progress(totals: totals)
     observer.started(item, progress)
     do {
       let result = try await uploader.upload(
-        item.source, item.info, to: item.target, entry: id, resuming: session, receipts: receipts, comparing: doubted,
-        progress: progress)
+        item.source, item.info, to: item.target, entry: id, resuming: session, receipts: receipts,
+        comparing: doubted, progress: progress)
       if verify { try await verify(item, id) }
       journal.done(id, result)
       observer.ended(item, progress, .sent(result, from: progress.resumed))

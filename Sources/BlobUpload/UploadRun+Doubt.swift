@@ -6,17 +6,18 @@ extension UploadRun {
   mutating func stillHas(
     _ ranges: [SentRange], _ held: Held, _ session: UploadSession
   ) async throws(UploadError) -> Bool {
-    let end: Int64
-    switch held {
-    case .upTo(let offset, _): end = offset
-    case .finished, .parts: end = info.length ?? .max
-    }
-    if try await match(ranges, upTo: end) {
+    let isSame =
+      switch held {
+      case .upTo(let offset, _): try await match(ranges, upTo: offset)
+      case .parts(let theirs, _): try await match(ours(of: theirs, NumberedParts(known: receipts)))
+      case .finished: try await match(ranges, upTo: info.length ?? .max)
+      }
+    if isSame {
       settleDoubt()
       return true
     }
     // What is published stays: the server compares it with what comes.
-    if case .upTo = held { await uploader.discard(session) }
+    if case .finished = held {} else { await uploader.discard(session) }
     restart()
     return false
   }

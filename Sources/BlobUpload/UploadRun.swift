@@ -9,14 +9,19 @@ struct UploadRun {
   let target: UploadTarget
   let ledger: UploadLedger?
   let context: UploadContext
-  private let progress: Progress
-  private var session: UploadSession?
+  let progress: Progress
+  var session: UploadSession?
   /// One that is known from an interim answer, to a creation that may yet fail.
   private let opened = OpenedSession()
   /// How far is being sent, for who asks meanwhile or after a kill.
   let reach: Reach
   /// What must be compared before the session goes on; nil: nothing.
   var doubted: [SentRange]?
+  /// Of a dialect that numbers its parts; nil: it counts in offsets, or has not said yet.
+  var parts: NumberedParts?
+  let receipts: [PartReceipt]
+  /// Bytes of each numbered part but the last, in new sessions; nil: they have no numbers.
+  let sizeOfNumbered: Int64?
   /// The source as it is sent in this session: with what is sent kept in the journal, where that is of use.
   var traced: (any BlobSource)?
   /// What the server holds; nil: it must be asked.
@@ -34,11 +39,11 @@ struct UploadRun {
   /// sent the same bytes for ever.
   private var restarts = 0
   private var part = 1
-  private var isResuming: Bool
+  var isResuming: Bool
 
   init(
     _ uploader: Uploader, _ source: any BlobSource, _ info: BlobInfo, _ target: UploadTarget, _ ledger: UploadLedger?,
-    _ session: UploadSession?, comparing doubted: [SentRange]?, _ progress: Progress
+    _ session: UploadSession?, _ receipts: [PartReceipt], comparing doubted: [SentRange]?, _ progress: Progress
   ) {
     self.uploader = uploader
     let source = SpooledSource(source, uploader.spool)
@@ -47,14 +52,19 @@ struct UploadRun {
     self.target = target
     self.ledger = ledger
     self.session = session
+    self.receipts = session == nil ? [] : receipts
     self.doubted = session == nil ? nil : doubted
     isResuming = session != nil
     measures = uploader.destination.dialect.digestsBodies
     self.progress = progress
     let reach = Reach()
     self.reach = reach
-    context = uploader.context(
+    let size = uploader.destination.dialect.numbersParts ? Self.plan(uploader, source, info, nil).partSize : nil
+    sizeOfNumbered = size
+    var context = uploader.context(
       opened: { [opened] session in
+        var session = session
+        if session.partSize == nil { session.partSize = size }
         opened.withLock { $0 = session }
         ledger?.opened(session)
       },
@@ -63,12 +73,20 @@ struct UploadRun {
         progress.advance(by: Int64(count))
         reach.advance(by: Int64(count))
       })
+    context.whole = BlobSlice(source.source, length: info.length, validator: info.validator)
+    self.context = context
   }
 
-  private var dialect: any UploadProtocol { uploader.destination.dialect }
+  var dialect: any UploadProtocol { uploader.destination.dialect }
 
   /// The tightest of what the server has said, what went through, and what can be held.
-  private var plan: PartPlan {
+  var plan: PartPlan { Self.plan(uploader, source, info, session) }
+
+  private static func plan(
+    _ uploader: Uploader, _ source: SpooledSource, _ info: BlobInfo, _ session: UploadSession?
+  ) -> PartPlan {
+    // Numbers belong to the plan that they began with.
+    if let size = session?.partSize, let length = info.length { return PartPlan(length: length, partSize: size) }
     var limits = uploader.destination.currentLimits
     if let session { limits.tighten(by: session.limits) }
     var wanted = uploader.partSize ?? (info.length == nil ? nil : limits.usual)
@@ -96,8 +114,9 @@ struct UploadRun {
     guard let offset else {
       let held = try await dialect.held(by: session, context)
       if let doubted, try await !stillHas(doubted, held, session) { return nil }
-      return try take(held)
+      return try await take(held)
     }
+    if parts != nil { return try await stepParts(session) }
     guard let next = try await next(from: offset) else { return try await dialect.complete(session, [], context) }
     // Only what is read tells where an open end is.
     let open =
@@ -126,7 +145,7 @@ struct UploadRun {
   /// What is to be sent from `offset` on; nil: nothing is left. Where the end is not known, it is looked for first: the
   /// last part tells the length, and is empty if it must be.
   private mutating func next(from offset: Int64) async throws(UploadError) -> Part? {
-    if offset < source.first { throw lost(offset) }
+    if offset < source.first { throw source.lost(offset, of: target.path) }
     try await source.skip(to: offset, info.validator)
     if let end { return Part(number: part, start: offset, length: max(0, end - offset), isLast: true) }
     guard let next = plan.part(from: offset, number: part), info.length == nil, let length = next.length else {
@@ -141,20 +160,22 @@ struct UploadRun {
 
   private mutating func create() async throws(UploadError) -> UploadResult? {
     var first: (part: Part, body: BlobSlice)?
-    let most = uploader.destination.currentLimits.firstPart
+    var most = uploader.destination.currentLimits.firstPart
+    // What goes in one can also go in parts, which can be sent again.
+    if most != .max, let held = source.largestFirst { most = min(most, held) }
     if most > 0, info.length ?? .max <= most {
       let whole = Part(number: 1, start: 0, length: info.length, isLast: true)
       first = (whole, BlobSlice(source.source, length: info.length, validator: info.validator))
     }
     attempted = first.map { $0.part.length ?? .max } ?? 0
     let held = try await dialect.create(target, first: first, context)
-    let result = try take(held)
+    let result = try await take(held)
     // The session must outlive us before anything is sent into it.
     if result == nil { try await ledger?.flush() }
     return result
   }
 
-  private mutating func take(_ held: Held) throws(UploadError) -> UploadResult? {
+  private mutating func take(_ held: Held) async throws(UploadError) -> UploadResult? {
     switch held {
     case .finished(let result):
       if isResuming { progress.resume(at: info.length ?? 0) }
@@ -164,20 +185,21 @@ struct UploadRun {
       isResuming = false
       advance(to: offset, session)
       return nil
-    case .parts:
-      throw UploadError(
-        .giveUp, .destination, "\(target.url): \(dialect.name) keeps numbered parts, which is not done yet")
+    case .parts(let theirs, let session):
+      try await take(theirs, session)
+      return nil
     }
   }
 
-  private mutating func advance(to offset: Int64, _ session: UploadSession) {
+  mutating func advance(to offset: Int64, _ session: UploadSession) {
     self.session = session
     self.offset = offset
     if offset > best {
       best = offset
       failures = 0
     }
-    source.acknowledge(offset)
+    // Parts with numbers are not all before it.
+    if parts == nil { source.acknowledge(offset) }
     progress.settle(at: offset)
     ledger?.acknowledged(offset)
   }
@@ -185,7 +207,8 @@ struct UploadRun {
   /// Sets the stage for the next step and waits, or throws for good.
   private mutating func recover(from error: UploadError) async throws(UploadError) {
     offset = nil
-    if session == nil { session = opened.withLock { $0 } }
+    // A numbered dialect notes there what it expects to have made.
+    if session == nil || parts != nil { session = opened.withLock { $0 } ?? session }
     // Who does not know chunks says so with one of these.
     if session != nil, !measures, info.length == nil, error.status == 411 || error.status == 501 {
       measures = true
@@ -225,6 +248,7 @@ struct UploadRun {
     session = nil
     reach.end()
     opened.withLock { $0 = nil }
+    parts = nil
     traced = nil
     isResuming = false
     best = 0
@@ -240,14 +264,6 @@ struct UploadRun {
 }
 
 extension UploadRun {
-  /// The server wants bytes that are not held any more.
-  private func lost(_ offset: Int64) -> UploadError {
-    UploadError(
-      .giveUp, .file,
-      "\(target.path): the server has lost what it had after byte \(offset), and the source, which is read once, is "
-        + "held from byte \(source.first) on only")
-  }
-
   private func lost(_ error: UploadError) -> UploadError {
     var error = error.final
     error.message +=

@@ -14,7 +14,7 @@ public struct Uploader: Sendable {
   public var retry: RetryPolicy
   /// Bytes of a part, where the user wants it; nil: as the dialect likes.
   public var partSize: Int64?
-  /// Parts of one file at once, where the server can make a file of parts; nil: as many as the link gains by; 1: none.
+  /// Parts of one file at once, where the server makes a file of parts; nil: as many as the link gains by; 1: none.
   public var partsAtOnce: Int?
   /// A file of fewer bytes goes in one piece, and no part but the last is smaller.
   package var (parallelFrom, smallestPart): (Int64, Int64) = (16 << 20, 4 << 20)
@@ -57,7 +57,7 @@ public struct Uploader: Sendable {
     }
     let session = session?.sizeOfParts == nil ? session : nil
     return try await knowingLength(source, info, target) { source, info, target async throws(UploadError) in
-      var run = UploadRun(self, source, info, target, ledger, session, comparing: doubted, progress)
+      var run = UploadRun(self, source, info, target, ledger, session, receipts, comparing: doubted, progress)
       return try await run.run()
     }
   }
@@ -80,13 +80,15 @@ public struct Uploader: Sendable {
     sent: @escaping @Sendable (Int) -> Void = { _ in }
   ) -> UploadContext {
     let acquaintance = destination.acquaintance
-    return UploadContext(
+    var context = UploadContext(
       transport: transport, headers: destination.headers, origin: destination.endpoint.origin,
       answered: { acquaintance.note($0) }, opened: opened, acknowledged: acknowledged,
       sent: { count in
         acquaintance.noteReached()
         sent(count)
       })
+    context.sign = (destination.dialect as? any SigningProtocol)?.signature
+    return context
   }
 }
 

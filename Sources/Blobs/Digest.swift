@@ -19,11 +19,17 @@ public final class Digest {
     public static let blake2b512 = Algorithm(known: "blake2b512")
     /// Finds accidents, not forgers; ten times as fast as the others.
     public static let crc32c = Algorithm(known: "crc32c")
-    public static let all = [md5, sha1, sha256, sha384, sha512, blake2b512, crc32c]
+    /// S3's own, over 64 bits; of all, it alone has no help from the processor here.
+    public static let crc64nvme = Algorithm(known: "crc64nvme")
+    public static let all = [md5, sha1, sha256, sha384, sha512, blake2b512, crc32c, crc64nvme]
+
+    /// Made here, not by libcrypto.
+    fileprivate var isOurs: Bool { self == .crc32c || self == .crc64nvme }
 
     /// Bytes of a checksum.
     public var size: Int {
-      self == .crc32c ? 4 : EVP_get_digestbyname(name).map { Int(EVP_MD_get_size($0)) } ?? 0
+      if self == .crc64nvme { return 8 }
+      return self == .crc32c ? 4 : EVP_get_digestbyname(name).map { Int(EVP_MD_get_size($0)) } ?? 0
     }
 
     /// The algorithm people call `rawName`: `sha256`, `SHA-256`. nil when we have none of that name, or the system's
@@ -32,7 +38,7 @@ public final class Digest {
       let name = rawName.lowercased().filter { $0 != "-" }
       guard let known = Self.all.first(where: { $0.name == name }) else { return nil }
       self = known
-      if self == .crc32c { return }
+      if isOurs { return }
       guard let method = EVP_MD_fetch(nil, name, nil) else { return nil }
       EVP_MD_free(method)
     }
@@ -41,14 +47,23 @@ public final class Digest {
   private enum State {
     case libcrypto(OpaquePointer)
     case crc32c(CRC32C)
+    case crc64nvme(CRC64NVME)
+
+    init(_ algorithm: Algorithm) {
+      switch algorithm {
+      case .crc32c: self = .crc32c(CRC32C())
+      case .crc64nvme: self = .crc64nvme(CRC64NVME())
+      // nil only when memory has run out
+      default: self = .libcrypto(EVP_MD_CTX_new()!)
+      }
+    }
   }
   public let algorithm: Algorithm
   private var state: State
 
   public init(_ algorithm: Algorithm) {
     self.algorithm = algorithm
-    // nil only when memory has run out
-    state = algorithm == .crc32c ? .crc32c(CRC32C()) : .libcrypto(EVP_MD_CTX_new()!)
+    state = State(algorithm)
     reset()
   }
 
@@ -63,6 +78,9 @@ public final class Digest {
     case .crc32c(var sum):
       sum.update(bytes)
       state = .crc32c(sum)
+    case .crc64nvme(var sum):
+      sum.update(bytes)
+      state = .crc64nvme(sum)
     }
   }
 
@@ -71,6 +89,7 @@ public final class Digest {
     switch state {
     case .libcrypto(let context): return value(of: context)
     case .crc32c(let sum): return sum.value
+    case .crc64nvme(let sum): return sum.value
     }
   }
 
@@ -92,7 +111,7 @@ public final class Digest {
   /// Begins again, with no bytes.
   public func reset() {
     guard case .libcrypto(let context) = state else {
-      state = .crc32c(CRC32C())
+      state = State(algorithm)
       return
     }
     let status = EVP_DigestInit_ex(context, EVP_get_digestbyname(algorithm.name), nil)

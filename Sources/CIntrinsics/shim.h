@@ -5,9 +5,33 @@
 // Instructions that Swift has no name for. CRC-32C: SSE4.2 has it, 8 bytes at a time.
 #if defined(__x86_64__)
 static inline int fb_has_crc32c(void) { return __builtin_cpu_supports("sse4.2") != 0; }
+// A register over 4,096 further bytes of zeros: times x to the 32,768, modulo the polynomial.
+static inline uint32_t fb_crc32c_over_block(uint32_t state) {
+  uint32_t sum = 0, factor = 0x35d73a62;
+  for (int bit = 31; bit >= 0; bit--) {
+    sum ^= factor & (0u - (state >> bit & 1u));
+    factor = factor >> 1 ^ (0x82F63B78u & (0u - (factor & 1u)));
+  }
+  return sum;
+}
 __attribute__((target("sse4.2"))) static inline uint32_t fb_crc32c(uint32_t state, const unsigned char *bytes,
                                                                    size_t count) {
-  uint64_t wide = state, word;
+  enum { block = 4096 };
+  uint64_t wide, second, third, word;
+  // The instruction takes three cycles, and one can be begun in each.
+  for (; count >= 3 * block; bytes += 3 * block, count -= 3 * block) {
+    wide = state, second = third = 0;
+    for (size_t place = 0; place < block; place += sizeof word) {
+      memcpy(&word, bytes + place, sizeof word);
+      wide = __builtin_ia32_crc32di(wide, word);
+      memcpy(&word, bytes + block + place, sizeof word);
+      second = __builtin_ia32_crc32di(second, word);
+      memcpy(&word, bytes + 2 * block + place, sizeof word);
+      third = __builtin_ia32_crc32di(third, word);
+    }
+    state = fb_crc32c_over_block(fb_crc32c_over_block((uint32_t)wide) ^ (uint32_t)second) ^ (uint32_t)third;
+  }
+  wide = state;
   for (; count >= sizeof word; bytes += sizeof word, count -= sizeof word) {
     memcpy(&word, bytes, sizeof word);
     wide = __builtin_ia32_crc32di(wide, word);

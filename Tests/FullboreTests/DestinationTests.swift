@@ -32,7 +32,9 @@ import Testing
   }
 
   @Test(arguments: [
-    ("host/path", "no scheme"), ("", "no scheme"), ("ftp://host/", "'ftp'"), ("s3://bucket/", "not there yet"),
+    ("host/path", "no scheme"), ("", "no scheme"), ("ftp://host/", "'ftp'"), ("s3:///a", "bucket's name"),
+    ("s3://a_/b c@d", "bucket's name"),
+    ("s3://key:secret@bucket/", "do not belong"), ("put+s3://bucket/", "'s3'"),
     ("gopher+http://host/", "'gopher'"), ("http://", "no URL"),
     ("http:///path", "no URL"), ("http://host:x/", "no URL"), ("http://user:secret@host/", "--token-file"),
     ("user:secret@host/", "no scheme"), ("http://host/a#b", "%23"),

@@ -43,10 +43,24 @@ import Testing
     #expect(options.output == OutputOptions(isJSON: true, isVerbose: true))
   }
 
-  @Test func sourcesThatAreNotThereYetAreRefused() {
+  @Test func databasesThatCannotBeSentAreRefused() {
     #expect(refusal("sqlite:a.db?table=t", "http://host/")?.contains("wanted is sqlite:FILE?table=T&column=C") == true)
     #expect(refusal("sqlite:a.db?table=t&column=c", "http://host/a")?.contains("many rows") == true)
-    #expect(refusal("--endpoint", "a", "http://host/") == "--endpoint is planned, but not there yet")
+  }
+
+  @Test func whatBelongsToS3IsRefusedElsewhere() {
+    #expect(refusal("--endpoint", "http://host:9000", "a", "http://host/")?.contains("for s3:// only") == true)
+    #expect(refusal("--metadata", "k=v", "a", "put+http://host/")?.contains("for s3:// only") == true)
+  }
+
+  @Test func aChecksumMustBeOneThatTheDestinationKnows() throws {
+    for destination: BytePath in ["http://host/", "tus+http://host/"] {
+      #expect(try options("--checksum", "crc32c", "a", destination).checksum == .crc32c)
+      #expect(refusal("--checksum", "crc99", "a", destination)?.contains("one of") == true)
+    }
+    #expect(try options("--checksum", "sha256", "a", "put+http://host/").checksum == .sha256)
+    #expect(refusal("--checksum", "crc32c", "a", "put+http://host/")?.contains("only sha256 and sha512") == true)
+    #expect(refusal("--checksum", "sha256", "a", "dav+http://host/")?.contains("dav carries none") == true)
   }
 
   @Test func layoutsAndEditsAreCheckedBeforeAnythingIsSent() throws {

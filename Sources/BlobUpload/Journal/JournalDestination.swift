@@ -18,11 +18,13 @@ public struct JournalDestination: Sendable, Codable, Hashable {
   public var checksum: String?
   /// How forms are posted; nil where none are.
   public var form: JournalForm?
+  /// Of S3; nil for all else.
+  public var s3: S3Place?
 
   public init(
     endpoint: String, protocolName: String, tokenFile: String? = nil, headerFiles: [String] = [],
     netrcFile: String? = nil, caFile: String? = nil, proxy: String? = nil, insecure: Bool = false,
-    overwrite: Bool = false, checksum: String? = nil, form: JournalForm? = nil
+    overwrite: Bool = false, checksum: String? = nil, form: JournalForm? = nil, s3: S3Place? = nil
   ) {
     self.endpoint = endpoint
     self.protocolName = protocolName
@@ -35,6 +37,7 @@ public struct JournalDestination: Sendable, Codable, Hashable {
     self.overwrite = overwrite
     self.checksum = checksum
     self.form = form
+    self.s3 = s3
   }
 }
 
@@ -59,5 +62,24 @@ public struct JournalForm: Sendable, Codable, Hashable {
     self.hadTypedFields = hadTypedFields
     self.expectedStatus = expectedStatus
     self.reply = reply
+  }
+}
+
+/// A place in S3, and how objects are made there. Keys are found anew in each run, where the environment and Amazon's
+/// files have them.
+public struct S3Place: Sendable, Codable, Hashable {
+  public var address: S3Address
+  /// Where keys are looked for; nil: in the environment, or the default profile.
+  public var profile: String?
+  public var storageClass: String?
+  public var metadata: [String: String]
+
+  public init(
+    _ address: S3Address, profile: String? = nil, storageClass: String? = nil, metadata: [String: String] = [:]
+  ) {
+    self.address = address
+    self.profile = profile
+    self.storageClass = storageClass
+    self.metadata = metadata
   }
 }

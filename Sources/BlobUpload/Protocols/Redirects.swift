@@ -47,7 +47,8 @@ extension UploadContext {
     }
   }
 
-  private func exchange(
+  /// Sends `request`, with the credentials and the signature of this context, to its origin and no other.
+  func exchange(
     _ request: HTTPRequest, _ body: BlobSlice?, _ on: Exchange
   ) async throws(UploadError) -> HTTPResponse {
     guard request.url.origin == origin else {
@@ -114,6 +115,7 @@ extension UploadContext {
   func signed(_ request: HTTPRequest) -> HTTPRequest {
     var request = request
     for field in headers.fields { request.headers.add(field.name, field.value) }
+    sign?(&request)
     return request
   }
 }

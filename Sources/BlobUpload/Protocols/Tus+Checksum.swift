@@ -27,40 +27,7 @@ extension Tus {
 
   /// The field for a body, which is read for it; nil when none is wanted or the body cannot be read twice.
   func uploadChecksum(of body: BlobSlice) async throws(UploadError) -> String? {
-    guard let checksum, body.length != nil, body.source.access == .random || body.source is Spool else { return nil }
-    let cancel = Cancellation()
-    var body = body
-    // Only what is sent is slowed down.
-    if let throttled = body.source as? ThrottledSource { body.source = throttled.source }
-    let result = await withTaskCancellationHandler { [body] in
-      await Self.threads.run { () -> Result<[UInt8], BlobError> in
-        do throws(BlobError) { return .success(try digest(of: body, checksum, cancel)) } catch {
-          return .failure(error)
-        }
-      }
-    } onCancel: {
-      cancel.cancel()
-    }
-    switch result {
-    case .success(let value): return "\(checksum) \(base64(value))"
-    case .failure(let error): throw UploadError(error)
-    }
-  }
-
-  /// A source may be slow: the shared threads are for short calls.
-  private static let threads = BlockingPool("fullbore-digest", threads: 4)
-}
-
-private func digest(
-  of body: BlobSlice, _ algorithm: Digest.Algorithm, _ cancel: Cancellation
-) throws(BlobError) -> [UInt8] {
-  let digest = Digest(algorithm)
-  let reader = try body.open(cancel)
-  let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 128 << 10, alignment: 16)
-  defer { buffer.deallocate() }
-  while true {
-    let count = try reader.read(into: buffer)
-    if count == 0 { return digest.value() }
-    digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+    guard let checksum, body.canBeReadTwice else { return nil }
+    return "\(checksum) \(base64(try await digests(of: body, [checksum])[0]))"
   }
 }

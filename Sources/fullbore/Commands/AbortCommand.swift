@@ -6,11 +6,14 @@ import Glibc
 /// Gives up unfinished uploads: deletes them on their servers, then forgets them here.
 struct AbortCommand: Command {
   static let declaration = CommandDeclaration(
-    name: "abort", synopsis: "abort [ID... | --all]",
+    name: "abort", synopsis: "abort [ID... | --all | --orphans s3://BUCKET/PREFIX]",
     summary: "delete unfinished uploads, here and on the server",
     options: [
       .flag("all", "every unfinished upload"),
       .flag("expired", "those that their servers have said to keep no longer than until now"),
+      .value("orphans", "PLACE", "at s3://bucket/prefix: uploads in parts that nobody finished, whoever began them"),
+      .value("older-than", "DURATION", "of the orphans only those begun so long ago, like 24h"),
+      .flag("dry-run", short: "n", "only say which orphans there are"),
       .flag("forget", "here at least, where a server cannot be asked: it keeps them until they expire"),
     ] + ConnectionOptions.declared + [journalOption],
     notes: """
@@ -23,6 +26,7 @@ struct AbortCommand: Command {
     case ids(Set<Int64>)
     case all
     case expired
+    case orphans(Destination, age: Duration?, isDryRun: Bool)
   }
 
   let choice: Choice
@@ -38,6 +42,19 @@ struct AbortCommand: Command {
       }
       ids.insert(id)
     }
+    isForgetting = arguments.flag("forget")
+    connection = try ConnectionOptions(arguments)
+    journal = try journalPath(arguments)
+    if let place = arguments.value("orphans") {
+      guard ids.isEmpty, !arguments.flag("all"), !arguments.flag("expired") else {
+        throw UsageError("--orphans asks the server, not the journal: neither IDs nor --all nor --expired with it")
+      }
+      let destination = try Destination(place, connection.s3)
+      if destination.s3 == nil { throw UsageError("--orphans '\(shown(place))': wanted s3://bucket/prefix") }
+      let age = try arguments.parsed("older-than", wanted: "a duration, like 24h", Quantity.duration)
+      choice = .orphans(destination, age: age, isDryRun: arguments.flag("dry-run"))
+      return
+    }
     switch (ids.isEmpty, arguments.flag("all"), arguments.flag("expired")) {
     case (false, false, false): choice = .ids(ids)
     case (true, true, false): choice = .all
@@ -45,12 +62,12 @@ struct AbortCommand: Command {
     case (true, false, false): throw UsageError("which? Give IDs, --all or --expired")
     default: throw UsageError("IDs, --all, --expired: which of these?")
     }
-    isForgetting = arguments.flag("forget")
-    connection = try ConnectionOptions(arguments)
-    journal = try journalPath(arguments)
   }
 
   func run() async -> ExitStatus {
+    if case .orphans(let place, let age, let isDryRun) = choice {
+      return await interruptible { await abortOrphans(at: place, age, isDryRun) }
+    }
     // Giving up must not make a journal.
     if journal.withCString({ access($0, F_OK) }) != 0 {
       tell("there is no journal at \(journal)")
@@ -78,6 +95,23 @@ struct AbortCommand: Command {
     }
   }
 
+  private func abortOrphans(at place: Destination, _ age: Duration?, _ isDryRun: Bool) async -> ExitStatus {
+    do throws(UploadError) {
+      var known: Set<String> = []
+      if journal.withCString({ access($0, F_OK) }) == 0 {
+        let journal = try await openJournal(journal, tell)
+        known = Set(try await unfinished(in: journal).compactMap { $0.session?.state["id"] })
+        await journal.close()
+      }
+      return try await AbortOrphans(
+        place: place, connection: connection, age: age, isDryRun: isDryRun, known: known
+      ).run()
+    } catch {
+      tell(error.advised)
+      return ExitStatus(error.side)
+    }
+  }
+
   private func abort(in journal: Journal) async throws(UploadError) -> ExitStatus {
     var status = ExitStatus.ok
     let all = try await unfinished(in: journal)
@@ -87,6 +121,7 @@ struct AbortCommand: Command {
     case .expired:
       let now = Int64(time(nil))
       entries = all.filter { $0.session?.expires.map { $0 <= now } ?? false }
+    case .orphans: entries = []
     case .ids(let ids):
       entries = all.filter { ids.contains($0.id) }
       for id in ids.subtracting(entries.map(\.id)).sorted() {

@@ -8,16 +8,12 @@ struct KnownServer: Sendable {
 
   /// Sends at most one request. `connection` is what was given now; the rest is as when the push began.
   init(_ kept: JournalDestination, _ connection: ConnectionOptions) async throws(UploadError) {
-    guard let endpoint = HTTPURL(kept.endpoint) else {
-      throw UploadError(.giveUp, .journal, "the journal has no usable URL: '\(kept.endpoint)'")
-    }
     let connection = connection.completed(from: kept)
     let transport = CurlTransport(try connection.transportOptions(lanes: 1))
-    let headers = try connection.fields(for: endpoint)
-    let destination = try await UploadDestination.discover(
-      endpoint, named: kept.protocolName, headers: headers, over: transport)
+    let destination = try await Reached(kept, connection, over: transport).destination
     dialect = destination.dialect
-    context = UploadContext(transport: transport, headers: headers, origin: endpoint.origin)
+    context = UploadContext(
+      transport: transport, headers: destination.headers, origin: destination.endpoint.origin)
   }
 
   func abort(_ session: UploadSession) async throws(UploadError) { try await dialect.abort(session, context) }

@@ -33,15 +33,14 @@ struct PushCommand: Command {
 
   private func push(_ walk: PushWalk, _ report: any PushReport, _ counters: PushCounters) async -> UploadError? {
     do throws(UploadError) {
-      let headers = try options.connection.fields(for: options.destination.endpoint)
       let transport = CurlTransport(try options.connection.transportOptions(lanes: options.jobs))
       let journal = try await openJournal(options.journal, report.notice)
-      let destination = try await UploadDestination.discover(
-        options.destination.endpoint, named: options.destination.protocolName, headers: headers,
-        checksum: options.checksum, form: try options.form.postNow(), over: transport)
+      let reached = try await Reached(
+        options.destination, options.connection, checksum: options.checksum, form: options.form, over: transport)
+      let destination = reached.destination
       if options.output.isVerbose { report.notice("\(destination.endpoint): speaks \(destination.dialect.name)") }
       let kept = options.connection.journaled(
-        destination, overwrite: options.overwrites, checksum: options.checksum, form: options.form)
+        destination, overwrite: options.overwrites, checksum: options.checksum, form: options.form, s3: reached.s3)
       var run = PushRun(
         destination: destination, transport: transport, journal: journal,
         destinationID: try await number(of: kept, in: journal), report: report, counters: counters)

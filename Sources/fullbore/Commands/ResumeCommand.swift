@@ -54,16 +54,9 @@ struct ResumeCommand: Command {
   ) async -> UploadError? {
     do throws(UploadError) {
       let kept = entries[0].destination
-      guard let endpoint = HTTPURL(kept.endpoint) else {
-        throw UploadError(.giveUp, .journal, "the journal has no usable URL: '\(kept.endpoint)'")
-      }
       let connection = connection.completed(from: kept)
       let transport = CurlTransport(try connection.transportOptions(lanes: nil))
-      let destination = try await UploadDestination.discover(
-        endpoint, named: kept.protocolName, headers: try connection.fields(for: endpoint),
-        checksum: kept.checksum.flatMap { Digest.Algorithm($0) },
-        form: try kept.form.map { kept throws(UploadError) in try FormOptions(kept).postNow() } ?? FormPost(),
-        over: transport)
+      let destination = try await Reached(kept, connection, over: transport).destination
       var run = PushRun(
         destination: destination, transport: transport, journal: journal, destinationID: id, report: report,
         counters: counters)

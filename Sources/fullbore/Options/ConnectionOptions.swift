@@ -29,6 +29,7 @@ struct ConnectionOptions: Sendable, Hashable {
   var timeout: Duration?
   /// For the answer, once the server has everything; nil: the transport's own limit.
   var finishTimeout: Duration?
+  var s3 = S3Options()
 
   init() {}
 
@@ -41,6 +42,7 @@ struct ConnectionOptions: Sendable, Hashable {
     retries = try arguments.count("retries", 0...1_000_000)
     timeout = try Self.limit("timeout", arguments)
     finishTimeout = try Self.limit("finish-timeout", arguments)
+    s3 = try S3Options(arguments)
     if let given = arguments.value("netrc-file") {
       netrcFile = given.absolute()
     } else if arguments.flag("netrc") {
@@ -158,16 +160,18 @@ struct ConnectionOptions: Sendable, Hashable {
   // RFC 9110 §5.6.2: what a token must not contain.
   private static let separators = Set("()<>@,;:\\\"/[]?={}".utf8)
 
-  static let declared: [OptionDeclaration] = [
-    .value("header", "'K: V'", isRepeatable: true, "one more request field, or @FILE with a field a line; repeatable"),
-    .value("token-file", "FILE", "the bearer token, in a file: 'Authorization: Bearer …'"),
-    .flag("netrc", "user and password for the destination's host from $NETRC or ~/.netrc"),
-    .value("netrc-file", "FILE", "the same, from another file"),
-    .value("cacert", "FILE", "certificates to trust, PEM"),
-    .flag("insecure", "trust any certificate: whoever answers can read and change everything"),
-    .value("proxy", "URL", "http:// or socks5h://host:port, or @FILE with it; never used for this machine"),
-    .value("retries", "N", "attempts without progress before a file is given up"),
-    .value("timeout", "DURATION", "without progress before a connection is given up, like 30s"),
-    .value("finish-timeout", "DURATION", "for the server's answer once it has everything; 5m when not given"),
-  ]
+  static let declared: [OptionDeclaration] =
+    [
+      .value(
+        "header", "'K: V'", isRepeatable: true, "one more request field, or @FILE with a field a line; repeatable"),
+      .value("token-file", "FILE", "the bearer token, in a file: 'Authorization: Bearer …'"),
+      .flag("netrc", "user and password for the destination's host from $NETRC or ~/.netrc"),
+      .value("netrc-file", "FILE", "the same, from another file"),
+      .value("cacert", "FILE", "certificates to trust, PEM"),
+      .flag("insecure", "trust any certificate: whoever answers can read and change everything"),
+      .value("proxy", "URL", "http:// or socks5h://host:port, or @FILE with it; never used for this machine"),
+      .value("retries", "N", "attempts without progress before a file is given up"),
+      .value("timeout", "DURATION", "without progress before a connection is given up, like 30s"),
+      .value("finish-timeout", "DURATION", "for the server's answer once it has everything; 5m when not given"),
+    ] + S3Options.declared
 }

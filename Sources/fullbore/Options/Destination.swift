@@ -1,20 +1,29 @@
 import BlobHTTP
+import BlobUpload
 import Blobs
 
-/// Where a push goes, as the user wrote it: `[put+|tus+|resumable+|dav+|form+]http[s]://host/path[/]`.
+/// Where a push goes, as the user wrote it: `[put+|tus+|resumable+|dav+|form+]http[s]://host/path[/]`,
+/// `s3://bucket/folder[/]`.
 struct Destination: Sendable, Hashable {
   /// The URL, without the protocol's prefix.
   let endpoint: HTTPURL
   /// `put`, `tus`; nil: ask the server what it speaks.
   let protocolName: String?
+  /// The bucket and what is below it; nil: not S3.
+  let s3: S3Name?
   /// The path ends in a slash: sources go into it. Else a single source takes exactly this name.
   /// A form is posted to the URL itself, and says the file's own name.
   var isFolder: Bool { endpoint.path.hasSuffix("/") || protocolName == "form" }
 
-  init(_ argument: BytePath) throws(UsageError) {
+  struct S3Name: Sendable, Hashable {
+    var bucket: String
+    var prefix: [UInt8]
+  }
+
+  init(_ argument: BytePath, _ options: S3Options = S3Options()) throws(UsageError) {
     let given = "destination '\(shown(argument.withoutPassword))'"
     guard let end = argument.bytes.firstRange(of: Array("://".utf8)) else {
-      throw UsageError("\(given): no scheme; a destination begins with http:// or https://")
+      throw UsageError("\(given): no scheme; a destination begins with http://, https:// or s3://")
     }
     var scheme = String(decoding: argument.bytes[..<end.lowerBound], as: UTF8.self).lowercased()
     var name: String?
@@ -22,7 +31,16 @@ struct Destination: Sendable, Hashable {
       name = String(scheme[..<plus])
       scheme = String(scheme[scheme.index(after: plus)...])
     }
-    if scheme == "s3" { throw UsageError("\(given): s3:// is planned, but not there yet") }
+    if scheme == "s3", name == nil {
+      let name = try Self.s3(argument.bytes[end.upperBound...], given)
+      guard let bucket = try S3Access(bucket: name.bucket, options).address.url else {
+        throw UsageError("\(given): with this endpoint and this bucket there is no URL")
+      }
+      endpoint = name.prefix.isEmpty ? bucket : bucket.appending(pathBytes: name.prefix)
+      (s3, protocolName) = (name, "s3")
+      return
+    }
+    s3 = nil
     guard scheme == "http" || scheme == "https" else {
       throw UsageError("\(given): the scheme '\(scheme)' is none we speak; use http:// or https://")
     }
@@ -49,6 +67,18 @@ struct Destination: Sendable, Hashable {
       throw UsageError("\(given): this is no URL; wanted is http://host/path/ or https://host:port/path/")
     }
     endpoint = url
+  }
+
+  /// `bucket/folder/`, as bytes: nothing in a name means anything but itself.
+  private static func s3(_ rest: ArraySlice<UInt8>, _ given: String) throws(UsageError) -> S3Name {
+    let bucket = String(decoding: rest.prefix { $0 != slash }, as: UTF8.self)
+    if bucket.contains("@") {
+      throw UsageError("\(given): keys do not belong into a URL: put them into the environment")
+    }
+    guard S3Address.isBucketName(bucket) else {
+      throw UsageError("\(given): a bucket's name has 3 to 63 letters, digits, dots and hyphens")
+    }
+    return S3Name(bucket: bucket, prefix: Array(rest.dropFirst(bucket.utf8.count + 1)))
   }
 
   /// Spaces and what is beyond ASCII, percent-encoded, so that a folder's name can be typed as it is.

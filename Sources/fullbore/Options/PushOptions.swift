@@ -54,7 +54,10 @@ struct PushOptions: Sendable {
         sources.append(source)
       }
     }
-    destination = try Destination(last)
+    connection = try ConnectionOptions(arguments)
+    try connection.s3.takeObjectOptions(arguments)
+    destination = try Destination(last, connection.s3)
+    try Self.check(connection, for: destination)
     jobs = try arguments.count("jobs", 1...256)
     partsAtOnce = try arguments.count("parts-at-once", 1...64)
     partSize = try arguments.parsed("part-size", wanted: "a size of at least 1K, like 8M") { text in
@@ -62,15 +65,7 @@ struct PushOptions: Sendable {
     }
     bytesPerSecond = try arguments.parsed("bwlimit", wanted: "a rate in bytes a second, like 20M", Quantity.rate)
     checksum = try arguments.parsed("checksum", wanted: "one of \(Self.checksums)") { Digest.Algorithm($0) }
-    if let checksum {
-      let carrier = destination.protocolName ?? "tus"
-      if !["tus", "put", "resumable"].contains(carrier) {
-        throw UsageError("--checksum: \(carrier) carries none; --verify reads back what arrived")
-      }
-      if carrier != "tus", checksum != .sha256, checksum != .sha512 {
-        throw UsageError("--checksum: without tus only sha256 and sha512 are carried; --verify reads back what arrived")
-      }
-    }
+    if let checksum { try Self.check(checksum, for: destination) }
     verifies = arguments.flag("verify")
     overwrites = arguments.flag("overwrite")
     checks = arguments.flag("check")
@@ -91,7 +86,6 @@ struct PushOptions: Sendable {
       throw UsageError("--field, --form, --expect and --reply are for form+ destinations")
     }
     (layout, edits) = try Self.gallery(arguments)
-    connection = try ConnectionOptions(arguments)
     _ = try connection.requestHeaders(for: destination.endpoint)
     journal = try journalPath(arguments)
     output = try OutputOptions(arguments)
@@ -103,6 +97,32 @@ struct PushOptions: Sendable {
 
   /// The one source is `-`.
   var readsStandardInput: Bool { sources == ["-"] }
+
+  private static func check(_ checksum: Digest.Algorithm, for destination: Destination) throws(UsageError) {
+    switch destination.protocolName ?? "tus" {
+    case "tus": return
+    case "s3":
+      if Digest.Algorithm.s3.contains(checksum) { return }
+      let known = Digest.Algorithm.s3.map(\.name).joined(separator: ", ")
+      throw UsageError("--checksum \(checksum): of these S3 knows \(known)")
+    case "put", "resumable":
+      if checksum == .sha256 || checksum == .sha512 { return }
+      throw UsageError("--checksum: without tus only sha256 and sha512 are carried; --verify reads back what arrived")
+    case let carrier: throw UsageError("--checksum: \(carrier) carries none; --verify reads back what arrived")
+    }
+  }
+
+  /// S3 has credentials of its own, and what belongs to it means nothing elsewhere.
+  private static func check(_ connection: ConnectionOptions, for destination: Destination) throws(UsageError) {
+    if destination.s3 != nil {
+      if connection.tokenFile != nil || connection.netrcFile != nil {
+        throw UsageError("s3:// is signed with keys from the environment or ~/.aws: no --token-file, no --netrc")
+      }
+    } else if connection.s3 != S3Options() {
+      throw UsageError(
+        "--endpoint, --region, --profile, --addressing, --storage-class and --metadata are for s3:// only")
+    }
+  }
 
   private func checkNames() throws(UsageError) {
     let count = sources.count + urls.count + databases.count
@@ -142,8 +162,7 @@ struct PushOptions: Sendable {
       .value("parts-at-once", "N", "parts of one file at once"),
       .value("part-size", "SIZE", "bytes in one request, like 64M"),
       .value("bwlimit", "RATE", "bytes a second for all together, like 20M"),
-      .value(
-        "checksum", "ALG", "each request carries its digest: sha256, sha512; with tus sha1, crc32c, …"),
+      .value("checksum", "ALG", "each request carries its digest: sha256, sha512; with tus and s3:// crc32c, sha1, …"),
       .flag("verify", "read back what arrived, or compare digests"),
       .flag("overwrite", "replace other bytes under the same name"),
       .flag("check", "ask the server also for what is done according to the journal"),
@@ -156,18 +175,17 @@ struct PushOptions: Sendable {
       .value("exclude", "GLOB", isRepeatable: true, "no files or folders whose path or name matches; repeatable"),
       .flag("hidden", "also what begins with a dot"),
       .flag("dry-run", short: "n", "only say what would be sent"),
-    ] + FormOptions.declared + ConnectionOptions.declared + [journalOption] + OutputOptions.declared + [
-      .planned("endpoint", "URL"), .planned("region", "NAME"),
-    ]
+    ] + FormOptions.declared + ConnectionOptions.declared + S3Options.objectDeclared + [journalOption]
+    + OutputOptions.declared
 
   static let notes = """
     SOURCE is a file, a folder, http[s]://host/path, which is sent on as it comes, or - for standard input, which --name
     or the destination gives a name. sqlite:FILE?table=T&column=C[&name=COLUMN][&version=COLUMN][&where=SQL][&row=N] are
     the BLOBs of a database. A folder DIR arrives as DIR/…; DIR/ and . send their contents. Links to files are
     followed, links to folders are not entered; sockets, pipes, devices and empty folders are left out.
-    DESTINATION is http[s]://host/path/ with put+, tus+, resumable+, dav+ or form+ before it, or none: then the server
-    is asked. With a slash at its end it means "into"; without one, a single file is sent to exactly that name. Forms
-    are always posted to the URL as it is, under the file's own name.
+    DESTINATION is s3://bucket/folder/, or http[s]://host/path/ with put+, tus+, resumable+, dav+ or form+ before it, or
+    none: then the server is asked. With a slash at its end it means "into"; without one, a single file is sent to
+    exactly that name. Forms are always posted to the URL as it is, under the file's own name.
     Sizes: 512KiB, 8M, 1.5G (K, M, G count in 1024s; kB, MB, GB in 1000s). Durations: 30s, 5m, 1h30m.
     Exit status: 0 everything is there, 1 something failed, 2 wrong usage, 3 the destination cannot be reached or
     refuses us, 130 interrupted.

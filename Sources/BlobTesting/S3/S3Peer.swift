@@ -1,0 +1,131 @@
+import BlobHTTP
+import BlobUpload
+import Blobs
+
+/// A strict S3 server in memory, for checks: it believes no signature, checksum, size or order that it has not worked out
+/// itself.
+///
+/// What it does not do: listing by delimiter, versions, access lists, encryption.
+public final class S3Peer: Sendable {
+  public struct Options: Sendable {
+    public var bucket = "media"
+    public var region = "us-east-1"
+    public var credentials = S3Credentials(accessKey: "AKIAFAKE00EXAMPLE", secretKey: "fake/secret+key")
+    /// Bytes below which a part that is not the last is refused.
+    public var smallestPart: Int64 = 5 << 20
+    /// Parts and uploads in a page of a list.
+    public var page = 1000
+    /// Seconds by which its clock is ahead.
+    public var clockAhead: Int64 = 0
+    /// It works checksums out of the whole, and tells them.
+    public var knowsChecksums = true
+    /// It heeds `If-None-Match`.
+    public var knowsConditions = true
+    /// Answers in place of the server, with a status and an error's code, before anything is done; by number of the
+    /// request, counted from 0.
+    public var refuse: @Sendable (_ number: Int, _ request: S3PeerRequest) -> (status: Int, code: String)? = { _, _ in
+      nil
+    }
+    /// A session token that is no longer good.
+    public var expiredToken: String?
+
+    public init() {}
+  }
+
+  public let port: Int
+  public let options: Options
+  private let listener: Int32
+  let state: Monitor<S3PeerState>
+
+  public init(_ options: Options = Options()) {
+    self.options = options
+    (listener, port) = Loopback.listen()
+    state = Monitor(S3PeerState())
+    SystemThread.start("s3-accept") { [listener, state, options] in
+      while let socket = Loopback.accept(listener) {
+        state.update { _ = $0.open.insert(socket) }
+        SystemThread.start("s3") { S3PeerConnection(socket, state, options).serve() }
+      }
+      Loopback.close(listener)
+    }
+  }
+
+  deinit { stop() }
+
+  /// Path style.
+  public var endpoint: HTTPURL { HTTPURL("http://127.0.0.1:\(port)/\(options.bucket)/")! }
+
+  /// Every request that came whole: method and target.
+  public var requests: [String] { state.update { $0.requests } }
+
+  public var objects: [String: S3PeerObject] { state.update { $0.objects } }
+  public var uploads: [String: S3PeerUpload] { state.update { $0.uploads } }
+
+  /// Changes what is there, as others do behind a client's back.
+  public func change(_ body: (inout S3PeerState) -> Void) { state.update { body(&$0) } }
+
+  /// Ends every connection.
+  public func cutAll() { state.update { state in for socket in state.open { Loopback.shut(socket) } } }
+
+  public func stop() {
+    // Once: its number may be another's by now.
+    let isFirst = state.update { state in
+      defer { state.isStopped = true }
+      return !state.isStopped
+    }
+    if isFirst { Loopback.shut(listener) }
+    cutAll()
+  }
+}
+
+extension S3Peer: ProtocolPeer {
+  public func contents(of name: BytePath) -> [UInt8]? { state.update { $0.objects[name.description]?.bytes } }
+  public func names() -> [BytePath] { state.update { $0.objects.keys.map { BytePath($0) } } }
+  public func unfinished() -> Int64 { state.update { $0.uploads.values.reduce(0) { $0 + $1.bytes } } }
+  /// What it holds outlives it.
+  public func restart() { cutAll() }
+}
+
+public struct S3PeerObject: Sendable {
+  public var bytes: [UInt8]
+  /// With its quotes.
+  public var tag: String
+  /// Lower-case names.
+  public var fields: [String: String]
+  /// By algorithm, in base64.
+  public var checksums: [String: String]
+
+  public init(
+    bytes: [UInt8], tag: String, fields: [String: String] = [:], checksums: [String: String] = [:]
+  ) {
+    (self.bytes, self.tag, self.fields, self.checksums) = (bytes, tag, fields, checksums)
+  }
+}
+
+public struct S3PeerUpload: Sendable {
+  public struct Part: Sendable {
+    public var bytes: [UInt8]
+    public var tag: String
+    public var checksums: [String: String]
+  }
+  public var key: String
+  public var fields: [String: String]
+  public var parts: [Int: Part] = [:]
+
+  /// With one part, if there are bytes.
+  public init(key: String, fields: [String: String] = [:], bytes: [UInt8] = []) {
+    (self.key, self.fields) = (key, fields)
+    if !bytes.isEmpty { parts[1] = Part(bytes: bytes, tag: "\"\(S3Text.md5(bytes))\"", checksums: [:]) }
+  }
+
+  public var bytes: Int64 { parts.values.reduce(0) { $0 + Int64($1.bytes.count) } }
+}
+
+public struct S3PeerState: Sendable {
+  public var objects: [String: S3PeerObject] = [:]
+  public var uploads: [String: S3PeerUpload] = [:]
+  var requests: [String] = []
+  var open: Set<Int32> = []
+  var made = 0
+  var isStopped = false
+}

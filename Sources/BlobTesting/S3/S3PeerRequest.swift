@@ -1,0 +1,151 @@
+import BlobHTTP
+import BlobUpload
+import Blobs
+
+/// A request as it came.
+public struct S3PeerRequest: Sendable {
+  public var method: String
+  /// Percent-encoded.
+  public var path: String
+  public var rawQuery: String?
+  /// Lower-case names.
+  public var fields: [String: String]
+  public var body: [UInt8] = []
+
+  /// Decoded; nil: not there. What has no value is empty.
+  public func query(_ name: String) -> String? {
+    for item in rawQuery?.split(separator: "&") ?? [] {
+      let key = item.prefix { $0 != "=" }
+      if key == name { return String(decoding: percentDecoded(item.dropFirst(key.count + 1).utf8), as: UTF8.self) }
+    }
+    return nil
+  }
+
+  init?(_ lines: [String]) {
+    let words = lines.first?.split(separator: " ") ?? []
+    guard words.count == 3 else { return nil }
+    method = String(words[0])
+    path = String(words[1].prefix { $0 != "?" })
+    rawQuery = words[1].contains("?") ? String(words[1].dropFirst(path.count + 1)) : nil
+    fields = [:]
+    for line in lines.dropFirst() {
+      guard let colon = line.firstIndex(of: ":") else { return nil }
+      let name = line[..<colon].lowercased()
+      // A field that comes twice is one more way to be misunderstood.
+      if fields[name] != nil { return nil }
+      fields[name] = String(line[line.index(after: colon)...]).trimmed
+    }
+  }
+}
+
+struct S3PeerAnswer {
+  var status: Int
+  var fields: [(String, String)] = []
+  var body: [UInt8] = []
+  /// Of HEAD.
+  var length: Int?
+
+  static func xml(_ text: String, _ fields: [(String, String)] = []) -> S3PeerAnswer {
+    S3PeerAnswer(
+      status: 200, fields: fields + [("Content-Type", "application/xml")],
+      body: Array("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\(text)".utf8))
+  }
+}
+
+struct S3PeerError: Error {
+  var status: Int
+  var code: String
+  var more = ""
+  init(_ status: Int, _ code: String, _ more: String = "") {
+    (self.status, self.code, self.more) = (status, code, more)
+  }
+
+  var answer: S3PeerAnswer {
+    var answer = S3PeerAnswer.xml("<Error><Code>\(code)</Code><Message>this is \(code)</Message>\(more)</Error>")
+    answer.status = status
+    return answer
+  }
+}
+
+/// One client's connection, kept alive.
+struct S3PeerConnection {
+  let socket: Int32
+  let state: Monitor<S3PeerState>
+  let options: S3Peer.Options
+
+  init(_ socket: Int32, _ state: Monitor<S3PeerState>, _ options: S3Peer.Options) {
+    (self.socket, self.state, self.options) = (socket, state, options)
+  }
+
+  func serve() {
+    let input = Input(socket: socket)
+    while let lines = input.head(), var request = S3PeerRequest(lines) {
+      guard let length = request.fields["content-length"].map({ Int($0) }) ?? 0,
+        request.fields["transfer-encoding"] == nil,
+        let body = input.take(length)
+      else { break }
+      request.body = body
+      let number = state.update { state in
+        state.requests.append("\(request.method) \(request.path)\(request.rawQuery.map { "?" + $0 } ?? "")")
+        return state.requests.count - 1
+      }
+      let answer: S3PeerAnswer
+      do {
+        if let (status, code) = options.refuse(number, request) { throw S3PeerError(status, code) }
+        request.body = try S3PeerGuard(options).body(of: request)
+        answer = try S3PeerDesk(state, options).answer(request)
+      } catch {
+        answer = (error as? S3PeerError ?? S3PeerError(500, "InternalError")).answer
+      }
+      if !send(answer, to: request) { break }
+    }
+    // Under the lock, so that no descriptor of the same number is shut instead.
+    state.update { state in if state.open.remove(socket) != nil { Loopback.close(socket) } }
+  }
+
+  private func send(_ answer: S3PeerAnswer, to request: S3PeerRequest) -> Bool {
+    var head = "HTTP/1.1 \(answer.status) Said\r\nServer: S3Peer\r\n"
+    head += "Date: \(HTTPDateText.text(S3PeerGuard(options).now))\r\n"
+    for (name, value) in answer.fields { head += "\(name): \(value)\r\n" }
+    if answer.status != 204 { head += "Content-Length: \(answer.length ?? answer.body.count)\r\n" }
+    let bytes = Array("\(head)\r\n".utf8) + (request.method == "HEAD" ? [] : answer.body)
+    return bytes.withUnsafeBytes { Loopback.write(socket, $0) }
+  }
+
+  /// Reads in large pieces, and keeps what is not asked for yet.
+  private final class Input {
+    let socket: Int32
+    private var ahead: [UInt8] = []
+    private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
+
+    init(socket: Int32) { self.socket = socket }
+    deinit { buffer.deallocate() }
+
+    private func more() -> Bool {
+      let count = Loopback.read(socket, into: buffer)
+      ahead += buffer[..<count]
+      return count > 0
+    }
+
+    func head() -> [String]? {
+      let end = Array("\r\n\r\n".utf8)
+      while true {
+        if let range = ahead.firstRange(of: end) {
+          let text = String(decoding: ahead[..<range.lowerBound], as: UTF8.self)
+          ahead.removeSubrange(..<range.upperBound)
+          return text.split(separator: "\r\n").map(String.init)
+        }
+        if ahead.count > 64 << 10 || !more() { return nil }
+      }
+    }
+
+    func take(_ count: Int) -> [UInt8]? {
+      guard 0...(1 << 30) ~= count else { return nil }
+      ahead.reserveCapacity(count)
+      while ahead.count < count { if !more() { return nil } }
+      let body = Array(ahead[..<count])
+      ahead.removeSubrange(..<count)
+      return body
+    }
+  }
+}

@@ -1,0 +1,116 @@
+import Blobs
+import Synchronization
+
+/// What is known of the numbered parts of an upload.
+struct NumberedParts: Sendable {
+  /// Those that the server has, of this plan.
+  var held: [Int: PartReceipt] = [:]
+  /// Receipts from earlier, of this run or another: what the server has is ours only if it says the same.
+  var known: [Int: PartReceipt] = [:]
+
+  init(known: [PartReceipt]) {
+    for receipt in known { self.known[receipt.number] = receipt }
+  }
+
+  var bytes: Int64 { held.values.reduce(0) { $0 + $1.held } }
+
+  mutating func take(_ receipt: PartReceipt) {
+    held[receipt.number] = receipt
+    known[receipt.number] = receipt
+  }
+}
+
+/// Sends the numbered parts of one upload, each by itself: it fails, waits and is sent again alone.
+struct PartSender: Sendable {
+  let uploader: Uploader
+  let source: SpooledSource
+  let validator: Validator?
+  let session: UploadSession
+  let context: UploadContext
+  let progress: Progress
+  let name: BytePath
+  let ledger: UploadLedger?
+
+  /// Several at once, where the source can be read so. What has arrived when one fails for good is returned all the same.
+  func send(_ parts: [Part]) async -> (receipts: [PartReceipt], failure: UploadError?) {
+    let isOneByOne = source.source.access == .sequential || !uploader.destination.limits.isParallel
+    let (receipts, failure) = await uploader.atOnce(parts, isOneByOne: isOneByOne, bytes: { $0.length ?? 0 }, send)
+    return (receipts, failure)
+  }
+
+  @Sendable private func send(_ part: Part) async -> Result<PartReceipt, UploadError> {
+    var failures = 0
+    while true {
+      let sent = SentCounter()
+      var with = context
+      with.sent = { [context] count in
+        sent.bytes.add(Int64(count), ordering: .relaxed)
+        context.sent(count)
+      }
+      do throws(UploadError) {
+        let receipt = try await receipt(of: part, with)
+        progress.acknowledge(receipt.held, sent: sent.bytes.load(ordering: .relaxed))
+        ledger?.receipt(receipt)
+        ledger?.acknowledged(progress.acknowledged)
+        // One by one, they come in their order.
+        source.acknowledge(part.start + receipt.held)
+        return .success(receipt)
+      } catch {
+        progress.advance(by: -sent.bytes.load(ordering: .relaxed))
+        if error.recovery == .giveUp || error.recovery == .restart { return .failure(error) }
+        failures += 1
+        do throws(UploadError) {
+          try await uploader.wait(after: error, failures, "\(name), part \(part.number)")
+        } catch {
+          return .failure(error)
+        }
+      }
+    }
+  }
+
+  private func receipt(of part: Part, _ with: UploadContext) async throws(UploadError) -> PartReceipt {
+    if part.start < source.first { throw source.lost(part.start, of: name) }
+    try await source.skip(to: part.start, validator)
+    let body = BlobSlice(source.source, start: part.start, length: part.length, validator: validator)
+    switch try await uploader.destination.dialect.send(part, body, to: session, with) {
+    case .receipt(let receipt, _):
+      if receipt.number == part.number, receipt.held == part.length { return receipt }
+      throw UploadError(
+        .resync, .destination,
+        "\(name): of part \(part.number), with \(part.length ?? 0) bytes, the server kept \(receipt.held)")
+    case .finished:
+      throw UploadError(
+        .giveUp, .destination, "\(name): the server took part \(part.number) for the whole: it cannot be trusted")
+    }
+  }
+}
+
+private final class SentCounter: Sendable {
+  let bytes = Atomic<Int64>(0)
+}
+
+extension UploadProtocol {
+  /// The server knows parts by their numbers, and takes them in any order.
+  var numbersParts: Bool { self is S3Multipart }
+}
+
+extension [PartReceipt] {
+  /// Whether the source has, in each of these parts, the bytes of which there is a digest. One without a digest counts as
+  /// others. Reads them.
+  func match(_ source: any BlobSource, _ validator: Validator?) async throws(UploadError) -> Bool {
+    for receipt in self {
+      guard let digest = receipt.digest else { return false }
+      let slice = BlobSlice(source, start: receipt.start, length: receipt.held, validator: validator)
+      if try await digests(of: slice, [digest.algorithm])[0] != digest.value { return false }
+    }
+    return true
+  }
+}
+
+extension UploadSession {
+  /// Bytes of each numbered part but the last: the plan that the numbers belong to.
+  var partSize: Int64? {
+    get { state["part-size"].flatMap { Int64($0) } }
+    set { state["part-size"] = newValue.map { String($0) } }
+  }
+}

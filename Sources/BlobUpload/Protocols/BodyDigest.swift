@@ -1,0 +1,45 @@
+import Blobs
+
+/// The digests of a body, which is read for them once, on a thread that may block.
+func digests(of body: BlobSlice, _ algorithms: [Digest.Algorithm]) async throws(UploadError) -> [[UInt8]] {
+  let cancel = Cancellation()
+  var body = body
+  // Only what is sent is slowed down.
+  if let throttled = body.source as? ThrottledSource { body.source = throttled.source }
+  let result = await withTaskCancellationHandler { [body] in
+    await threads.run { () -> Result<[[UInt8]], BlobError> in
+      do throws(BlobError) { return .success(try read(body, algorithms, cancel)) } catch { return .failure(error) }
+    }
+  } onCancel: {
+    cancel.cancel()
+  }
+  switch result {
+  case .success(let values): return values
+  case .failure(let error): throw UploadError(error)
+  }
+}
+
+extension BlobSlice {
+  /// For a digest, and then to be sent.
+  var canBeReadTwice: Bool {
+    guard let length else { return false }
+    return source.access == .random || (source as? Spool).map { length <= $0.memory } ?? false
+  }
+}
+
+// A source may be slow: the shared threads are for short calls.
+private let threads = BlockingPool("fullbore-digest", threads: 4)
+
+private func read(
+  _ body: BlobSlice, _ algorithms: [Digest.Algorithm], _ cancel: Cancellation
+) throws(BlobError) -> [[UInt8]] {
+  let digests = algorithms.map { Digest($0) }
+  let reader = try body.open(cancel)
+  let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 128 << 10, alignment: 16)
+  defer { buffer.deallocate() }
+  while true {
+    let count = try reader.read(into: buffer)
+    if count == 0 { return digests.map { $0.value() } }
+    for digest in digests { digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<count])) }
+  }
+}

@@ -1,0 +1,184 @@
+import BlobHTTP
+import Blobs
+import Synchronization
+
+/// A body with what vouches for it.
+struct S3Body: Sendable {
+  /// What goes beside it: `x-amz-content-sha256`, the checksum or its announcement.
+  var headers: HTTPHeaders
+  var slice: BlobSlice
+  /// The checksum of the bytes; known once they were sent.
+  fileprivate let value: S3BodyValue
+
+  var checksum: [UInt8]? { value.get() }
+}
+
+/// How the checksum of a body travels.
+enum S3Vouching: Sendable {
+  /// After the body, which is read once. Only over TLS, and not every server takes it.
+  case trailer
+  /// Before it: the body is read for it first.
+  case header
+  /// Not at all, to a server that would not look at it; it is worked out in passing, for our own receipts.
+  case none
+}
+
+/// What a server was found to do, while it was spoken to.
+final class S3Acquaintance: Sendable {
+  private let state = Mutex<Bool?>(nil)
+
+  /// It looks at checksums; nil: it has not had any yet.
+  var heedsChecksums: Bool? { state.withLock { $0 } }
+
+  /// It took a body with a checksum before it. Who works it out says what came of it.
+  func note(echo: String?) { state.withLock { $0 = echo != nil } }
+}
+
+extension S3Body {
+  /// - `isSecure`: nobody on the way can change the bytes; else they are part of the signature, by their SHA-256.
+  /// - A body that cannot be read twice goes without what must be known before it.
+  static func make(
+    _ slice: BlobSlice, _ checksum: Digest.Algorithm, _ vouching: S3Vouching, isSecure: Bool, signsPayload: Bool
+  ) async throws(UploadError) -> S3Body {
+    let signs = !isSecure || signsPayload
+    if vouching != .header, !signs, let length = slice.length, length > 0 {
+      return summed(slice, length, checksum, isFramed: vouching == .trailer)
+    }
+    guard slice.canBeReadTwice else {
+      return S3Body(
+        headers: ["x-amz-content-sha256": S3Signature.unsignedPayload], slice: slice, value: S3BodyValue(nil))
+    }
+    let wanted = signs && checksum != .sha256 ? [checksum, .sha256] : [checksum]
+    let values = try await digests(of: slice, wanted)
+    let payload = signs ? Digest.hex(values.last!) : S3Signature.unsignedPayload
+    return S3Body(
+      headers: ["x-amz-content-sha256": payload, checksum.s3Field: base64(values[0])], slice: slice,
+      value: S3BodyValue(values[0]))
+  }
+
+  private static func summed(
+    _ slice: BlobSlice, _ length: Int64, _ checksum: Digest.Algorithm, isFramed: Bool
+  ) -> S3Body {
+    let value = S3BodyValue(nil)
+    let source = S3SummedSource(slice, length, checksum, isFramed: isFramed) { value.set($0) }
+    let headers: HTTPHeaders =
+      isFramed
+      ? [
+        "x-amz-content-sha256": S3Signature.unsignedTrailer, "Content-Encoding": "aws-chunked",
+        "x-amz-decoded-content-length": String(length), "x-amz-trailer": checksum.s3Field,
+      ] : ["x-amz-content-sha256": S3Signature.unsignedPayload]
+    return S3Body(headers: headers, slice: BlobSlice(source, length: source.length), value: value)
+  }
+}
+
+private final class S3BodyValue: Sendable {
+  private let value: Mutex<[UInt8]?>
+  init(_ value: [UInt8]?) { self.value = Mutex(value) }
+  func get() -> [UInt8]? { value.withLock { $0 } }
+  func set(_ value: [UInt8]) { self.value.withLock { $0 = value } }
+}
+
+extension Digest.Algorithm {
+  /// `x-amz-checksum-crc32c`
+  var s3Field: String { "x-amz-checksum-\(name)" }
+  /// `CRC32C`
+  var s3Name: String { name.uppercased() }
+  /// Those of parts make up that of the whole.
+  var isJoinable: Bool { self == .crc32c || self == .crc64nvme }
+  /// What S3 knows.
+  public static let s3 = [crc32c, crc64nvme, sha256, sha1]
+}
+
+/// Bytes whose checksum is worked out as they are read, once; framed, they are one chunk of `aws-chunked` with the
+/// checksum as a trailer. Nothing is buffered.
+/// https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-streaming-trailers.html
+struct S3SummedSource: BlobSource {
+  private let slice: BlobSlice
+  private let checksum: Digest.Algorithm
+  private let known: @Sendable ([UInt8]) -> Void
+  private let head: [UInt8]
+  private let isFramed: Bool
+  /// Bytes of all, framing included.
+  let length: Int64
+
+  /// `length`: of the slice, above 0. `known` hears the checksum each time that the bytes were read to their end.
+  init(
+    _ slice: BlobSlice, _ length: Int64, _ checksum: Digest.Algorithm, isFramed: Bool,
+    _ known: @escaping @Sendable ([UInt8]) -> Void
+  ) {
+    precondition(length > 0)
+    self.slice = slice
+    self.checksum = checksum
+    self.isFramed = isFramed
+    self.known = known
+    head = isFramed ? Array("\(String(length, radix: 16))\r\n".utf8) : []
+    let tail = isFramed ? Self.tail(checksum, [UInt8](repeating: 0, count: checksum.size)) : []
+    self.length = Int64(head.count) + length + Int64(tail.count)
+  }
+
+  var access: BlobAccess { slice.source.access }
+
+  func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo {
+    try cancel.check("look at a body")
+    return BlobInfo(length: length)
+  }
+
+  /// Only from the first byte on: what is before another would have to be read for the checksum.
+  func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
+    guard offset == 0 else {
+      throw BlobError(.unsupported, "open a body with a checksum at byte \(offset): only its beginning can be")
+    }
+    return Reader(try slice.open(cancel), head, self, BlobInfo(length: length))
+  }
+
+  private static func tail(_ checksum: Digest.Algorithm, _ value: [UInt8]) -> [UInt8] {
+    Array("\r\n0\r\n\(checksum.s3Field):\(base64(value))\r\n\r\n".utf8)
+  }
+
+  private final class Reader: BlobReader {
+    let info: BlobInfo
+    private let reader: any BlobReader
+    private let checksum: Digest
+    private let known: @Sendable ([UInt8]) -> Void
+    /// Framing that is to be given next.
+    private var framing: ArraySlice<UInt8>
+    private var isAtEnd = false
+    private let isFramed: Bool
+    private var left: Int64?
+
+    init(_ reader: any BlobReader, _ head: [UInt8], _ source: S3SummedSource, _ info: BlobInfo) {
+      self.reader = reader
+      checksum = Digest(source.checksum)
+      known = source.known
+      isFramed = source.isFramed
+      // Nothing comes after the last byte, so no one may ask for more.
+      left = source.slice.length
+      self.info = info
+      framing = head[...]
+    }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
+      if framing.isEmpty, !isAtEnd {
+        let count = try reader.read(into: buffer)
+        checksum.update(UnsafeRawBufferPointer(rebasing: buffer.prefix(count)))
+        left = left.map { $0 - Int64(count) }
+        if left == 0 || count == 0 { end() }
+        if count > 0 { return count }
+      }
+      let count = min(framing.count, buffer.count)
+      framing.prefix(count).withUnsafeBytes { buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[..<count])) }
+      framing = framing.dropFirst(count)
+      return count
+    }
+
+    private func end() {
+      isAtEnd = true
+      let value = checksum.value()
+      known(value)
+      if isFramed { framing = S3SummedSource.tail(checksum.algorithm, value)[...] }
+    }
+
+    func fileRegion() -> FileRegion? { nil }
+    func finish() throws(BlobError) { try reader.finish() }
+  }
+}

@@ -1,0 +1,136 @@
+import BlobHTTP
+import Blobs
+
+extension S3Multipart {
+  /// What it will have made is remembered first: if the answer is lost, the object is known by it.
+  public func complete(_ session: UploadSession, _ parts: [PartReceipt], _ with: UploadContext)
+    async throws(UploadError) -> UploadResult
+  {
+    let upload = try S3Upload(session)
+    let whole = wholeChecksum(of: parts)
+    var expecting = session
+    expecting.state["etag"] = Self.tag(of: parts)
+    expecting.state["value"] = whole
+    with.opened(expecting)
+
+    var request = HTTPRequest("POST", upload.url(), ["Content-Type": "application/xml"])
+    if !upload.overwrites { request.headers["If-None-Match"] = "*" }
+    if upload.knowsWhole, let length = upload.length {
+      request.headers["x-amz-mp-object-size"] = String(length)
+      request.headers["x-amz-checksum-type"] = "FULL_OBJECT"
+      if let whole { request.headers[options.checksum.s3Field] = whole }
+    }
+    let text = Array(list(of: parts).utf8)
+    request.headers["x-amz-content-sha256"] = Digest.hex(of: text, .sha256)
+    let response = try await send(request, BlobSlice(DataSource(text)), with)
+    // The status may have been sent before the server knew.
+    if response.isSuccess, let answer = XMLElement(response.body), answer.name == "CompleteMultipartUploadResult" {
+      return UploadResult(location: upload.object.description, state: Self.state(answer.text("ETag")))
+    }
+    return try await afterRefusal(completing: request, response, expecting, with)
+  }
+
+  private func afterRefusal(
+    completing request: HTTPRequest, _ response: HTTPResponse, _ session: UploadSession, _ with: UploadContext
+  ) async throws(UploadError) -> UploadResult {
+    let upload = try S3Upload(session)
+    let refusal = S3Refusal(response)
+    var error = UploadError(request, response, s3: refusal, signer)
+    switch (response.status, refusal?.name) {
+    case (_, "NoSuchUpload"), (404, nil): return try await published(session, upload, with)
+    case (412, _):
+      guard let there = try await find(upload.object, with) else {
+        error.recovery = .resync
+        throw error
+      }
+      // Nobody else would delete it, and it would be paid for.
+      try await abort(upload, with)
+      return try await claim(there, upload.object, with)
+    case (409, _): error.recovery = .resync
+    // 200 that says nothing: what came of it is asked.
+    case (200..<300, nil): error.recovery = .resync
+    case (200..<300, _):
+      if error.recovery == .giveUp, refusal?.recovery == nil { error.recovery = .resync }
+      error.status = nil
+    default: break
+    }
+    throw error
+  }
+
+  /// The object that a completion made whose answer was lost.
+  func published(
+    _ session: UploadSession, _ upload: S3Upload, _ with: UploadContext
+  ) async throws(UploadError) -> UploadResult {
+    let gone = UploadError(.restart, .file, "\(upload.object): the upload is gone there")
+    guard upload.tag != nil || upload.whole != nil, let there = try await find(upload.object, with),
+      there.length == upload.length
+    else { throw gone }
+    let isOurs =
+      upload.whole.flatMap { whole in upload.checksum.flatMap { there.checksums[$0] }.map { $0 == whole } }
+      ?? (upload.tag == there.tag?.unquoted)
+    guard isOurs else { throw gone }
+    return UploadResult(location: upload.object.description, state: Self.state(there.tag))
+  }
+
+  private func list(of parts: [PartReceipt]) -> String {
+    let lines = parts.map { part -> String in
+      var line = "<Part><PartNumber>\(part.number)</PartNumber><ETag>\((part.state["etag"] ?? "").escapedXML)</ETag>"
+      if part.state["echoed"] != nil, let digest = part.digest {
+        line += "<Checksum\(digest.algorithm.s3Name)>\(base64(digest.value))</Checksum\(digest.algorithm.s3Name)>"
+      }
+      return line + "</Part>"
+    }
+    return "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">\(lines.joined())"
+      + "</CompleteMultipartUpload>"
+  }
+
+  /// Put together from those of the parts, which lie one after the other; nil where one is not known.
+  private func wholeChecksum(of parts: [PartReceipt]) -> String? {
+    guard options.checksum.isJoinable else { return nil }
+    var sum = Digest.value(of: [], options.checksum)
+    for part in parts {
+      guard let digest = part.digest, digest.algorithm == options.checksum,
+        let joined = Digest.joined(sum, digest.value, count: part.held, options.checksum)
+      else { return nil }
+      sum = joined
+    }
+    return base64(sum)
+  }
+
+  /// What most servers make the ETag of the whole: MD5 of the parts' MD5s, and how many there are.
+  static func tag(of parts: [PartReceipt]) -> String? {
+    var bytes: [UInt8] = []
+    for part in parts {
+      guard let tag = part.state["etag"]?.unquoted, tag.utf8.count == 32, let value = hexBytes(tag) else { return nil }
+      bytes += value
+    }
+    return Digest.Algorithm("md5").map { "\(Digest.hex(of: bytes, $0))-\(parts.count)" }
+  }
+
+  static func hexBytes(_ text: String) -> [UInt8]? {
+    let digits = Array(text.utf8)
+    if digits.count % 2 != 0 { return nil }
+    var bytes: [UInt8] = []
+    for index in stride(from: 0, to: digits.count, by: 2) {
+      guard let byte = UInt8(String(decoding: digits[index..<index + 2], as: UTF8.self), radix: 16) else { return nil }
+      bytes.append(byte)
+    }
+    return bytes
+  }
+}
+
+extension PartReceipt {
+  /// Of the part's bytes; nil: none is known.
+  var digest: (algorithm: Digest.Algorithm, value: [UInt8])? {
+    let words = state[Self.digestKey]?.split(separator: " ") ?? []
+    guard words.count == 2, let algorithm = Digest.Algorithm(String(words[0])),
+      let value = bytes(base64: String(words[1])), value.count == algorithm.size
+    else { return nil }
+    return (algorithm, value)
+  }
+}
+
+extension String {
+  /// Without the quotes that ETags come in.
+  var unquoted: String { hasPrefix("\"") && hasSuffix("\"") && utf8.count > 1 ? String(dropFirst().dropLast()) : self }
+}

@@ -1,0 +1,171 @@
+import BlobHTTP
+import Blobs
+
+/// Large objects.
+extension S3Multipart {
+  func begin(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> Held {
+    var request = HTTPRequest("POST", target.url.withQuery("uploads="), objectFields(target))
+    request.headers["x-amz-checksum-algorithm"] = options.checksum.s3Name
+    if options.checksum.isJoinable { request.headers["x-amz-checksum-type"] = "FULL_OBJECT" }
+    let response = try await send(request, nil, with)
+    guard response.isSuccess else {
+      throw UploadError(request, response, s3: S3Refusal(response), signer)
+    }
+    guard let answer = XMLElement(response.body), let id = answer.text("UploadId") else {
+      throw UploadError(
+        .giveUp, .destination, "POST \(request.url): answered \(response.status) without an UploadId: is this S3?",
+        status: response.status)
+    }
+    var state = ["url": target.url.text, "id": id, "checksum": options.checksum.name]
+    if let length = target.length { state["length"] = String(length) }
+    if target.overwrite { state["overwrite"] = "true" }
+    if response.headers["x-amz-checksum-type"] == "FULL_OBJECT" { state["whole"] = "true" }
+    let session = UploadSession(state: state, limits: limits)
+    with.opened(session)
+    return .parts([], session)
+  }
+
+  public func send(_ part: Part, _ body: BlobSlice, to session: UploadSession, _ with: UploadContext)
+    async throws(UploadError) -> Sent
+  {
+    guard let length = part.length else { preconditionFailure("a numbered part has a length") }
+    let upload = try S3Upload(session)
+    var request = HTTPRequest("PUT", upload.url(["partNumber": String(part.number)]))
+    let body = try await self.body(body, to: upload.object)
+    request.headers = body.headers
+    let response = try await send(request, body.slice, with)
+    guard response.isSuccess else {
+      throw UploadError(request, response, s3: S3Refusal(response), signer)
+    }
+    try checkEcho(request, response, body.checksum)
+    guard let tag = response.headers["ETag"], !tag.isEmpty else {
+      throw UploadError(
+        .giveUp, .destination, "PUT \(request.url): part \(part.number) was taken without an ETag: is this S3?",
+        status: response.status)
+    }
+    var receipt = PartReceipt(number: part.number, start: part.start, held: length, state: ["etag": tag])
+    if let checksum = body.checksum {
+      receipt.state[PartReceipt.digestKey] = "\(options.checksum) \(base64(checksum))"
+      if response.headers[options.checksum.s3Field] != nil { receipt.state["echoed"] = "true" }
+    }
+    return .receipt(receipt, session)
+  }
+
+  /// ListParts, page by page. Where the upload is gone, the object may be there: the answer to its completion was lost.
+  public func held(by session: UploadSession, _ with: UploadContext) async throws(UploadError) -> Held {
+    let upload = try S3Upload(session)
+    var parts: [PartReceipt] = []
+    var marker: String?
+    repeat {
+      let request = HTTPRequest("GET", upload.url(["max-parts": "1000", "part-number-marker": marker]))
+      let response = try await send(request, nil, with)
+      guard response.isSuccess else {
+        let refusal = S3Refusal(response)
+        if refusal?.code == "NoSuchUpload" || refusal?.name == nil && [404, 410].contains(response.status) {
+          return .finished(try await published(session, upload, with))
+        }
+        throw UploadError(request, response, s3: refusal, signer)
+      }
+      // Some call it a response.
+      guard let list = XMLElement(response.body), list.name.hasPrefix("ListParts") else {
+        throw UploadError(
+          .giveUp, .destination, "GET \(request.url): answered without a list of parts: is this S3?",
+          status: response.status)
+      }
+      parts += list.all("Part").compactMap { receipt($0, upload) }
+      let next = list.text("IsTruncated") == "true" ? list.text("NextPartNumberMarker") : nil
+      // A list that does not go on would have no end.
+      if let next, Int(next) ?? 0 <= Int(marker ?? "0") ?? 0 {
+        throw UploadError(.giveUp, .destination, "GET \(request.url): the list of parts does not go on after \(next)")
+      }
+      marker = next
+    } while marker != nil
+    return .parts(parts, session)
+  }
+
+  private func receipt(_ part: XMLElement, _ upload: S3Upload) -> PartReceipt? {
+    guard let number = part.text("PartNumber").flatMap({ Int($0) }), number > 0,
+      let size = part.text("Size").flatMap({ Int64($0) }), size >= 0, let tag = part.text("ETag")
+    else { return nil }
+    var state = ["etag": tag]
+    if let checksum = upload.checksum, let value = part.text("Checksum\(checksum.s3Name)") {
+      state[PartReceipt.digestKey] = "\(checksum) \(value)"
+      state["echoed"] = "true"
+    }
+    return PartReceipt(number: number, start: Int64(number - 1) * (upload.partSize ?? 0), held: size, state: state)
+  }
+
+  /// Parts may arrive while they are deleted: asked again until there is nothing.
+  public func abort(_ session: UploadSession, _ with: UploadContext) async throws(UploadError) {
+    try await abort(try S3Upload(session), with)
+  }
+
+  func abort(_ upload: S3Upload, _ with: UploadContext) async throws(UploadError) {
+    for _ in 0..<5 {
+      let request = HTTPRequest("DELETE", upload.url())
+      let response = try await send(request, nil, with)
+      let refusal = S3Refusal(response)
+      guard response.isSuccess || refusal?.code == "NoSuchUpload" || response.status == 404 else {
+        throw UploadError(request, response, s3: refusal, signer)
+      }
+      if !response.isSuccess { return }
+      let list = try await send(HTTPRequest("GET", upload.url(["max-parts": "1"])), nil, with)
+      if !list.isSuccess { return }
+    }
+    throw UploadError(.retry(after: nil), .file, "DELETE \(upload.object): parts of it still arrive")
+  }
+}
+
+/// A multipart upload, as its session has it.
+struct S3Upload: Sendable {
+  var object: HTTPURL
+  var id: String
+  var length: Int64?
+  var partSize: Int64?
+  var overwrites = false
+  /// The server knows checksums of the whole.
+  var knowsWhole = false
+  var checksum: Digest.Algorithm?
+  /// What its completion was to make of it; nil: that was not tried.
+  var tag: String?
+  var whole: String?
+
+  init(object: HTTPURL, id: String) {
+    self.object = object
+    self.id = id
+  }
+
+  init(_ session: UploadSession) throws(UploadError) {
+    object = try session.uploadURL()
+    guard let id = session.state["id"] else {
+      throw UploadError(.restart, .journal, "the upload's id is missing from the journal")
+    }
+    self.id = id
+    length = session.state["length"].flatMap { Int64($0) }
+    partSize = session.partSize
+    overwrites = session.state["overwrite"] != nil
+    knowsWhole = session.state["whole"] != nil
+    checksum = session.state["checksum"].flatMap { Digest.Algorithm($0) }
+    tag = session.state["etag"]
+    whole = session.state["value"]
+  }
+
+  /// The upload's URL, with further fields in the query; nil ones are left out.
+  func url(_ fields: [String: String?] = [:]) -> HTTPURL {
+    var items = fields.compactMap { name, value in value.map { "\(name)=\($0.asQueryValue)" } }.sorted()
+    items.append("uploadId=\(id.asQueryValue)")
+    return object.withQuery(items.joined(separator: "&"))
+  }
+}
+
+extension PartReceipt {
+  /// Under it: name and base64 of a digest of the part's bytes.
+  static let digestKey = "digest"
+}
+
+extension String {
+  /// Percent-encoded, the slash too.
+  var asQueryValue: String {
+    HTTPURL.encode(utf8).split(separator: "/", omittingEmptySubsequences: false).joined(separator: "%2F")
+  }
+}

@@ -1,0 +1,57 @@
+import BlobHTTP
+import Blobs
+import Synchronization
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+extension S3Multipart {
+  /// Sends a request, signed. What a wrong clock or an expired token was to blame for is sent once more, each once.
+  func send(_ request: HTTPRequest, _ body: BlobSlice?, _ with: UploadContext) async throws(UploadError) -> HTTPResponse
+  {
+    var (mayAdjust, mayRenew) = (true, true)
+    while true {
+      let counter = SentBytes()
+      var signed = with
+      signed.sign = signature
+      let response = try await signed.exchange(
+        request, body,
+        Exchange(sent: { count in
+          counter.sent.add(count, ordering: .relaxed)
+          with.sent(count)
+        }))
+      if response.isSuccess { return response }
+      if mayAdjust, let date = clockIsWrong(request, response), signer.adjust(to: date) {
+        mayAdjust = false
+      } else if mayRenew, S3Refusal(response)?.code == "ExpiredToken", signer.renew() {
+        mayRenew = false
+      } else {
+        return response
+      }
+      with.sent(-counter.sent.load(ordering: .relaxed))
+    }
+  }
+
+  /// The server's time, where ours is why it refuses. An answer to HEAD has no words.
+  private func clockIsWrong(_ request: HTTPRequest, _ response: HTTPResponse) -> Int64? {
+    guard response.status == 403, let date = response.headers["Date"].flatMap({ HTTPDate.seconds($0) }) else {
+      return nil
+    }
+    if S3Refusal(response)?.code == "RequestTimeTooSkewed" { return date }
+    return request.method == "HEAD" && signer.distance(to: date) > 300 ? date : nil
+  }
+}
+
+/// Of one attempt.
+private final class SentBytes: Sendable {
+  let sent = Atomic(0)
+}
+
+extension S3Multipart: SigningProtocol {
+  var signature: @Sendable (inout HTTPRequest) -> Void { { [signer] in signer.sign(&$0) } }
+}
+
+func bytes(base64 text: String) -> [UInt8]? { Data(base64Encoded: text).map { Array($0) } }

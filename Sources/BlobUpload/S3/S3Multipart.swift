@@ -1,0 +1,197 @@
+import BlobHTTP
+import Blobs
+
+/// Objects of S3 and what speaks like it: a small one goes in one PUT, a large one in numbered parts, many at once.
+///
+/// https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpuoverview.html
+public struct S3Multipart: UploadProtocol {
+  public let name = "s3"
+
+  /// What objects are made with, and how they are cut.
+  public struct Options: Sendable, Hashable {
+    /// `STANDARD_IA` and the like; nil: the bucket's own.
+    public var storageClass: String?
+    /// `x-amz-meta-` fields, without that prefix.
+    public var metadata: [String: String]
+    /// Each request carries it, and the server keeps only bytes that agree. One of `Digest.Algorithm.s3`; SHA-256 is
+    /// also what is signed.
+    public var checksum: Digest.Algorithm
+    /// Bytes up to which an object goes in one PUT.
+    public var wholeUpTo: Int64
+    /// Bytes of a part where no other size is asked for.
+    public var partSize: Int64
+    /// Bytes below which servers refuse any part but the last.
+    public var smallestPart: Int64
+    /// Bytes of the largest object; nil: 48.8 TiB at Amazon, 5 TiB elsewhere.
+    public var largest: Int64?
+
+    public init(
+      storageClass: String? = nil, metadata: [String: String] = [:], checksum: Digest.Algorithm = .crc32c,
+      wholeUpTo: Int64 = 16 << 20, partSize: Int64 = 8 << 20, smallestPart: Int64 = 5 << 20, largest: Int64? = nil
+    ) {
+      precondition(Digest.Algorithm.s3.contains(checksum))
+      self.storageClass = storageClass
+      self.metadata = metadata
+      self.checksum = checksum
+      self.wholeUpTo = wholeUpTo
+      self.partSize = partSize
+      self.smallestPart = smallestPart
+      self.largest = largest
+    }
+  }
+
+  /// Of the bucket's URL, with a slash at its end: `/` where the host is the bucket's, else `/bucket/`.
+  public let bucketPath: String
+  public var options: Options
+  let signer: S3Signer
+  var vouching: S3Vouching
+  let acquaintance = S3Acquaintance()
+  /// Amazon's own, with its limits.
+  var isAmazon: Bool
+
+  public init(bucketPath: String, signer: S3Signer, options: Options = Options(), isAmazon: Bool = false) {
+    precondition(bucketPath.hasPrefix("/") && bucketPath.hasSuffix("/"))
+    self.bucketPath = bucketPath
+    self.options = options
+    self.signer = signer
+    self.isAmazon = isAmazon
+    vouching = isAmazon ? .trailer : .header
+  }
+
+  var limits: PartLimits {
+    PartLimits(
+      smallest: options.smallestPart, largest: 5 << 30, usual: options.partSize, count: 10_000, isParallel: true,
+      needsLength: true, firstPart: options.wholeUpTo,
+      total: options.largest ?? (isAmazon ? 10_000 * (5 << 30) : 5 << 40))
+  }
+
+  /// Asks for one name of the bucket: wrong keys, a wrong bucket and a wrong region show before the first byte.
+  public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits {
+    let request = HTTPRequest("GET", bucket(at: target.endpoint).withQuery("list-type=2&max-keys=1"))
+    let response = try await send(request, nil, with)
+    if response.isSuccess { return limits }
+    let refusal = S3Refusal(response)
+    // Whoever may only write is not shown what is there; some servers list by other means.
+    if let region = refusal?.region, region != signer.region {
+      var error = UploadError(request, response, s3: refusal, signer)
+      error.recovery = .giveUp
+      error.cause = S3Elsewhere(region: region)
+      throw error
+    }
+    let isOnlyUnlisted = [400, 403, 405, 501].contains(response.status) && refusal?.isGeneral != true
+    if isOnlyUnlisted { return limits }
+    throw UploadError(request, response, s3: refusal, signer)
+  }
+
+  func bucket(at endpoint: HTTPURL) -> HTTPURL {
+    // A path can always be put in the place of another.
+    endpoint.resolve(bucketPath)!
+  }
+
+  // MARK: Whole objects
+
+  public func create(_ target: UploadTarget, first: (part: Part, body: BlobSlice)?, _ with: UploadContext)
+    async throws(UploadError) -> Held
+  {
+    try check(target)
+    if let first {
+      precondition(first.part.isLast && first.part.start == 0, "a small object is one part")
+      return .finished(try await put(target, first.body, with))
+    }
+    if !target.overwrite, let there = try await find(target.url, with) {
+      return .finished(try await claim(there, target.url, with))
+    }
+    return try await begin(target, with)
+  }
+
+  private func put(
+    _ target: UploadTarget, _ body: BlobSlice, _ with: UploadContext
+  ) async throws(UploadError) -> UploadResult {
+    var request = HTTPRequest("PUT", target.url, objectFields(target))
+    if !target.overwrite { request.headers["If-None-Match"] = "*" }
+    let body = try await self.body(body, to: target.url)
+    request.headers.add(contentsOf: body.headers)
+    let response = try await send(request, body.slice, with)
+    if response.isSuccess {
+      try checkEcho(request, response, body.checksum)
+      return UploadResult(location: target.url.description, state: Self.state(response.headers["ETag"]))
+    }
+    return try await afterRefusal(request, response, target.url, with)
+  }
+
+  /// A name that is taken by the same bytes is a success.
+  func afterRefusal(
+    _ request: HTTPRequest, _ response: HTTPResponse, _ url: HTTPURL, _ with: UploadContext
+  ) async throws(UploadError) -> UploadResult {
+    let refusal = S3Refusal(response)
+    var error = UploadError(request, response, s3: refusal, signer)
+    if response.status == 412, let there = try await find(url, with) { return try await claim(there, url, with) }
+    // Two at once under one name: whoever comes second asks again.
+    if response.status == 409 || response.status == 412 { error.recovery = .retry(after: nil) }
+    throw error
+  }
+
+  /// Type, class and metadata: they are said where an object begins.
+  func objectFields(_ target: UploadTarget) -> HTTPHeaders {
+    var fields: HTTPHeaders = ["Content-Type": target.contentType]
+    fields["x-amz-storage-class"] = options.storageClass
+    for (name, value) in options.metadata.sorted(by: { $0.key < $1.key }) { fields.add("x-amz-meta-\(name)", value) }
+    return fields
+  }
+
+  func body(_ slice: BlobSlice, to url: HTTPURL) async throws(UploadError) -> S3Body {
+    let isSecure = url.scheme == "https"
+    // Reading a body for a checksum that no one looks at is for nothing, unless it was asked for.
+    let isIdle = isSecure && acquaintance.heedsChecksums == false && options.checksum == .crc32c
+    return try await S3Body.make(
+      slice, options.checksum, isIdle ? .none : vouching, isSecure: isSecure,
+      signsPayload: options.checksum == .sha256)
+  }
+
+  /// A server that works the checksum out by itself must have come to ours.
+  func checkEcho(_ request: HTTPRequest, _ response: HTTPResponse, _ value: [UInt8]?) throws(UploadError) {
+    let echo = response.headers[options.checksum.s3Field]
+    if request.headers[options.checksum.s3Field] != nil { acquaintance.note(echo: echo) }
+    guard let value, let echo, echo != base64(value) else { return }
+    throw UploadError(
+      .resync, .file,
+      "\(request.method) \(request.url): the server has other bytes: their \(options.checksum) is \(echo.shownLine(64)), "
+        + "not \(base64(value))")
+  }
+
+  static func state(_ tag: String?) -> [String: String] { tag.map { ["etag": $0] } ?? [:] }
+
+  /// https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html
+  private func check(_ target: UploadTarget) throws(UploadError) {
+    func refuse(_ why: String) -> UploadError {
+      UploadError(.giveUp, .file, "\(target.path): \(why), which S3 does not take as a name")
+    }
+    let key = Array(target.url.key(in: bucketPath))
+    if key.isEmpty { throw refuse("it is empty") }
+    if key.count > 1024 { throw refuse("with its folders it has \(key.count) bytes, over 1,024") }
+    guard let text = String(validating: key, as: UTF8.self) else { throw refuse("it is not UTF-8") }
+    // Clients, proxies and servers disagree on what these mean in a URL.
+    if text.split(separator: "/", omittingEmptySubsequences: false).contains(where: { $0 == "." || $0 == ".." }) {
+      throw refuse("it has '.' or '..' for a folder")
+    }
+    if text.utf8.contains(0) { throw refuse("it has a NUL in it") }
+  }
+
+  public func isThere(_ target: UploadTarget, location: String?, _ with: UploadContext) async throws(UploadError)
+    -> Bool
+  {
+    guard let there = try await find(target.url, with) else { return false }
+    return target.length == nil || there.length == target.length
+  }
+}
+
+extension HTTPURL {
+  /// What follows the bucket's own path, percent-decoded.
+  func key(in bucketPath: String) -> [UInt8] { PercentCoding.decoded(path.utf8.dropFirst(bucketPath.utf8.count)) }
+}
+
+extension HTTPHeaders {
+  mutating func add(contentsOf other: HTTPHeaders) {
+    for (name, value) in other.fields { add(name, value) }
+  }
+}

@@ -1,0 +1,105 @@
+import BlobHTTP
+import Blobs
+
+/// A multipart upload that was begun and neither completed nor deleted: its parts are kept, and paid for.
+public struct S3Orphan: Sendable {
+  /// Percent-encoded below the bucket's URL.
+  public let object: HTTPURL
+  /// The object's name, as bytes.
+  public let key: [UInt8]
+  public let id: String
+  /// Seconds since 1970; nil: not told.
+  public let begun: Int64?
+  public internal(set) var parts = 0
+  /// Bytes of all its parts.
+  public internal(set) var bytes: Int64 = 0
+}
+
+extension S3Multipart {
+  /// So many uploads a page: their names may be long, and an answer is read up to 1 MiB.
+  private static let page = 200
+
+  /// Unfinished uploads of objects whose names begin with `prefix`, with what they hold. `endpoint`: any URL in the bucket.
+  public func orphans(_ prefix: [UInt8], at endpoint: HTTPURL, _ with: UploadContext) async throws(UploadError)
+    -> [S3Orphan]
+  {
+    var found: [S3Orphan] = []
+    var marker: (key: String, id: String)?
+    let bucket = bucket(at: endpoint)
+    repeat {
+      var query = ["encoding-type=url", "max-uploads=\(Self.page)"]
+      if let marker { query.append("key-marker=\(marker.key.asQueryValue)") }
+      if !prefix.isEmpty { query.append("prefix=\(HTTPURL.encode(prefix).replacingSlashes)") }
+      if let marker { query.append("upload-id-marker=\(marker.id.asQueryValue)") }
+      query.append("uploads=")
+      let request = HTTPRequest("GET", bucket.withQuery(query.joined(separator: "&")))
+      let response = try await send(request, nil, with)
+      guard response.isSuccess, let list = XMLElement(response.body), list.name.hasPrefix("ListMultipartUploads")
+      else {
+        throw UploadError(request, response, s3: S3Refusal(response), signer)
+      }
+      let isEncoded = list.text("EncodingType") == "url"
+      for upload in list.all("Upload") {
+        guard let key = upload.text("Key"), let id = upload.text("UploadId") else { continue }
+        let bytes = Self.key(key, isEncoded)
+        // Not every server heeds the prefix.
+        guard bytes.starts(with: prefix) else { continue }
+        var orphan = S3Orphan(
+          object: bucket.appending(pathBytes: bytes), key: bytes, id: id,
+          begun: upload.text("Initiated").flatMap(Self.seconds))
+        try await measure(&orphan, with)
+        found.append(orphan)
+      }
+      let next = list.text("IsTruncated") == "true" ? list.text("NextKeyMarker") : nil
+      let last = marker
+      marker = next.map {
+        (String(decoding: Self.key($0, isEncoded), as: UTF8.self), list.text("NextUploadIdMarker") ?? "")
+      }
+      if let last, let marker, last == marker {
+        throw UploadError(.giveUp, .destination, "GET \(request.url): the list of uploads does not go on")
+      }
+    } while marker != nil
+    return found
+  }
+
+  /// Deletes one. One that is gone already is a success.
+  public func delete(_ orphan: S3Orphan, _ with: UploadContext) async throws(UploadError) {
+    try await abort(S3Upload(object: orphan.object, id: orphan.id), with)
+  }
+
+  private func measure(_ orphan: inout S3Orphan, _ with: UploadContext) async throws(UploadError) {
+    let session = UploadSession(state: ["url": orphan.object.text, "id": orphan.id])
+    do {
+      if case .parts(let parts, _) = try await held(by: session, with) {
+        orphan.parts = parts.count
+        orphan.bytes = parts.reduce(0) { $0 + $1.held }
+      }
+    } catch {
+      // Gone since it was listed: there is nothing to pay for.
+      if error.recovery != .restart { throw error }
+    }
+  }
+
+  private static func key(_ text: String, _ isEncoded: Bool) -> [UInt8] {
+    isEncoded
+      ? PercentCoding.decoded(
+        text.split(separator: "+", omittingEmptySubsequences: false).joined(separator: "%20").utf8)
+      : Array(text.utf8)
+  }
+
+  /// `2026-11-21T23:00:00.000Z`
+  static func seconds(_ text: String) -> Int64? {
+    let digits = text.split { !$0.isNumber }.compactMap { Int64($0) }
+    guard digits.count >= 6 else { return nil }
+    let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+    guard 1...12 ~= digits[1] else { return nil }
+    return HTTPDate.seconds(
+      "\(digits[2]) \(months[Int(digits[1]) - 1]) \(digits[0]) \(digits[3]):\(digits[4]):\(digits[5]) GMT")
+  }
+}
+
+extension String {
+  fileprivate var replacingSlashes: String {
+    split(separator: "/", omittingEmptySubsequences: false).joined(separator: "%2F")
+  }
+}

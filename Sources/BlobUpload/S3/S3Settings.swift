@@ -1,0 +1,69 @@
+import BlobHTTP
+
+/// Who we are to S3, and where it is, as the environment and Amazon's files have it.
+public struct S3Settings: Sendable {
+  public var credentials: S3Credentials
+  /// nil: not said.
+  public var region: String?
+  /// nil: Amazon's own.
+  public var endpoint: String?
+  public var isVirtual: Bool?
+
+  /// Why there are no credentials. No secret is in it.
+  public struct Missing: Error, Sendable, CustomStringConvertible {
+    public var description: String
+  }
+
+  /// - `profile`: by name; nil: `AWS_PROFILE`, else `default`. A profile that is asked for goes before keys in the
+  ///   environment.
+  /// - `environment`: the value of a variable; nil where it is not set.
+  /// - `read`: the text of a file, by its path; nil where there is none.
+  public static func load(
+    profile named: String? = nil, environment: (String) -> String?, read: (String) throws -> String?
+  ) throws -> S3Settings {
+    func variable(_ name: String) -> String? { environment(name).flatMap { $0.isEmpty ? nil : $0 } }
+    let home = variable("HOME") ?? ""
+    let profileName = named ?? variable("AWS_PROFILE") ?? variable("AWS_DEFAULT_PROFILE") ?? "default"
+    let profile = S3Profile(
+      profileName, credentials: try read(variable("AWS_SHARED_CREDENTIALS_FILE") ?? home + "/.aws/credentials"),
+      config: try read(variable("AWS_CONFIG_FILE") ?? home + "/.aws/config"))
+    if let named, !profile.isThere { throw Missing(description: "no profile is called '\(named)' in the AWS files") }
+
+    var credentials: S3Credentials?
+    if named == nil, let key = variable("AWS_ACCESS_KEY_ID") {
+      guard let secret = variable("AWS_SECRET_ACCESS_KEY") else {
+        throw Missing(description: "AWS_ACCESS_KEY_ID is set, and AWS_SECRET_ACCESS_KEY is not")
+      }
+      credentials = S3Credentials(accessKey: key, secretKey: secret, sessionToken: variable("AWS_SESSION_TOKEN"))
+    }
+    let ignoresEndpoints = variable("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS")?.lowercased() == "true"
+    let endpoint =
+      ignoresEndpoints
+      ? nil
+      : variable("AWS_ENDPOINT_URL_S3") ?? variable("AWS_ENDPOINT_URL") ?? profile["s3.endpoint_url"]
+        ?? profile["endpoint_url"]
+    let style = profile["s3.addressing_style"]
+    return S3Settings(
+      credentials: try credentials ?? keys(of: profile, profileName),
+      region: variable("AWS_REGION") ?? variable("AWS_DEFAULT_REGION") ?? profile["region"], endpoint: endpoint,
+      isVirtual: style == "virtual" ? true : style == "path" ? false : nil)
+  }
+
+  private static func keys(of profile: S3Profile, _ name: String) throws -> S3Credentials {
+    if let key = profile["aws_access_key_id"] {
+      guard let secret = profile["aws_secret_access_key"] else {
+        throw Missing(description: "the profile '\(name)' has an aws_access_key_id and no aws_secret_access_key")
+      }
+      return S3Credentials(accessKey: key, secretKey: secret, sessionToken: profile["aws_session_token"])
+    }
+    for how in ["sso_session", "sso_start_url", "credential_process", "role_arn", "web_identity_token_file"]
+    where profile[how] != nil {
+      throw Missing(
+        description: "the profile '\(name)' gets its keys by \(how), which is not known here: "
+          + "run 'aws configure export-credentials --format env', and set what it says")
+    }
+    throw Missing(
+      description: "no S3 credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or put them into "
+        + "~/.aws/credentials, or name a profile that is there")
+  }
+}

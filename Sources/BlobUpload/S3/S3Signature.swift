@@ -1,0 +1,68 @@
+import Blobs
+
+/// AWS Signature Version 4 for the service S3, as pure functions.
+/// https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html
+package struct S3Signature: Sendable {
+  package static let algorithm = "AWS4-HMAC-SHA256"
+  /// SHA-256 of no bytes.
+  package static let emptyPayload = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+  package static let unsignedPayload = "UNSIGNED-PAYLOAD"
+  package static let unsignedTrailer = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
+
+  /// As in `x-amz-date`: `20130524T000000Z`.
+  package var timestamp: String
+  package var region: String
+
+  package init(timestamp: String, region: String) {
+    self.timestamp = timestamp
+    self.region = region
+  }
+
+  /// What the credential is good for: `20130524/us-east-1/s3/aws4_request`.
+  package var scope: String { "\(timestamp.prefix(8))/\(region)/s3/aws4_request" }
+
+  /// Good for a day and a region; four digests to make.
+  package func key(_ secretKey: String) -> [UInt8] {
+    [String(timestamp.prefix(8)), region, "s3", "aws4_request"].reduce(Array("AWS4\(secretKey)".utf8)) { key, text in
+      HMAC.sha256(text.utf8, key: key)
+    }
+  }
+
+  /// `path` and `query` as they stand in the request, percent-encoded once; `fields` with names in lower case.
+  package static func canonicalRequest(
+    _ method: String, path: String, query: String?, fields: [(name: String, value: String)], payload: String
+  ) -> String {
+    let fields = fields.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
+    let lines = fields.map { "\($0.name):\(folded($0.value))\n" }.joined()
+    return [method, path, canonicalQuery(query ?? ""), lines, signedNames(fields), payload].joined(separator: "\n")
+  }
+
+  package static func signedNames(_ fields: [(name: String, value: String)]) -> String {
+    fields.map(\.name).sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }.joined(separator: ";")
+  }
+
+  package func stringToSign(_ canonicalRequest: String) -> String {
+    [Self.algorithm, timestamp, scope, Digest.hex(of: Array(canonicalRequest.utf8), .sha256)].joined(separator: "\n")
+  }
+
+  /// The signature, in hexadecimal digits.
+  package static func sign(_ text: String, key: [UInt8]) -> String { Digest.hex(HMAC.sha256(text.utf8, key: key)) }
+
+  /// In the order of their bytes; what has no value gets an empty one.
+  private static func canonicalQuery(_ query: String) -> String {
+    let items = query.split(separator: "&").map { item -> (name: String, value: String) in
+      let name = item.prefix { $0 != "=" }
+      return (String(name), String(item.dropFirst(name.count + 1)))
+    }
+    let sorted = items.sorted { a, b in
+      a.name == b.name
+        ? a.value.utf8.lexicographicallyPrecedes(b.value.utf8) : a.name.utf8.lexicographicallyPrecedes(b.name.utf8)
+    }
+    return sorted.map { "\($0.name)=\($0.value)" }.joined(separator: "&")
+  }
+
+  /// Trimmed, and runs of spaces as one.
+  private static func folded(_ value: String) -> String {
+    value.split { $0 == " " || $0 == "\t" }.joined(separator: " ")
+  }
+}

@@ -1,0 +1,114 @@
+import BlobHTTP
+import Blobs
+import Synchronization
+
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
+/// Signs requests with a secret that it gives to no one.
+public final class S3Signer: Sendable {
+  private struct State {
+    var credentials: S3Credentials
+    var region: String
+    /// Seconds by which the server's clock is ahead of ours.
+    var skew: Int64 = 0
+    /// The key of a day and a region.
+    var key: (day: Substring, region: String, value: [UInt8])?
+  }
+  private let state: Mutex<State>
+  private let renewal: (@Sendable () -> S3Credentials?)?
+  private let clock: @Sendable () -> Int64
+
+  /// - `renewal`: asked, on any thread, once a session token has expired: where it came from there may be a new one.
+  /// - `clock`: seconds since 1970.
+  public init(
+    _ credentials: S3Credentials, region: String, renewal: (@Sendable () -> S3Credentials?)? = nil,
+    clock: @escaping @Sendable () -> Int64 = { Int64(time(nil)) }
+  ) {
+    state = Mutex(State(credentials: credentials, region: region))
+    self.renewal = renewal
+    self.clock = clock
+  }
+
+  public var region: String { state.withLock { $0.region } }
+
+  /// The bucket turned out to be elsewhere.
+  func move(to region: String) { state.withLock { $0.region = region } }
+
+  /// Takes over the server's time. false: it is ours already, within a minute.
+  func adjust(to seconds: Int64) -> Bool {
+    state.withLock { state in
+      let skew = seconds - clock()
+      if abs(skew - state.skew) < 60 { return false }
+      state.skew = skew
+      return true
+    }
+  }
+
+  /// How far a server's time is from what is signed with, in seconds.
+  func distance(to seconds: Int64) -> Int64 { state.withLock { abs(clock() + $0.skew - seconds) } }
+
+  /// Looks for newer credentials where these came from. false: there are none.
+  func renew() -> Bool {
+    guard let new = renewal?() else { return false }
+    return state.withLock { state in
+      if state.credentials == new { return false }
+      state.credentials = new
+      state.key = nil
+      return true
+    }
+  }
+
+  /// Whether a text that a server sent repeats what must not be shown.
+  func isSecret(in text: String) -> Bool { state.withLock { $0.credentials.areIn(text) } }
+
+  /// Adds `x-amz-date`, `x-amz-content-sha256` where it is missing, and `Authorization`, over the host, the type and
+  /// every field of Amazon's.
+  func sign(_ request: inout HTTPRequest) {
+    state.withLock { state in
+      let signature = S3Signature(timestamp: Self.timestamp(clock() + state.skew), region: state.region)
+      request.headers["x-amz-date"] = signature.timestamp
+      request.headers["x-amz-security-token"] = state.credentials.sessionToken
+      let payload = request.headers["x-amz-content-sha256"] ?? S3Signature.emptyPayload
+      request.headers["x-amz-content-sha256"] = payload
+      let fields = Self.signedFields(of: request)
+      let canonical = S3Signature.canonicalRequest(
+        request.method, path: request.url.path, query: request.url.query, fields: fields, payload: payload)
+      let day = signature.timestamp.prefix(8)
+      if state.key?.day != day || state.key?.region != state.region {
+        state.key = (day, state.region, signature.key(state.credentials.secretKey))
+      }
+      let value = S3Signature.sign(signature.stringToSign(canonical), key: state.key!.value)
+      request.headers["Authorization"] =
+        "\(S3Signature.algorithm) Credential=\(state.credentials.accessKey)/\(signature.scope),"
+        + "SignedHeaders=\(S3Signature.signedNames(fields)),Signature=\(value)"
+    }
+  }
+
+  private static func signedFields(of request: HTTPRequest) -> [(name: String, value: String)] {
+    var fields = [(name: "host", value: request.headers["Host"] ?? request.url.authority)]
+    for (name, value) in request.headers.fields {
+      let name = name.lowercased()
+      if name == "content-type" || name.hasPrefix("x-amz-") { fields.append((name, value)) }
+    }
+    return fields
+  }
+
+  /// As ISO 8601 writes it without separators.
+  static func timestamp(_ seconds: Int64) -> String {
+    var seconds = time_t(seconds)
+    var date = tm()
+    gmtime_r(&seconds, &date)
+    func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
+    return "\(date.tm_year + 1900)\(two(date.tm_mon + 1))\(two(date.tm_mday))"
+      + "T\(two(date.tm_hour))\(two(date.tm_min))\(two(date.tm_sec))Z"
+  }
+}
+
+extension HTTPURL {
+  /// As the field `Host` has it. RFC 9110 §7.2.
+  var authority: String { port == (scheme == "https" ? 443 : 80) ? host : "\(host):\(port)" }
+}

@@ -1,0 +1,59 @@
+import BlobHTTP
+import Blobs
+
+extension UploadDestination {
+  /// A bucket, or a folder in it, with one request: wrong credentials and a wrong bucket show now, and a bucket in another
+  /// region is found there.
+  ///
+  /// - `prefix`: the folder within the bucket, as bytes; what goes into it has its name after its last slash.
+  /// - Tries again twice when no answer comes. Throws with side `.destination` when it cannot be reached or refuses.
+  public static func s3(
+    _ address: S3Address, prefix: [UInt8] = [], signer: S3Signer, options: S3Multipart.Options = .init(),
+    headers: HTTPHeaders = [:], over transport: any Transport
+  ) async throws(UploadError) -> UploadDestination {
+    var address = address
+    var moved = 0
+    while true {
+      let endpoint = try url(of: address, prefix)
+      signer.move(to: address.region)
+      do {
+        return try await reach(endpoint, address, signer, options, headers, transport)
+      } catch {
+        // A bucket has one region; a server that sends us on and on is not followed.
+        guard moved < 2, let region = (error.cause as? S3Elsewhere)?.region, region != address.region else {
+          throw error
+        }
+        moved += 1
+        address.region = region
+      }
+    }
+  }
+
+  private static func url(of address: S3Address, _ prefix: [UInt8]) throws(UploadError) -> HTTPURL {
+    guard let bucket = address.url else {
+      let what = S3Address.isBucketName(address.bucket) ? "the endpoint" : "the bucket's name"
+      throw UploadError(
+        .giveUp, .destination, "s3://\(address.bucket.shownLine(100)): \(what) cannot be made a URL of")
+    }
+    return prefix.isEmpty ? bucket : bucket.appending(pathBytes: prefix)
+  }
+
+  private static func reach(
+    _ endpoint: HTTPURL, _ address: S3Address, _ signer: S3Signer, _ options: S3Multipart.Options,
+    _ headers: HTTPHeaders, _ transport: any Transport
+  ) async throws(UploadError) -> UploadDestination {
+    guard let bucket = address.url else { preconditionFailure("the endpoint was made of it") }
+    let dialect = S3Multipart(bucketPath: bucket.path, signer: signer, options: options, isAmazon: address.isAmazon)
+    let context = UploadContext(transport: transport, headers: headers, origin: endpoint.origin)
+    let target = UploadTarget(endpoint: endpoint, url: endpoint, path: "", length: nil)
+    let limits = try await patiently { () async throws(UploadError) in try await dialect.discover(target, context) }
+    let destination = UploadDestination(endpoint: endpoint, dialect: dialect, limits: limits, headers: headers)
+    destination.acquaintance.noteAnswer()
+    return destination
+  }
+}
+
+/// The bucket is in another region.
+struct S3Elsewhere: Error, Sendable {
+  var region: String
+}

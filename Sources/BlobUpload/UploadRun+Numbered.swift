@@ -1,0 +1,71 @@
+import Blobs
+
+// Parts with numbers, sent in any order.
+extension UploadRun {
+  /// Notes what the server has. What it does not say as our receipts do is sent again, unless a digest shows it to be ours.
+  mutating func take(_ theirs: [PartReceipt], _ session: UploadSession) async throws(UploadError) {
+    var session = session
+    if session.partSize == nil { session.partSize = sizeOfNumbered }
+    guard info.length != nil, session.partSize != nil else {
+      throw UploadError(.giveUp, .file, "\(target.path): parts with numbers need a length that is known")
+    }
+    self.session = session
+    var parts = parts ?? NumberedParts(known: receipts)
+    parts.held = [:]
+    for receipt in ours(of: theirs, parts) { parts.take(receipt) }
+    for receipt in fitting(theirs) where parts.held[receipt.number] == nil && parts.known[receipt.number] == nil {
+      if try await match([receipt]) { parts.take(receipt) }
+    }
+    self.parts = parts
+    if isResuming { progress.resume(at: parts.bytes) }
+    isResuming = false
+    advance(to: parts.bytes, session)
+  }
+
+  /// Whether the source still has the bytes of those parts that the server has, as far as they are ours.
+  func match(_ theirs: [PartReceipt]) async throws(UploadError) -> Bool {
+    // What is read once is not read for this.
+    if source.source.access == .sequential { return false }
+    return try await theirs.match(source.source, info.validator)
+  }
+
+  /// Those of the plan, by their length.
+  private func fitting(_ theirs: [PartReceipt]) -> [PartReceipt] {
+    let plan = plan
+    return theirs.filter { receipt in
+      guard let size = plan.partSize, receipt.number > 0, Int64(receipt.number) <= Int64.max / size else {
+        return false
+      }
+      let start = Int64(receipt.number - 1) * size
+      return receipt.start == start && plan.part(from: start, number: receipt.number)?.length == receipt.held
+    }
+  }
+
+  /// Those that are the ones we have receipts for.
+  func ours(of theirs: [PartReceipt], _ parts: NumberedParts) -> [PartReceipt] {
+    fitting(theirs).compactMap { receipt in
+      guard let known = parts.known[receipt.number], known.state["etag"] == receipt.state["etag"],
+        known.digest == nil || receipt.digest == nil || known.digest! == receipt.digest!
+      else { return nil }
+      return known
+    }
+  }
+
+  /// Sends what the server lacks, or completes what it has.
+  mutating func stepParts(_ session: UploadSession) async throws(UploadError) -> UploadResult? {
+    let planned = plan.numbered() ?? []
+    let held = parts?.held ?? [:]
+    let missing = planned.filter { held[$0.number] == nil }
+    if missing.isEmpty {
+      return try await dialect.complete(session, planned.compactMap { held[$0.number] }, context)
+    }
+    let sender = PartSender(
+      uploader: uploader, source: source, validator: info.validator, session: session, context: context,
+      progress: progress, name: target.path, ledger: ledger)
+    let (receipts, failure) = await sender.send(missing)
+    for receipt in receipts { parts?.take(receipt) }
+    advance(to: parts?.bytes ?? 0, session)
+    if let failure { throw failure }
+    return nil
+  }
+}

@@ -1,0 +1,63 @@
+import BlobHTTP
+import BlobUpload
+import Blobs
+import Glibc
+
+/// Finds multipart uploads that nobody finished, says what they are, and deletes them.
+struct AbortOrphans: Sendable {
+  let place: Destination
+  let connection: ConnectionOptions
+  /// Only what was begun so long ago; nil: whatever is there.
+  let age: Duration?
+  let isDryRun: Bool
+  /// Ids of uploads that the journal of this machine can go on with.
+  let known: Set<String>
+
+  func run() async throws(UploadError) -> ExitStatus {
+    guard let s3 = place.s3 else { preconditionFailure("the options have seen to it") }
+    let transport = CurlTransport(try connection.transportOptions(lanes: 1))
+    let reached = try await Reached(place, connection, checksum: nil, over: transport)
+    guard let dialect = reached.destination.dialect as? S3Multipart else { preconditionFailure("s3:// speaks S3") }
+    let context = UploadContext(
+      transport: transport, headers: reached.destination.headers, origin: reached.destination.endpoint.origin)
+    let found = try await dialect.orphans(s3.prefix, at: reached.destination.endpoint, context)
+    let orphans = found.filter(isOurs)
+    if orphans.isEmpty {
+      Console.output.write("No forgotten uploads.\n")
+      return .ok
+    }
+    for orphan in orphans { Console.output.write("\(line(orphan))\n") }
+    let bytes = Quantity.text(bytes: orphans.reduce(0) { $0 + $1.bytes })
+    Console.output.write(
+      "\(orphans.count) forgotten uploads with \(bytes)\(isDryRun ? "" : ", which are deleted now").\n")
+    Console.output.flush()
+    if isDryRun { return .ok }
+    for orphan in orphans { try await dialect.delete(orphan, context) }
+    Console.output.write("Deleted \(orphans.count) forgotten uploads with \(bytes).\n")
+    return .ok
+  }
+
+  /// Not what a later push goes on with, nor what is too young to have been forgotten.
+  private func isOurs(_ orphan: S3Orphan) -> Bool {
+    if known.contains(orphan.id) {
+      Console.output.write("\(line(orphan)); kept: 'fullbore resume' goes on with it\n")
+      return false
+    }
+    guard let age, let begun = orphan.begun else { return age == nil }
+    return begun <= Int64(time(nil)) - age.components.seconds
+  }
+
+  private func line(_ orphan: S3Orphan) -> String {
+    let begun = orphan.begun.map { ", begun \(Self.date($0))" } ?? ""
+    return "\(shown(BytePath(orphan.key)))  \(orphan.parts) parts, \(Quantity.text(bytes: orphan.bytes))\(begun)"
+  }
+
+  private static func date(_ seconds: Int64) -> String {
+    var seconds = time_t(seconds)
+    var date = tm()
+    gmtime_r(&seconds, &date)
+    func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
+    return
+      "\(date.tm_year + 1900)-\(two(date.tm_mon + 1))-\(two(date.tm_mday)) \(two(date.tm_hour)):\(two(date.tm_min)) UTC"
+  }
+}

@@ -1,0 +1,68 @@
+import BlobHTTP
+import BlobUpload
+import Blobs
+
+/// A destination that has answered, and what the journal keeps of it.
+struct Reached: Sendable {
+  var destination: UploadDestination
+  var s3: S3Place?
+}
+
+extension Reached {
+  /// Where a push goes, as the user wrote it.
+  init(
+    _ destination: Destination, _ connection: ConnectionOptions, checksum: Digest.Algorithm?,
+    form: FormOptions = FormOptions(), over transport: any Transport
+  ) async throws(UploadError) {
+    let headers = try connection.fields(for: destination.endpoint)
+    guard let s3 = destination.s3 else {
+      self.destination = try await UploadDestination.discover(
+        destination.endpoint, named: destination.protocolName, headers: headers, checksum: checksum,
+        form: try form.postNow(), over: transport)
+      return
+    }
+    let access = try Self.access { () throws(UsageError) in try S3Access(bucket: s3.bucket, connection.s3) }
+    self.destination = try await UploadDestination.s3(
+      access.address, prefix: s3.prefix, signer: access.signer, options: connection.s3.objects(checksum),
+      headers: headers, over: transport)
+    self.s3 = access.place(connection.s3)
+  }
+
+  /// Where an earlier push went; `connection` is completed from what is kept.
+  init(
+    _ kept: JournalDestination, _ connection: ConnectionOptions, over transport: any Transport
+  ) async throws(UploadError) {
+    guard let endpoint = HTTPURL(kept.endpoint) else {
+      throw UploadError(.giveUp, .journal, "the journal has no usable URL: '\(kept.endpoint)'")
+    }
+    let headers = try connection.fields(for: endpoint)
+    let checksum = kept.checksum.flatMap { Digest.Algorithm($0) }
+    guard let place = kept.s3 else {
+      destination = try await UploadDestination.discover(
+        endpoint, named: kept.protocolName, headers: headers, checksum: checksum,
+        form: try kept.form.map { kept throws(UploadError) in try FormOptions(kept).postNow() } ?? FormPost(),
+        over: transport)
+      return
+    }
+    let access = try Self.access { () throws(UsageError) in try S3Access(place, connection.s3) }
+    var options = connection.s3
+    (options.storageClass, options.metadata) = (place.storageClass, place.metadata)
+    let prefix = place.address.url.map { PercentCoding.decoded(endpoint.path.utf8.dropFirst($0.path.utf8.count)) }
+    destination = try await UploadDestination.s3(
+      access.address, prefix: prefix ?? [], signer: access.signer, options: options.objects(checksum),
+      headers: headers, over: transport)
+    s3 = access.place(options)
+  }
+
+  private static func access(_ body: () throws(UsageError) -> S3Access) throws(UploadError) -> S3Access {
+    do { return try body() } catch { throw UploadError(.giveUp, .destination, error.message) }
+  }
+}
+
+extension S3Options {
+  /// A checksum that S3 does not know was refused when the options were read.
+  fileprivate func objects(_ checksum: Digest.Algorithm?) -> S3Multipart.Options {
+    let checksum = checksum.flatMap { Digest.Algorithm.s3.contains($0) ? $0 : nil }
+    return S3Multipart.Options(storageClass: storageClass, metadata: metadata, checksum: checksum ?? .crc32c)
+  }
+}

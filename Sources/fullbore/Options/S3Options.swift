@@ -1,0 +1,120 @@
+import BlobHTTP
+import BlobUpload
+import Blobs
+import Glibc
+
+/// What is said of S3 on the command line; all else is where Amazon's own tools look for it.
+struct S3Options: Sendable, Hashable {
+  var endpoint: String?
+  var region: String?
+  var profile: String?
+  /// The bucket's name goes into the host's; nil: as the endpoint is used to.
+  var isVirtual: Bool?
+  var storageClass: String?
+  var metadata: [String: String] = [:]
+
+  init() {}
+
+  init(_ arguments: Arguments) throws(UsageError) {
+    endpoint = try arguments.parsed("endpoint", wanted: "a URL, like http://127.0.0.1:9000") { text in
+      HTTPURL(text).flatMap { $0.query == nil ? text : nil }
+    }
+    region = try arguments.parsed("region", wanted: "a region's name, like eu-west-1") {
+      S3Address.isRegion($0) ? $0 : nil
+    }
+    profile = try arguments.text("profile")
+    isVirtual = try arguments.parsed("addressing", wanted: "path or virtual") {
+      $0 == "virtual" ? true : $0 == "path" ? false : nil
+    }
+  }
+
+  /// What new objects are made with, which only a push says.
+  mutating func takeObjectOptions(_ arguments: Arguments) throws(UsageError) {
+    storageClass = try arguments.parsed("storage-class", wanted: "a class, like STANDARD_IA") { text in
+      text.utf8.allSatisfy { 0x21...0x7E ~= $0 } && !text.isEmpty ? text : nil
+    }
+    for value in arguments.all("metadata") {
+      guard let text = String(validating: value.bytes, as: UTF8.self), let equals = text.firstIndex(of: "=") else {
+        throw UsageError("--metadata '\(shown(value))': wanted K=V")
+      }
+      let (name, content) = (text[..<equals].lowercased(), text[text.index(after: equals)...].trimmed)
+      let isName = !name.isEmpty && name.utf8.allSatisfy { $0.isASCIILetterOrDigit || $0 == 0x2D || $0 == 0x5F }
+      guard isName, content.utf8.allSatisfy({ 0x20...0x7E ~= $0 }) else {
+        throw UsageError("--metadata '\(shown(value))': wanted K=V, of letters, digits, - and _, and of plain ASCII")
+      }
+      metadata[name] = content
+    }
+  }
+
+  static let declared: [OptionDeclaration] = [
+    .value("endpoint", "URL", "for s3://: a server that is not Amazon's; $AWS_ENDPOINT_URL"),
+    .value("region", "NAME", "for s3://: where the bucket is; found out for Amazon's; $AWS_REGION"),
+    .value("profile", "NAME", "for s3://: whose keys, in ~/.aws/credentials or ~/.aws/config; $AWS_PROFILE"),
+    .value("addressing", "STYLE", "for s3://: the bucket in the URL's path, or virtual: in the host's name"),
+  ]
+
+  static let objectDeclared: [OptionDeclaration] = [
+    .value("storage-class", "NAME", "for s3://: of what is made there, like STANDARD_IA"),
+    .value("metadata", "K=V", isRepeatable: true, "for s3://: kept with every object; repeatable"),
+  ]
+}
+
+extension UInt8 {
+  fileprivate var isASCIILetterOrDigit: Bool {
+    UInt8(ascii: "a")...UInt8(ascii: "z") ~= self || UInt8(ascii: "A")...UInt8(ascii: "Z") ~= self
+      || UInt8(ascii: "0")...UInt8(ascii: "9") ~= self
+  }
+}
+
+/// A bucket and who we are to it.
+struct S3Access: Sendable {
+  var address: S3Address
+  let signer: S3Signer
+  private let profile: String?
+
+  init(bucket: String, _ options: S3Options) throws(UsageError) {
+    let settings = try Self.settings(options.profile)
+    address = S3Address(
+      bucket: bucket, endpoint: options.endpoint ?? settings.endpoint,
+      region: options.region ?? settings.region ?? "us-east-1", isVirtual: options.isVirtual ?? settings.isVirtual)
+    profile = options.profile
+    signer = Self.signer(settings, address.region, profile)
+  }
+
+  /// Where an earlier push went, with the keys of now.
+  init(_ place: S3Place, _ options: S3Options) throws(UsageError) {
+    address = place.address
+    profile = options.profile ?? place.profile
+    if let endpoint = options.endpoint { address.endpoint = endpoint }
+    if let region = options.region { address.region = region }
+    signer = Self.signer(try Self.settings(profile), address.region, profile)
+  }
+
+  /// As the journal keeps it, once the bucket was found.
+  func place(_ options: S3Options) -> S3Place {
+    var address = address
+    address.region = signer.region
+    return S3Place(address, profile: profile, storageClass: options.storageClass, metadata: options.metadata)
+  }
+
+  private static func signer(_ settings: S3Settings, _ region: String, _ profile: String?) -> S3Signer {
+    // What cannot be read again is not newer.
+    S3Signer(settings.credentials, region: region, renewal: { try? Self.settings(profile).credentials })
+  }
+
+  private static func settings(_ profile: String?) throws(UsageError) -> S3Settings {
+    do {
+      return try S3Settings.load(
+        profile: profile, environment: { environment($0)?.description },
+        read: { path in
+          let path = BytePath(path)
+          // /dev/null is how people say "none".
+          var status = stat()
+          if path.status(&status) != 0 || status.st_mode & S_IFMT == S_IFCHR { return nil }
+          return try SecretFile.text(of: path, for: "s3://")
+        })
+    } catch {
+      throw error as? UsageError ?? UsageError("s3://: \(error)")
+    }
+  }
+}

@@ -1,0 +1,29 @@
+import Testing
+
+@testable import BlobUpload
+
+@Suite struct XMLElementTests {
+  private func parse(_ text: String) -> XMLElement? { XMLElement(Array(text.utf8)) }
+
+  @Test func elementsAreFoundWithTheirText() throws {
+    let list = try #require(
+      parse("<?xml version=\"1.0\"?>\n <l xmlns:x='u'><Part><x:Size> 5 </x:Size><E>&quot;a&quot;</E></Part><Part/></l>")
+    )
+    #expect(list.name == "l" && list.all("Part").count == 2)
+    #expect(list["Part"]?.text("Size") == "5" && list["Part"]?.text("E") == "\"a\"")
+    #expect(list.all("Part")[1].text("Size") == nil)
+  }
+
+  @Test(arguments: [
+    "", "no", "<a>", "<a></b>", "<a/><b/>", "<a>&undefined;</a>", "<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>",
+    "<!DOCTYPE a SYSTEM 'file:///etc/passwd'><a/>", "<a>\u{0}</a>",
+  ])
+  func whatIsNotPlainIsRefused(_ text: String) { #expect(parse(text) == nil) }
+
+  @Test func depthIsBounded() {
+    func nested(_ depth: Int) -> String {
+      String(repeating: "<a>", count: depth) + String(repeating: "</a>", count: depth)
+    }
+    #expect(parse(nested(16)) != nil && parse(nested(17)) == nil && parse(nested(100_000)) == nil)
+  }
+}

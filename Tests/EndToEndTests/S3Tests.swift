@@ -1,0 +1,268 @@
+import BlobTesting
+import Foundation
+import Testing
+
+extension EndToEnd {
+  /// `s3://` with the real binary: against a strict server of our own, and against those of others.
+  @Suite(.serialized) struct S3Tests {
+    let scratch = try! Scratch()
+
+    /// Nothing of the machine's own settings.
+    private func keys(_ more: [String: String] = [:]) -> [String: String] {
+      let mine = S3Peer.Options().credentials
+      return [
+        "AWS_ACCESS_KEY_ID": mine.accessKey, "AWS_SECRET_ACCESS_KEY": mine.secretKey, "AWS_SESSION_TOKEN": "",
+        "AWS_REGION": "us-east-1", "AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+        "AWS_PROFILE": "", "AWS_ENDPOINT_URL": "", "AWS_ENDPOINT_URL_S3": "",
+      ].merging(more) { $1 }
+    }
+
+    private func makeGallery() throws -> Folder {
+      for number in 0..<30 { try scratch.file("gallery/2026/IMG \(number) ä+&.jpg", 50_000 + number) }
+      try scratch.file("gallery/empty.txt", 0)
+      try scratch.file("gallery/video.mov", (40 << 20) + 1)
+      return Folder(scratch.path("gallery"))
+    }
+
+    private func push(
+      _ arguments: String..., environment: [String: String]? = nil
+    ) async throws -> (end: Command.End, command: Command) {
+      let command = try Command(
+        Tool.fullbore, ["push"] + arguments, in: scratch, environment: environment ?? keys())
+      return (try await command.wait(), command)
+    }
+
+    private func expectSame(_ gallery: Folder, in peer: S3Peer, below prefix: String) throws {
+      let there = peer.objects
+      #expect(Set(there.keys) == Set(gallery.files().keys.map { prefix + $0 }))
+      for name in gallery.files().keys {
+        let bytes = try Data(contentsOf: URL(fileURLWithPath: "\(gallery.path)/\(name)"))
+        #expect(there[prefix + name].map { Data($0.bytes) } == bytes, "\(name) differs")
+      }
+    }
+
+    @Test func aFolderArrivesAndIsNotSentAgain() async throws {
+      let peer = S3Peer()
+      let gallery = try makeGallery()
+      let endpoint = "http://127.0.0.1:\(peer.port)"
+      let (end, first) = try await push(
+        gallery.path + "/", "s3://media/in/", "--endpoint", endpoint, "--storage-class", "STANDARD_IA", "--metadata",
+        "trip=Norway", "--verify")
+      #expect(end == .exited(0), "\(first.output)\(first.errors)")
+      try expectSame(gallery, in: peer, below: "in/")
+      let film = try #require(peer.objects["in/video.mov"])
+      #expect(film.fields["content-type"] == "video/quicktime" && film.fields["x-amz-meta-trip"] == "Norway")
+      #expect(film.fields["x-amz-storage-class"] == "STANDARD_IA" && film.tag.hasSuffix("-6\""), "\(film.tag)")
+
+      let before = peer.requests.count
+      let (again, second) = try await push(gallery.path + "/", "s3://media/in/", "--endpoint", endpoint)
+      #expect(again == .exited(0), "\(second.output)\(second.errors)")
+      #expect(peer.requests.count == before + 1)
+      // What the server lost goes again.
+      peer.change { $0.objects["in/empty.txt"] = nil }
+      let (checked, third) = try await push(gallery.path + "/", "s3://media/in/", "--endpoint", endpoint, "--check")
+      #expect(checked == .exited(0), "\(third.output)\(third.errors)")
+      try expectSame(gallery, in: peer, below: "in/")
+    }
+
+    @Test func aProfileNamesKeysAndEndpoint() async throws {
+      let peer = S3Peer()
+      let mine = peer.options.credentials
+      let file = try scratch.file("a.jpg", 1000)
+      try "[mine]\naws_access_key_id=\(mine.accessKey)\naws_secret_access_key=\(mine.secretKey)\n"
+        .write(toFile: scratch.path("credentials"), atomically: true, encoding: .utf8)
+      try "[profile mine]\nendpoint_url=http://127.0.0.1:\(peer.port)\n"
+        .write(toFile: scratch.path("config"), atomically: true, encoding: .utf8)
+      let (end, command) = try await push(
+        file, "s3://media/b.jpg", "--profile", "mine",
+        environment: keys([
+          "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "",
+          "AWS_SHARED_CREDENTIALS_FILE": scratch.path("credentials"),
+          "AWS_CONFIG_FILE": scratch.path("config"),
+        ]))
+      #expect(end == .exited(0), "\(command.output)\(command.errors)")
+      #expect(peer.objects["b.jpg"]?.bytes.count == 1000)
+    }
+
+    @Test func whatIsWrongIsSaidBeforeTheFirstByte() async throws {
+      let peer = S3Peer()
+      let file = try scratch.file("a.jpg", 1000)
+      let endpoint = "http://127.0.0.1:\(peer.port)"
+      for (place, environment, wanted, status) in [
+        ("s3://nowhere/", keys(), "no such bucket", 3),
+        ("s3://media/", keys(["AWS_ACCESS_KEY_ID": "AKIANOBODY"]), "InvalidAccessKeyId", 3),
+        ("s3://media/", keys(["AWS_SECRET_ACCESS_KEY": "wrong"]), "SignatureDoesNotMatch", 3),
+        ("s3://media/", keys(["AWS_ACCESS_KEY_ID": ""]), "no S3 credentials", 2),
+      ] as [(String, [String: String], String, Int32)] {
+        let (end, command) = try await push(file, place, "--endpoint", endpoint, environment: environment)
+        #expect(
+          end == .exited(status) && (command.errors + command.output).contains(wanted),
+          "\(command.output)\(command.errors)")
+      }
+      #expect(peer.objects.isEmpty)
+    }
+
+    /// Killed at any byte: what has arrived is not sent again, and nothing is left to pay for.
+    @Test func killedPushGoesOnWithThePartsThatAreThere() async throws {
+      let peer = S3Peer()
+      let file = try scratch.file("gallery/video.mov", 96 << 20)
+      let endpoint = "http://127.0.0.1:\(peer.port)"
+      var held: Int64 = 0
+      for _ in 0..<4 {
+        let push = try Command.fullbore(
+          "push", file, "s3://media/in/", "--endpoint", endpoint, "--part-size", "5M", "--bwlimit", "40M",
+          "--parts-at-once", "2", in: scratch, environment: keys())
+        try await until("more has arrived") { peer.unfinished() > held + (12 << 20) || push.end != nil ? true : nil }
+        push.kill(SIGKILL)
+        #expect(try await push.wait() == .killed(by: SIGKILL))
+        #expect(peer.uploads.count == 1, "it began anew")
+        held = peer.unfinished()
+      }
+      // The endpoint is in the journal; the keys are not.
+      let resume = try Command.fullbore("resume", in: scratch, environment: keys())
+      #expect(try await resume.wait() == .exited(0), "\(resume.output)\(resume.errors)")
+      try expectSame(Folder(scratch.path("gallery")), in: peer, below: "in/")
+      #expect(peer.uploads.isEmpty)
+      let sent = peer.requests.filter { $0.contains("partNumber=") }.count
+      // Twenty parts, and of each kill at most those under way and the one whose receipt was lost.
+      #expect(sent <= 20 + 4 * 4, "\(sent) parts were sent")
+    }
+
+    @Test func aKilledPushCanBeGivenUpThere() async throws {
+      let peer = S3Peer()
+      let file = try scratch.file("video.mov", 48 << 20)
+      let push = try Command.fullbore(
+        "push", file, "s3://media/in/", "--endpoint", "http://127.0.0.1:\(peer.port)", "--bwlimit", "16M", in: scratch,
+        environment: keys())
+      try await until("something has arrived") { peer.unfinished() > 0 || push.end != nil ? true : nil }
+      push.kill(SIGKILL)
+      try await push.wait()
+      let abort = try Command.fullbore("abort", "--all", in: scratch, environment: keys())
+      #expect(try await abort.wait() == .exited(0), "\(abort.output)\(abort.errors)")
+      #expect(peer.uploads.isEmpty && peer.objects.isEmpty)
+    }
+
+    @Test func orphansAreNamedAndDeleted() async throws {
+      let peer = S3Peer()
+      for (id, key) in [("1", "in/a.mov"), ("2", "in/b c.mov"), ("3", "out/d.mov")] {
+        peer.change { $0.uploads[id] = S3PeerUpload(key: key, bytes: [1, 2, 3]) }
+      }
+      func orphans(_ arguments: String...) async throws -> Command {
+        let abort = try Command(
+          Tool.fullbore,
+          ["abort", "--orphans", "s3://media/in/", "--endpoint", "http://127.0.0.1:\(peer.port)"] + arguments,
+          in: scratch, environment: keys())
+        #expect(try await abort.wait() == .exited(0), "\(abort.output)\(abort.errors)")
+        return abort
+      }
+      let dry = try await orphans("--dry-run")
+      #expect(dry.output.contains("in/b c.mov") && dry.output.contains("2 forgotten uploads"), "\(dry.output)")
+      #expect(peer.uploads.count == 3)
+      let abort = try await orphans()
+      #expect(abort.output.contains("in/a.mov") && abort.output.contains("Deleted 2"), "\(abort.output)")
+      #expect(Set(peer.uploads.keys) == ["3"])
+      #expect(try await orphans().output.contains("No forgotten uploads"))
+    }
+
+    /// What the journal can go on with is no orphan.
+    @Test func whatCanBeResumedIsNoOrphan() async throws {
+      let peer = S3Peer()
+      let file = try scratch.file("video.mov", 48 << 20)
+      let endpoint = "http://127.0.0.1:\(peer.port)"
+      let push = try Command.fullbore(
+        "push", file, "s3://media/in/", "--endpoint", endpoint, "--bwlimit", "16M", in: scratch, environment: keys())
+      try await until("something has arrived") { peer.unfinished() > 0 || push.end != nil ? true : nil }
+      push.kill(SIGKILL)
+      try await push.wait()
+      let abort = try Command.fullbore(
+        "abort", "--orphans", "s3://media/", "--endpoint", endpoint, in: scratch, environment: keys())
+      #expect(try await abort.wait() == .exited(0), "\(abort.output)\(abort.errors)")
+      #expect(abort.output.contains("kept") && peer.uploads.count == 1, "\(abort.output)")
+    }
+
+    @Test func memoryStaysSmallWithSixteenParts() async throws {
+      let peer = S3Peer()
+      let file = try scratch.file("video.mov", 256 << 20)
+      let (end, command) = try await push(
+        file, "s3://media/", "--endpoint", "http://127.0.0.1:\(peer.port)", "--parts-at-once", "16", "--part-size", "8M"
+      )
+      #expect(end == .exited(0), "\(command.output)\(command.errors)")
+      #expect(command.peakMemory <= 64 << 20, "\(command.peakMemory >> 20) MiB")
+    }
+
+    // MARK: Servers of others
+
+    @Test(.needs(.moto, .curl)) func motoReceivesAFolder() async throws {
+      let peer = try await PeerServer.moto(in: scratch)
+      try await peer.put("/media", in: scratch)
+      let gallery = try makeGallery()
+      let (end, command) = try await push(
+        gallery.path + "/", "s3://media/in/", "--endpoint", peer.url, "--verify", "--part-size", "5M")
+      #expect(end == .exited(0), "\(command.output)\(command.errors)")
+      // It knows conditions: other bytes under a name are refused.
+      let other = try scratch.file("other/empty.txt", 10)
+      let (refused, again) = try await push(other, "s3://media/in/", "--endpoint", peer.url)
+      #expect(refused == .exited(1) && again.errors.contains("--overwrite"), "\(again.output)\(again.errors)")
+      let (replaced, last) = try await push(other, "s3://media/in/", "--endpoint", peer.url, "--overwrite", "--verify")
+      #expect(replaced == .exited(0), "\(last.output)\(last.errors)")
+    }
+
+    /// It checks signatures, and lets other things pass.
+    @Test(.needs(.rcloneS3)) func rcloneReceivesAFolder() async throws {
+      let mine = S3Peer.Options().credentials
+      let received = try scratch.folder("received/media")
+      let peer = try await PeerServer.rcloneS3(
+        scratch.path("received"), key: mine.accessKey, secret: mine.secretKey, in: scratch)
+      let gallery = try makeGallery()
+      let (end, command) = try await push(gallery.path + "/", "s3://media/", "--endpoint", peer.url, "--verify")
+      #expect(end == .exited(0), "\(command.output)\(command.errors)")
+      gallery.expectSame(as: Folder(received))
+      let file = gallery.path + "/empty.txt"
+      let (refused, again) = try await push(
+        file, "s3://media/", "--endpoint", peer.url, environment: keys(["AWS_SECRET_ACCESS_KEY": "wrong"]))
+      #expect(refused == .exited(3) && again.errors.contains("SignatureDoesNotMatch"), "\(again.output)\(again.errors)")
+    }
+
+    @Test(.needs(.moto, .curl)) func killedPushGoesOnAtMoto() async throws {
+      let peer = try await PeerServer.moto(in: scratch)
+      try await peer.put("/media", in: scratch)
+      let file = try scratch.file("video.mov", 64 << 20)
+      for _ in 0..<2 {
+        let push = try Command.fullbore(
+          "push", file, "s3://media/in/", "--endpoint", peer.url, "--part-size", "5M", "--bwlimit", "16M", in: scratch,
+          environment: keys())
+        let before = peer.command.errors.components(separatedBy: "partNumber=").count
+        try await until("parts have arrived") {
+          peer.command.errors.components(separatedBy: "partNumber=").count > before + 2 || push.end != nil ? true : nil
+        }
+        push.kill(SIGKILL)
+        try await push.wait()
+      }
+      let (end, command) = try await push(
+        file, "s3://media/in/", "--endpoint", peer.url, "--part-size", "5M", "--verify")
+      #expect(end == .exited(0), "\(command.output)\(command.errors)")
+    }
+  }
+}
+
+extension PeerServer {
+  static func moto(in scratch: Scratch) async throws -> PeerServer {
+    let program = try #require(Peer.moto.path, Peer.moto.reason)
+    return try await PeerServer(program, in: scratch) { port in ["-H", "127.0.0.1", "-p", "\(port)"] }
+  }
+
+  /// Each folder in `folder` is a bucket.
+  static func rcloneS3(_ folder: String, key: String, secret: String, in scratch: Scratch) async throws -> PeerServer {
+    let program = try #require(Peer.rcloneS3.path, Peer.rcloneS3.reason)
+    return try await PeerServer(program, in: scratch) { port in
+      ["serve", "s3", folder, "--addr", "127.0.0.1:\(port)", "--auth-key", "\(key),\(secret)"]
+    }
+  }
+
+  /// An empty PUT.
+  func put(_ path: String, in scratch: Scratch) async throws {
+    let curl = try #require(Peer.curl.path, Peer.curl.reason)
+    let put = try Command(curl, ["-sSf", "-X", "PUT", "-H", "Content-Length: 0", url + path], in: scratch)
+    #expect(try await put.wait() == .exited(0), "\(put.errors)")
+  }
+}
