@@ -65,13 +65,12 @@ struct WatchCommand: Command {
   ) async -> UploadError {
     let push = options.push
     do throws(UploadError) {
-      let headers = try push.connection.fields(for: push.destination.endpoint)
       let transport = CurlTransport(try push.connection.transportOptions(lanes: push.jobs))
-      let destination = try await UploadDestination.discover(
-        push.destination.endpoint, named: push.destination.protocolName, headers: headers, checksum: push.checksum,
-        form: try push.form.postNow(), over: transport)
+      let reached = try await Reached(
+        push.destination, push.connection, checksum: push.checksum, form: push.form, over: transport)
+      let destination = reached.destination
       let kept = push.connection.journaled(
-        destination, overwrite: push.overwrites, checksum: push.checksum, form: push.form)
+        destination, overwrite: push.overwrites, checksum: push.checksum, form: push.form, s3: reached.s3)
       var run = PushRun(
         destination: destination, transport: transport, journal: journal,
         destinationID: try await number(of: kept, in: journal), report: report, counters: counters)
