@@ -26,7 +26,9 @@ extension EndToEnd {
       PatternSource(length: Int64(length), seed: seed).bytes(count: length)
     }
 
-    private var source: String { "sqlite:album.db?table=photo&column=data&name=file&version=version" }
+    private var source: String {
+      "sqlite:\(scratch.path("album.db"))?table=photo&column=data&name=file&version=version"
+    }
 
     @Test(arguments: ["tus+", "resumable+", "put+", ""])
     func everyRowArrivesUnderItsNameAndOnlyOnce(_ dialect: String) async throws {
@@ -71,14 +73,14 @@ extension EndToEnd {
     }
 
     @Test(arguments: [
-      ("sqlite:album.db?table=nowhere&column=data", "no such table", 1),
-      ("sqlite:none.db?table=photo&column=data", "unable to open", 1), ("sqlite:album.db?table=photo", "wanted is", 2),
-      ("sqlite:album.db?table=photo&column=file&row=1", "no BLOB", 1),
+      ("album.db?table=nowhere&column=data", "no such table", 1),
+      ("none.db?table=photo&column=data", "unable to open", 1),
+      ("album.db?table=photo", "wanted is", 2), ("album.db?table=photo&column=file&row=1", "no BLOB", 1),
     ])
     func whatIsWrongIsSaid(_ source: String, _ words: String, _ status: Int32) async throws {
       _ = try makeDatabase([10])
       let server = try await ServeProcess.start(in: scratch)
-      let push = try Command(Tool.fullbore, ["push", source, server.url], in: scratch)
+      let push = try Command(Tool.fullbore, ["push", "sqlite:" + scratch.path(source), server.url], in: scratch)
       #expect(try await push.wait() == .exited(status), "\(push.output)\(push.errors)")
       #expect(push.errors.contains(words), "\(push.errors)")
     }

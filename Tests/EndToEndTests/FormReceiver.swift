@@ -26,7 +26,7 @@ enum FormReceiver: String, CaseIterable {
 
   /// `keep` writes what is read by `read(size)`; `told` remembers the fields and makes the answer.
   private static let common = """
-    import json, os, sys
+    import json, os, sys, threading
     folder, fields_file, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
     def place(name):
         name = os.path.basename(name.replace('%22', '"'))
@@ -36,7 +36,10 @@ enum FormReceiver: String, CaseIterable {
         with open(place(name), 'wb') as out:
             while chunk := read(1 << 16): out.write(chunk)
     def told(fields, name):
-        with open(fields_file, 'w') as out: json.dump(fields, out)
+        # Whole or not at all: several requests come at once.
+        part = fields_file + str(threading.get_ident())
+        with open(part, 'w') as out: json.dump(fields, out)
+        os.replace(part, fields_file)
         return json.dumps({'files': [{'url': '/files/' + name, 'size': os.path.getsize(place(name))}]})
 
     """

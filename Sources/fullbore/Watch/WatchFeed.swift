@@ -116,7 +116,7 @@ extension WatchFeed {
     var status = stat()
     // A folder, a pipe, or gone again.
     guard path.status(&status) == 0, status.st_mode & S_IFMT == S_IFREG else { return }
-    if !settling.note(path, as: relative, FileStamp(status), after: wait, at: .now) {
+    if !settling.note(path, as: relative, FileStamp(status, at: path), after: wait, at: .now) {
       walkAgain("very many files are being written", after: settling.rest)
     }
   }
@@ -155,8 +155,8 @@ extension WatchFeed {
       }
       if inbox.isUnderWay(path) {
         settling.postpone(path, at: .now)
-      } else if settling.look(path, FileStamp(status), isWritten: isOpenForWriting(path), at: .now) {
-        let found = TreeItem(path: path, relative: file.relative, stamp: FileStamp(status))
+      } else if settling.look(path, FileStamp(status, at: path), isWritten: isOpenForWriting(path), at: .now) {
+        let found = TreeItem(path: path, relative: file.relative, stamp: FileStamp(status, at: path))
         if let item = hand(out: found) { items.append(item) }
       }
     }
