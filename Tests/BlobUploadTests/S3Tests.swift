@@ -306,10 +306,16 @@ import Testing
       _ = try await uploader(peer).upload(PatternSource(length: (5 << 40) + 1), as: "a")
     }
     #expect(error.side == .file && error.message.contains("at most"), "\(error)")
+    // Of what just fits into memory, nobody knows whether it is all.
     let unknown = PatternSource(length: 10, access: .sequential, knowsLength: false)
-    let other = try await failure { _ = try await uploader(peer).upload(unknown, as: "a") }
+    var small = try await uploader(peer)
+    small.spool.memory = 10
+    let other = try await failure { [small] in _ = try await small.upload(unknown, as: "a") }
     #expect(other.side == .file && other.message.contains("length"), "\(other)")
-    #expect(peer.uploads.isEmpty)
+    #expect(peer.uploads.isEmpty && peer.objects.isEmpty)
+    small.spool.memory = 11
+    _ = try await small.upload(unknown, as: "a")
+    #expect(peer.objects["a"]?.bytes == unknown.bytes(count: 10))
   }
 
   // MARK: Lists
