@@ -39,18 +39,7 @@ struct PushCommand: Command {
         options.destination, options.connection, checksum: options.checksum, form: options.form, over: transport)
       let destination = reached.destination
       if options.output.isVerbose { report.notice("\(destination.endpoint): speaks \(destination.dialect.name)") }
-      let kept = options.connection.journaled(
-        destination, overwrite: options.overwrites, checksum: options.checksum, form: options.form, s3: reached.s3)
-      var run = PushRun(
-        destination: destination, transport: transport, journal: journal,
-        destinationID: try await number(of: kept, in: journal), report: report, counters: counters)
-      run.connection = options.connection
-      run.jobs = options.jobs
-      run.partSize = options.partSize
-      run.checks = options.checks
-      run.verifies = options.verifies
-      run.spool = options.spool
-      run.partsAtOnce = options.partsAtOnce
+      let run = try await PushRun(options, reached, transport, journal, report, counters)
       let limiter = options.bytesPerSecond.map { RateLimiter(bytesPerSecond: $0) }
       let standardInput = options.readsStandardInput ? walk.nameOfStandardInput : nil
       let isRead = Atomic(false)

@@ -76,6 +76,29 @@ struct PushRun: Sendable {
   }
 }
 
+extension PushRun {
+  /// As the options of `push` and `watch` say, to a destination that has answered.
+  init(
+    _ options: PushOptions, _ reached: Reached, _ transport: CurlTransport, _ journal: Journal,
+    _ report: any PushReport,
+    _ counters: PushCounters
+  ) async throws(UploadError) {
+    let kept = options.connection.journaled(
+      reached.destination, overwrite: options.overwrites, checksum: options.checksum, form: options.form, s3: reached.s3
+    )
+    self.init(
+      destination: reached.destination, transport: transport, journal: journal,
+      destinationID: try await number(of: kept, in: journal), report: report, counters: counters)
+    connection = options.connection
+    jobs = options.jobs
+    partSize = options.partSize
+    checks = options.checks
+    verifies = options.verifies
+    spool = options.spool
+    partsAtOnce = options.partsAtOnce
+  }
+}
+
 /// Tells the report what the queue says.
 final class PushObserver: UploadObserver {
   private let report: any PushReport

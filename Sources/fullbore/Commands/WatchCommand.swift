@@ -68,18 +68,7 @@ struct WatchCommand: Command {
       let transport = CurlTransport(try push.connection.transportOptions(lanes: push.jobs))
       let reached = try await Reached(
         push.destination, push.connection, checksum: push.checksum, form: push.form, over: transport)
-      let destination = reached.destination
-      let kept = push.connection.journaled(
-        destination, overwrite: push.overwrites, checksum: push.checksum, form: push.form, s3: reached.s3)
-      var run = PushRun(
-        destination: destination, transport: transport, journal: journal,
-        destinationID: try await number(of: kept, in: journal), report: report, counters: counters)
-      run.connection = push.connection
-      run.jobs = push.jobs
-      run.partSize = push.partSize
-      run.checks = push.checks
-      run.verifies = push.verifies
-      run.partsAtOnce = push.partsAtOnce
+      let run = try await PushRun(push, reached, transport, journal, report, counters)
       let limiter = push.bytesPerSecond.map { RateLimiter(bytesPerSecond: $0) }
       let observer = WatchObserver(feed, report, counters, options)
       let ended = await run.send(
