@@ -22,6 +22,7 @@ let package = Package(
     .library(name: "BlobServer", targets: ["BlobServer"]),
     .library(name: "BlobTesting", targets: ["BlobTesting"]),
     .executable(name: "fullbore", targets: ["fullbore"]),
+    .executable(name: "fullbore-media", targets: ["fullbore-media"]),
   ],
   targets: [
     system("CCurl", pkgConfig: "libcurl", apt: "libcurl4-openssl-dev"),
@@ -31,6 +32,7 @@ let package = Package(
     system("CCrypto", pkgConfig: "libcrypto", apt: "libssl-dev"),
     system("CExpat", pkgConfig: "expat", apt: "libexpat1-dev"),
     .systemLibrary(name: "CLinux"),
+    .systemLibrary(name: "CVips", providers: [.apt(["libvips42"])]),
     .systemLibrary(name: "CIntrinsics"),
 
     .target(name: "Blobs", dependencies: ["CCrypto", "CIntrinsics", linux]),
@@ -46,6 +48,7 @@ let package = Package(
     .executableTarget(
       name: "fullbore",
       dependencies: ["Blobs", "BlobHTTP", "BlobMedia", "BlobSQLite", "BlobUpload", "BlobServer", linux]),
+    .executableTarget(name: "fullbore-media", dependencies: ["Blobs", "BlobMedia", "CVips"]),
 
     .executableTarget(
       name: "UploadExample", dependencies: ["Blobs", "BlobHTTP", "BlobUpload"], path: "Examples/Upload"),
@@ -78,7 +81,9 @@ let package = Package(
     .testTarget(name: "BlobsTests", dependencies: ["Blobs", "BlobTesting"]),
     .testTarget(name: "BlobStreamsTests", dependencies: ["Blobs", "BlobStreams", "BlobTesting"]),
     .testTarget(name: "BlobSQLiteTests", dependencies: ["Blobs", "BlobSQLite", "BlobTesting"]),
-    .testTarget(name: "BlobMediaTests", dependencies: ["Blobs", "BlobMedia"]),
+    .testTarget(
+      name: "BlobMediaTests",
+      dependencies: ["Blobs", "BlobHTTP", "BlobMedia", "BlobStreams", "BlobTesting", "fullbore-media"]),
     .testTarget(name: "BlobHTTPTests", dependencies: ["Blobs", "BlobHTTP", "BlobTesting", "CCurl", linux]),
     .testTarget(
       name: "BlobURLSessionTests",

@@ -10,7 +10,8 @@ CASE    one by name, see --list
 FULLBORE names the binary. FULLBORE_BENCH_DIR is where data and logs go (default: Benchmarks/work); the server
 cases receive into /dev/shm. Compare ratios, not absolute times: neighbours on the machine change those.
 """
-import argparse, datetime, http.client, json, os, platform, shutil, socket, statistics, subprocess, sys, threading, time
+import argparse, datetime, http.client, json, os, platform, random, shutil, socket, sqlite3, statistics, subprocess, sys
+import tempfile, threading, time
 import harness
 from harness import FULLBORE, GiB, HERE, KiB, MiB, SHM, WORK, DataSet, measure
 
@@ -125,6 +126,94 @@ def urls(o):
     return result
 
 
+READ_BLOB = """
+import sqlite3, sys
+with sqlite3.connect(f"file:{sys.argv[1]}?mode=ro", uri=True) as database:
+    with database.blobopen("film", "data", 1, readonly=True) as blob:
+        while blob.read(1 << 20):
+            pass
+"""
+
+
+def blob_database(size):
+    """One row with a BLOB of `size` incompressible bytes."""
+    path = WORK / "data" / f"blob-{size}.db"
+    if not path.exists():
+        part, r = path.with_suffix(".part"), random.Random(size)
+        part.unlink(missing_ok=True)
+        with sqlite3.connect(part) as database:
+            database.execute("PRAGMA page_size = 65536")
+            database.execute("CREATE TABLE film(id INTEGER PRIMARY KEY, version INTEGER, data BLOB)")
+            database.execute("INSERT INTO film VALUES(1, 1, zeroblob(?))", (size,))
+            with database.blobopen("film", "data", 1) as blob:
+                for at in range(0, size, 8 * MiB):
+                    blob.write(r.randbytes(min(8 * MiB, size - at)))
+        part.rename(path)
+    with open(path, "rb", buffering=0) as f:
+        while f.read(8 * MiB):
+            pass
+    return path
+
+
+def databases(o):
+    """one BLOB of 900 MB from SQLite to a PUT, discarded by the server: against reading it in pieces of 1 MiB"""
+    data = DataSet("blob", [300_000_000 if o.quick else 900_000_000])
+    path, result = blob_database(data.bytes), Result(f"a BLOB of {data.bytes // 1_000_000} MB")
+    with harness.hole() as hole:
+        clients = {
+            "reading alone": [sys.executable, "-c", READ_BLOB, path],
+            "fullbore": [FULLBORE, "push", "--quiet", f"sqlite:{path}?table=film&column=data&version=version&row=1",
+                         f"put+{hole.url}/up/film.mov"]}
+        rounds(result, {k: bind(k, c, data, hole.url if k == "fullbore" else None) for k, c in clients.items()}, o.rounds)
+    result.goal("rate / reading alone", 1 / result.ratio("fullbore", "reading alone", "wall"), ">=", 0.7)
+    own_costs(result)
+    return result
+
+
+def gallery(o):
+    """a camera roll of 100,000 files: the time and memory of finding them, and the time to the first byte on the wire"""
+    count = 10_000 if o.quick else 100_000
+    result, peaks, times, firsts = Result(f"a camera roll of {count} files"), {}, [], []
+    for size in (count // 10, count):
+        roll = WORK / "data" / f"roll-{size}" / "DCIM"
+        if not roll.with_suffix(".done").exists():
+            for i in range(size):
+                path = roll / f"{100 + i // 1000}APPLE" / f"IMG_{i:06}.{'HEIC' if i % 3 else 'MOV'}"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(b"%d" % i)
+            roll.with_suffix(".done").touch()
+        data = DataSet("roll", [1] * size)
+        command = ["bash", "-c", 'exec "$0" "$@" > /dev/null', FULLBORE, "push", "--dry-run", f"{roll}/", "http://127.0.0.1:9/"]
+        for number in range(o.rounds + 1):
+            run = measure("fullbore", command, data.bytes, data.files)
+            peaks[size] = max(peaks.get(size, 0), run["peak"])
+            # The first one warms the folders.
+            if size == count and number > 0:
+                times.append(run["wall"])
+    for _ in range(o.rounds):
+        with socket.create_server(("127.0.0.1", 0)) as listener, tempfile.TemporaryDirectory(dir=WORK / "tmp") as tmp:
+            begin = time.monotonic()
+            push = subprocess.Popen(
+                [FULLBORE, "push", "--quiet", "--journal", f"{tmp}/journal.sqlite", f"{roll}/",
+                 f"put+http://127.0.0.1:{listener.getsockname()[1]}/up/"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                seen = b""
+                while b"PUT " not in seen:
+                    connection, _ = listener.accept()
+                    seen = connection.recv(65536)
+                    if b"PUT " not in seen:
+                        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+                        connection.close()
+                firsts.append(time.monotonic() - begin)
+            finally:
+                push.kill()
+                push.wait()
+    result.goal("seconds to find all", statistics.median(times), "<=", 5, " s")
+    result.goal("first byte on the wire", statistics.median(firsts) * 1000, "<=", 300, " ms")
+    result.goal(f"memory, over that of {count // 10} files", (peaks[count] - peaks[count // 10]) / MiB, "<=", 4, " MiB")
+    return result
+
+
 def many(o, title, data):
     data.make().warm()
     result = Result(title)
@@ -160,30 +249,63 @@ def slow(o, title, data, share):
     rtt_ms, mbit = 50, 200
     data.make().warm()
     ideal = data.bytes * 8 / (mbit * 1e6) + rtt_ms / 1e3
-    result = Result(f"{title} by tus, {rtt_ms} ms round trip, {mbit} Mbit/s")
+    result = Result(f"{title}, {rtt_ms} ms round trip, {mbit} Mbit/s")
     with harness.hole() as hole, harness.slowlink(hole.url, rtt_ms, mbit) as link:
         clients = {
             "curl x8": curl_parallel(data, link.url, 8),
             "curl x32": curl_parallel(data, link.url, 32),
-            "fullbore": [FULLBORE, "push", "--quiet", f"{data.folder}/", f"tus+{link.url}/files/"]}
-        rounds(result, {k: bind(k, c, data, hole.url) for k, c in clients.items()}, min(o.rounds, 3))
+            "fullbore": [FULLBORE, "push", "--quiet", f"{data.folder}/", f"tus+{link.url}/files/"],
+            "fullbore (IETF)": [FULLBORE, "push", "--quiet", f"{data.folder}/", f"resumable+{link.url}/files/"]}
+        rounds(result, {k: bind(k, c, data, hole.url) for k, c in clients.items()}, o.rounds)
     for runs in result.runs.values():
         for run in runs:
             run["ideal"] = 100 * ideal / run["wall"]
-    result.goal("share of the ideal time", result.median("fullbore", "ideal"), ">=", share, " %")
-    result.goal("requests a file", result.median("fullbore", "requests_per_file"), "<=", 1)
+    for client, dialect in (("fullbore", "tus"), ("fullbore (IETF)", "IETF")):
+        result.goal(f"{dialect}: share of the ideal time", result.median(client, "ideal"), ">=", share, " %")
+        result.goal(f"{dialect}: requests a file", result.median(client, "requests_per_file"), "<=", 1)
+        result.goal(f"{dialect}: connections", result.median(client, "connections"), "<=", 64)
     own_costs(result)
     return result
 
 
 def slow_photos(o):
-    """300 x 2 MiB by tus over a slow link"""
-    return slow(o, "300 x 2 MiB", DataSet("photos", [2 * MiB] * 300), 97)
+    """300 x 2 MiB by tus and by IETF resumable uploads over a slow link"""
+    return slow(o, "300 x 2 MiB", DataSet("photos", [2 * MiB] * 300), 98)
 
 
 def slow_small(o):
-    """2,000 x 50 KiB by tus over a slow link"""
-    return slow(o, "2,000 x 50 KiB", DataSet("small", [50 * KiB] * 2000), 85)
+    """2,000 x 50 KiB by tus and by IETF resumable uploads over a slow link"""
+    return slow(o, "2,000 x 50 KiB", DataSet("small", [50 * KiB] * 2000), 92)
+
+
+def slow_pipe(o):
+    """256 MiB through a pipe to our server over a slow link: held in bounded memory, and never waiting for an answer"""
+    rtt_ms, mbit, size = 50, 200, 256 * MiB
+    data = DataSet("film", [size]).make()
+    data.warm()
+    path, result = data.paths()[0], Result(f"a pipe of {size // MiB} MiB, {rtt_ms} ms round trip, {mbit} Mbit/s")
+    folder = SHM / "pipe"
+    with harness.serve(folder) as ours, harness.slowlink(ours.url, rtt_ms, mbit) as link:
+        def push(label, dialect, *options):
+            command = [FULLBORE, "push", "--quiet", "--header", f"Host: {ours.url.split('//')[1]}", *options, "-",
+                       f"{dialect}{link.url}/film.mov"]
+            line = f"cat '{path}' | " + " ".join(f"'{word}'" for word in command)
+            try:
+                return measure(label, ["bash", "-c", line], data.bytes)
+            finally:
+                (folder / "film.mov").unlink(missing_ok=True)
+
+        clients = {label: lambda label=label, dialect=dialect: push(label, dialect)
+                   for label, dialect in (("fullbore", ""), ("fullbore (tus)", "tus+"))}
+        rounds(result, clients, o.rounds)
+    ideal = size * 8 / (mbit * 1e6) + rtt_ms / 1e3
+    for runs in result.runs.values():
+        for run in runs:
+            run["ideal"] = 100 * ideal / run["wall"]
+    result.goal("share of the ideal time", result.median("fullbore", "ideal"), ">=", 94, " %")
+    result.goal("tus, which waits for each answer: share of the ideal time", result.median("fullbore (tus)", "ideal"), ">=", 85, " %")
+    own_costs(result)
+    return result
 
 
 def tus_large(o):
@@ -511,7 +633,8 @@ def bind(label, command, data, stats):
 
 
 CASES = {f.__name__.replace("_", "-"): f for f in (
-    large, tus_large, forms, urls, photos, small, crowd, slow_photos, slow_small, parallel, s3_large, s3_photos, s3_small,
+    large, tus_large, forms, urls, databases, gallery, photos, small, crowd, slow_photos, slow_small, slow_pipe, parallel,
+    s3_large, s3_photos, s3_small,
     s3_slow_photos, s3_slow_small, server, connections, crowded, attacked, unfinished, streams, urlsession)}
 
 

@@ -40,3 +40,8 @@ for chunk in [64 << 10, 256 << 10] {
     .say()
   Goal("the same: memory, grown since its first GB", Double(run.grown) / 1048576, .atMost, 1, "MiB").say()
 }
+
+Goal(
+  "a source as slow as its link, each in turn: time of the link's alone", try Ahead.share(capacity: nil), .atLeast, 1.5
+).say()
+Goal("the same, read ahead", try Ahead.share(capacity: 1 << 20), .atMost, 1.05).say()

@@ -29,7 +29,7 @@ extension CurlLane {
   }
 
   /// One line of a head, or a trailer.
-  fileprivate func take(line: UnsafeRawBufferPointer) -> Bool {
+  func take(line: UnsafeRawBufferPointer) -> Bool {
     let transfer = transfer!
     transfer.received += Int64(line.count)
     guard let interim = transfer.head.take(line) else { return true }
@@ -37,7 +37,7 @@ extension CurlLane {
     return transfer.failure == nil
   }
 
-  fileprivate func take(content: UnsafeRawBufferPointer) -> Bool {
+  func take(content: UnsafeRawBufferPointer) -> Bool {
     let transfer = transfer!
     transfer.received += Int64(content.count)
     if let received = transfer.job.exchange.received, let head = transfer.head.final, 200..<300 ~= head.status {

@@ -57,10 +57,17 @@ extension CurlLane {
     return count
   }
 
-  /// A kept-alive connection was found dead and libcurl begins again. Only a body that can be opened again is sent.
+  /// All of the body was read. The lines are libcurl's to free.
+  fileprivate func trailers(_ list: UnsafeMutablePointer<UnsafeMutablePointer<curl_slist>?>) {
+    for (name, value) in transfer!.job.exchange.trailers!().fields {
+      list.pointee = curl_slist_append(list.pointee, "\(name): \(value)")
+    }
+  }
+
+  /// A kept-alive connection was found dead and the request begins again. Only a body that can be opened again is sent.
   func rewind(to offset: Int64) -> Int32 {
     let transfer = transfer!
-    guard offset == 0, transfer.job.body?.source.access == .random else { return CURL_SEEKFUNC_CANTSEEK }
+    guard offset == 0, transfer.job.body?.source.access != .sequential else { return CURL_SEEKFUNC_CANTSEEK }
     let promised = transfer.length
     transfer.reader = nil
     transfer.given = 0
@@ -80,12 +87,21 @@ extension CurlLane {
   fileprivate func begin(from port: Int32) -> Int32 {
     let transfer = transfer!
     transfer.attempts += 1
-    if transfer.attempts == 1 || transfer.job.request.isIdempotent {
+    transfer.localPort = port
+    if transfer.attempts == 1 || (transfer.job.request.isIdempotent && isAtStart(transfer)) {
       return beginLending(transfer, from: port) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
     }
-    transfer.failure = TransportError(
-      .broken, "\(transfer.job.name): the connection broke, after \(transfer.sent) bytes were sent")
+    transfer.failure =
+      transfer.failure
+      ?? TransportError(
+        .broken, "\(transfer.job.name): the connection broke, after \(transfer.sent) bytes were sent")
     return CURL_PREREQFUNC_ABORT
+  }
+
+  /// Makes sure of it: libcurl 7.88 does not rewind on a handle that has ever sent a small body, waits for an answer
+  /// to what it has not sent, and so does the server.
+  private func isAtStart(_ transfer: Transfer) -> Bool {
+    shape.body != .streamed || transfer.given == 0 || rewind(to: 0) == CURL_SEEKFUNC_OK
   }
 }
 
@@ -95,6 +111,13 @@ func readBody(
   _ buffer: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
 ) -> Int {
   CurlLane.from(context).give(UnsafeMutableRawBufferPointer(start: buffer, count: size * count))
+}
+
+func giveTrailers(
+  _ list: UnsafeMutablePointer<UnsafeMutablePointer<curl_slist>?>?, _ context: UnsafeMutableRawPointer?
+) -> Int32 {
+  CurlLane.from(context).trailers(list!)
+  return CURL_TRAILERFUNC_OK
 }
 
 func rewindBody(_ context: UnsafeMutableRawPointer?, _ offset: curl_off_t, _ origin: Int32) -> Int32 {

@@ -66,7 +66,7 @@ import CCurl
     }
   }
 
-  private func localPort(of socket: Int32) -> Int32? {
+  func localPort(of socket: Int32) -> Int32? {
     var address = sockaddr_storage()
     var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
     return withUnsafeMutablePointer(to: &address) { pointer in

@@ -9,7 +9,7 @@ final class CurlLane {
   let door: LaneDoor
   var options: CurlTransport.Options { pool.options }
   let multi: UnsafeMutableRawPointer
-  let easy: UnsafeMutableRawPointer
+  private(set) var easy: UnsafeMutableRawPointer
   let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
   /// Small bodies are sent from here, in one go with the head. Allocated when the first one comes.
   var small = UnsafeMutableRawBufferPointer(start: nil, count: 0)
@@ -17,6 +17,10 @@ final class CurlLane {
   var shape = Shape()
   /// Those libcurl has open.
   var sockets: [Int32] = []
+  /// The one it keeps for the next request, where that may go past libcurl.
+  var kept: Kept?
+  /// What has come of an answer that goes past libcurl. Allocated when the first one comes.
+  var inbox = UnsafeMutableRawBufferPointer(start: nil, count: 0)
   /// false once libcurl has not told which of them a request goes over.
   var lends = true
   /// The exchange under way.
@@ -37,6 +41,7 @@ final class CurlLane {
     curl_multi_cleanup(multi)
     errorText.deallocate()
     small.deallocate()
+    inbox.deallocate()
   }
 
   /// Works until the transport is closed, or this lane is abandoned. While it waits it holds nothing of the last job:
@@ -67,11 +72,20 @@ final class CurlLane {
   private func exchange(_ job: LaneJob) -> LaneJob.Answer {
     let transfer = Transfer(job)
     self.transfer = transfer
-    defer { self.transfer = nil }
+    defer {
+      self.transfer = nil
+      if job.exchange.trailers != nil { renewHandle() }
+    }
     do throws(TransportError) {
-      try prepare(transfer)
+      let proxy = try pool.proxies.proxy(for: job.request.url)
+      try openBody(transfer)
+      if proxy == nil, let answer = try direct(transfer) { return .success(answer) }
+      kept = nil
+      try prepare(transfer, through: proxy)
       defer { pool.returnBuffer(shape.takenBuffer) }
-      return .success(try perform(transfer))
+      let answer = try perform(transfer)
+      remember(transfer)
+      return .success(answer)
     } catch {
       return .failure(error)
     }
@@ -89,6 +103,15 @@ final class CurlLane {
       let wait = try watch.wait(transfer)
       if try !lend(transfer, wait) { curl_multi_poll(multi, nil, 0, wait, nil) }
     }
+  }
+
+  /// libcurl 7.88 frees what it has made of trailers once for each later request that has some. The connection is the
+  /// multi handle's, and stays.
+  private func renewHandle() {
+    curl_easy_cleanup(easy)
+    easy = curl_easy_init()!
+    shape = Shape()
+    setUp()
   }
 
   /// Tells how much more of the body has left.

@@ -78,7 +78,8 @@ extension StringProtocol {
 
   /// Field names are ASCII and compare without regard to case. RFC 9110 §5.1.
   package func isSameField(_ other: some StringProtocol) -> Bool {
-    utf8.elementsEqual(other.utf8) { $0.lowercasedASCII == $1.lowercasedASCII }
+    // Most differ in their length.
+    utf8.count == other.utf8.count && utf8.elementsEqual(other.utf8) { $0.lowercasedASCII == $1.lowercasedASCII }
   }
 }
 

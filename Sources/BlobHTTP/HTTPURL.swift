@@ -14,13 +14,34 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
   public let path: String
   /// Without the question mark; nil where there is none.
   public let query: String?
+  /// Scheme, host and port: to whom a credential may be shown. RFC 6454.
+  public let origin: String
 
   /// nil when `text` is no absolute http(s) URL, or one with a user or password in it: those belong elsewhere. Nor are
   /// zones (`[fe80::1%eth0]`) taken: they mean something on one machine only, and would end up in the journal.
   public init?(_ text: String) { self.init { $0.take(text) } }
 
   /// The URL that `reference`, absolute or relative, means here. RFC 3986 §5.
-  public func resolve(_ reference: String) -> HTTPURL? { HTTPURL { $0.take(text) && $0.take(reference) } }
+  public func resolve(_ reference: String) -> HTTPURL? {
+    if let path = plainPath(of: reference) { return replacing(path: path) }
+    return HTTPURL { $0.take(text) && $0.take(reference) }
+  }
+
+  /// Where nothing needs to be parsed: an absolute path, here or at this very place, in which every byte stands for
+  /// itself. So are most that servers give. nil where that is not plain.
+  private func plainPath(of reference: String) -> String? {
+    let place = description.utf8.dropLast(path.utf8.count)
+    let bytes = reference.utf8.starts(with: place) ? reference.utf8.dropFirst(place.count) : reference.utf8[...]
+    var last: UInt8 = 0
+    for byte in bytes {
+      guard byte.isUnreserved || byte == UInt8(ascii: "/") else { return nil }
+      // Dots may be steps, and a second slash the beginning of a host.
+      if last == UInt8(ascii: "/"), byte == last || byte == UInt8(ascii: ".") { return nil }
+      if last == 0, byte != UInt8(ascii: "/") { return nil }
+      last = byte
+    }
+    return last == 0 ? nil : String(Substring(bytes))
+  }
 
   private init?(_ prepare: (borrowing URLParser) -> Bool) {
     guard let parser = URLParser(), prepare(parser), !parser.isWithUser, parser[CURLUPART_ZONEID] == nil,
@@ -34,10 +55,8 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
     self.port = port
     self.path = path
     query = parser[CURLUPART_QUERY]
+    origin = "\(scheme)://\(self.host):\(port)"
   }
-
-  /// Scheme, host and port: to whom a credential may be shown. RFC 6454.
-  public var origin: String { "\(scheme)://\(host):\(port)" }
 
   /// For messages: without the query, which may hold a secret.
   public var description: String { query == nil ? text : String(text.prefix { $0 != "?" }) }
@@ -62,40 +81,50 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
   /// This place with another query, which must be percent-encoded.
   package func withQuery(_ query: String) -> HTTPURL {
     precondition(query.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "#") })
-    return HTTPURL(
-      text: "\(description)?\(query)", scheme: scheme, host: host, port: port, path: path, query: query)
+    return HTTPURL(self, text: "\(description)?\(query)", path: path, query: query)
   }
 
   /// Nothing needs to be parsed again: only an encoded path is put in the place of another.
   private func replacing(path: String) -> HTTPURL {
     let base = description
-    return HTTPURL(
-      text: base.dropLast(self.path.utf8.count) + path, scheme: scheme, host: host, port: port, path: path)
+    return HTTPURL(self, text: base.dropLast(self.path.utf8.count) + path, path: path, query: nil)
   }
 
-  private init(text: String, scheme: String, host: String, port: Int, path: String, query: String? = nil) {
+  /// Another place at the origin of `url`.
+  private init(_ url: HTTPURL, text: String, path: String, query: String?) {
     self.text = text
-    self.scheme = scheme
-    self.host = host
-    self.port = port
+    scheme = url.scheme
+    host = url.host
+    port = url.port
+    origin = url.origin
     self.path = path
     self.query = query
   }
 
   /// Percent-encodes what is neither unreserved nor a slash.
   public static func encode(_ path: some Sequence<UInt8>) -> String {
-    var text = ""
+    var text: [UInt8] = []
+    text.reserveCapacity(path.underestimatedCount)
     for byte in path {
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-        UInt8(ascii: "~"), UInt8(ascii: "/"):
-        text.unicodeScalars.append(Unicode.Scalar(byte))
-      default:
-        text += byte < 16 ? "%0" : "%"
-        text += String(byte, radix: 16, uppercase: true)
+      if byte.isUnreserved || byte == UInt8(ascii: "/") {
+        text.append(byte)
+      } else {
+        text.append(UInt8(ascii: "%"))
+        for digit in [byte >> 4, byte & 15] { text.append(digit < 10 ? digit + 48 : digit + 55) }
       }
     }
-    return text
+    return String(decoding: text, as: UTF8.self)
+  }
+}
+
+extension UInt8 {
+  /// RFC 3986 §2.3.
+  fileprivate var isUnreserved: Bool {
+    switch self {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"):
+      true
+    default: false
+    }
   }
 }

@@ -123,12 +123,17 @@ final class LanePool: Sendable {
   }
 
   /// Bytes for one more upload buffer: a quarter of what is left of 4 MiB, so that one transfer is fast and many
-  /// stay small. Give them back with `returnBuffer`.
-  func takeBuffer(isTLS: Bool) -> Int {
+  /// stay small. Give them back with `returnBuffer`. `length`: of the body; nil: not known.
+  func takeBuffer(isTLS: Bool, for length: Int64?) -> Int {
     let free = (4 << 20) - buffered.load(ordering: .relaxed)
-    // Powers of two only, or a lane would come back for a little more each time. Over TLS more gains nothing.
-    let most = isTLS ? 64 : [512, 256, 128].first { $0 << 12 <= free } ?? 64
-    let size = options.uploadBuffer ?? most << 10
+    // Over TLS, where bytes are looked at once more, what does not stay in the processor's cache costs more than calls do.
+    let most = !isTLS ? 512 : length ?? .max < 4 << 20 ? 64 : 256
+    // Powers of two only, or a lane would come back for a little more each time.
+    let size = [512, 256, 128].first { $0 <= most && $0 << 12 <= free } ?? 64
+    return take(options.uploadBuffer ?? size << 10)
+  }
+
+  private func take(_ size: Int) -> Int {
     buffered.add(size, ordering: .relaxed)
     return size
   }

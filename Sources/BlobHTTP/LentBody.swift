@@ -1,14 +1,16 @@
 #if canImport(Glibc)
   import Blobs
+  import CCurl
   import CLinux
   import Glibc
 
   /// A body that goes from its file to the socket past libcurl, which sends the head and reads the answer: the pages of
-  /// the file are lent to the connection, and no byte of them passes through the process.
+  /// the file are lent to the connection, and no byte of them passes through the process. What a form has around its
+  /// file is read.
   ///
-  /// A lent page is not a copy: who writes to the file changes what is on its way. So the last bytes, more than the
-  /// queues of both ends can hold, are copied as they are read: once they have been taken, no lent page is on its way any
-  /// more, and the source is asked whether it is still the same version before the very last one leaves.
+  /// A lent page is not a copy: who writes to the file changes what is on its way. So the file's last bytes, more than
+  /// the queues of both ends can hold, are copied as they are read: once they have been taken, no lent page is on its way
+  /// any more, and the source is asked whether it is still the same version before the file's very last one leaves.
   final class LentBody {
     enum Outcome {
       /// More can be sent at once.
@@ -35,8 +37,8 @@
     private let region: FileRegion
     private var reader: any BlobReader
     /// Where lending ends and copying begins.
-    private var copiedFrom: Int64
-    private var isCopying = false
+    private var lentUpTo: Int64
+    private var isLent = false
     private var buffer = UnsafeMutableRawBufferPointer(start: nil, count: 0)
     /// What the connection has not taken of the buffer.
     private var pending = 0..<0
@@ -46,11 +48,13 @@
       guard let length = reader.info.length, length >= tail + Self.least, reader.info.validator != nil,
         let region = reader.fileRegion()
       else { return nil }
+      let lent = region.length ?? length - region.start
+      if lent < tail + Self.least { return nil }
       self.length = length
       self.slice = slice
       self.region = region
       self.reader = reader
-      copiedFrom = length - tail
+      lentUpTo = region.start + lent - tail
     }
 
     deinit { buffer.deallocate() }
@@ -62,14 +66,15 @@
 
     /// Hands the connection what it takes now, up to a few MiB. Blocks only where the file does.
     func send(_ cancel: Cancellation) throws(BlobError) -> Outcome {
-      if sent < copiedFrom { return try lend() }
-      if !isCopying { try startCopying(cancel) }
-      return try copy()
+      if sent < region.start { return try copy(upTo: region.start) }
+      if sent < lentUpTo { return try lend() }
+      if !isLent { try openRest(cancel) }
+      return try copy(upTo: length)
     }
 
     private func lend() throws(BlobError) -> Outcome {
-      var offset = off_t(region.offset + sent)
-      let count = sendfile(socket, region.descriptor, &offset, Int(min(copiedFrom - sent, Self.most)))
+      var offset = off_t(region.offset + sent - region.start)
+      let count = sendfile(socket, region.descriptor, &offset, Int(min(lentUpTo - sent, Self.most)))
       if count > 0 {
         sent += Int64(count)
         return .moved
@@ -81,12 +86,12 @@
       // The file's: one of a kind that cannot be lent, or that failed. Reading it will tell.
       default: break
       }
-      copiedFrom = sent
+      lentUpTo = sent
       return .moved
     }
 
     /// The rest is a slice of its own, of the version that was lent from.
-    private func startCopying(_ cancel: Cancellation) throws(BlobError) {
+    private func openRest(_ cancel: Cancellation) throws(BlobError) {
       try reader.finish()
       let version = reader.info.validator
       let rest = BlobSlice(
@@ -95,13 +100,14 @@
       if reader.info.length != length - sent {
         throw BlobError(.changed, "the source went from \(length) to \(sent + (reader.info.length ?? 0)) bytes")
       }
-      buffer = .allocate(byteCount: Self.bufferSize, alignment: 4096)
-      isCopying = true
+      isLent = true
     }
 
-    private func copy() throws(BlobError) -> Outcome {
+    private func copy(upTo end: Int64) throws(BlobError) -> Outcome {
       if pending.isEmpty {
-        let count = try reader.read(into: buffer)
+        if buffer.isEmpty { buffer = .allocate(byteCount: Self.bufferSize, alignment: 4096) }
+        let most = Int(clamping: end - sent)
+        let count = try reader.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(most)))
         if count == 0 { throw BlobError(.truncated, "the source ended at byte \(sent) of \(length)") }
         pending = 0..<count
       }

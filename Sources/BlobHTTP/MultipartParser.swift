@@ -13,7 +13,7 @@ package final class MultipartParser {
     case part(MultipartHead)
     /// Bytes of the part, at least one, valid until the next call.
     case bytes(UnsafeRawBufferPointer)
-    /// The part has all its bytes.
+    /// The part has all its bytes: the line that follows them is the boundary's, to its end.
     case end
   }
   package struct Limits: Sendable {
@@ -61,9 +61,9 @@ package final class MultipartParser {
     while !bytes.isEmpty {
       switch state {
       case .preamble: try skipPreamble(&bytes)
-      case .boundary(let tail): state = try follow(tail, Self.pop(&bytes))
+      case .boundary(let tail): if try follow(tail, Self.pop(&bytes)) { return .end }
       case .head: if let head = try readHead(&bytes) { return .part(head) }
-      case .content: if let event = readContent(&bytes) { return event }
+      case .content: if let content = readUntilDelimiter(&bytes) { return .bytes(content) }
       case .epilogue: bytes = UnsafeRawBufferPointer(rebasing: bytes[bytes.endIndex...])
       }
     }
@@ -88,26 +88,32 @@ package final class MultipartParser {
     }
   }
 
-  private func follow(_ tail: Tail, _ byte: UInt8) throws(MultipartError) -> State {
+  /// Whether a part ends here: not before its boundary's line is whole, for a line that is none may be a part's.
+  private func follow(_ tail: Tail, _ byte: UInt8) throws(MultipartError) -> Bool {
+    let isInPart = parts > 0
     switch (tail, byte) {
-    case (.start, UInt8(ascii: "-")): return .boundary(.dash)
-    case (.dash, UInt8(ascii: "-")): return .epilogue
+    case (.start, UInt8(ascii: "-")): state = .boundary(.dash)
+    case (.dash, UInt8(ascii: "-")):
+      state = .epilogue
+      return isInPart
     // Blanks that a mail program may have added. RFC 2046 §5.1.1, transport-padding.
     case (.start, UInt8(ascii: " ")), (.padding, UInt8(ascii: " ")), (.start, 9), (.padding, 9):
-      return .boundary(.padding)
-    case (.start, 13), (.padding, 13): return .boundary(.carriageReturn)
+      state = .boundary(.padding)
+    case (.start, 13), (.padding, 13): state = .boundary(.carriageReturn)
     case (.carriageReturn, 10):
       parts += 1
-      if parts > limits.parts { throw MultipartError(413, "a form may have \(limits.parts) parts at most") }
       head = []
-      return .head
+      state = .head
+      return isInPart
     default: throw MultipartError("a line begins with the boundary and does not end after it with CRLF")
     }
+    return false
   }
 
   // MARK: Heads
 
   private func readHead(_ bytes: inout UnsafeRawBufferPointer) throws(MultipartError) -> MultipartHead? {
+    if parts > limits.parts { throw MultipartError(413, "a form may have \(limits.parts) parts at most") }
     while !bytes.isEmpty {
       let byte = Self.pop(&bytes)
       if byte == 10, head.last != 13 { throw MultipartError("a line of a part's head ends with a bare LF") }
@@ -127,12 +133,6 @@ package final class MultipartParser {
   }
 
   // MARK: Content
-
-  private func readContent(_ bytes: inout UnsafeRawBufferPointer) -> Event? {
-    if let content = readUntilDelimiter(&bytes) { return .bytes(content) }
-    if case .boundary = state { return .end }
-    return nil
-  }
 
   /// What surely is no delimiter. nil when there is nothing of it; behind a whole delimiter the state is another.
   private func readUntilDelimiter(_ bytes: inout UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {

@@ -15,6 +15,16 @@ package enum PercentCoding {
     return bytes
   }
 
+  /// Text for a header field: what is not visible ASCII, and the percent sign, is encoded; a space within is not.
+  package static func field(_ text: String) -> String {
+    let digits = Array("0123456789ABCDEF".utf8)
+    let bytes = text.utf8.flatMap { byte -> [UInt8] in
+      let isPlain = 0x20...0x7E ~= byte && byte != UInt8(ascii: "%")
+      return isPlain ? [byte] : [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
   /// As it is where it is not percent-encoded.
   package static func decoded(_ text: some Sequence<UInt8>) -> [UInt8] {
     let text = Array(text)

@@ -23,6 +23,8 @@ final class Transfer {
 
   /// How often libcurl began to send the request: twice, when a kept-alive connection was found dead.
   var attempts = 0
+  /// Of the connection libcurl sends it over.
+  var localPort: Int32?
   var head = HeadParser()
   var content: [UInt8] = []
   /// Whether some of the content went to `Exchange.received`.

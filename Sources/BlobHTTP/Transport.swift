@@ -22,6 +22,10 @@ public struct Exchange: Sendable {
   /// The head of a 2xx answer, before the first of its content goes to `received`; not called where there is no content.
   /// Throwing ends it with `.source`.
   public var began: (@Sendable (HTTPHead) throws(BlobError) -> Void)?
+  /// Fields that follow the body, asked for once all of it was read; it goes in chunks then, whatever its length. The
+  /// request must announce them by `Trailer`. A transport that knows none sends none: the server misses what was
+  /// announced. RFC 9112 §7.1.2.
+  public var trailers: (@Sendable () -> HTTPHeaders)?
 
   public init(
     sent: @escaping @Sendable (Int) -> Void = { _ in },

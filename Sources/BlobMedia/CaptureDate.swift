@@ -59,19 +59,27 @@ extension CaptureDate {
   ///
   /// Reads a bounded number of bytes, whatever the file claims, and blocks.
   public static func read(from source: any BlobSource, _ cancel: Cancellation = Cancellation()) -> CaptureDate? {
+    if let tiff = tiff(of: source, cancel), let date = TIFFDirectory.captureDate(in: tiff) { return date }
+    // Not to be had, or not told: then there is nothing to look in.
+    let bytes = BytesAt(source: source, cancel: cancel)
+    guard let head = bytes(0, 8), isBoxes(head), let length = (try? source.info(cancel))?.length else { return nil }
+    return BoxFile(bytes: bytes).filmed(upTo: length).map { CaptureDate(secondsSince1970: $0) }
+  }
+
+  /// The block in which a picture tells about itself, or as much of it as is read; it may be none.
+  static func tiff(of source: any BlobSource, _ cancel: Cancellation) -> ArraySlice<UInt8>? {
     let bytes = BytesAt(source: source, cancel: cancel)
     guard let head = bytes(0, most) else { return nil }
-    if let tiff = exifBlock(inJPEG: head) { return TIFFDirectory.captureDate(in: tiff) }
-    if head.count < 8 || !boxes.contains(where: { head[4..<8].elementsEqual($0.utf8) }) {
-      return TIFFDirectory.captureDate(in: head[...])
+    if let tiff = exifBlock(inJPEG: head) { return tiff }
+    if !isBoxes(head) { return head[...] }
+    guard let length = (try? source.info(cancel))?.length, let place = BoxFile(bytes: bytes).exif(upTo: length) else {
+      return nil
     }
-    // Not to be had, or not told: then there is nothing to look in.
-    guard let length = (try? source.info(cancel))?.length else { return nil }
-    let file = BoxFile(bytes: bytes)
-    if let place = file.exif(upTo: length), let tiff = bytes(place.lowerBound, min(place.count, most)) {
-      return TIFFDirectory.captureDate(in: tiff[...])
-    }
-    return file.filmed(upTo: length).map { CaptureDate(secondsSince1970: $0) }
+    return bytes(place.lowerBound, min(place.count, most))?[...]
+  }
+
+  private static func isBoxes(_ head: [UInt8]) -> Bool {
+    head.count >= 8 && boxes.contains { head[4..<8].elementsEqual($0.utf8) }
   }
 
   private static let most = 64 << 10

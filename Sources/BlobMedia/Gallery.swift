@@ -51,7 +51,7 @@ public struct Gallery: Sendable {
   public func leader(of name: GalleryName, _ isThere: (BytePath) -> Bool) -> BytePath {
     if !name.isRendered, name.kind == .photo || name.kind == .raw { return name.name }
     for endings in [GalleryName.photos, GalleryName.raws, GalleryName.videos] {
-      if let found = first(of: endings, name.stem, isThere) { return found }
+      if let found = Self.first(of: endings, name.stem, isThere) { return found }
     }
     return name.name
   }
@@ -61,21 +61,21 @@ public struct Gallery: Sendable {
     let kinds = name.kind == .video ? [GalleryName.videos] : [GalleryName.photos, GalleryName.videos]
     for stem in Self.renderedStems(of: name.stem) {
       for endings in kinds {
-        if let found = first(of: endings, stem, isThere) { return found }
+        if let found = Self.first(of: endings, stem, isThere) { return found }
       }
     }
     return nil
   }
 
-  private func original(of name: GalleryName, _ isThere: (BytePath) -> Bool) -> BytePath? {
+  func original(of name: GalleryName, _ isThere: (BytePath) -> Bool) -> BytePath? {
     let kinds = name.kind == .video ? [GalleryName.videos] : [GalleryName.photos, GalleryName.raws]
     for endings in kinds {
-      if let found = first(of: endings, name.stem, isThere) { return found }
+      if let found = Self.first(of: endings, name.stem, isThere) { return found }
     }
     return nil
   }
 
-  private static func renderedStems(of stem: BytePath) -> [BytePath] {
+  static func renderedStems(of stem: BytePath) -> [BytePath] {
     var stems = [BytePath(stem.bytes + Array("-edited".utf8))]
     let prefix = Array("IMG_".utf8)
     if GalleryName.isNumbered(stem) {
@@ -89,7 +89,7 @@ public struct Gallery: Sendable {
   }
 
   /// Cameras write their endings in capitals, other programs in small letters.
-  private func first(of endings: [String], _ stem: BytePath, _ isThere: (BytePath) -> Bool) -> BytePath? {
+  static func first(of endings: [String], _ stem: BytePath, _ isThere: (BytePath) -> Bool) -> BytePath? {
     for ending in endings {
       for written in [ending.uppercased(), ending] {
         let name = BytePath(stem.bytes + [UInt8(ascii: ".")] + Array(written.utf8))

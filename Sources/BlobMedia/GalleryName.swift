@@ -62,6 +62,9 @@ public struct GalleryName: Sendable, Hashable {
     return digits.isEmpty || before.isEmpty ? nil : BytePath(before)
   }
 
+  /// The name without its extension alone.
+  var ownStem: BytePath { BytePath(Self.split(name.bytes).stem) }
+
   private static func split(_ name: [UInt8]) -> (stem: [UInt8], ending: [UInt8]) {
     guard let dot = name.lastIndex(of: UInt8(ascii: ".")), dot > 0 else { return (name, []) }
     return (Array(name[..<dot]), Array(name[(dot + 1)...]))

@@ -25,6 +25,14 @@ struct TIFFDirectory {
     return tiff.date(0x0132, in: main)
   }
 
+  /// As the main picture has it; nil where it says nothing, or something that is not known.
+  static func orientation(in bytes: ArraySlice<UInt8>) -> PhotoOrientation? {
+    guard let tiff = TIFFDirectory(bytes), let main = tiff.number(at: 4, 4), let entry = tiff.entry(0x0112, in: main),
+      tiff.number(at: entry + 2, 2) == 3, let number = tiff.number(at: entry + 8, 2)
+    else { return nil }
+    return PhotoOrientation(number)
+  }
+
   private func date(_ tag: Int, in directory: Int) -> CaptureDate? {
     guard let entry = entry(tag, in: directory), number(at: entry + 2, 2) == 2,
       let count = number(at: entry + 4, 4), (19...64).contains(count), let place = number(at: entry + 8, 4),

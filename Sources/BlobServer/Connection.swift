@@ -89,6 +89,16 @@ struct Connection: @unchecked Sendable {
     }
   }
 
+  /// All that was ever sent has arrived: so little more fits whole, and who does not read is told nothing.
+  var isQuiet: Bool {
+    #if canImport(Glibc)
+      var waiting: Int32 = 0
+      return ioctl(fb_mhd_descriptor(handle), UInt(TIOCOUTQ), &waiting) == 0 && waiting == 0
+    #else
+      return false
+    #endif
+  }
+
   /// Hands the answer over; sent when the event thread is back. In the first call for a request with a body the
   /// connection is closed after it.
   func queue(_ reply: Reply) -> MHD_Result {

@@ -109,6 +109,13 @@ final class Request: @unchecked Sendable {
   /// Sends an interim answer, while the answer is planned.
   func inform(_ interim: [UInt8]) { connection.inform(interim) }
 
+  /// Sends an interim answer in the middle of the body, on the event thread. false: not now.
+  func inform(orSkip interim: [UInt8]) -> Bool {
+    guard !interim.isEmpty, connection.isQuiet else { return false }
+    connection.inform(interim)
+    return true
+  }
+
   /// A piece of the body. `NO` closes the connection.
   func take(_ bytes: UnsafeRawBufferPointer) -> MHD_Result {
     guard case .receiving(let receiver) = phase else { return .YES }

@@ -41,11 +41,13 @@ package final class RunLoopBell: @unchecked Sendable {
     lock.withLock { for place in places { if let core = place.core { CFRunLoopWakeUp(core) } } }
   }
 
-  /// Whether it hangs in the loop of this thread. One that was about to call when it was left calls all the same, and is to
-  /// pass the ring on to those that stayed: so ask with the lock that guards what would be told.
+  /// Whether it hangs in the loop of this thread, in the mode that it runs in. One that was about to call when it was left
+  /// calls all the same, and is to pass the ring on to those that stayed: so ask with the lock that guards what would be
+  /// told.
   var isHere: Bool {
     let loop = CFRunLoopGetCurrent()
-    return lock.withLock { places.contains { $0.core === loop } }
+    guard let mode: CFRunLoopMode = CFRunLoopCopyCurrentMode(loop) else { return false }
+    return lock.withLock { !places.isEmpty && CFRunLoopContainsSource(loop, source, mode) }
   }
 
   private func sounded(_ sound: () -> Void) { if isHere { sound() } else { ring() } }

@@ -34,7 +34,12 @@ extension ProtocolCheck {
     for length: Int64 in [0, 1000, 900_000] {
       let pattern = PatternSource(length: length)
       let name = BytePath("of \(length)")
-      for _ in 1...2 { _ = try await exam.uploader().upload(pattern, as: name) }
+      _ = try await exam.uploader().upload(pattern, as: name)
+      var refusal: UploadError?
+      do { _ = try await exam.uploader().upload(pattern, as: name) } catch { refusal = error }
+      let isKnown = exam.fixture.tellsDigests || length <= exam.fixture.wholeUpTo
+      try require(
+        (refusal == nil) == isKnown, "\(length) bytes again: \(refusal.map { "\($0)" } ?? "taken for the same")")
       try await exam.expect(pattern, at: name)
     }
   }

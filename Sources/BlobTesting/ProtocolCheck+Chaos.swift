@@ -1,14 +1,20 @@
+import BlobHTTP
 import BlobUpload
 import Blobs
+import Synchronization
 
 extension ProtocolCheck {
-  /// Random faults on every connection: in the end every byte is right, and nothing was ever published that was not
-  /// whole. The same seed breaks the same connections at the same bytes.
-  public static func chaos(seed: UInt64) -> ProtocolCheck {
-    ProtocolCheck("survives chaos of seed \(seed)") { exam in try await survives(seed, exam) }
+  /// Random faults on every connection: in the end every byte is right, nothing was ever published that was not whole,
+  /// and no byte was sent again that the server had acknowledged. The same seed breaks the same connections at the same bytes.
+  ///
+  /// `pipes`: of sources that are read once, and whose length nobody knows.
+  public static func chaos(seed: UInt64, pipes: Bool = false) -> ProtocolCheck {
+    ProtocolCheck("survives chaos of \(pipes ? "pipes, " : "")seed \(seed)") { exam in
+      try await survives(seed, pipes: pipes, exam)
+    }
   }
 
-  private static func survives(_ seed: UInt64, _ exam: ProtocolExam) async throws {
+  private static func survives(_ seed: UInt64, pipes: Bool, _ exam: ProtocolExam) async throws {
     let folder = try ScratchFolder()
     let journal = try await Journal(at: folder.path.appending("journal"))
     let proxy = ChaosProxy(
@@ -19,7 +25,12 @@ extension ProtocolCheck {
     }
     // First with little patience: some give up, and leave what they have.
     for retries in [1, 60] {
-      let failures = try await send(patterns, exam.uploader(through: proxy, journal, retries: retries))
+      let watch = AcknowledgedOnce(exam.transport)
+      var uploader = exam.uploader(over: watch, through: proxy, journal, retries: retries)
+      // What cannot be resumed is held whole.
+      if pipes { uploader.spool.memory = exam.fixture.resumes ? 200_000 : 1 << 20 }
+      let failures = await send(patterns.map { pipes ? $0.piped : $0 }, uploader)
+      try require(watch.repeated.isEmpty, "sent again: \(watch.repeated)")
       for (number, pattern) in patterns.enumerated() {
         if failures.contains(number) {
           // A lost answer may have followed a success.
@@ -36,7 +47,7 @@ extension ProtocolCheck {
   }
 
   /// All at once. Returns the numbers of those that failed.
-  private static func send(_ patterns: [PatternSource], _ uploader: Uploader) async throws -> Set<Int> {
+  private static func send(_ patterns: [PatternSource], _ uploader: Uploader) async -> Set<Int> {
     await withTaskGroup(of: Int?.self) { group in
       for (number, pattern) in patterns.enumerated() {
         group.addTask {
@@ -51,4 +62,47 @@ extension ProtocolCheck {
       return await group.reduce(into: []) { failed, number in if let number { failed.insert(number) } }
     }
   }
+}
+
+extension PatternSource {
+  /// The same bytes, to be read once and from the first on.
+  fileprivate var piped: PatternSource {
+    PatternSource(length: length, seed: seed, access: .sequential, knowsLength: false)
+  }
+}
+
+/// Sees where bytes begin that are appended to an upload, and how far it was by what had been answered.
+private final class AcknowledgedOnce: Transport {
+  private let transport: any Transport
+  private let state = Mutex<(acknowledged: [String: Int64], repeated: [String])>(([:], []))
+
+  init(_ transport: any Transport) { self.transport = transport }
+
+  /// Appends that began before what was acknowledged.
+  var repeated: [String] { state.withLock { $0.repeated } }
+
+  func send(_ request: HTTPRequest, body: BlobSlice?, _ on: Exchange) async throws(TransportError) -> HTTPResponse {
+    let upload = request.url.text
+    if request.method == "PATCH", let offset = Self.offset(request.headers) {
+      state.withLock { state in
+        guard let known = state.acknowledged[upload], offset < known else { return }
+        state.repeated.append("\(upload) from byte \(offset) on, with \(known) acknowledged")
+      }
+    }
+    var on = on
+    on.interim = { [weak self, told = on.interim] head in
+      self?.note(head.headers, of: upload)
+      told(head)
+    }
+    let answer = try await transport.send(request, body: body, on)
+    if answer.isSuccess { note(answer.headers, of: upload) }
+    return answer
+  }
+
+  private func note(_ headers: HTTPHeaders, of upload: String) {
+    guard let offset = Self.offset(headers) else { return }
+    state.withLock { $0.acknowledged[upload] = max(offset, $0.acknowledged[upload] ?? 0) }
+  }
+
+  private static func offset(_ headers: HTTPHeaders) -> Int64? { headers["Upload-Offset"].flatMap { Int64($0) } }
 }

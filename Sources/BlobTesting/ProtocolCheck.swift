@@ -73,6 +73,7 @@ struct ProtocolExam: Sendable {
       retry: RetryPolicy(retries: retries, first: .milliseconds(1), longest: .milliseconds(50)),
       partSize: fixture.partSize)
     uploader.partsAtOnce = fixture.partsAtOnce
+    if let memory = fixture.pipeMemory { uploader.spool.memory = memory }
     (uploader.parallelFrom, uploader.smallestPart) = (100_000, 60_000)
     return uploader
   }
@@ -116,10 +117,12 @@ struct ProtocolExam: Sendable {
 
   /// A pattern of `length` bytes that, when byte `byte` is first wanted, waits until the server holds nearly all
   /// before it, and then lets `action` happen.
-  func interrupted(_ pattern: PatternSource, at byte: Int64, _ action: @escaping @Sendable () -> Void) -> TriggerSource
-  {
+  func interrupted(
+    _ pattern: PatternSource, at byte: Int64, within limit: Duration = .seconds(30),
+    _ action: @escaping @Sendable () -> Void
+  ) -> TriggerSource {
     TriggerSource(pattern, at: byte) { [peer] in
-      pollUntil { peer.unfinished() >= byte - Self.slack }
+      pollUntil(within: limit) { peer.unfinished() >= byte - Self.slack }
       action()
     }
   }
@@ -128,10 +131,10 @@ struct ProtocolExam: Sendable {
   static let slack: Int64 = 1 << 20
 }
 
-/// Looks again and again, ten seconds at most: what other threads write to disk sends no signal.
-package func pollUntil(_ condition: () -> Bool) {
+/// Looks again and again: what other threads write to disk sends no signal.
+package func pollUntil(within limit: Duration = .seconds(30), _ condition: () -> Bool) {
   let clock = MonotonicClock()
-  let deadline = clock.now + .seconds(30)
+  let deadline = clock.now + limit
   while !condition(), clock.now < deadline {
     // Never cancelled.
     try? clock.sleep(.milliseconds(1), Cancellation(), "poll")
@@ -149,8 +152,12 @@ package final class CountingTransport: Transport {
     self.before = before
   }
 
-  /// Body bytes handed to connections so far.
-  package var sent: Int64 { counter.bytes.load(ordering: .relaxed) }
+  /// Body bytes handed to connections so far, as `Exchange.sent` tells them: none twice for one request.
+  package var sent: Int64 { counter.sent.load(ordering: .relaxed) }
+
+  /// Bytes read from bodies so far. libcurl sends a request again, unasked, when the connection it had kept was dead:
+  /// what went twice counts twice here. What is sent from a `FileRegion` does not count.
+  package var read: Int64 { counter.read.load(ordering: .relaxed) }
 
   package func send(
     _ request: HTTPRequest, body: BlobSlice?, _ on: Exchange
@@ -159,13 +166,46 @@ package final class CountingTransport: Transport {
     var on = on
     // Not `self`: the transport's lane may keep the exchange for as long as the transport lives.
     on.sent = { [counter, sent = on.sent] count in
-      counter.bytes.add(Int64(count), ordering: .relaxed)
+      counter.sent.add(Int64(count), ordering: .relaxed)
       sent(count)
     }
+    var body = body
+    if let source = body?.source { body?.source = CountedSource(source: source, counter: counter) }
     return try await transport.send(request, body: body, on)
   }
 
   private final class Counter: Sendable {
-    let bytes = Atomic<Int64>(0)
+    let sent = Atomic<Int64>(0)
+    let read = Atomic<Int64>(0)
+  }
+
+  private struct CountedSource: BlobSource {
+    let source: any BlobSource
+    let counter: Counter
+
+    var access: BlobAccess { source.access }
+    func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { try source.info(cancel) }
+    func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
+      CountedReader(try source.open(at: offset, cancel), counter)
+    }
+  }
+
+  private final class CountedReader: BlobReader {
+    private let reader: any BlobReader
+    private let counter: Counter
+
+    init(_ reader: any BlobReader, _ counter: Counter) {
+      self.reader = reader
+      self.counter = counter
+    }
+
+    var info: BlobInfo { reader.info }
+    func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
+      let count = try reader.read(into: buffer)
+      counter.read.add(Int64(count), ordering: .relaxed)
+      return count
+    }
+    func fileRegion() -> FileRegion? { reader.fileRegion() }
+    func finish() throws(BlobError) { try reader.finish() }
   }
 }

@@ -18,8 +18,12 @@ public struct ProtocolFixture: Sendable, CustomStringConvertible {
   public var resumes: Bool
   /// Sources of unknown length can be sent; else those can that are held whole.
   public var takesUnknownLength: Bool
+  /// Bytes that are held of a pipe; nil: as the uploader likes.
+  public var pipeMemory: Int?
   /// Bytes that are changed on the way are noticed and sent again.
   public var noticesChanges: Bool
+  /// The server tells a digest of what it has; else a large source whose name is taken is refused, whatever it has.
+  public var tellsDigests = true
   /// Bytes of a request's body around those of the source, at the most.
   public var overhead: Int64
   /// A server of its own for each call. Called on a thread that may block.
@@ -53,6 +57,8 @@ extension ProtocolFixture {
     ProtocolFixture(
       "tus with checksums", Tus(wholeUpTo: small, checksum: .sha1), partSize: 700_001, wholeUpTo: small,
       noticesChanges: true),
+    ProtocolFixture(
+      "tus with checksums after the bytes", trailing, partSize: 700_001, wholeUpTo: small, noticesChanges: true),
     ProtocolFixture("tus in parts at once", Tus(wholeUpTo: small), partsAtOnce: 3, wholeUpTo: small),
     ProtocolFixture("resumable", IETFResumable(wholeUpTo: small), wholeUpTo: small),
     ProtocolFixture("resumable in small parts", IETFResumable(wholeUpTo: small), partSize: 700_001, wholeUpTo: small),
@@ -63,18 +69,31 @@ extension ProtocolFixture {
       "nextcloud", WebDAV(wholeUpTo: small), partSize: 5 << 20, wholeUpTo: small, takesUnknownLength: false
     ) { NextcloudPeer() },
     s3("s3", partSize: nil), s3("s3 in odd parts", partSize: 700_001),
+    s3("s3 as Ceph", partSize: nil, isLikeCeph: true),
   ]
 
+  private static var trailing: Tus {
+    var tus = Tus(wholeUpTo: small, checksum: .sha256)
+    tus.trailsChecksums = true
+    return tus
+  }
+
   /// Against the strict server in memory; parts are small, so that there are many.
-  private static func s3(_ name: String, partSize: Int64?) -> ProtocolFixture {
+  private static func s3(_ name: String, partSize: Int64?, isLikeCeph: Bool = false) -> ProtocolFixture {
     var server = S3Peer.Options()
     server.smallestPart = 1
+    server.isLikeCeph = isLikeCeph
+    server.knowsChecksums = !isLikeCeph
     let dialect = S3Multipart(
       bucketPath: "/\(server.bucket)/", signer: S3Signer(server.credentials, region: server.region),
       options: .init(wholeUpTo: small, partSize: 256 << 10, smallestPart: 1))
-    return ProtocolFixture(
-      name, dialect, partSize: partSize, partsAtOnce: 8, wholeUpTo: small, takesUnknownLength: false,
-      noticesChanges: true, makePeer: { [server] in S3Peer(server) })
+    var fixture = ProtocolFixture(
+      name, dialect, partSize: partSize, partsAtOnce: 8, wholeUpTo: small, noticesChanges: true,
+      makePeer: { [server] in S3Peer(server) })
+    fixture.tellsDigests = !isLikeCeph
+    // So that a pipe has many parts, too.
+    fixture.pipeMemory = Int(partSize ?? 256 << 10)
+    return fixture
   }
 
   /// Above what the transport sends in one piece with its head, and still quick.

@@ -169,7 +169,10 @@ public final class ScriptedPeer: Sendable {
       guard let head = readHead() else { return false }
       if head.contains("transfer-encoding: chunked") {
         while let line = readLine(), let size = Int(line, radix: 16) {
-          if size == 0 { return readLine() != nil }
+          if size == 0 {
+            while let trailer = readLine() { if trailer.isEmpty { return true } }
+            return false
+          }
           guard read(size), readLine() != nil else { return false }
         }
         return false

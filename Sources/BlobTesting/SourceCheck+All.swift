@@ -1,9 +1,16 @@
 import Blobs
 
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
 extension SourceCheck {
   public static let all = [
     SourceCheck("its facts are those declared", hasItsFacts),
     SourceCheck("reads of any size give the same bytes", readsInAnySize),
+    SourceCheck("what a file lends is what is read", lendsWhatIsRead),
     SourceCheck("opens at the start, in the middle, at the end, not past it", opensAnywhere),
     SourceCheck("gives the rest from every offset of a small source", opensAtEveryOffset),
     SourceCheck("the end stays the end", endsForGood),
@@ -43,6 +50,29 @@ extension SourceCheck {
         try exam.compare(reader, from: range.lowerBound, to: range.upperBound, upTo: size)
         if range.upperBound == fixture.length { try exam.expectEnd(reader) }
       }
+    }
+  }
+
+  private static func lendsWhatIsRead(_ fixture: SourceFixture) throws {
+    for offset in fixture.lendsFile ? Set([0, 1, fixture.length / 2]).filter({ $0 <= fixture.length }) : [] {
+      let exam = try Examination(fixture)
+      let reader = try exam.open(at: offset)
+      guard let region = reader.fileRegion() else {
+        throw CheckFailure("a reader at byte \(offset) lends nothing")
+      }
+      let start = offset + region.start
+      let length = region.length ?? fixture.length - start
+      try require(region.start >= 0 && length >= 0, "it lends \(length) bytes from \(region.start) on")
+      try require(start + length <= fixture.length, "it lends bytes up to \(start + length) of \(fixture.length)")
+      for (from, count) in [(0, min(length, 5000)), (max(0, length - 5000), min(length, 5000))] {
+        var lent = [UInt8](repeating: 0, count: Int(count))
+        let done = pread(region.descriptor, &lent, lent.count, off_t(region.offset + from))
+        try require(done == lent.count, "of \(count) bytes that are lent at \(from) the file has \(done)")
+        try require(lent == fixture.expected(start + from, lent.count), "what is lent at \(start + from) differs")
+      }
+      // Whoever asked may still read.
+      try exam.compare(reader, from: offset, to: min(fixture.length, offset + 500_000))
+      try reader.finish()
     }
   }
 

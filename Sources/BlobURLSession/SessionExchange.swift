@@ -98,7 +98,9 @@ final class SessionExchange: NSObject, @unchecked Sendable {
 
   /// For `ExchangeProtocol`, which needs no session to tell these.
   var direct: Exchange {
-    Exchange(sent: { self.sent(Int64($0)) }, interim: exchange.interim, received: exchange.received)
+    var direct = Exchange(sent: { self.sent(Int64($0)) }, interim: exchange.interim, received: exchange.received)
+    direct.trailers = exchange.trailers
+    return direct
   }
 
   func sent(_ count: Int64) {

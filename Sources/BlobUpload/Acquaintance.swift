@@ -17,6 +17,8 @@ final class Acquaintance: Sendable {
   let parts = Gate(UploadDestination.mostParts)
   /// Bytes of a body that may get through; less than all once one was refused.
   let largestBody = Atomic<Int64>(.max)
+  let methods = MethodOverride()
+  let trailers = Trailers()
 
   /// There is someone: bytes went there, whatever became of them.
   var isReal: Bool { reached.load(ordering: .relaxed) || hasAnswered }

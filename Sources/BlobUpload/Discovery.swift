@@ -6,12 +6,13 @@ extension UploadDestination {
   ///
   /// - `named`: the dialect the user named; nil: the server is asked. tus is taken where it can create with the first
   ///   bytes, then resumable uploads where its limits are told, then WebDAV, and PUT where nothing better is offered.
+  /// - `isStream`: what is sent has no end yet, so that a dialect which acknowledges on the way is better than tus.
   /// - `checksum`: what is sent must carry such digests, and the server compare them; nil: nothing need.
   /// - `form`: how to post forms, where "form" is named.
   /// - Tries again twice when no answer comes. Throws with side `.destination` when it cannot be reached or refuses.
   public static func discover(
     _ endpoint: HTTPURL, named: String?, headers: HTTPHeaders = [:], checksum: Digest.Algorithm? = nil,
-    form: FormPost = FormPost(), over transport: any Transport
+    form: FormPost = FormPost(), isStream: Bool = false, over transport: any Transport
   ) async throws(UploadError) -> UploadDestination {
     let context = UploadContext(transport: transport, headers: headers, origin: endpoint.origin)
     let target = UploadTarget(endpoint: endpoint, url: endpoint, path: "", length: nil)
@@ -29,14 +30,15 @@ extension UploadDestination {
       let dav = WebDAV()
       answer = (dav, try await patiently { () async throws(UploadError) in try await dav.discover(target, context) })
     case "tus":
-      answer = (tus, try await patiently { () async throws(UploadError) in try await tus.discover(target, context) })
+      answer = try await patiently { () async throws(UploadError) in try await tus.asked(target, context) }
     case "resumable":
       let resumable = IETFResumable(checksum: checksum)
       answer = (
         resumable,
         try await patiently { () async throws(UploadError) in try await resumable.discover(target, context) }
       )
-    case nil: answer = try await patiently { () async throws(UploadError) in try await ask(tus, target, context) }
+    case nil:
+      answer = try await patiently { () async throws(UploadError) in try await ask(tus, target, isStream, context) }
     default: throw UploadError(.giveUp, .destination, "\(endpoint): the dialect \(named!) is not known")
     }
     let destination = UploadDestination(endpoint: endpoint, dialect: answer.0, limits: answer.1, headers: headers)
@@ -45,7 +47,7 @@ extension UploadDestination {
   }
 
   private static func ask(
-    _ tus: Tus, _ target: UploadTarget, _ context: UploadContext
+    _ tus: Tus, _ target: UploadTarget, _ isStream: Bool, _ context: UploadContext
   ) async throws(UploadError) -> (any UploadProtocol, PartLimits) {
     let request = HTTPRequest("OPTIONS", target.endpoint)
     let response = try await context.send(request)
@@ -53,14 +55,17 @@ extension UploadDestination {
     if case .retry = UploadError(request, response).recovery, response.status != 500 {
       throw UploadError(request, response)
     }
+    let resumable = IETFResumable(checksum: tus.checksum)
+    if isStream, tus.checksum == nil, response.isSuccess, let limits = resumable.limits(from: response.headers) {
+      return (resumable, limits)
+    }
     if response.isSuccess, let limits = tus.limits(from: response.headers),
       limits.firstPart > 0 || tus.checksum != nil
     {
       try tus.checkOffer(response.headers, at: target.endpoint)
-      return (tus, limits)
+      return (tus.offered(response.headers), limits)
     }
     if let checksum = tus.checksum { try ContentDigest.checkOffer(response.headers, checksum, at: target.endpoint) }
-    let resumable = IETFResumable(checksum: tus.checksum)
     if response.isSuccess, let limits = resumable.limits(from: response.headers) {
       return (resumable, resumable.bounded(limits))
     }

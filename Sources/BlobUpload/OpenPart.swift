@@ -3,19 +3,25 @@ import Synchronization
 
 /// The next bytes of a source whose end is not known: as many as are wanted, or fewer where it ends.
 ///
-/// A slice of one length would call that truncated. Opened at the part's first byte, as often as it is sent.
+/// A slice of one length would call that truncated. Opened at the part's first byte, as often as it is sent. It also ends
+/// where there is no room for more.
 final class OpenPart: BlobSource {
   private let source: any BlobSource
   private let start: Int64
   private let length: Int64
+  private let room: @Sendable (Int64) -> Int64
   private let furthest: Atomic<Int64>
   private let ending = Atomic<Int64>(-1)
 
-  /// `length` nil: all that comes.
-  init(_ source: any BlobSource, from start: Int64, length: Int64?) {
+  /// `length` nil: all that comes. `room`: how many bytes may be read from an offset on, for now.
+  init(
+    _ source: any BlobSource, from start: Int64, length: Int64?,
+    room: @escaping @Sendable (Int64) -> Int64 = { _ in .max }
+  ) {
     self.source = source
     self.start = start
     self.length = length ?? .max - start
+    self.room = room
     furthest = Atomic(start)
   }
 
@@ -49,7 +55,7 @@ final class OpenPart: BlobSource {
     var info: BlobInfo { BlobInfo(length: nil, validator: reader.info.validator) }
 
     func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
-      let left = part.start + part.length - offset
+      let left = min(part.start + part.length - offset, part.room(offset))
       if left <= 0 { return 0 }
       let count = try reader.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Int(clamping: left))))
       offset += Int64(count)

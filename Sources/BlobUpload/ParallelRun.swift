@@ -162,10 +162,7 @@ struct ParallelRun {
 
   /// Most servers copy the parts, and keep them. What cannot be deleted expires there.
   private func forget(_ urls: [HTTPURL], _ context: UploadContext) async {
-    func delete(_ url: HTTPURL) async -> Bool {
-      let request = HTTPRequest("DELETE", url, ["Tus-Resumable": Tus.version])
-      return (try? await context.send(request))?.isSuccess ?? false
-    }
+    func delete(_ url: HTTPURL) async -> Bool { (try? await tus.delete(url, context))?.isSuccess ?? false }
     guard let first = urls.first, await delete(first) else { return }
     await withTaskGroup(of: Void.self) { group in
       for url in urls.dropFirst() {

@@ -2,17 +2,25 @@ import Blobs
 
 /// How much of a source that is read once is held, so that what did not arrive can be sent again.
 public struct SpoolOptions: Sendable, Hashable {
-  /// Bytes for each upload; a part is at most half of it, so that the next one can be read while this one is in doubt.
-  public var memory: Int
+  /// Bytes for each upload: those that the server has not vouched for, so a part has at most as many. Unless it is set,
+  /// 12 MiB, and for a pipe to where parts are counted, 32 MiB.
+  public var memory: Int {
+    get { chosen ?? 12 << 20 }
+    set { chosen = newValue }
+  }
+  private var chosen: Int?
   /// Where what does not fit goes, in a temporary file without a name; nil: nothing is written to disk, and a source
   /// can be sent again only from the last `memory` bytes on.
   public var folder: BytePath?
 
-  public init(memory: Int = 12 << 20, folder: BytePath? = nil) {
-    precondition(memory >= 2)
-    self.memory = memory
+  public init(memory: Int? = nil, folder: BytePath? = nil) {
+    if let memory { precondition(memory >= 2) }
+    chosen = memory
     self.folder = folder
   }
+
+  /// For a pipe in numbered parts, of which there are only so many: they are large.
+  var forNumberedParts: SpoolOptions { SpoolOptions(memory: chosen ?? 32 << 20, folder: folder) }
 }
 
 /// A source as an upload reads it: where it is sequential, with the bytes held that the server has not acknowledged.
@@ -33,13 +41,22 @@ struct SpooledSource: Sendable {
   }
 
   /// Bytes that a part may have to be sure that it can be sent again; nil: any.
-  var largestPart: Int64? { spool.map { Int64(max(1, $0.memory / 2)) } }
+  var largestPart: Int64? { spool.map { Int64($0.memory) } }
 
-  /// Bytes of a body from the first byte on, to be sure that it can be sent again; nil: any.
-  var largestFirst: Int64? { spool.map { Int64($0.memory) } }
+  /// Bytes that can be read from `offset` on while all that is in doubt stays held; 0: none, before more has arrived.
+  func room(at offset: Int64) -> Int64 {
+    guard let spool else { return .max }
+    return spool.held.lowerBound + Int64(spool.memory) - offset
+  }
 
   /// The first byte that can be sent.
   var first: Int64 { spool?.held.lowerBound ?? 0 }
+
+  /// All `length` bytes have been read, and each can be read again without asking for room.
+  func holds(_ length: Int64) -> Bool {
+    guard let spool else { return false }
+    return spool.held.lowerBound == 0 && spool.held.upperBound >= length && length <= spool.memory
+  }
 
   /// The server wants bytes that are not held any more.
   func lost(_ offset: Int64, of name: BytePath) -> UploadError {
@@ -73,6 +90,21 @@ struct SpooledSource: Sendable {
     guard let spool, case let end = spool.held.upperBound, end < offset else { return }
     let passed = try await look(from: end, offset - end, validator)
     spool.release(upTo: end + passed)
+  }
+
+  /// Lets go of what is held, to read the source from its first byte once more. false: nobody can read that again.
+  func rewind() async -> Bool {
+    guard let spool else { return true }
+    let cancel = Cancellation()
+    return await withTaskCancellationHandler {
+      await Self.threads.run {
+        // Why not does not matter: the failure that made it necessary is what is told.
+        do throws(BlobError) { try spool.rewind(cancel) } catch { return false }
+        return true
+      }
+    } onCancel: {
+      cancel.cancel()
+    }
   }
 
   private func read(

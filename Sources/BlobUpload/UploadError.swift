@@ -13,6 +13,8 @@ public struct UploadError: Error, Sendable, CustomStringConvertible {
     case restart
     /// The body is too large for something on the way: send less at once. `to` is what it was told to take; nil: nothing.
     case shrink(to: Int64?)
+    /// The request does not get through in this form: send it again, which takes another one.
+    case rephrase
     case giveUp
   }
 

@@ -32,6 +32,9 @@ public protocol UploadProtocol: Sendable {
   func abort(_ session: UploadSession, _ with: UploadContext) async throws(UploadError)
 }
 
+/// A dialect that tells the server what is known of a file besides its bytes: `UploadTarget.metadata`.
+public protocol MetadataProtocol: UploadProtocol {}
+
 /// A dialect whose every request carries a signature, those that are not its own too.
 protocol SigningProtocol: UploadProtocol {
   var signature: @Sendable (inout HTTPRequest) -> Void { get }
@@ -50,6 +53,8 @@ public struct UploadTarget: Sendable {
   public var contentType: String
   /// Replace other bytes under the same name.
   public var overwrite: Bool
+  /// What else is to be told of it, where the dialect carries that: tus, S3. Keys are lower-case letters and dashes.
+  public var metadata: [String: String] = [:]
 
   public init(
     endpoint: HTTPURL, url: HTTPURL, path: BytePath, length: Int64?,
@@ -199,6 +204,11 @@ public struct UploadContext: Sendable {
   public var sent: @Sendable (Int) -> Void
   /// All that is to be uploaded, for a dialect that must compare it with what is there; nil where nothing is.
   public var whole: BlobSlice?
+  /// Reading a body twice costs next to nothing.
+  var isLocal = true
+  var trailers = Trailers()
+  /// How PATCH and DELETE get through.
+  var methods = MethodOverride()
   /// Adds a signature, over what is there by then, as the last thing before a request is sent.
   var sign: (@Sendable (inout HTTPRequest) -> Void)?
 

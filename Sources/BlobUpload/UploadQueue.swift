@@ -111,17 +111,21 @@ public struct UploadQueue: Sendable {
       if let most = try await journal.largestBody(at: destination.endpoint.origin) {
         destination.expect(largestBody: most)
       }
+      if try await journal.needsOverride(at: destination.endpoint.origin) { destination.acquaintance.methods.recall() }
     } catch {
       throw UploadError(journal: error)
     }
   }
 
-  private struct Claimed: Sendable {
+  struct Claimed: Sendable {
     var item: UploadItem
     var claim: JournalClaim
+    /// Of one that was begun, and looked at again so often.
+    var progress: Progress?
+    var looks = 0
   }
 
-  private func claim(_ items: [UploadItem]) async throws(UploadError) -> [Claimed] {
+  func claim(_ items: [UploadItem]) async throws(UploadError) -> [Claimed] {
     let intents = items.map { item in
       JournalIntent(
         source: item.identity, target: item.target.url.text, path: item.target.path, length: item.info.length,
@@ -153,31 +157,32 @@ public struct UploadQueue: Sendable {
   /// Returns the error after which nothing else can succeed either.
   private func handle(_ work: Claimed, _ observer: some UploadObserver) async -> UploadError? {
     switch work.claim {
-    case .fresh(let id): return await send(work.item, id, nil, [], observer)
+    case .fresh(let id): return await send(work, id, nil, [], observer)
     case .resume(let entry):
-      return await send(work.item, entry.id, entry.session, entry.receipts, observer)
+      return await send(work, entry.id, entry.session, entry.receipts, observer)
     case .unsure(let entry):
-      return await send(work.item, entry.id, entry.session, entry.receipts, comparing: entry.sent, observer)
+      return await send(work, entry.id, entry.session, entry.receipts, comparing: entry.sent, observer)
     case .replaced(let id, let old):
       // A session of another dialect means nothing to this one.
       let isOurs = old.destination.protocolName == uploader.destination.dialect.name
       if isOurs, let session = old.sessionWithParts { await uploader.discard(session) }
-      return await send(work.item, id, nil, [], observer)
+      return await send(work, id, nil, [], observer)
     case .busy(let owner):
       observer.ended(work.item, nil, .busy(pid: owner.pid))
       return nil
-    case .done(let entry): return await confirm(work.item, entry, observer)
+    case .done(let entry): return await confirm(work, entry, observer)
     }
   }
 
   private func confirm(
-    _ item: UploadItem, _ entry: JournalEntry, _ observer: some UploadObserver
+    _ work: Claimed, _ entry: JournalEntry, _ observer: some UploadObserver
   ) async -> UploadError? {
+    let item = work.item
     if check {
       do {
         if try await !uploader.isThere(item.target, location: entry.location) {
           journal.restarted(entry.id)
-          return await send(item, entry.id, nil, [], observer)
+          return await send(work, entry.id, nil, [], observer)
         }
       } catch {
         observer.ended(item, nil, .failed(error))
@@ -189,11 +194,12 @@ public struct UploadQueue: Sendable {
   }
 
   private func send(
-    _ item: UploadItem, _ id: Int64, _ session: UploadSession?, _ receipts: [PartReceipt],
+    _ work: Claimed, _ id: Int64, _ session: UploadSession?, _ receipts: [PartReceipt],
     comparing doubted: [SentRange]? = nil, _ observer: some UploadObserver
   ) async -> UploadError? {
-    let progress = Progress(totals: totals)
-    observer.started(item, progress)
+    let item = work.item
+    let progress = work.progress ?? Progress(totals: totals)
+    if work.progress == nil { observer.started(item, progress) }
     do {
       let result = try await uploader.upload(
         item.source, item.info, to: item.target, entry: id, resuming: session, receipts: receipts,
@@ -203,6 +209,7 @@ public struct UploadQueue: Sendable {
       observer.ended(item, progress, .sent(result, from: progress.resumed))
       return nil
     } catch {
+      if let again = await lookAgain(work, id, progress, error) { return await handle(again, observer) }
       if error.side == .cancelled { journal.released(id) } else { journal.failed(id, error.message) }
       observer.ended(item, progress, .failed(error))
       return error.endsQueue ? error : nil

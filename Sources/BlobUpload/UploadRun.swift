@@ -55,7 +55,7 @@ struct UploadRun {
     self.receipts = session == nil ? [] : receipts
     self.doubted = session == nil ? nil : doubted
     isResuming = session != nil
-    measures = uploader.destination.dialect.digestsBodies
+    measures = uploader.destination.digestsAhead
     self.progress = progress
     let reach = Reach()
     self.reach = reach
@@ -73,6 +73,7 @@ struct UploadRun {
         progress.advance(by: Int64(count))
         reach.advance(by: Int64(count))
       })
+    context.isLocal = source.source.isLocal
     context.whole = BlobSlice(source.source, length: info.length, validator: info.validator)
     self.context = context
   }
@@ -121,7 +122,7 @@ struct UploadRun {
     // Only what is read tells where an open end is.
     let open =
       info.length == nil && end == nil && !(measures && next.length != nil)
-      ? OpenPart(source.source, from: offset, length: next.length) : nil
+      ? OpenPart(source.source, from: offset, length: next.length, room: { [source] in source.room(at: $0) }) : nil
     let body = BlobSlice(
       open ?? trace(from: offset), start: offset, length: open == nil ? next.length : nil, validator: info.validator)
     attempted = next.length ?? .max
@@ -145,7 +146,7 @@ struct UploadRun {
   /// What is to be sent from `offset` on; nil: nothing is left. Where the end is not known, it is looked for first: the
   /// last part tells the length, and is empty if it must be.
   private mutating func next(from offset: Int64) async throws(UploadError) -> Part? {
-    if offset < source.first { throw source.lost(offset, of: target.path) }
+    if offset < source.first, await !source.rewind() { throw source.lost(offset, of: target.path) }
     try await source.skip(to: offset, info.validator)
     if let end { return Part(number: part, start: offset, length: max(0, end - offset), isLast: true) }
     guard let next = plan.part(from: offset, number: part), info.length == nil, let length = next.length else {
@@ -153,16 +154,33 @@ struct UploadRun {
     }
     let wanted = measures ? length : 1
     let there = try await source.look(from: offset, wanted, info.validator)
-    if there == wanted { return next }
+    if there == wanted { return isAcknowledgedOnTheWay ? endless(next) : next }
     end = offset + there
     return Part(number: part, start: offset, length: there, isLast: true)
+  }
+
+  /// The server tells how far it is while a body comes: then the spool makes room, and the part need not end.
+  private var isAcknowledgedOnTheWay: Bool { dialect is IETFResumable && !measures }
+
+  /// As long as the server allows, and the user; without acknowledgements it ends where the spool is full.
+  private func endless(_ part: Part) -> Part {
+    var limits = uploader.destination.currentLimits
+    if let session { limits.tighten(by: session.limits) }
+    var part = part
+    let most = [limits.largest, uploader.partSize].compactMap { $0 }.min()
+    if limits.smallest <= source.largestPart ?? .max { part.length = most }
+    return part
   }
 
   private mutating func create() async throws(UploadError) -> UploadResult? {
     var first: (part: Part, body: BlobSlice)?
     var most = uploader.destination.currentLimits.firstPart
     // What goes in one can also go in parts, which can be sent again.
-    if most != .max, let held = source.largestFirst { most = min(most, held) }
+    if most != .max, let held = source.largestPart { most = min(most, held) }
+    // What is held whole is sent again from there.
+    if let length = info.length, source.holds(length), dialect.numbersParts {
+      most = uploader.destination.currentLimits.largest ?? .max
+    }
     if most > 0, info.length ?? .max <= most {
       let whole = Part(number: 1, start: 0, length: info.length, isLast: true)
       first = (whole, BlobSlice(source.source, length: info.length, validator: info.validator))
@@ -206,11 +224,19 @@ struct UploadRun {
 
   /// Sets the stage for the next step and waits, or throws for good.
   private mutating func recover(from error: UploadError) async throws(UploadError) {
+    if error.recovery == .rephrase {
+      // What is lost here is learned again. What was refused for its form has changed nothing.
+      try? await uploader.journal?.keepOverride(
+        uploader.destination.acquaintance.methods.isOn, at: uploader.destination.endpoint.origin)
+      if let offset { progress.settle(at: offset) } else if session == nil { progress.restart() }
+      measures = measures || uploader.destination.digestsAhead
+      return
+    }
     offset = nil
     // A numbered dialect notes there what it expects to have made.
     if session == nil || parts != nil { session = opened.withLock { $0 } ?? session }
-    // Who does not know chunks says so with one of these.
-    if session != nil, !measures, info.length == nil, error.status == 411 || error.status == 501 {
+    // Who does not know chunks says so with one of these; 422 is what frameworks say that check for a length.
+    if session != nil, !measures, info.length == nil, let status = error.status, [411, 422, 501].contains(status) {
       measures = true
       return
     }
@@ -222,7 +248,7 @@ struct UploadRun {
     failures += 1
     if error.recovery == .restart { restart() }
     if session == nil {
-      if source.first > 0 { throw lost(error) }
+      if source.first > 0, await !source.rewind() { throw lost(error) }
       progress.restart()
     }
     try await uploader.wait(after: error, max(failures, restarts), "\(target.path)")

@@ -15,8 +15,8 @@ extension Uploader {
       do {
         return try await send(held.source, info, target)
       } catch {
-        // It knows nothing of chunks. Once more, if it all fits.
-        guard error.status == 411 || error.status == 501, held.first == 0,
+        // It knows nothing of chunks, or wants the length with the first byte. Once more, if it all fits.
+        guard let status = error.status, [400, 411, 422, 501].contains(status), held.first == 0,
           let length = try await held.measure(spool, info.validator)
         else { throw error }
         return try await send(held.source, info.of(length), target.of(length))
@@ -44,7 +44,7 @@ extension SpooledSource {
 }
 
 extension BlobInfo {
-  fileprivate func of(_ length: Int64) -> BlobInfo {
+  func of(_ length: Int64) -> BlobInfo {
     var info = self
     info.length = length
     return info
@@ -52,7 +52,7 @@ extension BlobInfo {
 }
 
 extension UploadTarget {
-  fileprivate func of(_ length: Int64) -> UploadTarget {
+  func of(_ length: Int64) -> UploadTarget {
     var target = self
     target.length = length
     return target

@@ -32,6 +32,7 @@ extension Uploader {
         if case .giveUp = error.recovery { throw error }
         if case .restart = error.recovery { throw error }
         if case .shrink = error.recovery { throw error }
+        if case .rephrase = error.recovery { throw error }
         failures += 1
         try await wait(after: error, failures, what)
       }

@@ -48,6 +48,7 @@ public struct Uploader: Sendable {
     if let length = info.length, let most = destination.limits.total, length > most {
       throw UploadError(.giveUp, .file, "\(target.path): \(length) bytes, and the server takes \(most) at most")
     }
+    let source = Self.prepared(source, info)
     var ledger: UploadLedger?
     if let journal, let entry { ledger = UploadLedger(journal, entry) }
     if let result = try await uploadInParts(
@@ -56,10 +57,21 @@ public struct Uploader: Sendable {
       return result
     }
     let session = session?.sizeOfParts == nil ? session : nil
+    if info.length == nil, source.access == .sequential, destination.dialect.numbersParts {
+      return try await uploadPipe(source, info, to: target, ledger, session, isDoubted: doubted != nil, progress)
+    }
     return try await knowingLength(source, info, target) { source, info, target async throws(UploadError) in
       var run = UploadRun(self, source, info, target, ledger, session, receipts, comparing: doubted, progress)
       return try await run.run()
     }
+  }
+
+  /// A reader that has lost its source is opened again at the same byte, if that is still the same version; a slow source
+  /// is read before its bytes are wanted.
+  private static func prepared(_ source: any BlobSource, _ info: BlobInfo) -> any BlobSource {
+    // One that is read once cannot be opened again, and one without a version cannot be known again.
+    let source = source.access == .random && info.validator != nil ? ReopeningSource(source) : source
+    return info.readAhead > 0 ? ReadAheadSource(source, capacity: info.readAhead) : source
   }
 
   /// Deletes what an earlier run left on the server; a failure to do so is no one's loss, since it expires there.
@@ -87,6 +99,8 @@ public struct Uploader: Sendable {
         acquaintance.noteReached()
         sent(count)
       })
+    context.methods = acquaintance.methods
+    context.trailers = acquaintance.trailers
     context.sign = (destination.dialect as? any SigningProtocol)?.signature
     return context
   }

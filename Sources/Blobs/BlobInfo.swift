@@ -9,8 +9,14 @@ public struct BlobInfo: Sendable, Hashable {
   /// The validator's `instance` is the same for as long as the content is, also over a restart of the machine: another
   /// one is other content, for all that can be known.
   public var instanceLasts: Bool
+  /// Bytes that are worth reading before they are wanted, since each read waits for something; 0 where it does not, as
+  /// with files, or where that is done already. See `ReadAheadSource`.
+  public var readAhead: Int
 
-  public init(length: Int64?, validator: Validator? = nil, preferredRead: Int = 0, instanceLasts: Bool = false) {
+  public init(
+    length: Int64?, validator: Validator? = nil, preferredRead: Int = 0, instanceLasts: Bool = false, readAhead: Int = 0
+  ) {
+    self.readAhead = readAhead
     self.length = length
     self.validator = validator
     self.preferredRead = preferredRead

@@ -87,7 +87,15 @@ private final class SliceReader: BlobReader {
     return 0
   }
 
-  func fileRegion() -> FileRegion? { reader.fileRegion() }
+  func fileRegion() -> FileRegion? {
+    guard var region = reader.fileRegion() else { return nil }
+    if let length = info.length {
+      let owed = length - given - region.start
+      if owed < 0 { return nil }
+      region.length = min(region.length ?? owed, owed)
+    }
+    return region
+  }
 
   func finish() throws(BlobError) { try reader.finish() }
 }

@@ -34,8 +34,9 @@ public protocol BlobReader: AnyObject {
   /// Blocks. After a throw the reader is useless: open another one.
   func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int
 
-  /// Descriptor and offset of the next byte, for a body that is sent without being copied; nil where there is none.
-  /// What is sent from there is not counted as read: whoever sends it stops at `info.length` and asks `finish()`.
+  /// Where a file has bytes of what is still to be read, for a body that is sent without being copied; nil where there
+  /// is none. What is sent from there is not counted as read: whoever sends it asks `finish()`, and opens another reader
+  /// for what follows.
   func fileRegion() -> FileRegion?
 
   /// Asks, after the last byte that is wanted, whether the content is still the version that was opened: `.changed`
@@ -46,10 +47,17 @@ public protocol BlobReader: AnyObject {
 /// Bytes of an open file, for `sendfile` and the like. The descriptor belongs to the reader and lives as long as it.
 public struct FileRegion: Sendable {
   public var descriptor: Int32
+  /// Of the first byte, in the file.
   public var offset: Int64
+  /// How many bytes the reader gives before it comes to that one.
+  public var start: Int64
+  /// Bytes; nil: all that the reader has from there on.
+  public var length: Int64?
 
-  public init(descriptor: Int32, offset: Int64) {
+  public init(descriptor: Int32, offset: Int64, start: Int64 = 0, length: Int64? = nil) {
     self.descriptor = descriptor
     self.offset = offset
+    self.start = start
+    self.length = length
   }
 }

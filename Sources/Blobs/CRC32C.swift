@@ -2,6 +2,7 @@ import CIntrinsics
 
 /// CRC-32C (Castagnoli), by the processor where it can. RFC 3720 §12.1, §B.4.
 struct CRC32C {
+  static let polynomial: UInt32 = 0x82F6_3B78
   private var state: UInt32 = ~0
   private let isHardware: Bool
 
@@ -20,6 +21,6 @@ struct CRC32C {
   var value: [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: ~state >> (24 - 8 * $0)) } }
 
   private static let table: [UInt32] = (0..<256).map { byte in
-    (0..<8).reduce(UInt32(byte)) { value, _ in value & 1 == 0 ? value >> 1 : value >> 1 ^ 0x82F6_3B78 }
+    (0..<8).reduce(UInt32(byte)) { value, _ in value & 1 == 0 ? value >> 1 : value >> 1 ^ polynomial }
   }
 }

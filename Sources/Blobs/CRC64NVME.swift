@@ -1,6 +1,6 @@
 /// CRC-64/NVME, eight bytes at a time. NVM Express NVM Command Set Specification 1.0b §5.2.1.3.4.3.
 struct CRC64NVME {
-  private static let polynomial: UInt64 = 0x9A6C_9329_AC4B_C9B5
+  static let polynomial: UInt64 = 0x9A6C_9329_AC4B_C9B5
   private var state: UInt64 = ~0
 
   /// Takes the next bytes.
@@ -25,29 +25,6 @@ struct CRC64NVME {
 
   /// Of all bytes so far, the highest byte first, as S3 writes it.
   var value: [UInt8] { (0..<8).map { UInt8(truncatingIfNeeded: ~state >> (56 - 8 * $0)) } }
-
-  /// As `CRC32C.joined`.
-  static func joined(_ first: UInt64, _ second: UInt64, count: Int64) -> UInt64 {
-    precondition(count >= 0)
-    var shift: UInt64 = 1 << 63
-    var square: UInt64 = 1 << 55
-    var rest = count
-    while rest > 0 {
-      if rest & 1 == 1 { shift = product(square, shift) }
-      square = product(square, square)
-      rest >>= 1
-    }
-    return product(shift, first) ^ second
-  }
-
-  private static func product(_ a: UInt64, _ b: UInt64) -> UInt64 {
-    var (sum, b) = (UInt64(0), b)
-    for bit in (0..<64 as Range<UInt64>).reversed() {
-      if a >> bit & 1 == 1 { sum ^= b }
-      b = shifted(b)
-    }
-    return sum
-  }
 
   private static func shifted(_ value: UInt64) -> UInt64 {
     value & 1 == 0 ? value >> 1 : value >> 1 ^ polynomial

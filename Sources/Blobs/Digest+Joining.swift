@@ -5,43 +5,39 @@ extension Digest {
     _ first: [UInt8], _ second: [UInt8], count: Int64, _ algorithm: Algorithm
   ) -> [UInt8]? {
     switch algorithm {
-    case .crc32c:
-      let sum = CRC32C.joined(
-        UInt32(truncatingIfNeeded: number(first)), UInt32(truncatingIfNeeded: number(second)), count: count)
-      return bytes(UInt64(sum), 4)
-    case .crc64nvme: return bytes(CRC64NVME.joined(number(first), number(second), count: count), 8)
-    default: return nil
+    case .crc32c: joined(first, second, count, CRC32C.polynomial)
+    case .crc64nvme: joined(first, second, count, CRC64NVME.polynomial)
+    default: nil
     }
   }
 
-  private static func number(_ value: [UInt8]) -> UInt64 { value.reduce(0) { $0 << 8 | UInt64($1) } }
-
-  private static func bytes(_ number: UInt64, _ count: Int) -> [UInt8] {
-    (1...count).map { UInt8(truncatingIfNeeded: number >> UInt64(8 * (count - $0))) }
-  }
-}
-
-extension CRC32C {
   /// Shifting by n bytes multiplies by x to the 8 n, modulo the polynomial; the highest bit stands for x to the 0.
-  static func joined(_ first: UInt32, _ second: UInt32, count: Int64) -> UInt32 {
+  private static func joined<Sum: FixedWidthInteger & UnsignedInteger>(
+    _ first: [UInt8], _ second: [UInt8], _ count: Int64, _ polynomial: Sum
+  ) -> [UInt8] {
     precondition(count >= 0)
-    var shift: UInt32 = 1 << 31
-    var square: UInt32 = 1 << 23
+    var shift: Sum = 1 << (Sum.bitWidth - 1)
+    var square = shift >> 8
     var rest = count
     while rest > 0 {
-      if rest & 1 == 1 { shift = product(square, shift) }
-      square = product(square, square)
+      if rest & 1 == 1 { shift = product(square, shift, polynomial) }
+      square = product(square, square, polynomial)
       rest >>= 1
     }
-    return product(shift, first) ^ second
+    let sum = product(shift, number(first), polynomial) ^ number(second)
+    return (1...first.count).map { UInt8(truncatingIfNeeded: sum >> (8 * (first.count - $0))) }
   }
 
-  private static func product(_ a: UInt32, _ b: UInt32) -> UInt32 {
-    var (sum, b) = (UInt32(0), b)
-    for bit in (0..<32 as Range<UInt32>).reversed() {
+  private static func product<Sum: FixedWidthInteger & UnsignedInteger>(_ a: Sum, _ b: Sum, _ polynomial: Sum) -> Sum {
+    var (sum, b) = (Sum(0), b)
+    for bit in (0..<Sum.bitWidth).reversed() {
       if a >> bit & 1 == 1 { sum ^= b }
-      b = b & 1 == 0 ? b >> 1 : b >> 1 ^ 0x82F6_3B78
+      b = b & 1 == 0 ? b >> 1 : b >> 1 ^ polynomial
     }
     return sum
+  }
+
+  private static func number<Sum: FixedWidthInteger>(_ value: [UInt8]) -> Sum {
+    value.reduce(0) { $0 << 8 | Sum($1) }
   }
 }

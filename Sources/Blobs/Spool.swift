@@ -28,6 +28,13 @@ public struct Spool: BlobSource {
   /// read yet stay to come. Any thread may call, also while a reader is at work.
   public func release(upTo offset: Int64) { store.release(upTo: offset) }
 
+  /// Begins anew with a source that can be read from its start once more; throws what it throws where it cannot.
+  package func rewind(_ cancel: Cancellation) throws(BlobError) {
+    try store.awaitReader(atMost: patience, cancel)
+    _ = try source.open(at: 0, cancel)
+    try store.rewind()
+  }
+
   public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { try source.info(cancel) }
 
   /// Throws `.outOfRange` for bytes that are not held, `.unsupported` while another reader is at work, `.changed` where

@@ -114,6 +114,14 @@ final class SpoolStore: @unchecked Sendable {
     }
   }
 
+  /// Forgets all that was read.
+  func rewind() throws(BlobError) {
+    try state.update { state throws(BlobError) in
+      if state.isRead { throw BlobError(.unsupported, "begin a spool anew: a reader is at it") }
+      (state.start, state.inMemory, state.end, state.file) = (0, 0, 0, nil)
+    }
+  }
+
   /// Where the bytes of `range` are in memory, or the first of them, up to where memory begins again.
   private func piece(_ range: Range<Int64>) -> UnsafeMutableRawBufferPointer {
     let first = Int(range.lowerBound % Int64(memory.count))

@@ -63,3 +63,11 @@ static inline int fb_is_written(int file) {
   fcntl(file, 1024, F_UNLCK);
   return 0;
 }
+// 1: nobody has the file open for writing, now; 0: someone has, or the kernel does not tell. As `fb_is_written`, but who
+// opens the file in between makes no signal that could end a program.
+static inline int fb_is_read_only(int file) {
+  fcntl(file, 10 /* F_SETSIG */, 23 /* SIGURG */);
+  if (fcntl(file, 1024 /* F_SETLEASE */, F_RDLCK) != 0) return 0;
+  fcntl(file, 1024, F_UNLCK);
+  return 1;
+}

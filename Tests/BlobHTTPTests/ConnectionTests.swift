@@ -72,12 +72,16 @@ import Testing
     ScriptedPeer([.readRequest, answer(), .readRequest, .close], [.readRequest, answer()])
   }
 
-  @Test(arguments: [1000, 300_000])
-  func aRequestThatMayBeRepeatedIsSentAgainFromItsFirstByte(_ size: Int) async throws {
+  @Test(arguments: [1000, 300_000], [nil, 10, 100_000] as [Int64?])
+  func aRequestThatMayBeRepeatedIsSentAgainFromItsFirstByte(_ size: Int, after first: Int64?) async throws {
     let peer = dyingPeer()
     let transport = CurlTransport()
     let source = PatternSource(length: Int64(size), seed: 3)
-    _ = try await transport.get(peer.url())
+    if let first {
+      _ = try await transport.put(peer.url(), PatternSource(length: first))
+    } else {
+      _ = try await transport.get(peer.url())
+    }
     let sent = Tally()
     let response = try await transport.send(
       HTTPRequest("PUT", peer.url()), body: BlobSlice(source), Exchange(sent: { sent.add($0) }))

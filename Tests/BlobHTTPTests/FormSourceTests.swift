@@ -24,7 +24,8 @@ extension SourceFixture {
         "contents that end a line",
         ["\r", "\n", "\r\n", "\r\n--", "\r\n--C--\r\n"].map { FormPart(DataSource($0), name: [0x66]) },
         ["\r", "\n", "\r\n", "\r\n--", "\r\n--C--\r\n"].map(simple).joined() + "--B--\r\n"),
-    ] + [1, 5000, 300_000].flatMap { length in [film(length), film(length, knowsLength: false)] } + [beyondFourGiB]
+    ] + [1, 5000, 300_000].flatMap { length in [film(length), film(length, knowsLength: false)] }
+    + [beyondFourGiB] + lenders
 
   private static func simple(_ content: String) -> String {
     "--B\r\nContent-Disposition: form-data; name=\"f\"\r\n\r\n\(content)\r\n"
@@ -58,6 +59,20 @@ extension SourceFixture {
       knowsLength: knowsLength, stalled: { film(FaultySource(PatternSource(length: 10), .stall(at: 5))) }
     ) { film(pattern) }
   }
+
+  #if canImport(Glibc)
+    private static let lenders: [SourceFixture] = {
+      let pattern = PatternSource(length: 300_000, seed: 3)
+      let expected = Array(before.utf8) + pattern.bytes(count: 300_000) + Array(after.utf8)
+      return [
+        SourceFixture("a form with a film in a file", like: expected, lendsFile: true) {
+          film(Lender(try TemporaryFile(pattern), Tally()))
+        }
+      ]
+    }()
+  #else
+    private static let lenders: [SourceFixture] = []
+  #endif
 
   private static let beyondFourGiB: SourceFixture = {
     let pattern = PatternSource(length: 5 << 30, seed: 2)

@@ -124,6 +124,23 @@ import Testing
     #expect(error?.message == "form part \"film\": the card was pulled out")
   }
 
+  /// It was there when the length was asked for.
+  @Test func partThatIsGoneInTheMiddleEndsTheFormThere() async throws {
+    let peer = ScriptedPeer([.readHead, .read(300_000), .discard])
+    var form = MultipartForm()
+    form.appendPart(PatternSource(length: 300_000), name: "first", fileName: "a.jpg")
+    let gone = BlobError(.notFound, "open b.jpg: No such file or directory")
+    form.appendPart(FaultySource(PatternSource(length: 10), .failOpening(gone)), name: "second", fileName: "b.jpg")
+    let error = await failure { [form] () async throws(TransportError) in
+      try await CurlTransport().send(form.request(to: peer.url()), body: BlobSlice(form), Exchange())
+    }
+    #expect(error.code == .source && error.cause?.code == .notFound, "\(error)")
+    #expect(error.message.contains("form part \"second\": open b.jpg"), "\(error)")
+    await peer.wait { $0.ended == 1 }
+    let sent = String(decoding: peer.body(), as: UTF8.self)
+    #expect(!sent.contains("--\(form.boundary)--"), "what was sent is no whole form")
+  }
+
   // MARK: On the wire
 
   @Test(arguments: [100, 3_000_001])

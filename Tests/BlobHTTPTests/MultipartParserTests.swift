@@ -135,6 +135,28 @@ struct MultipartParserTests {
     }
   }
 
+  /// Whoever keeps a part at its end must not keep one whose end is in doubt.
+  @Test(arguments: ["--Bx", "--B-x", "--B\rx", "--B\n", "--B \n", "--B", "--B-", "--B\r"])
+  func aPartEndsWithTheWholeLineAfterIt(_ line: String) throws {
+    for piece in [Int.max, 1] {
+      let parser = MultipartParser(boundary: Array("B".utf8))
+      var ends = 0
+      var rest = Array("--B\r\n\(Self.head("a"))x\r\n--B\r\n\(Self.head("b"))y\r\n\(line)".utf8)[...]
+      #expect(throws: MultipartError.self) {
+        while !rest.isEmpty {
+          let next = Array(rest.prefix(piece))
+          rest = rest.dropFirst(next.count)
+          try next.withUnsafeBytes { buffer in
+            var bytes = buffer
+            while let event = try parser.next(&bytes) { if case .end = event { ends += 1 } }
+          }
+        }
+        try parser.finish()
+      }
+      #expect(ends == 1)
+    }
+  }
+
   @Test func headsPartsAndPreamblesAreBounded() {
     let limits = MultipartParser.Limits()
     let long = "X: \(String(repeating: "x", count: limits.head))\r\n"

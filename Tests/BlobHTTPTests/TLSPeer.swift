@@ -47,7 +47,7 @@ final class OpenSSLServer: Sendable {
   fileprivate let command: Command
   var url: HTTPURL { HTTPURL("https://127.0.0.1:\(port)/a")! }
 
-  init(_ certificate: Certificate, answers: Bool = true) {
+  init(_ certificate: Certificate, answers: Bool = true, _ options: [String] = []) {
     let (listener, port) = Loopback.listen()
     Loopback.close(listener)
     self.port = port
@@ -55,7 +55,7 @@ final class OpenSSLServer: Sendable {
       [
         "openssl", "s_server", "-quiet", "-accept", "127.0.0.1:\(port)", "-cert", certificate.path,
         "-key", certificate.key,
-      ] + (answers ? ["-www"] : []))
+      ] + (answers ? ["-www"] : []) + options)
     // It says nothing when it is ready.
     while true {
       if let socket = Loopback.connect(port: port) {

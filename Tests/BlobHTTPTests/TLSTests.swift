@@ -26,6 +26,20 @@ import Testing
     #expect(String(decoding: response.body, as: UTF8.self).contains("s_server"))
   }
 
+  /// The cheapest of those that are good is asked for first; a server that has another is spoken to all the same.
+  @Test(arguments: [
+    ([], "TLS_AES_128_GCM_SHA256"), (["-ciphersuites", "TLS_AES_256_GCM_SHA384"], "TLS_AES_256_GCM_SHA384"),
+    (["-ciphersuites", "TLS_CHACHA20_POLY1305_SHA256"], "TLS_CHACHA20_POLY1305_SHA256"),
+    (["-no_tls1_3"], "TLSv1.2"),
+  ])
+  func bytesAreHiddenByWhatBothHave(_ options: [String], _ wanted: String) async throws {
+    let server = OpenSSLServer(certificate, options)
+    let response = try await CurlTransport(.init(caFile: certificate.path)).get(server.url)
+    let page = String(decoding: response.body, as: UTF8.self)
+    let line = page.split(separator: "\n").first { $0.contains("Cipher is") }
+    #expect(line?.contains(wanted) == true, "\(page)")
+  }
+
   @Test func aCertificateForAnotherNameIsRefused() async throws {
     let server = OpenSSLServer(certificate)
     let error = await failure { () async throws(TransportError) in

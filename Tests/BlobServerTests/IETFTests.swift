@@ -83,6 +83,45 @@ struct IETFTests {
     #expect(server.folder.read("x") == Array(bytes[..<15]))
   }
 
+  /// Who sends without a length hears how far it is, to let go of what has arrived. Version 5 brought that.
+  @Test(arguments: [3, 4, 5, 6, 7, 8]) func theWayOfABodyOfUnknownLengthIsTold(version: Int) throws {
+    let server = try TestServer()
+    let client = try server.client()
+    try client.head("POST", "/x", ietf(true, version) + [("Transfer-Encoding", "chunked")])
+    #expect(try client.readHead()["Location"] != nil)
+    let piece = pattern(1 << 20)
+    var told: [Int] = []
+    for number in 1...4 {
+      try client.send(Array("100000\r\n".utf8) + piece + Array("\r\n".utf8))
+      if version < 5 { continue }
+      let interim = try client.readHead()
+      #expect(interim.status == 104 && interim["Upload-Draft-Interop-Version"] == "\(version)")
+      let offset = try #require(interim["Upload-Offset"].flatMap { Int($0) })
+      #expect(offset > told.last ?? 0 && offset <= number << 20)
+      told.append(offset)
+    }
+    try client.send(Array("0\r\n\r\n".utf8))
+    #expect(try client.answer().status == 201)
+    #expect(server.folder.read("x") == piece + piece + piece + piece)
+  }
+
+  /// Nor who has a length, or a digest that nothing counts without.
+  @Test func theWayOfOtherBodiesIsNotTold() throws {
+    let server = try TestServer()
+    let bytes = pattern(3 << 20)
+    for (number, more) in [
+      [("Content-Length", "\(bytes.count)")], [("Transfer-Encoding", "chunked"), ("Trailer", "Content-Digest")],
+    ].enumerated() {
+      let client = try server.client()
+      try client.head("POST", "/\(number)", ietf(true) + more)
+      #expect(try client.readHead().status == 104)
+      let digest = "Content-Digest: sha-256=:\(base64(Digest.value(of: bytes, .sha256))):"
+      try client.send(
+        number == 0 ? bytes : Array("300000\r\n".utf8) + bytes + Array("\r\n0\r\n\(digest)\r\n\r\n".utf8))
+      #expect(try client.readHead().status == 201)
+    }
+  }
+
   @Test func anEmptyAppendFinishes() throws {
     let server = try TestServer()
     let upload = try create(server, "/x", length: nil)

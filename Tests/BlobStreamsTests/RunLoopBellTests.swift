@@ -96,6 +96,24 @@ struct RunLoopBellTests {
     thread.stop()
   }
 
+  /// It still hangs there in a mode that does not run: that is not to be told either.
+  @Test func loopThatWasLeftInItsModePassesTheRingOn() {
+    let (left, thread) = (LoopThread(), LoopThread())
+    let heard = Heard()
+    let bell = RunLoopBell { heard.hear() }
+    for loop in [left.loop, thread.loop] {
+      for mode in [RunLoop.Mode.default, RunLoop.Mode("never run")] { bell.hang(in: loop, forMode: mode) }
+    }
+    bell.remove(from: left.loop, forMode: .default)
+    let clapper = bell.clapper
+    let timer = Timer(timeInterval: 0, repeats: false) { _ in Clappers.shared.sound(clapper) }
+    left.loop.add(timer, forMode: .default)
+    #expect(heard.wait(for: 1) && heard.isOnly(thread.thread))
+    bell.invalidate()
+    left.stop()
+    thread.stop()
+  }
+
   @Test func bellThatGoesWhileItSoundsHarmsNobody() {
     let thread = LoopThread()
     let heard = Heard()

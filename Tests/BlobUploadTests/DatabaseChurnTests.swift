@@ -49,7 +49,8 @@ import Testing
 
     var arrived: [Int64] = []
     var moved = 0
-    for round in 0..<8 {
+    // On a busy machine one of the two may hardly have its turn.
+    for round in 0..<100 where round < 8 || churn.count <= 50 {
       let changes = churn.start()
       for row in 1...Int64(Self.names) {
         let name = BytePath("\(row)-\(round)")

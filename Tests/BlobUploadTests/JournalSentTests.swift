@@ -95,7 +95,7 @@ extension JournalTests {
       await again.close()
     }
 
-    @Test(arguments: [(2, ["sent", "host"]), (3, ["host"])])
+    @Test(arguments: [(2, ["sent", "host", "override"]), (3, ["host", "override"]), (4, ["override"])])
     func aJournalOfAnEarlierFormatGainsWhatItLacks(_ version: Int, _ tables: [String]) async throws {
       let first = try await folder.open()
       let id = try #require(try await first.claim().id)
@@ -109,6 +109,8 @@ extension JournalTests {
       #expect(claim.entry?.sent == [])
       try await second.keepLargestBody(1000, at: "http://nas:80")
       #expect(try await second.largestBody(at: "http://nas:80") == 1000)
+      try await second.keepOverride(true, at: "http://nas:80")
+      #expect(try await second.needsOverride(at: "http://nas:80"))
       await second.close()
     }
 

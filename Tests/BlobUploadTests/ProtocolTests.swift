@@ -12,20 +12,33 @@ import Testing
   @Test(arguments: ProtocolFixture.all, ProtocolCheck.all)
   func conforms(_ fixture: ProtocolFixture, _ check: ProtocolCheck) async throws { try await check.run(fixture) }
 
-  /// `FULLBORE_SEEDS` says how many, `FULLBORE_SEED` the first of them.
-  @Test(arguments: ProtocolFixture.all) func survivesChaos(_ fixture: ProtocolFixture) async throws {
+  @Test(arguments: ProtocolFixture.all) func survivesChaos(_ fixture: ProtocolFixture) async {
+    await chaos(fixture, pipes: false)
+  }
+
+  @Test(arguments: ProtocolFixture.all.filter(\.takesUnknownLength))
+  func survivesChaosOfPipes(_ fixture: ProtocolFixture) async { await chaos(fixture, pipes: true) }
+
+  /// `FULLBORE_SEEDS` says how many, `FULLBORE_SEED` the first of them, and `FULLBORE_FIXTURES` how the names begin of
+  /// the only fixtures.
+  private func chaos(_ fixture: ProtocolFixture, pipes: Bool) async {
+    if let only = getenv("FULLBORE_FIXTURES").map({ String(cString: $0) }),
+      !only.split(separator: ",").contains(where: { fixture.name.hasPrefix($0) })
+    {
+      return print("\(fixture): not one of FULLBORE_FIXTURES=\(only)")
+    }
     let first = number("FULLBORE_SEED") ?? UInt64.random(in: 0..<1 << 32)
     let count = number("FULLBORE_SEEDS") ?? 30
     // A request of which bytes were lost on the way is waited for this long; too short a wait only makes it go again.
     let limits = CurlTransport.Options(lanes: 8, noProgress: .seconds(1), finishing: .seconds(1))
-    print("\(fixture): chaos of \(count) seeds from FULLBORE_SEED=\(first)")
+    print("\(fixture): chaos of \(pipes ? "pipes, " : "") \(count) seeds from FULLBORE_SEED=\(first)")
     await withTaskGroup(of: Void.self) { group in
       for lane in 0..<4 as Range<UInt64> {
         group.addTask {
           for seed in stride(from: lane, to: count, by: 4) {
             // The error names the fixture and the seed.
             do {
-              try await ProtocolCheck.chaos(seed: first &+ seed).run(fixture, over: CurlTransport(limits))
+              try await ProtocolCheck.chaos(seed: first &+ seed, pipes: pipes).run(fixture, over: CurlTransport(limits))
             } catch {
               Issue.record(error)
             }

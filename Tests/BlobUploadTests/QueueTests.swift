@@ -56,6 +56,20 @@ import Testing
     #expect(entry.state == .open)
   }
 
+  /// What the server holds is asked once, and the rest is sent, in either dialect.
+  @Test(arguments: ["tus", "resumable"]) func goingOnInTheNextRunCostsOneRequest(_ name: String) async throws {
+    let desk = try await Desk()
+    let dialect: any UploadProtocol = name == "tus" ? Tus() : IETFResumable()
+    let open: HTTPHeaders = ["Location": "/up/1", "Upload-Offset": "0", "Upload-Complete": "?0"]
+    _ = try await desk.run(desk.queue(Script(.status(201, open), .status(413)), dialect), ["a"])
+    let script = Script(
+      .status(204, ["Upload-Offset": "400", "Upload-Complete": "?0"]),
+      .status(204, ["Upload-Offset": "1000", "Upload-Complete": "?1"]))
+    #expect(try await desk.run(desk.queue(script, dialect), ["a"]).sent == 1)
+    #expect(script.methods == ["HEAD", "PATCH"])
+    #expect(script.requests[1].headers["Upload-Offset"] == "400")
+  }
+
   @Test func anotherVersionReplacesAndItsOldSessionIsDeleted() async throws {
     let desk = try await Desk()
     let first = try await desk.run(desk.queue(Script(.created, .status(413)), Tus()), ["a"])

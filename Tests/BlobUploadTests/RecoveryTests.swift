@@ -30,10 +30,15 @@ import Testing
     #expect(script.requests[3].headers["Upload-Offset"] == "400")
   }
 
+  /// 403 may be a firewall's word for PATCH, so that the server is asked.
   @Test(arguments: [403, 404, 410]) func aSessionThatIsGoneIsBegunAnew(_ status: Int) async {
-    let script = Script(.created, .status(status), .created, .at(1000))
+    let asked = status == 403 ? ["HEAD"] : []
+    let script = Script { number, request throws(TransportError) in
+      if request.method == "POST" { return .created }
+      return number <= asked.count + 1 ? .status(status) : .at(1000)
+    }
     #expect(await uploader(Tus(), script).failure() == nil)
-    #expect(script.methods == ["POST", "PATCH", "POST", "PATCH"])
+    #expect(script.methods == ["POST", "PATCH"] + asked + ["POST", "PATCH"])
   }
 
   /// Held by a request of ours that is dead, most likely.

@@ -112,6 +112,24 @@ import Testing
     #expect(error?.message.contains("ETag") == true && peer.names() == [])
   }
 
+  /// As some do that take the `Destination` for a URL with a query once more.
+  @Test func nameThatIsCutByTheServerIsFoundOut() async throws {
+    let peer = DavPeer { request in
+      let end = request.headers["Destination"]?.contains("%3F") == true
+      return request.method == "MOVE" && end ? .init(201) : nil
+    }
+    defer { peer.stop() }
+    let error = await #expect(throws: UploadError.self) {
+      _ = try await uploader(peer).upload(PatternSource(length: 100), as: BytePath("what?.jpg"))
+    }
+    #expect(error?.recovery == .giveUp && error?.message.contains("another name") == true, "\(error as Any)")
+    _ = try await uploader(peer).upload(PatternSource(length: 100), as: BytePath("so;what#.jpg"))
+    // Names without such characters cost no further request.
+    let before = peer.requests.count
+    _ = try await uploader(peer).upload(PatternSource(length: 100), as: BytePath("Mäi.jpg"))
+    #expect(peer.requests.count == before + 3, "\(peer.requests)")
+  }
+
   @Test func nameThatIsTakenCostsALargeFileNothing() async throws {
     let peer = DavPeer()
     defer { peer.stop() }

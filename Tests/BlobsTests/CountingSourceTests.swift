@@ -61,7 +61,8 @@ struct CountingSourceTests {
     let key = try EncryptionKey([UInt8](repeating: 1, count: 32))
     let wrapped: [any BlobSource] = [
       CountingSource(file.source), HashingSource(file.source, .md5), ThrottledSource(file.source, limiter),
-      ConcatenatedSource([file.source]), FaultySource(file.source), ProgressSource(file.source) { _ in },
+      ConcatenatedSource([CountingSource(file.source)]), FaultySource(file.source),
+      ProgressSource(file.source) { _ in },
       EncryptingSource(file.source, key: key, name: "a"), DecryptingSource(file.source, key: key, version: "a"),
     ]
     for source in wrapped { #expect(try source.open(at: 0, Cancellation()).fileRegion() == nil) }

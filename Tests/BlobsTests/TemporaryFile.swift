@@ -1,5 +1,6 @@
 import Blobs
 import Glibc
+import Synchronization
 
 /// A file in the system's temporary folder, removed with its owner.
 final class TemporaryFile: Sendable {
@@ -37,6 +38,18 @@ final class TemporaryFile: Sendable {
     try setModified(path, FileStamp.now - Int64(age / .nanoseconds(1)))
     return path
   }
+
+  /// As `lasting`, the same file for the same name: for checks that only read it. A file that was just made has to come
+  /// to rest before it is opened, each time.
+  static func shared(
+    _ name: String, _ bytes: @autoclosure () -> [UInt8], sparse length: Int64? = nil
+  ) throws -> BytePath {
+    if let path = files.withLock({ $0[name] }) { return path }
+    let path = try lasting(bytes(), sparse: length)
+    files.withLock { $0[name] = path }
+    return path
+  }
+  private static let files = Mutex<[String: BytePath]>([:])
 
   private static func setModified(_ path: BytePath, _ time: Int64) throws {
     let time = timespec(tv_sec: Int(time / 1_000_000_000), tv_nsec: Int(time % 1_000_000_000))

@@ -23,6 +23,43 @@ extension EndToEnd {
       Folder(scratch.path("gallery")).expectSame(as: server.folder)
     }
 
+    /// A pipe is not read ahead for its digest, which follows each part.
+    @Test func aPipesDigestFollowsIt() async throws {
+      let file = try scratch.file("gallery/film.mov", (40 << 20) + 1)
+      let server = try await ServeProcess.start(in: scratch)
+      let proxy = ChaosProxy(to: server.port, ChaosProxy.Schedule([.flip(at: 15 << 20), .flip(at: 3 << 20)]))
+      let push = try Command(
+        "bash",
+        [
+          "-c", "exec \"$0\" push - --checksum sha256 --header \"$2\" \"$1\" < <(cat \"$3\")", Tool.fullbore,
+          "tus+http://127.0.0.1:\(proxy.port)/film.mov", "Host: 127.0.0.1:\(server.port)", file,
+        ], in: scratch)
+      #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
+      #expect(proxy.counters.faults > 0, "the proxy changed nothing")
+      Folder(scratch.path("gallery")).expectSame(as: server.folder)
+    }
+
+    /// What is at a URL is fetched once, and its digest follows each part. One changes on the way.
+    @Test(.needs(.resumableUpload)) func aURLsDigestFollowsItToSomeoneElsesServer() async throws {
+      try scratch.file("received/film.mov", (20 << 20) + 1)
+      let origin = try await ServeProcess.start(in: scratch)
+      let arrived = try scratch.folder("arrived")
+      let peer = try await PeerServer.resumableUpload(into: arrived, in: scratch)
+      let proxy = ChaosProxy(to: try #require(URL(string: peer.url)?.port), ChaosProxy.Schedule([.flip(at: 5 << 20)]))
+      let (end, push) = try await fullbore(
+        "push", "\(origin.url)film.mov", "tus+http://127.0.0.1:\(proxy.port)/files", "--checksum",
+        "sha1", "--parts-at-once", "1", in: scratch)
+      #expect(end == .exited(0), "\(push.output)\(push.errors)")
+      #expect(proxy.counters.faults > 0)
+      let there = Folder(arrived).files()
+      #expect(there.count == 1)
+      for name in there.keys {
+        #expect(
+          FileManager.default.contentsEqual(
+            atPath: scratch.path("received/film.mov"), andPath: "\(arrived)/\(name)"))
+      }
+    }
+
     /// The server is killed in the middle of parts, whose bytes nobody has checked.
     @Test func aKilledServerForgetsWhatWasNotChecked() async throws {
       let file = try scratch.file("gallery/video.mov", 40 << 20)

@@ -8,7 +8,7 @@ extension EndToEnd {
 
     /// `FULLBORE_CHURN` is how many seconds it takes.
     @Test func whateverArrivesWasAVersionOfItsFile() async throws {
-      let seconds = Tool.number("FULLBORE_CHURN", default: 25)
+      let seconds = Tool.number("FULLBORE_CHURN", default: 15)
       let seed = Tool.number("FULLBORE_SEED", default: Int.random(in: 0...999_999))
       print("FULLBORE_SEED=\(seed) FULLBORE_CHURN=\(seconds)")
       for folder in ["gallery/a", "gallery/b"] { try scratch.folder(folder) }
@@ -76,7 +76,7 @@ extension EndToEnd {
       while ContinuousClock.now < deadline {
         for _ in 0..<20 { try await churn.step() }
         // Now and then all holds still for longer than a watch waits.
-        try await Task.sleep(for: .milliseconds(Int.random(in: 0...1) * 1500))
+        try await Task.sleep(for: .milliseconds(Int.random(in: 0...1) * 700))
       }
     }
 

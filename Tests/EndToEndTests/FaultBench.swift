@@ -8,7 +8,8 @@ import Testing
 /// Where one fault is played against one protocol, and what was seen there.
 final class FaultBench: Sendable {
   let scratch: Scratch
-  private let servers = Mutex<[ServeProcess]>([])
+  /// The one under way last.
+  private let latest = Mutex<FaultServer?>(nil)
 
   init() throws { scratch = try Scratch() }
 
@@ -19,23 +20,26 @@ final class FaultBench: Sendable {
   ) async throws -> Command {
     let file = size > 16 << 20 ? try scratch.hole("video.mov", size) : try scratch.file("video.mov", size)
     let limits = ["--retries", "1", "--timeout", "1s", "--finish-timeout", "2s"]
-    let push = try Command(Tool.fullbore, ["push"] + limits + options + [file, column.prefix + url], in: scratch)
+    let push = try Command(
+      Tool.fullbore, ["push"] + limits + options + [file] + column.destination(url), in: scratch,
+      environment: column.environment)
     try await meanwhile()
     try await push.wait(.seconds(30))
     return push
   }
 
-  /// One that comes back listens where no other program is given a port while it is away. ip(7), ip_local_port_range.
-  func server(comesBack: Bool = false, environment: [String: String] = [:]) async throws -> ServeProcess {
-    let port = comesBack ? Int.random(in: 20_000..<32_000) : 0
-    let server = try await ServeProcess.start(in: scratch, port: port, environment: environment)
-    servers.withLock { $0.append(server) }
+  func server(_ column: FaultColumn, comesBack: Bool = false, isFull: Bool = false) async throws -> FaultServer {
+    let server = try await FaultServer.start(for: column, comesBack: comesBack, isFull: isFull, in: scratch)
+    latest.withLock { $0 = server }
     return server
   }
 
-  func serveAgain(_ server: ServeProcess) async throws {
-    let again = try await server.startAgain(in: scratch)
-    servers.withLock { $0.append(again) }
+  func kill() async throws { try await latest.withLock { $0 }?.kill() }
+
+  /// As if killed, and there again; `losingAll`: as another one would be.
+  func restart(losingAll: Bool = false) async throws {
+    guard let again = try await latest.withLock({ $0 })?.restarted(losingAll, in: scratch) else { return }
+    latest.withLock { $0 = again }
   }
 
   /// `openssl s_server` with a self-signed certificate.
@@ -56,7 +60,7 @@ final class FaultBench: Sendable {
     var lines = ["exit \(status)"]
     if let message = push.errors.split(separator: "\n").first { lines.append("“\(readable(message))”") }
     lines.append("here: \(try await leftHere())")
-    if let there = leftThere() { lines.append("there: \(there)") }
+    if let there = try leftThere() { lines.append("there: \(there)") }
     return lines.joined(separator: "<br>")
   }
 
@@ -85,21 +89,12 @@ final class FaultBench: Sendable {
     return try await journal.entries(.done, limit: 1).isEmpty ? "nothing" : "done"
   }
 
-  /// What our own server has; nil for others.
-  private func leftThere() -> String? {
-    guard let folder = servers.withLock({ $0.last })?.folder else { return nil }
-    let whole = folder.hasSameBytes("video.mov", as: Folder(scratch.path))
-    if whole { return "the whole file" }
-    if !folder.files().isEmpty { return "**a file that is not whole**" }
-    return folder.unfinished() > 0 ? "what had come, unpublished" : "nothing"
-  }
-}
-
-extension ServeProcess {
-  /// Kills it once it has received so much.
-  func kill(after bytes: Int) async throws {
-    try await until("the server has \(bytes) bytes") { folder.received() >= bytes ? true : nil }
-    command.kill(SIGKILL)
-    try await command.wait()
+  /// What the server has; nil for a scripted one.
+  private func leftThere() throws -> String? {
+    guard let server = latest.withLock({ $0 }) else { return nil }
+    let whole = try Data(contentsOf: URL(fileURLWithPath: scratch.path("video.mov")))
+    if server.contents("video.mov") == whole { return "the whole file" }
+    if !server.names().isEmpty { return "**a file that is not whole**" }
+    return server.unfinished() > 0 ? "what had come, unpublished" : "nothing"
   }
 }

@@ -1,57 +1,6 @@
 import BlobTesting
 import Foundation
 
-/// The protocols that a push speaks: each is a column. A new one is a line here.
-enum FaultColumn: String, CaseIterable {
-  case put = "PUT"
-  case tus, resumable
-
-  var prefix: String { rawValue.lowercased() + "+" }
-  /// What a scripted server says of itself before anything else.
-  var greeting: [ScriptedPeer.Step] {
-    switch self {
-    case .put: []
-    case .tus:
-      [
-        .readRequest,
-        .send(
-          "HTTP/1.1 204 No Content\r\nTus-Resumable: 1.0.0\r\nTus-Version: 1.0.0\r\n"
-            + "Tus-Extension: creation,creation-with-upload\r\n\r\n"),
-      ]
-    case .resumable: [.readRequest, .send("HTTP/1.1 204 No Content\r\nUpload-Limit: max-age=86400\r\n\r\n")]
-    }
-  }
-  /// What it answers to a large file that is announced.
-  var creation: [ScriptedPeer.Step] {
-    switch self {
-    case .put: []
-    case .tus:
-      [
-        .readRequest,
-        .send("HTTP/1.1 201 Created\r\nLocation: /up/1\r\nUpload-Offset: 0\r\nContent-Length: 0\r\n\r\n"),
-      ]
-    case .resumable:
-      [
-        .readRequest,
-        .send("HTTP/1.1 201 Created\r\nLocation: /up/1\r\nUpload-Complete: ?0\r\nContent-Length: 0\r\n\r\n"),
-      ]
-    }
-  }
-  /// It says that it has more of a file than there is.
-  var lie: [ScriptedPeer.Step]? {
-    let offset = "Upload-Offset: 5000\r\n"
-    switch self {
-    case .put: return nil
-    case .tus:
-      return [
-        .readRequest, .send("HTTP/1.1 201 Created\r\nLocation: /up/1\r\n\(offset)Content-Length: 0\r\n\r\n"),
-      ]
-    case .resumable:
-      return creation + [.readRequest, .send("HTTP/1.1 204 No Content\r\nUpload-Complete: ?0\r\n\(offset)\r\n")]
-    }
-  }
-}
-
 /// What can go wrong with a push: each is a row.
 struct Fault: Sendable {
   let name: String
@@ -66,7 +15,7 @@ struct Fault: Sendable {
   /// A scripted server that does the same at every request, whatever became of the one before.
   static func scripted(_ name: String, script: [ScriptedPeer.Step]) -> Fault {
     Fault(name) { column, bench in
-      let script = Array(repeating: script, count: 5).flatMap { $0 }
+      let script = Array(repeating: script, count: 12).flatMap { $0 }
       let peer = ScriptedPeer(column.greeting + script, script)
       defer { withExtendedLifetime(peer) {} }
       return try await bench.push(1000, to: "http://127.0.0.1:\(peer.port)/", column)
@@ -76,10 +25,11 @@ struct Fault: Sendable {
   /// The same for a file that is larger than what the kernel takes in the server's place; the upload has been created.
   static func scripted(large name: String, script: [ScriptedPeer.Step]) -> Fault {
     Fault(name) { column, bench in
-      let peer = ScriptedPeer(column.greeting + column.creation + script)
+      let peer = ScriptedPeer(column.greeting + column.creation + script, script)
       defer { withExtendedLifetime(peer) {} }
       return try await bench.push(
-        64 << 20, to: "http://127.0.0.1:\(peer.port)/", column, ["--retries", "0", "--finish-timeout", "30s"])
+        64 << 20, to: "http://127.0.0.1:\(peer.port)/", column,
+        ["--retries", "0", "--finish-timeout", "30s"] + (column == .s3 ? ["--part-size", "32M"] : []))
     }
   }
 
@@ -119,36 +69,35 @@ struct Fault: Sendable {
       return try await bench.push(1000, to: "http://127.0.0.1:\(peer.port)/", column)
     },
     Fault("the answer is lost") { column, bench in
-      let server = try await bench.server()
-      let proxy = ChaosProxy(to: server.port, .init([.dropResponse(column == .put ? 1 : 2)]))
-      return try await bench.push(1000, to: "http://127.0.0.1:\(proxy.port)/", column, ["--header", "Host: 127.0.0.1"])
+      let server = try await bench.server(column)
+      let proxy = ChaosProxy(to: server.port, .init([.dropResponse(column.greeting.isEmpty ? 1 : 2)]))
+      // Ours is told its name; in S3 the one that is sent to is signed.
+      let host = column == .s3 ? [] : ["--header", "Host: 127.0.0.1"]
+      return try await bench.push(1000, to: "http://127.0.0.1:\(proxy.port)/", column, host)
     },
     Fault("the server's disk is full") { column, bench in
-      let server = try await bench.server(environment: try Shim.environment(.fullDisk(at: 2 << 20), in: bench.scratch))
+      let server = try await bench.server(column, isFull: true)
       return try await bench.push(8 << 20, to: server.url, column)
     },
-    Fault("the server is killed") { column, bench in
-      let server = try await bench.server()
-      return try await bench.push(8 << 20, to: server.url, column, ["--bwlimit", "4M"]) {
-        try await server.kill(after: 1 << 20)
-      }
-    },
-    Fault("the server is killed and comes back") { column, bench in
-      let server = try await bench.server(comesBack: true)
-      return try await bench.push(8 << 20, to: server.url, column, ["--bwlimit", "4M", "--retries", "8"]) {
-        try await server.kill(after: 1 << 20)
-        try await bench.serveAgain(server)
-      }
-    },
-    Fault("the server is replaced by an empty one") { column, bench in
-      let server = try await bench.server(comesBack: true)
-      return try await bench.push(8 << 20, to: server.url, column, ["--bwlimit", "4M", "--retries", "8"]) {
-        try await server.kill(after: 1 << 20)
-        try FileManager.default.moveItem(atPath: server.folder.path, toPath: bench.scratch.newPath("lost"))
-        try await bench.serveAgain(server)
-      }
-    },
+    interrupted("the server is killed") { try await $0.kill() },
+    interrupted("the server is killed and comes back", comesBack: true) { try await $0.restart() },
+    interrupted("the server is replaced by an empty one", comesBack: true) { try await $0.restart(losingAll: true) },
   ]
+
+  /// In the middle of a file; in S3 in the middle of its parts.
+  private static func interrupted(
+    _ name: String, comesBack: Bool = false, _ interrupt: @escaping @Sendable (FaultBench) async throws -> Void
+  ) -> Fault {
+    Fault(name) { column, bench in
+      let server = try await bench.server(column, comesBack: comesBack)
+      let size = column == .s3 ? 24 << 20 : 8 << 20
+      let speed = column == .s3 ? ["--part-size", "5M", "--bwlimit", "16M"] : ["--bwlimit", "4M"]
+      return try await bench.push(size, to: server.url, column, speed + (comesBack ? ["--retries", "8"] : [])) {
+        try await until("the server has a part of it") { server.received() >= 1 << 20 ? true : nil }
+        try await interrupt(bench)
+      }
+    }
+  }
 
   private static let elsewhere =
     "HTTP/1.1 307 There\r\nLocation: http://elsewhere.example/in/\r\nContent-Length: 0\r\n\r\n"

@@ -96,6 +96,50 @@ extension EndToEnd {
       #expect(server.folder.files().keys.sorted() == ["a.mov", "g-same.jpg"])
     }
 
+    /// A camera roll that is sorted while it is pushed: what was found arrives once, under the name it was found by, and no
+    /// byte is read twice. Some are renamed before they are opened, some while they are read.
+    @Test(arguments: ["put+", "tus+"]) func whatIsRenamedMeanwhileArrivesOnce(_ dialect: String) async throws {
+      let size = 200_000
+      for number in 100..<198 { try scratch.file("gallery/IMG_\(number).jpg", size + number, seed: UInt64(number)) }
+      for name in ["IMG_000.mov", "IMG_199.mov"] { try scratch.file("gallery/\(name)", 6 << 20) }
+      try scratch.file("copy/IMG_000.mov", 0)
+      let copy = Folder(scratch.path("copy"))
+      let gallery = Folder(scratch.path("gallery"))
+      for name in gallery.files().keys {
+        try? FileManager.default.removeItem(atPath: "\(copy.path)/\(name)")
+        try FileManager.default.copyItem(atPath: "\(gallery.path)/\(name)", toPath: "\(copy.path)/\(name)")
+      }
+      let total = copy.received()
+      let server = try await ServeProcess.start(in: scratch)
+      let push = try Command.fullbore(
+        "push", "--json", "--jobs", "2", "--part-size", "1M", "--bwlimit", "10M", gallery.path + "/",
+        dialect + server.url, in: scratch)
+      try await until("a film is under way: \(push.errors)") { server.folder.received() > 1 << 20 ? true : nil }
+      try FileManager.default.createDirectory(atPath: gallery.path + "/sorted", withIntermediateDirectories: false)
+      #expect(rename(gallery.path + "/IMG_000.mov", gallery.path + "/sorted/first.mov") == 0)
+      for number in stride(from: 101, to: 198, by: 2) {
+        let name = number % 4 == 1 ? "sorted/\(number).jpg" : "A\(number).jpg"
+        #expect(rename("\(gallery.path)/IMG_\(number).jpg", "\(gallery.path)/\(name)") == 0)
+        try scratch.file("gallery/new/IMG_\(number).jpg", 1000)
+      }
+      // Another photo has the old name of one.
+      try scratch.file("gallery/IMG_197.jpg", size + 197, seed: 9)
+      for number in stride(from: 100, to: 198, by: 10) { chmod("\(gallery.path)/IMG_\(number).jpg", 0o600) }
+      var read = 0
+      try await until("it ends", .seconds(120)) {
+        let told = try? String(contentsOfFile: "/proc/\(push.pid)/io", encoding: .utf8)
+        let line = told?.split(separator: "\n").first { $0.hasPrefix("rchar: ") }
+        read = max(read, line.flatMap { Int($0.dropFirst(7)) } ?? 0)
+        return push.end
+      }
+      #expect(push.end == .exited(0), "\(push.output)\(push.errors)")
+      copy.expectSame(as: server.folder)
+      #expect(push.output.components(separatedBy: #""event":"start""#).count == 101, "\(push.output)")
+      #expect(push.output.components(separatedBy: #""event":"done""#).count == 101, "\(push.output)")
+      // What it reads besides: its libraries, the journal.
+      #expect(read > total / 2 && read < total + 1 << 20, "\(read) bytes were read of \(total)")
+    }
+
     /// A recording that goes on: it is never at rest, and never there.
     @Test func whatIsBeingWrittenIsNotPublished() async throws {
       try scratch.file("gallery/IMG_1.jpg", 30_000)

@@ -105,6 +105,34 @@ extension EndToEnd {
       #expect(proxy.command.errors.components(separatedBy: "too large body").count == refused)
     }
 
+    /// PATCH and DELETE go as POST, in one piece and in parts.
+    @Test(.needs(.nginx), arguments: [405, 403]) func aProxyThatTakesNoPatchIsPassed(_ status: Int) async throws {
+      let server = try await ServeProcess.start(in: scratch)
+      let proxy = try await PeerServer.nginx(
+        into: try scratch.folder("unused"),
+        rules: """
+          client_max_body_size 0;
+          location ~ ^/ {
+            if ($request_method ~ "PATCH|DELETE") { return \(status); }
+            proxy_pass http://127.0.0.1:\(server.port);
+            proxy_set_header Host 127.0.0.1:\(server.port);
+            proxy_http_version 1.1;
+            proxy_request_buffering off;
+          }
+          """, in: scratch)
+      try scratch.file("gallery/video.mov", 20 << 20)
+      try scratch.file("gallery/photo.jpg", 3 << 20)
+      for atOnce in ["1", "4"] {
+        let (end, push) = try await fullbore(
+          "push", "--retries", "0", "--parts-at-once", atOnce, scratch.path("gallery/"),
+          "tus+\(proxy.url)/by-\(atOnce)/",
+          in: scratch)
+        #expect(end == .exited(0), "\(push.errors)")
+        Folder(scratch.path("gallery")).expectSame(as: Folder(server.folder.path + "/by-\(atOnce)"))
+      }
+      #expect(server.folder.unfinished() == 0, "parts are deleted too")
+    }
+
     @Test(arguments: ["put", "tus"]) func serverIsReachedOverIPv6(_ dialect: String) async throws {
       let server = try await ServeProcess.start(in: scratch, address: "[::1]")
       #expect(server.url.hasPrefix("http://[::1]:"))

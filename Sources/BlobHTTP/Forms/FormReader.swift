@@ -72,8 +72,7 @@ final class FormReader: BlobReader {
     return count
   }
 
-  // The region of one part is not the rest of the whole.
-  func fileRegion() -> FileRegion? { nil }
+  func fileRegion() -> FileRegion? { failure == nil ? reader.fileRegion() : nil }
 
   func finish() throws(BlobError) {
     if let failure { throw failure }

@@ -12,10 +12,12 @@ final class ReadConnection {
   let file: BytePath
   let handle: OpaquePointer
 
-  init(_ file: BytePath) throws(SQLiteError) {
+  /// `writes`: for a test of what a write on this connection does to its open BLOBs.
+  init(_ file: BytePath, writes: Bool = false) throws(SQLiteError) {
     self.file = file
     var handle: OpaquePointer?
-    let code = file.withCString { sqlite3_open_v2($0, &handle, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, nil) }
+    let flags = (writes ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY) | SQLITE_OPEN_NOMUTEX
+    let code = file.withCString { sqlite3_open_v2($0, &handle, flags, nil) }
     guard let handle else { throw SQLiteError("open", file, code: SQLITE_NOMEM, "out of memory") }
     self.handle = handle
     if code != SQLITE_OK {

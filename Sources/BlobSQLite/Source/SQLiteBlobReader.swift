@@ -20,7 +20,7 @@ final class SQLiteBlobReader: BlobReader {
     guard 0...version.length ~= offset else {
       throw BlobError(.outOfRange, "open \(source.name) at byte \(offset): it has \(version.length)")
     }
-    info = BlobInfo(length: version.length, validator: version.validator, preferredRead: 64 << 10)
+    info = BlobInfo(length: version.length, validator: version.validator, preferredRead: 64 << 10, readAhead: 256 << 10)
     walk = ChunkWalk(version.chunks, source.place, connection)
     walk.seek(to: offset)
   }

@@ -70,6 +70,19 @@ struct IETF: Sendable {
     return Array("\(head)\r\n".utf8)
   }
 
+  /// The interim answer that tells how far the upload is while its bytes come; empty before version 5, which brought it.
+  func progress(_ offset: Int64) -> [UInt8] {
+    guard let version, version >= 5 else { return [] }
+    return Array(
+      """
+      HTTP/1.1 104 Upload Resumption Supported\r
+      Upload-Draft-Interop-Version: \(version)\r
+      Upload-Offset: \(offset)\r
+      \r
+
+      """.utf8)
+  }
+
   /// A refusal of a kind that the draft has a name for. RFC 9457.
   func problem(
     _ status: Int, _ type: String, _ title: String, _ numbers: KeyValuePairs<String, Int64> = [:], offset: Int64? = nil

@@ -47,7 +47,7 @@ enum IETFCreation {
     return .receive(
       IETFReceiver(
         try upload.write(from: 0, onProbation: digests?.isOfBody == true), ietf, digests, isLast: isLast,
-        isCreation: true, isKnown: !interim.isEmpty, call.service))
+        isCreation: true, isKnown: !interim.isEmpty, call))
   }
 
   /// The place itself, or one in it that the request names. nil: the upload's id becomes the name.
@@ -81,11 +81,11 @@ final class IETFReceiver: BodyReceiver {
   /// The client can ask for it again.
   private let isKnown: Bool
   private let service: Service
+  private let teller: ProgressTeller?
 
   init(
     _ writer: UploadWriter, _ ietf: IETF, _ digests: BodyDigests?, isLast: Bool, isCreation: Bool = false,
-    isKnown: Bool = true,
-    _ service: Service
+    isKnown: Bool = true, _ call: Call
   ) {
     self.writer = writer
     self.ietf = ietf
@@ -93,12 +93,16 @@ final class IETFReceiver: BodyReceiver {
     self.isLast = isLast
     self.isCreation = isCreation
     self.isKnown = isKnown
-    self.service = service
+    service = call.service
+    // Who sends without a length may have no second copy of what is on its way.
+    let listens = call.request.contentLength == nil && digests?.isOfBody != true
+    teller = listens ? ProgressTeller(to: call.request, ietf) : nil
   }
 
   func take(_ piece: BodyPiece) throws(ServerError) {
     digests?.take(piece)
     try writer.append(piece)
+    teller?.came(piece.count) { writer.upload.offset }
   }
   var takesPipes: Bool { digests == nil }
 

@@ -64,7 +64,7 @@ enum IETFRoutes {
       let digests = try BodyDigests.ofHTTP(call.headers, isWhole: false)
       @Sendable func receive() throws(ServerError) -> Plan {
         let writer = try upload.write(from: offset, onProbation: digests?.isOfBody == true)
-        return .receive(IETFReceiver(writer, ietf, digests, isLast: isLast, call.service))
+        return .receive(IETFReceiver(writer, ietf, digests, isLast: isLast, call))
       }
       guard let length, upload.record.length != length else { return try receive() }
       return call.service.onWorker { () throws(ServerError) in

@@ -26,6 +26,8 @@ public final class S3Peer: Sendable {
     public var refuse: @Sendable (_ number: Int, _ request: S3PeerRequest) -> (status: Int, code: String)? = { _, _ in
       nil
     }
+    /// As Ceph it does not say that names in a list are percent-encoded, and has its own words for an upload that is gone.
+    public var isLikeCeph = false
     /// A session token that is no longer good.
     public var expiredToken: String?
 

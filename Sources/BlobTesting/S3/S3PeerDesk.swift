@@ -42,7 +42,9 @@ struct S3PeerDesk {
     switch request.method {
     case "GET" where request.query("uploads") != nil: return listUploads(request, state)
     case "GET" where key.isEmpty: return .xml("<ListBucketResult><Name>\(options.bucket)</Name></ListBucketResult>")
-    case "GET" where upload != nil: return try listParts(request, try find(upload!, key, state))
+    case "GET" where upload != nil:
+      return try listParts(
+        request, try find(upload!, key, state, or: options.isLikeCeph ? S3PeerError(404, "NoSuchKey") : nil))
     case "GET": return try read(key, state)
     case "HEAD":
       var answer = try read(key, state)
@@ -63,8 +65,10 @@ struct S3PeerDesk {
     }
   }
 
-  private func find(_ id: String, _ key: String, _ state: S3PeerState) throws -> S3PeerUpload {
-    guard let upload = state.uploads[id], upload.key == key else { throw S3PeerError(404, "NoSuchUpload") }
+  private func find(
+    _ id: String, _ key: String, _ state: S3PeerState, or error: S3PeerError? = nil
+  ) throws -> S3PeerUpload {
+    guard let upload = state.uploads[id], upload.key == key else { throw error ?? S3PeerError(404, "NoSuchUpload") }
     return upload
   }
 
@@ -157,24 +161,27 @@ struct S3PeerDesk {
     let all = state.uploads.map { ($0.value.key, $0.key) }.filter { $0.0.hasPrefix(prefix) && $0 > after }.sorted {
       $0 < $1
     }
+    let encodes = request.query("encoding-type") == "url"
+    let tellsEncoding = encodes && !options.isLikeCeph
     let uploads = all.prefix(most).map { key, id in
-      "<Upload><Key>\(HTTPURL.encode(key.utf8))</Key><UploadId>\(id)</UploadId>"
+      "<Upload><Key>\(encodes ? HTTPURL.encode(key.utf8) : S3Text.escaped(key))</Key><UploadId>\(id)</UploadId>"
         + "<Initiated>2026-11-21T23:00:00.000Z</Initiated></Upload>"
     }
     let last = all.prefix(most).last
     let next =
       all.count > most
-      ? "<NextKeyMarker>\(HTTPURL.encode(last!.0.utf8))</NextKeyMarker><NextUploadIdMarker>\(last!.1)</NextUploadIdMarker>"
-      : ""
+      ? "<NextKeyMarker>\(tellsEncoding ? HTTPURL.encode(last!.0.utf8) : S3Text.escaped(last!.0))</NextKeyMarker>"
+        + "<NextUploadIdMarker>\(last!.1)</NextUploadIdMarker>" : ""
+    let encoding = tellsEncoding ? "<EncodingType>url</EncodingType>" : ""
     return .xml(
-      "<ListMultipartUploadsResult><EncodingType>url</EncodingType><IsTruncated>\(all.count > most)</IsTruncated>"
+      "<ListMultipartUploadsResult>\(encoding)<IsTruncated>\(all.count > most)</IsTruncated>"
         + "\(next)\(uploads.joined())</ListMultipartUploadsResult>")
   }
 
   private func complete(
     _ request: S3PeerRequest, _ id: String, _ key: String, _ state: inout S3PeerState
   ) throws -> S3PeerAnswer {
-    let upload = try find(id, key, state)
+    let upload = try find(id, key, state, or: options.isLikeCeph ? S3PeerError(500, "InternalError") : nil)
     try checkCondition(request, key, state)
     let text = String(decoding: request.body, as: UTF8.self)
     let named = S3Text.elements("Part", in: text)
@@ -206,15 +213,19 @@ struct S3PeerDesk {
       bytes: bytes, tag: "\"\(S3Text.md5(tags))-\(named.count)\"", fields: upload.fields, checksums: sums)
     state.objects[key] = object
     state.uploads[id] = nil
-    return .xml(
-      "<CompleteMultipartUploadResult><ETag>\(object.tag.replacingOccurrences(of: "\"", with: "&quot;"))</ETag></CompleteMultipartUploadResult>"
-    )
+    let tag = options.isLikeCeph ? "" : object.tag.replacingOccurrences(of: "\"", with: "&quot;")
+    return .xml("<CompleteMultipartUploadResult><ETag>\(tag)</ETag></CompleteMultipartUploadResult>")
   }
 }
 
 enum S3Text {
   static func base64(_ bytes: [UInt8]) -> String { Data(bytes).base64EncodedString() }
   static func md5(_ bytes: [UInt8]) -> String { Digest.hex(of: bytes, .md5) }
+
+  /// As text between tags.
+  static func escaped(_ text: String) -> String {
+    text.replacingOccurrences(of: "&", with: "&amp;").replacingOccurrences(of: "<", with: "&lt;")
+  }
 
   /// What is between the tags of each element of that name; they do not nest.
   static func elements(_ name: String, in text: String) -> [String] {

@@ -23,8 +23,8 @@ extension Journal {
       } catch {
         // Another process has begun it, or has moved the damaged one.
         if FileIdentity(path) != found { continue }
-        if !error.isDamaged || kept != nil || !mayBeMoved(path) { throw error }
-        kept = inOpeningTurn(at: path) { keepAside(path, found) }
+        if !error.isDamaged || kept != nil { throw error }
+        kept = inOpeningTurn(at: path) { mayBeMoved(path, found) ? keepAside(path, found) : nil }
         if kept == nil, FileIdentity(path) == found { throw error }
       }
     }
@@ -52,7 +52,11 @@ struct FileIdentity: Sendable, Hashable {
 }
 
 /// `--journal holiday.jpg` is a slip of the hand, and no damaged journal.
-private func mayBeMoved(_ path: BytePath) -> Bool {
+///
+/// Only in the opening turn, and of the file that was `found`: to open and close the one that another journal of this
+/// process has begun in its place would drop that one's locks.
+private func mayBeMoved(_ path: BytePath, _ found: FileIdentity?) -> Bool {
+  guard let found, FileIdentity(path) == found else { return false }
   if path.bytes.suffix(7) == Array(".sqlite".utf8)[...] { return true }
   let descriptor = path.withCString { open($0, O_RDONLY | O_CLOEXEC) }
   if descriptor < 0 { return false }

@@ -62,6 +62,16 @@ public actor Journal {
     try read { store throws(SQLiteError) in try store.keepLargestBody(bytes, at: origin) }
   }
 
+  /// Whether a host, or a proxy before it, was found in the last 30 days to refuse PATCH, and to let POST through.
+  public func needsOverride(at origin: String) throws(JournalError) -> Bool {
+    try read { store throws(SQLiteError) in try store.needsOverride(at: origin) }
+  }
+
+  /// Keeps what a refusal has taught, or that it is so no more.
+  public func keepOverride(_ isNeeded: Bool, at origin: String) throws(JournalError) {
+    try read { store throws(SQLiteError) in try store.keepOverride(isNeeded, at: origin) }
+  }
+
   /// Counts and bytes by destination and state. Quick, however long the journal is.
   public func summary() throws(JournalError) -> [JournalSummary] {
     try read { store throws(SQLiteError) in try store.summary() }

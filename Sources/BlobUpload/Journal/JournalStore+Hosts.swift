@@ -20,4 +20,24 @@ extension JournalStore {
       try insert.run()
     }
   }
+
+  func needsOverride(at origin: String) throws(SQLiteError) -> Bool {
+    let select = try database.statement("SELECT 1 FROM override WHERE origin = ?1 AND noted > ?2")
+    try select.bind(1, origin)
+    try select.bind(2, currentSeconds() - Self.patience)
+    return try select.first { $0.int(0) } != nil
+  }
+
+  func keepOverride(_ isNeeded: Bool, at origin: String) throws(SQLiteError) {
+    try transaction { () throws(SQLiteError) in
+      let delete = try database.statement("DELETE FROM override WHERE origin = ?1")
+      try delete.bind(1, origin)
+      try delete.run()
+      if !isNeeded { return }
+      let insert = try database.statement("INSERT INTO override(origin, noted) VALUES(?1, ?2)")
+      try insert.bind(1, origin)
+      try insert.bind(2, currentSeconds())
+      try insert.run()
+    }
+  }
 }

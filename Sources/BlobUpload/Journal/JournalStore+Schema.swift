@@ -2,7 +2,7 @@ import BlobSQLite
 
 extension JournalStore {
   /// Raised with every change of the schema, which then also gets a step in `migrate`.
-  static let schemaVersion: Int64 = 4
+  static let schemaVersion: Int64 = 5
 
   func migrate() throws(SQLiteError) {
     try database.migrate(to: Self.schemaVersion) { (found: Int64) throws(SQLiteError) in
@@ -11,7 +11,8 @@ extension JournalStore {
       }
       if found == 0 { try database.execute(Self.schema) }
       if found < 3 { try database.execute(Self.sentSchema) }
-      try database.execute(Self.hostSchema)
+      if found < 4 { try database.execute(Self.hostSchema) }
+      try database.execute(Self.overrideSchema)
     }
   }
 
@@ -59,6 +60,11 @@ extension JournalStore {
   // From version 4 on. What was learned of a host by being refused.
   private static let hostSchema = """
     CREATE TABLE host(origin TEXT PRIMARY KEY, largest_body INTEGER NOT NULL, noted INTEGER NOT NULL) WITHOUT ROWID;
+    """
+
+  // From version 5 on. Hosts that PATCH does not get through to.
+  private static let overrideSchema = """
+    CREATE TABLE override(origin TEXT PRIMARY KEY, noted INTEGER NOT NULL) WITHOUT ROWID;
     """
 
   // From version 3 on. Ranges of runs that have ended; those of a run under way are in its `SentLog`.

@@ -23,7 +23,10 @@ extension BlobSlice {
   /// For a digest, and then to be sent.
   var canBeReadTwice: Bool {
     guard let length else { return false }
-    return source.access == .random || (source as? Spool).map { length <= $0.memory } ?? false
+    if source.access == .random { return true }
+    guard let spool = source as? Spool else { return false }
+    let held = spool.held
+    return held.lowerBound <= start && (length <= spool.memory || start + length <= held.upperBound)
   }
 }
 

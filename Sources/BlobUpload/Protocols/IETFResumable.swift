@@ -138,14 +138,16 @@ public struct IETFResumable: UploadProtocol {
       throw isWhole == true ? error.final : error.cuttable(response.headers.uploadLimits?.largest)
     }
     if isWhole == true { return .finished(UploadResult(location: response.headers["Location"], reply: response.body)) }
-    guard !part.isLast, let length = part.length else {
+    if part.isLast {
       throw UploadError(.resync, .destination, "PATCH \(request.url): answered as if there were more to come")
     }
-    let offset = StructuredField.integer(response.headers["Upload-Offset"]) ?? part.start + length
-    if offset < part.start || offset > part.start + length {
+    // Of a part without an end the uploader knows how much was sent.
+    let end = part.start + (part.length ?? .max - part.start)
+    let offset = StructuredField.integer(response.headers["Upload-Offset"]) ?? end
+    if offset < part.start || offset > end {
       throw UploadError(
         .resync, .destination,
-        "PATCH \(request.url): the server says it holds \(offset) bytes, and was sent \(part.start + length)")
+        "PATCH \(request.url): the server says it holds \(offset) bytes, and was sent \(end)")
     }
     return .receipt(PartReceipt(number: part.number, start: part.start, held: offset - part.start), session)
   }

@@ -8,8 +8,8 @@ import Blobs
 #endif
 
 /// tus 1.0.0: core, creation, creation-with-upload, creation-defer-length, termination, expiration, checksum,
-/// concatenation.
-public struct Tus: UploadProtocol {
+/// concatenation, and POST in place of methods that do not get through.
+public struct Tus: MetadataProtocol {
   public let name = "tus"
   static let version = "1.0.0"
   static let bodyType = "application/offset+octet-stream"
@@ -18,8 +18,11 @@ public struct Tus: UploadProtocol {
   public var wholeUpTo: Int64
 
   /// Each request carries the digest of its body, and the server keeps the body only if it agrees; nil: none does.
-  /// Such parts are read twice, and have 8 MiB unless another size is asked for.
+  /// Such parts have 8 MiB unless another size is asked for.
   public var checksum: Digest.Algorithm?
+
+  /// The server takes checksums that come after the body.
+  package var trailsChecksums = false
 
   /// What it creates is a part of another upload.
   var isPart = false
@@ -31,6 +34,12 @@ public struct Tus: UploadProtocol {
 
   /// OPTIONS, without `Tus-Resumable`. tus 1.0 §Core Protocol, OPTIONS.
   public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits {
+    try await asked(target, with).limits
+  }
+
+  /// What the server allows, and this dialect as it speaks it.
+  func asked(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> (tus: Tus, limits: PartLimits)
+  {
     let request = HTTPRequest("OPTIONS", target.endpoint)
     let response = try await with.send(request)
     guard response.isSuccess else { throw UploadError(request, response) }
@@ -40,7 +49,7 @@ public struct Tus: UploadProtocol {
         status: response.status)
     }
     try checkOffer(response.headers, at: target.endpoint)
-    return limits
+    return (offered(response.headers), limits)
   }
 
   /// What an OPTIONS answer says; nil when it does not offer tus 1.0.0.
@@ -71,11 +80,8 @@ public struct Tus: UploadProtocol {
     } else {
       request.headers.add("Upload-Metadata", Self.metadata(of: target))
     }
-    if let first {
-      request.headers.add("Content-Type", Self.bodyType)
-      request.headers["Upload-Checksum"] = try await uploadChecksum(of: first.body)
-    }
-    let response = try await with.send(following: &request, body: first?.body)
+    if first != nil { request.headers.add("Content-Type", Self.bodyType) }
+    let response = try await send(following: &request, checked: first?.body, with)
     if response.isSuccess, response.status != 201 {
       throw UploadError(
         .giveUp, .destination, "POST \(request.url): answered \(response.status) instead of 201, as tus has it",
@@ -140,8 +146,13 @@ public struct Tus: UploadProtocol {
       request.headers.add("Upload-Length", String(part.start + length))
       session.state["length"] = String(part.start + length)
     }
-    request.headers["Upload-Checksum"] = try await uploadChecksum(of: body)
-    let response = try await with.send(following: &request, body: body)
+    request = request.through(with.methods)
+    let response = try await send(following: &request, checked: body, with)
+    let hasLength = body.length != nil && request.headers["Trailer"] == nil
+    if await isRefused(request, hasLength: hasLength, response, session, with) {
+      throw UploadError(
+        .rephrase, .destination, "\(request.method) \(request.url): \(response.summary)", status: response.status)
+    }
     if response.status == 409 { throw await conflict(request, response, session, with) }
     guard response.isSuccess else { throw UploadError(session: request, response).cuttable() }
     guard let offset = response.headers.bytes("Upload-Offset"), offset >= part.start else {
@@ -198,10 +209,9 @@ public struct Tus: UploadProtocol {
   }
 
   private func abort(_ url: HTTPURL, _ with: UploadContext) async throws(UploadError) {
-    let request = HTTPRequest("DELETE", url, ["Tus-Resumable": Self.version])
-    let response = try await with.send(request)
+    let response = try await delete(url, with)
     guard response.isSuccess || [403, 404, 405, 410].contains(response.status) else {
-      throw UploadError(request, response)
+      throw UploadError(HTTPRequest("DELETE", url), response)
     }
   }
 
@@ -231,6 +241,7 @@ public struct Tus: UploadProtocol {
       "filetype \(base64(target.contentType.utf8))",
     ]
     if target.overwrite { pairs.append("overwrite \(base64("true".utf8))") }
+    for (key, value) in target.metadata.sorted(by: { $0.key < $1.key }) { pairs.append("\(key) \(base64(value.utf8))") }
     return pairs.joined(separator: ",")
   }
 }

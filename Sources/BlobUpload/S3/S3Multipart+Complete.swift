@@ -6,16 +6,20 @@ extension S3Multipart {
   public func complete(_ session: UploadSession, _ parts: [PartReceipt], _ with: UploadContext)
     async throws(UploadError) -> UploadResult
   {
-    let upload = try S3Upload(session)
+    var upload = try S3Upload(session)
     let whole = wholeChecksum(of: parts)
     var expecting = session
+    // Of a pipe only the end has told it.
+    let length = upload.length ?? parts.reduce(0) { $0 + $1.held }
+    upload.length = length
+    expecting.state["length"] = String(length)
     expecting.state["etag"] = Self.tag(of: parts)
     expecting.state["value"] = whole
     with.opened(expecting)
 
     var request = HTTPRequest("POST", upload.url(), ["Content-Type": "application/xml"])
     if !upload.overwrites { request.headers["If-None-Match"] = "*" }
-    if upload.knowsWhole, let length = upload.length {
+    if upload.knowsWhole {
       request.headers["x-amz-mp-object-size"] = String(length)
       request.headers["x-amz-checksum-type"] = "FULL_OBJECT"
       if let whole { request.headers[options.checksum.s3Field] = whole }
@@ -37,7 +41,7 @@ extension S3Multipart {
     let refusal = S3Refusal(response)
     var error = UploadError(request, response, s3: refusal, signer)
     switch (response.status, refusal?.name) {
-    case (_, "NoSuchUpload"), (404, nil): return try await published(session, upload, with)
+    case (_, "NoSuchUpload"), (_, "NoSuchKey"), (404, nil): return try await published(session, upload, with)
     case (412, _):
       guard let there = try await find(upload.object, with) else {
         error.recovery = .resync

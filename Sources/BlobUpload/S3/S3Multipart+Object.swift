@@ -40,7 +40,7 @@ extension S3Multipart {
     func taken(_ how: String) -> UploadError {
       UploadError(.giveUp, .file, "PUT \(url): 412 (a condition did not hold): \(how)", status: 412)
     }
-    guard let whole = with.whole, let length = whole.length, whole.source.access == .random else {
+    guard let whole = with.whole, let length = whole.length, whole.canBeReadTwice else {
       throw taken("there is an object of that name")
     }
     if let theirs = there.length, theirs != length {

@@ -61,7 +61,7 @@ extension S3Multipart {
       let response = try await send(request, nil, with)
       guard response.isSuccess else {
         let refusal = S3Refusal(response)
-        if refusal?.code == "NoSuchUpload" || refusal?.name == nil && [404, 410].contains(response.status) {
+        if refusal?.isOfGoneUpload == true || refusal?.name == nil && [404, 410].contains(response.status) {
           return .finished(try await published(session, upload, with))
         }
         throw UploadError(request, response, s3: refusal, signer)

@@ -4,7 +4,7 @@ import Blobs
 /// Objects of S3 and what speaks like it: a small one goes in one PUT, a large one in numbered parts, many at once.
 ///
 /// https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpuoverview.html
-public struct S3Multipart: UploadProtocol {
+public struct S3Multipart: MetadataProtocol {
   public let name = "s3"
 
   /// What objects are made with, and how they are cut.
@@ -135,7 +135,13 @@ public struct S3Multipart: UploadProtocol {
   func objectFields(_ target: UploadTarget) -> HTTPHeaders {
     var fields: HTTPHeaders = ["Content-Type": target.contentType]
     fields["x-amz-storage-class"] = options.storageClass
-    for (name, value) in options.metadata.sorted(by: { $0.key < $1.key }) { fields.add("x-amz-meta-\(name)", value) }
+    // What was asked for by name comes first. Fields are ASCII: what is not, is percent-encoded.
+    let told = target.metadata.mapValues { PercentCoding.field($0) }
+    for (name, value) in options.metadata.merging(told, uniquingKeysWith: { asked, _ in asked })
+      .sorted(by: { $0.key < $1.key })
+    {
+      fields.add("x-amz-meta-\(name)", value)
+    }
     return fields
   }
 

@@ -25,9 +25,10 @@ extension S3Multipart {
   {
     var found: [S3Orphan] = []
     var marker: (key: String, id: String)?
+    var encoding: String? = "encoding-type=url"
     let bucket = bucket(at: endpoint)
-    repeat {
-      var query = ["encoding-type=url", "max-uploads=\(Self.page)"]
+    while true {
+      var query = [encoding, "max-uploads=\(Self.page)"].compactMap(\.self)
       if let marker { query.append("key-marker=\(marker.key.asQueryValue)") }
       if !prefix.isEmpty { query.append("prefix=\(HTTPURL.encode(prefix).replacingSlashes)") }
       if let marker { query.append("upload-id-marker=\(marker.id.asQueryValue)") }
@@ -39,7 +40,13 @@ extension S3Multipart {
         throw UploadError(request, response, s3: S3Refusal(response), signer)
       }
       let isEncoded = list.text("EncodingType") == "url"
-      for upload in list.all("Upload") {
+      let uploads = list.all("Upload")
+      // Ceph does as it was asked and does not say so; others do not know of it.
+      if encoding != nil, !isEncoded, uploads.contains(where: { $0.text("Key")?.contains("%") == true }) {
+        encoding = nil
+        continue
+      }
+      for upload in uploads {
         guard let key = upload.text("Key"), let id = upload.text("UploadId") else { continue }
         let bytes = Self.key(key, isEncoded)
         // Not every server heeds the prefix.
@@ -58,8 +65,8 @@ extension S3Multipart {
       if let last, let marker, last == marker {
         throw UploadError(.giveUp, .destination, "GET \(request.url): the list of uploads does not go on")
       }
-    } while marker != nil
-    return found
+      if marker == nil { return found }
+    }
   }
 
   /// Deletes one. One that is gone already is a success.

@@ -54,6 +54,9 @@ struct S3Refusal: Sendable {
   /// nil where only fields have come.
   var name: String? { code.isEmpty ? nil : code }
 
+  /// The upload that was asked about is no more. Ceph calls it the key, which the upload's parts are kept under.
+  var isOfGoneUpload: Bool { code == "NoSuchUpload" || code == "NoSuchKey" }
+
   var isGeneral: Bool { Self.general.contains(code) }
 
   /// What can be done about it, where the server's words do not say it.
@@ -77,6 +80,11 @@ extension UploadError {
   /// An S3 server's answer that is no success, or whose success is none. `signer`: what it must not be shown to know.
   init(_ request: HTTPRequest, _ response: HTTPResponse, s3 refusal: S3Refusal?, _ signer: S3Signer) {
     self.init(request, response)
+    if 300..<400 ~= response.status {
+      message +=
+        ": not followed, since what is signed goes to no other place. If that is the right one, say so by --endpoint "
+        + "or --region"
+    }
     guard let refusal, !refusal.code.isEmpty else { return }
     message = "\(request.method) \(request.url): \(response.status) \(refusal.code.shownLine(64))"
     if let advice = refusal.advice {

@@ -33,116 +33,55 @@ public struct FileSource: BlobSource {
   }
 
   private func openReader(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> FileReader {
-    try cancel.check("open \(path)")
-    var descriptor: Int32
-    repeat {
-      // O_NONBLOCK: a pipe in the place of a file must not hang us; regular files ignore it.
-      descriptor = path.open(O_RDONLY | O_NONBLOCK)
-    } while descriptor < 0 && errno == EINTR
-    // ENXIO: a socket, or a device that is not there.
-    if descriptor < 0 && errno == ENXIO {
-      throw BlobError(.unsupported, "open \(path): not a regular file", errno: errno)
-    }
-    if descriptor < 0 { throw systemError(errno, "open \(path)") }
-    let reader = try FileReader(path, descriptor: descriptor)
-    try reader.settle(now, cancel)
-    try reader.start(at: offset)
-    return reader
+    try FileReader(OpenFile(path, cancel, now: now), at: offset)
   }
 }
 
-private final class FileReader: BlobReader {
-  private let path: BytePath
-  private let descriptor: Int32
-  private var offset: Int64 = 0
-  private var stamp: FileStamp
+/// Reads in an open file, which several may do at once.
+final class FileReader: BlobReader {
+  private let file: OpenFile
+  private var offset: Int64
 
-  /// Takes over `descriptor`, also when it throws.
-  init(_ path: BytePath, descriptor: Int32) throws(BlobError) {
-    self.path = path
-    self.descriptor = descriptor
-    do throws(BlobError) {
-      let status = try statusOf(descriptor, path)
-      if status.st_mode & S_IFMT != S_IFREG { throw BlobError(.unsupported, "open \(path): not a regular file") }
-      stamp = FileStamp(status, descriptor)
-    } catch {
-      close(descriptor)
-      throw error
-    }
-  }
-
-  deinit { close(descriptor) }
-
-  var info: BlobInfo { stamp.info }
-
-  /// Waits until a further write would show in the times.
-  func settle(_ now: () -> Int64, _ cancel: Cancellation) throws(BlobError) {
-    for _ in 0..<50 {
-      let wait = stamp.unsettled(at: now())
-      if wait == 0 { return }
-      try MonotonicClock().sleep(.nanoseconds(min(wait, 100_000_000)), cancel, "open \(path)")
-      stamp = FileStamp(try statusOf(descriptor, path), descriptor)
-    }
-    throw BlobError(.changed, "open \(path): it is being written, and did not come to rest")
-  }
-
-  func start(at offset: Int64) throws(BlobError) {
-    if !(0...stamp.size ~= offset) {
-      throw BlobError(.outOfRange, "open \(path) at byte \(offset): it has \(stamp.size)")
-    }
+  init(_ file: OpenFile, at offset: Int64) throws(BlobError) {
+    self.file = file
     self.offset = offset
+    if !(0...file.stamp.size ~= offset) {
+      throw BlobError(.outOfRange, "open \(file.path) at byte \(offset): it has \(file.stamp.size)")
+    }
   }
+
+  var info: BlobInfo { file.info }
 
   func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
     precondition(!buffer.isEmpty)
+    let size = file.stamp.size
     // At the end one byte is asked for, to see whether there is one.
-    let wanted = max(1, Int(clamping: min(Int64(buffer.count), stamp.size - offset)))
+    let wanted = max(1, Int(clamping: min(Int64(buffer.count), size - offset)))
     var count: Int
-    repeat { count = pread(descriptor, buffer.baseAddress, wanted, off_t(offset)) } while count < 0 && errno == EINTR
+    repeat {
+      count = pread(file.descriptor, buffer.baseAddress, wanted, off_t(offset))
+    } while count < 0 && errno == EINTR
     if count < 0 { throw failure(errno) }
-    if count == 0 && offset < stamp.size {
-      throw BlobError(.truncated, "\(path) ended at byte \(offset) of \(stamp.size)")
+    if count == 0 && offset < size {
+      throw BlobError(.truncated, "\(file.path) ended at byte \(offset) of \(size)")
     }
-    if count > 0 && offset == stamp.size {
-      throw BlobError(.changed, "\(path) goes on after the \(stamp.size) bytes it had when it was opened")
+    if count > 0 && offset == size {
+      throw BlobError(.changed, "\(file.path) goes on after the \(size) bytes it had when it was opened")
     }
     offset += Int64(count)
     return count
   }
 
   private func failure(_ number: Int32) -> BlobError {
-    var error = systemError(number, "read \(path) at byte \(offset)")
+    var error = systemError(number, "read \(file.path) at byte \(offset)")
     // The server of a network file system was started again, or the like: the name may still lead to the same file.
     if number == ESTALE { error.code = .invalidated }
     return error
   }
 
-  func fileRegion() -> FileRegion? { FileRegion(descriptor: descriptor, offset: offset) }
+  func fileRegion() -> FileRegion? { FileRegion(descriptor: file.descriptor, offset: offset) }
 
-  func finish() throws(BlobError) {
-    let status = try statusOf(descriptor, path)
-    var now = FileStamp(status)
-    // It is open, and so where it was.
-    now.volume = stamp.volume
-    if now == stamp { return }
-    let what =
-      if status.st_nlink == 0 {
-        "was replaced or deleted"
-      } else if now.size != stamp.size {
-        "went from \(stamp.size) to \(now.size) bytes"
-      } else if now.modified != stamp.modified {
-        "was written to"
-      } else {
-        "was moved, linked or given other rights"
-      }
-    throw BlobError(.changed, "\(path) \(what) while it was read")
-  }
-}
-
-private func statusOf(_ descriptor: Int32, _ path: BytePath) throws(BlobError) -> stat {
-  var status = stat()
-  if fstat(descriptor, &status) != 0 { throw systemError(errno, "stat \(path)") }
-  return status
+  func finish() throws(BlobError) { try file.check() }
 }
 
 /// The system's refusal as a `BlobError`, in its own words.

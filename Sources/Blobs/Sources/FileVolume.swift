@@ -32,14 +32,15 @@ public struct FileVolume: Sendable, Hashable {
     self = volume
   }
 
-  private static let seen = Mutex<[UInt64: (volume: FileVolume?, since: ContinuousClock.Instant)]>([:])
+  private static let seen = Mutex<[UInt64: (volume: FileVolume, since: ContinuousClock.Instant)]>([:])
 
   /// Asked anew now and then: what is unplugged leaves its device number to the next one.
   private static func known(_ device: UInt64, _ ask: () -> FileVolume?) -> FileVolume? {
     let now = ContinuousClock.now
     let old = seen.withLock { $0[device] }
     if let old, now - old.since < .seconds(10) { return old.volume }
-    let volume = ask()
+    // Of a file that is gone meanwhile nothing is learnt about its device.
+    guard let volume = ask() else { return nil }
     seen.withLock { seen in
       if seen.count > 1000 { seen = [:] }
       seen[device] = (volume, now)

@@ -122,7 +122,13 @@ public final class BufferedReader: BlobReader {
   /// The source's reader is ahead by what is at hand.
   public func fileRegion() -> FileRegion? {
     guard var region = reader.fileRegion() else { return nil }
-    region.offset -= Int64(held - given)
+    let ahead = Int64(held - given)
+    if region.start > 0 {
+      region.start += ahead
+    } else {
+      region.offset -= ahead
+      region.length = region.length.map { $0 + ahead }
+    }
     return region
   }
 

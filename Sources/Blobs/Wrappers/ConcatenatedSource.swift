@@ -59,9 +59,12 @@ private final class ConcatenatedReader: BlobReader {
   private let pieces: [any BlobSource]
   private let infos: [BlobInfo]
   private let cancel: Cancellation
-  /// The piece being read, and its number.
+  /// The piece being read, its number, and where in it.
   private var reader: (any BlobReader)?
   private var index = 0
+  private var offset: Int64 = 0
+  /// One that was opened before its turn, since a file's region was asked for.
+  private var ahead: (index: Int, reader: any BlobReader)?
 
   init(_ pieces: [any BlobSource], _ infos: [BlobInfo], _ info: BlobInfo, _ cancel: Cancellation) {
     self.pieces = pieces
@@ -83,11 +86,12 @@ private final class ConcatenatedReader: BlobReader {
     if offset < 0 || index == pieces.count && left > 0 {
       throw BlobError(.outOfRange, "open sources in a row at byte \(offset): they have \(offset - left)")
     }
-    if index < pieces.count { reader = try openPiece(at: left) }
+    if index < pieces.count { reader = try open(index, at: left) }
+    self.offset = left
   }
 
   /// As a slice the piece can neither end early nor change without an error.
-  private func openPiece(at offset: Int64) throws(BlobError) -> any BlobReader {
+  private func open(_ index: Int, at offset: Int64) throws(BlobError) -> any BlobReader {
     let length = infos[index].length.map { $0 - offset }
     return try BlobSlice(pieces[index], start: offset, length: length, validator: infos[index].validator).open(cancel)
   }
@@ -107,18 +111,52 @@ private final class ConcatenatedReader: BlobReader {
 
   func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
     while index < pieces.count {
-      if reader == nil { reader = try openPiece(at: 0) }
+      if reader == nil { reader = takeAhead() }
+      if reader == nil { reader = try open(index, at: 0) }
       let count = try reader!.read(into: buffer)
+      offset += Int64(count)
       if count > 0 { return count }
       if index == pieces.count - 1 { return 0 }
       reader = nil
       index += 1
+      offset = 0
     }
     return 0
   }
 
-  // The region of one piece is not the rest of the whole.
-  func fileRegion() -> FileRegion? { nil }
+  private func takeAhead() -> (any BlobReader)? {
+    guard let ahead, ahead.index == index else { return nil }
+    self.ahead = nil
+    return ahead.reader
+  }
 
-  func finish() throws(BlobError) { try reader?.finish() }
+  /// That of the longest piece there still is, which is opened for it.
+  func fileRegion() -> FileRegion? {
+    let left = (index..<pieces.count).map { number in
+      infos[number].length.map { number == index ? $0 - offset : $0 }
+    }
+    guard let most = left.compactMap(\.self).max(), let distance = left.firstIndex(of: most) else { return nil }
+    var start: Int64 = 0
+    for length in left[..<distance] {
+      guard let length else { return nil }
+      start += length
+    }
+    guard var region = piece(index + distance)?.fileRegion() else { return nil }
+    region.length = region.length ?? (most - region.start)
+    region.start += start
+    return region
+  }
+
+  /// nil where it cannot be opened, or not before its turn: reading will tell why.
+  private func piece(_ number: Int) -> (any BlobReader)? {
+    if number == index, let reader { return reader }
+    guard pieces[number].access == .random else { return nil }
+    if ahead?.index != number { ahead = (try? open(number, at: 0)).map { (number, $0) } }
+    return ahead?.reader
+  }
+
+  func finish() throws(BlobError) {
+    try reader?.finish()
+    try ahead?.reader.finish()
+  }
 }

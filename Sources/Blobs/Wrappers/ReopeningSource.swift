@@ -3,7 +3,7 @@
 /// The source is opened at the same byte as long as it is the same version, so two versions are never mixed. One that
 /// has no validator cannot prove that, and is not opened again.
 public struct ReopeningSource: BlobSource {
-  private let source: any BlobSource
+  package let source: any BlobSource
   private let attempts: Int
 
   /// Gives up after `attempts` openings in a row that brought not a single byte.

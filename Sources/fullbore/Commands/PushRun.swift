@@ -31,15 +31,19 @@ struct PushRun: Sendable {
     return error
   }
 
-  /// As `run`, and who watches is told of the items; the error that ended it is not told.
-  func send(
-    _ feed: @escaping @Sendable () async throws(UploadError) -> [UploadItem]?, _ observer: some UploadObserver
-  ) async -> UploadError? {
+  var uploader: Uploader {
     var retry = RetryPolicy()
     if let retries = connection.retries { retry.retries = retries }
     var uploader = Uploader(destination, transport: transport, journal: journal, retry: retry, partSize: partSize)
     uploader.spool = spool
     uploader.partsAtOnce = partsAtOnce
+    return uploader
+  }
+
+  /// As `run`, and who watches is told of the items; the error that ended it is not told.
+  func send(
+    _ feed: @escaping @Sendable () async throws(UploadError) -> [UploadItem]?, _ observer: some UploadObserver
+  ) async -> UploadError? {
     var queue = UploadQueue(uploader, journal: journal, destinationID: destinationID)
     queue.totals = counters.bytes
     queue.check = checks
@@ -51,28 +55,6 @@ struct PushRun: Sendable {
     } catch {
       return await told(error, journal)
     }
-  }
-
-  /// An item for a file that was found, as it was then.
-  func item(_ path: BytePath, _ stamp: FileStamp, as arrival: BytePath, overwrites: Bool, _ limiter: RateLimiter?)
-    -> UploadItem
-  {
-    let file = FileSource(path)
-    let source: any BlobSource = limiter.map { ThrottledSource(file, $0) } ?? file
-    let target = destination.target(
-      arrival, length: stamp.size, contentType: ContentType.of(arrival), overwrite: overwrites)
-    return UploadItem(source: source, info: stamp.info, identity: path, target: target)
-  }
-
-  /// Whatever comes through standard input. Under this name for every run: what comes next time is something else.
-  static let standardInput: BytePath = "-"
-
-  func standardInput(as arrival: BytePath, overwrites: Bool, _ limiter: RateLimiter?) -> UploadItem {
-    let input = DescriptorSource(0)
-    let source: any BlobSource = limiter.map { ThrottledSource(input, $0) } ?? input
-    let target = destination.target(
-      arrival, length: nil, contentType: ContentType.of(arrival), overwrite: overwrites)
-    return UploadItem(source: source, info: BlobInfo(length: nil), identity: Self.standardInput, target: target)
   }
 }
 

@@ -12,13 +12,13 @@ extension Reached {
   /// Where a push goes, as the user wrote it.
   init(
     _ destination: Destination, _ connection: ConnectionOptions, checksum: Digest.Algorithm?,
-    form: FormOptions = FormOptions(), over transport: any Transport
+    form: FormOptions = FormOptions(), isStream: Bool = false, over transport: any Transport
   ) async throws(UploadError) {
     let headers = try connection.fields(for: destination.endpoint)
     guard let s3 = destination.s3 else {
       self.destination = try await UploadDestination.discover(
         destination.endpoint, named: destination.protocolName, headers: headers, checksum: checksum,
-        form: try form.postNow(), over: transport)
+        form: try form.postNow(), isStream: isStream, over: transport)
       return
     }
     let access = try Self.access { () throws(UsageError) in try S3Access(bucket: s3.bucket, connection.s3) }

@@ -70,15 +70,17 @@ struct WatchCommand: Command {
         push.destination, push.connection, checksum: push.checksum, form: push.form, over: transport)
       let run = try await PushRun(push, reached, transport, journal, report, counters)
       let limiter = push.bytesPerSecond.map { RateLimiter(bytesPerSecond: $0) }
+      let items = try PushFeed(run, .byName, edits: push.edits, overwrites: push.overwrites, limiter)
       let observer = WatchObserver(feed, report, counters, options)
       let ended = await run.send(
-        { [run] () async throws(UploadError) in
-          let items = await withTaskCancellationHandler {
+        { () async throws(UploadError) in
+          let found = await withTaskCancellationHandler {
             await feed.next()
           } onCancel: {
             feed.wake()
           }
-          return items?.map { run.item($0.path, $0.stamp, as: $0.relative, overwrites: push.overwrites, limiter) }
+          guard let found else { return nil }
+          return await items.items(found.map { FoundSource($0) })
         }, observer)
       return ended ?? UploadError(.giveUp, .cancelled, "interrupted")
     } catch {

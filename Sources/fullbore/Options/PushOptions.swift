@@ -36,6 +36,9 @@ struct PushOptions: Sendable {
   /// Of photos that were edited; nil: `current` in a camera roll, and every file elsewhere.
   var edits: GalleryEdits?
   let edited = EditedPhotos()
+  /// Of edits that are rendered, as JPEG has it.
+  var editQuality = 93
+  let renderer = FoundRenderer()
   var connection: ConnectionOptions
   var journal: BytePath
   var output: OutputOptions
@@ -51,7 +54,7 @@ struct PushOptions: Sendable {
       } else if let database = try DatabaseSource(source) {
         databases.append(database)
       } else {
-        sources.append(source)
+        sources.append(try source.withoutFileScheme())
       }
     }
     connection = try ConnectionOptions(arguments)
@@ -86,14 +89,12 @@ struct PushOptions: Sendable {
       throw UsageError("--field, --form, --expect and --reply are for form+ destinations")
     }
     (layout, edits) = try Self.gallery(arguments)
+    editQuality = try arguments.count("edit-quality", 1...100) ?? editQuality
     _ = try connection.requestHeaders(for: destination.endpoint)
     journal = try journalPath(arguments)
     output = try OutputOptions(arguments)
     try checkNames()
   }
-
-  /// What a single row is called at the destination; nil: as its name column says.
-  var nameOfRow: BytePath? { destination.isFolder ? name : BytePath(destination.endpoint.lastComponent) }
 
   /// The one source is `-`.
   var readsStandardInput: Bool { sources == ["-"] }
@@ -167,10 +168,11 @@ struct PushOptions: Sendable {
       .flag("overwrite", "replace other bytes under the same name"),
       .flag("check", "ask the server also for what is done according to the journal"),
       .value("name", "NAME", "what a single source is called at the destination"),
-      .value("spool-memory", "SIZE", "of standard input, bytes that are held to be sent again; 12M"),
+      .value("spool-memory", "SIZE", "of standard input, bytes that are held to be sent again; 12M, to S3 32M"),
       .value("spool-dir", "FOLDER", "where what does not fit is held; without it nothing is written to disk"),
       .value("layout", "TEMPLATE", "where photos go, by when they were taken, like '{year}/{month}/{name}'"),
       .value("edits", "WHICH", "of edited photos: current, original or both; in a camera roll current, else both"),
+      .value("edit-quality", "N", "of edits that are rendered on the way, as JPEG has it; 93"),
       .value("include", "GLOB", isRepeatable: true, "only files whose path or name matches; repeatable"),
       .value("exclude", "GLOB", isRepeatable: true, "no files or folders whose path or name matches; repeatable"),
       .flag("hidden", "also what begins with a dot"),
@@ -179,9 +181,10 @@ struct PushOptions: Sendable {
     + OutputOptions.declared
 
   static let notes = """
-    SOURCE is a file, a folder, http[s]://host/path, which is sent on as it comes, or - for standard input, which --name
-    or the destination gives a name. sqlite:FILE?table=T&column=C[&name=COLUMN][&version=COLUMN][&where=SQL][&row=N] are
-    the BLOBs of a database. A folder DIR arrives as DIR/…; DIR/ and . send their contents. Links to files are
+    SOURCE is a file, a folder, either of them as file:///path, http[s]://host/path, which is sent on as it comes, or -
+    for standard input, which --name or the destination gives a name.
+    sqlite:FILE?table=T&column=C[&name=COLUMN][&version=COLUMN][&where=SQL][&row=N] are the BLOBs of a database. A
+    folder DIR arrives as DIR/…; DIR/ and . send their contents. Links to files are
     followed, links to folders are not entered; sockets, pipes, devices and empty folders are left out.
     DESTINATION is s3://bucket/folder/, or http[s]://host/path/ with put+, tus+, resumable+, dav+ or form+ before it, or
     none: then the server is asked. With a slash at its end it means "into"; without one, a single file is sent to

@@ -103,6 +103,12 @@ final class PushCounters: Sendable {
     settledBytes.add(file.length ?? 0, ordering: .relaxed)
   }
 
+  /// Counts as failed what never became a file to push.
+  func notFound() {
+    filesFound.add(1, ordering: .relaxed)
+    failed(length: 0)
+  }
+
   func failed(length: Int64?) {
     filesFailed.add(1, ordering: .relaxed)
     settledBytes.add(length ?? 0, ordering: .relaxed)

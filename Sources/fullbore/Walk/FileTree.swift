@@ -9,6 +9,8 @@ struct TreeItem: Sendable, Hashable {
   /// Where it arrives, below the destination.
   let relative: BytePath
   let stamp: FileStamp
+  /// It has no other name in this file system, as far as could be seen.
+  var isOnlyName = false
 }
 
 enum TreeEvent: Sendable {
@@ -159,12 +161,15 @@ private struct TreeWalk {
       return nil
     }
     if !options.filter.includes(relative, name) { return nil }
-    return event(path, relative, status)
+    return event(path, relative, status, isOnlyName: !isLink && status.st_nlink == 1)
   }
 
-  private func event(_ path: BytePath, _ relative: BytePath, _ status: stat) -> TreeEvent {
+  private func event(
+    _ path: BytePath, _ relative: BytePath, _ status: stat, isOnlyName: Bool = false
+  ) -> TreeEvent {
     switch status.st_mode & S_IFMT {
-    case S_IFREG: .file(TreeItem(path: path, relative: relative, stamp: FileStamp(status, at: path)))
+    case S_IFREG:
+      .file(TreeItem(path: path, relative: relative, stamp: FileStamp(status, at: path), isOnlyName: isOnlyName))
     case S_IFIFO: .skipped(path, reason: "a pipe")
     case S_IFSOCK: .skipped(path, reason: "a socket")
     case S_IFCHR, S_IFBLK: .skipped(path, reason: "a device")

@@ -3,6 +3,25 @@ import Blobs
 import Glibc
 import Synchronization
 
+/// What a protocol that carries metadata is told of the files of a camera roll.
+struct GalleryTelling: Sendable {
+  /// Which versions of edited photos are sent; nil: as in a camera roll, and elsewhere nothing is told.
+  let edits: GalleryEdits?
+
+  /// Empty where nothing is known. Looks for the names beside it, and reads its beginning: blocks.
+  func metadata(of path: BytePath) -> [String: String] {
+    guard edits != nil || path.components.contains("DCIM") else { return [:] }
+    let name = GalleryName(path.name)
+    if name.kind == .other { return [:] }
+    let folder = BytePath(path.bytes.dropLast(name.name.bytes.count))
+    let isThere = { (name: BytePath) in isFile(folder.appending(name)) }
+    let gallery = Gallery(edits ?? .current)
+    var facts = gallery.facts(of: name, isThere)
+    facts.captured = CaptureDate.read(from: FileSource(folder.appending(gallery.leader(of: name, isThere))))
+    return facts.metadata
+  }
+}
+
 /// Where a file goes.
 enum Placing: Sendable, Hashable {
   /// Below the destination.
@@ -24,14 +43,20 @@ extension PushOptions {
     if choosesEdits(at: item.path), isEdited, case .leftOut(let reason) = gallery.choice(name, isThere) {
       return .leftOut(reason: reason)
     }
-    guard let layout else { return .at(arrival(of: item.relative)) }
-    let leader = folder.appending(gallery.leader(of: name, isThere))
+    return .at(place(item, named: item.relative, beside: folder.appending(gallery.leader(of: name, isThere))))
+  }
+
+  /// Where a file goes under another name than its own. `leader` is the file whose date counts: looked for only where
+  /// dates do.
+  func place(_ item: TreeItem, named relative: BytePath, beside leader: @autoclosure () -> BytePath) -> BytePath {
+    guard let layout else { return arrival(of: relative) }
+    let leader = leader()
     let date = CaptureDate.read(from: FileSource(leader)) ?? CaptureDate(ofFile: leader) ?? CaptureDate(item.stamp)
-    return .at(layout.path(of: item.relative, taken: date))
+    return layout.path(of: relative, taken: date)
   }
 
   /// Elsewhere names like a camera's may mean anything.
-  private func choosesEdits(at path: BytePath) -> Bool { edits != nil || path.components.contains("DCIM") }
+  func choosesEdits(at path: BytePath) -> Bool { edits != nil || path.components.contains("DCIM") }
 
   static func gallery(_ arguments: Arguments) throws(UsageError) -> (Layout?, GalleryEdits?) {
     let kinds = GalleryEdits.allCases.map(\.rawValue).joined(separator: ", ")
@@ -45,7 +70,7 @@ extension PushOptions {
   }
 }
 
-private func isFile(_ path: BytePath) -> Bool {
+func isFile(_ path: BytePath) -> Bool {
   var status = stat()
   return path.status(&status) == 0 && status.st_mode & S_IFMT == S_IFREG
 }
@@ -61,36 +86,44 @@ extension CaptureDate {
   }
 }
 
-/// Which photos of a folder have a rendered edit, from one look at its names for all of them.
+/// Which photos of a folder have a rendered edit, and which a sidecar, from one look at its names for all of them.
 final class EditedPhotos: Sendable {
   private struct Look {
     var folder: BytePath = ""
     var stamp: FileStamp?
-    var stems: Set<BytePath> = []
+    var rendered: Set<BytePath> = []
+    var noted: Set<BytePath> = []
   }
   private let latest = Mutex(Look())
 
   /// Blocks.
   func contains(_ stem: BytePath, in folder: BytePath) -> Bool {
+    look(at: folder) { $0.rendered.contains(stem) }
+  }
+
+  /// Whether a sidecar lies beside it. Blocks.
+  func hasNotes(_ stem: BytePath, in folder: BytePath) -> Bool { look(at: folder) { $0.noted.contains(stem) } }
+
+  private func look(at folder: BytePath, _ answer: (Look) -> Bool) -> Bool {
     var status = stat()
     let stamp = folder.status(&status) == 0 ? FileStamp(status) : nil
     return latest.withLock { look in
       if look.folder != folder || look.stamp == nil || look.stamp != stamp {
-        look = Look(folder: folder, stamp: stamp, stems: Self.stems(in: folder))
+        look = Look(folder: folder, stamp: stamp)
+        Self.fill(&look)
         // It may change once more without another time to show for it.
         if let stamp, stamp.unsettled(at: FileStamp.now) > 0 { look.stamp = nil }
       }
-      return look.stems.contains(stem)
+      return answer(look)
     }
   }
 
-  private static func stems(in folder: BytePath) -> Set<BytePath> {
-    guard let names = OpenFolder(folder, "", follow: true) else { return [] }
-    var stems: Set<BytePath> = []
+  private static func fill(_ look: inout Look) {
+    guard let names = OpenFolder(look.folder, "", follow: true) else { return }
     while let name = names.nextName() {
       let name = GalleryName(name)
-      if name.isRendered { stems.insert(name.stem) }
+      if name.isRendered { look.rendered.insert(name.stem) }
+      if name.kind == .sidecar { look.noted.insert(name.stem) }
     }
-    return stems
   }
 }

@@ -1,5 +1,4 @@
 import BlobHTTP
-import BlobUpload
 import Blobs
 
 /// A file at a URL that is to be sent on.
@@ -41,42 +40,20 @@ struct URLSource: Sendable, Hashable {
   var hasName: Bool { !name.isEmpty && name != "." && name != ".." }
 }
 
-extension PushRun {
-  /// An item for what is at a URL now; nil where it cannot be read, which is reported. `transport` must not be the one
-  /// that sends.
-  func item(
-    _ file: URLSource, as arrival: BytePath, over transport: any Transport, overwrites: Bool, _ limiter: RateLimiter?
-  ) async -> UploadItem? {
-    let remote = HTTPRangeSource(file.url, over: transport)
-    let cancel = Cancellation()
-    let found = await withTaskCancellationHandler {
-      await asking.run { Result { () throws(BlobError) in try remote.info(cancel) } }
-    } onCancel: {
-      cancel.cancel()
+extension BytePath {
+  /// `scheme:…`: a URL of that kind, and no path.
+  func hasScheme(_ scheme: String) -> Bool { bytes.starts(with: Array(scheme.utf8) + [UInt8(ascii: ":")]) }
+
+  /// The path that a `file:` URL names; any other argument as it is.
+  func withoutFileScheme() throws(UsageError) -> BytePath {
+    guard hasScheme("file") else { return self }
+    guard let text = String(validating: bytes, as: UTF8.self) else {
+      throw UsageError("source '\(shown(self))': this is no URL that can be read")
     }
-    switch found {
-    case .success(let info):
-      counters.found(length: info.length)
-      let source: any BlobSource = limiter.map { ThrottledSource(remote, $0) } ?? remote
-      let target = destination.target(
-        arrival, length: info.length, contentType: ContentType.of(arrival), overwrite: overwrites)
-      return UploadItem(source: source, info: info, identity: file.identity, target: target)
-    case .failure(let error):
-      if error.code == .cancelled { return nil }
-      counters.filesFound.add(1, ordering: .relaxed)
-      counters.failed(length: 0)
-      report.failed(file.identity, error.message)
-      return nil
+    do throws(BlobError) {
+      return (try SourceResolver.files.source(for: text) as? FileSource)?.path ?? self
+    } catch {
+      throw UsageError("source '\(shown(self))': \(error.message)")
     }
   }
 }
-
-extension ConnectionOptions {
-  /// What sources at URLs are read over. One that cannot be asked twice holds a lane from the moment it is looked at:
-  /// there are more than files under way and those that wait for their turn.
-  func readingTransport(jobs: Int?) throws(UploadError) -> CurlTransport {
-    CurlTransport(try transportOptions(lanes: (jobs ?? 64) + 16))
-  }
-}
-
-private let asking = BlockingPool("ask-source", threads: 4, patience: .seconds(5))

@@ -221,8 +221,7 @@ extension WatchFeed {
       counters.filesLeftOut.add(1, ordering: .relaxed)
       report.leftOut(path, reason: reason)
     case .failed(let path, let message) where tells:
-      counters.filesFound.add(1, ordering: .relaxed)
-      counters.failed(length: 0)
+      counters.notFound()
       report.failed(path, message)
     case .skipped, .failed: break
     }
@@ -241,6 +240,9 @@ extension WatchFeed {
       report.leftOut(item.path, reason: reason)
       return nil
     case .at(let arrival):
+      if options.push.hasEdit(item) {
+        report.notice("\(item.path): its edit is not rendered, the original is sent: a watch renders none")
+      }
       inbox.begin(WatchInbox.Handed(path: item.path, relative: item.relative, isFirst: !hasListed))
       counters.found(length: item.stamp.size)
       return TreeItem(path: item.path, relative: arrival, stamp: item.stamp)

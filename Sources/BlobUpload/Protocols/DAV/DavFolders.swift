@@ -44,6 +44,11 @@ final class DavFolders: Sendable {
     guard response.isSuccess || response.status == 405 else {
       var error = UploadError(creating: HTTPRequest("MKCOL", folder), response)
       if error.recovery == .giveUp { error.side = .destination }
+      // 409 is no word about the name here. RFC 4918 §9.3.1.
+      if response.status == 409 {
+        error.status = nil
+        error.message = "MKCOL \(folder): 409 (the folder that it is to be in is not there)"
+      }
       throw error
     }
     state.withLock { _ = $0.known.insert(folder.path) }

@@ -66,6 +66,7 @@ struct DavPlace: Sendable {
       default: throw error
       }
     }
+    try await checkName(with)
     return result
   }
 
@@ -120,6 +121,20 @@ struct DavPlace: Sendable {
       if response.status == 404 { error.recovery = .resync }
       throw error
     }
+  }
+
+  /// Some servers take `Destination` apart once more, and cut the name where another URL would have a query.
+  private func checkName(_ with: UploadContext) async throws(UploadError) {
+    let isPlain = PercentCoding.decoded(url.path.utf8).allSatisfy { $0 >= 0x20 && !";?#%".utf8.contains($0) }
+    if isPlain { return }
+    let request = HTTPRequest("HEAD", url)
+    let response = try await with.send(request)
+    if response.isSuccess { return }
+    guard [404, 410].contains(response.status) else { throw UploadError(request, response) }
+    throw UploadError(
+      .giveUp, .file,
+      "MOVE \(temporary): the server says that \(url) is there now, and it is not: it has given it another name. "
+        + "It does not take names with characters like these")
   }
 
   /// Where names cannot be changed: straight to the name, which must be free.

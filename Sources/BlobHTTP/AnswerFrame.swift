@@ -1,0 +1,120 @@
+import Blobs
+
+/// Where an answer that is read from a connection stands: its head, then content by length, by chunks or up to the end.
+/// RFC 9112 §6.3 and §7.1.
+struct AnswerFrame {
+  enum Stage: Equatable { case head, content(Int64), chunkSize, chunk(Int64), chunkEnd, trailers, untilClosed, whole }
+  /// The next bytes of what came, by their number.
+  enum Piece: Equatable {
+    /// Of the head or the trailers, with its line break.
+    case line(Int)
+    case content(Int)
+    /// What only says where content is.
+    case framing(Int)
+    /// It needs more bytes.
+    case more
+    case malformed
+  }
+
+  private(set) var stage = Stage.head
+  /// Whether the server lets the connection be used again once the answer is whole.
+  private(set) var keepsConnection = false
+  private var isFirstLine = true
+  private var headBytes = 0
+
+  mutating func next(of bytes: UnsafeRawBufferPointer) -> Piece {
+    switch stage {
+    case .whole: return .malformed
+    case .head, .trailers: return headLine(bytes)
+    case .untilClosed: return bytes.isEmpty ? .more : .content(bytes.count)
+    case .content(let left):
+      let count = Int(clamping: min(left, Int64(bytes.count)))
+      if count == 0 { return .more }
+      stage = left == Int64(count) ? .whole : .content(left - Int64(count))
+      return .content(count)
+    case .chunk(let left):
+      let count = Int(clamping: min(left, Int64(bytes.count)))
+      if count == 0 { return .more }
+      stage = left == Int64(count) ? .chunkEnd : .chunk(left - Int64(count))
+      return .content(count)
+    case .chunkEnd:
+      guard let end = line(bytes) else { return more(than: bytes) }
+      if !bytes[..<end].allSatisfy({ $0 == 13 || $0 == 10 }) { return .malformed }
+      stage = .chunkSize
+      return .framing(end)
+    case .chunkSize:
+      guard let end = line(bytes) else { return more(than: bytes) }
+      guard let size = Self.chunkSize(bytes[..<end]) else { return .malformed }
+      stage = size == 0 ? .trailers : .chunk(size)
+      return .framing(end)
+    }
+  }
+
+  /// The final head is known: what follows it? false: nobody can say.
+  mutating func begin(_ head: HTTPHead, to method: String) -> Bool {
+    let connection = head.headers.list("Connection")
+    if connection.contains(where: { $0.isSameField("close") }) { keepsConnection = false }
+    if method == "HEAD" || head.status == 204 || head.status == 304 {
+      stage = .whole
+    } else if let coding = head.headers["Transfer-Encoding"] {
+      guard coding.isSameField("chunked") else { return false }
+      stage = .chunkSize
+    } else if head.headers["Content-Length"] != nil {
+      let lengths = Set(head.headers.list("Content-Length"))
+      guard let text = lengths.first, lengths.count == 1, text.utf8.allSatisfy({ 48...57 ~= $0 }),
+        let length = Int64(text)
+      else { return false }
+      stage = length == 0 ? .whole : .content(length)
+    } else {
+      keepsConnection = false
+      stage = .untilClosed
+    }
+    return head.status >= 200
+  }
+
+  private mutating func headLine(_ bytes: UnsafeRawBufferPointer) -> Piece {
+    guard let end = line(bytes) else { return more(than: bytes) }
+    headBytes += end
+    if headBytes > Self.mostHead { return .malformed }
+    let isEmpty = bytes[0] == 10 || (bytes[0] == 13 && end == 2)
+    if stage == .trailers {
+      if isEmpty { stage = .whole }
+      return .line(end)
+    }
+    if isFirstLine {
+      guard let minor = Self.statusLine(bytes[..<end]) else { return .malformed }
+      keepsConnection = minor > 0
+    }
+    isFirstLine = isEmpty  // after an interim head comes another
+    return .line(end)
+  }
+
+  private func line(_ bytes: UnsafeRawBufferPointer) -> Int? { bytes.firstIndex(of: 10).map { $0 + 1 } }
+
+  private func more(than bytes: UnsafeRawBufferPointer) -> Piece {
+    // What cannot become a head need not end in a line break to be told apart.
+    let begins = stage != .head || !isFirstLine || bytes.isEmpty || "HTTP/1.".utf8.starts(with: bytes.prefix(7))
+    return begins && bytes.count < Self.longestLine ? .more : .malformed
+  }
+
+  /// `HTTP/1.1 200 Words`; the minor version. RFC 9112 §4.
+  private static func statusLine(_ line: Slice<UnsafeRawBufferPointer>) -> Int? {
+    guard line.starts(with: "HTTP/1.".utf8), line.count >= 13, 48...57 ~= line[7], line[8] == 32,
+      line[9..<12].allSatisfy({ 48...57 ~= $0 }), line[9] != 48, [32, 13, 10].contains(line[12])
+    else { return nil }
+    return Int(line[7]) - 48
+  }
+
+  /// Hexadecimal digits, before an extension if there is one.
+  private static func chunkSize(_ line: Slice<UnsafeRawBufferPointer>) -> Int64? {
+    let digits = line.prefix { $0 != UInt8(ascii: ";") && $0 > 32 }
+    guard (1...15).contains(digits.count), digits.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }) else {
+      return nil
+    }
+    return Int64(String(decoding: digits, as: UTF8.self), radix: 16)
+  }
+
+  /// In one line, and in all lines of head and trailers.
+  static let longestLine = 16 << 10
+  private static let mostHead = 256 << 10
+}

@@ -1,0 +1,192 @@
+import Blobs
+import CCurl
+
+#if canImport(Glibc)
+  import Glibc
+
+  /// A small request over a connection that libcurl has made and keeps: head and body in one `send`, past libcurl, whose
+  /// own work for such a request costs more than all the rest of it. What cannot go so, libcurl does.
+  extension CurlLane {
+    /// libcurl's connection, while no request is under way on it.
+    struct Kept {
+      let socket: Int32
+      let host: String
+      let port: Int
+      var since: SuspendingClock.Instant
+    }
+
+    /// libcurl has done an exchange: is there a connection now that the next one may use?
+    func remember(_ transfer: Transfer) {
+      kept = nil
+      let url = transfer.job.request.url
+      guard url.scheme == "http", shape.proxy == nil, let port = transfer.localPort,
+        let socket = sockets.first(where: { localPort(of: $0) == port })
+      else { return }
+      kept = Kept(socket: socket, host: url.host, port: url.port, since: .now)
+    }
+
+    /// The answer, if the request can go this way. nil: libcurl is to send it, and nothing has been sent, or nothing that
+    /// must not be sent twice.
+    func direct(_ transfer: Transfer) throws(TransportError) -> HTTPResponse? {
+      let request = transfer.job.request
+      guard let kept, kept.port == request.url.port, kept.host == request.url.host, request.url.scheme == "http",
+        SuspendingClock.now - kept.since < Self.longestIdle, transfer.job.exchange.received == nil,
+        transfer.job.exchange.trailers == nil,
+        let length = transfer.length, length < Self.smallBody, request.canBeWritten, isQuiet(kept.socket)
+      else { return nil }
+      let headSize = write(headOf: request, transfer)
+      try readSmallBody(transfer, at: headSize)
+      transfer.attempts = 1
+      self.kept = nil
+      // Unless all goes well, libcurl finds it dead and lets it go.
+      defer { if self.kept == nil { shutdown(kept.socket, Int32(SHUT_RDWR)) } }
+      var talk = DirectTalk(socket: kept.socket, head: headSize, size: headSize + Int(length))
+      var watch = Watch(options, transfer)
+      while !talk.isOver {
+        if transfer.job.isCancelled { throw cancelled(transfer) }
+        try step(&talk, transfer, &watch)
+      }
+      if let head = transfer.head.final, talk.isAnswered || !transfer.isSent {
+        if talk.isReusable(transfer) {
+          self.kept = Kept(socket: kept.socket, host: kept.host, port: kept.port, since: .now)
+        }
+        return HTTPResponse(head: head, body: transfer.content)
+      }
+      // Else the server may only have closed it before it heard of us.
+      if transfer.received == 0, request.isIdempotent, rewind(to: 0) == CURL_SEEKFUNC_OK { return nil }
+      throw transfer.failure ?? broken(transfer)
+    }
+
+    private func step(_ talk: inout DirectTalk, _ transfer: Transfer, _ watch: inout Watch) throws(TransportError) {
+      if talk.sent < talk.size {
+        let left = UnsafeRawBufferPointer(rebasing: small[talk.sent..<talk.size])
+        let count = send(talk.socket, left.baseAddress, left.count, Int32(MSG_NOSIGNAL))
+        if count > 0 {
+          talk.sent += count
+          told(talk, transfer)
+        } else if errno != EAGAIN && errno != EINTR {
+          // It may have answered before.
+          talk.size = talk.sent
+          while try receive(&talk, transfer) {}
+          talk.isOver = true
+          return
+        }
+      }
+      let isSent = talk.sent == talk.size
+      var ready: Int32 = 0
+      var room = curl_waitfd(
+        fd: talk.socket, events: Int16(CURL_WAIT_POLLIN | (isSent ? 0 : CURL_WAIT_POLLOUT)), revents: 0)
+      curl_multi_poll(multi, &room, 1, try watch.wait(transfer), &ready)
+      // Also where libcurl does not pass on what is wrong with the connection.
+      if ready > 0, Int32(room.revents) != CURL_WAIT_POLLOUT { _ = try receive(&talk, transfer) }
+    }
+
+    private func told(_ talk: DirectTalk, _ transfer: Transfer) {
+      let sent = Int64(max(0, talk.sent - talk.head))
+      if sent <= transfer.sent { return }
+      transfer.job.exchange.sent(Int(sent - transfer.sent))
+      transfer.sent = sent
+    }
+
+    /// Takes what has come. false: there was nothing.
+    private func receive(_ talk: inout DirectTalk, _ transfer: Transfer) throws(TransportError) -> Bool {
+      if inbox.baseAddress == nil { inbox = .allocate(byteCount: AnswerFrame.longestLine, alignment: 16) }
+      let room = UnsafeMutableRawBufferPointer(rebasing: inbox[talk.held...])
+      let count = recv(talk.socket, room.baseAddress, room.count, Int32(MSG_DONTWAIT))
+      if count < 0 && (errno == EAGAIN || errno == EINTR) { return false }
+      if count <= 0 {
+        talk.isAnswered = talk.frame.stage == .untilClosed
+        talk.isOver = true
+        return false
+      }
+      talk.held += count
+      try take(&talk, transfer)
+      return !talk.isOver
+    }
+
+    private func take(_ talk: inout DirectTalk, _ transfer: Transfer) throws(TransportError) {
+      var used = 0
+      defer {
+        talk.held -= used
+        if used > 0 { inbox.baseAddress!.copyMemory(from: inbox.baseAddress! + used, byteCount: talk.held) }
+      }
+      while talk.frame.stage != .whole {
+        let bytes = UnsafeRawBufferPointer(rebasing: inbox[used..<talk.held])
+        var isTaken = true
+        switch talk.frame.next(of: bytes) {
+        case .more: return
+        case .malformed: throw notHTTP(transfer)
+        case .framing(let count): used += count
+        case .content(let count):
+          used += count
+          isTaken = take(content: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+        case .line(let count):
+          used += count
+          isTaken = take(line: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+          if isTaken, talk.frame.stage == .head, let head = transfer.head.final,
+            !talk.frame.begin(head, to: transfer.job.request.method)
+          {
+            throw notHTTP(transfer)
+          }
+        }
+        if !isTaken { throw transfer.failure! }
+      }
+      talk.isAnswered = true
+      talk.isOver = true
+    }
+
+    private func notHTTP(_ transfer: Transfer) -> TransportError {
+      TransportError(
+        .badResponse,
+        "\(transfer.job.name): what \(transfer.server) answers is not HTTP/1.1, after \(transfer.sent) bytes were sent")
+    }
+
+    private func broken(_ transfer: Transfer) -> TransportError {
+      let when = transfer.head.final == nil ? "" : " in the middle of the answer"
+      return TransportError(
+        .broken, "\(transfer.job.name): the connection broke\(when), after \(transfer.sent) bytes were sent")
+    }
+
+    /// Neither closed by the server nor about to be.
+    private func isQuiet(_ socket: Int32) -> Bool {
+      var byte: UInt8 = 0
+      return recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) < 0 && errno == EAGAIN
+    }
+
+    /// libcurl closes a connection that was idle for longer.
+    private static let longestIdle = Duration.seconds(50)
+  }
+
+  /// How far an exchange is that goes past libcurl.
+  private struct DirectTalk {
+    let socket: Int32
+    /// Bytes of the request's head.
+    let head: Int
+    /// Bytes of the request, head and body, that are to be sent.
+    var size: Int
+    /// Those that the connection has taken.
+    var sent = 0
+    /// Bytes that have come and are not taken yet.
+    var held = 0
+    var frame = AnswerFrame()
+    var isAnswered = false
+    var isOver = false
+
+    init(socket: Int32, head: Int, size: Int) {
+      self.socket = socket
+      self.head = head
+      self.size = size
+    }
+
+    /// Whether another request may follow: both sides have said all there is to say.
+    func isReusable(_ transfer: Transfer) -> Bool {
+      isAnswered && transfer.isSent && sent == size && held == 0 && frame.stage == .whole && frame.keepsConnection
+    }
+  }
+#else
+  extension CurlLane {
+    struct Kept {}
+    func remember(_ transfer: Transfer) {}
+    func direct(_ transfer: Transfer) throws(TransportError) -> HTTPResponse? { nil }
+  }
+#endif

@@ -1,0 +1,91 @@
+import Blobs
+
+/// What is known of a file of a camera roll, for protocols that carry such things.
+public struct GalleryFacts: Sendable, Hashable {
+  /// How two files are one picture.
+  public enum Pairing: String, Sendable {
+    /// A still and the film around it.
+    case livePhoto = "live-photo"
+    /// What the sensor saw, and what the camera made of it.
+    case rawAndPicture = "raw+picture"
+  }
+
+  public var kind: GalleryName.Kind
+  public var pairing: Pairing?
+  /// The other half of a pair.
+  public var pair: BytePath?
+  /// The original of a rendered edit.
+  public var editOf: BytePath?
+  /// The file that a sidecar is about.
+  public var sidecarOf: BytePath?
+  /// What the pictures of one series have in common.
+  public var burst: BytePath?
+  /// When it was taken; of what belongs to a picture, when that was.
+  public var captured: CaptureDate?
+
+  public init(kind: GalleryName.Kind, burst: BytePath? = nil) {
+    self.kind = kind
+    self.burst = burst
+  }
+
+  /// As `key: value`: names of files in its folder, the date as `2024-01-02T03:04:05`, by the clock of the place.
+  public var metadata: [String: String] {
+    var fields: [String: String] = [:]
+    switch kind {
+    case .photo: fields["kind"] = "photo"
+    case .raw: fields["kind"] = "raw"
+    case .video: fields["kind"] = "video"
+    case .sidecar: fields["kind"] = "sidecar"
+    case .other: break
+    }
+    fields["pairing"] = pairing?.rawValue
+    fields["pair"] = pair?.description
+    fields["edit-of"] = editOf?.description
+    fields["sidecar-of"] = sidecarOf?.description
+    fields["burst"] = burst?.description
+    fields["captured"] = captured.map { $0.description.replacing(" ", with: "T") }
+    return fields
+  }
+}
+
+extension Gallery {
+  /// All but the date. `isThere` tells which other names the file's folder has. A pair is told of the files that are
+  /// wanted: where edits take the place of their originals, the still of a Live Photo is the edited one.
+  public func facts(of name: GalleryName, _ isThere: (BytePath) -> Bool) -> GalleryFacts {
+    var facts = GalleryFacts(kind: name.kind, burst: name.burst)
+    switch name.kind {
+    case .photo:
+      if let film = companion(of: name, GalleryName.videos, isThere) {
+        (facts.pairing, facts.pair) = (.livePhoto, film)
+      } else if let raw = companion(of: name, GalleryName.raws, isThere) {
+        (facts.pairing, facts.pair) = (.rawAndPicture, raw)
+      }
+    case .raw:
+      facts.pair = companion(of: name, GalleryName.photos, isThere)
+      if facts.pair != nil { facts.pairing = .rawAndPicture }
+    case .video:
+      facts.pair = companion(of: name, GalleryName.photos, isThere)
+      if facts.pair != nil { facts.pairing = .livePhoto }
+    case .sidecar:
+      let leader = leader(of: name, isThere)
+      if leader != name.name { facts.sidecarOf = leader }
+    case .other: break
+    }
+    if name.isRendered { facts.editOf = original(of: name, isThere) }
+    return facts
+  }
+
+  /// Edits belong together as their originals do, and with these where they have no companion of their own.
+  private func companion(of name: GalleryName, _ endings: [String], _ isThere: (BytePath) -> Bool) -> BytePath? {
+    var stems = [name.ownStem]
+    if name.isRendered {
+      stems.append(name.stem)
+    } else if edits == .current {
+      stems = Self.renderedStems(of: name.stem) + stems
+    }
+    for stem in stems {
+      if let found = Gallery.first(of: endings, stem, isThere) { return found }
+    }
+    return nil
+  }
+}

@@ -1,0 +1,38 @@
+import Blobs
+
+extension PhotoOrientation {
+  /// Whether a HEIC file tells its decoder to turn the picture just as this orientation, its EXIF's, says: only then is
+  /// it known how what is decoded lies in what is stored. Reads a bounded number of bytes, and blocks.
+  public func isThatOfBoxes(in source: any BlobSource, _ cancel: Cancellation = Cancellation()) -> Bool {
+    // Not to be had: not known.
+    guard let length = (try? source.info(cancel))?.length,
+      let turns = BoxFile(bytes: BytesAt(source: source, cancel: cancel)).turns(upTo: length)
+    else { return false }
+    // Boxes count quarters against the clock; mirrored pictures are told in ways that differ.
+    let quarters = [1: 0, 3: 2, 6: 3, 8: 1][number]
+    return !turns.isMirrored && (turns.quarters.isEmpty ? [0] : turns.quarters) == [quarters]
+  }
+}
+
+extension BoxFile {
+  /// What the properties of a file's pictures say; nil where there are none. ISO/IEC 23008-12 §6.5.10, 6.5.12.
+  fileprivate func turns(upTo end: Int64) -> (quarters: Set<Int>, isMirrored: Bool)? {
+    guard let meta = box("meta", in: 0..<end), meta.end >= meta.start + 4,
+      let properties = box("iprp", in: (meta.start + 4)..<meta.end),
+      let list = box("ipco", in: properties.start..<properties.end)
+    else { return nil }
+    var (quarters, isMirrored): (Set<Int>, Bool) = ([], false)
+    var place = list.start
+    for _ in 0..<4096 {
+      guard place < list.end else { return (quarters, isMirrored) }
+      guard let property = box(at: place, before: list.end) else { return nil }
+      if property.kind.elementsEqual("imir".utf8) { isMirrored = true }
+      if property.kind.elementsEqual("irot".utf8) {
+        guard let angle = bytes(property.start, 1)?.first else { return nil }
+        quarters.insert(Int(angle & 3))
+      }
+      place = property.end
+    }
+    return nil
+  }
+}

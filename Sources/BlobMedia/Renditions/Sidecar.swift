@@ -1,0 +1,75 @@
+/// What a sidecar says of the frame of its photo.
+public enum Sidecar: Sendable, Hashable {
+  /// Nothing was done to the picture.
+  case nothing
+  /// This and nothing else.
+  case edit(PhotoEdit)
+  /// It was edited in a way that cannot be rendered exactly, or that cannot be read.
+  case refused(RenditionRefusal)
+
+  /// Bytes that a sidecar may have.
+  public static let most = 1 << 20
+
+  /// Reads a file that lies beside a photo: Apple's `.AAE`, or an XMP packet.
+  ///
+  /// `ending` is that of the photo's name: some sidecars say which file of a pair is theirs.
+  public init(_ bytes: [UInt8], besidePhoto ending: String) {
+    let refusal: RenditionRefusal
+    if bytes.starts(with: "bplist".utf8) {
+      refusal = RenditionRefusal("its adjustments are opaque")
+    } else if let root = XMLNode(bytes) {
+      if root.name.local == "plist" {
+        self = Self.adjustments(root)
+      } else if let packet = XMPPacket(root) {
+        self = packet.isFor(ending) ? packet.sidecar : .nothing
+      } else {
+        self = .nothing
+      }
+      return
+    } else {
+      refusal = RenditionRefusal("its sidecar cannot be read")
+    }
+    self = .refused(refusal)
+  }
+
+  /// An `.AAE` holds a packet of iOS 7, or what only its writer knows.
+  private static func adjustments(_ list: XMLNode) -> Sidecar {
+    let fields = list.children.first?.children ?? []
+    func value(_ key: String) -> String? {
+      guard let place = fields.firstIndex(where: { $0.name.local == "key" && $0.text == key }) else { return nil }
+      return fields.indices.contains(place + 1) ? fields[place + 1].text : nil
+    }
+    if let data = value("adjustmentData").flatMap(decodeBase64), let root = XMLNode(data), let packet = XMPPacket(root)
+    {
+      return packet.sidecar
+    }
+    let format = [value("adjustmentFormatIdentifier"), value("adjustmentFormatVersion")].compactMap(\.self)
+    let name = format.isEmpty ? "" : " (\(format.joined(separator: " ").prefix(80)))"
+    return .refused(RenditionRefusal("its adjustments are opaque\(name)"))
+  }
+}
+
+/// nil for what is none. Blanks and line ends may stand anywhere. RFC 4648 §4.
+private func decodeBase64(_ text: String) -> [UInt8]? {
+  var bytes: [UInt8] = []
+  var (bits, count): (UInt32, Int) = (0, 0)
+  for character in text.utf8 {
+    let value: UInt8
+    switch character {
+    case 0x41...0x5A: value = character - 0x41
+    case 0x61...0x7A: value = character - 0x61 + 26
+    case 0x30...0x39: value = character - 0x30 + 52
+    case UInt8(ascii: "+"): value = 62
+    case UInt8(ascii: "/"): value = 63
+    case UInt8(ascii: "="), 0x20, 0x09, 0x0A, 0x0D: continue
+    default: return nil
+    }
+    bits = bits << 6 | UInt32(value)
+    count += 6
+    if count >= 8 {
+      count -= 8
+      bytes.append(UInt8(truncatingIfNeeded: bits >> UInt32(count)))
+    }
+  }
+  return bytes
+}

@@ -1,0 +1,63 @@
+extension XMPPacket {
+  /// What Lightroom and Camera Raw have cut; refused where they have done anything else, or may have.
+  func cameraRawFrame() throws(RenditionRefusal) -> PhotoEdit.Frame {
+    let found = all(in: Space.cameraRaw)
+    // A rendering that keeps its recipe.
+    if found.isEmpty || text("AlreadyApplied", in: Space.cameraRaw)?.lowercased() == "true" { return .whole }
+    for (name, value) in found where !isHarmless(name, value) {
+      throw RenditionRefusal("crs:\(name.prefix(60)) is \(value.shown)")
+    }
+    guard text("HasCrop", in: Space.cameraRaw)?.lowercased() == "true" else { return .whole }
+    let names = ["CropLeft", "CropTop", "CropRight", "CropBottom"]
+    let corners = names.compactMap { number($0, in: Space.cameraRaw) }
+    let angle = number("CropAngle", in: Space.cameraRaw) ?? 0
+    guard corners.count == 4, corners.allSatisfy((0...1).contains), corners[0] < corners[2], corners[1] < corners[3],
+      (-45...45).contains(angle)
+    else { throw RenditionRefusal("crs:HasCrop is 'True', and its corners make no rectangle") }
+    if corners == [0, 0, 1, 1], angle == 0 { return .whole }
+    return .corners(left: corners[0], top: corners[1], right: corners[2], bottom: corners[3], angle: angle)
+  }
+
+  private func isHarmless(_ name: String, _ value: Value) -> Bool {
+    if value.isNeutral || Self.silent.contains(name) || name.hasPrefix("UprightTransform_")
+      || name.hasPrefix("UprightFourSegments_")
+    {
+      return true
+    }
+    switch (name, value) {
+    case ("WhiteBalance", .text(let text)): return text == "As Shot"
+    case ("Temperature", _), ("Tint", _): return self.text("WhiteBalance", in: Space.cameraRaw) == "As Shot"
+    case ("CameraProfile", .text(let text)): return text == "Embedded"
+    case ("ToneCurveName", .text(let text)), ("ToneCurveName2012", .text(let text)): return text == "Linear"
+    case ("PerspectiveScale", .text(let text)), ("CurveRefineSaturation", .text(let text)):
+      return Self.number(text) == 100
+    case (_, .structure(let node)) where name.hasPrefix("ToneCurve"): return node.points == ["0, 0", "255, 255"]
+    default: return false
+    }
+  }
+
+  /// What says nothing about the picture, or something only together with another property that is not neutral then.
+  /// XMP Specification Part 2 §3.3, and what Camera Raw has added since.
+  private static let silent = Set(
+    """
+    Version ProcessVersion CompatibleVersion HasSettings HasCrop AlreadyApplied RawFileName CameraProfileDigest
+    CropTop CropLeft CropBottom CropRight CropAngle CropConstrainToWarp CropConstrainToUnitSquare
+    SharpenRadius SharpenDetail SharpenEdgeMasking LuminanceNoiseReductionDetail LuminanceNoiseReductionContrast
+    ColorNoiseReductionDetail ColorNoiseReductionSmoothness VignetteMidpoint PostCropVignetteMidpoint
+    PostCropVignetteFeather PostCropVignetteRoundness PostCropVignetteStyle PostCropVignetteHighlightContrast
+    GrainSize GrainFrequency GrainSeed DefringePurpleHueLo DefringePurpleHueHi DefringeGreenHueLo DefringeGreenHueHi
+    ParametricShadowSplit ParametricMidtoneSplit ParametricHighlightSplit SplitToningShadowHue
+    SplitToningHighlightHue SplitToningBalance ColorGradeMidtoneHue ColorGradeGlobalHue ColorGradeBlending
+    LensProfileSetup LensProfileName LensProfileFilename LensProfileDigest LensProfileIsEmbedded
+    UprightVersion UprightCenterMode UprightCenterNormX UprightCenterNormY UprightFocalMode UprightFocalLength35mm
+    UprightPreview UprightTransformCount UprightDependentDigest UprightGuidedDependentDigest
+    UprightFourSegmentsCount AutoWhiteVersion ToggleStyleDigest ToggleStyleAmount
+    """.split { $0 == " " || $0 == "\n" }.map(String.init))
+}
+
+extension XMLNode {
+  /// The texts of a list.
+  fileprivate var points: [String] {
+    children.flatMap { list in list.children.map(\.text.trimmed) }
+  }
+}

@@ -1,0 +1,147 @@
+/// The properties of an XMP packet. XMP Specification Part 1 §7.
+struct XMPPacket {
+  enum Value: Sendable {
+    case text(String)
+    /// Lists, structures, alternatives.
+    case structure(XMLNode)
+  }
+
+  enum Space {
+    static let rdf = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+    static let cameraRaw = "http://ns.adobe.com/camera-raw-settings/1.0/"
+    static let apple = "http://ns.apple.com/adjustment-settings/1.0/"
+    static let tiff = "http://ns.adobe.com/tiff/1.0/"
+    static let photoshop = "http://ns.adobe.com/photoshop/1.0/"
+    static let darktable = "http://darktable.sf.net/"
+  }
+
+  private(set) var properties: [(name: XMLNode.Name, value: Value)] = []
+
+  /// nil: this is none.
+  init?(_ root: XMLNode) {
+    let rdf = XMLNode.Name(space: Space.rdf, local: "RDF")
+    guard let graph = root.name == rdf ? root : root.children.first(where: { $0.name == rdf }) else { return nil }
+    for description in graph.children where description.name == XMLNode.Name(space: Space.rdf, local: "Description") {
+      for (name, value) in description.attributes where name.space != Space.rdf && !name.space.isEmpty {
+        properties.append((name, .text(value)))
+      }
+      for child in description.children {
+        let isText = child.children.isEmpty && child.attributes.isEmpty
+        properties.append((child.name, isText ? .text(child.text) : .structure(child)))
+      }
+    }
+  }
+
+  func all(in space: String) -> [(name: String, value: Value)] {
+    properties.filter { $0.name.space == space }.map { ($0.name.local, $0.value) }
+  }
+
+  func text(_ local: String, in space: String) -> String? {
+    for case (let name, .text(let text)) in properties where name.space == space && name.local == local { return text }
+    return nil
+  }
+
+  func number(_ local: String, in space: String) -> Double? {
+    text(local, in: space).flatMap(Self.number).flatMap { $0.isFinite ? $0 : nil }
+  }
+
+  /// With a sign or without.
+  static func number(_ text: String) -> Double? { Double(text.hasPrefix("+") ? String(text.dropFirst()) : text) }
+
+  /// Beside IMG_1.CR2 and IMG_1.JPG a packet may say whose it is.
+  func isFor(_ ending: String) -> Bool {
+    guard let named = text("SidecarForExtension", in: Space.photoshop), !named.isEmpty else { return true }
+    return named.lowercased() == ending.lowercased()
+  }
+
+  var sidecar: Sidecar {
+    do throws(RenditionRefusal) {
+      if all(in: Space.darktable).contains(where: { $0.name == "history" && !$0.value.isEmpty }) {
+        throw RenditionRefusal("it was edited with darktable")
+      }
+      let (adobe, apple) = (try cameraRawFrame(), try appleFrame())
+      if adobe != .whole, apple != .whole { throw RenditionRefusal("two programs have cut it") }
+      let edit = PhotoEdit(adobe == .whole ? apple : adobe, orientation: try orientation())
+      return edit == PhotoEdit() ? .nothing : .edit(edit)
+    } catch {
+      return .refused(error)
+    }
+  }
+
+  private func orientation() throws(RenditionRefusal) -> PhotoOrientation? {
+    guard let text = text("Orientation", in: Space.tiff) else { return nil }
+    guard let orientation = Int(text).flatMap(PhotoOrientation.init) else {
+      throw RenditionRefusal("tiff:Orientation is '\(text.prefix(40))'")
+    }
+    return orientation
+  }
+
+  /// What iOS 7 wrote: a transform and a rectangle, among filters that change colours.
+  private func appleFrame() throws(RenditionRefusal) -> PhotoEdit.Frame {
+    let found = all(in: Space.apple)
+    if found.isEmpty { return .whole }
+    var transform = PhotoEdit.Transform()
+    var crop: PhotoEdit.Rectangle?
+    let frame = ["AffineA", "AffineB", "AffineC", "AffineD", "AffineX", "AffineY", "CropX", "CropY", "CropW", "CropH"]
+    let numbers = frame.map { number($0, in: Space.apple) }
+    for (names, values) in [(frame[..<6], numbers[..<6]), (frame[6...], numbers[6...])] {
+      if values.contains(where: { $0 == nil }), found.contains(where: { names.contains($0.name) }) {
+        throw RenditionRefusal("aas:\(names.first!) and its like are not all there")
+      }
+    }
+    for (name, value) in found where !frame.contains(name) && !value.isNeutral {
+      throw RenditionRefusal("aas:\(name) is \(value.shown)")
+    }
+    let known = numbers.map { $0 ?? 0 }
+    if numbers[0] != nil {
+      (transform.a, transform.b, transform.c, transform.d) = (known[0], known[1], known[2], known[3])
+      (transform.tx, transform.ty) = (known[4], known[5])
+    }
+    if numbers[6] != nil {
+      crop = PhotoEdit.Rectangle(x: known[6], y: known[7], width: known[8], height: known[9])
+    }
+    return transform == PhotoEdit.Transform() && crop == nil ? .whole : .pixels(transform: transform, crop: crop)
+  }
+}
+
+extension XMPPacket.Value {
+  /// Of something that is not done to the picture.
+  var isNeutral: Bool {
+    switch self {
+    case .text(let text):
+      let text = text.trimmed
+      return text.isEmpty || text == "False" || text == "false" || XMPPacket.number(text) == 0
+    case .structure: return isEmpty
+    }
+  }
+
+  var isEmpty: Bool {
+    switch self {
+    case .text(let text): text.trimmed.isEmpty
+    case .structure(let node): node.isEmpty
+    }
+  }
+
+  /// For messages: it comes from a file that anyone may have written.
+  var shown: String {
+    switch self {
+    case .text(let text): "'\(text.trimmed.prefix(40))'"
+    case .structure: "a list"
+    }
+  }
+}
+
+extension XMLNode {
+  /// Whether there is no text anywhere in it.
+  fileprivate var isEmpty: Bool {
+    text.trimmed.isEmpty && children.allSatisfy(\.isEmpty)
+      && attributes.allSatisfy { $0.name.space == XMPPacket.Space.rdf || $0.value.isEmpty }
+  }
+}
+
+extension String {
+  var trimmed: String {
+    let end = utf8.reversed().drop { $0 == 0x20 || (0x09...0x0D).contains($0) }.count
+    return String(Substring(utf8.prefix(end).drop { $0 == 0x20 || (0x09...0x0D).contains($0) }))
+  }
+}

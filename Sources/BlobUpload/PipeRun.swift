@@ -1,0 +1,131 @@
+import Blobs
+
+/// Sends a source of unknown length in numbered parts, one after the other: each is read into the spool, and stays there
+/// until it has arrived. What is not brought to its end is deleted on the server, since it cannot be gone on with.
+struct PipeRun {
+  private let uploader: Uploader
+  private let source: SpooledSource
+  private let info: BlobInfo
+  private let target: UploadTarget
+  private let ledger: UploadLedger?
+  private let progress: Progress
+  private let plan: PipePlan
+  private let context: UploadContext
+  private var receipts: [PartReceipt] = []
+  /// Everything before it has arrived.
+  private var offset: Int64 = 0
+  /// Only the completion is left.
+  private var isSent = false
+
+  /// `source` holds the first part.
+  init(
+    _ uploader: Uploader, _ source: SpooledSource, _ info: BlobInfo, _ target: UploadTarget, _ ledger: UploadLedger?,
+    _ progress: Progress, _ plan: PipePlan
+  ) {
+    self.uploader = uploader
+    self.source = source
+    self.info = info
+    self.target = target
+    self.ledger = ledger
+    self.progress = progress
+    self.plan = plan
+    var context = uploader.context(
+      opened: { session in
+        var session = session
+        session.partSize = plan.partSize
+        ledger?.opened(session)
+      },
+      sent: { progress.advance(by: Int64($0)) })
+    context.isLocal = source.source.isLocal
+    context.whole = BlobSlice(source.source, length: nil, validator: info.validator)
+    self.context = context
+  }
+
+  private var dialect: any UploadProtocol { uploader.destination.dialect }
+
+  mutating func run() async throws(UploadError) -> UploadResult {
+    var failures = 0
+    while true {
+      let created = try await uploader.patiently("\(target.path)") {
+        [dialect, target, context] () async throws(UploadError) in
+        try await dialect.create(target, first: nil, context)
+      }
+      guard case .parts(_, var session) = created else {
+        if case .finished(let result) = created { return result }
+        throw UploadError(.giveUp, .destination, "\(target.url): the server does not count parts")
+      }
+      session.partSize = plan.partSize
+      // The session must outlive us before anything is sent into it.
+      try await ledger?.flush()
+      do throws(UploadError) {
+        return try await finish(session)
+      } catch {
+        await giveUp(session, error)
+        // As long as all is held, it can begin anew.
+        guard error.recovery == .restart, source.first == 0 else { throw final(error) }
+        failures += 1
+        progress.restart()
+        try await uploader.wait(after: error, failures, "\(target.path)")
+      }
+    }
+  }
+
+  private mutating func finish(_ session: UploadSession) async throws(UploadError) -> UploadResult {
+    while let part = try await next() {
+      let sender = PartSender(
+        uploader: uploader, source: source, validator: info.validator, session: session, context: context,
+        progress: progress, name: target.path, ledger: ledger)
+      let (sent, failure) = await sender.send([part])
+      if let failure { throw failure }
+      receipts += sent
+      offset += part.length ?? 0
+      if part.isLast { break }
+    }
+    isSent = true
+    let result = try await uploader.patiently("\(target.path)") {
+      [dialect, receipts, context] () async throws(UploadError) in
+      try await dialect.complete(session, receipts, context)
+    }
+    progress.settle(at: offset)
+    return result
+  }
+
+  /// The next part, all of it held; nil: nothing is left.
+  private func next() async throws(UploadError) -> Part? {
+    let number = receipts.count + 1
+    let isOver = number > plan.parts ?? .max
+    let there = try await source.look(from: offset, isOver ? 1 : plan.partSize, info.validator)
+    if there == 0 { return nil }
+    if isOver || offset + there > plan.most ?? .max {
+      throw UploadError(
+        .giveUp, .file,
+        "\(target.path): there is more of it than \(plan.most ?? offset) bytes, which is what the server takes in "
+          + "\(plan.parts.map { "\($0) " } ?? "")parts of \(plan.partSize): --spool-memory makes them larger, or "
+          + "--spool-dir, where they are held on disk")
+    }
+    return Part(number: number, start: offset, length: there, isLast: there < plan.partSize)
+  }
+
+  /// Deletes what has arrived. Where that fails, it is in the journal, for `abort`.
+  private func giveUp(_ session: UploadSession, _ error: UploadError) async {
+    // Without a refusal it may be whole there by now: the session, which knows by what to tell, stays for the next run.
+    if isSent, ledger != nil, error.recovery != .restart, !(400..<500 ~= error.status ?? 0) { return }
+    var uploader = uploader
+    uploader.retry.retries = min(uploader.retry.retries, 2)
+    do throws(UploadError) {
+      try await uploader.patiently("\(target.path)") { [dialect, context] () async throws(UploadError) in
+        try await dialect.abort(session, context)
+      }
+    } catch {
+      return
+    }
+    ledger?.restarted()
+  }
+
+  private func final(_ error: UploadError) -> UploadError {
+    var error = error
+    if error.recovery == .restart { error.message += "; it cannot begin anew, since the source is read once" }
+    error.recovery = .giveUp
+    return error
+  }
+}

@@ -1,0 +1,83 @@
+import Blobs
+
+/// How a source of unknown length is cut where parts have numbers.
+public struct PipePlan: Sendable, Hashable {
+  /// Bytes of each part but the last, all of them held until they have arrived.
+  public let partSize: Int64
+  /// Parts at the most; nil: any number.
+  public let parts: Int?
+  /// Bytes of the whole at the most; nil: any number.
+  public let most: Int64?
+
+  /// In a folder, a part may be this large where no other size is asked for.
+  private static let inFolder: Int64 = 512 << 20
+
+  /// nil: no part that the server takes can be held.
+  init?(_ limits: PartLimits, wanted: Int64?, _ spool: SpoolOptions) {
+    let memory = Int64(spool.memory)
+    var size = spool.folder == nil ? min(wanted ?? memory, memory) : wanted ?? max(memory, Self.inFolder)
+    size = max(size, limits.smallest)
+    if let largest = limits.largest { size = min(size, largest) }
+    if size < limits.smallest || spool.folder == nil && size > memory { return nil }
+    partSize = size
+    parts = limits.count
+    let counted = limits.count.map { Int64($0).multipliedReportingOverflow(by: size) }
+    most = [counted.map { $0.overflow ? .max : $0.partialValue }, limits.total].compactMap(\.self).min()
+  }
+}
+
+extension Uploader {
+  /// How a source is sent whose end is not known, and that is read once; nil where that has no limit, or where it must be
+  /// held whole.
+  public var pipePlan: PipePlan? {
+    guard destination.dialect.numbersParts else { return nil }
+    return PipePlan(destination.currentLimits, wanted: partSize, spool.forNumberedParts)
+  }
+
+  /// Uploads a source that is read once, in one piece where it turns out to be so small, else in numbered parts.
+  ///
+  /// What an earlier run has left of it is given up: nobody can say that it was the same.
+  func uploadPipe(
+    _ source: any BlobSource, _ info: BlobInfo, to target: UploadTarget, _ ledger: UploadLedger?,
+    _ session: UploadSession?, isDoubted: Bool, _ progress: Progress
+  ) async throws(UploadError) -> UploadResult {
+    if let session {
+      // Its source has not changed, and the answer to the last request may have been lost.
+      if !isDoubted, info.validator != nil, let result = try await finished(session, target) { return result }
+      await discard(session)
+      ledger?.restarted()
+      if isDoubted, let validator = info.validator { ledger?.recognized(validator) }
+    }
+    let options = spool.forNumberedParts
+    let plan = pipePlan
+    let held = SpooledSource(source, options)
+    let room = plan?.partSize ?? Int64(options.memory)
+    let there = try await held.look(from: 0, room, info.validator)
+    if there < room {
+      let (info, target) = (info.of(there), target.of(there))
+      var run = UploadRun(self, held.source, info, target, ledger, nil, [], comparing: nil, progress)
+      return try await run.run()
+    }
+    guard let plan else {
+      throw UploadError(
+        .giveUp, .file,
+        "\(target.path): its length is not known, it is more than \(options.memory) bytes, and a part of it, which is "
+          + "held until it has arrived, must have \(destination.limits.smallest) at least: --spool-memory says how many "
+          + "can be held")
+    }
+    var run = PipeRun(self, held, info, target, ledger, progress, plan)
+    return try await run.run()
+  }
+
+  private func finished(_ session: UploadSession, _ target: UploadTarget) async throws(UploadError) -> UploadResult? {
+    do {
+      let held = try await patiently("\(target.path)") { () async throws(UploadError) in
+        try await destination.dialect.held(by: session, context())
+      }
+      if case .finished(let result) = held { return result }
+    } catch {
+      if error.recovery != .restart { throw error }
+    }
+    return nil
+  }
+}

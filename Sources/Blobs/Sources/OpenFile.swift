@@ -1,0 +1,101 @@
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
+/// A regular file that is open, and the version it had then.
+final class OpenFile: Sendable {
+  let path: BytePath
+  let descriptor: Int32
+  let stamp: FileStamp
+  /// Of that version: put together once, since it is asked for often.
+  let info: BlobInfo
+  /// nil: nothing vouches for the content of a file whose change time has moved.
+  private let watch: WriteWatch?
+
+  /// Waits until a further write would show in the times. With `watching`, the system is asked to tell of writes, where
+  /// it can.
+  init(
+    _ path: BytePath, watching: Bool = false, _ cancel: Cancellation, now: () -> Int64 = { FileStamp.now }
+  ) throws(BlobError) {
+    try cancel.check("open \(path)")
+    self.path = path
+    descriptor = try Self.open(path)
+    do throws(BlobError) {
+      let status = try statusOf(descriptor, path)
+      if status.st_mode & S_IFMT != S_IFREG { throw BlobError(.unsupported, "open \(path): not a regular file") }
+      var found = FileStamp(status, descriptor)
+      // Before the version is settled, so that no write to it can be missed.
+      let isWatched = watching && found.size > Self.leastWatched && found.volume?.keepsNumbers == true
+      watch = isWatched ? WriteWatch(descriptor) : nil
+      try Self.settle(&found, descriptor, path, now, cancel)
+      stamp = found
+      info = found.info
+    } catch {
+      close(descriptor)
+      throw error
+    }
+  }
+
+  deinit { close(descriptor) }
+
+  /// Bytes that are read again in less time than the system takes to watch a file.
+  static let leastWatched: Int64 = 64 << 10
+
+  private static func open(_ path: BytePath) throws(BlobError) -> Int32 {
+    var descriptor: Int32
+    repeat {
+      // O_NONBLOCK: a pipe in the place of a file must not hang us; regular files ignore it.
+      descriptor = path.open(O_RDONLY | O_NONBLOCK)
+    } while descriptor < 0 && errno == EINTR
+    // ENXIO: a socket, or a device that is not there.
+    if descriptor < 0 && errno == ENXIO {
+      throw BlobError(.unsupported, "open \(path): not a regular file", errno: errno)
+    }
+    if descriptor < 0 { throw systemError(errno, "open \(path)") }
+    return descriptor
+  }
+
+  private static func settle(
+    _ stamp: inout FileStamp, _ descriptor: Int32, _ path: BytePath, _ now: () -> Int64, _ cancel: Cancellation
+  ) throws(BlobError) {
+    for _ in 0..<50 {
+      let wait = stamp.unsettled(at: now())
+      if wait == 0 { return }
+      try MonotonicClock().sleep(.nanoseconds(min(wait, 100_000_000)), cancel, "open \(path)")
+      stamp = FileStamp(try statusOf(descriptor, path), descriptor)
+    }
+    throw BlobError(.changed, "open \(path): it is being written, and did not come to rest")
+  }
+
+  /// Throws `.changed` unless the content is sure to be still the version that was opened.
+  func check() throws(BlobError) {
+    let status = try statusOf(descriptor, path)
+    var now = FileStamp(status)
+    // It is open, and so where it was.
+    now.volume = stamp.volume
+    if now == stamp { return }
+    var unchanged = now
+    unchanged.changed = stamp.changed
+    let what =
+      if status.st_nlink == 0 {
+        "was replaced or deleted"
+      } else if now.size != stamp.size {
+        "went from \(stamp.size) to \(now.size) bytes"
+      } else if now.modified != stamp.modified {
+        "was written to"
+      } else {
+        "was moved, linked or given other rights"
+      }
+    // Whoever writes and then puts the modification time back moves the change time only, as a rename does.
+    if status.st_nlink > 0, unchanged == stamp, watch?.hasSeenNoWrite == true { return }
+    throw BlobError(.changed, "\(path) \(what) while it was read")
+  }
+}
+
+private func statusOf(_ descriptor: Int32, _ path: BytePath) throws(BlobError) -> stat {
+  var status = stat()
+  if fstat(descriptor, &status) != 0 { throw systemError(errno, "stat \(path)") }
+  return status
+}

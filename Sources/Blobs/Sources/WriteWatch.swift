@@ -1,0 +1,123 @@
+#if canImport(Glibc)
+  import CLinux
+  import Glibc
+
+  /// Vouches that nobody has written to an open file, whatever its times say, by what the kernel tells of it.
+  ///
+  /// Of all that moves a file's change time only a rename tells nothing here. What is written through a mapping is not
+  /// told either, but moves the modification time; and who puts that back, is told. Other rights and links look the
+  /// same as that: then it counts that nobody had the file open for writing, from the beginning to the end.
+  final class WriteWatch: Sendable {
+    private let descriptor: Int32
+    private let number: Int32
+    /// What was told before does not concern this one.
+    private let start: UInt64
+
+    /// nil: the system does not tell. Borrows `descriptor`.
+    init?(_ descriptor: Int32) {
+      guard let (number, start) = FileNotices.shared?.begin(descriptor) else { return nil }
+      self.descriptor = descriptor
+      self.number = number
+      self.start = start
+    }
+
+    deinit { FileNotices.shared?.end(number) }
+
+    /// True only where it is certain. The modification time must be what it was.
+    var hasSeenNoWrite: Bool {
+      guard let told = FileNotices.shared?.told(of: number) else { return false }
+      if told.lastWrite > start { return false }
+      return told.lastAttribute <= start || fb_is_read_only(descriptor) == 1
+    }
+  }
+
+  /// The kernel's notices of single files: one queue for the process, read when someone wants to know.
+  private final class FileNotices: Sendable {
+    struct Told {
+      var lastWrite: UInt64 = 0
+      var lastAttribute: UInt64 = 0
+      var users = 0
+    }
+    fileprivate struct State {
+      var files: [Int32: Told] = [:]
+      /// Counts what was told.
+      var count: UInt64 = 0
+    }
+
+    static let shared = FileNotices()
+    private let queue: Int32
+    private let state = Monitor(State())
+
+    private init?() {
+      queue = inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC))
+      if queue < 0 { return nil }
+    }
+
+    func begin(_ descriptor: Int32) -> (number: Int32, start: UInt64)? {
+      state.update(waking: .none) { state in
+        let number = "/proc/self/fd/\(descriptor)".withCString {
+          inotify_add_watch(queue, $0, UInt32(IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB))
+        }
+        if number < 0 { return nil }
+        state.files[number, default: Told()].users += 1
+        // Of whoever has watched this file before.
+        read(&state)
+        return (number, state.count)
+      }
+    }
+
+    func end(_ number: Int32) {
+      state.update(waking: .none) { state in
+        guard var file = state.files[number] else { return }
+        file.users -= 1
+        state.files[number] = file.users > 0 ? file : nil
+        if file.users == 0 { _ = inotify_rm_watch(queue, number) }
+      }
+    }
+
+    func told(of number: Int32) -> Told? {
+      state.update(waking: .none) { state in
+        read(&state)
+        return state.files[number]
+      }
+    }
+
+    private func read(_ state: inout State) {
+      let header = MemoryLayout<inotify_event>.size
+      withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 8) { buffer in
+        while case let count = Glibc.read(queue, buffer.baseAddress, buffer.count), count > 0 {
+          var offset = 0
+          while offset + header <= count {
+            let event = buffer.loadUnaligned(fromByteOffset: offset, as: inotify_event.self)
+            state.take(event)
+            offset += header + Int(event.len)
+          }
+        }
+      }
+    }
+  }
+
+  extension FileNotices.State {
+    fileprivate mutating func take(_ event: inotify_event) {
+      count += 1
+      // Some were lost: it may have been any file.
+      if event.mask & UInt32(IN_Q_OVERFLOW) != 0 {
+        for number in files.keys { files[number]!.lastWrite = count }
+        return
+      }
+      guard files[event.wd] != nil else { return }
+      // Also where nothing more will be told of it.
+      if event.mask & UInt32(IN_ATTRIB) == 0 {
+        files[event.wd]!.lastWrite = count
+      } else {
+        files[event.wd]!.lastAttribute = count
+      }
+    }
+  }
+#else
+  /// Nothing vouches for a file here.
+  final class WriteWatch: Sendable {
+    init?(_ descriptor: Int32) { return nil }
+    var hasSeenNoWrite: Bool { false }
+  }
+#endif

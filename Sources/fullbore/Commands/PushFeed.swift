@@ -1,0 +1,151 @@
+import BlobHTTP
+import BlobMedia
+import BlobUpload
+import Blobs
+
+/// Makes items of what was found, whatever kind of source it is: for `push`, `resume` and `watch` alike.
+struct PushFeed: Sendable {
+  /// How files are read.
+  enum Files: Sendable {
+    /// Under the name they have: another name is another file.
+    case byName
+    /// One that is renamed while it waits or is read goes on under the name it was found by. nil: it is only held from
+    /// its first byte to the last.
+    case held(PromisedFiles?)
+  }
+
+  let run: PushRun
+  let files: Files
+  /// nil: the protocol carries no metadata.
+  let telling: GalleryTelling?
+  let overwrites: Bool
+  let limiter: RateLimiter?
+  private let resolver: SourceResolver
+
+  init(
+    _ run: PushRun, _ files: Files, edits: GalleryEdits? = nil, overwrites: Bool, _ limiter: RateLimiter? = nil
+  ) throws(UploadError) {
+    self.run = run
+    telling = run.destination.dialect is any MetadataProtocol ? GalleryTelling(edits: edits) : nil
+    self.files = files
+    self.overwrites = overwrites
+    self.limiter = limiter
+    // Not over the transport that sends, or the two could wait for each other's lanes.
+    let reading = try run.connection.readingTransport(jobs: run.jobs)
+    resolver = SourceResolver.files.addingHTTP(over: reading).withDatabases
+  }
+
+  /// The next items; nil at the end of the walk.
+  func next(of walk: some SourceWalk) async -> [UploadItem]? {
+    while let found = await walk.next() {
+      let items = await items(found)
+      if !items.isEmpty { return items }
+    }
+    return nil
+  }
+
+  /// What cannot be read is reported.
+  func items(_ found: [FoundSource]) async -> [UploadItem] {
+    var items: [UploadItem] = []
+    let told = await tell(of: found)
+    for (index, found) in found.enumerated() where !Task.isCancelled {
+      switch found.place {
+      case .file(let stamp):
+        var item = item(found, source(found.identity, stamp), stamp.info)
+        item.target.metadata = told[index] ?? [:]
+        items.append(item)
+      case .standardInput:
+        run.counters.found(length: nil)
+        items.append(item(found, DescriptorSource(0), BlobInfo(length: nil)))
+      case .url(let url): if let item = await item(found, at: url) { items.append(item) }
+      case .rendition(let rendition): if let item = await item(found, rendition) { items.append(item) }
+      }
+    }
+    return items
+  }
+
+  /// By their place in `found`. Asked of their bytes, on a thread that may wait.
+  private func tell(of found: [FoundSource]) async -> [Int: [String: String]] {
+    guard let telling else { return [:] }
+    return await BlockingPool.shared.run {
+      var told: [Int: [String: String]] = [:]
+      for (index, found) in found.enumerated() {
+        guard case .file = found.place else { continue }
+        let metadata = telling.metadata(of: found.identity)
+        if !metadata.isEmpty { told[index] = metadata }
+      }
+      return told
+    }
+  }
+
+  private func source(_ path: BytePath, _ stamp: FileStamp) -> any BlobSource {
+    switch files {
+    case .byName: return FileSource(path)
+    case .held(nil): return HeldFileSource(path)
+    case .held(let promised?):
+      return HeldFileSource(path, found: stamp) { cancel throws(BlobError) in try promised.place(of: stamp, cancel) }
+    }
+  }
+
+  private func item(_ found: FoundSource, at url: String) async -> UploadItem? {
+    let cancel = Cancellation()
+    let asked = await withTaskCancellationHandler {
+      await asking.run { [resolver] in
+        Result { () throws(BlobError) in
+          let source = try resolver.source(for: url)
+          return (source, try source.info(cancel))
+        }
+      }
+    } onCancel: {
+      cancel.cancel()
+    }
+    switch asked {
+    case .success(let (source, info)):
+      run.counters.found(length: info.length)
+      return item(found, source, info)
+    case .failure(let error):
+      if error.code != .cancelled { run.fail(found.identity, error.message) }
+      return nil
+    }
+  }
+
+  private func item(_ found: FoundSource, _ rendition: FoundRendition) async -> UploadItem? {
+    switch await rendition.open(needsLength: run.destination.limits.needsLength) {
+    case .success(let (source, info)): return item(found, source, info, "image/jpeg")
+    case .failure(let error):
+      if error.code != .cancelled {
+        run.counters.failed(length: nil)
+        run.report.failed(rendition.original, error.message)
+      }
+      return nil
+    }
+  }
+
+  private func item(
+    _ found: FoundSource, _ source: any BlobSource, _ info: BlobInfo, _ contentType: String? = nil
+  ) -> UploadItem {
+    let target = run.destination.target(
+      found.arrival, length: info.length, contentType: contentType ?? ContentType.of(found.arrival),
+      overwrite: overwrites)
+    let source = limiter.map { ThrottledSource(source, $0) } ?? source
+    return UploadItem(source: source, info: info, identity: found.identity, target: target)
+  }
+}
+
+extension PushRun {
+  /// Something that was never an item.
+  func fail(_ identity: BytePath, _ message: String) {
+    counters.notFound()
+    report.failed(identity, message)
+  }
+}
+
+extension ConnectionOptions {
+  /// What sources at URLs are read over. One that cannot be asked twice holds a lane from the moment it is looked at:
+  /// there are more than files under way and those that wait for their turn.
+  fileprivate func readingTransport(jobs: Int?) throws(UploadError) -> CurlTransport {
+    CurlTransport(try transportOptions(lanes: (jobs ?? 64) + 16))
+  }
+}
+
+private let asking = BlockingPool("ask-source", threads: 4, patience: .seconds(5))

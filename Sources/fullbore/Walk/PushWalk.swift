@@ -1,0 +1,128 @@
+import Blobs
+
+/// The walk over the sources of a push: what is elsewhere first, then rows of databases, then files.
+actor PushWalk: SourceWalk {
+  static let batch = 128
+  nonisolated let promised: PromisedFiles
+  private let options: PushOptions
+  private let report: any PushReport
+  private let counters: PushCounters
+  private let tree: FileTree
+  private let databases: DatabaseWalk
+  private var urls: ArraySlice<URLSource>
+  private var hasStandardInput: Bool
+
+  init(_ options: PushOptions, _ report: any PushReport, _ counters: PushCounters) {
+    self.options = options
+    self.report = report
+    self.counters = counters
+    hasStandardInput = options.readsStandardInput
+    let roots = hasStandardInput ? [] : options.sources
+    tree = FileTree(roots, options.tree)
+    promised = PromisedFiles(roots, options.tree)
+    databases = DatabaseWalk(options.databases, as: options.nameOfOne, report, counters)
+    urls = options.urls[...]
+  }
+
+  func next() async -> [FoundSource]? {
+    if hasStandardInput {
+      hasStandardInput = false
+      counters.isListed.store(true, ordering: .relaxed)
+      let name = options.name ?? options.nameOfOne ?? FoundSource.standardInputIdentity
+      return [FoundSource(.standardInput, FoundSource.standardInputIdentity, as: name)]
+    }
+    // One by one: to ask for many first would take long.
+    if let source = urls.popFirst() {
+      return [FoundSource(.url(source.url.text), source.identity, as: options.nameOfOne ?? source.name)]
+    }
+    if let rows = await databases.next() { return rows }
+    return await nextFiles()
+  }
+
+  private func nextFiles() async -> [FoundSource]? {
+    while true {
+      // Where a file goes may be asked of its bytes.
+      let found = await BlockingPool.shared.run { [self] in
+        let events = tree.next(max: Self.batch)
+        return events.isEmpty ? nil : events.flatMap(files)
+      }
+      guard let found else {
+        counters.isListed.store(true, ordering: .relaxed)
+        return nil
+      }
+      if !found.isEmpty { return found }
+    }
+  }
+
+  /// Names what would be sent.
+  func list() async {
+    while let found = await next() {
+      for found in found {
+        var what = "\(shown(found.identity))"
+        switch found.place {
+        case .file(let stamp): what = Quantity.text(bytes: stamp.size)
+        case .standardInput:
+          counters.found(length: nil)
+          what = "standard input"
+        case .rendition(let rendition): what = "rendered from \(shown(rendition.original.name))"
+        case .url: counters.found(length: nil)
+        }
+        Console.output.write("\(shown(found.arrival))  \(what)\n")
+      }
+    }
+  }
+
+  /// None, the file, its rendered edit, or both.
+  private nonisolated func files(_ event: TreeEvent) -> [FoundSource] {
+    switch event {
+    case .file(let item):
+      guard promised.take(item) else { return [] }
+      switch options.placing(of: item) {
+      case .at(let arrival): return original(item, as: arrival)
+      case .leftOut(let reason): leaveOut(item.path, reason)
+      }
+    case .skipped(let path, let reason): leaveOut(path, reason)
+    case .failed(let path, let message):
+      counters.notFound()
+      report.failed(path, message)
+    }
+    return []
+  }
+
+  private nonisolated func original(_ item: TreeItem, as arrival: BytePath) -> [FoundSource] {
+    let original = FoundSource(.file(item.stamp), item.path, as: arrival)
+    switch options.edit(of: item) {
+    case .none: break
+    case .refused(let reason):
+      report.notice("\(item.path): its edit is not rendered, the original is sent: \(reason)")
+    case .rendered(let rendition):
+      counters.found(length: nil)
+      if options.edits != .both {
+        leaveOut(item.path, "its edit is rendered as \(rendition.arrival.name)")
+        return [rendition]
+      }
+      counters.found(length: item.stamp.size)
+      return [original, rendition]
+    }
+    counters.found(length: item.stamp.size)
+    return [original]
+  }
+
+  private nonisolated func leaveOut(_ path: BytePath, _ reason: String) {
+    counters.filesLeftOut.add(1, ordering: .relaxed)
+    report.leftOut(path, reason: reason)
+  }
+}
+
+extension PushOptions {
+  /// What a single source is called at the destination; nil: as it is called where it is.
+  var nameOfOne: BytePath? { destination.isFolder ? name : BytePath(destination.endpoint.lastComponent) }
+
+  /// `--name`, or the URL's last part where it does not end in a slash, takes the place of a single source's name.
+  func arrival(of relative: BytePath) -> BytePath {
+    guard let name = nameOfOne else { return relative }
+    let source = sources[0]
+    if source.hasTrailingSlash || source.name == "." || source.name == ".." { return name.appending(relative) }
+    return relative.components.dropFirst().reduce(name) { $0.appending($1) }
+  }
+}

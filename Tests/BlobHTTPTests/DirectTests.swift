@@ -1,0 +1,149 @@
+import BlobTesting
+import Blobs
+import Testing
+
+@testable import BlobHTTP
+
+#if canImport(Glibc)
+  /// Small requests after the first go past libcurl: nobody must notice.
+  @Suite struct DirectTests {
+    private func seen(_ peer: ScriptedPeer) -> String { String(decoding: peer.seen.received[0], as: UTF8.self) }
+
+    @Test func theHeadSaysWhatLibcurlsWouldHave() async throws {
+      let peer = ScriptedPeer([.readRequest, answer(), .readRequest, answer("201 Made", "ab")])
+      let transport = CurlTransport()
+      var request = HTTPRequest("PUT", peer.url("/a%20b?c=d"), ["X-Empty": "", "X-One": "1", "Content-Length": "3"])
+      request.headers.add("x-one", "2")
+      let source = PatternSource(length: 3)
+      for status in [200, 201] {
+        let response = try await transport.send(request, body: BlobSlice(source), Exchange())
+        #expect(response.status == status)
+      }
+      let (first, second) = (seen(peer).lines(of: 0), seen(peer).lines(of: 1))
+      #expect(first.first == "PUT /a%20b?c=d HTTP/1.1" && second.first == first.first)
+      #expect(Set(first.map { $0.lowercased() }) == Set(second.map { $0.lowercased() }), "\(first) and \(second)")
+      #expect(Array(peer.seen.received[0].suffix(3)) == source.bytes(count: 3))
+    }
+
+    @Test(arguments: ["GET", "HEAD", "PUT", "POST", "PATCH", "DELETE", "OPTIONS", "MKCOL"])
+    func aLengthIsSaidWhereLibcurlSaysOne(_ method: String) async throws {
+      let peer = ScriptedPeer([.readRequest, answer(), .readRequest, answer()])
+      let transport = CurlTransport()
+      for _ in 1...2 { _ = try await transport.get(peer.url(), method) }
+      #expect(peer.seen.received.count == 1)
+      #expect(Set(seen(peer).lines(of: 0)) == Set(seen(peer).lines(of: 1)))
+    }
+
+    @Test func answersOfEveryFormAreRead() async throws {
+      let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
+      let peer = ScriptedPeer([
+        .readRequest, answer(), .readRequest, .send(chunked), .readRequest,
+        .send("HTTP/1.1 104 Here\r\nLocation: /u\r\n\r\n"), answer("201 Made", "abcde"), .readRequest,
+        answer("204 None"),
+        .readRequest, .send("HTTP/1.1 200 OK\r\n\r\nabcde"), .close,
+      ])
+      let transport = CurlTransport()
+      _ = try await transport.get(peer.url())
+      let told = Tally()
+      for (status, content) in [(200, "abcde"), (201, "abcde"), (204, ""), (200, "abcde")] {
+        let response = try await transport.send(
+          HTTPRequest("POST", peer.url()), body: BlobSlice(PatternSource(length: 10)),
+          Exchange(interim: { if $0.headers["Location"] == "/u" { told.add($0.status) } }))
+        #expect(response.status == status && response.body == Array(content.utf8))
+      }
+      #expect(told.value == 104)
+      #expect(peer.seen.received.count == 1)
+    }
+
+    @Test func aConnectionTheServerGivesUpIsNotUsedAgain() async throws {
+      let peer = ScriptedPeer([
+        .readRequest, answer(), .readRequest, answer("200 OK", "", "Connection: close\r\n"), .discard,
+      ])
+      let transport = CurlTransport()
+      for _ in 1...3 { _ = try await transport.get(peer.url(), "DELETE") }
+      #expect(peer.seen.received.count == 2)
+    }
+
+    @Test func anAnswerThatComesBeforeTheBodyIsTakenCounts() async throws {
+      // The peer reads the head only, and closes with the body unread: that resets the connection.
+      let peer = ScriptedPeer([.readRequest, answer(), .readHead, answer("413 Too much", "no"), .close])
+      let transport = CurlTransport()
+      _ = try await transport.get(peer.url())
+      do {
+        let response = try await transport.put(peer.url(), PatternSource(length: 60_000))
+        #expect(response.status == 413)
+      } catch {
+        // The answer may be lost with the reset; what was sent is then sent again.
+        #expect(error.code == .broken, "\(error)")
+      }
+    }
+
+    @Test func anotherServerOnTheLaneGetsItsOwnConnection() async throws {
+      let peers = (0..<2).map { _ in ScriptedPeer([.readRequest, answer(), .readRequest, answer(), .discard]) }
+      let transport = CurlTransport(.init(lanes: 1))
+      for number in [0, 1, 1, 0] { _ = try await transport.get(peers[number].url("/\(number)")) }
+      for (number, peer) in peers.enumerated() {
+        let heads = peer.seen.received.map { String(decoding: $0, as: UTF8.self) }.joined()
+        #expect(heads.contains("GET /\(number) ") && !heads.contains("GET /\(1 - number) "))
+      }
+    }
+
+    @Test func limitsHoldAndSayWhatHappened() async throws {
+      let peer = ScriptedPeer([.readRequest, answer(), .readRequest, .hold], [.readRequest, answer()])
+      let transport = CurlTransport(.init(noProgress: .seconds(10), finishing: .milliseconds(200)))
+      _ = try await transport.get(peer.url())
+      let error = await failure { () async throws(TransportError) in
+        try await transport.send(
+          HTTPRequest("PATCH", peer.url()), body: BlobSlice(PatternSource(length: 9)), Exchange())
+      }
+      #expect(error.code == .timeout && error.message.contains("after 9 bytes were sent"), "\(error)")
+      // The connection on which something is still owed is not used again.
+      _ = try await transport.get(peer.url())
+      #expect(peer.seen.received.count == 2)
+    }
+
+    @Test func cancellingEndsIt() async throws {
+      let peer = ScriptedPeer([.readRequest, answer(), .readRequest, .hold])
+      let transport = CurlTransport()
+      _ = try await transport.get(peer.url())
+      let task = Task { try await transport.get(peer.url()) }  // awaited below
+      await peer.wait { $0.heads.count == 2 }
+      task.cancel()
+      await #expect(throws: TransportError.self) { _ = try await task.value }
+    }
+
+    @Test(arguments: ["nonsense\r\n", "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"])
+    func whatIsNotHTTPIsSaid(_ text: String) async throws {
+      let peer = ScriptedPeer([.readRequest, answer(), .readRequest, .send(text), .discard])
+      let transport = CurlTransport()
+      _ = try await transport.get(peer.url())
+      let error = await failure { () async throws(TransportError) in try await transport.get(peer.url()) }
+      #expect(error.code == .badResponse && error.message.contains("is not HTTP/1.1"), "\(error)")
+    }
+
+    @Test func anAnswerCutInTheMiddleIsBroken() async throws {
+      let cut = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"
+      let peer = ScriptedPeer([.readRequest, answer(), .readRequest, .send(cut), .close])
+      let transport = CurlTransport()
+      _ = try await transport.get(peer.url())
+      let error = await failure { () async throws(TransportError) in try await transport.get(peer.url()) }
+      #expect(error.code == .broken && error.message.contains("in the middle of the answer"), "\(error)")
+    }
+  }
+
+  extension String {
+    /// The head of the nth request among these, line by line.
+    fileprivate func lines(of number: Int) -> [String] {
+      let starts = ["GET", "HEAD", "PUT", "POST", "PATCH", "DELETE", "OPTIONS", "MKCOL"]
+      var requests: [[String]] = []
+      for line in replacing("\r\n", with: "\n").split(separator: "\n", omittingEmptySubsequences: false) {
+        if line.hasSuffix(" HTTP/1.1"), let start = starts.first(where: { line.contains($0 + " /") }) {
+          requests.append([start + line.drop { $0 != " " }])
+        } else if !requests.isEmpty, line.contains(": ") || line.hasSuffix(":") {
+          requests[requests.count - 1].append(line.trimmed)
+        }
+      }
+      return requests.indices.contains(number) ? requests[number].map { $0.hasSuffix(":") ? $0 : $0 } : []
+    }
+  }
+#endif

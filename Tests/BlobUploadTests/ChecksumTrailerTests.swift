@@ -1,0 +1,148 @@
+import BlobHTTP
+import BlobTesting
+import Blobs
+import Foundation
+import Synchronization
+import Testing
+
+@testable import BlobUpload
+
+/// Digests that follow the bytes. tus 1.0 §Checksum, checksum-trailer.
+@Suite struct ChecksumTrailerTests {
+  private let peer = try! ServedFolder()
+
+  private func uploader(_ transport: any Transport, port: Int? = nil) async throws -> Uploader {
+    var destination = try await UploadDestination.discover(
+      peer.endpoint, named: "tus", checksum: .sha256, over: CurlTransport())
+    if let port {
+      destination.endpoint = HTTPURL("http://127.0.0.1:\(port)/")!
+      destination.headers["Host"] = "127.0.0.1:\(peer.endpoint.port)"
+    }
+    var uploader = Uploader(
+      destination, transport: transport, retry: RetryPolicy(retries: 5, first: .milliseconds(1)))
+    uploader.spool = SpoolOptions(memory: 200_000)
+    uploader.partsAtOnce = 1
+    return uploader
+  }
+
+  /// It is not read ahead: every part leaves as it comes.
+  @Test func aPipesDigestFollowsIt() async throws {
+    defer { peer.stop() }
+    let seen = Seen(CurlTransport())
+    let pattern = PatternSource(length: 500_000, seed: 1)
+    _ = try await uploader(seen).upload(piped(pattern), as: "stream")
+    #expect(peer.contents(of: "stream") == pattern.bytes(count: 500_000))
+    #expect(seen.ways == [.none, .after, .after, .after, .before], "the last one tells the length, and has no bytes")
+  }
+
+  /// It would be fetched twice, or looked up twice.
+  @Test func whatIsNoFileIsReadOnce() async throws {
+    defer { peer.stop() }
+    for length: Int64 in [1000, 3 << 20, 20 << 20] {
+      let seen = Seen(CurlTransport())
+      let pattern = PatternSource(length: length, seed: 2)
+      let source = FaultySource(pattern)
+      _ = try await uploader(seen).upload(source, as: BytePath("of \(length)"))
+      #expect(peer.contents(of: BytePath("of \(length)")) == pattern.bytes(count: Int(length)))
+      let parts = seen.ways.count { $0 == .after }
+      #expect(parts == max(1, (Int(length) + 8 << 20 - 1) / 8 << 20) && !seen.ways.contains(.before))
+      #expect(source.openings == parts)
+    }
+  }
+
+  @Test func aFilesDigestComesBeforeIt() async throws {
+    defer { peer.stop() }
+    let folder = try ScratchFolder()
+    let path = folder.path.appending("photo")
+    let bytes = PatternSource(length: 300_000).bytes(count: 300_000)
+    try Data(bytes).write(to: URL(fileURLWithPath: "\(path)"))
+    let seen = Seen(CurlTransport())
+    let source = ThrottledSource(FileSource(path), RateLimiter(bytesPerSecond: 1 << 30))
+    _ = try await uploader(seen).upload(source, as: "photo")
+    #expect(peer.contents(of: "photo") == bytes)
+    #expect(seen.ways == [.before])
+  }
+
+  /// Only what was not acknowledged goes again, from what is held of the pipe.
+  @Test func bytesThatChangeOnTheWayAreSentAgain() async throws {
+    defer { peer.stop() }
+    let proxy = ChaosProxy(
+      to: peer.endpoint.port, .init([.flip(at: 300_000), .flip(at: 100_000), .flip(at: 50_000)]))
+    let seen = Seen(CurlTransport(.init(lanes: 1)))
+    let pattern = PatternSource(length: 1_000_000, seed: 3)
+    _ = try await uploader(seen, port: proxy.port).upload(piped(pattern), as: "stream")
+    #expect(peer.contents(of: "stream") == pattern.bytes(count: 1_000_000))
+    #expect(proxy.counters.faults > 0)
+    #expect(seen.statuses.contains(460))
+    #expect(seen.sent <= 1_000_000 + Int64(seen.statuses.count { $0 == 460 }) * 200_000)
+  }
+
+  /// A proxy that knows no chunks, or drops what follows them: the digest comes before the next ones.
+  @Test(arguments: [nil, 411, 501]) func whereTrailersAreLostTheDigestComesFirst(_ status: Int?) async throws {
+    defer { peer.stop() }
+    let seen = Seen(CurlTransport(), dropping: true, status)
+    let uploader = try await uploader(seen)
+    let pattern = PatternSource(length: 500_000, seed: 4)
+    _ = try await uploader.upload(piped(pattern), as: "stream")
+    #expect(peer.contents(of: "stream") == pattern.bytes(count: 500_000))
+    #expect(seen.ways == [.none, .after, .before, .before, .before])
+    _ = try await uploader.upload(pattern, as: "another")
+    #expect(peer.contents(of: "another") == pattern.bytes(count: 500_000))
+    #expect(seen.ways.count { $0 == .after } == 1, "every later upload knows")
+  }
+
+  @Test func whoDoesNotOfferThemGetsNone() async throws {
+    defer { peer.stop() }
+    let offer = HTTPResponse.status(
+      204, ["Tus-Version": "1.0.0", "Tus-Extension": "creation,checksum", "Tus-Checksum-Algorithm": "sha256"])
+    let destination = try await UploadDestination.discover(
+      peer.endpoint, named: nil, checksum: .sha256, over: Script(offer))
+    #expect((destination.dialect as? Tus)?.trailsChecksums == false && destination.digestsAhead)
+  }
+}
+
+/// How the bodies went, and what was said to them.
+private final class Seen: Transport {
+  enum Way { case none, before, after }
+  private struct State {
+    var ways: [Way] = []
+    var statuses: [Int] = []
+    var sent: Int64 = 0
+  }
+  private let transport: any Transport
+  private let drops: Bool
+  private let status: Int?
+  private let state = Mutex(State())
+
+  /// `dropping`: nothing that follows a body gets through; with a status, nor does a body that something follows.
+  init(_ transport: any Transport, dropping drops: Bool = false, _ status: Int? = nil) {
+    self.transport = transport
+    self.drops = drops
+    self.status = status
+  }
+
+  /// Of POST and PATCH, in their order.
+  var ways: [Way] { state.withLock { $0.ways } }
+  var statuses: [Int] { state.withLock { $0.statuses } }
+  var sent: Int64 { state.withLock { $0.sent } }
+
+  func send(_ request: HTTPRequest, body: BlobSlice?, _ on: Exchange) async throws(TransportError) -> HTTPResponse {
+    if ["POST", "PATCH"].contains(request.method) {
+      let isBefore = request.headers["Upload-Checksum"] != nil
+      state.withLock { $0.ways.append(on.trailers != nil ? .after : isBefore ? .before : .none) }
+    }
+    var on = on
+    if drops, on.trailers != nil {
+      if let status { return .status(status) }
+      on.trailers = { [:] }
+    }
+    let told = on.sent
+    on.sent = { count in
+      self.state.withLock { $0.sent += Int64(count) }
+      told(count)
+    }
+    let answer = try await transport.send(request, body: body, on)
+    state.withLock { $0.statuses.append(answer.status) }
+    return answer
+  }
+}

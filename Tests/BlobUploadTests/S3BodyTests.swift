@@ -1,0 +1,72 @@
+import BlobHTTP
+import BlobTesting
+import Blobs
+import Testing
+
+@testable import BlobUpload
+
+/// What vouches for the bytes of a request.
+@Suite struct S3BodyTests: S3Fixture {
+  let transport = Self.lanes
+
+  /// Framed as `aws-chunked`: the source is read once.
+  @Test func aChecksumMayFollowTheBody() async throws {
+    let peer = peer()
+    let signer = S3Signer(peer.options.credentials, region: "us-east-1")
+    for length: Int64 in [1, 1000, 1_000_000] {
+      let pattern = PatternSource(length: length)
+      let body = try await S3Body.make(
+        BlobSlice(pattern, length: length, validator: pattern.info.validator), .crc32c, .trailer, isSecure: true,
+        signsPayload: false)
+      #expect(body.checksum == nil)
+      var request = HTTPRequest("PUT", try #require(peer.endpoint.resolve("\(length)")), body.headers)
+      signer.sign(&request)
+      let response = try await transport.send(request, body: body.slice, Exchange())
+      #expect(response.status == 200, "\(String(decoding: response.body, as: UTF8.self))")
+      #expect(peer.objects["\(length)"]?.bytes == pattern.bytes(count: Int(length)))
+      #expect(body.checksum == Digest.value(of: pattern.bytes(count: Int(length)), .crc32c))
+    }
+    // One bit less than what was said.
+    let lie = S3SummedSource(BlobSlice(DataSource("abc"), length: 3), 3, .crc32c, isFramed: true) { _ in }
+    let reader = try lie.open(at: 0, Cancellation())
+    var bytes = try read(reader)
+    bytes[3] ^= 1
+    var request = HTTPRequest(
+      "PUT", try #require(peer.endpoint.resolve("lie")),
+      [
+        "x-amz-content-sha256": S3Signature.unsignedTrailer, "Content-Encoding": "aws-chunked",
+        "x-amz-decoded-content-length": "3", "x-amz-trailer": "x-amz-checksum-crc32c",
+      ])
+    signer.sign(&request)
+    let response = try await transport.send(request, body: BlobSlice(DataSource(bytes)), Exchange())
+    #expect(S3Refusal(response)?.code == "BadDigest")
+  }
+
+  /// Over TLS, to a server that would not look at it: nothing is read for it beforehand.
+  @Test func aChecksumNoOneLooksAtIsWorkedOutInPassing() async throws {
+    for length: Int64 in [1, 7, 100_000] {
+      let source = CountingSource(PatternSource(length: length))
+      let body = try await S3Body.make(
+        BlobSlice(source, length: length), .crc32c, .none, isSecure: true, signsPayload: false)
+      #expect(source.count == 0 && body.checksum == nil && body.slice.length == length)
+      #expect(body.headers["x-amz-content-sha256"] == S3Signature.unsignedPayload)
+      let bytes = try read(try body.slice.open(Cancellation()))
+      #expect(bytes == PatternSource(length: length).bytes(count: Int(length)))
+      #expect(body.checksum == Digest.value(of: bytes, .crc32c))
+    }
+    let acquaintance = S3Acquaintance()
+    #expect(acquaintance.heedsChecksums == nil)
+    acquaintance.note(echo: nil)
+    #expect(acquaintance.heedsChecksums == false)
+  }
+
+  private func read(_ reader: any BlobReader) throws -> [UInt8] {
+    var all: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 7)
+    while true {
+      let count = try buffer.withUnsafeMutableBytes { try reader.read(into: $0) }
+      if count == 0 { return all }
+      all += buffer[..<count]
+    }
+  }
+}

@@ -1,0 +1,40 @@
+import BlobHTTP
+import BlobTesting
+import Blobs
+import Testing
+
+@testable import BlobUpload
+
+/// A strict server in memory, and an uploader for it.
+protocol S3Fixture {
+  var transport: CurlTransport { get }
+}
+
+extension S3Fixture {
+  static var lanes: CurlTransport { CurlTransport(.init(lanes: 16, noProgress: .seconds(30))) }
+
+  func uploader(
+    _ peer: S3Peer, _ options: S3Multipart.Options = .init(partSize: 5 << 20), signer: S3Signer? = nil,
+    partSize: Int64? = nil, retries: Int = 8, port: Int? = nil
+  ) async throws -> Uploader {
+    let signer = signer ?? S3Signer(peer.options.credentials, region: peer.options.region)
+    let destination = try await UploadDestination.s3(
+      S3Address(bucket: peer.options.bucket, endpoint: "http://127.0.0.1:\(port ?? peer.port)", region: signer.region),
+      signer: signer, options: options, over: transport)
+    var uploader = Uploader(
+      destination, transport: transport, retry: RetryPolicy(retries: retries), partSize: partSize)
+    uploader.clock = LeapingClock()
+    return uploader
+  }
+
+  func peer(_ change: (inout S3Peer.Options) -> Void = { _ in }) -> S3Peer {
+    var options = S3Peer.Options()
+    change(&options)
+    return S3Peer(options)
+  }
+
+  func failure(_ body: () async throws -> Void) async throws -> UploadError {
+    do { try await body() } catch { return try #require(error as? UploadError) }
+    throw CheckFailure("nothing was thrown")
+  }
+}

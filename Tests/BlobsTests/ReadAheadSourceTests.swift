@@ -1,0 +1,112 @@
+import BlobTesting
+import Blobs
+import Synchronization
+import Testing
+
+struct ReadAheadSourceTests {
+  private let pattern = PatternSource(length: 3_000_000)
+
+  /// While the one who wants the bytes is busy, the next ones come; and no more than may be held.
+  @Test func itReadsWhileItsUserIsBusyUpToTheBound() throws {
+    let counting = CountingSource(pattern)
+    let source = ReadAheadSource(counting, capacity: 1_000_000)
+    let reader = try source.open(at: 0, Cancellation())
+    waitUntil("it has read as much as it may") { counting.count >= 1_000_000 }
+    #expect(counting.count == 1_000_000)
+    let read = try readNext(reader, 300_000)
+    waitUntil("it has read on") { counting.count >= 1_000_000 + Int64(read.count) }
+    #expect(counting.count == 1_000_000 + Int64(read.count))
+    var all = read
+    while case let more = try readNext(reader, 100_000), !more.isEmpty { all += more }
+    let isWhole = all == pattern.bytes(count: 3_000_000)
+    #expect(isWhole)
+    try reader.finish()
+  }
+
+  @Test func errorsComeAfterTheBytesBeforeThem() throws {
+    let source = ReadAheadSource(FaultySource(pattern, .fail(at: 200_000, BlobError(.io, "broken"))))
+    let reader = try source.open(at: 0, Cancellation())
+    var all: [UInt8] = []
+    let error = failure { () throws(BlobError) in
+      while case let more = try readNext(reader, 50_000), !more.isEmpty { all += more }
+    }
+    #expect(error?.message == "broken" && all.count == 200_000)
+  }
+
+  /// A part ends in the middle, and the question is asked there, of a reader that is further on.
+  @Test func aChangeIsNoticedWhereAPartEnds() throws {
+    let file = try TemporaryFile(pattern.bytes(count: 500_000))
+    let reader = try BlobSlice(ReadAheadSource(file.source, capacity: 200_000), length: 100_000).open(Cancellation())
+    _ = try readNext(reader, 50_000)
+    try file.overwrite([1], at: 10)
+    let error = failure { () throws(BlobError) in
+      while case let more = try readNext(reader, 50_000), !more.isEmpty {}
+    }
+    #expect(error?.code == .changed)
+  }
+
+  @Test func aReaderThatIsDroppedEndsWhatItWaitedFor() throws {
+    let ended = Ended()
+    do {
+      let source = ReadAheadSource(StalledSource(ended))
+      let reader = try source.open(at: 0, Cancellation())
+      #expect(try readNext(reader, 1).count == 1)
+    }
+    waitUntil("the source's reader is gone") { ended.value }
+  }
+
+  @Test func aSequentialSourceLosesNothing() throws {
+    let pipe = BlobPipe(capacity: 100)
+    let source = ReadAheadSource(PipeSource(pipe))
+    try [UInt8](1...50).withUnsafeBytes { try pipe.write($0) }
+    pipe.finish()
+    #expect(try readNext(source.open(at: 0, Cancellation()), 10) == Array(1...10))
+    #expect(try readNext(source.open(at: 10, Cancellation()), 100) == Array(11...50))
+  }
+
+  private func waitUntil(_ what: String, _ condition: () -> Bool) {
+    let limit = ContinuousClock.now + .seconds(60)
+    while !condition() && ContinuousClock.now < limit {
+      try? MonotonicClock().sleep(.milliseconds(1), Cancellation(), what)
+    }
+    #expect(condition(), "\(what)")
+  }
+}
+
+private final class Ended: Sendable {
+  private let state = Atomic(false)
+  var value: Bool { state.load(ordering: .acquiring) }
+  func set() { state.store(true, ordering: .releasing) }
+}
+
+/// Gives one byte, then waits until it is cancelled.
+private struct StalledSource: BlobSource {
+  let ended: Ended
+  init(_ ended: Ended) { self.ended = ended }
+  var access: BlobAccess { .random }
+  func info(_ cancel: Cancellation) -> BlobInfo { BlobInfo(length: 10) }
+  func open(at offset: Int64, _ cancel: Cancellation) -> any BlobReader { Reader(ended, cancel) }
+
+  final class Reader: BlobReader {
+    let info = BlobInfo(length: 10)
+    private let ended: Ended
+    private let cancel: Cancellation
+    private var hasGiven = false
+
+    init(_ ended: Ended, _ cancel: Cancellation) {
+      self.ended = ended
+      self.cancel = cancel
+    }
+
+    deinit { ended.set() }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
+      if hasGiven { try MonotonicClock().sleep(.seconds(600), cancel, "stall") }
+      hasGiven = true
+      return 1
+    }
+
+    func fileRegion() -> FileRegion? { nil }
+    func finish() {}
+  }
+}

@@ -1,0 +1,67 @@
+import BlobTesting
+
+/// The protocols that a push speaks: each is a column. A new one is a line here.
+enum FaultColumn: String, CaseIterable {
+  case put = "PUT"
+  case tus, resumable, form
+  case dav = "WebDAV"
+  case s3 = "S3"
+
+  /// What names a destination for it, by the server's URL.
+  func destination(_ url: String) -> [String] {
+    switch self {
+    case .put, .tus, .resumable, .form: [rawValue.lowercased() + "+" + url]
+    case .dav: ["dav+" + url]
+    // One connection, or what comes first would be chance.
+    case .s3: ["--endpoint", url, "--parts-at-once", "1", "s3://media/"]
+    }
+  }
+
+  var environment: [String: String] { self == .s3 ? S3Peer.environment : [:] }
+
+  /// What a scripted server says of itself before anything else.
+  var greeting: [ScriptedPeer.Step] {
+    switch self {
+    case .put, .form: []
+    case .tus:
+      Self.answer(
+        "204 No Content",
+        "Tus-Resumable: 1.0.0\r\nTus-Version: 1.0.0\r\nTus-Extension: creation,creation-with-upload\r\n")
+    case .resumable: Self.answer("204 No Content", "Upload-Limit: max-age=86400\r\n")
+    case .dav: Self.answer("200 OK", "DAV: 1, 2\r\nContent-Length: 0\r\n")
+    case .s3: Self.answer("200 OK", xml: "<ListBucketResult/>")
+    }
+  }
+
+  /// What it answers to a large file that is announced.
+  var creation: [ScriptedPeer.Step] {
+    switch self {
+    case .put, .form: []
+    case .tus: Self.answer("201 Created", "Location: /up/1\r\nUpload-Offset: 0\r\nContent-Length: 0\r\n")
+    case .resumable: Self.answer("201 Created", "Location: /up/1\r\nUpload-Complete: ?0\r\nContent-Length: 0\r\n")
+    case .dav: Self.nothing
+    case .s3:
+      Self.nothing
+        + Self.answer(
+          "200 OK",
+          xml: "<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>")
+    }
+  }
+
+  /// It says that it has more of a file than there is.
+  var lie: [ScriptedPeer.Step]? {
+    let offset = "Upload-Offset: 5000\r\n"
+    switch self {
+    case .put, .form, .dav, .s3: return nil
+    case .tus: return Self.answer("201 Created", "Location: /up/1\r\n\(offset)Content-Length: 0\r\n")
+    case .resumable: return creation + Self.answer("204 No Content", "Upload-Complete: ?0\r\n\(offset)")
+    }
+  }
+
+  private static let nothing = answer("404 Not Found", "Content-Length: 0\r\n")
+
+  private static func answer(_ status: String, _ fields: String = "", xml: String? = nil) -> [ScriptedPeer.Step] {
+    let length = xml.map { "Content-Length: \($0.utf8.count)\r\n" } ?? ""
+    return [.readRequest, .send("HTTP/1.1 \(status)\r\n\(fields)\(length)\r\n\(xml ?? "")")]
+  }
+}

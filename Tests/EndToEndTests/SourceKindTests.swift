@@ -1,0 +1,88 @@
+import BlobSQLite
+import BlobTesting
+import Blobs
+import Foundation
+import Testing
+
+extension EndToEnd {
+  /// Whatever a source is, it goes the same way.
+  @Suite(.serialized) struct SourceKindTests {
+    let scratch = try! Scratch()
+
+    /// What a form of SOURCE gives, in the order in which they are given: a file by its URL, a folder, a row, a web page.
+    private func sources(_ other: ServeProcess, _ size: Int) throws -> [String] {
+      try scratch.file("a b.mov", size, seed: 1)
+      try scratch.file("roll/2023/IMG_1.jpg", 20_000, seed: 2)
+      try scratch.file("received/remote.mov", size, seed: 3)
+      let database = try Database(BytePath(scratch.path("album.db")))
+      try database.execute("CREATE TABLE photo(id INTEGER PRIMARY KEY, file TEXT, version INTEGER, data BLOB)")
+      let insert = try database.statement("INSERT INTO photo VALUES(1, 'row.mov', 1, ?1)")
+      try insert.bind(1, PatternSource(length: Int64(size), seed: 4).bytes(count: size))
+      try insert.run()
+      return [
+        "file://\(scratch.path("a%20b.mov"))", "file:\(scratch.path("roll"))",
+        "sqlite:\(scratch.path("album.db"))?table=photo&column=data&name=file&version=version",
+        "\(other.url)remote.mov",
+      ]
+    }
+
+    private func expectAll(_ size: Int, at folder: Folder) {
+      #expect(
+        folder.files() == ["a b.mov": size, "roll/2023/IMG_1.jpg": 20_000, "row.mov": size, "remote.mov": size])
+      for (name, place) in [("a b.mov", "a b.mov"), ("remote.mov", "received/remote.mov")] {
+        #expect(FileManager.default.contentsEqual(atPath: "\(folder.path)/\(name)", andPath: scratch.path(place)))
+      }
+      let row = FileManager.default.contents(atPath: "\(folder.path)/row.mov").map { Array($0) }
+      let isSame = row == PatternSource(length: Int64(size), seed: 4).bytes(count: size)
+      #expect(isSame)
+    }
+
+    /// The server that has one of them keeps its folder in `scratch`; this one is elsewhere.
+    private func receiver() async throws -> (Scratch, ServeProcess) {
+      let place = try Scratch()
+      return (place, try await ServeProcess.start(in: place))
+    }
+
+    @Test(arguments: ["tus+", "put+"]) func oneCommandTakesEveryKind(_ dialect: String) async throws {
+      let other = try await ServeProcess.start(in: scratch)
+      let (place, server) = try await receiver()
+      let words = try sources(other, 3 << 20)
+      let dry = try Command(Tool.fullbore, ["push", "--dry-run"] + words + [dialect + server.url], in: scratch)
+      #expect(try await dry.wait() == .exited(0), "\(dry.errors)")
+      for name in ["a b.mov  3.00 MiB", "roll/2023/IMG_1.jpg", "row.mov  sqlite:", "remote.mov  http:", "4 files"] {
+        #expect(dry.output.contains(name), "\(dry.output)")
+      }
+      #expect(server.folder.files().isEmpty)
+      for result in ["4 files sent", "4 done before"] {
+        let push = try Command(Tool.fullbore, ["push"] + words + [dialect + server.url], in: scratch)
+        #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
+        #expect(push.output.contains(result), "\(push.output)")
+      }
+      withExtendedLifetime(place) { expectAll(3 << 20, at: server.folder) }
+    }
+
+    @Test func whatWasKilledIsResumedWhateverItIs() async throws {
+      let other = try await ServeProcess.start(in: scratch)
+      let (place, server) = try await receiver()
+      let words = try sources(other, 9 << 20)
+      let push = try Command(
+        Tool.fullbore, ["push", "--bwlimit", "9M", "--part-size", "1M"] + words + ["tus+" + server.url], in: scratch)
+      try await until("parts of all have arrived: \(push.errors)") {
+        server.folder.unfinished() >= 10 << 20 || push.end != nil ? true : nil
+      }
+      push.kill(SIGKILL)
+      #expect(try await push.wait() == .killed(by: SIGKILL))
+      let (end, resume) = try await fullbore("resume", in: scratch)
+      #expect(end == .exited(0), "\(resume.output)\(resume.errors)")
+      #expect(resume.output.components(separatedBy: "resumed at byte").count == 4, "\(resume.output)")
+      withExtendedLifetime(place) { expectAll(9 << 20, at: server.folder) }
+    }
+
+    @Test func whatIsNoFileOfThisMachineIsRefused() async throws {
+      for url in ["file://elsewhere/a.mov", "file:relative", "file:///%zz"] {
+        let (end, push) = try await fullbore("push", url, "http://127.0.0.1:9/", in: scratch)
+        #expect(end == .exited(2) && push.errors.contains("file:"), "\(push.errors)")
+      }
+    }
+  }
+}
