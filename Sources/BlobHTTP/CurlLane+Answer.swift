@@ -68,7 +68,9 @@ extension CurlLane {
     else { return }
     var early = EarlyAnswer()
     early.read(socket)
-    guard early.parse(into: &transfer.head) else { return }
+    for interim in early.parse(into: &transfer.head) where transfer.failure == nil {
+      transfer.failure = outside(transfer) { () throws(BlobError) in transfer.job.exchange.interim(interim) }
+    }
     transfer.content = early.content(for: transfer.head.final)
   }
 }

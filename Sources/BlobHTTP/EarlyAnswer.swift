@@ -22,19 +22,19 @@ struct EarlyAnswer {
     }
   }
 
-  /// true when there is a whole head.
-  mutating func parse(into parser: inout HeadParser) -> Bool {
+  /// The interim heads; the final one goes to `parser`, if it is whole.
+  mutating func parse(into parser: inout HeadParser) -> [HTTPHead] {
     var trial = HeadParser()
-    guard bytes.starts(with: "HTTP/1.".utf8) else { return false }
+    var interim: [HTTPHead] = []
+    guard bytes.starts(with: "HTTP/1.".utf8) else { return [] }
     bytes.withUnsafeBytes { bytes in
       while trial.final == nil, let end = bytes[headEnd...].firstIndex(of: 10) {
-        _ = trial.take(UnsafeRawBufferPointer(rebasing: bytes[headEnd...end]))
+        if let head = trial.take(UnsafeRawBufferPointer(rebasing: bytes[headEnd...end])) { interim.append(head) }
         headEnd = end + 1
       }
     }
-    if trial.final == nil { return false }
-    parser = trial
-    return true
+    if trial.final != nil { parser = trial }
+    return interim
   }
 
   /// Its content, as far as it came and is not framed in chunks.

@@ -93,6 +93,7 @@ public final class ChaosProxy: Sendable {
     private var answers = 0
     private var isAsking = true
     private var hasStalled = false
+    private var isReset = false
 
     init(_ client: Int32, _ server: Int32, _ fault: Fault, _ state: Monitor<State>) {
       self.client = client
@@ -106,12 +107,15 @@ public final class ChaosProxy: Sendable {
       let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 65_536, alignment: 16)
       defer { buffer.deallocate() }
       while passage.step(buffer) {}
-      close()
+      passage.close()
     }
 
+    /// What was reset is closed: its number may be another connection's by now.
     func close() {
       state.update { state in
-        for socket in [client, server] where state.open.remove(socket) != nil { Loopback.close(socket) }
+        for socket in isReset ? [server] : [client, server] where state.open.remove(socket) != nil {
+          Loopback.close(socket)
+        }
       }
     }
 
@@ -180,6 +184,7 @@ public final class ChaosProxy: Sendable {
         return true
       case .reset:
         state.update { state in if state.open.remove(client) != nil { Loopback.reset(client) } }
+        isReset = true
         return false
       default: return false
       }

@@ -32,34 +32,37 @@ extension ProtocolCheck {
       let failures = await send(patterns.map { pipes ? $0.piped : $0 }, uploader)
       try require(watch.repeated.isEmpty, "sent again: \(watch.repeated)")
       for (number, pattern) in patterns.enumerated() {
-        if failures.contains(number) {
+        if failures[number] != nil {
           // A lost answer may have followed a success.
           let isThere = await exam.ask { $0.contents(of: BytePath("\(number)")) != nil }
           if !isThere { continue }
         }
         try await exam.expect(pattern, at: BytePath("\(number)"))
       }
-      if retries > 1 { try require(failures.isEmpty, "\(failures.sorted()) failed of \(patterns)") }
+      if retries > 1 {
+        let told = failures.sorted { $0.key < $1.key }.map { "\($0.key) of \(patterns[$0.key].length) bytes: \($0.value)" }
+        try require(failures.isEmpty, "failed: \(told.joined(separator: "; "))")
+      }
     }
     let names = await exam.ask { $0.names() }
     try require(names.count == patterns.count, "published were \(names)")
     await journal.close()
   }
 
-  /// All at once. Returns the numbers of those that failed.
-  private static func send(_ patterns: [PatternSource], _ uploader: Uploader) async -> Set<Int> {
-    await withTaskGroup(of: Int?.self) { group in
+  /// All at once. Returns the numbers of those that failed, and why.
+  private static func send(_ patterns: [PatternSource], _ uploader: Uploader) async -> [Int: UploadError] {
+    await withTaskGroup(of: (Int, UploadError)?.self) { group in
       for (number, pattern) in patterns.enumerated() {
         group.addTask {
-          do {
+          do throws(UploadError) {
             _ = try await uploader.upload(pattern, as: BytePath("\(number)"))
             return nil
           } catch {
-            return number
+            return (number, error)
           }
         }
       }
-      return await group.reduce(into: []) { failed, number in if let number { failed.insert(number) } }
+      return await group.reduce(into: [:]) { failed, one in if let one { failed[one.0] = one.1 } }
     }
   }
 }

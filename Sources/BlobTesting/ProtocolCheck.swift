@@ -88,12 +88,20 @@ struct ProtocolExam: Sendable {
     await Self.threads.run { [peer] in body(peer) }
   }
 
+  private func lastWrong(_ found: [UInt8], _ pattern: PatternSource) -> Int {
+    let expected = pattern.bytes(count: found.count)
+    return found.indices.last { found[$0] != expected[$0] } ?? 0
+  }
+
   /// `name` must be published with exactly these bytes.
   func expect(_ pattern: PatternSource, at name: BytePath) async throws {
     guard let found = await ask({ $0.contents(of: name) }) else { throw CheckFailure("\(name) is not there") }
     try require(Int64(found.count) == pattern.length, "\(name) has \(found.count) bytes, not \(pattern.length)")
-    let wrong = found.withUnsafeBytes { pattern.verify($0, at: 0) }
-    try require(wrong == nil, "\(name) is wrong at byte \(wrong ?? 0) of \(pattern.length)")
+    guard let wrong = found.withUnsafeBytes({ pattern.verify($0, at: 0) }) else { return }
+    let (start, end) = (Int(wrong), min(found.count, Int(wrong) + 16))
+    throw CheckFailure(
+      "\(name) is wrong at byte \(wrong) of \(pattern.length): \(found[start..<end]), and not "
+        + "\(pattern.bytes(at: wrong, count: end - start)); the last wrong one is \(lastWrong(found, pattern))")
   }
 
   func expectNothing(at name: BytePath) async throws {

@@ -94,13 +94,15 @@ public final class ScriptedPeer: Sendable {
     }
 
     func play(_ script: [Step]) {
+      var isReset = false
       for step in script {
+        if case .reset = step { isReset = true }
         guard play(step) else { break }
         state.update { $0.seen.steps[number] += 1 }
       }
       // Under the lock, so that no descriptor of the same number is shut instead.
       state.update { state in
-        if state.open.remove(socket) != nil { Loopback.close(socket) }
+        if state.open.remove(socket) != nil { isReset ? Loopback.reset(socket) : Loopback.close(socket) }
         state.seen.ended += 1
       }
     }
@@ -115,10 +117,7 @@ public final class ScriptedPeer: Sendable {
       case .send(let text):
         return Array(text.utf8).withUnsafeBytes { Loopback.write(socket, $0) }
       case .hold: state.wait { $0.released ? () : nil }
-      case .close: return false
-      case .reset:
-        state.update { state in if state.open.remove(socket) != nil { Loopback.reset(socket) } }
-        return false
+      case .close, .reset: return false
       }
       return true
     }

@@ -51,6 +51,22 @@ import Testing
     #expect(response.headers["Location"] == nil)
   }
 
+  /// The connection broke while the next bytes of the body were read: where the upload is must still be heard.
+  @Test func anInterimAnswerBeforeTheEndIsTold() async throws {
+    let peer = ScriptedPeer([.readHead, .send("HTTP/1.1 104 x\r\nLocation: /u/1\r\n\r\n"), .close])
+    let source = TriggerSource(PatternSource(length: 8 << 20), at: 1) {
+      for _ in 0..<500 where peer.seen.ended == 0 { pauseThread(milliseconds: 10) }
+    }
+    let heads = Mutex<[HTTPHead]>([])
+    let error = await failure { () async throws(TransportError) in
+      try await transport.send(
+        HTTPRequest("POST", peer.url()), body: BlobSlice(source),
+        Exchange(interim: { head in heads.withLock { $0.append(head) } }))
+    }
+    #expect(error.code == .broken, "\(error)")
+    #expect(heads.withLock { $0.map { $0.headers["location"] } } == ["/u/1"])
+  }
+
   @Test func trailersAreNoHeaders() async throws {
     let peer = ScriptedPeer([
       .readRequest,

@@ -17,9 +17,10 @@ import Testing
   }
 
   private func peer(
-    refusing refuse: @escaping @Sendable (S3PeerRequest) -> (Int, String)? = { _ in nil }
+    isLikeCeph: Bool = false, refusing refuse: @escaping @Sendable (S3PeerRequest) -> (Int, String)? = { _ in nil }
   ) -> S3Peer {
     peer { options in
+      options.isLikeCeph = isLikeCeph
       options.smallestPart = 1
       options.refuse = { refuse($1) }
     }
@@ -81,8 +82,9 @@ import Testing
     #expect(seen.update { $0 } == ["1": 3, "2": 3, "3": 3])
   }
 
-  @Test func aLostAnswerToTheCompletionIsMadeUpFor() async throws {
-    let peer = peer()
+  /// Ceph answers 500 to the second one.
+  @Test(arguments: [true, false]) func aLostAnswerToTheCompletionIsMadeUpFor(_ isLikeCeph: Bool) async throws {
+    let peer = peer(isLikeCeph: isLikeCeph)
     let pipe = pipe(3 << 20)
     var uploader = try await uploader(peer)
     // HEAD, POST, three parts, POST.

@@ -51,6 +51,8 @@ extension S3Multipart {
       try await abort(upload, with)
       return try await claim(there, upload.object, with)
     case (409, _): error.recovery = .resync
+    // What Ceph says when it has been completed: the upload is gone, and the object there.
+    case (500..., _): if case .finished(let result) = try await held(by: session, with) { return result }
     // 200 that says nothing: what came of it is asked.
     case (200..<300, nil): error.recovery = .resync
     case (200..<300, _):
