@@ -40,7 +40,9 @@ extension ProtocolCheck {
         try await exam.expect(pattern, at: BytePath("\(number)"))
       }
       if retries > 1 {
-        let told = failures.sorted { $0.key < $1.key }.map { "\($0.key) of \(patterns[$0.key].length) bytes: \($0.value)" }
+        let told = failures.sorted { $0.key < $1.key }.map {
+          "\($0.key) of \(patterns[$0.key].length) bytes: \($0.value)"
+        }
         try require(failures.isEmpty, "failed: \(told.joined(separator: "; "))")
       }
     }
