@@ -10,39 +10,11 @@ CASE    one by name, see --list
 FULLBORE names the binary. FULLBORE_BENCH_DIR is where data and logs go (default: Benchmarks/work); the server
 cases receive into /dev/shm. Compare ratios, not absolute times: neighbours on the machine change those.
 """
-import argparse, datetime, http.client, json, os, platform, random, shutil, socket, sqlite3, statistics, subprocess, sys
-import tempfile, threading, time
-import harness
+import argparse, datetime, http.client, json, random, shutil, socket, sqlite3, statistics, subprocess, sys
+import threading, time
+import growth, harness, report
 from harness import FULLBORE, GiB, HERE, KiB, MiB, SHM, WORK, DataSet, measure
-
-
-class Result:
-    """A case's runs and the goals they are held against."""
-
-    def __init__(self, title):
-        self.title, self.runs, self.goals = title, {}, []
-
-    def median(self, client, key):
-        return statistics.median(run[key] for run in self.runs[client])
-
-    def ratio(self, ours, rival, key):
-        """The median of the ratios, each within one round."""
-        return statistics.median(a[key] / b[key] for a, b in zip(self.runs[ours], self.runs[rival]))
-
-    def goal(self, what, value, relation, wanted, unit=""):
-        met = value <= wanted if relation == "<=" else value >= wanted
-        self.goals.append((self.title, what, f"{value:.3g}{unit}", f"{relation} {wanted:g}{unit}", met))
-
-
-def rounds(result, contenders, count):
-    """A B C, C B A, ...: nobody is always first."""
-    for number in range(count):
-        for label in list(contenders)[:: 1 if number % 2 == 0 else -1]:
-            run = contenders[label]()
-            result.runs.setdefault(label, []).append(run)
-            print(f"  {label:18} {run['wall']:8.2f} s  {run['rate'] / 1e6:7.0f} MB/s  {run['cpu_per_gb']:6.3f} s/GB  "
-                  f"{run['peak'] / MiB:5.1f} MiB", flush=True)
-    return result
+from result import Result, bind, rounds
 
 
 def curl_config(data, url):
@@ -173,7 +145,7 @@ def databases(o):
 def gallery(o):
     """a camera roll of 100,000 files: the time and memory of finding them, and the time to the first byte on the wire"""
     count = 10_000 if o.quick else 100_000
-    result, peaks, times, firsts = Result(f"a camera roll of {count} files"), {}, [], []
+    result, peaks, times = Result(f"a camera roll of {count} files"), {}, []
     for size in (count // 10, count):
         roll = WORK / "data" / f"roll-{size}" / "DCIM"
         if not roll.with_suffix(".done").exists():
@@ -190,24 +162,7 @@ def gallery(o):
             # The first one warms the folders.
             if size == count and number > 0:
                 times.append(run["wall"])
-    for _ in range(o.rounds):
-        with socket.create_server(("127.0.0.1", 0)) as listener, tempfile.TemporaryDirectory(dir=WORK / "tmp") as tmp:
-            begin = time.monotonic()
-            push = subprocess.Popen(
-                [FULLBORE, "push", "--quiet", "--journal", f"{tmp}/journal.sqlite", f"{roll}/",
-                 f"put+http://127.0.0.1:{listener.getsockname()[1]}/up/"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            try:
-                seen = b""
-                while b"PUT " not in seen:
-                    connection, _ = listener.accept()
-                    seen = connection.recv(65536)
-                    if b"PUT " not in seen:
-                        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-                        connection.close()
-                firsts.append(time.monotonic() - begin)
-            finally:
-                push.kill()
-                push.wait()
+    firsts = [growth.until_first_byte(f"{roll}/") for _ in range(o.rounds)]
     result.goal("seconds to find all", statistics.median(times), "<=", 5, " s")
     result.goal("first byte on the wire", statistics.median(firsts) * 1000, "<=", 300, " ms")
     result.goal(f"memory, over that of {count // 10} files", (peaks[count] - peaks[count // 10]) / MiB, "<=", 4, " MiB")
@@ -628,64 +583,11 @@ def urlsession(o):
     return result
 
 
-def bind(label, command, data, stats):
-    return lambda: measure(label, command, data.bytes, data.files, stats=stats)
-
-
 CASES = {f.__name__.replace("_", "-"): f for f in (
     large, tus_large, forms, urls, databases, gallery, photos, small, crowd, slow_photos, slow_small, slow_pipe, parallel,
     s3_large, s3_photos, s3_small,
-    s3_slow_photos, s3_slow_small, server, connections, crowded, attacked, unfinished, streams, urlsession)}
-
-
-def machine():
-    def first(path, key):
-        with open(path) as f:
-            return next((line.split(":", 1)[-1].split("=")[-1].strip(' "\n') for line in f if line.startswith(key)), "?")
-
-    def said(*command):
-        try:
-            return subprocess.run(command, capture_output=True, text=True).stdout.split("\n")[0].strip()
-        except OSError:
-            return "?"
-
-    return "\n".join((
-        f"- {first('/proc/cpuinfo', 'model name')}, {os.cpu_count()} cores, "
-        f"{int(first('/proc/meminfo', 'MemTotal').split()[0]) / MiB:.0f} GiB of memory, load {os.getloadavg()[0]:.1f} at the start",
-        f"- {first('/etc/os-release', 'PRETTY_NAME')}, Linux {platform.release()}",
-        f"- {said('swift', '--version')}; {' '.join(said('curl', '--version').split()[:2])}; "
-        f"fullbore: {said(FULLBORE, '--version')}, commit {said('git', '-C', str(HERE), 'rev-parse', '--short', 'HEAD')}"))
-
-
-def report(results, title):
-    """Markdown: the goals first, then every client's medians."""
-    out = [f"# Benchmarks, {title}", "", machine(), "", "| what | number | measured | goal | |", "|---|---|---|---|---|"]
-    for result in results:
-        out += [f"| {t} | {what} | {value} | {goal} | {'met' if met else '**missed**'} |" for t, what, value, goal, met in result.goals]
-    columns = [
-        ("seconds", lambda r: f"{r['wall']:.2f}"), ("MB/s", lambda r: f"{r['rate'] / 1e6:.0f}"),
-        ("CPU s/GB", lambda r: f"{r['cpu_per_gb']:.3f}"), ("µs/file", lambda r: f"{r['cpu'] / r['files'] * 1e6:.0f}"),
-        ("peak MiB", lambda r: f"{r['peak'] / MiB:.1f}"), ("temporary bytes", lambda r: f"{r['temporary']:.0f}"),
-        ("journal bytes/file", lambda r: f"{r['journal'] / r['files']:.0f}"),
-        ("requests/file", lambda r: f"{r['requests_per_file']:.2f}"), ("connections", lambda r: f"{r['connections']:.0f}"),
-        ("% of ideal", lambda r: f"{r['ideal']:.1f}"), ("server CPU s/GB", lambda r: f"{r['server_cpu_per_gb']:.3f}")]
-    for result in results:
-        if not result.runs:
-            continue
-        out += ["", f"## {result.title}", "", f"Medians of {max(map(len, result.runs.values()))} interleaved rounds.", ""]
-        out += [f"| client | {' | '.join(name for name, _ in columns)} |", "|---" * (len(columns) + 1) + "|"]
-        for client, runs in result.runs.items():
-            middle = {k: statistics.median(r[k] for r in runs) for k, v in runs[0].items() if not isinstance(v, str)}
-            cells = [cell(middle) if can(cell, middle) else "" for _, cell in columns]
-            out.append(f"| {client} | {' | '.join(cells)} |")
-    return "\n".join(out) + "\n"
-
-
-def can(cell, run):
-    try:
-        return bool(cell(run))
-    except KeyError:
-        return False
+    s3_slow_photos, s3_slow_small, server, connections, crowded, attacked, unfinished, streams, urlsession,
+    growth.start, growth.growth)}
 
 
 def main():
@@ -716,13 +618,11 @@ def main():
     finally:
         shutil.rmtree(SHM, ignore_errors=True)
     today = datetime.date.today().isoformat()
-    text = report(results, today)
-    print("\n" + text)
     complete = not quick and not names
     path = HERE / "results" / f"{today}.md" if complete else WORK / "last.md"
     path.parent.mkdir(exist_ok=True)
-    path.write_text(text)
-    print(f"written to {path}")
+    text = report.write(results, today, path)
+    print(f"\n{text}\nwritten to {path}")
     return 0 if all(goal[-1] for result in results for goal in result.goals) else 1
 
 

@@ -1,0 +1,69 @@
+"""Instructions, counted by valgrind: the same on every machine with the same libraries, so a regression shows at once.
+
+usage: FULLBORE=... python3 Benchmarks/instructions.py [--update]
+
+Compares with instructions.json, which `--update` writes anew. Fails where one grew by more than a tenth.
+"""
+import json, os, pathlib, re, subprocess, sys, tempfile
+import harness
+from harness import FULLBORE, HERE, KiB, MiB, WORK, DataSet
+
+KNOWN = HERE / "instructions.json"
+# Threads meet in another order each time, so that a few in a hundred are by chance.
+SLACK = 1.1
+
+
+def count(command, journal):
+    """Millions of instructions of a program and its threads."""
+    environment = dict(os.environ, FULLBORE_JOURNAL=str(journal))
+    run = subprocess.run(
+        ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", *map(str, command)],
+        env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    found = re.search(r"I\s+refs:\s+([\d,]+)", run.stderr)
+    if run.returncode != 0 or not found:
+        raise SystemExit(f"{' '.join(map(str, command))} ended with {run.returncode}:\n{run.stderr[-2000:]}")
+    return int(found[1].replace(",", "")) / 1e6
+
+
+def works(hole, secure):
+    """What is counted: the start, files that are sent in one piece, one that goes by `sendfile`, one through TLS."""
+    few, many = (DataSet(f"counted-{n}", [50 * KiB] * n).make() for n in (100, 400))
+    large = DataSet("counted-large", [64 * MiB]).make().paths()[0]
+    push = [FULLBORE, "push", "--quiet"]
+    return {
+        "start": [FULLBORE, "--version"],
+        "100 x 50 KiB": [*push, f"{few.folder}/", f"put+{hole.url}/up/"],
+        "400 x 50 KiB": [*push, f"{many.folder}/", f"put+{hole.url}/up/"],
+        "64 MiB": [*push, large, f"put+{hole.url}/up/"],
+        "64 MiB, TLS": [*push, "--cacert", secure.certificate, large, f"put+{secure.url}/up/"],
+    }
+
+
+def measured():
+    harness.prepare()
+    counts = {}
+    with harness.hole() as hole, harness.hole(harness.certificate()) as secure:
+        for name, command in works(hole, secure).items():
+            with tempfile.TemporaryDirectory(dir=WORK / "tmp") as tmp:
+                counts[name] = round(count(command, pathlib.Path(tmp) / "journal.sqlite"), 1)
+    counts["a file of 50 KiB"] = round((counts["400 x 50 KiB"] - counts["100 x 50 KiB"]) / 300, 3)
+    return counts
+
+
+def main():
+    counts = measured()
+    known = json.loads(KNOWN.read_text()) if KNOWN.exists() else {}
+    print("| work | million instructions | known | ratio |\n|---|---|---|---|")
+    grown = 0
+    for name, value in counts.items():
+        ratio = value / known[name] if name in known else 1
+        grown += ratio > SLACK
+        print(f"| {name} | {value:,} | {known.get(name, '-')} | {ratio:.3f}{' **more**' if ratio > SLACK else ''} |")
+    if "--update" in sys.argv[1:]:
+        KNOWN.write_text(json.dumps(counts, indent=2) + "\n")
+        return 0
+    return 1 if grown else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
