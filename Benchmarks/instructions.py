@@ -27,13 +27,13 @@ def count(command, journal):
 
 def works(hole, secure):
     """What is counted: the start, files that are sent in one piece, one that goes by `sendfile`, one through TLS."""
-    few, many = (DataSet(f"counted-{n}", [50 * KiB] * n).make() for n in (100, 400))
+    few, many = (DataSet(f"counted-{n}", [50 * KiB] * n).make() for n in (100, 1000))
     large = DataSet("counted-large", [64 * MiB]).make().paths()[0]
     push = [FULLBORE, "push", "--quiet"]
     return {
         "start": [FULLBORE, "--version"],
         "100 x 50 KiB": [*push, f"{few.folder}/", f"put+{hole.url}/up/"],
-        "400 x 50 KiB": [*push, f"{many.folder}/", f"put+{hole.url}/up/"],
+        "1,000 x 50 KiB": [*push, f"{many.folder}/", f"put+{hole.url}/up/"],
         "64 MiB": [*push, large, f"put+{hole.url}/up/"],
         "64 MiB, TLS": [*push, "--cacert", secure.certificate, large, f"put+{secure.url}/up/"],
     }
@@ -46,7 +46,7 @@ def measured():
         for name, command in works(hole, secure).items():
             with tempfile.TemporaryDirectory(dir=WORK / "tmp") as tmp:
                 counts[name] = round(count(command, pathlib.Path(tmp) / "journal.sqlite"), 1)
-    counts["a file of 50 KiB"] = round((counts["400 x 50 KiB"] - counts["100 x 50 KiB"]) / 300, 3)
+    counts["a file of 50 KiB"] = round((counts["1,000 x 50 KiB"] - counts["100 x 50 KiB"]) / 900, 3)
     return counts
 
 
