@@ -8,6 +8,8 @@ func system(_ name: String, pkgConfig: String, apt: String) -> Target {
 
 /// What glibc does not wrap; empty elsewhere.
 let linux: Target.Dependency = .target(name: "CLinux", condition: .when(platforms: [.linux]))
+/// libcurl's TLS, where that is OpenSSL.
+let tls: Target.Dependency = .target(name: "CSSL", condition: .when(platforms: [.linux]))
 
 let package = Package(
   name: "Fullbore",
@@ -30,6 +32,7 @@ let package = Package(
     system("CMicrohttpd", pkgConfig: "libmicrohttpd", apt: "libmicrohttpd-dev"),
     system("CGnuTLS", pkgConfig: "gnutls", apt: "libgnutls28-dev"),
     system("CCrypto", pkgConfig: "libcrypto", apt: "libssl-dev"),
+    system("CSSL", pkgConfig: "libssl", apt: "libssl-dev"),
     system("CExpat", pkgConfig: "expat", apt: "libexpat1-dev"),
     .systemLibrary(name: "CLinux"),
     .systemLibrary(name: "CVips", providers: [.apt(["libvips42"])]),
@@ -38,7 +41,7 @@ let package = Package(
     .target(name: "Blobs", dependencies: ["CCrypto", "CIntrinsics", linux]),
     .target(name: "BlobStreams", dependencies: ["Blobs"]),
     .target(name: "BlobSQLite", dependencies: ["Blobs", "CSQLite"]),
-    .target(name: "BlobHTTP", dependencies: ["Blobs", "CCurl", linux]),
+    .target(name: "BlobHTTP", dependencies: ["Blobs", "CCurl", tls, linux]),
     .target(name: "BlobURLSession", dependencies: ["Blobs", "BlobStreams", "BlobHTTP"]),
     .target(name: "BlobMedia", dependencies: ["Blobs"]),
     .target(name: "BlobUpload", dependencies: ["Blobs", "BlobHTTP", "BlobSQLite", "CExpat"]),
@@ -84,7 +87,7 @@ let package = Package(
     .testTarget(
       name: "BlobMediaTests",
       dependencies: ["Blobs", "BlobHTTP", "BlobMedia", "BlobStreams", "BlobTesting", "fullbore-media"]),
-    .testTarget(name: "BlobHTTPTests", dependencies: ["Blobs", "BlobHTTP", "BlobTesting", "CCurl", linux]),
+    .testTarget(name: "BlobHTTPTests", dependencies: ["Blobs", "BlobHTTP", "BlobTesting", "CCurl", tls, linux]),
     .testTarget(
       name: "BlobURLSessionTests",
       dependencies: ["Blobs", "BlobStreams", "BlobHTTP", "BlobUpload", "BlobURLSession", "BlobTesting"]),

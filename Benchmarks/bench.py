@@ -195,6 +195,33 @@ def small(o):
     return many(o, "PUT of 2,000 x 50 KiB", DataSet("small", [50 * KiB] * 2000))
 
 
+def tls(o, title, data, at_once):
+    """Our PUT over TLS against curl's, the certificate checked by both."""
+    data.make().warm()
+    result = Result(title)
+    with harness.hole(harness.certificate()) as hole:
+        trust = ["--cacert", hole.certificate]
+        curl = curl_parallel(data, hole.url, at_once)
+        clients = {
+            f"curl x{at_once}": [curl[0], *trust, *curl[1:]],
+            "fullbore": [FULLBORE, "push", "--quiet", *trust, f"{data.folder}/", f"put+{hole.url}/up/"]}
+        rounds(result, {k: bind(k, c, data, hole.url) for k, c in clients.items()}, o.rounds)
+    result.goal("CPU per GB / curl's", result.ratio("fullbore", f"curl x{at_once}", "cpu_per_gb"), "<=", 0.75)
+    result.goal("throughput / curl's", result.ratio("fullbore", f"curl x{at_once}", "rate"), ">=", 1)
+    own_costs(result)
+    return result
+
+
+def tls_large(o):
+    """one file of 1 GiB by PUT over TLS, against curl"""
+    return tls(o, "PUT of 1 GiB over TLS", DataSet("large-1", [GiB]), 1)
+
+
+def tls_photos(o):
+    """300 photographs of 2 MiB by PUT over TLS, against `curl --parallel --parallel-max 8`"""
+    return tls(o, "PUT of 300 x 2 MiB over TLS", DataSet("photos", [2 * MiB] * 300), 8)
+
+
 def crowd(o):
     """20,000 small files: memory and journal"""
     return many(o, f"PUT of {o.crowd:,} x 50 KiB", DataSet(f"crowd-{o.crowd}", [50 * KiB] * o.crowd))
@@ -305,6 +332,18 @@ def parallel(o):
     return result
 
 
+def rival_pythons():
+    """Where Python packages may be: beside what we run in, and before everything else on PATH."""
+    return [sys.executable, *(p for p in (shutil.which("python3"), HERE.parent / ".venv" / "bin" / "python") if p)]
+
+
+def can_import(python, module):
+    try:
+        return subprocess.run([python, "-c", f"import {module}"], stderr=subprocess.DEVNULL).returncode == 0
+    except OSError:
+        return False
+
+
 def s3_clients(data, url, certificate=None):
     """Ours as users run it, and those rivals that are installed, with the best settings we know."""
     (WORK / "tmp" / "aws.cfg").write_text(
@@ -324,6 +363,9 @@ def s3_clients(data, url, certificate=None):
         clients["s5cmd"] = [
             "s5cmd", "--endpoint-url", url, *(["--no-verify-ssl"] if certificate else []), "--log", "error", "--numworkers",
             64, "cp", f"{data.folder}/", "s3://bucket/up/"]
+    python = next((p for p in rival_pythons() if can_import(p, "awscrt")), None)
+    if python:
+        clients["aws-crt"] = [python, HERE / "crt.py", url, data.folder, 32 if data.files > 1 else 16, 16]
     if shutil.which("aws"):
         clients["aws"] = [
             "aws", "s3", "cp", "--only-show-errors", "--endpoint-url", url,
@@ -349,7 +391,7 @@ def s3_case(o, title, data, wanted):
 
 
 def s3_large(o):
-    """one file of 1 GiB to S3 over TLS, in parts, against rclone, and s5cmd and aws where they are installed"""
+    """one file of 1 GiB to S3 over TLS, in parts, against rclone, and s5cmd, aws-crt and aws where they are installed"""
     return s3_case(o, "1 GiB to S3 over TLS", DataSet("large-1", [GiB]), 0.5)
 
 
@@ -585,7 +627,7 @@ def urlsession(o):
 
 CASES = {f.__name__.replace("_", "-"): f for f in (
     large, tus_large, forms, urls, databases, gallery, photos, small, crowd, slow_photos, slow_small, slow_pipe, parallel,
-    s3_large, s3_photos, s3_small,
+    tls_large, tls_photos, s3_large, s3_photos, s3_small,
     s3_slow_photos, s3_slow_small, server, connections, crowded, attacked, unfinished, streams, urlsession,
     growth.start, growth.growth)}
 

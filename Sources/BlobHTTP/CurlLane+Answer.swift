@@ -17,7 +17,7 @@ extension CurlLane {
     // An answer that came before the body was sent counts, however the connection ended after it.
     if result == CURLE_OK || (transfer.isBroken(result) && !transfer.isSent), let head = transfer.head.final {
       // Of a body it had no part in, libcurl does not know that it was cut short.
-      if shape.body == .lent, !transfer.isSent, 200..<300 ~= head.status {
+      if shape.body == .own, !transfer.isSent, 200..<300 ~= head.status {
         throw TransportError(
           .broken,
           "\(transfer.job.name): \(transfer.server) answered \(head.status) after \(transfer.sent) bytes were sent"
@@ -62,6 +62,7 @@ extension CurlLane {
   fileprivate func close(_ socket: curl_socket_t) {
     defer { _ = closeDescriptor(socket) }
     sockets.removeAll { $0 == socket }
+    lost(socket)
     guard let transfer, transfer.failure == nil, transfer.attempts > 0, !transfer.isSent,
       transfer.head.final == nil, transfer.received == 0, transfer.job.request.url.scheme == "http",
       !transfer.job.isCancelled

@@ -87,10 +87,8 @@ extension CurlLane {
   fileprivate func begin(from port: Int32) -> Int32 {
     let transfer = transfer!
     transfer.attempts += 1
-    transfer.localPort = port
-    if transfer.attempts == 1 || (transfer.job.request.isIdempotent && isAtStart(transfer)) {
-      return beginLending(transfer, from: port) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
-    }
+    let isAllowed = transfer.attempts == 1 || (transfer.job.request.isIdempotent && isAtStart(transfer))
+    if isAllowed && beginBody(transfer, from: port) { return CURL_PREREQFUNC_OK }
     transfer.failure =
       transfer.failure
       ?? TransportError(

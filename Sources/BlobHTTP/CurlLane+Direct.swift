@@ -9,7 +9,8 @@ import CCurl
   extension CurlLane {
     /// libcurl's connection, while no request is under way on it.
     struct Kept {
-      let socket: Int32
+      let wire: Wire
+      let scheme: String
       let host: String
       let port: Int
       var since: SuspendingClock.Instant
@@ -19,36 +20,35 @@ import CCurl
     func remember(_ transfer: Transfer) {
       kept = nil
       let url = transfer.job.request.url
-      guard url.scheme == "http", shape.proxy == nil, let port = transfer.localPort,
-        let socket = sockets.first(where: { localPort(of: $0) == port })
-      else { return }
-      kept = Kept(socket: socket, host: url.host, port: url.port, since: .now)
+      guard shape.proxy == nil, let wire = transfer.wire, sockets.contains(wire.socket) else { return }
+      kept = Kept(wire: wire, scheme: url.scheme, host: url.host, port: url.port, since: .now)
     }
 
     /// The answer, if the request can go this way. nil: libcurl is to send it, and nothing has been sent, or nothing that
     /// must not be sent twice.
     func direct(_ transfer: Transfer) throws(TransportError) -> HTTPResponse? {
       let request = transfer.job.request
-      guard let kept, kept.port == request.url.port, kept.host == request.url.host, request.url.scheme == "http",
+      guard let kept, kept.port == request.url.port, kept.host == request.url.host, kept.scheme == request.url.scheme,
         SuspendingClock.now - kept.since < Self.longestIdle, transfer.job.exchange.received == nil,
         transfer.job.exchange.trailers == nil,
-        let length = transfer.length, length < Self.smallBody, request.canBeWritten, isQuiet(kept.socket)
+        let length = transfer.length, length < Self.smallBody, request.canBeWritten, kept.wire.isQuiet
       else { return nil }
       let headSize = write(headOf: request, transfer)
       try readSmallBody(transfer, at: headSize)
       transfer.attempts = 1
       self.kept = nil
       // Unless all goes well, libcurl finds it dead and lets it go.
-      defer { if self.kept == nil { shutdown(kept.socket, Int32(SHUT_RDWR)) } }
-      var talk = DirectTalk(socket: kept.socket, head: headSize, size: headSize + Int(length))
+      defer { if self.kept == nil { shutdown(kept.wire.socket, Int32(SHUT_RDWR)) } }
+      var talk = DirectTalk(wire: kept.wire, head: headSize, size: headSize + Int(length))
       var watch = Watch(options, transfer)
       while !talk.isOver {
         if transfer.job.isCancelled { throw cancelled(transfer) }
         try step(&talk, transfer, &watch)
       }
       if let head = transfer.head.final, talk.isAnswered || !transfer.isSent {
-        if talk.isReusable(transfer) {
-          self.kept = Kept(socket: kept.socket, host: kept.host, port: kept.port, since: .now)
+        if talk.isReusable(transfer), kept.wire.giveBack() {
+          self.kept = kept
+          self.kept!.since = .now
         }
         return HTTPResponse(head: head, body: transfer.content)
       }
@@ -60,11 +60,10 @@ import CCurl
     private func step(_ talk: inout DirectTalk, _ transfer: Transfer, _ watch: inout Watch) throws(TransportError) {
       if talk.sent < talk.size {
         let left = UnsafeRawBufferPointer(rebasing: small[talk.sent..<talk.size])
-        let count = send(talk.socket, left.baseAddress, left.count, Int32(MSG_NOSIGNAL))
-        if count > 0 {
+        if let count = talk.wire.send(left, isWhole: talk.sent == 0) {
           talk.sent += count
           told(talk, transfer)
-        } else if errno != EAGAIN && errno != EINTR {
+        } else {
           // It may have answered before.
           talk.size = talk.sent
           while try receive(&talk, transfer) {}
@@ -75,10 +74,10 @@ import CCurl
       let isSent = talk.sent == talk.size
       var ready: Int32 = 0
       var room = curl_waitfd(
-        fd: talk.socket, events: Int16(CURL_WAIT_POLLIN | (isSent ? 0 : CURL_WAIT_POLLOUT)), revents: 0)
+        fd: talk.wire.socket, events: Int16(CURL_WAIT_POLLIN | (isSent ? 0 : CURL_WAIT_POLLOUT)), revents: 0)
       curl_multi_poll(multi, &room, 1, try watch.wait(transfer), &ready)
       // Also where libcurl does not pass on what is wrong with the connection.
-      if ready > 0, Int32(room.revents) != CURL_WAIT_POLLOUT { _ = try receive(&talk, transfer) }
+      if ready > 0, Int32(room.revents) != CURL_WAIT_POLLOUT { while try receive(&talk, transfer) {} }
     }
 
     private func told(_ talk: DirectTalk, _ transfer: Transfer) {
@@ -92,14 +91,14 @@ import CCurl
     private func receive(_ talk: inout DirectTalk, _ transfer: Transfer) throws(TransportError) -> Bool {
       if inbox.baseAddress == nil { inbox = .allocate(byteCount: AnswerFrame.longestLine, alignment: 16) }
       let room = UnsafeMutableRawBufferPointer(rebasing: inbox[talk.held...])
-      let count = recv(talk.socket, room.baseAddress, room.count, Int32(MSG_DONTWAIT))
-      if count < 0 && (errno == EAGAIN || errno == EINTR) { return false }
-      if count <= 0 {
-        talk.isAnswered = talk.frame.stage == .untilClosed
+      switch talk.wire.receive(into: room) {
+      case .nothing: return false
+      case .bytes(let count): talk.held += count
+      case let end:
+        if case .end = end { talk.isAnswered = talk.frame.stage == .untilClosed }
         talk.isOver = true
         return false
       }
-      talk.held += count
       try take(&talk, transfer)
       return !talk.isOver
     }
@@ -147,19 +146,13 @@ import CCurl
         .broken, "\(transfer.job.name): the connection broke\(when), after \(transfer.sent) bytes were sent")
     }
 
-    /// Neither closed by the server nor about to be.
-    private func isQuiet(_ socket: Int32) -> Bool {
-      var byte: UInt8 = 0
-      return recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) < 0 && errno == EAGAIN
-    }
-
     /// libcurl closes a connection that was idle for longer.
     private static let longestIdle = Duration.seconds(50)
   }
 
   /// How far an exchange is that goes past libcurl.
   private struct DirectTalk {
-    let socket: Int32
+    let wire: Wire
     /// Bytes of the request's head.
     let head: Int
     /// Bytes of the request, head and body, that are to be sent.
@@ -172,8 +165,8 @@ import CCurl
     var isAnswered = false
     var isOver = false
 
-    init(socket: Int32, head: Int, size: Int) {
-      self.socket = socket
+    init(wire: Wire, head: Int, size: Int) {
+      self.wire = wire
       self.head = head
       self.size = size
     }

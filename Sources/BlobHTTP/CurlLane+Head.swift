@@ -12,7 +12,7 @@ extension CurlLane {
     func has(_ name: String) -> Bool { fields.contains { $0.name.isSameField(name) } }
     if !has("Host") {
       writer.put("Host: ", request.url.host)
-      if request.url.port != 80 { writer.put(":\(request.url.port)") }
+      if request.url.port != (request.url.scheme == "https" ? 443 : 80) { writer.put(":\(request.url.port)") }
       writer.put("\r\n")
     }
     if !has("User-Agent") { writer.put("User-Agent: ", options.userAgent, "\r\n") }

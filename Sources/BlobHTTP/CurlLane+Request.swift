@@ -4,7 +4,7 @@ import CCurl
 extension CurlLane {
   /// What the handle is set to, so that only differences are set.
   struct Shape {
-    enum Body { case none, head, small, streamed, lent }
+    enum Body { case none, head, small, streamed, own }
     var body: Body?
     var method = ""
     var uploadBuffer = 0
@@ -95,7 +95,7 @@ extension CurlLane {
     let isForm = shape.body == .small && request.headers["Content-Type"] == nil
     let list = lines.list(
       for: request, isForm ? ["Expect:", "Content-Type:"] : ["Expect:"],
-      length: shape.body == .lent ? transfer.length : nil)
+      length: shape.body == .own ? transfer.length : nil)
     fb_curl_set_pointer(easy, CURLOPT_HTTPHEADER, list)
   }
 
@@ -122,8 +122,8 @@ extension CurlLane {
       try readSmallBody(transfer, at: 0)
       become(.small)
       fb_curl_set_offset(easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(length))
-    } else if canLend(transfer) {
-      become(.lent)
+    } else if canSendBody(transfer) {
+      become(.own)
       // Until every byte of the body has left: libcurl would take the connection for free with the answer.
       fb_curl_set_long(easy, CURLOPT_FORBID_REUSE, 1)
     } else {
@@ -146,13 +146,13 @@ extension CurlLane {
     if shape.body == body { return }
     if shape.body == .head { fb_curl_set_long(easy, CURLOPT_NOBODY, 0) }
     if shape.body == .streamed { fb_curl_set_long(easy, CURLOPT_UPLOAD, 0) }
-    if shape.body == .lent {
+    if shape.body == .own {
       fb_curl_set_long(easy, CURLOPT_VERBOSE, 0)
       fb_curl_set_long(easy, CURLOPT_FORBID_REUSE, 0)
     }
     shape.body = body
     switch body {
-    case .lent:
+    case .own:
       fb_curl_set_long(easy, CURLOPT_HTTPGET, 1)
       // Only so is it told when the head has left.
       fb_curl_set_long(easy, CURLOPT_VERBOSE, 1)

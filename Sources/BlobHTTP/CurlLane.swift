@@ -22,7 +22,13 @@ final class CurlLane {
   /// What has come of an answer that goes past libcurl. Allocated when the first one comes.
   var inbox = UnsafeMutableRawBufferPointer(start: nil, count: 0)
   /// false once libcurl has not told which of them a request goes over.
-  var lends = true
+  var sendsBodies = true
+  #if canImport(Glibc)
+    /// libcurl's TLS, of the connection the last request went over.
+    var channel: TLSChannel?
+    /// What is read of a body and then encrypted. Allocated when the first one comes.
+    var plain = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+  #endif
   /// The exchange under way.
   var transfer: Transfer?
 
@@ -42,6 +48,9 @@ final class CurlLane {
     errorText.deallocate()
     small.deallocate()
     inbox.deallocate()
+    #if canImport(Glibc)
+      plain.deallocate()
+    #endif
   }
 
   /// Works until the transport is closed, or this lane is abandoned. While it waits it holds nothing of the last job:
@@ -101,7 +110,7 @@ final class CurlLane {
       if let result { return try answer(transfer, result) }
       if transfer.job.isCancelled { throw cancelled(transfer) }
       let wait = try watch.wait(transfer)
-      if try !lend(transfer, wait) { curl_multi_poll(multi, nil, 0, wait, nil) }
+      if try !sendBody(transfer, wait) { curl_multi_poll(multi, nil, 0, wait, nil) }
     }
   }
 
@@ -117,7 +126,7 @@ final class CurlLane {
   /// Tells how much more of the body has left.
   func report(_ transfer: Transfer) {
     var uploaded: curl_off_t = 0
-    if shape.body == .lent {
+    if shape.body == .own {
       uploaded = curl_off_t(transfer.given)
     } else {
       fb_curl_get_offset(easy, CURLINFO_SIZE_UPLOAD_T, &uploaded)

@@ -11,26 +11,9 @@
   /// A lent page is not a copy: who writes to the file changes what is on its way. So the file's last bytes, more than
   /// the queues of both ends can hold, are copied as they are read: once they have been taken, no lent page is on its way
   /// any more, and the source is asked whether it is still the same version before the file's very last one leaves.
-  final class LentBody {
-    enum Outcome {
-      /// More can be sent at once.
-      case moved
-      /// The connection takes nothing now.
-      case blocked
-      /// The connection is broken.
-      case broken
-    }
-
-    /// The last bytes libcurl has sent.
-    private var headEnd: UInt32 = 0
-    /// Whether libcurl has sent the head of the request, so that it is the body's turn.
-    var isHeadSent: Bool { headEnd == 0x0D0A_0D0A }
-    /// Sending failed: libcurl is to find out how.
-    var isBroken = false
-    /// libcurl's.
-    var socket: Int32 = -1
+  final class LentBody: LaneBody {
+    private var socket: Int32 = -1
     let length: Int64
-    /// Bytes the connection has taken.
     private(set) var sent: Int64 = 0
 
     private let slice: BlobSlice
@@ -59,20 +42,16 @@
 
     deinit { buffer.deallocate() }
 
-    /// libcurl has sent bytes of the head.
-    func follows(_ head: UnsafeRawBufferPointer) {
-      for byte in head.suffix(4) { headEnd = headEnd << 8 | UInt32(byte) }
-    }
+    func begin(on wire: Wire) { socket = wire.socket }
 
-    /// Hands the connection what it takes now, up to a few MiB. Blocks only where the file does.
-    func send(_ cancel: Cancellation) throws(BlobError) -> Outcome {
+    func send(_ cancel: Cancellation) throws(BlobError) -> LaneOutcome {
       if sent < region.start { return try copy(upTo: region.start) }
       if sent < lentUpTo { return try lend() }
       if !isLent { try openRest(cancel) }
       return try copy(upTo: length)
     }
 
-    private func lend() throws(BlobError) -> Outcome {
+    private func lend() throws(BlobError) -> LaneOutcome {
       var offset = off_t(region.offset + sent - region.start)
       let count = sendfile(socket, region.descriptor, &offset, Int(min(lentUpTo - sent, Self.most)))
       if count > 0 {
@@ -103,7 +82,7 @@
       isLent = true
     }
 
-    private func copy(upTo end: Int64) throws(BlobError) -> Outcome {
+    private func copy(upTo end: Int64) throws(BlobError) -> LaneOutcome {
       if pending.isEmpty {
         if buffer.isEmpty { buffer = .allocate(byteCount: Self.bufferSize, alignment: 4096) }
         let most = Int(clamping: end - sent)

@@ -10,7 +10,8 @@ final class Transfer {
 
   #if canImport(Glibc)
     /// The body, where libcurl has no part in it.
-    var lent: LentBody?
+    var own: (any LaneBody)?
+    var place = LanePlace()
   #endif
 
   /// Body bytes given to libcurl, and whether it asked past the last one.
@@ -23,8 +24,10 @@ final class Transfer {
 
   /// How often libcurl began to send the request: twice, when a kept-alive connection was found dead.
   var attempts = 0
-  /// Of the connection libcurl sends it over.
-  var localPort: Int32?
+  #if canImport(Glibc)
+    /// What libcurl sends it over.
+    var wire: Wire?
+  #endif
   var head = HeadParser()
   var content: [UInt8] = []
   /// Whether some of the content went to `Exchange.received`.

@@ -7,12 +7,36 @@ import Testing
 #if canImport(Glibc)
   /// Small requests after the first go past libcurl: nobody must notice.
   @Suite struct DirectTests {
+    private static let schemes = ["http", "https"]
+
+    /// A peer, in the clear or behind TLS, and a transport that trusts it.
+    private struct Line {
+      let peer: ScriptedPeer
+      let front: TLSFront?
+      let certificate: Certificate
+
+      init(_ scheme: String, _ peer: ScriptedPeer) throws {
+        self.peer = peer
+        certificate = try Certificate()
+        front = scheme == "https" ? TLSFront(certificate, to: peer.port) : nil
+      }
+
+      func url(_ path: String = "/a") -> HTTPURL { front?.url(path) ?? peer.url(path) }
+
+      func transport(_ options: CurlTransport.Options = .init()) -> CurlTransport {
+        var options = options
+        options.caFile = certificate.path
+        return CurlTransport(options)
+      }
+    }
+
     private func seen(_ peer: ScriptedPeer) -> String { String(decoding: peer.seen.received[0], as: UTF8.self) }
 
-    @Test func theHeadSaysWhatLibcurlsWouldHave() async throws {
+    @Test(arguments: schemes) func theHeadSaysWhatLibcurlsWouldHave(_ scheme: String) async throws {
       let peer = ScriptedPeer([.readRequest, answer(), .readRequest, answer("201 Made", "ab")])
-      let transport = CurlTransport()
-      var request = HTTPRequest("PUT", peer.url("/a%20b?c=d"), ["X-Empty": "", "X-One": "1", "Content-Length": "3"])
+      let line = try Line(scheme, peer)
+      let transport = line.transport()
+      var request = HTTPRequest("PUT", line.url("/a%20b?c=d"), ["X-Empty": "", "X-One": "1", "Content-Length": "3"])
       request.headers.add("x-one", "2")
       let source = PatternSource(length: 3)
       for status in [200, 201] {
@@ -25,16 +49,17 @@ import Testing
       #expect(Array(peer.seen.received[0].suffix(3)) == source.bytes(count: 3))
     }
 
-    @Test(arguments: ["GET", "HEAD", "PUT", "POST", "PATCH", "DELETE", "OPTIONS", "MKCOL"])
-    func aLengthIsSaidWhereLibcurlSaysOne(_ method: String) async throws {
+    @Test(arguments: ["GET", "HEAD", "PUT", "POST", "PATCH", "DELETE", "OPTIONS", "MKCOL"], schemes)
+    func aLengthIsSaidWhereLibcurlSaysOne(_ method: String, _ scheme: String) async throws {
       let peer = ScriptedPeer([.readRequest, answer(), .readRequest, answer()])
-      let transport = CurlTransport()
-      for _ in 1...2 { _ = try await transport.get(peer.url(), method) }
+      let line = try Line(scheme, peer)
+      let transport = line.transport()
+      for _ in 1...2 { _ = try await transport.get(line.url(), method) }
       #expect(peer.seen.received.count == 1)
       #expect(Set(seen(peer).lines(of: 0)) == Set(seen(peer).lines(of: 1)))
     }
 
-    @Test func answersOfEveryFormAreRead() async throws {
+    @Test(arguments: schemes) func answersOfEveryFormAreRead(_ scheme: String) async throws {
       let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
       let peer = ScriptedPeer([
         .readRequest, answer(), .readRequest, .send(chunked), .readRequest,
@@ -42,12 +67,13 @@ import Testing
         answer("204 None"),
         .readRequest, .send("HTTP/1.1 200 OK\r\n\r\nabcde"), .close,
       ])
-      let transport = CurlTransport()
-      _ = try await transport.get(peer.url())
+      let line = try Line(scheme, peer)
+      let transport = line.transport()
+      _ = try await transport.get(line.url())
       let told = Tally()
       for (status, content) in [(200, "abcde"), (201, "abcde"), (204, ""), (200, "abcde")] {
         let response = try await transport.send(
-          HTTPRequest("POST", peer.url()), body: BlobSlice(PatternSource(length: 10)),
+          HTTPRequest("POST", line.url()), body: BlobSlice(PatternSource(length: 10)),
           Exchange(interim: { if $0.headers["Location"] == "/u" { told.add($0.status) } }))
         #expect(response.status == status && response.body == Array(content.utf8))
       }
@@ -55,22 +81,24 @@ import Testing
       #expect(peer.seen.received.count == 1)
     }
 
-    @Test func aConnectionTheServerGivesUpIsNotUsedAgain() async throws {
+    @Test(arguments: schemes) func aConnectionTheServerGivesUpIsNotUsedAgain(_ scheme: String) async throws {
       let peer = ScriptedPeer([
         .readRequest, answer(), .readRequest, answer("200 OK", "", "Connection: close\r\n"), .discard,
       ])
-      let transport = CurlTransport()
-      for _ in 1...3 { _ = try await transport.get(peer.url(), "DELETE") }
+      let line = try Line(scheme, peer)
+      let transport = line.transport()
+      for _ in 1...3 { _ = try await transport.get(line.url(), "DELETE") }
       #expect(peer.seen.received.count == 2)
     }
 
-    @Test func anAnswerThatComesBeforeTheBodyIsTakenCounts() async throws {
+    @Test(arguments: schemes) func anAnswerThatComesBeforeTheBodyIsTakenCounts(_ scheme: String) async throws {
       // The peer reads the head only, and closes with the body unread: that resets the connection.
       let peer = ScriptedPeer([.readRequest, answer(), .readHead, answer("413 Too much", "no"), .close])
-      let transport = CurlTransport()
-      _ = try await transport.get(peer.url())
+      let line = try Line(scheme, peer)
+      let transport = line.transport()
+      _ = try await transport.get(line.url())
       do {
-        let response = try await transport.put(peer.url(), PatternSource(length: 60_000))
+        let response = try await transport.put(line.url(), PatternSource(length: 60_000))
         #expect(response.status == 413)
       } catch {
         // The answer may be lost with the reset; what was sent is then sent again.
@@ -88,45 +116,49 @@ import Testing
       }
     }
 
-    @Test func limitsHoldAndSayWhatHappened() async throws {
+    @Test(arguments: schemes) func limitsHoldAndSayWhatHappened(_ scheme: String) async throws {
       let peer = ScriptedPeer([.readRequest, answer(), .readRequest, .hold], [.readRequest, answer()])
-      let transport = CurlTransport(.init(noProgress: .seconds(10), finishing: .milliseconds(200)))
-      _ = try await transport.get(peer.url())
+      let line = try Line(scheme, peer)
+      let transport = line.transport(.init(noProgress: .seconds(10), finishing: .milliseconds(200)))
+      _ = try await transport.get(line.url())
       let error = await failure { () async throws(TransportError) in
         try await transport.send(
-          HTTPRequest("PATCH", peer.url()), body: BlobSlice(PatternSource(length: 9)), Exchange())
+          HTTPRequest("PATCH", line.url()), body: BlobSlice(PatternSource(length: 9)), Exchange())
       }
       #expect(error.code == .timeout && error.message.contains("after 9 bytes were sent"), "\(error)")
       // The connection on which something is still owed is not used again.
-      _ = try await transport.get(peer.url())
+      _ = try await transport.get(line.url())
       #expect(peer.seen.received.count == 2)
     }
 
-    @Test func cancellingEndsIt() async throws {
+    @Test(arguments: schemes) func cancellingEndsIt(_ scheme: String) async throws {
       let peer = ScriptedPeer([.readRequest, answer(), .readRequest, .hold])
-      let transport = CurlTransport()
-      _ = try await transport.get(peer.url())
-      let task = Task { try await transport.get(peer.url()) }  // awaited below
+      let line = try Line(scheme, peer)
+      let transport = line.transport()
+      _ = try await transport.get(line.url())
+      let task = Task { try await transport.get(line.url()) }  // awaited below
       await peer.wait { $0.heads.count == 2 }
       task.cancel()
       await #expect(throws: TransportError.self) { _ = try await task.value }
     }
 
-    @Test(arguments: ["nonsense\r\n", "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"])
-    func whatIsNotHTTPIsSaid(_ text: String) async throws {
+    @Test(arguments: ["nonsense\r\n", "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"], schemes)
+    func whatIsNotHTTPIsSaid(_ text: String, _ scheme: String) async throws {
       let peer = ScriptedPeer([.readRequest, answer(), .readRequest, .send(text), .discard])
-      let transport = CurlTransport()
-      _ = try await transport.get(peer.url())
-      let error = await failure { () async throws(TransportError) in try await transport.get(peer.url()) }
+      let line = try Line(scheme, peer)
+      let transport = line.transport()
+      _ = try await transport.get(line.url())
+      let error = await failure { () async throws(TransportError) in try await transport.get(line.url()) }
       #expect(error.code == .badResponse && error.message.contains("is not HTTP/1.1"), "\(error)")
     }
 
-    @Test func anAnswerCutInTheMiddleIsBroken() async throws {
+    @Test(arguments: schemes) func anAnswerCutInTheMiddleIsBroken(_ scheme: String) async throws {
       let cut = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"
       let peer = ScriptedPeer([.readRequest, answer(), .readRequest, .send(cut), .close])
-      let transport = CurlTransport()
-      _ = try await transport.get(peer.url())
-      let error = await failure { () async throws(TransportError) in try await transport.get(peer.url()) }
+      let line = try Line(scheme, peer)
+      let transport = line.transport()
+      _ = try await transport.get(line.url())
+      let error = await failure { () async throws(TransportError) in try await transport.get(line.url()) }
       #expect(error.code == .broken && error.message.contains("in the middle of the answer"), "\(error)")
     }
   }

@@ -9,7 +9,7 @@ struct StructureTests {
     "BlobStreams": ["Blobs"],
     "BlobURLSession": ["BlobHTTP", "BlobStreams", "Blobs"],
     "BlobSQLite": ["Blobs", "CSQLite"],
-    "BlobHTTP": ["Blobs", "CCurl", "CLinux"],
+    "BlobHTTP": ["Blobs", "CCurl", "CSSL", "CLinux"],
     "BlobMedia": ["Blobs"],
     "BlobApple": ["Blobs"],
     "BlobUpload": ["BlobHTTP", "BlobSQLite", "Blobs", "CExpat"],
@@ -52,7 +52,7 @@ struct StructureTests {
 
   @Test func cLibraryHasOneTarget() throws {
     let files = try SourceFile.all()
-    for library in ["CCurl", "CSQLite", "CMicrohttpd", "CGnuTLS", "CCrypto", "CExpat", "CVips"] {
+    for library in ["CCurl", "CSQLite", "CMicrohttpd", "CGnuTLS", "CCrypto", "CExpat", "CSSL", "CVips"] {
       let targets = Set(files.filter { $0.imports.contains { $0.module == library } }.map(\.target))
       #expect(targets.count <= 1, "\(library) is imported in \(targets.sorted())")
     }

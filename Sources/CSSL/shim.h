@@ -1,0 +1,8 @@
+#pragma once
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+// Macros with arguments.
+static inline int fb_bio_filter(void) { return BIO_TYPE_FILTER; }
+static inline void fb_bio_clear_retry(BIO *b) { BIO_clear_retry_flags(b); }
+static inline void fb_bio_retry_read(BIO *b) { BIO_set_retry_read(b); }
