@@ -11,10 +11,12 @@ import CCurl
       if transfer.job.request.url.scheme == "https" {
         // Through a proxy that speaks TLS itself there are two of them.
         if !TLSChannel.isPossible || shape.proxy?.scheme == "https" { return false }
-        shape.takenBuffer = pool.takeBuffer(isTLS: true, for: length)
-        if shape.takenBuffer != plain.count {
+        let size = pool.takeBuffer(isTLS: true, for: length)
+        // As much again for the records.
+        shape.takenBuffer = size + pool.take(size)
+        if size != plain.count {
           plain.deallocate()
-          plain = .allocate(byteCount: shape.takenBuffer, alignment: 4096)
+          plain = .allocate(byteCount: size, alignment: 4096)
         }
       } else if shape.proxy != nil {
         return false

@@ -127,13 +127,14 @@ final class LanePool: Sendable {
   func takeBuffer(isTLS: Bool, for length: Int64?) -> Int {
     let free = (4 << 20) - buffered.load(ordering: .relaxed)
     // Over TLS, where bytes are looked at once more, what does not stay in the processor's cache costs more than calls do.
-    let most = !isTLS ? 512 : length ?? .max < 4 << 20 ? 64 : 256
+    let most = !isTLS ? 512 : length ?? .max < 4 << 20 ? 32 : 256
     // Powers of two only, or a lane would come back for a little more each time.
-    let size = [512, 256, 128].first { $0 <= most && $0 << 12 <= free } ?? 64
+    let size = [512, 256, 128, 64].first { $0 <= most && $0 << 12 <= free } ?? (isTLS ? 32 : 64)
     return take(options.uploadBuffer ?? size << 10)
   }
 
-  private func take(_ size: Int) -> Int {
+  /// Bytes for something else that a transfer needs.
+  func take(_ size: Int) -> Int {
     buffered.add(size, ordering: .relaxed)
     return size
   }

@@ -156,7 +156,7 @@ import Testing
     /// Nothing of it was read yet, so that it can still go over another connection; later it cannot.
     @Test(arguments: [0, 200_000])
     func whatCannotBeOpenedAgainIsNotSentTwice(_ place: Int) async throws {
-      let pieces = (0..<20).map { [UInt8](repeating: $0, count: 60_000) }
+      let pieces = (0..<60).map { [UInt8](repeating: $0, count: 20_000) }
       let source = ListSource(pieces: pieces, length: 1_200_000, access: .sequential)
       let peer = ScriptedPeer(
         [.readRequest, answer()] + (place == 0 ? [.close] : [.readHead, .read(place), .close]),
@@ -204,29 +204,29 @@ import Testing
     }
 
     @Test func aSourceThatEndsTooSoonIsSaid() async throws {
-      let source = ListSource(pieces: [[UInt8](repeating: 1, count: 60_000)], length: 1_200_000)
+      let source = ListSource(pieces: [[UInt8](repeating: 1, count: 20_000)], length: 1_200_000)
       let peer = ScriptedPeer([.readRequest, answer()])
       let server = front(peer)
       let error = await failure { () async throws(TransportError) in try await transport.put(server.url(), source) }
       #expect(error.code == .source && error.cause?.code == .truncated, "\(error)")
-      #expect(error.message.contains("ended at byte 60000 of 1200000"), "\(error)")
+      #expect(error.message.contains("ended at byte 20000 of 1200000"), "\(error)")
       _ = try await transport.get(server.url())
       #expect(peer.seen.received.count == 2)
     }
 
     /// What the source has given leaves before it is asked again: it may take its time.
     @Test func whatIsReadIsNotHeldBack() async throws {
-      let pieces = (0..<3).map { [UInt8](repeating: $0, count: 60_000) }
-      let peer = ScriptedPeer([.readHead, .read(60_000), .read(60_000), .read(60_000), answer()])
+      let pieces = (0..<4).map { [UInt8](repeating: $0, count: 20_000) }
+      let peer = ScriptedPeer([.readHead, .read(20_000), .read(20_000), .read(20_000), .read(20_000), answer()])
       let server = front(peer)
       let (asked, allowed) = (Tally(), Monitor(1))
-      let source = ListSource(pieces: pieces, length: 180_000) {
+      let source = ListSource(pieces: pieces, length: 80_000) {
         asked.add(1)
         allowed.wait { $0 >= asked.value ? () : nil }
       }
       let url = server.url()
       let task = Task { try await transport.put(url, source) }
-      for number in 2...3 {
+      for number in 2...4 {
         await peer.wait { $0.steps == [number] }
         allowed.update { $0 = number }
       }
