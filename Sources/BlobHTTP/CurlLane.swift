@@ -69,25 +69,42 @@ final class CurlLane {
   private enum End { case further(LaneJob), idle, abandoned }
 
   private func work(on job: LaneJob) -> End {
-    guard job.begin(on: door) else { return pool.next(for: door, after: job).map { .further($0) } ?? .idle }
-    let answer = exchange(job)
-    guard job.settle() else { return .abandoned }
+    guard job.begin(on: door) else {
+      return pool.next(for: door, after: job, LaneOutcome()).map { .further($0) } ?? .idle
+    }
+    let (answer, outcome) = exchange(job)
+    guard job.settle() else {
+      pool.counts(-outcome.counted)
+      return .abandoned
+    }
     // Idle before the answer is given: the next request shall find this lane and its connection.
-    let waiting = pool.next(for: door, after: job)
+    let waiting = pool.next(for: door, after: job, outcome)
     job.resume(answer)
     return waiting.map { .further($0) } ?? .idle
   }
 
-  private func exchange(_ job: LaneJob) -> LaneJob.Answer {
+  private func exchange(_ job: LaneJob) -> (LaneJob.Answer, LaneOutcome) {
     let transfer = Transfer(job)
     self.transfer = transfer
     defer {
       self.transfer = nil
       if job.exchange.trailers != nil { renewHandle() }
     }
+    if job.body == nil || !pool.isLearning { return (exchange(transfer), LaneOutcome()) }
+    transfer.told = LaneTold(at: MonotonicClock().now)
+    let answer = exchange(transfer)
+    return (answer, transfer.told!.outcome(of: transfer, answer, at: MonotonicClock().now))
+  }
+
+  private func exchange(_ transfer: Transfer) -> LaneJob.Answer {
+    let job = transfer.job
     do throws(TransportError) {
       let proxy = try pool.proxies.proxy(for: job.request.url)
       try openBody(transfer)
+      if transfer.told != nil {
+        transfer.counted = min(transfer.length ?? .max, LaneTold.piece)
+        pool.counts(transfer.counted)
+      }
       if proxy == nil, let answer = try direct(transfer) { return .success(answer) }
       kept = nil
       try prepare(transfer, through: proxy)
@@ -136,6 +153,7 @@ final class CurlLane {
     if sent <= transfer.sent { return }
     transfer.job.exchange.sent(Int(sent - transfer.sent))
     transfer.sent = sent
+    if let piece = transfer.told?.piece(sent: sent) { pool.passed(piece) }
   }
 
   func cancelled(_ transfer: Transfer) -> TransportError {

@@ -25,11 +25,20 @@ public final class CurlTransport: Transport {
   }
 }
 
+extension CurlTransport: AdaptiveTransport {
+  public var adapts: Bool { pool.options.adapts }
+  public var learned: LearnedWidth? { pool.learned }
+  public func expect(_ learned: LearnedWidth) { pool.expect(learned) }
+  public func follow(_ follower: @escaping @Sendable (Int) -> Void) { pool.follow(follower) }
+}
+
 extension CurlTransport {
   /// How a transport connects, waits and buffers. Every limit is kept by the transport's own clock.
   public struct Options: Sendable {
     /// Transfers under way at once, at the most.
     public var lanes: Int
+    /// As many go at once as the link and the server are found to gain by; false: `lanes`, from the first on.
+    public var adapts: Bool
     /// Bytes read and sent at a time; nil: 64 to 512 KiB, less the more transfers are under way.
     public var uploadBuffer: Int?
     /// Certificates to trust, PEM, instead of the system's: the server's, and the proxy's.
@@ -50,13 +59,14 @@ extension CurlTransport {
     public var environment: [String: String]?
 
     public init(
-      lanes: Int = 64, uploadBuffer: Int? = nil, caFile: String? = nil, verifiesTLS: Bool = true,
+      lanes: Int = 64, adapts: Bool = true, uploadBuffer: Int? = nil, caFile: String? = nil, verifiesTLS: Bool = true,
       noProgress: Duration = .seconds(60), finishing: Duration = .seconds(300), connect: Duration = .seconds(30),
       userAgent: String = "fullbore/0.1.0", proxy: Proxy? = nil,
       environment: [String: String]? = nil
     ) {
       precondition(lanes > 0)
       self.lanes = lanes
+      self.adapts = adapts
       self.uploadBuffer = uploadBuffer
       self.caFile = caFile
       self.verifiesTLS = verifiesTLS

@@ -10,14 +10,51 @@ import Synchronization
 
 /// Gives each job a lane: an idle one, a new one, or the next that comes free.
 ///
-/// The first lanes start at once, further ones only when what waits has not moved for 5 milliseconds: a server that
-/// answers at once is served with least work by a few busy lanes, a distant one needs many.
+/// As many are busy at once as `LaneWidth` says, which learns from what becomes of them: a server that answers at once is
+/// served with least work by a few busy lanes, a distant one needs many.
 final class LanePool: Sendable {
   private struct State {
+    var width: LaneWidth
     var waiting = JobQueue()
     /// The most recently used last.
     var idle: [LaneDoor] = []
     var lanes = 0
+    /// Of bodies under way, each counted with 4 MiB at the most.
+    var bytesUnderWay: Int64 = 0
+    /// Hears of every new width.
+    var follower: (@Sendable (Int) -> Void)?
+
+    var active: Int { lanes - idle.count }
+
+    /// An idle lane for `job`, the one that leads to its server rather than another; nil: there is none.
+    mutating func idleLane(for job: LaneJob) -> LaneDoor? {
+      guard let index = idle.lastIndex(where: { $0.leads(to: job.request.url) }) ?? idle.indices.last else {
+        return nil
+      }
+      return idle.remove(at: index)
+    }
+
+    mutating func take(_ outcome: LaneOutcome) {
+      bytesUnderWay -= outcome.counted
+      if let piece = outcome.arrived { arrived(piece) }
+      if let (began, ended) = outcome.refused { width.refused(from: began, at: ended) }
+    }
+
+    mutating func arrived(_ piece: LanePiece) {
+      width.arrived(
+        piece.bytes, from: piece.began, to: piece.ended, active: active, isWanted: !waiting.isEmpty)
+    }
+
+    /// What may go now of what waits, each with the lane that takes it; nil: a new one.
+    mutating func startable() -> [(LaneJob, LaneDoor?)] {
+      var started: [(LaneJob, LaneDoor?)] = []
+      while active < width.width, let job = waiting.popFirst() {
+        let door = idleLane(for: job)
+        if door == nil { lanes += 1 }
+        started.append((job, door))
+      }
+      return started
+    }
     /// A thread looks after what waits.
     var isGrowing = false
     var isClosed = false
@@ -25,30 +62,28 @@ final class LanePool: Sendable {
   let options: CurlTransport.Options
   let proxies: ProxyRules
   // A monitor, where a `Mutex` would do: the thread sanitizer knows what a pthread lock guards.
-  private let state = Monitor(State())
+  private let state: Monitor<State>
   private let buffered = Atomic(0)
 
   init(_ options: CurlTransport.Options) {
     precondition(Self.libraryIsReady)
     self.options = options
+    state = Monitor(State(width: options.adapts ? LaneWidth(most: options.lanes) : LaneWidth(fixed: options.lanes)))
     proxies = ProxyRules(options.proxy, environment: options.environment)
   }
 
   private static let libraryIsReady = curl_global_init(fb_curl_global_all()) == CURLE_OK
-  private static let lanesAtOnce = 4
 
   func submit(_ job: LaneJob) {
     enum Next { case give(LaneDoor), start, grow, wait }
     let next: Next = state.update { state in
-      if let index = state.idle.lastIndex(where: { $0.leads(to: job.request.url) }) ?? state.idle.indices.last {
-        return .give(state.idle.remove(at: index))
-      }
-      if state.lanes < min(options.lanes, Self.lanesAtOnce) {
+      if state.active < state.width.width {
+        if let door = state.idleLane(for: job) { return .give(door) }
         state.lanes += 1
         return .start
       }
       state.waiting.append(job)
-      if state.isGrowing || state.lanes == options.lanes { return .wait }
+      if state.isGrowing || !state.width.mayLeap { return .wait }
       state.isGrowing = true
       return .grow
     }
@@ -62,15 +97,54 @@ final class LanePool: Sendable {
 
   func remove(_ job: LaneJob) { state.update { $0.waiting.remove(job) } }
 
-  /// What a lane does after `job`, if anything waits; else it is idle and will be given something.
-  func next(for door: LaneDoor, after job: LaneJob) -> LaneJob? {
-    state.update { state in
-      if let next = state.waiting.popFirst() { return next }
+  /// What a lane does after `job`, if anything waits and it is not one too many; else it is idle and will be given something.
+  func next(for door: LaneDoor, after job: LaneJob, _ outcome: LaneOutcome) -> LaneJob? {
+    change { state in
+      state.take(outcome)
+      if state.active <= state.width.width, let next = state.waiting.popFirst() { return next }
       if state.isClosed { door.close() }
       door.last = job.request.url
       state.idle.append(door)
       return nil
     }
+  }
+
+  /// A piece of a long body has left its buffers behind.
+  func passed(_ piece: LanePiece) { change { $0.arrived(piece) } }
+
+  func counts(_ bytes: Int64) { state.update(waking: .none) { $0.bytesUnderWay += bytes } }
+
+  /// Whether an answer would tell anything of the width; else none need be looked at.
+  var isLearning: Bool { options.adapts }
+
+  var width: Int { state.update(waking: .none) { $0.width.width } }
+
+  var learned: LearnedWidth? { state.update(waking: .none) { $0.width.learned } }
+
+  /// Begins anew with what was learned before; for a transport that has sent next to nothing.
+  func expect(_ learned: LearnedWidth) {
+    if options.adapts { change { $0.width = LaneWidth(most: options.lanes, learned: learned) } }
+  }
+
+  func follow(_ follower: @escaping @Sendable (Int) -> Void) {
+    follower(
+      state.update(waking: .none) { state in
+        state.follower = follower
+        return state.width.width
+      })
+  }
+
+  /// Where the width has changed, who follows is told, and what may go now goes.
+  private func change<Result>(_ body: (inout State) -> Result) -> Result {
+    let (result, started, told) = state.update(waking: .none) { state in
+      let before = state.width.width
+      let result = body(&state)
+      let width = state.width.width
+      return (result, state.startable(), width == before ? nil : state.follower.map { ($0, width) })
+    }
+    for (job, door) in started { if let door { door.give(job) } else { start(job) } }
+    if let (follower, width) = told { follower(width) }
+    return result
   }
 
   /// A lane's thread is stuck in a source: another takes its place.
@@ -99,26 +173,20 @@ final class LanePool: Sendable {
     SystemThread.start("fullbore-lane") { CurlLane(self, door).run() }
   }
 
-  /// Doubles the lanes for as long as none of them comes to what waits. On a thread of its own.
+  /// Looks every 5 milliseconds whether what waits has moved, as long as that may change the width. On a thread of its own.
   private func grow() {
     var seen = -1
     var quiet = 0
-    while quiet < 20 {
+    var goesOn = true
+    while goesOn {
       usleep(5000)
-      let jobs: [LaneJob]? = state.update { state in
+      change { state in
         quiet = state.waiting.isEmpty ? quiet + 1 : 0
-        if state.isClosed || state.lanes == options.lanes || quiet == 20 {
-          state.isGrowing = false
-          return nil
-        }
-        defer { seen = state.waiting.taken }
-        if state.waiting.taken != seen { return [] }
-        let jobs = (0..<min(state.lanes, options.lanes - state.lanes)).compactMap { _ in state.waiting.popFirst() }
-        state.lanes += jobs.count
-        return jobs
+        goesOn = !state.isClosed && state.width.mayLeap && quiet < 20
+        if !goesOn { state.isGrowing = false }
+        if goesOn, quiet == 0, state.waiting.taken == seen { state.width.still(underWay: state.bytesUnderWay) }
+        seen = state.waiting.taken
       }
-      guard let jobs else { return }
-      for job in jobs { start(job) }
     }
   }
 

@@ -22,6 +22,11 @@ final class Transfer {
   /// Bytes of heads and content received.
   var received: Int64 = 0
 
+  /// What the pool was told of it; nil: it need not be.
+  var told: LaneTold?
+  /// With how many bytes it counts among those under way.
+  var counted: Int64 = 0
+
   /// How often libcurl began to send the request: twice, when a kept-alive connection was found dead.
   var attempts = 0
   #if canImport(Glibc)

@@ -10,6 +10,18 @@ public protocol Transport: Sendable {
   func send(_ request: HTTPRequest, body: BlobSlice?, _ on: Exchange) async throws(TransportError) -> HTTPResponse
 }
 
+/// A transport that finds out how many requests should go at once.
+public protocol AdaptiveTransport: Transport {
+  /// false: it was told how many, and finds nothing out.
+  var adapts: Bool { get }
+  /// What it has found, to begin with the next time; nil: nothing yet.
+  var learned: LearnedWidth? { get }
+  /// What an earlier run has found, of the host that requests will go to. To be called before they do.
+  func expect(_ learned: LearnedWidth)
+  /// `follower` is called with the number that may go at once now, and with every new one, on any thread.
+  func follow(_ follower: @escaping @Sendable (Int) -> Void)
+}
+
 /// What happens while a request is under way. The closures run on the lane's thread and must be short.
 public struct Exchange: Sendable {
   /// Body bytes handed to the connection since the last call; not yet the server's.

@@ -3,12 +3,14 @@ import Synchronization
 /// Lets a bounded number of tasks through at once.
 final class Gate: Sendable {
   private struct State {
+    /// Below 0 while more are inside than may be, after it was made narrower.
     var free: Int
+    var width: Int
     var waiting: [CheckedContinuation<Void, Never>] = []
   }
   private let state: Mutex<State>
 
-  init(_ width: Int) { state = Mutex(State(free: width)) }
+  init(_ width: Int) { state = Mutex(State(free: width, width: width)) }
 
   /// Runs `body` once there is room. Tasks enter in the order they came; waiting is not cancelled, since whoever is
   /// inside ends soon when everything is.
@@ -28,9 +30,22 @@ final class Gate: Sendable {
     return await body()
   }
 
+  /// From now on as many may be inside; those that are stay.
+  func widen(to width: Int) {
+    let next = state.withLock { state in
+      state.free += width - state.width
+      state.width = width
+      let count = max(0, min(state.free, state.waiting.count))
+      state.free -= count
+      defer { state.waiting.removeFirst(count) }
+      return Array(state.waiting[..<count])
+    }
+    for waiter in next { waiter.resume() }
+  }
+
   private func leave() {
     let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
-      if state.waiting.isEmpty {
+      if state.waiting.isEmpty || state.free < 0 {
         state.free += 1
         return nil
       }

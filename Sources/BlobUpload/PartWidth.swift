@@ -1,4 +1,6 @@
-/// How many parts of a file go at once: more for as long as more arrives.
+import BlobHTTP
+
+/// How many parts of a file go at once: more for as long as more arrives. For transports that leave it to others.
 ///
 /// Measured in whole parts, since what is handed to a connection has not arrived yet.
 struct PartWidth: Sendable {
@@ -37,7 +39,9 @@ extension Uploader {
     _ send: @escaping @Sendable (Part) async -> Result<Arrived, UploadError>
   ) async -> (arrived: [Arrived], failure: UploadError?) {
     let chosen = isOneByOne ? 1 : partsAtOnce
-    var pace = PartWidth(most: chosen ?? UploadDestination.mostParts, fixed: chosen != nil)
+    // A transport that finds out how many should go takes as many of these; the others wait there.
+    let isFixed = chosen != nil || (transport as? any AdaptiveTransport)?.adapts == true
+    var pace = PartWidth(most: chosen ?? UploadDestination.mostParts, fixed: isFixed)
     return await withTaskGroup(of: (bytes: Int64, result: Result<Arrived, UploadError>).self) { group in
       var next = parts[...]
       var running = 0

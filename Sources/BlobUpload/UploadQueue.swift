@@ -44,7 +44,8 @@ public struct UploadQueue: Sendable {
   public var destinationID: Int64
   /// Items under way at once. Small ones wait for the network most of the time, so there are many.
   public var jobs = 64
-  /// Of these, the ones over `largeFrom` bytes: a few fill any link, and fewer are left half-done when it breaks.
+  /// Of these, the ones over `largeFrom` bytes: a few fill most links, and fewer are left half-done when it breaks. More
+  /// than these, where the transport finds that more are worth it.
   public var largeJobs = 8
   public var largeFrom: Int64 = 4 << 20
   /// Asks the server about items that were finished before, and sends again what it lost.
@@ -74,11 +75,13 @@ public struct UploadQueue: Sendable {
       release(channel.drop())
     }
     let large = Gate(largeJobs)
+    // Some wait, so that it is seen whether more would be worth it.
+    (uploader.transport as? any AdaptiveTransport)?.follow { [largeJobs] in large.widen(to: max(largeJobs, $0 + 4)) }
     await withTaskGroup(of: Void.self) { group in
       group.addTask {
         do throws(UploadError) {
           while let items = try await feed(), fatal.error == nil, !Task.isCancelled {
-            let claimed = try await claim(items)
+            let claimed = smallFirst(try await claim(items))
             if await !channel.send(claimed) { release(claimed) }
           }
           channel.finish()
@@ -89,9 +92,8 @@ public struct UploadQueue: Sendable {
       for _ in 0..<max(1, jobs) {
         group.addTask {
           while let work = await channel.next() {
-            let isLarge = work.item.info.length ?? .max > largeFrom
             let error =
-              isLarge ? await large.pass { await handle(work, observer) } : await handle(work, observer)
+              isLarge(work) ? await large.pass { await handle(work, observer) } : await handle(work, observer)
             if let error { stop(error) }
           }
         }
@@ -100,6 +102,8 @@ public struct UploadQueue: Sendable {
       for await _ in group where fatal.error != nil { group.cancelAll() }
     }
     try await flush()
+    // What is lost here is learned again.
+    try? await remember()
     if let error = fatal.error { throw error }
     if Task.isCancelled { throw UploadError(.giveUp, .cancelled, "interrupted") }
   }
@@ -112,9 +116,27 @@ public struct UploadQueue: Sendable {
         destination.expect(largestBody: most)
       }
       if try await journal.needsOverride(at: destination.endpoint.origin) { destination.acquaintance.methods.recall() }
+      if let adaptive = uploader.transport as? any AdaptiveTransport,
+        let width = try await journal.width(at: destination.endpoint.origin)
+      {
+        adaptive.expect(width)
+      }
     } catch {
       throw UploadError(journal: error)
     }
+  }
+
+  private func isLarge(_ work: Claimed) -> Bool { work.item.info.length ?? .max > largeFrom }
+
+  /// Else many small ones, which only wait for their answers, could stand behind a few that fill the link.
+  private func smallFirst(_ works: [Claimed]) -> [Claimed] {
+    works.filter { !isLarge($0) } + works.filter(isLarge)
+  }
+
+  private func remember() async throws(JournalError) {
+    guard let width = (uploader.transport as? any AdaptiveTransport)?.learned else { return }
+    let origin = uploader.destination.endpoint.origin
+    if try await journal.width(at: origin) != width { try await journal.keepWidth(width, at: origin) }
   }
 
   struct Claimed: Sendable {

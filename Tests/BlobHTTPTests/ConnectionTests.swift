@@ -1,6 +1,7 @@
 import BlobHTTP
 import BlobTesting
 import Blobs
+import Synchronization
 import Testing
 
 /// Lanes, and the connections they keep.
@@ -54,6 +55,47 @@ import Testing
       peer.release()
       for try await status in group { #expect(status == 200) }
     }
+  }
+
+  @Test func anExplicitNumberGoesAtOnce() async throws {
+    let peer = ScriptedPeer([.readRequest, .hold, answer()])
+    let transport = CurlTransport(.init(lanes: 12, adapts: false))
+    try await withThrowingTaskGroup(of: Int.self) { group in
+      for _ in 0..<12 { group.addTask { try await transport.put(peer.url(), PatternSource(length: 9)).status } }
+      await peer.wait { $0.steps == Array(repeating: 1, count: 12) }
+      peer.release()
+      for try await status in group { #expect(status == 200) }
+    }
+    #expect(transport.learned == nil)
+  }
+
+  @Test func aServerThatIsAskedTooMuchIsAskedHalfAsMuch() async throws {
+    let peer = ScriptedPeer([.readRequest, .hold, answer("503 Service Unavailable")])
+    let transport = CurlTransport(.init(lanes: 16))
+    let widths = Mutex<[Int]>([])
+    transport.follow { width in widths.withLock { $0.append(width) } }
+    try await withThrowingTaskGroup(of: Int.self) { group in
+      for _ in 0..<16 { group.addTask { try await transport.put(peer.url(), PatternSource(length: 9)).status } }
+      await peer.wait { $0.steps == Array(repeating: 1, count: 16) }
+      peer.release()
+      for try await status in group { #expect(status == 503) }
+    }
+    // Those that went together are one refusal.
+    #expect(widths.withLock { $0 } == [4, 8, 16, 8])
+    #expect(transport.learned == LearnedWidth(width: 8, wasRefused: true))
+  }
+
+  @Test func whatWasLearnedIsBegunWith() async throws {
+    let peer = ScriptedPeer(Array(repeating: [.readRequest, .hold, answer()], count: 3).flatMap { $0 })
+    let transport = CurlTransport(.init(lanes: 16))
+    transport.expect(LearnedWidth(width: 2, wasRefused: true))
+    try await withThrowingTaskGroup(of: Int.self) { group in
+      for _ in 0..<6 { group.addTask { try await transport.put(peer.url(), PatternSource(length: 9)).status } }
+      await peer.wait { $0.steps == [1, 1] }
+      peer.release()
+      for try await status in group { #expect(status == 200) }
+    }
+    #expect(peer.seen.received.count == 2)
   }
 
   @Test func aConnectionClosedBetweenRequestsIsReplaced() async throws {

@@ -1,3 +1,4 @@
+import BlobHTTP
 import BlobSQLite
 import Glibc
 import Testing
@@ -95,7 +96,10 @@ extension JournalTests {
       await again.close()
     }
 
-    @Test(arguments: [(2, ["sent", "host", "override"]), (3, ["host", "override"]), (4, ["override"])])
+    @Test(arguments: [
+      (2, ["sent", "host", "override", "width"]), (3, ["host", "override", "width"]), (4, ["override", "width"]),
+      (5, ["width"]),
+    ])
     func aJournalOfAnEarlierFormatGainsWhatItLacks(_ version: Int, _ tables: [String]) async throws {
       let first = try await folder.open()
       let id = try #require(try await first.claim().id)
@@ -111,6 +115,9 @@ extension JournalTests {
       #expect(try await second.largestBody(at: "http://nas:80") == 1000)
       try await second.keepOverride(true, at: "http://nas:80")
       #expect(try await second.needsOverride(at: "http://nas:80"))
+      try await second.keepWidth(LearnedWidth(width: 12, wasRefused: true), at: "http://nas:80")
+      #expect(try await second.width(at: "http://nas:80") == LearnedWidth(width: 12, wasRefused: true))
+      #expect(try await second.width(at: "http://elsewhere:80") == nil)
       await second.close()
     }
 

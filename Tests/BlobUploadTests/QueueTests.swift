@@ -16,6 +16,49 @@ import Testing
     #expect(script.requests.count == 2)
   }
 
+  @Test func howManyGoAtOnceIsKeptByHost() async throws {
+    let desk = try await Desk()
+    let first = Learner(Script(.status(201)), LearnedWidth(width: 24))
+    _ = try await desk.run(desk.queue(first), ["a"])
+    #expect(first.expected == nil)
+    let second = Learner(Script(.status(201)), nil)
+    _ = try await desk.run(desk.queue(second), ["b"])
+    #expect(second.expected == LearnedWidth(width: 24))
+  }
+
+  /// Small ones, which only wait for their answers, do not stand behind large ones.
+  @Test func smallOnesComeFirst() async throws {
+    let desk = try await Desk()
+    let script = Script(.status(201))
+    var queue = desk.queue(script)
+    (queue.jobs, queue.largeFrom) = (1, 5)
+    try await desk.run(queue, ["film", "1"], lengths: [6, 5])
+    #expect(script.requests.map(\.url.path) == ["1", "film"].map { host.path + $0 })
+  }
+
+  @Test func aGateThatIsMadeWiderLetsMoreIn() async {
+    let gate = Gate(1)
+    let exit = Gate(0)
+    let (entered, entry) = AsyncStream<Int>.makeStream()
+    let tasks = (0..<6).map { number in
+      Task {
+        await gate.pass {
+          entry.yield(number)
+          await exit.pass {}
+        }
+      }
+    }
+    var entries = entered.makeAsyncIterator()
+    _ = await entries.next()
+    gate.widen(to: 3)
+    _ = await entries.next()
+    _ = await entries.next()
+    gate.widen(to: 1)
+    exit.widen(to: 6)
+    for _ in 3..<6 { _ = await entries.next() }
+    for task in tasks { await task.value }
+  }
+
   @Test func checkingSendsAgainWhatTheServerLost() async throws {
     let desk = try await Desk()
     _ = try await desk.run(desk.queue(Script(.status(201))), ["kept", "lost"])
@@ -256,7 +299,7 @@ private final class Desk: Sendable {
 
   @discardableResult
   func run(
-    _ queue: UploadQueue, _ names: [String], length: Int64 = 1000, seed: UInt64 = 0
+    _ queue: UploadQueue, _ names: [String], length: Int64 = 1000, lengths: [Int64]? = nil, seed: UInt64 = 0
   ) async throws(UploadError) -> Outcomes {
     var queue = queue
     do {
@@ -265,10 +308,11 @@ private final class Desk: Sendable {
     } catch {
       throw UploadError(journal: error)
     }
-    let source = PatternSource(length: length, seed: seed)
     let destination = queue.uploader.destination
-    let items = names.map { name in
-      UploadItem(
+    let items = names.enumerated().map { index, name in
+      let length = lengths?[index] ?? length
+      let source = PatternSource(length: length, seed: seed)
+      return UploadItem(
         source: source, info: source.info, identity: BytePath("/card/\(name)"),
         target: destination.target(BytePath(name), length: length))
     }
@@ -320,4 +364,24 @@ private final class Gauge: Transport {
     }
     return .status(201)
   }
+}
+
+/// A transport that has learned something, or hears of what was.
+private final class Learner: AdaptiveTransport {
+  private let transport: any Transport
+  private let heard = Mutex<LearnedWidth?>(nil)
+  let learned: LearnedWidth?
+  var adapts: Bool { true }
+  var expected: LearnedWidth? { heard.withLock { $0 } }
+
+  init(_ transport: any Transport, _ learned: LearnedWidth?) {
+    self.transport = transport
+    self.learned = learned
+  }
+
+  func expect(_ learned: LearnedWidth) { heard.withLock { $0 = learned } }
+  func follow(_ follower: @escaping @Sendable (Int) -> Void) { follower(4) }
+  func send(
+    _ request: HTTPRequest, body: BlobSlice?, _ on: Exchange
+  ) async throws(TransportError) -> HTTPResponse { try await transport.send(request, body: body, on) }
 }

@@ -1,3 +1,4 @@
+import BlobHTTP
 import BlobSQLite
 import Blobs
 
@@ -70,6 +71,16 @@ public actor Journal {
   /// Keeps what a refusal has taught, or that it is so no more.
   public func keepOverride(_ isNeeded: Bool, at origin: String) throws(JournalError) {
     try read { store throws(SQLiteError) in try store.keepOverride(isNeeded, at: origin) }
+  }
+
+  /// How many requests at once a host was found to be worth, in the last 30 days; nil: not known.
+  public func width(at origin: String) throws(JournalError) -> LearnedWidth? {
+    try read { store throws(SQLiteError) in try store.width(at: origin) }
+  }
+
+  /// Keeps what a run has found.
+  public func keepWidth(_ width: LearnedWidth, at origin: String) throws(JournalError) {
+    try read { store throws(SQLiteError) in try store.keepWidth(width, at: origin) }
   }
 
   /// Counts and bytes by destination and state. Quick, however long the journal is.

@@ -1,3 +1,4 @@
+import BlobHTTP
 import BlobSQLite
 
 extension JournalStore {
@@ -37,6 +38,25 @@ extension JournalStore {
       let insert = try database.statement("INSERT INTO override(origin, noted) VALUES(?1, ?2)")
       try insert.bind(1, origin)
       try insert.bind(2, currentSeconds())
+      try insert.run()
+    }
+  }
+
+  func width(at origin: String) throws(SQLiteError) -> LearnedWidth? {
+    let select = try database.statement("SELECT lanes, refused FROM width WHERE origin = ?1 AND noted > ?2")
+    try select.bind(1, origin)
+    try select.bind(2, currentSeconds() - Self.patience)
+    return try select.first { LearnedWidth(width: Int($0.int(0)), wasRefused: $0.int(1) != 0) }
+  }
+
+  func keepWidth(_ width: LearnedWidth, at origin: String) throws(SQLiteError) {
+    try transaction { () throws(SQLiteError) in
+      let insert = try database.statement(
+        "INSERT OR REPLACE INTO width(origin, lanes, refused, noted) VALUES(?1, ?2, ?3, ?4)")
+      try insert.bind(1, origin)
+      try insert.bind(2, Int64(width.width))
+      try insert.bind(3, width.wasRefused ? 1 : 0)
+      try insert.bind(4, currentSeconds())
       try insert.run()
     }
   }

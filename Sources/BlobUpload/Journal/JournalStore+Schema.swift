@@ -2,7 +2,7 @@ import BlobSQLite
 
 extension JournalStore {
   /// Raised with every change of the schema, which then also gets a step in `migrate`.
-  static let schemaVersion: Int64 = 5
+  static let schemaVersion: Int64 = 6
 
   func migrate() throws(SQLiteError) {
     try database.migrate(to: Self.schemaVersion) { (found: Int64) throws(SQLiteError) in
@@ -12,7 +12,8 @@ extension JournalStore {
       if found == 0 { try database.execute(Self.schema) }
       if found < 3 { try database.execute(Self.sentSchema) }
       if found < 4 { try database.execute(Self.hostSchema) }
-      try database.execute(Self.overrideSchema)
+      if found < 5 { try database.execute(Self.overrideSchema) }
+      try database.execute(Self.widthSchema)
     }
   }
 
@@ -65,6 +66,13 @@ extension JournalStore {
   // From version 5 on. Hosts that PATCH does not get through to.
   private static let overrideSchema = """
     CREATE TABLE override(origin TEXT PRIMARY KEY, noted INTEGER NOT NULL) WITHOUT ROWID;
+    """
+
+  // From version 6 on. How many requests at once a host was found to be worth, and whether it ever refused more.
+  private static let widthSchema = """
+    CREATE TABLE width(
+      origin TEXT PRIMARY KEY, lanes INTEGER NOT NULL, refused INTEGER NOT NULL, noted INTEGER NOT NULL
+    ) WITHOUT ROWID;
     """
 
   // From version 3 on. Ranges of runs that have ended; those of a run under way are in its `SentLog`.

@@ -144,7 +144,9 @@ extension ConnectionOptions {
   /// What sources at URLs are read over. One that cannot be asked twice holds a lane from the moment it is looked at:
   /// there are more than files under way and those that wait for their turn.
   fileprivate func readingTransport(jobs: Int?) throws(UploadError) -> CurlTransport {
-    CurlTransport(try transportOptions(lanes: (jobs ?? 64) + 16))
+    var options = try transportOptions(lanes: nil)
+    options.lanes = (jobs ?? options.lanes) + 16
+    return CurlTransport(options)
   }
 }
 
