@@ -18,6 +18,8 @@ actor WatchFeed {
   private let report: any PushReport
   private let counters: PushCounters
   private var settling: Settling
+  /// Of whose edit it was said that it is not rendered.
+  private var toldOfEdit = RememberedFiles()
   /// Device and inode of each source; nil while it is away.
   private var roots: [WatchedRoot]
   private var walk: Walk?
@@ -240,7 +242,7 @@ extension WatchFeed {
       report.leftOut(item.path, reason: reason)
       return nil
     case .at(let arrival):
-      if options.push.hasEdit(item) {
+      if options.push.hasEdit(item), toldOfEdit.insert(item.path, nil) {
         report.notice("\(item.path): its edit is not rendered, the original is sent: a watch renders none")
       }
       inbox.begin(WatchInbox.Handed(path: item.path, relative: item.relative, isFirst: !hasListed))
