@@ -216,8 +216,9 @@ extension WatchFeed {
   private func take(_ event: TreeEvent, tells: Bool) -> TreeItem? {
     switch event {
     case .file(let item):
-      if inbox.isUnderWay(item.path) || settling.contains(item.path) { return nil }
-      if isAtRest(item) { return hand(out: item) }
+      if settling.contains(item.path) { return nil }
+      // What is under way may be what was there before its folder was moved: it is looked at again.
+      if !inbox.isUnderWay(item.path), isAtRest(item) { return hand(out: item) }
       settle(item.path, as: item.relative, after: settling.rest)
     case .skipped(let path, let reason) where tells:
       counters.filesLeftOut.add(1, ordering: .relaxed)
