@@ -290,6 +290,26 @@ def slow_pipe(o):
     return result
 
 
+def slow_url(o):
+    """128 MiB from a URL behind a link to a PUT behind another one of the same speed: against a file over one of them"""
+    rtt_ms, mbit, size = 20, 200, 128 * MiB
+    data = DataSet("clip", [size]).make()
+    data.warm()
+    path, result = data.paths()[0], Result(f"a URL of {size // MiB} MiB, {mbit} Mbit/s there and here, {rtt_ms} ms round trip")
+    with harness.nginx(data.folder) as source, harness.hole() as hole, \
+            harness.slowlink(source.url, rtt_ms, mbit) as there, harness.slowlink(hole.url, rtt_ms, mbit) as here:
+        url = f"{there.url}/{path.relative_to(data.folder)}"
+        target = f"{here.url}/up/{path.name}"
+        clients = {
+            "a file": [FULLBORE, "push", "--quiet", path, f"put+{target}"],
+            "curl | curl -T -": ["bash", "-c", f"curl -sSf '{url}' | curl -sSf -H Expect: -o /dev/null -T - '{target}'"],
+            "fullbore": [FULLBORE, "push", "--quiet", url, f"put+{target}"]}
+        rounds(result, {k: bind(k, c, data, hole.url) for k, c in clients.items()}, o.rounds)
+    result.goal("time / a file's", result.ratio("fullbore", "a file", "wall"), "<=", 1.05)
+    own_costs(result)
+    return result
+
+
 def tus_large(o):
     """one large file by tus, discarded by the server: client CPU against our own PUT"""
     data = DataSet(f"large-{o.large >> 30}", [o.large]).make()
@@ -626,7 +646,7 @@ def urlsession(o):
 
 
 CASES = {f.__name__.replace("_", "-"): f for f in (
-    large, tus_large, forms, urls, databases, gallery, photos, small, crowd, slow_photos, slow_small, slow_pipe, parallel,
+    large, tus_large, forms, urls, databases, gallery, photos, small, crowd, slow_photos, slow_small, slow_pipe, slow_url, parallel,
     tls_large, tls_photos, s3_large, s3_photos, s3_small,
     s3_slow_photos, s3_slow_small, server, connections, crowded, attacked, unfinished, streams, urlsession,
     growth.start, growth.growth, shapes.shapes)}

@@ -6,10 +6,11 @@ enum Ahead {
   private static let nanosecondsAByte = 40.0
   private static let length: Int64 = 32 << 20
 
-  /// Time, as a share of what the link needs alone.
-  static func share(capacity: Int?) throws -> Double {
+  /// Time, as a share of what the link needs alone. `bytesPerSecond`: reading ahead begins below that; nil: at once.
+  static func share(capacity: Int?, ifSlowerThan bytesPerSecond: Int64? = nil) throws -> Double {
     let slow = SlowSource(length: length, nanosecondsAByte: nanosecondsAByte)
-    let source: any BlobSource = capacity.map { ReadAheadSource(slow, capacity: $0) } ?? slow
+    let source: any BlobSource =
+      capacity.map { ReadAheadSource(slow, capacity: $0, ifSlowerThan: bytesPerSecond) } ?? slow
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
     defer { buffer.deallocate() }
     let alone = ContinuousClock().measure { for _ in 0..<(length / Int64(buffer.count)) { pass(buffer.count) } }

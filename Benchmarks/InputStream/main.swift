@@ -45,3 +45,8 @@ Goal(
   "a source as slow as its link, each in turn: time of the link's alone", try Ahead.share(capacity: nil), .atLeast, 1.5
 ).say()
 Goal("the same, read ahead", try Ahead.share(capacity: 1 << 20), .atMost, 1.05).say()
+// As uploads of databases do.
+Goal(
+  "the same, read ahead once it is found slow",
+  try Ahead.share(capacity: 256 << 10, ifSlowerThan: 250_000_000), .atMost, 1.05
+).say()

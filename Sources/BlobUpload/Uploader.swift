@@ -71,8 +71,13 @@ public struct Uploader: Sendable {
   private static func prepared(_ source: any BlobSource, _ info: BlobInfo) -> any BlobSource {
     // One that is read once cannot be opened again, and one without a version cannot be known again.
     let source = source.access == .random && info.validator != nil ? ReopeningSource(source) : source
-    return info.readAhead > 0 ? ReadAheadSource(source, capacity: info.readAhead) : source
+    if info.readAhead == 0 { return source }
+    return ReadAheadSource(source, capacity: info.readAhead, ifSlowerThan: Self.quick)
   }
+
+  /// Bytes a second. A source that gives as many is no slower than most disks and most links, and where a link is
+  /// quicker still, what reading ahead costs is more than what it saves.
+  private static let quick: Int64 = 250_000_000
 
   /// Deletes what an earlier run left on the server; a failure to do so is no one's loss, since it expires there.
   public func discard(_ session: UploadSession) async {

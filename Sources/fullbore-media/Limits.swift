@@ -6,8 +6,8 @@ enum Limits {
   static let budget: Int64 = 400 << 20
   private static let memory: rlim_t = 640 << 20
 
-  /// The kernel ends it where it writes a file, runs for ten minutes or opens dozens of files; memory beyond the limit
-  /// is refused. A decoder that was taken over can do no more than that.
+  /// The kernel refuses it every byte of a file, dozens of open files and memory beyond the limit, and ends it after ten
+  /// minutes of work. A decoder that was taken over can do no more than that.
   static func set() {
     // A file that grows is an error then, and no signal: libraries that want one do without.
     signal(SIGXFSZ, SIG_IGN)

@@ -119,12 +119,25 @@ import Testing
     #expect(try read(source.open(at: 0, Cancellation()), 1000) == pattern.bytes(count: 1000))
     let odd = try SQLiteBlobTable.parse("sqlite:/a%20b?table=x%26y&column=%22c&where=a%3D1 AND b='%25'&name=n")
     #expect(odd.table.file == "/a b" && odd.table.table == "x&y" && odd.table.column == "\"c")
-    #expect(odd.table.condition == "a=1 AND b='%'" && odd.table.name == "n" && odd.row == nil)
+    #expect(odd.table.condition == "a=1 AND b='%'" && odd.table.name == "n" && odd.selection == .every)
+  }
+
+  @Test func aURLNamesChunksAndLeadsBackToThem() throws {
+    let pattern = PatternSource(length: 300_000, seed: 2)
+    let chunks = try album.chunked(pattern, of: 70_000).chunks(versioned: true)
+    let table = SQLiteBlobTable(
+      album.file, table: "chunk", column: "data", version: "version", where: "photo = 7 AND 'a&b' <> '%'")
+    let url = table.url(chunksOrderedBy: "number")
+    #expect(try SQLiteBlobTable.parse(url).selection == .chunks(orderedBy: "number"))
+    let source = try SourceResolver.files.withDatabases.source(for: url)
+    #expect(try source.info(Cancellation()) == chunks.info(Cancellation()))
+    #expect(try read(source.open(at: 0, Cancellation()), 300_000) == pattern.bytes(count: 300_000))
   }
 
   @Test(arguments: [
     "sqlite:", "sqlite:/a", "sqlite:/a?table=t", "sqlite:?table=t&column=c", "sqlite:/a?table=t&column=c&x=1",
-    "sqlite:/a?table=t&column=c&row=x", "sqlite:/a?table=%zz&column=c", "sqlite:/a?table=%+1&column=c",
+    "sqlite:/a?table=t&column=c&row=x", "sqlite:/a?table=t&column=c&row=1&chunks=n",
+    "sqlite:/a?table=%zz&column=c", "sqlite:/a?table=%+1&column=c",
     "sqlite:/a?table&column=c",
   ])
   func aURLThatSaysTooLittleIsRefused(_ url: String) {

@@ -23,6 +23,36 @@ struct ReadAheadSourceTests {
     try reader.finish()
   }
 
+  /// A quick source is read when its bytes are wanted; one that turns slow is read ahead from there on, by the reader
+  /// that it has.
+  @Test func onlyASlowSourceIsReadAhead() throws {
+    let counting = CountingSource(pattern)
+    let quick = try ReadAheadSource(counting, capacity: 1_000_000, ifSlowerThan: 1).open(at: 0, Cancellation())
+    #expect(counting.count == 0)
+    #expect(try readNext(quick, 100_000) == pattern.bytes(count: 100_000))
+    #expect(counting.count == 100_000)
+    try quick.finish()
+
+    let slow = CountingSource(ThrottledSource(pattern, RateLimiter(bytesPerSecond: 1_000_000)))
+    let reader = try ReadAheadSource(slow, capacity: 200_000, ifSlowerThan: 1 << 40).open(at: 5, Cancellation())
+    var all: [UInt8] = []
+    while all.count < 400_000 { all += try readNext(reader, 50_000) }
+    let wanted = Int64(all.count) + 200_000
+    waitUntil("it has read as much as it may") { slow.count == wanted }
+    #expect(all == pattern.bytes(at: 5, count: all.count))
+    try reader.finish()
+  }
+
+  @Test func aReaderOfAQuickSourceIsCancelledWhereItWaits() throws {
+    let ended = Ended()
+    let cancel = Cancellation()
+    let reader = try ReadAheadSource(StalledSource(ended), ifSlowerThan: 1).open(at: 0, cancel)
+    #expect(try readNext(reader, 1).count == 1)
+    SystemThread.start("test-cancel") { cancel.cancel() }
+    let error = failure { () throws(BlobError) in _ = try readNext(reader, 1) }
+    #expect(error?.code == .cancelled)
+  }
+
   @Test func errorsComeAfterTheBytesBeforeThem() throws {
     let source = ReadAheadSource(FaultySource(pattern, .fail(at: 200_000, BlobError(.io, "broken"))))
     let reader = try source.open(at: 0, Cancellation())

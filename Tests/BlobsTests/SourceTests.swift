@@ -60,6 +60,7 @@ extension SourceFixture {
       wrapped("telling its progress", slow) { ProgressSource($0, every: .zero) { _ in } },
       wrapped("sliced", slow) { SlicedSource($0) },
       wrapped("read ahead", slow) { ReadAheadSource($0, capacity: 7000) },
+      wrapped("read ahead if it is slow", slow) { ReadAheadSource($0, capacity: 7000, ifSlowerThan: 1_000_000) },
       wrapped("there and back", slow) { try roundTrip($0) },
       encrypted(slow),
       wrapped("reopening, with losses", slow) {

@@ -72,10 +72,56 @@ extension EndToEnd {
       #expect(Array(arrived) == bytes(size, 1))
     }
 
+    /// More than one BLOB may have, in rows: killed in the middle, it arrives whole. Most of it is zeros, which are quickly
+    /// made; what is between them shows whether every row is where it should be.
+    @Test func aFilmInChunksBeyondAGigabyteArrivesThoughItsPushWasKilled() async throws {
+      let database = try Database(BytePath(scratch.path("film.db")))
+      for words in ["journal_mode=DELETE", "page_size=65536", "synchronous=OFF"] {
+        try database.execute("PRAGMA \(words)")
+      }
+      try database.execute("VACUUM")
+      try database.execute("CREATE TABLE piece(id INTEGER PRIMARY KEY, film, number, version, data BLOB)")
+      let pieces = 0..<34
+      // Not in the order of their rows, and between those of another film.
+      try database.transaction { () throws(SQLiteError) in
+        for number in pieces.reversed() {
+          let data = number % 2 == 0 ? "zeroblob(62000001)" : "randomblob(\(100_000 + number))"
+          try database.execute("INSERT INTO piece(film, number, version, data) VALUES(7, \(number), 1, \(data))")
+          try database.execute("INSERT INTO piece(film, number, version, data) VALUES(8, \(number), 1, x'0102')")
+        }
+      }
+      let length = pieces.reduce(0) { $0 + ($1 % 2 == 0 ? 62_000_001 : 100_000 + $1) }
+      #expect(length > 1_000_000_000)
+      let server = try await ServeProcess.start(in: scratch)
+      let film = "sqlite:\(scratch.path("film.db"))?table=piece&column=data&version=version&where=film=7&chunks=number"
+      let push = try Command(
+        Tool.fullbore, ["push", "--bwlimit", "400M", "--part-size", "64M", film, "tus+\(server.url)film.mov"],
+        in: scratch)
+      try await until("half of it has arrived: \(push.errors)", .seconds(120)) {
+        server.folder.unfinished() >= length / 2 ? true : nil
+      }
+      push.kill(SIGKILL)
+      #expect(try await push.wait() == .killed(by: SIGKILL))
+      let resume = try Command(Tool.fullbore, ["resume"], in: scratch)
+      #expect(try await resume.wait() == .exited(0), "\(resume.output)\(resume.errors)")
+      #expect(resume.output.contains("resumed at byte"), "\(resume.output)")
+      #expect(resume.peakMemory < most(64 << 20), "\(resume.peakMemory)")
+
+      let arrived = try FileHandle(forReadingFrom: URL(fileURLWithPath: server.folder.path + "/film.mov"))
+      let rows = try database.prepare("SELECT data FROM piece WHERE film = 7 ORDER BY number")
+      while try rows.step() {
+        let piece = try #require(rows.blob(0))
+        let isSame = try arrived.read(upToCount: piece.count) == Data(piece)
+        #expect(isSame)
+      }
+      #expect(try arrived.read(upToCount: 1)?.isEmpty ?? true)
+    }
+
     @Test(arguments: [
       ("album.db?table=nowhere&column=data", "no such table", 1),
       ("none.db?table=photo&column=data", "unable to open", 1),
-      ("album.db?table=photo", "wanted is", 2), ("album.db?table=photo&column=file&row=1", "no BLOB", 1),
+      ("album.db?table=photo", "wanted is", 2), ("album.db?table=photo&column=data&chunks=id", "needs a name", 2),
+      ("album.db?table=photo&column=file&row=1", "no BLOB", 1),
     ])
     func whatIsWrongIsSaid(_ source: String, _ words: String, _ status: Int32) async throws {
       _ = try makeDatabase([10])

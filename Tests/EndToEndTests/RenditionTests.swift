@@ -216,6 +216,32 @@ extension EndToEnd {
       #expect(arrived)
     }
 
+    /// It says so once for each file, however often it comes.
+    @Test(.needs(.photographs)) func aWatchSendsOriginalsAndSaysSo() async throws {
+      try photograph(.photographs, "rocket.jpg", as: "gallery/DCIM/IMG_0001.JPG")
+      try write(packet(Self.corners), "gallery/DCIM/IMG_0001.xmp")
+      try photograph(.photographs, "retina.jpg", as: "gallery/DCIM/IMG_0002.JPG")
+      let server = try await ServeProcess.start(in: scratch)
+      let watch = try await WatchProcess.start(to: server.url, in: scratch, "--overwrite")
+      try await watch.expectSame(at: server.folder)
+      let said = "IMG_0001.JPG: its edit is not rendered, the original is sent"
+      #expect(watch.command.errors.contains(said), "\(watch.command.errors)")
+
+      // The same photo with other bytes, and a second one that comes with its edit.
+      try write(packet(Self.corners), "gallery/DCIM/IMG_0003.xmp")
+      try photograph(.photographs, "rocket.jpg", as: "gallery/DCIM/IMG_0003.JPG")
+      let photo = scratch.path("gallery/DCIM/IMG_0001.JPG")
+      try FileManager.default.removeItem(atPath: photo)
+      try photograph(.photographs, "hubble_deep_field.jpg", as: "gallery/DCIM/IMG_0001.JPG")
+      try await watch.expectSame(at: server.folder)
+      #expect(try await watch.stop() == .exited(130))
+      let words = watch.command.errors.split(separator: "\n").filter { $0.contains("not rendered") }
+      #expect(words.count == 2 && words.allSatisfy { $0.contains("a watch renders none") }, "\(words)")
+      #expect(words.contains { $0.contains("IMG_0003.JPG") })
+      #expect(!server.folder.files().keys.contains { $0.contains("IMG_E") })
+      #expect(watch.command.output.contains("6 files sent"), "\(watch.command.output)")
+    }
+
     /// S3 wants the length before the first byte, and a rendition does not fit into what may be held.
     @Test(.needs(.photographs)) func aServerThatWantsLengthsGetsThem() async throws {
       try photograph(.photographs, "hubble_deep_field.jpg", as: "card/DCIM/IMG_0001.JPG")

@@ -102,6 +102,19 @@ extension EndToEnd {
       #expect(!watch.command.output.contains("failed"), "\(watch.command.output)\(watch.command.errors)")
     }
 
+    /// Another folder takes the place of one with a file under way: that goes on to its end, and what is there now follows.
+    @Test func whatTakesThePlaceOfAFolderArrives() async throws {
+      try scratch.file("gallery/day/film.mov", 8 << 20)
+      try scratch.file("aside/film.mov", 7 << 20, seed: 9)
+      let server = try await ServeProcess.start(in: scratch)
+      let watch = try WatchProcess.startBlind(to: "put+" + server.url, in: scratch, ["--bwlimit", "4M", "--overwrite"])
+      try await watch.until("it is under way") { server.folder.unfinished() > 1 << 20 ? true : nil }
+      #expect(rename(gallery("day"), gallery("gone")) == 0 && rename(scratch.path("aside"), gallery("day")) == 0)
+      try await watch.expectSame(at: server.folder)
+      #expect(try await watch.stop() == .exited(130))
+      #expect(watch.command.output.contains("3 files sent"), "\(watch.command.output)")
+    }
+
     /// The watch is stopped while more happens than the system's queue of notices holds.
     @Test func whatTheSystemForgetsToTellIsFound() async throws {
       try scratch.folder("gallery/many")
@@ -199,7 +212,7 @@ extension EndToEnd {
       try await watch.until("it is told") { watch.command.errors.contains("--overwrite") ? true : nil }
       for number in 2..<5 {
         try scratch.file("gallery/IMG_\(number).jpg", 20_000)
-        try await watch.until("others arrive") { server.folder.files()["IMG_\(number).jpg"] }
+        try await watch.until("others arrive") { watch.command.output.contains("IMG_\(number).jpg  ") ? true : nil }
       }
       #expect(try await watch.stop() == .exited(130))
       #expect(watch.command.errors.components(separatedBy: "--overwrite").count == 2, "\(watch.command.errors)")

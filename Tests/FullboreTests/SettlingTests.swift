@@ -63,7 +63,7 @@ import Testing
   }
 
   @Test func refusedVersionsAreRememberedUntilTheyChange() {
-    var refused = RefusedFiles()
+    var refused = RememberedFiles()
     refused.insert(file, stamp(1).validator)
     #expect(refused.contains(file, stamp(1).validator))
     #expect(!refused.contains(file, stamp(2).validator) && !refused.contains("/other", stamp(1).validator))

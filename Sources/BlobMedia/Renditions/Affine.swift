@@ -1,5 +1,3 @@
-import Blobs
-
 /// A place in one picture to a place in another: (x, y) to (ax + by + tx, cx + dy + ty). Places count in pixels from the
 /// upper left corner, the middle of the first pixel being (½, ½).
 struct Affine: Sendable, Hashable {
@@ -31,57 +29,5 @@ struct Affine: Sendable, Hashable {
   var isSimilarity: Bool {
     let tolerance = 1e-4 * max(1, abs(determinant))
     return abs(a * b + c * d) < tolerance && abs(a * a + c * c - b * b - d * d) < tolerance
-  }
-}
-
-/// How a picture is stored: the numbers of EXIF's Orientation, which say where its first row and column belong.
-/// TIFF 6.0, Orientation.
-public struct PhotoOrientation: Sendable, Hashable {
-  /// 1 to 8; 1 is upright.
-  public let number: Int
-
-  public init?(_ number: Int) {
-    guard (1...8).contains(number) else { return nil }
-    self.number = number
-  }
-
-  /// As a picture says of itself: upright where it says nothing. Reads a bounded number of bytes, and blocks.
-  public static func read(from source: any BlobSource, _ cancel: Cancellation = Cancellation()) -> PhotoOrientation {
-    CaptureDate.tiff(of: source, cancel).flatMap { TIFFDirectory.orientation(in: $0) } ?? .upright
-  }
-
-  /// As the TIFF block of a picture says, without the mark before it.
-  public static func read(fromTIFF bytes: ArraySlice<UInt8>) -> PhotoOrientation {
-    TIFFDirectory.orientation(in: bytes) ?? .upright
-  }
-
-  public static let upright = PhotoOrientation(1)!
-
-  /// Whether width and height change places.
-  var swapsSides: Bool { number >= 5 }
-
-  /// From a place in the picture as it is seen to the one in the picture as it is stored, which is `width` by `height`.
-  func stored(_ width: Double, _ height: Double) -> Affine {
-    switch number {
-    case 2: Affine(a: -1, d: 1, tx: width)
-    case 3: Affine(a: -1, d: -1, tx: width, ty: height)
-    case 4: Affine(d: -1, ty: height)
-    case 5: Affine(a: 0, b: 1, c: 1, d: 0)
-    case 6: Affine(a: 0, b: 1, c: -1, d: 0, ty: height)
-    case 7: Affine(a: 0, b: -1, c: -1, d: 0, tx: width, ty: height)
-    case 8: Affine(a: 0, b: -1, c: 1, d: 0, tx: width)
-    default: Affine()
-    }
-  }
-
-  /// The one whose `stored` turns and mirrors like this.
-  init?(turningLike place: Affine) {
-    func isSame(_ one: Double, _ other: Double) -> Bool { abs(one - other) < 1e-6 }
-    let found = (1...8).first { number in
-      let turn = PhotoOrientation(number)!.stored(0, 0)
-      return isSame(turn.a, place.a) && isSame(turn.b, place.b) && isSame(turn.c, place.c) && isSame(turn.d, place.d)
-    }
-    guard let found else { return nil }
-    number = found
   }
 }

@@ -18,8 +18,8 @@ final class RenderProcess: Sendable {
   // It is killed and reaped under this lock, so that no signal goes to a stranger of the same pid.
   private let status = Mutex<Int32?>(nil)
 
-  /// Starts it. `input` is lent for the length of the call; -1: none.
-  init(_ program: BytePath, _ arguments: [String], input: Int32) throws(BlobError) {
+  /// Starts it. `input` is lent for the length of the call; nil: none.
+  init(_ program: BytePath, _ arguments: [String], input: Int32?) throws(BlobError) {
     (pid, output, complaints) = try Self.starting.withLock { _ throws(BlobError) in
       let output = try Self.pipe()
       defer { close(output.write) }
@@ -30,7 +30,9 @@ final class RenderProcess: Sendable {
       }
       defer { close(complaints.write) }
       var pid: pid_t = 0
-      let failure = spawn(program, arguments, input: input, output: output.write, errors: complaints.write, &pid)
+      let failure = spawnProgram(
+        program, arguments.map { BytePath($0) }, variables: environment,
+        descriptors: [(ours: input, its: 0), (ours: output.write, its: 1), (ours: complaints.write, its: 2)], &pid)
       if failure != 0 {
         close(output.read)
         close(complaints.read)
@@ -45,7 +47,7 @@ final class RenderProcess: Sendable {
 
   deinit {
     kill()
-    _ = wait()
+    _ = wait(patience: .seconds(30))
     close(output)
     close(complaints)
   }
@@ -70,9 +72,14 @@ final class RenderProcess: Sendable {
     status.withLock { if $0 == nil { _ = sendSignal(pid, SIGKILL) } }
   }
 
-  /// Blocks until it has ended. nil: all went well; else what was wrong.
-  func wait() -> RenderFailure? {
-    let text = complaint()
+  /// Blocks until it has ended. nil: all went well; else what was wrong. One that has nothing more to give and does not
+  /// end within `patience` is killed.
+  func wait(patience: Duration) -> RenderFailure? {
+    guard let text = complaint(patience) else {
+      kill()
+      _ = reap()
+      return RenderFailure(status: nil, text: "the renderer did not end for \(patience): it hangs, and was ended")
+    }
     let status = reap()
     if status == 0 { return nil }
     let signal = status & 0x7F
@@ -84,19 +91,19 @@ final class RenderProcess: Sendable {
       status: status >> 8 & 0xFF, text: line.isEmpty ? "the renderer ended with status \(status >> 8 & 0xFF)" : line)
   }
 
-  /// What it says until it ends. One that has nothing more to give and does not end is killed.
-  private func complaint() -> [UInt8] {
+  /// What it says until it ends; nil: it does not end.
+  private func complaint(_ patience: Duration) -> [UInt8]? {
+    let deadline = ContinuousClock.now + patience
     var text: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 4096)
     while true {
+      let left = max(.zero, deadline - .now)
       var wanted = pollfd(fd: complaints, events: Int16(POLLIN), revents: 0)
-      let ready = poll(&wanted, 1, 30_000)
-      if ready < 0 && errno == EINTR { continue }
-      let count = ready > 0 ? chunk.withUnsafeMutableBytes { receive(complaints, $0) } : -1
-      if count <= 0 {
-        if count < 0 { kill() }
-        return text
-      }
+      let ready = poll(&wanted, 1, Int32(clamping: Int64((left / .milliseconds(1)).rounded(.up))))
+      if ready == 0 { return nil }
+      let count = ready < 0 ? -1 : chunk.withUnsafeMutableBytes { receive(complaints, $0) }
+      if count < 0 && errno == EINTR { continue }
+      if count <= 0 { return text }
       if text.count < 4096 { text += chunk.prefix(count) }
     }
   }
@@ -140,40 +147,6 @@ private func receive(_ descriptor: Int32, _ buffer: UnsafeMutableRawBufferPointe
   read(descriptor, buffer.baseAddress, buffer.count)
 }
 
-// libvips keeps pictures in memory below a size, and files are no choice; its warnings are for its developers.
-private let environment: [String] = ["LC_ALL=C.UTF-8", "VIPS_DISC_THRESHOLD=1g", "VIPS_WARNING=0"]
-
-/// With nothing of ours but the three descriptors; no signal blocked or ignored.
-private func spawn(
-  _ program: BytePath, _ arguments: [String], input: Int32, output: Int32, errors: Int32, _ pid: inout pid_t
-) -> Int32 {
-  #if canImport(Glibc)
-    var actions = posix_spawn_file_actions_t()
-    var attributes = posix_spawnattr_t()
-  #else
-    var actions: posix_spawn_file_actions_t?
-    var attributes: posix_spawnattr_t?
-  #endif
-  posix_spawn_file_actions_init(&actions)
-  defer { posix_spawn_file_actions_destroy(&actions) }
-  if input >= 0 {
-    posix_spawn_file_actions_adddup2(&actions, input, 0)
-  } else {
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
-  }
-  posix_spawn_file_actions_adddup2(&actions, output, 1)
-  posix_spawn_file_actions_adddup2(&actions, errors, 2)
-  posix_spawnattr_init(&attributes)
-  defer { posix_spawnattr_destroy(&attributes) }
-  var signals = sigset_t()
-  sigemptyset(&signals)
-  posix_spawnattr_setsigmask(&attributes, &signals)
-  sigaddset(&signals, SIGPIPE)
-  posix_spawnattr_setsigdefault(&attributes, &signals)
-  posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
-  // What is in our environment may be secret, and nothing of it is wanted.
-  let variables = environment.map { strdup($0) } + [nil]
-  let words = [program.withCString { strdup($0) }] + arguments.map { strdup($0) } + [nil]
-  defer { for pointer in variables + words { free(pointer) } }
-  return program.withCString { posix_spawn(&pid, $0, &actions, &attributes, words, variables) }
-}
+// What is in our environment may be secret, and nothing of it is wanted. libvips keeps pictures in memory below a size,
+// and files are no choice; its warnings are for its developers.
+private let environment: [BytePath] = ["LC_ALL=C.UTF-8", "VIPS_DISC_THRESHOLD=1g", "VIPS_WARNING=0"]

@@ -12,19 +12,17 @@ public struct Renderer: Sendable, Hashable {
   /// Its own version, and that of all it decodes and encodes with: under another one, other bytes may come out.
   public let version: String
 
-  /// How long it may take until the next bytes come: one that takes longer hangs, and is ended.
+  /// How long it may take until the next bytes come, or until it ends after the last one: one that takes longer hangs,
+  /// and is ended.
   public var patience = Duration.seconds(120)
 
   /// The one at `program`. Starts it to ask for its version: blocks. Throws what keeps it from starting.
   public init(_ program: BytePath, _ cancel: Cancellation = Cancellation()) throws(BlobError) {
     self.program = program
-    let process = try RenderProcess(program, ["--version"], input: -1)
-    let patience = patience
-    let answer = try cancel.whileWaiting(wakeUp: { process.kill() }) { () throws(BlobError) in
-      try Self.answer(of: process, patience)
-    }
+    let process = try RenderProcess(program, ["--version"], input: nil)
+    let (answer, failure) = try Self.answer(of: process, patience, cancel)
     try cancel.check("start \(program)")
-    if let failure = process.wait() { throw BlobError(.unsupported, "\(program): \(failure.text)") }
+    if let failure { throw BlobError(.unsupported, "\(program): \(failure.text)") }
     version = answer
   }
 
@@ -41,11 +39,9 @@ public struct Renderer: Sendable, Hashable {
     of edit: PhotoEdit, on original: any BlobSource, _ cancel: Cancellation = Cancellation()
   ) throws(BlobError) -> RenditionRefusal? {
     let process = try start(["check"] + edit.arguments, try original.open(at: 0, cancel))
-    _ = try cancel.whileWaiting(wakeUp: { process.kill() }) { () throws(BlobError) in
-      try Self.answer(of: process, patience)
-    }
+    let (_, failure) = try Self.answer(of: process, patience, cancel)
     try cancel.check("look at a picture")
-    return process.wait().map { RenditionRefusal($0.text) }
+    return failure.map { RenditionRefusal($0.text) }
   }
 
   /// Rendering `original`, whose file it reads by itself.
@@ -56,18 +52,23 @@ public struct Renderer: Sendable, Hashable {
     return try RenderProcess(program, arguments, input: region.descriptor)
   }
 
-  private static func answer(of process: RenderProcess, _ patience: Duration) throws(BlobError) -> String {
-    var bytes: [UInt8] = []
-    var chunk = [UInt8](repeating: 0, count: 512)
-    while bytes.count < 4096 {
-      let read = chunk.withUnsafeMutableBytes { buffer in
-        Result { () throws(BlobError) in try process.read(into: buffer, patience: patience) }
+  /// What it says in few words, and how it ended.
+  private static func answer(
+    of process: RenderProcess, _ patience: Duration, _ cancel: Cancellation
+  ) throws(BlobError) -> (String, RenderFailure?) {
+    try cancel.whileWaiting(wakeUp: { process.kill() }) { () throws(BlobError) in
+      var bytes: [UInt8] = []
+      var chunk = [UInt8](repeating: 0, count: 512)
+      while bytes.count < 4096 {
+        let read = chunk.withUnsafeMutableBytes { buffer in
+          Result { () throws(BlobError) in try process.read(into: buffer, patience: patience) }
+        }
+        let count = try read.get()
+        if count == 0 { break }
+        bytes += chunk.prefix(count)
       }
-      let count = try read.get()
-      if count == 0 { break }
-      bytes += chunk.prefix(count)
+      return (String(decoding: bytes, as: UTF8.self).trimmed, process.wait(patience: patience))
     }
-    return String(decoding: bytes, as: UTF8.self).trimmed
   }
 }
 

@@ -84,7 +84,7 @@ public struct RenditionSource: BlobSource {
       instanceLasts: photo.instanceLasts)
   }
 
-  fileprivate func ended(_ run: RenditionReader.Run?) { work.end(run) }
+  fileprivate func ended(_ run: RenderRun?) { work.end(run) }
 }
 
 /// A rendering under way, and how far it was read.
@@ -127,7 +127,6 @@ private final class RenderWork: Sendable {
 }
 
 private final class RenditionReader: BlobReader {
-  typealias Run = RenderRun
   let info: BlobInfo
   private let source: RenditionSource
   private let cancel: Cancellation
@@ -184,7 +183,12 @@ private final class RenditionReader: BlobReader {
 
   /// What came is a whole picture, and of the original that it was begun with.
   private func end(_ run: RenderRun) throws(BlobError) {
-    if let failure = run.process.wait() {
+    let process = run.process
+    let failure = cancel.whileWaiting(wakeUp: { process.kill() }) {
+      process.wait(patience: source.renderer.patience)
+    }
+    try cancel.check("read a rendition")
+    if let failure {
       try unchanged()
       throw BlobError(.io, "render the edit after byte \(run.offset): \(failure.text)")
     }

@@ -8,9 +8,11 @@ final class SQLiteBlobReader: BlobReader {
   /// Outside the snapshot: it sees what others do.
   private let watch: ReadConnection
   private var seen: Int64
+  private let cancel: Cancellation
 
   init(_ source: SQLiteBlobSource, at offset: Int64, _ cancel: Cancellation) throws {
     self.source = source
+    self.cancel = cancel
     watch = try ReadConnection(source.file)
     // Before the snapshot, so that no change falls between the two.
     seen = try watch.dataVersion()
@@ -43,7 +45,7 @@ final class SQLiteBlobReader: BlobReader {
       if now == seen { return }
       let fresh = try ReadConnection(source.file)
       try fresh.beginSnapshot()
-      let version = try BlobVersion(source.place, in: fresh, Cancellation())
+      let version = try BlobVersion(source.place, in: fresh, cancel)
       if version.validator != info.validator {
         throw BlobError(.changed, "\(source.name) was changed while it was read")
       }

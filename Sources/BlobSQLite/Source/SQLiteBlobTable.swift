@@ -57,52 +57,86 @@ public struct SQLiteBlobTable: Sendable {
   public func source(row: Int64) -> SQLiteBlobSource {
     SQLiteBlobSource(file, table: table, column: column, row: row, version: version)
   }
+
+  /// One BLOB of all rows that the condition picks, in the order of the column `order`.
+  public func source(chunksOrderedBy order: String) -> SQLiteBlobSource {
+    SQLiteBlobSource(
+      file, table: table, column: column, chunksWhere: condition ?? "1", orderedBy: order, version: version)
+  }
+
+  /// Which rows are meant, and what they are.
+  public enum Selection: Sendable, Hashable {
+    /// All that the condition picks, each of them a BLOB.
+    case every
+    /// One, whatever the condition says.
+    case row(Int64)
+    /// All that the condition picks, together one BLOB, in the order of a column.
+    case chunks(orderedBy: String)
+  }
 }
 
 extension SQLiteBlobTable {
-  /// `sqlite:FILE?table=T&column=C[&name=COLUMN][&version=COLUMN][&where=SQL][&row=NUMBER]`, each value
-  /// percent-encoded where it holds one of `&%#`. Returns the row too, where one is given. Throws `.unsupported` that
-  /// says what is wrong.
-  public static func parse(_ url: String) throws(BlobError) -> (table: SQLiteBlobTable, row: Int64?) {
+  /// `sqlite:FILE?table=T&column=C[&name=COLUMN][&version=COLUMN][&where=SQL][&row=NUMBER | &chunks=COLUMN]`, each value
+  /// percent-encoded where it holds one of `&%#`. Throws `.unsupported` that says what is wrong.
+  public static func parse(_ url: String) throws(BlobError) -> (table: SQLiteBlobTable, selection: Selection) {
     let rest = url.dropFirst("sqlite:".count)
     let mark = rest.firstIndex(of: "?") ?? rest.endIndex
     var values: [String: String] = [:]
     for pair in rest[mark...].dropFirst().split(separator: "&") {
       let key = pair.prefix { $0 != "=" }
-      guard ["table", "column", "name", "version", "where", "row"].contains(key), key.count < pair.count,
+      guard ["table", "column", "name", "version", "where", "row", "chunks"].contains(key), key.count < pair.count,
         let value = String(percentEncoded: pair.dropFirst(key.count + 1))
       else {
         throw BlobError(
-          .unsupported, "'\(pair)' in \(url): wanted are table=, column=, name=, version=, where= and row=")
+          .unsupported, "'\(pair)' in \(url): wanted are table=, column=, name=, version=, where=, row= and chunks=")
       }
       values[String(key)] = value
     }
     guard let file = String(percentEncoded: rest[..<mark]), !file.isEmpty, let table = values["table"],
       let column = values["column"]
     else { throw BlobError(.unsupported, "\(url): wanted is sqlite:FILE?table=T&column=C") }
-    let row = values["row"].flatMap { Int64($0) }
-    if row == nil, values["row"] != nil { throw BlobError(.unsupported, "\(url): the row is no number") }
+    let selection: Selection
+    switch (values["row"], values["chunks"]) {
+    case (nil, nil): selection = .every
+    case (nil, let order?): selection = .chunks(orderedBy: order)
+    case (let number?, nil):
+      guard let row = Int64(number) else { throw BlobError(.unsupported, "\(url): the row is no number") }
+      selection = .row(row)
+    default: throw BlobError(.unsupported, "\(url): row= and chunks=: which of the two?")
+    }
     let found = SQLiteBlobTable(
       BytePath(file), table: table, column: column, name: values["name"], version: values["version"],
       where: values["where"])
-    return (found, row)
+    return (found, selection)
   }
 
   /// The URL that names one row of this table.
-  public func url(row: Int64) -> String {
+  public func url(row: Int64) -> String { "\(url)&row=\(row)" }
+
+  /// The URL that names the one BLOB of `source(chunksOrderedBy:)`.
+  public func url(chunksOrderedBy order: String) -> String {
+    let condition = condition.map { "&where=\($0.percentEncoded)" } ?? ""
+    return "\(url)\(condition)&chunks=\(order.percentEncoded)"
+  }
+
+  private var url: String {
     let version = version.map { "&version=\($0.percentEncoded)" } ?? ""
     let path = file.absolute().description.percentEncoded
-    return "sqlite:\(path)?table=\(table.percentEncoded)&column=\(column.percentEncoded)\(version)&row=\(row)"
+    return "sqlite:\(path)?table=\(table.percentEncoded)&column=\(column.percentEncoded)\(version)"
   }
 }
 
 extension SourceResolver {
-  /// `sqlite:` URLs with a row: see `SQLiteBlobTable.parse`.
+  /// `sqlite:` URLs of one BLOB, in a row or in chunks: see `SQLiteBlobTable.parse`.
   public var withDatabases: SourceResolver {
     adding("sqlite") { (url: String) throws(BlobError) in
-      let (table, row) = try SQLiteBlobTable.parse(url)
-      guard let row else { throw BlobError(.unsupported, "\(url): a single source needs &row=NUMBER") }
-      return table.source(row: row)
+      let (table, selection) = try SQLiteBlobTable.parse(url)
+      switch selection {
+      case .row(let row): return table.source(row: row)
+      case .chunks(let order): return table.source(chunksOrderedBy: order)
+      case .every:
+        throw BlobError(.unsupported, "\(url): a single source needs &row=NUMBER, or &chunks=COLUMN")
+      }
     }
   }
 }

@@ -6,12 +6,17 @@
 public struct ReadAheadSource: BlobSource {
   private let source: any BlobSource
   private let capacity: Int
+  private let limit: Int64?
 
   /// Each reader holds up to `capacity` bytes that nobody has asked for yet.
-  public init(_ source: any BlobSource, capacity: Int = 1 << 20) {
-    precondition(capacity > 0)
+  ///
+  /// - `bytesPerSecond`: reading ahead begins once the source turns out to give fewer; until then it is read as it is,
+  ///   by who wants the bytes, which for a quick source costs less than another thread and one more copy. nil: at once.
+  public init(_ source: any BlobSource, capacity: Int = 1 << 20, ifSlowerThan bytesPerSecond: Int64? = nil) {
+    precondition(capacity > 0 && bytesPerSecond ?? 1 > 0)
     self.source = source
     self.capacity = capacity
+    limit = bytesPerSecond
   }
 
   public var access: BlobAccess { source.access }
@@ -22,8 +27,8 @@ public struct ReadAheadSource: BlobSource {
   public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     if source.access == .sequential { return try source.open(at: offset, cancel) }
     try cancel.check("open a source to be read ahead")
-    let reader = ReadAheadReader(cancel)
-    try reader.begin(source, at: offset, capacity)
+    let reader = ReadAheadReader(cancel, capacity)
+    if let limit { try reader.beginDirectly(source, at: offset, limit) } else { try reader.begin(source, at: offset) }
     return reader
   }
 }
@@ -39,34 +44,66 @@ extension BlobInfo {
 private final class ReadAheadReader: BlobReader {
   private(set) var info = BlobInfo(length: nil)
   private let cancel: Cancellation
+  private let capacity: Int
   /// Ends what the other thread waits for.
   private let stop = Cancellation()
   private let ring = AheadRing()
+  /// The source's own reader, while that is quick.
+  private var direct: (reader: any BlobReader, pace: ReadPace)?
 
   /// Each reader that is open has one of these.
   private static let threads = BlockingPool("read-ahead", threads: 512, patience: .seconds(5))
 
-  init(_ cancel: Cancellation) { self.cancel = cancel }
+  init(_ cancel: Cancellation, _ capacity: Int) {
+    self.cancel = cancel
+    self.capacity = capacity
+  }
 
   deinit {
     ring.leave()
     stop.cancel()
   }
 
-  func begin(_ source: any BlobSource, at offset: Int64, _ capacity: Int) throws(BlobError) {
-    Self.threads.submit { [ring, stop] in ring.serve(source, at: offset, capacity, stop) }
+  func begin(_ source: any BlobSource, at offset: Int64) throws(BlobError) {
+    Self.threads.submit { [ring, stop, capacity] in
+      ring.serve(capacity) { () throws(BlobError) in (try source.open(at: offset, stop), offset) }
+    }
     info = try waiting { () throws(BlobError) in try ring.opened(cancel) }
+  }
+
+  func beginDirectly(_ source: any BlobSource, at offset: Int64, _ limit: Int64) throws(BlobError) {
+    let reader = try waiting { () throws(BlobError) in try source.open(at: offset, stop) }
+    info = reader.info.readAhead(0)
+    direct = (reader, ReadPace(limit: limit, offset: offset))
   }
 
   func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
     precondition(!buffer.isEmpty)
-    return try waiting { () throws(BlobError) in try ring.take(into: buffer, cancel) }
+    guard let reader = direct?.reader else {
+      return try waiting { () throws(BlobError) in try ring.take(into: buffer, cancel) }
+    }
+    let begin = SuspendingClock.now
+    let count = try waiting { () throws(BlobError) in try reader.readChecked(into: buffer) }
+    direct!.pace.note(count, in: SuspendingClock.now - begin)
+    if direct!.pace.isSlow { goAhead() }
+    return count
+  }
+
+  /// From now on the source's reader is the other thread's.
+  private func goAhead() {
+    let handed = HandedReader(reader: direct!.reader, offset: direct!.pace.offset)
+    direct = nil
+    Self.threads.submit { [ring, capacity] in ring.serve(capacity) { (handed.reader, handed.offset) } }
   }
 
   // What comes is in memory already.
   func fileRegion() -> FileRegion? { nil }
 
-  func finish() throws(BlobError) { try waiting { () throws(BlobError) in try ring.finish(cancel) } }
+  func finish() throws(BlobError) {
+    try waiting { () throws(BlobError) in
+      if let direct { try direct.reader.finish() } else { try ring.finish(cancel) }
+    }
+  }
 
   private func waiting<Result>(_ body: () throws(BlobError) -> Result) throws(BlobError) -> Result {
     try cancel.whileWaiting(
@@ -75,6 +112,40 @@ private final class ReadAheadReader: BlobReader {
         ring.wake()
       }, body)
   }
+}
+
+/// On its way from one thread to another: who hands it over does not touch it again.
+private struct HandedReader: @unchecked Sendable {
+  let reader: any BlobReader
+  /// Of the next byte it gives.
+  let offset: Int64
+}
+
+/// How quick a source was of late.
+private struct ReadPace {
+  /// Bytes a second.
+  let limit: Int64
+  private(set) var offset: Int64
+  private(set) var isSlow = false
+  private var count: Int64 = 0
+  private var time = Duration.zero
+
+  init(limit: Int64, offset: Int64) {
+    self.limit = limit
+    self.offset = offset
+  }
+
+  mutating func note(_ bytes: Int, in duration: Duration) {
+    offset += Int64(bytes)
+    count += Int64(bytes)
+    time += duration
+    isSlow = time > .seconds(Double(count) / Double(limit)) + Self.pardon
+    if count >= Self.window { (count, time) = (0, .zero) }
+  }
+
+  /// A thread may have to wait for its turn on a busy machine, which says nothing of the source.
+  private static let pardon = Duration.milliseconds(25)
+  private static let window: Int64 = 8 << 20
 }
 
 /// The memory between the thread that reads and the one that wants. Each copies outside the lock: the free part is the
@@ -107,9 +178,10 @@ private final class AheadRing: @unchecked Sendable {
 
   // MARK: The thread that reads
 
-  func serve(_ source: any BlobSource, at offset: Int64, _ capacity: Int, _ stop: Cancellation) {
+  /// `begin` gives a reader, and the offset of its next byte.
+  func serve(_ capacity: Int, _ begin: () throws(BlobError) -> (any BlobReader, Int64)) {
     do throws(BlobError) {
-      let reader = try source.open(at: offset, stop)
+      let (reader, offset) = try begin()
       let info = reader.info
       let rest = info.length.map { Int(clamping: $0 - offset) } ?? capacity
       // One more than there are, so that the end is found before it is asked for.

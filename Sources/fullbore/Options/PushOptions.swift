@@ -135,7 +135,7 @@ struct PushOptions: Sendable {
       }
       if verifies { throw UsageError("--verify: standard input cannot be read again; --checksum checks every part") }
     }
-    if let table = databases.first(where: { $0.row == nil })?.table, !destination.isFolder || name != nil {
+    if let table = databases.first(where: { $0.selection == .every })?.table, !destination.isFolder || name != nil {
       throw UsageError(
         "'\(table.table)' has many rows, which cannot all have one name: end the destination with a slash")
     }
@@ -144,6 +144,9 @@ struct PushOptions: Sendable {
     }
     if let url = urls.first(where: { !$0.hasName }), name == nil, destination.isFolder {
       throw UsageError("source '\(url.url)': its path does not end in a name: give it one with --name")
+    }
+    if let table = databases.first(where: { $0.isChunks })?.table, name == nil, destination.isFolder {
+      throw UsageError("the chunks in '\(table.table)' are one file, which needs a name: --name NAME")
     }
     if layout != nil, name != nil || !destination.isFolder {
       throw UsageError("--layout names every file: leave out --name, and end the destination with a slash")
@@ -183,9 +186,10 @@ struct PushOptions: Sendable {
   static let notes = """
     SOURCE is a file, a folder, either of them as file:///path, http[s]://host/path, which is sent on as it comes, or -
     for standard input, which --name or the destination gives a name.
-    sqlite:FILE?table=T&column=C[&name=COLUMN][&version=COLUMN][&where=SQL][&row=N] are the BLOBs of a database. A
-    folder DIR arrives as DIR/…; DIR/ and . send their contents. Links to files are
-    followed, links to folders are not entered; sockets, pipes, devices and empty folders are left out.
+    sqlite:FILE?table=T&column=C[&name=COLUMN][&version=COLUMN][&where=SQL][&row=N] are the BLOBs of a database; with
+    &chunks=COLUMN its rows are one file, in the order of that column. A folder DIR arrives as DIR/…; DIR/ and . send
+    their contents. Links to files are followed, links to folders are not entered; sockets, pipes, devices and empty
+    folders are left out.
     DESTINATION is s3://bucket/folder/, or http[s]://host/path/ with put+, tus+, resumable+, dav+ or form+ before it, or
     none: then the server is asked. With a slash at its end it means "into"; without one, a single file is sent to
     exactly that name. Forms are always posted to the URL as it is, under the file's own name.

@@ -37,10 +37,10 @@ final class ChildProcess: Sendable {
   ) throws(DemoError) {
     let ends = output == .piped ? makePipe() : (read: -1, write: -1)
     var pid: pid_t = 0
-    let variables = Self.variables(with: environment)
-    let status = withCStrings([path] + arguments) { arguments in
-      withCStrings(variables) { variables in spawn(path, arguments, variables, output: ends.write, &pid) }
-    }
+    var descriptors: [(ours: Int32?, its: Int32)] = []
+    if ends.write >= 0 { descriptors.append((ours: ends.write, its: 1)) }
+    let status = spawnProgram(
+      path, arguments, variables: Self.variables(with: environment), descriptors: descriptors, &pid)
     if ends.write >= 0 { close(ends.write) }
     if status != 0 {
       if ends.read >= 0 { close(ends.read) }
@@ -111,32 +111,4 @@ struct LineReader {
       buffer += chunk.prefix(count)
     }
   }
-}
-
-/// With SIGPIPE and the signal mask as a program expects to find them.
-private func spawn(
-  _ path: BytePath, _ arguments: [UnsafeMutablePointer<CChar>?], _ variables: [UnsafeMutablePointer<CChar>?],
-  output: Int32, _ pid: inout pid_t
-) -> Int32 {
-  var actions = posix_spawn_file_actions_t()
-  posix_spawn_file_actions_init(&actions)
-  defer { posix_spawn_file_actions_destroy(&actions) }
-  if output >= 0 { posix_spawn_file_actions_adddup2(&actions, output, 1) }
-  var attributes = posix_spawnattr_t()
-  posix_spawnattr_init(&attributes)
-  defer { posix_spawnattr_destroy(&attributes) }
-  var signals = sigset_t()
-  sigemptyset(&signals)
-  posix_spawnattr_setsigmask(&attributes, &signals)
-  sigaddset(&signals, SIGPIPE)
-  posix_spawnattr_setsigdefault(&attributes, &signals)
-  posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
-  return path.withCString { posix_spawn(&pid, $0, &actions, &attributes, arguments, variables) }
-}
-
-/// The texts as C has them, with a nil at the end, for the length of the call.
-private func withCStrings<Result>(_ texts: [BytePath], _ body: ([UnsafeMutablePointer<CChar>?]) -> Result) -> Result {
-  let pointers = texts.map { text in text.withCString { strdup($0) } }
-  defer { for pointer in pointers { free(pointer) } }
-  return body(pointers + [nil])
 }

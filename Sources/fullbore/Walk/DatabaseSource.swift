@@ -4,14 +4,18 @@ import Blobs
 /// The BLOBs of a table that are to be sent: `sqlite:FILE?table=T&column=C…`.
 struct DatabaseSource: Sendable {
   let table: SQLiteBlobTable
-  /// nil: every row that the condition picks.
-  let row: Int64?
+  let selection: SQLiteBlobTable.Selection
+  /// All rows are one file.
+  var isChunks: Bool {
+    if case .chunks = selection { return true }
+    return false
+  }
 
   /// nil: this is no database.
   init?(_ argument: BytePath) throws(UsageError) {
     guard argument.hasScheme("sqlite") else { return nil }
     do {
-      (table, row) = try SQLiteBlobTable.parse(argument.description)
+      (table, selection) = try SQLiteBlobTable.parse(argument.description)
     } catch {
       throw UsageError("source '\(shown(argument))': \(error.message)")
     }
@@ -37,6 +41,12 @@ actor DatabaseWalk: SourceWalk {
   /// Rows of one table. A table that cannot be read is reported, and so is a name that no file can have.
   func next() async -> [FoundSource]? {
     while let source = sources.first {
+      if case .chunks(let order) = source.selection {
+        sources = sources.dropFirst()
+        let url = source.table.url(chunksOrderedBy: order)
+        // The options have made sure of a name.
+        return [FoundSource(.url(url), BytePath(url), as: name ?? "")]
+      }
       let last = last
       let asked = await BlockingPool.shared.run { Result { () throws(BlobError) in try source.rows(after: last) } }
       switch asked {
@@ -73,7 +83,9 @@ actor DatabaseWalk: SourceWalk {
 extension DatabaseSource {
   fileprivate func rows(after last: Int64?) throws(BlobError) -> [SQLiteBlobTable.Row] {
     // Without a version each row is read whole before it is sent: not many before the first.
-    guard let row else { return try table.rows(after: last, limit: table.version == nil ? 4 : PushWalk.batch) }
+    guard case .row(let row) = selection else {
+      return try table.rows(after: last, limit: table.version == nil ? 4 : PushWalk.batch)
+    }
     if last != nil { return [] }
     // It stands alone, whatever the condition says.
     return try table.rows(after: row - 1, limit: 1).filter { $0.number == row }

@@ -18,6 +18,8 @@ actor WatchFeed {
   private let report: any PushReport
   private let counters: PushCounters
   private var settling: Settling
+  /// Of whose edit it was said that it is not rendered.
+  private var toldOfEdit = RememberedFiles()
   /// Device and inode of each source; nil while it is away.
   private var roots: [WatchedRoot]
   private var walk: Walk?
@@ -214,8 +216,9 @@ extension WatchFeed {
   private func take(_ event: TreeEvent, tells: Bool) -> TreeItem? {
     switch event {
     case .file(let item):
-      if inbox.isUnderWay(item.path) || settling.contains(item.path) { return nil }
-      if isAtRest(item) { return hand(out: item) }
+      if settling.contains(item.path) { return nil }
+      // What is under way may be what was there before its folder was moved: it is looked at again.
+      if !inbox.isUnderWay(item.path), isAtRest(item) { return hand(out: item) }
       settle(item.path, as: item.relative, after: settling.rest)
     case .skipped(let path, let reason) where tells:
       counters.filesLeftOut.add(1, ordering: .relaxed)
@@ -240,7 +243,7 @@ extension WatchFeed {
       report.leftOut(item.path, reason: reason)
       return nil
     case .at(let arrival):
-      if options.push.hasEdit(item) {
+      if options.push.hasEdit(item), toldOfEdit.insert(item.path, nil) {
         report.notice("\(item.path): its edit is not rendered, the original is sent: a watch renders none")
       }
       inbox.begin(WatchInbox.Handed(path: item.path, relative: item.relative, isFirst: !hasListed))

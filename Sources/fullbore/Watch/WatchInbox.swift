@@ -16,7 +16,8 @@ final class WatchInbox: Sendable {
   private struct State {
     var underWay: [BytePath: Handed] = [:]
     var again: [(file: Handed, wait: Duration)] = []
-    var refused = RefusedFiles()
+    /// What the server will not have: not offered again by this process.
+    var refused = RememberedFiles()
   }
   private let state = Mutex(State())
 
@@ -38,20 +39,22 @@ final class WatchInbox: Sendable {
     }
   }
 
-  func refuse(_ item: UploadItem) { state.withLock { $0.refused.insert(item.identity, item.info.validator) } }
+  func refuse(_ item: UploadItem) { state.withLock { _ = $0.refused.insert(item.identity, item.info.validator) } }
   func isRefused(_ path: BytePath, _ stamp: FileStamp) -> Bool {
     state.withLock { $0.refused.contains(path, stamp.validator) }
   }
 }
 
-/// Versions of files that the server will not have: not offered again by this process. Only so many are remembered.
-struct RefusedFiles {
+/// Versions of files, of which only so many are remembered.
+struct RememberedFiles {
   private static let limit = 16384
   private var hashes: Set<Int> = []
 
-  mutating func insert(_ path: BytePath, _ validator: Validator?) {
+  /// false: it was there. nil: whatever the version.
+  @discardableResult
+  mutating func insert(_ path: BytePath, _ validator: Validator?) -> Bool {
     if hashes.count >= Self.limit { hashes = [] }
-    hashes.insert(hash(path, validator))
+    return hashes.insert(hash(path, validator)).inserted
   }
 
   func contains(_ path: BytePath, _ validator: Validator?) -> Bool { hashes.contains(hash(path, validator)) }

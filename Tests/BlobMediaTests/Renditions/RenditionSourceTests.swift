@@ -144,6 +144,23 @@ import Testing
     #expect(refused?.message.contains("it hangs") == true, "\(refused as Any)")
   }
 
+  /// All has come and it stays, silent or with ever more to say.
+  @Test(arguments: ["exec sleep 1000", "while sleep 0.05; do echo 'not yet' >&2; done"])
+  func aHelperThatDoesNotEndIsEnded(_ script: String) throws {
+    let photo = try Photograph()
+    let noted = photo.folder.path.appending("pid")
+    let program = try photo.program("echo $$ > '\(noted)'; echo whole; exec >&-; \(script)")
+    let source = try photo.rendition(Self.cut, by: program, patience: .milliseconds(1500))
+    let start = ContinuousClock.now
+    let error = #expect(throws: BlobError.self) { try source.bytes() }
+    #expect(error?.code == .io && error!.message.contains("did not end for 1.5 seconds"), "\(error as Any)")
+    let time = ContinuousClock.now - start
+    #expect(time >= .milliseconds(1500) && time < .seconds(60), "\(time)")
+    let text = try String(contentsOfFile: noted.description, encoding: .utf8)
+    let pid = try #require(pid_t(text.dropLast()))
+    #expect(kill(pid, 0) == -1 && errno == ESRCH)
+  }
+
   @Test func aStreamAndAFormCarryIt() throws {
     let photo = try Photograph()
     defer { withExtendedLifetime(photo) {} }

@@ -1,0 +1,130 @@
+/// What an edit comes to for a picture of a certain size.
+public struct PhotoRendering: Sendable, Hashable {
+  /// Pixels of the result.
+  public let width: Int
+  public let height: Int
+  /// From a place of the result to one of the picture it is made of.
+  let place: Affine
+
+  public struct Area: Sendable, Hashable {
+    public let left, top, width, height: Int
+  }
+
+  public enum Plan: Sendable, Hashable {
+    /// Pixels of an area as they are, then turned.
+    case exact(Area, PhotoOrientation)
+    /// Pixels between pixels of an area. `matrix` and `offset` lead from the middle of one of its pixels to one of the
+    /// result.
+    case resampled(Area, matrix: [Double], offset: [Double])
+  }
+
+  public let plan: Plan
+
+  /// Throws where it cannot be had of this picture: nothing left, or a frame that reaches beyond it.
+  ///
+  /// - `width`, `height`: of the picture as it is stored. `orientation`: what it says of itself.
+  /// - `isTurned`: what is decoded is turned already, as it is with HEIC.
+  public init(
+    _ edit: PhotoEdit, width: Int, height: Int, orientation own: PhotoOrientation, isTurned: Bool = false
+  ) throws(RenditionRefusal) {
+    let (wide, high) = (Double(width), Double(height))
+    let framed = try Self.frame(edit.frame, wide, high)
+    let orientation = edit.orientation ?? own
+    // From what is seen, to what is cut out, to what is stored.
+    var place = framed.place.after(orientation.stored(framed.width, framed.height))
+    let (seenWidth, seenHeight) =
+      orientation.swapsSides ? (framed.height, framed.width) : (framed.width, framed.height)
+    var decoded = (wide, high)
+    if isTurned {
+      if own.swapsSides { decoded = (high, wide) }
+      // Of whole numbers: it has one.
+      place = own.stored(wide, high).inverse!.after(place)
+    }
+    guard seenWidth >= 1, seenHeight >= 1, seenWidth <= 65_535, seenHeight <= 65_535 else {
+      throw RenditionRefusal("the frame is \(seenWidth) by \(seenHeight) pixels")
+    }
+    self.width = Int(seenWidth)
+    self.height = Int(seenHeight)
+    self.place = place
+    plan = try Self.plan(place, seenWidth, seenHeight, within: decoded)
+  }
+
+  /// Whether the result is the picture as it is.
+  public func isIdentity(width: Int, height: Int) -> Bool {
+    plan == .exact(Area(left: 0, top: 0, width: width, height: height), .upright)
+  }
+
+  private typealias Framed = (place: Affine, width: Double, height: Double)
+
+  private static func frame(_ frame: PhotoEdit.Frame, _ wide: Double, _ high: Double) throws(RenditionRefusal) -> Framed
+  {
+    switch frame {
+    case .whole: return (Affine(), wide, high)
+    case .corners(let left, let top, let right, let bottom, let angle):
+      if angle == 0 {
+        let (x, y) = ((left * wide).rounded(), (top * high).rounded())
+        return (Affine(tx: x, ty: y), (right * wide).rounded() - x, (bottom * high).rounded() - y)
+      }
+      let turn = angle * .pi / 180
+      let (along, across) = (turn.cosine, turn.sine)
+      let (x, y) = ((right - left) * wide, (bottom - top) * high)
+      let width = (x * along + y * across).rounded()
+      let height = (y * along - x * across).rounded()
+      // Rounding must not move the middle.
+      let (middleX, middleY) = ((left + right) / 2 * wide, (top + bottom) / 2 * high)
+      let place = Affine(
+        a: along, b: -across, c: across, d: along, tx: middleX - (along * width - across * height) / 2,
+        ty: middleY - (across * width + along * height) / 2)
+      return (place, width, height)
+    case .pixels(let transform, let crop): return try pixels(transform, crop, wide, high)
+    }
+  }
+
+  private static func pixels(
+    _ transform: PhotoEdit.Transform, _ crop: PhotoEdit.Rectangle?, _ wide: Double, _ high: Double
+  ) throws(RenditionRefusal) -> Framed {
+    let forward = Affine(
+      a: transform.a, b: transform.c, c: transform.b, d: transform.d, tx: transform.tx, ty: transform.ty)
+    guard let back = forward.inverse, forward.isSimilarity, (0.25...16).contains(abs(forward.determinant)) else {
+      throw RenditionRefusal("the picture is bent, not only turned")
+    }
+    let corners = [forward(0, 0), forward(wide, 0), forward(0, high), forward(wide, high)]
+    let (low, left) = (corners.map(\.y).min()!, corners.map(\.x).min()!)
+    let crop =
+      crop
+      ?? PhotoEdit.Rectangle(
+        x: left, y: low, width: corners.map(\.x).max()! - left, height: corners.map(\.y).max()! - low)
+    // Both count upwards; we count downwards.
+    let fromTop = Affine(d: -1, tx: crop.x, ty: crop.y + crop.height)
+    let place = Affine(d: -1, ty: high).after(back).after(fromTop)
+    return (place, crop.width.rounded(), crop.height.rounded())
+  }
+
+  private static func plan(
+    _ place: Affine, _ width: Double, _ height: Double, within whole: (width: Double, height: Double)
+  ) throws(RenditionRefusal) -> Plan {
+    let corners = [place(0, 0), place(width, 0), place(0, height), place(width, height)]
+    var (left, right) = (corners.map(\.x).min()!, corners.map(\.x).max()!)
+    var (top, bottom) = (corners.map(\.y).min()!, corners.map(\.y).max()!)
+    guard [left, right, top, bottom].allSatisfy(\.isFinite), left > -1, top > -1, right < whole.width + 1,
+      bottom < whole.height + 1
+    else { throw RenditionRefusal("the frame reaches beyond the picture") }
+    if let turn = PhotoOrientation(turningLike: place) {
+      let (wide, high) = turn.swapsSides ? (height, width) : (width, height)
+      (left, top) = (left.rounded(), top.rounded())
+      guard left >= 0, top >= 0, left + wide <= whole.width, top + high <= whole.height else {
+        throw RenditionRefusal("the frame reaches beyond the picture")
+      }
+      return .exact(Area(left: Int(left), top: Int(top), width: Int(wide), height: Int(high)), turn)
+    }
+    // With what its neighbours need.
+    (left, top) = (max(0, left.rounded(.down) - 3), max(0, top.rounded(.down) - 3))
+    (right, bottom) = (min(whole.width, right.rounded(.up) + 3), min(whole.height, bottom.rounded(.up) + 3))
+    // From the middle of a pixel to the middle of a pixel, as libvips counts.
+    let middles = Affine(tx: -left - 0.5, ty: -top - 0.5).after(place).after(Affine(tx: 0.5, ty: 0.5))
+    guard let forward = middles.inverse else { throw RenditionRefusal("the picture is bent, not only turned") }
+    let area = Area(left: Int(left), top: Int(top), width: Int(right - left), height: Int(bottom - top))
+    return .resampled(
+      area, matrix: [forward.a, forward.b, forward.c, forward.d], offset: [forward.tx, forward.ty])
+  }
+}

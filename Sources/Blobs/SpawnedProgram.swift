@@ -1,0 +1,45 @@
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
+/// Starts a program as programs expect to be started, whatever is set here: no signal blocked, and SIGPIPE ends it.
+/// Returns 0 and its pid, or what the system said.
+///
+/// - `arguments`: without the program's own name, which is `path`. `variables`: all of its environment, as `NAME=value`.
+/// - `descriptors`: which of ours it finds under which number; nil for ours: it finds `/dev/null`. Of others it gets those
+///   that are not marked "close on exec".
+package func spawnProgram(
+  _ path: BytePath, _ arguments: [BytePath], variables: [BytePath], descriptors: [(ours: Int32?, its: Int32)],
+  _ pid: inout pid_t
+) -> Int32 {
+  #if canImport(Glibc)
+    var actions = posix_spawn_file_actions_t()
+    var attributes = posix_spawnattr_t()
+  #else
+    var actions: posix_spawn_file_actions_t?
+    var attributes: posix_spawnattr_t?
+  #endif
+  posix_spawn_file_actions_init(&actions)
+  defer { posix_spawn_file_actions_destroy(&actions) }
+  for (ours, its) in descriptors {
+    if let ours {
+      posix_spawn_file_actions_adddup2(&actions, ours, its)
+    } else {
+      posix_spawn_file_actions_addopen(&actions, its, "/dev/null", O_RDWR, 0)
+    }
+  }
+  posix_spawnattr_init(&attributes)
+  defer { posix_spawnattr_destroy(&attributes) }
+  var signals = sigset_t()
+  sigemptyset(&signals)
+  posix_spawnattr_setsigmask(&attributes, &signals)
+  sigaddset(&signals, SIGPIPE)
+  posix_spawnattr_setsigdefault(&attributes, &signals)
+  posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+  let words = ([path] + arguments).map { $0.withCString { strdup($0) } } + [nil]
+  let environment = variables.map { $0.withCString { strdup($0) } } + [nil]
+  defer { for text in words + environment { free(text) } }
+  return path.withCString { posix_spawn(&pid, $0, &actions, &attributes, words, environment) }
+}
