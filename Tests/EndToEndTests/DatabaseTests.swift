@@ -72,9 +72,16 @@ extension EndToEnd {
       #expect(Array(arrived) == bytes(size, 1))
     }
 
-    /// More than one BLOB may have, in rows: killed in the middle, it arrives whole. Most of it is zeros, which are quickly
-    /// made; what is between them shows whether every row is where it should be.
-    @Test func aFilmInChunksBeyondAGigabyteArrivesThoughItsPushWasKilled() async throws {
+    /// Zeros in every second row of a film. The large one has more than a BLOB may have, and wants half a minute.
+    private static let films: [Int] = {
+      if Tool.number("FULLBORE_LARGE", default: 0) > 0 { return [620_001, 62_000_001] }
+      print("a film beyond a gigabyte: left out, since FULLBORE_LARGE is not set, as scripts/test long does")
+      return [620_001]
+    }()
+
+    /// Killed in the middle, it arrives whole. Most of it is zeros, which are quickly made; what is between them shows
+    /// whether every row is where it should be.
+    @Test(arguments: films) func aFilmInChunksArrivesThoughItsPushWasKilled(_ zeros: Int) async throws {
       let database = try Database(BytePath(scratch.path("film.db")))
       for words in ["journal_mode=DELETE", "page_size=65536", "synchronous=OFF"] {
         try database.execute("PRAGMA \(words)")
@@ -85,17 +92,17 @@ extension EndToEnd {
       // Not in the order of their rows, and between those of another film.
       try database.transaction { () throws(SQLiteError) in
         for number in pieces.reversed() {
-          let data = number % 2 == 0 ? "zeroblob(62000001)" : "randomblob(\(100_000 + number))"
+          let data = number % 2 == 0 ? "zeroblob(\(zeros))" : "randomblob(\(100_000 + number))"
           try database.execute("INSERT INTO piece(film, number, version, data) VALUES(7, \(number), 1, \(data))")
           try database.execute("INSERT INTO piece(film, number, version, data) VALUES(8, \(number), 1, x'0102')")
         }
       }
-      let length = pieces.reduce(0) { $0 + ($1 % 2 == 0 ? 62_000_001 : 100_000 + $1) }
-      #expect(length > 1_000_000_000)
+      let length = pieces.reduce(0) { $0 + ($1 % 2 == 0 ? zeros : 100_000 + $1) }
+      let (rate, part) = zeros > 1_000_000 ? ("400M", "64M") : ("8M", "1M")
       let server = try await ServeProcess.start(in: scratch)
       let film = "sqlite:\(scratch.path("film.db"))?table=piece&column=data&version=version&where=film=7&chunks=number"
       let push = try Command(
-        Tool.fullbore, ["push", "--bwlimit", "400M", "--part-size", "64M", film, "tus+\(server.url)film.mov"],
+        Tool.fullbore, ["push", "--bwlimit", rate, "--part-size", part, film, "tus+\(server.url)film.mov"],
         in: scratch)
       try await until("half of it has arrived: \(push.errors)", .seconds(120)) {
         server.folder.unfinished() >= length / 2 ? true : nil
