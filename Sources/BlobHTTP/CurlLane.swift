@@ -70,30 +70,30 @@ final class CurlLane {
 
   private func work(on job: LaneJob) -> End {
     guard job.begin(on: door) else {
-      return pool.next(for: door, after: job, LaneOutcome()).map { .further($0) } ?? .idle
+      return pool.next(for: door, after: job, LaneLesson()).map { .further($0) } ?? .idle
     }
-    let (answer, outcome) = exchange(job)
+    let (answer, lesson) = exchange(job)
     guard job.settle() else {
-      pool.counts(-outcome.counted)
+      pool.counts(-lesson.counted)
       return .abandoned
     }
     // Idle before the answer is given: the next request shall find this lane and its connection.
-    let waiting = pool.next(for: door, after: job, outcome)
+    let waiting = pool.next(for: door, after: job, lesson)
     job.resume(answer)
     return waiting.map { .further($0) } ?? .idle
   }
 
-  private func exchange(_ job: LaneJob) -> (LaneJob.Answer, LaneOutcome) {
+  private func exchange(_ job: LaneJob) -> (LaneJob.Answer, LaneLesson) {
     let transfer = Transfer(job)
     self.transfer = transfer
     defer {
       self.transfer = nil
       if job.exchange.trailers != nil { renewHandle() }
     }
-    if job.body == nil || !pool.isLearning { return (exchange(transfer), LaneOutcome()) }
+    if job.body == nil || !pool.isLearning { return (exchange(transfer), LaneLesson()) }
     transfer.told = LaneTold(at: MonotonicClock().now)
     let answer = exchange(transfer)
-    return (answer, transfer.told!.outcome(of: transfer, answer, at: MonotonicClock().now))
+    return (answer, transfer.told!.lesson(of: transfer, answer, at: MonotonicClock().now))
   }
 
   private func exchange(_ transfer: Transfer) -> LaneJob.Answer {

@@ -34,10 +34,10 @@ final class LanePool: Sendable {
       return idle.remove(at: index)
     }
 
-    mutating func take(_ outcome: LaneOutcome) {
-      bytesUnderWay -= outcome.counted
-      if let piece = outcome.arrived { arrived(piece) }
-      if let (began, ended) = outcome.refused { width.refused(from: began, at: ended) }
+    mutating func take(_ lesson: LaneLesson) {
+      bytesUnderWay -= lesson.counted
+      if let piece = lesson.arrived { arrived(piece) }
+      if let (began, ended) = lesson.refused { width.refused(from: began, at: ended) }
     }
 
     mutating func arrived(_ piece: LanePiece) {
@@ -98,9 +98,9 @@ final class LanePool: Sendable {
   func remove(_ job: LaneJob) { state.update { $0.waiting.remove(job) } }
 
   /// What a lane does after `job`, if anything waits and it is not one too many; else it is idle and will be given something.
-  func next(for door: LaneDoor, after job: LaneJob, _ outcome: LaneOutcome) -> LaneJob? {
+  func next(for door: LaneDoor, after job: LaneJob, _ lesson: LaneLesson) -> LaneJob? {
     change { state in
-      state.take(outcome)
+      state.take(lesson)
       if state.active <= state.width.width, let next = state.waiting.popFirst() { return next }
       if state.isClosed { door.close() }
       door.last = job.request.url

@@ -18,7 +18,7 @@ struct LaneWidth: Sendable {
   private var (base, peak) = (0.0, 0.0)
   /// How often in a row the rate was another.
   private var strange = 0
-  private var less = Turns(1)
+  private var less = Turns(8)
   private var more = Turns(4)
 
   private enum Phase {
@@ -146,7 +146,7 @@ struct LaneWidth: Sendable {
         strange += 1
         if strange < 2 { return }
         // Another link than before.
-        (base, peak, less, more) = (rate, rate, Turns(1), Turns(4))
+        (base, peak, less, more) = (rate, rate, Turns(8), Turns(4))
         strange = 0
         return leap(sample)
       }

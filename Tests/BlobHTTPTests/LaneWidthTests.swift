@@ -30,7 +30,7 @@ import Testing
   @Test(arguments: 0..<4, seeds)
   func smallFilesFillTheLink(_ index: Int, _ seed: UInt64) {
     let link = Self.links[index]
-    let (share, _) = steady(link, [120, 40, 10, 3][index], Self.small, seed)
+    let (share, _) = steady(link, [240, 40, 10, 3][index], Self.small, seed)
     #expect(share >= 0.97, "seed \(seed): \(share)")
   }
 

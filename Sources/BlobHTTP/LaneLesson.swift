@@ -10,7 +10,7 @@ struct LanePiece: Sendable {
 }
 
 /// What became of a job, as far as others can learn from it.
-struct LaneOutcome: Sendable {
+struct LaneLesson: Sendable {
   /// What it was counted with among those under way.
   var counted: Int64 = 0
   var arrived: LanePiece?
@@ -40,13 +40,13 @@ struct LaneTold {
   }
 
   /// What is left when the answer is there. Requests without a body tell nothing: they take their round trip, however many.
-  func outcome(of transfer: Transfer, _ answer: LaneJob.Answer, at now: Duration) -> LaneOutcome {
-    var outcome = LaneOutcome(counted: transfer.counted)
-    guard case .success(let response) = answer else { return outcome }
-    if response.status == 429 || response.status == 503 { outcome.refused = (began, now) }
+  func lesson(of transfer: Transfer, _ answer: LaneJob.Answer, at now: Duration) -> LaneLesson {
+    var lesson = LaneLesson(counted: transfer.counted)
+    guard case .success(let response) = answer else { return lesson }
+    if response.status == 429 || response.status == 503 { lesson.refused = (began, now) }
     if response.isSuccess, transfer.sent > bytes {
-      outcome.arrived = LanePiece(bytes: transfer.sent - bytes, began: last, ended: now)
+      lesson.arrived = LanePiece(bytes: transfer.sent - bytes, began: last, ended: now)
     }
-    return outcome
+    return lesson
   }
 }
