@@ -37,7 +37,9 @@ struct PipedDescriptor: BlobSource {
     self.ends = ends
     source = DescriptorSource(ends.reading)
     guard let pattern else { return }
-    SystemThread.start("descriptor-writer") { [writing = ends.writing] in
+    // Its own: once nobody reads any more, it is told so, and ends.
+    let writing = dup(ends.writing)
+    SystemThread.start("descriptor-writer") {
       let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 3333, alignment: 16)
       defer { buffer.deallocate() }
       var offset: Int64 = 0
@@ -49,7 +51,7 @@ struct PipedDescriptor: BlobSource {
         offset += Int64(count)
       }
       shutdown(writing, Int32(SHUT_WR))
-      withExtendedLifetime(ends) {}
+      close(writing)
     }
   }
 
