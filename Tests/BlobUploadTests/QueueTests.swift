@@ -195,7 +195,9 @@ import Testing
     queue.jobs = 2
     let error = await #expect(throws: UploadError.self) { try await desk.run(queue, (0..<100).map { "\($0)" }) }
     #expect(error?.side == .destination)
-    #expect(error?.message.contains("3 files in a row came to nothing, so the rest is not tried") == true, "\(error!)")
+    // One more may have failed before it is told.
+    #expect(
+      error?.message.contains(/[34] files in a row came to nothing, so the rest is not tried/) == true, "\(error!)")
     #expect(script.requests.count <= 8)
   }
 
