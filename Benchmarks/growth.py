@@ -6,7 +6,7 @@ from result import Result
 
 
 @contextlib.contextmanager
-def first_bytes(journal_folder):
+def first_bytes():
     """A place that answers what is asked before a body comes. Gives the port and a wait for the first byte of a PUT."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         def wait():
@@ -22,7 +22,7 @@ def first_bytes(journal_folder):
 
 def until_first_byte(*sources):
     """Seconds from the start of a push to the first byte of its first request on the wire."""
-    with tempfile.TemporaryDirectory(dir=WORK / "tmp") as tmp, first_bytes(tmp) as (port, wait):
+    with tempfile.TemporaryDirectory(dir=WORK / "tmp") as tmp, first_bytes() as (port, wait):
         begin = time.monotonic()
         push = subprocess.Popen(
             [FULLBORE, "push", "--quiet", "--journal", f"{tmp}/journal.sqlite", *sources, f"put+http://127.0.0.1:{port}/up/"],
