@@ -85,7 +85,7 @@ public struct PatternSource: BlobSource {
     while place < count {
       let at = offset + Int64(place)
       let within = Int(at & Int64(blockSize - 1))
-      var stamp = mixed(UInt64(bitPattern: at >> 12) ^ mixed(seed))
+      var stamp = SplitMix64.mixed(UInt64(bitPattern: at >> 12) ^ SplitMix64.mixed(seed))
       let goesOn: Bool
       if within < stampSize {
         let size = min(count - place, stampSize - within)
@@ -136,15 +136,7 @@ private struct Table: @unchecked Sendable {
   init() {
     let words = (65_536 + blockSize) / 8
     let memory = UnsafeMutablePointer<UInt64>.allocate(capacity: words)
-    for word in 0..<words { (memory + word).initialize(to: mixed(UInt64(word) &+ 0x5EED)) }
+    for word in 0..<words { (memory + word).initialize(to: SplitMix64.mixed(UInt64(word) &+ 0x5EED)) }
     start = UnsafeRawPointer(memory)
   }
-}
-
-/// A bijection of 64-bit numbers without visible order: the last steps of SplitMix64.
-private func mixed(_ number: UInt64) -> UInt64 {
-  var z = number &+ 0x9E37_79B9_7F4A_7C15
-  z = (z ^ (z &>> 30)) &* 0xBF58_476D_1CE4_E5B9
-  z = (z ^ (z &>> 27)) &* 0x94D0_49BB_1331_11EB
-  return z ^ (z &>> 31)
 }

@@ -77,27 +77,14 @@ import Testing
       #expect(read.value == count << 22)
     }
 
-    /// What happens to the file while its pages are under way.
-    enum Change: CaseIterable { case rewritten, cut, longer, replaced }
-
-    @Test(arguments: Change.allCases)
-    func aFileThatChangesWhileItIsLentNeverLooksComplete(_ change: Change) async throws {
+    @Test(arguments: FileChange.allCases)
+    func aFileThatChangesWhileItIsLentNeverLooksComplete(_ change: FileChange) async throws {
       let file = try TemporaryFile(pattern)
       let (form, length) = try makeForm(FileSource(BytePath(file.path)))
       let peer = ScriptedPeer([.readHead, .hold, .read(length - 20), answer()])
       let task = Task { try await post(form, to: peer) }
       await peer.wait { $0.steps == [1] }
-      switch change {
-      case .rewritten:
-        let descriptor = open(file.path, O_WRONLY)
-        #expect(pwrite(descriptor, "new", 3, 10) == 3)
-        close(descriptor)
-      case .cut: truncate(file.path, 20 << 20)
-      case .longer: truncate(file.path, off_t(Self.size + 1))
-      case .replaced:
-        let other = try TemporaryFile(pattern)
-        rename(other.path, file.path)
-      }
+      try file.undergo(change, pattern)
       peer.release()
       let error = await #expect(throws: TransportError.self) { try await task.value }
       #expect(error?.code == .source && error?.cause?.code == .changed, "\(String(describing: error))")

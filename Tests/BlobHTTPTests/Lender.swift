@@ -64,5 +64,23 @@ import Testing
     }
 
     deinit { unlink(path) }
+
+    /// `pattern` is what it has.
+    func undergo(_ change: FileChange, _ pattern: PatternSource) throws {
+      switch change {
+      case .rewritten:
+        let descriptor = open(path, O_WRONLY)
+        #expect(pwrite(descriptor, "new", 3, 10) == 3)
+        close(descriptor)
+      case .cut: truncate(path, 20 << 20)
+      case .longer: truncate(path, off_t(pattern.length + 1))
+      case .replaced:
+        let other = try TemporaryFile(pattern)
+        rename(other.path, path)
+      }
+    }
   }
+
+  /// What happens to a file while its pages are under way.
+  enum FileChange: CaseIterable { case rewritten, cut, longer, replaced }
 #endif

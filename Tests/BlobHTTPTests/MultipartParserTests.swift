@@ -1,4 +1,5 @@
 import BlobHTTP
+import BlobTesting
 import Testing
 
 struct MultipartParserTests {
@@ -83,7 +84,7 @@ struct MultipartParserTests {
 
   @Test func randomSplitsOfRandomFormsGiveTheSame() throws {
     let seed = UInt64.random(in: .min ... .max)
-    var random = Seeded(seed)
+    var random = SplitMix64(seed: seed)
     for _ in 0..<300 {
       var parts: [[UInt8]] = []
       for _ in 0..<Int.random(in: 0...4, using: &random) {
@@ -209,7 +210,7 @@ struct MultipartParserTests {
 
   @Test func mutatedFormsAreReadAlikeHoweverTheyAreSplit() throws {
     let seed = UInt64.random(in: .min ... .max)
-    var random = Seeded(seed)
+    var random = SplitMix64(seed: seed)
     let words = [
       "\r\n", "--B", "--B--", "\r", "\n", "-", ";", "\"", "=", "%", ":", "name", "filename*", "\\", " ", "\0",
     ]
@@ -231,17 +232,5 @@ struct MultipartParserTests {
       default: Issue.record("seed \(seed): \(whole) is not \(split) for \(body)")
       }
     }
-  }
-}
-
-/// SplitMix64, so that a failing run can be run again.
-private struct Seeded: RandomNumberGenerator {
-  var state: UInt64
-  init(_ seed: UInt64) { state = seed }
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ (mixed >> 31)
   }
 }

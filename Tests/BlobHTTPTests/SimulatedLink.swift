@@ -1,3 +1,5 @@
+import BlobTesting
+
 @testable import BlobHTTP
 
 /// A link and a server in a computer's mind: requests share it as connections share a line. The same seed, the same run.
@@ -69,7 +71,7 @@ extension SimulatedLink {
   /// Sends requests for `seconds`, as many at once as `width` says; `size`: bytes of the next, drawn from the given number.
   func run(_ width: LaneWidth, for seconds: Double, seed: UInt64, size: (UInt64) -> Int64) -> LinkRun {
     var run = LinkRun(widths: [(0, width.width)], width: width)
-    var random = SplitMix(state: seed)
+    var random = SplitMix64(seed: seed)
     var rate = rate
     var changes = changes[...]
     var flights: [Flight] = []
@@ -154,18 +156,5 @@ extension SimulatedLink {
 
   private func tell(_ run: inout LinkRun, _ bytes: Int64, from began: Double, at now: Double, _ active: Int) {
     run.width.arrived(bytes, from: .seconds(began), to: .seconds(now), active: active, isWanted: true)
-  }
-}
-
-/// Small and good enough for tests. Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014.
-struct SplitMix {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-    return z ^ (z >> 31)
   }
 }
