@@ -97,6 +97,21 @@ extension EndToEnd {
       }
     }
 
+    /// Ends in order even when it is asked to the moment its URL can be read.
+    @Test func aServerThatHasJustBegun() async throws {
+      let begun = """
+        for number in 1 2 3 4 5 6 7 8 9 10; do
+          coproc SERVER { exec "$0" serve "$1" --listen 127.0.0.1:0 2>/dev/null; }
+          pid=$SERVER_PID
+          read -r url <&"${SERVER[0]}" && kill -TERM "$pid"
+          wait "$pid" || exit
+        done
+        """
+      let folder = try scratch.folder("received")
+      let shell = try Command("/bin/bash", ["-c", begun, Tool.fullbore, folder], in: scratch)
+      #expect(try await shell.wait() == .exited(0))
+    }
+
     private func stops(
       _ scheme: String, size: Int = 100_000, _ script: [ScriptedPeer.Step],
       _ isThere: @escaping (ScriptedPeer.Seen) -> Bool

@@ -94,10 +94,12 @@ struct ServeCommand: Command {
     do throws(ServerError) {
       let options = options
       let server = try await BlockingPool.shared.run { () throws(ServerError) in try Server(options) }
+      // Before the URL: whoever reads that may ask for an orderly end at once.
+      let interruptions = Signals.interruptions()
       Console.output.write("\(server.url)\n")
       Console.output.flush()
       if !isQuiet { Console.error.write("Receiving into \(shown(options.folder)). Ctrl-C ends it.\n") }
-      _ = await Signals.interruption()
+      for await _ in interruptions { break }
       await BlockingPool.shared.run { server.stop(grace: .seconds(2)) }
       return .ok
     } catch {

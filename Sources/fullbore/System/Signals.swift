@@ -19,12 +19,11 @@ enum Signals {
     if isFirst { listen() }
   }
 
-  /// Waits for SIGINT or SIGTERM and says which it was.
-  static func interruption() async -> Int32 {
+  /// Every SIGINT and SIGTERM from now on, also those that come before anyone waits.
+  static func interruptions() -> AsyncStream<Int32> {
     let (stream, continuation) = AsyncStream.makeStream(of: Int32.self)
     onInterrupt { continuation.yield($0) }
-    for await number in stream { return number }
-    return SIGTERM
+    return stream
   }
 
   private static func listen() {
