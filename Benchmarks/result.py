@@ -1,6 +1,6 @@
 """What a case has measured, and the goals it is held against."""
 import statistics
-from harness import MiB, measure
+from harness import KiB, MiB, measure
 
 
 class Result:
@@ -34,3 +34,19 @@ def rounds(result, contenders, count):
 
 def bind(label, command, data, stats):
     return lambda: measure(label, command, data.bytes, data.files, stats=stats)
+
+
+def against_ideal(result, seconds):
+    """Adds to each run how much of the link's time it used."""
+    for run in sum(result.runs.values(), []):
+        run["ideal"] = 100 * seconds / run["wall"]
+
+
+def own_costs(result):
+    """What holds for every push: no temporary file, little memory, a small journal."""
+    ours = result.runs["fullbore"]
+    result.goal("peak memory", max(run["peak"] for run in ours) / MiB, "<=", 32, " MiB")
+    result.goal("temporary files", max(run["temporary"] for run in ours), "<=", 0, " bytes")
+    if ours[0]["files"] > 1:
+        per_file = max(run["journal"] / run["files"] for run in ours)
+        result.goal("journal growth a file", per_file / KiB, "<=", 2, " KiB")

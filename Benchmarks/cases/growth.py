@@ -97,5 +97,5 @@ def growth(o):
     per_file = {name: result.median(name, "cpu") / result.runs[name][0]["files"] for name in (few, most)}
     result.goal(f"CPU a file, {counts[-1]:,} / {counts[0]:,} files", per_file[most] / per_file[few], "<=", 1.1)
     result.goal(f"memory, {counts[-1]:,} / {counts[0]:,} files", result.median(most, "peak") / result.median(few, "peak"), "<=", 1.1)
-    result.goal("peak memory", result.median(most, "peak") / MiB, "<=", 40, " MiB")
+    result.goal("peak memory", result.median(most, "peak") / MiB, "<=", 32, " MiB")
     return result

@@ -1,0 +1,89 @@
+"""Links with a round trip and a rate: how much of them is used."""
+import harness
+from harness import FULLBORE, KiB, MiB, SHM, DataSet, measure
+from result import Result, against_ideal, bind, own_costs, rounds
+from rivals import curl_parallel
+
+
+def slow(o, title, data, share):
+    rtt_ms, mbit = 50, 200
+    data.make().warm()
+    ideal = data.bytes * 8 / (mbit * 1e6) + rtt_ms / 1e3
+    result = Result(f"{title}, {rtt_ms} ms round trip, {mbit} Mbit/s")
+    with harness.hole() as hole, harness.slowlink(hole.url, rtt_ms, mbit) as link:
+        clients = {
+            "curl x8": curl_parallel(data, link.url, 8),
+            "curl x32": curl_parallel(data, link.url, 32),
+            "fullbore": [FULLBORE, "push", "--quiet", f"{data.folder}/", f"tus+{link.url}/files/"],
+            "fullbore (IETF)": [FULLBORE, "push", "--quiet", f"{data.folder}/", f"resumable+{link.url}/files/"]}
+        rounds(result, {k: bind(k, c, data, hole.url) for k, c in clients.items()}, o.rounds)
+    against_ideal(result, ideal)
+    for client, dialect in (("fullbore", "tus"), ("fullbore (IETF)", "IETF")):
+        result.goal(f"{dialect}: share of the ideal time", result.median(client, "ideal"), ">=", share, " %")
+        result.goal(f"{dialect}: requests a file", result.median(client, "requests_per_file"), "<=", 1)
+        result.goal(f"{dialect}: connections", result.median(client, "connections"), "<=", 64)
+    own_costs(result)
+    return result
+
+
+def slow_photos(o):
+    """300 x 2 MiB by tus and by IETF resumable uploads over a slow link"""
+    return slow(o, "300 x 2 MiB", DataSet("photos", [2 * MiB] * 300), 98)
+
+
+def slow_small(o):
+    """2,000 x 50 KiB by tus and by IETF resumable uploads over a slow link"""
+    return slow(o, "2,000 x 50 KiB", DataSet("small", [50 * KiB] * 2000), 92)
+
+
+def slow_pipe(o):
+    """256 MiB through a pipe to our server over a slow link: held in bounded memory, and never waiting for an answer"""
+    rtt_ms, mbit, size = 50, 200, 256 * MiB
+    data = DataSet("film", [size]).make()
+    data.warm()
+    path, result = data.paths()[0], Result(f"a pipe of {size // MiB} MiB, {rtt_ms} ms round trip, {mbit} Mbit/s")
+    folder = SHM / "pipe"
+    with harness.serve(folder) as ours, harness.slowlink(ours.url, rtt_ms, mbit) as link:
+        def push(label, dialect, *options):
+            command = [FULLBORE, "push", "--quiet", "--header", f"Host: {ours.url.split('//')[1]}", *options, "-",
+                       f"{dialect}{link.url}/film.mov"]
+            line = f"cat '{path}' | " + " ".join(f"'{word}'" for word in command)
+            try:
+                return measure(label, ["bash", "-c", line], data.bytes)
+            finally:
+                (folder / "film.mov").unlink(missing_ok=True)
+
+        clients = {label: lambda label=label, dialect=dialect: push(label, dialect)
+                   for label, dialect in (("fullbore", ""), ("fullbore (tus)", "tus+"))}
+        rounds(result, clients, o.rounds)
+    ideal = size * 8 / (mbit * 1e6) + rtt_ms / 1e3
+    against_ideal(result, ideal)
+    result.goal("share of the ideal time", result.median("fullbore", "ideal"), ">=", 94, " %")
+    result.goal("tus, which waits for each answer: share of the ideal time", result.median("fullbore (tus)", "ideal"), ">=", 85, " %")
+    own_costs(result)
+    return result
+
+
+def parallel(o):
+    """one file by tus over a link that gives each connection a tenth of its rate: parts at once against one connection"""
+    rtt_ms, mbit, each, size = 50, 200, 20, 256 * MiB
+    data = DataSet("film", [size]).make()
+    data.warm()
+    path, result = data.paths()[0], Result(f"{size // MiB} MiB by tus, {rtt_ms} ms, {each} of {mbit} Mbit/s a connection")
+    folder = SHM / "parallel"
+    with harness.serve(folder) as ours, harness.slowlink(ours.url, rtt_ms, mbit, each) as link:
+        host = f"Host: {ours.url.split('//')[1]}"
+
+        def push(label, *options):
+            try:
+                return measure(label, [FULLBORE, "push", "--quiet", "--header", host, *options, path, f"tus+{link.url}/"], data.bytes)
+            finally:
+                (folder / path.name).unlink(missing_ok=True)
+
+        clients = {"fullbore": lambda: push("fullbore"), "one connection": lambda: push("one connection", "--parts-at-once", 1)}
+        rounds(result, clients, min(o.rounds, 1 if o.quick else 3))
+    ideal = size * 8 / (mbit * 1e6)
+    against_ideal(result, ideal)
+    result.goal("speed / one connection's", result.ratio("fullbore", "one connection", "rate"), ">=", 5)
+    own_costs(result)
+    return result
