@@ -127,7 +127,10 @@ final class CurlLane {
       if let result { return try answer(transfer, result) }
       if transfer.job.isCancelled { throw cancelled(transfer) }
       let wait = try watch.wait(transfer)
-      if try !sendBody(transfer, wait) { curl_multi_poll(multi, nil, 0, wait, nil) }
+      if try sendBody(transfer, wait) { continue }
+      var ready: Int32 = 0
+      curl_multi_poll(multi, nil, 0, wait, &ready)
+      if ready > 0 { pool.stirs() }
     }
   }
 

@@ -64,6 +64,7 @@ final class LanePool: Sendable {
   // A monitor, where a `Mutex` would do: the thread sanitizer knows what a pthread lock guards.
   private let state: Monitor<State>
   private let buffered = Atomic(0)
+  private let hasStirred = Atomic(false)
 
   init(_ options: CurlTransport.Options) {
     precondition(Self.libraryIsReady)
@@ -113,6 +114,9 @@ final class LanePool: Sendable {
   func passed(_ piece: LanePiece) { change { $0.arrived(piece) } }
 
   func counts(_ bytes: Int64) { state.update(waking: .none) { $0.bytesUnderWay += bytes } }
+
+  /// A connection has taken something or brought something: it is not the way to the server alone that is waited for.
+  func stirs() { if !hasStirred.load(ordering: .relaxed) { hasStirred.store(true, ordering: .relaxed) } }
 
   /// Whether an answer would tell anything of the width; else none need be looked at.
   var isLearning: Bool { options.adapts }
@@ -173,18 +177,22 @@ final class LanePool: Sendable {
     SystemThread.start("fullbore-lane") { CurlLane(self, door).run() }
   }
 
-  /// Looks every 5 milliseconds whether what waits has moved, as long as that may change the width. On a thread of its own.
+  /// Looks every 5 milliseconds whether what waits has moved, or any connection, as long as that may change the width. On a
+  /// thread of its own.
   private func grow() {
     var seen = -1
     var quiet = 0
     var goesOn = true
     while goesOn {
       usleep(5000)
+      let hasStirred = hasStirred.exchange(false, ordering: .relaxed)
       change { state in
         quiet = state.waiting.isEmpty ? quiet + 1 : 0
         goesOn = !state.isClosed && state.width.mayLeap && quiet < 20
         if !goesOn { state.isGrowing = false }
-        if goesOn, quiet == 0, state.waiting.taken == seen { state.width.still(underWay: state.bytesUnderWay) }
+        if goesOn, quiet == 0, !hasStirred, state.waiting.taken == seen {
+          state.width.still(underWay: state.bytesUnderWay)
+        }
         seen = state.waiting.taken
       }
     }
