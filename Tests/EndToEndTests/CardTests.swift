@@ -74,7 +74,8 @@ extension EndToEnd {
           return server.folder.unfinished() >= bytes ? true : nil
         }
         push.kill(signal)
-        #expect(try await push.wait() == (signal == SIGINT ? .exited(130) : .killed(by: signal)))
+        let end = try await push.wait()
+        #expect(end == (signal == SIGINT ? .exited(130) : .killed(by: signal)), "\(push.output)\(push.errors)")
         var half = self
         half.held = try await server.folder.settled()
         return half
