@@ -33,6 +33,8 @@ extension CurlLane {
     switch result {
     case CURLE_COULDNT_RESOLVE_HOST: return (.resolve, "no address is known for \(transfer.job.request.url.host)")
     case CURLE_COULDNT_CONNECT, CURLE_INTERFACE_FAILED: return (.connect, "\(systemError ?? text) (\(server))")
+    case CURLE_OPERATION_TIMEDOUT where text.hasPrefix("Resolving"):
+      return (.resolve, "no address for \(transfer.job.request.url.host) within \(options.connect)")
     case CURLE_OPERATION_TIMEDOUT:
       return (.connect, "no connection to \(server) within \(options.connect)")
     case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL, CURLE_BAD_CONTENT_ENCODING, CURLE_WRITE_ERROR:

@@ -40,7 +40,8 @@ struct Fault: Sendable {
   }
 
   static let all: [Fault] = [
-    Fault("unknown host") { try await $1.push(1000, to: "http://no-such-host.invalid/", $0) },
+    // Whoever knows names may take his time.
+    Fault("unknown host") { try await $1.push(1000, to: "http://no-such-host.invalid/", $0, ["--timeout", "20s"]) },
     Fault("connection refused") { column, bench in
       let nobody = Loopback.listen()
       Loopback.close(nobody.descriptor)

@@ -30,6 +30,18 @@ extension EndToEnd {
       Folder(scratch.path("gallery")).expectSame(as: folder)
     }
 
+    /// Whoever knows names says nothing: that is not the server's fault.
+    @Test func namesThatNobodyLooksUpAreCalledThat() async throws {
+      let file = try scratch.file("clip.mov", 1000)
+      let mark = scratch.newPath("mark")
+      let push = try Command.fullbore(
+        "push", "--timeout", "1s", "--retries", "0", file, "put+http://media.example/", in: scratch,
+        environment: try Shim.environment(.silentResolver(mark: mark), in: scratch))
+      #expect(try await push.wait() == .exited(3))
+      #expect(push.errors.contains("no address for media.example within 1.0 seconds"), "\(push.errors)")
+      #expect(push.errors.contains("Is the name right, and this machine online?"), "\(push.errors)")
+    }
+
     @Test(.needs(.nginx), arguments: ["http", "socks5h"]) func proxyCarriesAPushItCannotRead(_ kind: String)
       async throws
     {
