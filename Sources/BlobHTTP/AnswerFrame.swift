@@ -52,24 +52,46 @@ struct AnswerFrame {
 
   /// The final head is known: what follows it? false: nobody can say.
   mutating func begin(_ head: HTTPHead, to method: String) -> Bool {
-    let connection = head.headers.list("Connection")
-    if connection.contains(where: { $0.isSameField("close") }) { keepsConnection = false }
+    // Most name nothing else, and a list takes more work than all of the rest.
+    let isPlain = head.headers.fields.allSatisfy {
+      !$0.name.isSameField("Connection") || $0.value.isSameField("keep-alive")
+    }
+    if !isPlain, head.headers.list("Connection").contains(where: { $0.isSameField("close") }) {
+      keepsConnection = false
+    }
     if method == "HEAD" || head.status == 204 || head.status == 304 {
       stage = .whole
     } else if let coding = head.headers["Transfer-Encoding"] {
       guard coding.isSameField("chunked") else { return false }
       stage = .chunkSize
     } else if head.headers["Content-Length"] != nil {
-      let lengths = Set(head.headers.list("Content-Length"))
-      guard let text = lengths.first, lengths.count == 1, text.utf8.allSatisfy({ 48...57 ~= $0 }),
-        let length = Int64(text)
-      else { return false }
+      guard let length = Self.length(in: head.headers) else { return false }
       stage = length == 0 ? .whole : .content(length)
     } else {
       keepsConnection = false
       stage = .untilClosed
     }
     return head.status >= 200
+  }
+
+  /// nil: several that differ, or no number.
+  private static func length(in headers: HTTPHeaders) -> Int64? {
+    var found: Int64?
+    for (name, value) in headers.fields where name.isSameField("Content-Length") {
+      // A list of the same number, again and again, is what some proxies make of several fields. RFC 9110 §8.6.
+      guard let length = number(value) ?? same(value), found ?? length == length else { return nil }
+      found = length
+    }
+    return found
+  }
+
+  private static func number(_ text: some StringProtocol) -> Int64? {
+    text.utf8.allSatisfy { 48...57 ~= $0 } ? Int64(text) : nil
+  }
+
+  private static func same(_ list: String) -> Int64? {
+    let numbers = Set(list.split(separator: ",").map(\.trimmed).filter { !$0.isEmpty })
+    return numbers.count == 1 ? number(numbers.first!) : nil
   }
 
   private mutating func headLine(_ bytes: UnsafeRawBufferPointer) -> Piece {

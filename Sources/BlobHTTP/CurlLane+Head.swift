@@ -5,20 +5,33 @@ extension CurlLane {
   func write(headOf request: HTTPRequest, _ transfer: Transfer) -> Int {
     if small.baseAddress == nil { allocateSmall() }
     var writer = HeadWriter(room: small)
-    writer.put(request.method, " ", request.url.path)
-    if let query = request.url.query { writer.put("?", query) }
+    writer.put(request.method)
+    writer.put(" ")
+    writer.put(request.url.path)
+    if let query = request.url.query {
+      writer.put("?")
+      writer.put(query)
+    }
     writer.put(" HTTP/1.1\r\n")
     let fields = request.headers.fields
     func has(_ name: String) -> Bool { fields.contains { $0.name.isSameField(name) } }
     if !has("Host") {
-      writer.put("Host: ", request.url.host)
-      if request.url.port != (request.url.scheme == "https" ? 443 : 80) { writer.put(":\(request.url.port)") }
+      writer.put("Host: ")
+      writer.put(request.url.host)
+      if request.url.port != (request.url.scheme == "https" ? 443 : 80) {
+        writer.put(":")
+        writer.put(UInt64(request.url.port))
+      }
       writer.put("\r\n")
     }
-    if !has("User-Agent") { writer.put("User-Agent: ", options.userAgent, "\r\n") }
+    if !has("User-Agent") { writer.put(field: "User-Agent", options.userAgent) }
     if !has("Accept") { writer.put("Accept: */*\r\n") }
-    for (name, value) in fields where !name.isSameField("Content-Length") { writer.put(name, ": ", value, "\r\n") }
-    if transfer.reader != nil || request.sendsLength { writer.put("Content-Length: \(transfer.length ?? 0)\r\n") }
+    for (name, value) in fields where !name.isSameField("Content-Length") { writer.put(field: name, value) }
+    if transfer.reader != nil || request.sendsLength {
+      writer.put("Content-Length: ")
+      writer.put(UInt64(transfer.length ?? 0))
+      writer.put("\r\n")
+    }
     writer.put("\r\n")
     return writer.count
   }
@@ -31,7 +44,9 @@ extension HTTPRequest {
   /// Whether its head is short and of characters that stand for themselves: the rest is libcurl's to encode.
   var canBeWritten: Bool {
     let size = headers.fields.reduce(url.text.utf8.count + 256) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
-    return size < CurlLane.longestHead && url.text.utf8.allSatisfy { $0 > 32 && $0 < 127 }
+    if size >= CurlLane.longestHead { return false }
+    func isPlain(_ bytes: some Sequence<UInt8>) -> Bool { bytes.allSatisfy { $0 > 32 && $0 < 127 } }
+    return url.text.utf8.withContiguousStorageIfAvailable { isPlain($0) } ?? isPlain(url.text.utf8)
   }
 }
 
@@ -42,8 +57,22 @@ private struct HeadWriter {
 
   init(room: UnsafeMutableRawBufferPointer) { self.room = room }
 
-  mutating func put(_ texts: String...) {
-    for text in texts { put(text) }
+  mutating func put(field name: String, _ value: String) {
+    put(name)
+    put(": ")
+    put(value)
+    put("\r\n")
+  }
+
+  mutating func put(_ number: UInt64) {
+    let start = count
+    var rest = number
+    repeat {
+      room[count] = UInt8(truncatingIfNeeded: rest % 10) + 48
+      count += 1
+      rest /= 10
+    } while rest > 0
+    room[start..<count].reverse()
   }
 
   mutating func put(_ text: String) {

@@ -16,6 +16,8 @@ public struct HTTPHeaders: Sendable, ExpressibleByDictionaryLiteral {
     }
   }
 
+  mutating func reserve(_ count: Int) { fields.reserveCapacity(count) }
+
   /// Adds one more field, beside any of the same name.
   public mutating func add(_ name: String, _ value: String) { fields.append((name: name, value: value)) }
 
@@ -79,7 +81,14 @@ extension StringProtocol {
   /// Field names are ASCII and compare without regard to case. RFC 9110 §5.1.
   package func isSameField(_ other: some StringProtocol) -> Bool {
     // Most differ in their length.
-    utf8.count == other.utf8.count && utf8.elementsEqual(other.utf8) { $0.lowercasedASCII == $1.lowercasedASCII }
+    if utf8.count != other.utf8.count { return false }
+    let answer = utf8.withContiguousStorageIfAvailable { a in
+      other.utf8.withContiguousStorageIfAvailable { b in
+        for index in a.indices where a[index].lowercasedASCII != b[index].lowercasedASCII { return false }
+        return true
+      }
+    }
+    return (answer ?? nil) ?? utf8.elementsEqual(other.utf8) { $0.lowercasedASCII == $1.lowercasedASCII }
   }
 }
 

@@ -3,19 +3,56 @@ import CCurl
 /// An absolute `http` or `https` URL, parsed by libcurl, so that what is checked is what is connected to.
 public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
   /// The whole URL, without user, password and fragment.
-  public let text: String
+  public var text: String { parts.text }
   /// `http` or `https`.
-  public let scheme: String
+  public var scheme: String { parts.server.scheme }
   /// Lower case; an IPv6 address keeps its brackets.
-  public let host: String
+  public var host: String { parts.server.host }
   /// Never 0: the scheme's default where none is given.
-  public let port: Int
+  public var port: Int { parts.server.port }
   /// Percent-encoded, beginning with a slash.
-  public let path: String
+  public var path: String { parts.path }
   /// Without the question mark; nil where there is none.
-  public let query: String?
+  public var query: String? { parts.query }
   /// Scheme, host and port: to whom a credential may be shown. RFC 6454.
-  public let origin: String
+  public var origin: String { parts.server.origin }
+
+  /// Objects, since URLs are copied with everything that goes to them, and those of one server have most in common.
+  private let parts: Parts
+
+  private final class Parts: Sendable {
+    let text: String
+    let path: String
+    let query: String?
+    let server: Server
+
+    init(_ text: String, path: String, query: String?, _ server: Server) {
+      self.text = text
+      self.path = path
+      self.query = query
+      self.server = server
+    }
+  }
+
+  private final class Server: Sendable {
+    let scheme: String
+    let host: String
+    let port: Int
+    let origin: String
+
+    init(_ scheme: String, _ host: String, _ port: Int) {
+      self.scheme = scheme
+      self.host = host
+      self.port = port
+      origin = "\(scheme)://\(host):\(port)"
+    }
+  }
+
+  public static func == (a: HTTPURL, b: HTTPURL) -> Bool { a.parts === b.parts || a.text == b.text }
+  public func hash(into hasher: inout Hasher) { hasher.combine(text) }
+
+  /// Whether both lead to the same server.
+  func isAtServer(of other: HTTPURL) -> Bool { parts.server === other.parts.server || origin == other.origin }
 
   /// nil when `text` is no absolute http(s) URL, or one with a user or password in it: those belong elsewhere. Nor are
   /// zones (`[fe80::1%eth0]`) taken: they mean something on one machine only, and would end up in the journal.
@@ -49,13 +86,7 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
       let host = parser[CURLUPART_HOST], let port = parser.port, let path = parser[CURLUPART_PATH],
       let text = parser[CURLUPART_URL]
     else { return nil }
-    self.text = text
-    self.scheme = scheme
-    self.host = host.lowercased()
-    self.port = port
-    self.path = path
-    query = parser[CURLUPART_QUERY]
-    origin = "\(scheme)://\(self.host):\(port)"
+    parts = Parts(text, path: path, query: parser[CURLUPART_QUERY], Server(scheme, host.lowercased(), port))
   }
 
   /// For messages: without the query, which may hold a secret.
@@ -63,6 +94,7 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
 
   /// Up to and with the last slash of the path; the query is dropped.
   public var folder: HTTPURL {
+    if query == nil, path.utf8.last == UInt8(ascii: "/") { return self }
     let folder = path.hasSuffix("/") ? Substring(path) : path[...path.lastIndex(of: "/")!]
     return replacing(path: String(folder))
   }
@@ -75,7 +107,12 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
   /// The URL of `path` within this one taken as a folder; every byte that is not unreserved is percent-encoded.
   /// RFC 3986 §2.3. The query is dropped.
   public func appending(pathBytes added: some Sequence<UInt8>) -> HTTPURL {
-    replacing(path: (path.hasSuffix("/") ? path : path + "/") + Self.encode(added))
+    let encoded = Self.encode(added)
+    var path = path
+    path.reserveCapacity(path.utf8.count + 1 + encoded.utf8.count)
+    if path.utf8.last != UInt8(ascii: "/") { path += "/" }
+    path += encoded
+    return replacing(path: path)
   }
 
   /// This place with another query, which must be percent-encoded.
@@ -86,38 +123,51 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
 
   /// Nothing needs to be parsed again: only an encoded path is put in the place of another.
   private func replacing(path: String) -> HTTPURL {
-    let base = description
-    return HTTPURL(self, text: base.dropLast(self.path.utf8.count) + path, path: path, query: nil)
+    let end = text.utf8.count - (query.map { $0.utf8.count + 1 } ?? 0) - self.path.utf8.count
+    var replaced = ""
+    replaced.reserveCapacity(end + path.utf8.count)
+    replaced += Substring(text.utf8.prefix(end))
+    replaced += path
+    return HTTPURL(self, text: replaced, path: path, query: nil)
   }
 
   /// Another place at the origin of `url`.
   private init(_ url: HTTPURL, text: String, path: String, query: String?) {
-    self.text = text
-    scheme = url.scheme
-    host = url.host
-    port = url.port
-    origin = url.origin
-    self.path = path
-    self.query = query
+    parts = Parts(text, path: path, query: query, url.parts.server)
   }
 
   /// Percent-encodes what is neither unreserved nor a slash.
   public static func encode(_ path: some Sequence<UInt8>) -> String {
-    var text: [UInt8] = []
-    text.reserveCapacity(path.underestimatedCount)
-    for byte in path {
-      if byte.isUnreserved || byte == UInt8(ascii: "/") {
-        text.append(byte)
-      } else {
-        text.append(UInt8(ascii: "%"))
-        for digit in [byte >> 4, byte & 15] { text.append(digit < 10 ? digit + 48 : digit + 55) }
+    path.withContiguousStorageIfAvailable { encode(bytes: $0) }
+      ?? Array(path).withUnsafeBufferPointer { encode(bytes: $0) }
+  }
+
+  private static func encode(bytes: UnsafeBufferPointer<UInt8>) -> String {
+    var escaped = 0
+    for byte in bytes where !byte.standsForItself { escaped += 1 }
+    return String(unsafeUninitializedCapacity: bytes.count + 2 * escaped) { text in
+      var end = 0
+      func put(_ byte: UInt8) {
+        text[end] = byte
+        end += 1
       }
+      for byte in bytes {
+        if byte.standsForItself {
+          put(byte)
+        } else {
+          put(UInt8(ascii: "%"))
+          put(byte >> 4 < 10 ? byte >> 4 + 48 : byte >> 4 + 55)
+          put(byte & 15 < 10 ? byte & 15 + 48 : byte & 15 + 55)
+        }
+      }
+      return end
     }
-    return String(decoding: text, as: UTF8.self)
   }
 }
 
 extension UInt8 {
+  fileprivate var standsForItself: Bool { isUnreserved || self == UInt8(ascii: "/") }
+
   /// RFC 3986 §2.3.
   fileprivate var isUnreserved: Bool {
     switch self {

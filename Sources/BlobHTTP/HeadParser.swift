@@ -13,6 +13,7 @@ struct HeadParser {
     if line.starts(with: "HTTP/".utf8) {
       status = Self.status(of: line)
       headers = HTTPHeaders()
+      headers.reserve(8)
     } else if let colon = line.firstIndex(of: UInt8(ascii: ":")) {
       headers.add(
         String(decoding: line[..<colon], as: UTF8.self),

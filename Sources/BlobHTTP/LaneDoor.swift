@@ -16,8 +16,7 @@ final class LaneDoor: @unchecked Sendable {
   var last: HTTPURL?
 
   func leads(to url: HTTPURL) -> Bool {
-    guard let last else { return false }
-    return last.port == url.port && last.host == url.host && last.scheme == url.scheme
+    last?.isAtServer(of: url) ?? false
   }
 
   func give(_ job: LaneJob) { inbox.update { $0.job = job } }

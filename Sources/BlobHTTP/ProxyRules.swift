@@ -9,12 +9,15 @@ struct ProxyRules: Sendable {
   private let given: Proxy?
   private let environment: [String: String]
   private let exempt: Exemptions
+  /// No request goes through any.
+  private let areNone: Bool
 
   /// `environment`: nil for that of this process.
   init(_ given: Proxy?, environment: [String: String]?) {
     self.given = given
     let environment = environment ?? Self.processEnvironment
     self.environment = environment
+    areNone = given == nil && environment.keys.allSatisfy { $0.lowercased() == "no_proxy" }
     exempt = Exemptions(environment["no_proxy"] ?? environment["NO_PROXY"] ?? "")
   }
 
@@ -25,7 +28,7 @@ struct ProxyRules: Sendable {
 
   /// nil: the request goes straight to its server, as it always does on this machine.
   func proxy(for url: HTTPURL) throws(TransportError) -> Proxy? {
-    if url.isLoopback || exempt.holds(url.host) { return nil }
+    if areNone || url.isLoopback || exempt.holds(url.host) { return nil }
     if let given { return given }
     // HTTP_PROXY in capitals is what a CGI gets from the header `Proxy` of its client.
     let own = url.scheme == "http" ? ["http_proxy"] : ["https_proxy", "HTTPS_PROXY"]

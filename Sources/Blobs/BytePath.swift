@@ -26,12 +26,36 @@ public struct BytePath: Sendable, Hashable, Comparable, CustomStringConvertible,
   /// The parts between slashes, empty ones left out.
   public var components: [BytePath] { bytes.split(separator: slash).map { BytePath($0) } }
 
+  /// Whether one of the components is `name`. Makes none of them.
+  package func contains(component name: StaticString) -> Bool {
+    let count = name.utf8CodeUnitCount
+    return bytes.withUnsafeBytes { bytes in
+      guard var start = bytes.baseAddress else { return false }
+      let end = start + bytes.count
+      while end - start >= count {
+        let next = memchr(start, Int32(slash), end - start).map { UnsafeRawPointer($0) } ?? end
+        if next - start == count, memcmp(start, name.utf8Start, count) == 0 { return true }
+        if next == end { return false }
+        start = next + 1
+      }
+      return false
+    }
+  }
+
   /// The last component, trailing slashes aside; empty for "" and "/".
-  public var name: BytePath { BytePath(bytes.split(separator: slash).last ?? []) }
+  public var name: BytePath {
+    let end = bytes.lastIndex { $0 != slash }.map { $0 + 1 } ?? 0
+    let start = bytes[..<end].lastIndex(of: slash).map { $0 + 1 } ?? 0
+    return BytePath(bytes[start..<end])
+  }
 
   public func appending(_ other: BytePath) -> BytePath {
     if bytes.isEmpty { return other }
-    return BytePath(bytes + (hasTrailingSlash ? [] : [slash]) + other.bytes)
+    var path = self
+    path.bytes.reserveCapacity(bytes.count + 1 + other.bytes.count)
+    if !hasTrailingSlash { path.bytes.append(slash) }
+    path.bytes.append(contentsOf: other.bytes)
+    return path
   }
 
   /// This path, made absolute with the working directory; symbolic links stay.
@@ -47,7 +71,9 @@ public struct BytePath: Sendable, Hashable, Comparable, CustomStringConvertible,
   public func withCString<Result, Failure>(
     _ body: (UnsafePointer<CChar>) throws(Failure) -> Result
   ) throws(Failure) -> Result {
-    var terminated = bytes.contains(0) ? [] : bytes
+    var terminated: [UInt8] = []
+    terminated.reserveCapacity(bytes.count + 1)
+    if !bytes.contains(0) { terminated.append(contentsOf: bytes) }
     terminated.append(0)
     return try terminated.withUnsafeBufferPointer { buffer throws(Failure) in
       try body(UnsafeRawPointer(buffer.baseAddress!).assumingMemoryBound(to: CChar.self))

@@ -54,9 +54,25 @@ public struct FileStamp: Sendable, Hashable {
   /// Size and modification time decide whether it is other content; the rest only raises a doubt. A file system that has
   /// an id of its own is known by that, whatever device number it gets.
   public var validator: Validator {
-    let place = volume?.id.map { "volume \(String($0, radix: 16))" } ?? String(device)
-    return Validator(version: "\(size)-\(modified)", instance: "\(place)-\(inode)-\(changed)")
+    Validator(
+      version: String(unsafeUninitializedCapacity: 2 * Self.mostDigits) { text in
+        let end = text.put(UInt64(size), from: 0)
+        return text.put(modified, from: text.put("-", from: end))
+      },
+      instance: String(unsafeUninitializedCapacity: 4 * Self.mostDigits) { text in
+        var end = 0
+        if let id = volume?.id {
+          end = text.put(hexadecimal: id, from: text.put("volume ", from: 0))
+        } else {
+          end = text.put(device, from: 0)
+        }
+        end = text.put(inode, from: text.put("-", from: end))
+        return text.put(changed, from: text.put("-", from: end))
+      })
   }
+
+  /// Of a number, with its sign and what stands before it.
+  private static let mostDigits = 24
 
   public var info: BlobInfo {
     BlobInfo(length: size, validator: validator, instanceLasts: volume?.keepsNumbers ?? false)
@@ -65,7 +81,10 @@ public struct FileStamp: Sendable, Hashable {
   /// Nanoseconds from `now` (since 1970) until a further write is sure to show in the times. 0 for a file that was left
   /// alone for a while. A time in the future says nothing about the next write.
   package func unsettled(at now: Int64) -> Int64 {
-    let latest = [modified, changed].filter { $0 <= now }.max() ?? now - step
+    let step = step
+    var latest = now - step
+    if modified <= now { latest = max(latest, modified) }
+    if changed <= now { latest = max(latest, changed) }
     return max(0, latest + step - now)
   }
 
@@ -86,3 +105,39 @@ public struct FileStamp: Sendable, Hashable {
 }
 
 private func nanoseconds(_ time: timespec) -> Int64 { Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec) }
+
+/// Text of numbers, put together in place: there are two of these for every file.
+extension UnsafeMutableBufferPointer<UInt8> {
+  /// Each returns where the next begins.
+  fileprivate func put(_ text: StaticString, from start: Int) -> Int {
+    for index in 0..<text.utf8CodeUnitCount { self[start + index] = text.utf8Start[index] }
+    return start + text.utf8CodeUnitCount
+  }
+
+  fileprivate func put(_ number: Int64, from start: Int) -> Int {
+    put(number.magnitude, from: number < 0 ? put("-", from: start) : start)
+  }
+
+  fileprivate func put(_ number: UInt64, from start: Int) -> Int {
+    var (rest, end) = (number, start)
+    repeat {
+      self[end] = UInt8(truncatingIfNeeded: rest % 10) + 48
+      rest /= 10
+      end += 1
+    } while rest > 0
+    self[start..<end].reverse()
+    return end
+  }
+
+  fileprivate func put(hexadecimal number: UInt64, from start: Int) -> Int {
+    var (rest, end) = (number, start)
+    repeat {
+      let digit = UInt8(truncatingIfNeeded: rest & 15)
+      self[end] = digit < 10 ? digit + 48 : digit + 87
+      rest >>= 4
+      end += 1
+    } while rest > 0
+    self[start..<end].reverse()
+    return end
+  }
+}

@@ -17,7 +17,7 @@ final class LineReport: PushReport {
   func started(_ file: PushedFile) {}
 
   func finished(_ file: PushedFile, how: Finish) {
-    if let line = finishedLine(file, how, options), !options.isQuiet { output.write(line + "\n") }
+    if !options.isQuiet, let line = finishedLine(file, how, options) { output.write(line + "\n") }
   }
 
   func failed(_ file: PushedFile, _ message: String) {

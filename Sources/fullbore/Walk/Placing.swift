@@ -10,7 +10,7 @@ struct GalleryTelling: Sendable {
 
   /// Empty where nothing is known. Looks for the names beside it, and reads its beginning: blocks.
   func metadata(of path: BytePath) -> [String: String] {
-    guard edits != nil || path.components.contains("DCIM") else { return [:] }
+    guard edits != nil || path.contains(component: "DCIM") else { return [:] }
     let name = GalleryName(path.name)
     if name.kind == .other { return [:] }
     let folder = BytePath(path.bytes.dropLast(name.name.bytes.count))
@@ -56,7 +56,7 @@ extension PushOptions {
   }
 
   /// Elsewhere names like a camera's may mean anything.
-  func choosesEdits(at path: BytePath) -> Bool { edits != nil || path.components.contains("DCIM") }
+  func choosesEdits(at path: BytePath) -> Bool { edits != nil || path.contains(component: "DCIM") }
 
   static func gallery(_ arguments: Arguments) throws(UsageError) -> (Layout?, GalleryEdits?) {
     let kinds = GalleryEdits.allCases.map(\.rawValue).joined(separator: ", ")
