@@ -18,6 +18,7 @@ extension JournalStore {
       if entry == nil {
         if try insert(intent, next, destination, me, now) {
           claims.append(.fresh(next))
+          fresh[next] = intent.length.map { (destination, $0) }
           next += 1
           isKnown = false
           continue

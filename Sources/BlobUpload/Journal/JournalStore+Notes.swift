@@ -10,10 +10,15 @@ extension JournalStore {
   }
 
   private func apply(_ note: JournalNote, _ me: Int64, _ now: Int64) throws(SQLiteError) {
+    if let known = fresh.removeValue(forKey: note.id), case .done(let location) = note.event,
+      try end(note.id, known.bytes, location, me, now)
+    {
+      return count(known.destination, known.bytes)
+    }
     guard let row = try glance(note.id), row.owner == me || row.isFree && note.isRestart else { return }
     switch note.event {
     case .done(let location):
-      // The commonest by far. '' says "the same as the target" in no space.
+      // '' says "the same as the target" in no space.
       let done = try database.statement(
         """
         UPDATE upload SET state = 2, owner = NULL, updated = ?2, acknowledged = ?3, error = NULL, session = NULL,
@@ -59,6 +64,24 @@ extension JournalStore {
       try keepSent(note.id, me)
       try run(try database.statement("UPDATE upload SET owner = NULL, updated = ?2 WHERE id = ?1"), note.id, now)
     }
+  }
+
+  /// The commonest end by far: of an entry that this store has made, and that went in one. False: the row says otherwise.
+  private func end(
+    _ id: Int64, _ bytes: Int64, _ location: String?, _ me: Int64, _ now: Int64
+  ) throws(SQLiteError) -> Bool {
+    // '' says "the same as the target" in no space.
+    let done = try database.statement(
+      """
+      UPDATE upload SET state = 2, owner = NULL, updated = ?2, acknowledged = ?3, error = NULL,
+      location = CASE WHEN ?4 = target THEN '' ELSE ?4 END
+      WHERE id = ?1 AND owner = ?5 AND length = ?3 AND session IS NULL
+      """)
+    try done.bind(3, bytes)
+    try done.bind(4, location)
+    try done.bind(5, me)
+    try run(done, id, now)
+    return database.changes == 1
   }
 
   private func run(_ statement: Statement, _ id: Int64, _ now: Int64) throws(SQLiteError) {
