@@ -21,7 +21,14 @@ import CCurl
       kept = nil
       let url = transfer.job.request.url
       guard shape.proxy == nil, let wire = transfer.wire, sockets.contains(wire.socket) else { return }
+      wire.lets(wait: true)
       kept = Kept(wire: wire, scheme: url.scheme, host: url.host, port: url.port, since: .now)
+    }
+
+    /// The connection is libcurl's again.
+    func letGo() {
+      kept?.wire.lets(wait: false)
+      kept = nil
     }
 
     /// The answer, if the request can go this way. nil: libcurl is to send it, and nothing has been sent, or nothing that
@@ -38,7 +45,12 @@ import CCurl
       transfer.attempts = 1
       self.kept = nil
       // Unless all goes well, libcurl finds it dead and lets it go.
-      defer { if self.kept == nil { shutdown(kept.wire.socket, Int32(SHUT_RDWR)) } }
+      defer {
+        if self.kept == nil {
+          kept.wire.lets(wait: false)
+          shutdown(kept.wire.socket, Int32(SHUT_RDWR))
+        }
+      }
       var talk = DirectTalk(wire: kept.wire, head: headSize, size: headSize + Int(length))
       var watch = Watch(options, transfer)
       while !talk.isOver {
@@ -72,10 +84,18 @@ import CCurl
         }
       }
       let isSent = talk.sent == talk.size
+      let limit = try watch.wait(transfer)
+      // An answer that comes soon is waited for in the call that reads it.
+      if isSent, !talk.hasWaited, talk.wire.canWait, limit > 2 * Wire.patience {
+        talk.hasWaited = true
+        var isMore = try receive(&talk, transfer, waiting: true)
+        while isMore { isMore = try receive(&talk, transfer) }
+        return
+      }
       var ready: Int32 = 0
       var room = curl_waitfd(
         fd: talk.wire.socket, events: Int16(CURL_WAIT_POLLIN | (isSent ? 0 : CURL_WAIT_POLLOUT)), revents: 0)
-      curl_multi_poll(multi, &room, 1, try watch.wait(transfer), &ready)
+      curl_multi_poll(multi, &room, 1, limit, &ready)
       // Also where libcurl does not pass on what is wrong with the connection.
       if ready > 0, Int32(room.revents) != CURL_WAIT_POLLOUT { while try receive(&talk, transfer) {} }
     }
@@ -88,10 +108,12 @@ import CCurl
     }
 
     /// Takes what has come. false: there was nothing.
-    private func receive(_ talk: inout DirectTalk, _ transfer: Transfer) throws(TransportError) -> Bool {
+    private func receive(
+      _ talk: inout DirectTalk, _ transfer: Transfer, waiting: Bool = false
+    ) throws(TransportError) -> Bool {
       if inbox.baseAddress == nil { inbox = .allocate(byteCount: AnswerFrame.longestLine, alignment: 16) }
       let room = UnsafeMutableRawBufferPointer(rebasing: inbox[talk.held...])
-      switch talk.wire.receive(into: room) {
+      switch talk.wire.receive(into: room, waiting: waiting) {
       case .nothing: return false
       case .bytes(let count): talk.held += count
       case let end:
@@ -164,6 +186,8 @@ import CCurl
     var frame = AnswerFrame()
     var isAnswered = false
     var isOver = false
+    /// The answer did not come at once.
+    var hasWaited = false
 
     init(wire: Wire, head: Int, size: Int) {
       self.wire = wire
@@ -180,6 +204,7 @@ import CCurl
   extension CurlLane {
     struct Kept {}
     func remember(_ transfer: Transfer) {}
+    func letGo() {}
     func direct(_ transfer: Transfer) throws(TransportError) -> HTTPResponse? { nil }
   }
 #endif

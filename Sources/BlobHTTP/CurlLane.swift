@@ -31,6 +31,8 @@ final class CurlLane {
   #endif
   /// The exchange under way.
   var transfer: Transfer?
+  /// Tasks that go on here with the answers they waited for.
+  private let ready = ReadyTasks()
 
   init(_ pool: LanePool, _ door: LaneDoor) {
     self.pool = pool
@@ -79,7 +81,7 @@ final class CurlLane {
     }
     // Idle before the answer is given: the next request shall find this lane and its connection.
     let waiting = pool.next(for: door, after: job, lesson)
-    job.resume(answer)
+    ready.run { job.resume(answer) }
     return waiting.map { .further($0) } ?? .idle
   }
 
@@ -106,7 +108,7 @@ final class CurlLane {
         pool.counts(transfer.counted)
       }
       if proxy == nil, let answer = try direct(transfer) { return .success(answer) }
-      kept = nil
+      letGo()
       try prepare(transfer, through: proxy)
       defer { pool.returnBuffer(shape.takenBuffer) }
       let answer = try perform(transfer)

@@ -29,7 +29,7 @@
     func send(_ left: UnsafeRawBufferPointer, isWhole: Bool) -> Int? {
       switch self {
       case .plain(let socket):
-        let count = Glibc.send(socket, left.baseAddress, left.count, Int32(MSG_NOSIGNAL))
+        let count = Glibc.send(socket, left.baseAddress, left.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
         if count < 0 && errno != EAGAIN && errno != EINTR { return nil }
         return max(0, count)
       case .sealed(let channel):
@@ -40,10 +40,26 @@
       }
     }
 
-    func receive(into room: UnsafeMutableRawBufferPointer) -> Received {
+    /// Makes `receive(waiting:)` possible, where it is; else as libcurl wants its sockets.
+    func lets(wait: Bool) {
+      guard case .plain(let socket) = self else { return }
+      if wait {
+        var limit = timeval(tv_sec: 0, tv_usec: suseconds_t(Self.patience) * 1000)
+        setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+      }
+      let flags = fcntl(socket, F_GETFL)
+      _ = fcntl(socket, F_SETFL, wait ? flags & ~O_NONBLOCK : flags | O_NONBLOCK)
+    }
+
+    var canWait: Bool { if case .plain = self { true } else { false } }
+
+    /// Milliseconds after which `receive(waiting:)` gives up. A cancellation may have to wait for as long.
+    static let patience: Int32 = 50
+
+    func receive(into room: UnsafeMutableRawBufferPointer, waiting: Bool = false) -> Received {
       switch self {
       case .plain(let socket):
-        let count = recv(socket, room.baseAddress, room.count, Int32(MSG_DONTWAIT))
+        let count = recv(socket, room.baseAddress, room.count, Int32(waiting ? 0 : MSG_DONTWAIT))
         if count > 0 { return .bytes(count) }
         if count == 0 { return .end }
         return errno == EAGAIN || errno == EINTR ? .nothing : .broken
