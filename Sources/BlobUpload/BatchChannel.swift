@@ -20,6 +20,15 @@ final class BatchChannel<Element: Sendable>: Sendable {
       }
       return served
     }
+
+    /// What is there for who comes now, and the writer, where there is room again. Whoever waits has found nothing.
+    mutating func take(_ ahead: Int) -> (Element?, CheckedContinuation<Void, Never>?) {
+      while buffer.isEmpty, !further.isEmpty { buffer = further.removeFirst().reversed() }
+      guard let element = buffer.popLast() else { return (nil, nil) }
+      guard further.count <= ahead else { return (element, nil) }
+      defer { writer = nil }
+      return (element, writer)
+    }
   }
   private let state = Mutex(State())
   private let ahead: Int
@@ -47,7 +56,10 @@ final class BatchChannel<Element: Sendable>: Sendable {
 
   /// The next element; nil once all is read.
   func next() async -> Element? {
-    await withCheckedContinuation { continuation in
+    let (element, writer) = state.withLock { $0.take(ahead) }
+    writer?.resume()
+    if let element { return element }
+    return await withCheckedContinuation { continuation in
       let (readers, writer) = state.withLock { state in
         state.readers.append(continuation)
         let readers = state.serve()

@@ -14,7 +14,7 @@ struct ParallelRun {
   let info: BlobInfo
   let length: Int64
   let target: UploadTarget
-  let ledger: UploadLedger?
+  let ledger: (any UploadLedger)?
   let progress: Progress
   /// Bytes of each part but the last.
   let size: Int64
@@ -24,7 +24,7 @@ struct ParallelRun {
   init(
     _ uploader: Uploader, _ tus: Tus, _ source: any BlobSource, _ info: BlobInfo, length: Int64,
     to target: UploadTarget,
-    _ ledger: UploadLedger?, _ session: UploadSession?, _ receipts: [PartReceipt], _ progress: Progress
+    _ ledger: (any UploadLedger)?, _ session: UploadSession?, _ receipts: [PartReceipt], _ progress: Progress
   ) {
     self.uploader = uploader
     self.tus = tus
@@ -129,7 +129,7 @@ struct ParallelRun {
       } catch {
         throw UploadError(error)
       }
-      var run = UploadRun(
+      let run = UploadRun(
         one, slice, info, target, ledger.map { part.ledger($0, of: progress) }, session, [], comparing: nil,
         part.progress)
       let result = try await run.run()
@@ -184,15 +184,28 @@ private struct UploadPart: Sendable {
   var progress: Progress
 
   /// The part's share in what is kept of the whole.
-  func ledger(_ whole: UploadLedger, of progress: Progress) -> UploadLedger {
-    UploadLedger(
-      opened: { session in
-        let state = session.state.filter { $0.key == "url" }
-        whole.receipt(PartReceipt(number: number, start: start, held: 0, state: state))
-      },
-      acknowledged: { _ in whole.acknowledged(progress.acknowledged) }, restarted: {}, recognized: { _ in },
-      receipt: { _ in }, sending: nil, flush: whole.flush)
+  func ledger(_ whole: any UploadLedger, of progress: Progress) -> any UploadLedger {
+    PartLedger(whole: whole, progress: progress, number: number, start: start)
   }
+}
+
+/// Of a part, only that it is there is kept; of the whole, how far it is.
+private struct PartLedger: UploadLedger {
+  let whole: any UploadLedger
+  let progress: Progress
+  let number: Int
+  let start: Int64
+
+  func opened(_ session: UploadSession) {
+    let state = session.state.filter { $0.key == "url" }
+    whole.receipt(PartReceipt(number: number, start: start, held: 0, state: state))
+  }
+  func acknowledged(_ offset: Int64) { whole.acknowledged(progress.acknowledged) }
+  func restarted() {}
+  func recognized(_ validator: Validator) {}
+  func receipt(_ receipt: PartReceipt) {}
+  func sending(from start: Int64, key: [UInt8]) -> (@Sendable (Int64, [UInt8]) -> Void)? { nil }
+  func flush() async throws(UploadError) { try await whole.flush() }
 }
 
 extension UploadError {

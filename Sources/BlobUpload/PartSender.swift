@@ -29,7 +29,7 @@ struct PartSender: Sendable {
   let context: UploadContext
   let progress: Progress
   let name: BytePath
-  let ledger: UploadLedger?
+  let ledger: (any UploadLedger)?
 
   /// Several at once, where the source can be read so. What has arrived when one fails for good is returned all the same.
   func send(_ parts: [Part]) async -> (receipts: [PartReceipt], failure: UploadError?) {

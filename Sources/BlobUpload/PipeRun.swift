@@ -7,7 +7,7 @@ struct PipeRun {
   private let source: SpooledSource
   private let info: BlobInfo
   private let target: UploadTarget
-  private let ledger: UploadLedger?
+  private let ledger: (any UploadLedger)?
   private let progress: Progress
   private let plan: PipePlan
   private let context: UploadContext
@@ -19,7 +19,8 @@ struct PipeRun {
 
   /// `source` holds the first part.
   init(
-    _ uploader: Uploader, _ source: SpooledSource, _ info: BlobInfo, _ target: UploadTarget, _ ledger: UploadLedger?,
+    _ uploader: Uploader, _ source: SpooledSource, _ info: BlobInfo, _ target: UploadTarget,
+    _ ledger: (any UploadLedger)?,
     _ progress: Progress, _ plan: PipePlan
   ) {
     self.uploader = uploader

@@ -2,30 +2,34 @@ import Blobs
 
 /// Where a run notes what must outlive it, so that the next one can go on.
 ///
-/// The closures wait for nothing, and may be called on any thread; only `flush` waits, for the disk.
-struct UploadLedger: Sendable {
-  var opened: @Sendable (UploadSession) -> Void
+/// Nothing waits, and any thread may call; only `flush` waits, for the disk.
+protocol UploadLedger: Sendable {
+  func opened(_ session: UploadSession)
   /// Bytes the server vouches for, from the beginning.
-  var acknowledged: @Sendable (Int64) -> Void
+  func acknowledged(_ offset: Int64)
   /// The server has lost it.
-  var restarted: @Sendable () -> Void
-  var recognized: @Sendable (Validator) -> Void
+  func restarted()
+  func recognized(_ validator: Validator)
   /// A part of it is known at the server.
-  var receipt: @Sendable (PartReceipt) -> Void
+  func receipt(_ receipt: PartReceipt)
   /// Begins to keep what is sent from an offset on, summed under a key; nil: it is not kept.
-  var sending: (@Sendable (Int64, [UInt8]) -> @Sendable (Int64, [UInt8]) -> Void)?
+  func sending(from start: Int64, key: [UInt8]) -> (@Sendable (Int64, [UInt8]) -> Void)?
   /// What was noted is durable when it returns.
-  var flush: @Sendable () async throws(UploadError) -> Void
+  func flush() async throws(UploadError)
 }
 
-extension UploadLedger {
-  /// The journal's entry for an upload.
-  init(_ journal: Journal, _ entry: Int64) {
-    self.init(
-      opened: { journal.opened(entry, $0) }, acknowledged: { journal.acknowledged(entry, $0) },
-      restarted: { journal.restarted(entry) }, recognized: { journal.recognized(entry, $0) },
-      receipt: { journal.receipt(entry, $0) },
-      sending: { journal.sending(entry, from: $0, key: $1) },
-      flush: { () async throws(UploadError) in try await journal.flushed() })
+/// The journal's entry for an upload.
+struct JournalLedger: UploadLedger {
+  let journal: Journal
+  let entry: Int64
+
+  func opened(_ session: UploadSession) { journal.opened(entry, session) }
+  func acknowledged(_ offset: Int64) { journal.acknowledged(entry, offset) }
+  func restarted() { journal.restarted(entry) }
+  func recognized(_ validator: Validator) { journal.recognized(entry, validator) }
+  func receipt(_ receipt: PartReceipt) { journal.receipt(entry, receipt) }
+  func sending(from start: Int64, key: [UInt8]) -> (@Sendable (Int64, [UInt8]) -> Void)? {
+    journal.sending(entry, from: start, key: key)
   }
+  func flush() async throws(UploadError) { try await journal.flushed() }
 }

@@ -170,7 +170,7 @@ public struct UploadResult: Sendable, Codable, Hashable {
   public init(location: String? = nil, state: [String: String] = [:], reply: [UInt8] = []) {
     self.location = location
     self.state = state
-    self.reply = Array(reply.prefix(64 << 10))
+    self.reply = reply.count <= 64 << 10 ? reply : Array(reply.prefix(64 << 10))
   }
 }
 
@@ -206,9 +206,9 @@ public struct UploadContext: Sendable {
   public var whole: BlobSlice?
   /// Reading a body twice costs next to nothing.
   var isLocal = true
-  var trailers = Trailers()
+  var trailers: Trailers
   /// How PATCH and DELETE get through.
-  var methods = MethodOverride()
+  var methods: MethodOverride
   /// Adds a signature, over what is there by then, as the last thing before a request is sent.
   var sign: (@Sendable (inout HTTPRequest) -> Void)?
 
@@ -226,5 +226,24 @@ public struct UploadContext: Sendable {
     self.opened = opened
     self.acknowledged = acknowledged
     self.sent = sent
+    trailers = Trailers()
+    methods = MethodOverride()
+  }
+
+  /// To a destination of which something may be known.
+  init(
+    _ transport: any Transport, _ headers: HTTPHeaders, _ origin: String, _ acquaintance: Acquaintance,
+    _ opened: @escaping @Sendable (UploadSession) -> Void, _ acknowledged: @escaping @Sendable (Int64) -> Void,
+    sent: @escaping @Sendable (Int) -> Void
+  ) {
+    self.transport = transport
+    self.headers = headers
+    self.origin = origin
+    answered = { acquaintance.note($0) }
+    self.opened = opened
+    self.acknowledged = acknowledged
+    self.sent = sent
+    trailers = acquaintance.trailers
+    methods = acquaintance.methods
   }
 }

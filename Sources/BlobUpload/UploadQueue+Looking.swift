@@ -23,10 +23,8 @@ extension UploadQueue {
     again.info = info
     journal.released(id)
     // A journal that cannot be written ends it all with the next item; this one has its own error to tell.
-    guard var claimed = try? await claim([again]).first else { return nil }
+    guard let claimed = try? await claim([again]).first else { return nil }
     progress.restart()
-    claimed.progress = progress
-    claimed.looks = work.looks + 1
-    return claimed
+    return Claimed(again, claimed.claim, progress, looks: work.looks + 1)
   }
 }

@@ -89,8 +89,10 @@ public struct UploadQueue: Sendable {
           stop(error)
         }
       }
+      // What comes back from a lane goes on there: to wake another thread for it costs more than what there is to do.
+      let executor = ThreadExecutor("fullbore-queue")
       for _ in 0..<max(1, jobs) {
-        group.addTask {
+        group.addTask(executorPreference: executor) {
           while let work = await channel.next() {
             let error =
               isLarge(work) ? await large.pass { await handle(work, observer) } : await handle(work, observer)
@@ -100,6 +102,7 @@ public struct UploadQueue: Sendable {
       }
       // A task that waits for its turn would not see the end of another's world.
       for await _ in group where fatal.error != nil { group.cancelAll() }
+      withExtendedLifetime(executor) {}
     }
     try await flush()
     // What is lost here is learned again.
@@ -139,12 +142,20 @@ public struct UploadQueue: Sendable {
     if try await journal.width(at: origin) != width { try await journal.keepWidth(width, at: origin) }
   }
 
-  struct Claimed: Sendable {
-    var item: UploadItem
-    var claim: JournalClaim
+  /// An object, since it is handed on several times, and an item is large.
+  final class Claimed: Sendable {
+    let item: UploadItem
+    let claim: JournalClaim
     /// Of one that was begun, and looked at again so often.
-    var progress: Progress?
-    var looks = 0
+    let progress: Progress?
+    let looks: Int
+
+    init(_ item: UploadItem, _ claim: JournalClaim, _ progress: Progress? = nil, looks: Int = 0) {
+      self.item = item
+      self.claim = claim
+      self.progress = progress
+      self.looks = looks
+    }
   }
 
   func claim(_ items: [UploadItem]) async throws(UploadError) -> [Claimed] {
@@ -155,7 +166,7 @@ public struct UploadQueue: Sendable {
     }
     do {
       let claims = try await journal.claim(intents, destination: destinationID)
-      return zip(items, claims).map { Claimed(item: $0, claim: $1) }
+      return zip(items, claims).map { Claimed($0, $1) }
     } catch {
       throw UploadError(journal: error)
     }

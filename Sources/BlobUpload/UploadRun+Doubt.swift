@@ -3,7 +3,7 @@ import Blobs
 // What keeps two versions of a source apart, from one run to the next.
 extension UploadRun {
   /// Whether the source still has what the server holds of it. If not, all begins anew; the old session is given up.
-  mutating func stillHas(
+  func stillHas(
     _ ranges: [SentRange], _ held: Held, _ session: UploadSession
   ) async throws(UploadError) -> Bool {
     let isSame =
@@ -34,22 +34,23 @@ extension UploadRun {
     do { return try result.get() } catch { throw UploadError(error) }
   }
 
-  mutating func settleDoubt() {
+  func settleDoubt() {
     if doubted == nil { return }
     doubted = nil
     if let validator = info.validator { ledger?.recognized(validator) }
   }
 
   /// Only a session that the next run can go on with needs it, and a version that it may meet under another name.
-  mutating func trace(from offset: Int64) -> any BlobSource {
-    guard let sending = ledger?.sending, info.length != nil else { return source.source }
+  func trace(from offset: Int64) -> any BlobSource {
+    guard let ledger, info.length != nil else { return source.source }
     guard info.wantsTrace, source.source.access == .random else {
-      reach.begin(at: offset, sending(offset, SentRange.noKey))
+      if let record = ledger.sending(from: offset, key: SentRange.noKey) { reach.begin(at: offset, record) }
       return source.source
     }
     if let traced { return traced }
     let key = Poly1305.newKey()
-    let source = TracedSource(source.source, from: offset, key: key, sending(offset, key))
+    guard let record = ledger.sending(from: offset, key: key) else { return source.source }
+    let source = TracedSource(source.source, from: offset, key: key, record)
     traced = source
     return source
   }

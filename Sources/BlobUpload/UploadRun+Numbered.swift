@@ -3,7 +3,7 @@ import Blobs
 // Parts with numbers, sent in any order.
 extension UploadRun {
   /// Notes what the server has. What it does not say as our receipts do is sent again, unless a digest shows it to be ours.
-  mutating func take(_ theirs: [PartReceipt], _ session: UploadSession) async throws(UploadError) {
+  func take(_ theirs: [PartReceipt], _ session: UploadSession) async throws(UploadError) {
     var session = session
     if session.partSize == nil { session.partSize = sizeOfNumbered }
     guard info.length != nil, session.partSize != nil else {
@@ -52,7 +52,7 @@ extension UploadRun {
   }
 
   /// Sends what the server lacks, or completes what it has.
-  mutating func stepParts(_ session: UploadSession) async throws(UploadError) -> UploadResult? {
+  func stepParts(_ session: UploadSession) async throws(UploadError) -> UploadResult? {
     let planned = plan.numbered() ?? []
     let held = parts?.held ?? [:]
     let missing = planned.filter { held[$0.number] == nil }

@@ -1,18 +1,18 @@
 import Blobs
 import Synchronization
 
-/// One upload under way: the loop of asking, sending and recovering.
-struct UploadRun {
+/// One upload under way: the loop of asking, sending and recovering. Of one task.
+final class UploadRun {
   let uploader: Uploader
   let source: SpooledSource
   let info: BlobInfo
   let target: UploadTarget
-  let ledger: UploadLedger?
+  let ledger: (any UploadLedger)?
   let context: UploadContext
   let progress: Progress
   var session: UploadSession?
   /// One that is known from an interim answer, to a creation that may yet fail.
-  private let opened = OpenedSession()
+  private let opened: OpenedSession
   /// How far is being sent, for who asks meanwhile or after a kill.
   let reach: Reach
   /// What must be compared before the session goes on; nil: nothing.
@@ -42,10 +42,13 @@ struct UploadRun {
   var isResuming: Bool
 
   init(
-    _ uploader: Uploader, _ source: any BlobSource, _ info: BlobInfo, _ target: UploadTarget, _ ledger: UploadLedger?,
+    _ uploader: Uploader, _ source: any BlobSource, _ info: BlobInfo, _ target: UploadTarget,
+    _ ledger: (any UploadLedger)?,
     _ session: UploadSession?, _ receipts: [PartReceipt], comparing doubted: [SentRange]?, _ progress: Progress
   ) {
     self.uploader = uploader
+    let opened = OpenedSession()
+    self.opened = opened
     let source = SpooledSource(source, uploader.spool)
     self.source = source
     self.info = info
@@ -62,7 +65,7 @@ struct UploadRun {
     let size = uploader.destination.dialect.numbersParts ? Self.plan(uploader, source, info, nil).partSize : nil
     sizeOfNumbered = size
     var context = uploader.context(
-      opened: { [opened] session in
+      opened: { session in
         var session = session
         if session.partSize == nil { session.partSize = size }
         opened.withLock { $0 = session }
@@ -73,7 +76,7 @@ struct UploadRun {
         progress.advance(by: Int64(count))
         reach.advance(by: Int64(count))
       })
-    context.isLocal = source.source.isLocal
+    if uploader.destination.traits.trailsChecksums { context.isLocal = source.source.isLocal }
     context.whole = BlobSlice(source.source, length: info.length, validator: info.validator)
     self.context = context
   }
@@ -95,7 +98,7 @@ struct UploadRun {
     return PartPlan(length: info.length, wanted: wanted, limits: limits)
   }
 
-  mutating func run() async throws(UploadError) -> UploadResult {
+  func run() async throws(UploadError) -> UploadResult {
     dropExpired()
     while true {
       do {
@@ -110,7 +113,7 @@ struct UploadRun {
   }
 
   /// One request: create, ask, send or complete, whichever comes next. Returns the result once there is one.
-  private mutating func step() async throws(UploadError) -> UploadResult? {
+  private func step() async throws(UploadError) -> UploadResult? {
     guard let session else { return try await create() }
     guard let offset else {
       let held = try await dialect.held(by: session, context)
@@ -145,7 +148,7 @@ struct UploadRun {
 
   /// What is to be sent from `offset` on; nil: nothing is left. Where the end is not known, it is looked for first: the
   /// last part tells the length, and is empty if it must be.
-  private mutating func next(from offset: Int64) async throws(UploadError) -> Part? {
+  private func next(from offset: Int64) async throws(UploadError) -> Part? {
     if offset < source.first, await !source.rewind() { throw source.lost(offset, of: target.path) }
     try await source.skip(to: offset, info.validator)
     if let end { return Part(number: part, start: offset, length: max(0, end - offset), isLast: true) }
@@ -172,7 +175,7 @@ struct UploadRun {
     return part
   }
 
-  private mutating func create() async throws(UploadError) -> UploadResult? {
+  private func create() async throws(UploadError) -> UploadResult? {
     var first: (part: Part, body: BlobSlice)?
     var most = uploader.destination.currentLimits.firstPart
     // What goes in one can also go in parts, which can be sent again.
@@ -193,7 +196,7 @@ struct UploadRun {
     return result
   }
 
-  private mutating func take(_ held: Held) async throws(UploadError) -> UploadResult? {
+  private func take(_ held: Held) async throws(UploadError) -> UploadResult? {
     switch held {
     case .finished(let result):
       if isResuming { progress.resume(at: info.length ?? 0) }
@@ -209,7 +212,7 @@ struct UploadRun {
     }
   }
 
-  mutating func advance(to offset: Int64, _ session: UploadSession) {
+  func advance(to offset: Int64, _ session: UploadSession) {
     self.session = session
     self.offset = offset
     if offset > best {
@@ -223,7 +226,7 @@ struct UploadRun {
   }
 
   /// Sets the stage for the next step and waits, or throws for good.
-  private mutating func recover(from error: UploadError) async throws(UploadError) {
+  private func recover(from error: UploadError) async throws(UploadError) {
     if error.recovery == .rephrase {
       // What is lost here is learned again. What was refused for its form has changed nothing.
       try? await uploader.journal?.keepOverride(
@@ -254,7 +257,7 @@ struct UploadRun {
     try await uploader.wait(after: error, max(failures, restarts), "\(target.path)")
   }
 
-  private mutating func shrink(_ error: UploadError, to most: Int64?) async throws(UploadError) {
+  private func shrink(_ error: UploadError, to most: Int64?) async throws(UploadError) {
     guard let size = uploader.destination.shrink(below: attempted, to: most) else {
       throw uploader.destination.acquaintance.judge(refusal: error.final)
     }
@@ -263,14 +266,14 @@ struct UploadRun {
     if session == nil { progress.restart() }
   }
 
-  mutating func restart() {
+  func restart() {
     restarts += 1
     forgetSession()
     ledger?.restarted()
     settleDoubt()
   }
 
-  private mutating func forgetSession() {
+  private func forgetSession() {
     session = nil
     reach.end()
     opened.withLock { $0 = nil }
@@ -281,7 +284,7 @@ struct UploadRun {
   }
 
   /// One that the server has forgotten by its own word need not be asked for. Clocks differ: some minutes are nothing.
-  private mutating func dropExpired() {
+  private func dropExpired() {
     guard let expires = session?.expires, expires + 300 < currentSeconds() else { return }
     forgetSession()
     ledger?.restarted()

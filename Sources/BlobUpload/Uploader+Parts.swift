@@ -8,7 +8,7 @@ extension Uploader {
   /// Uploads in parts at once, where that is possible and the link gains by it. nil: it goes in one piece; what an earlier
   /// run has left in parts is given up then.
   func uploadInParts(
-    _ source: any BlobSource, _ info: BlobInfo, to target: UploadTarget, _ ledger: UploadLedger?,
+    _ source: any BlobSource, _ info: BlobInfo, to target: UploadTarget, _ ledger: (any UploadLedger)?,
     _ session: UploadSession?, _ receipts: [PartReceipt], isDoubted: Bool, _ progress: Progress
   ) async throws(UploadError) -> UploadResult? {
     if session != nil, session?.sizeOfParts == nil { return nil }

@@ -38,7 +38,7 @@ extension Uploader {
   ///
   /// What an earlier run has left of it is given up: nobody can say that it was the same.
   func uploadPipe(
-    _ source: any BlobSource, _ info: BlobInfo, to target: UploadTarget, _ ledger: UploadLedger?,
+    _ source: any BlobSource, _ info: BlobInfo, to target: UploadTarget, _ ledger: (any UploadLedger)?,
     _ session: UploadSession?, isDoubted: Bool, _ progress: Progress
   ) async throws(UploadError) -> UploadResult {
     if let session {
@@ -55,7 +55,7 @@ extension Uploader {
     let there = try await held.look(from: 0, room, info.validator)
     if there < room {
       let (info, target) = (info.of(there), target.of(there))
-      var run = UploadRun(self, held.source, info, target, ledger, nil, [], comparing: nil, progress)
+      let run = UploadRun(self, held.source, info, target, ledger, nil, [], comparing: nil, progress)
       return try await run.run()
     }
     guard let plan else {

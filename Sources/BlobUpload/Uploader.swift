@@ -49,8 +49,13 @@ public struct Uploader: Sendable {
       throw UploadError(.giveUp, .file, "\(target.path): \(length) bytes, and the server takes \(most) at most")
     }
     let source = Self.prepared(source, info)
-    var ledger: UploadLedger?
-    if let journal, let entry { ledger = UploadLedger(journal, entry) }
+    var ledger: (any UploadLedger)?
+    if let journal, let entry { ledger = JournalLedger(journal: journal, entry: entry) }
+    // Most files are small, and meet nothing of what follows.
+    if session == nil, let length = info.length, length < parallelFrom {
+      let run = UploadRun(self, source, info, target, ledger, nil, [], comparing: doubted, progress)
+      return try await run.run()
+    }
     if let result = try await uploadInParts(
       source, info, to: target, ledger, session, receipts, isDoubted: doubted != nil, progress)
     {
@@ -61,7 +66,7 @@ public struct Uploader: Sendable {
       return try await uploadPipe(source, info, to: target, ledger, session, isDoubted: doubted != nil, progress)
     }
     return try await knowingLength(source, info, target) { source, info, target async throws(UploadError) in
-      var run = UploadRun(self, source, info, target, ledger, session, receipts, comparing: doubted, progress)
+      let run = UploadRun(self, source, info, target, ledger, session, receipts, comparing: doubted, progress)
       return try await run.run()
     }
   }
@@ -98,15 +103,12 @@ public struct Uploader: Sendable {
   ) -> UploadContext {
     let acquaintance = destination.acquaintance
     var context = UploadContext(
-      transport: transport, headers: destination.headers, origin: destination.endpoint.origin,
-      answered: { acquaintance.note($0) }, opened: opened, acknowledged: acknowledged,
+      transport, destination.headers, destination.endpoint.origin, acquaintance, opened, acknowledged,
       sent: { count in
         acquaintance.noteReached()
         sent(count)
       })
-    context.methods = acquaintance.methods
-    context.trailers = acquaintance.trailers
-    context.sign = (destination.dialect as? any SigningProtocol)?.signature
+    context.sign = destination.traits.signature
     return context
   }
 }
@@ -115,7 +117,8 @@ public struct Uploader: Sendable {
 public struct UploadDestination: Sendable {
   /// The URL as given.
   public var endpoint: HTTPURL
-  public var dialect: any UploadProtocol
+  public var dialect: any UploadProtocol { didSet { traits = DialectTraits(dialect) } }
+  private(set) var traits: DialectTraits
   public var limits: PartLimits
   /// Credentials and the user's own fields; they go to the endpoint's origin and to no other.
   public var headers: HTTPHeaders
@@ -124,6 +127,7 @@ public struct UploadDestination: Sendable {
   public init(endpoint: HTTPURL, dialect: any UploadProtocol, limits: PartLimits, headers: HTTPHeaders = [:]) {
     self.endpoint = endpoint
     self.dialect = dialect
+    traits = DialectTraits(dialect)
     self.limits = limits
     self.headers = headers
   }

@@ -20,7 +20,7 @@ extension UploadContext {
   func send(
     following request: inout HTTPRequest, body: BlobSlice? = nil, _ on: Exchange? = nil, accepting: Int? = nil
   ) async throws(UploadError) -> HTTPResponse {
-    var visited = [request.url.text]
+    var visited: [String] = []
     while true {
       let hop = Hop()
       var on = on ?? Exchange(sent: sent)
@@ -31,6 +31,7 @@ extension UploadContext {
       let response = try await exchange(request, body, on)
       guard 300..<400 ~= response.status, response.status != 304, response.status != accepting else { return response }
       let next = try target(of: response, to: request)
+      visited.append(request.url.text)
       if visited.contains(next.text) {
         throw refusal(
           request, response, "answered \(response.status) to \(next), where we come from: it leads in a circle")
@@ -41,7 +42,6 @@ extension UploadContext {
           "answered \(response.status) to \(next), after \(Self.mostRedirects) redirects in a row: not followed further"
         )
       }
-      visited.append(next.text)
       request.url = next
       on.sent(-hop.sent.load(ordering: .relaxed))
     }

@@ -83,10 +83,26 @@ final class Trailers: Sendable {
 extension UploadDestination {
   /// Every body is read for its digest before it is sent.
   var digestsAhead: Bool {
+    traits.hasChecksum && !(traits.trailsChecksums && acquaintance.trailers.isPossible)
+  }
+}
+
+/// What is asked of a dialect for every file, and takes a cast to find out: so it is found out once.
+struct DialectTraits: Sendable {
+  /// Bodies carry a digest.
+  let hasChecksum: Bool
+  /// It follows the body, where it can.
+  let trailsChecksums: Bool
+  let signature: (@Sendable (inout HTTPRequest) -> Void)?
+
+  init(_ dialect: any UploadProtocol) {
+    signature = (dialect as? any SigningProtocol)?.signature
     if let tus = dialect as? Tus {
-      return tus.checksum != nil && !(tus.trailsChecksums && acquaintance.trailers.isPossible)
+      (hasChecksum, trailsChecksums) = (tus.checksum != nil, tus.trailsChecksums)
+    } else {
+      hasChecksum = ((dialect as? IETFResumable)?.checksum ?? (dialect as? PlainPut)?.checksum) != nil
+      trailsChecksums = false
     }
-    return ((dialect as? IETFResumable)?.checksum ?? (dialect as? PlainPut)?.checksum) != nil
   }
 }
 
