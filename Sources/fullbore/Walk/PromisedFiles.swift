@@ -32,7 +32,7 @@ final class PromisedFiles: Sendable {
     var due = Duration.zero
   }
 
-  private static let most = 4096
+  private static let most = 2048
   private let state = Monitor(State())
   private let roots: [BytePath]
   private let options: TreeOptions
