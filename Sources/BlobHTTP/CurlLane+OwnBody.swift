@@ -44,12 +44,14 @@ import CCurl
     private func aheadFeed(_ transfer: Transfer) -> (any BodyFeed)? {
       let length = transfer.length!
       guard transfer.reader!.info.readAhead > 0, length >= Self.leastAhead else { return nil }
-      let piece = pool.takeBuffer(isTLS: false, for: length)
-      guard piece >= Self.leastPiece else {
-        pool.returnBuffer(piece)
+      let size = pool.takeBuffer(isTLS: false, for: length)
+      guard size >= Self.leastAlone else {
+        pool.returnBuffer(size)
         return nil
       }
-      let taken = piece + pool.take((AheadFeed.pieces - 1) * piece)
+      // Larger than for one thread: each time a piece is handed over somebody is woken.
+      let piece = 2 * size
+      let taken = size + pool.take(AheadFeed.pieces * piece - size)
       let reader = transfer.reader.take()!
       transfer.isReadAhead = true
       return AheadFeed(reader, length: length, piece: piece) { [pool] in pool.returnBuffer(taken) }
@@ -58,7 +60,7 @@ import CCurl
     /// Less is read before another thread has begun.
     private static var leastAhead: Int64 { 4 << 20 }
     /// Where so many are under way that there is less for each, they do not wait for each other.
-    private static var leastPiece: Int { 256 << 10 }
+    private static var leastAlone: Int { 256 << 10 }
 
     /// The head comes next. When it comes for the second time, on another connection, the body begins anew too.
     func beginBody(_ transfer: Transfer, from port: Int32) -> Bool {
