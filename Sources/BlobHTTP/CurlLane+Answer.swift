@@ -17,15 +17,19 @@ extension CurlLane {
     // An answer that came before the body was sent counts, however the connection ended after it.
     if result == CURLE_OK || (transfer.isBroken(result) && !transfer.isSent), let head = transfer.head.final {
       // Of a body it had no part in, libcurl does not know that it was cut short.
-      if shape.body == .own, !transfer.isSent, 200..<300 ~= head.status {
-        throw TransportError(
-          .broken,
-          "\(transfer.job.name): \(transfer.server) answered \(head.status) after \(transfer.sent) bytes were sent"
-            + " of \(transfer.length ?? 0)")
-      }
+      if shape.body == .own { try checkNotTooSoon(head, transfer) }
       return HTTPResponse(head: head, body: transfer.content)
     }
     throw error(transfer, result)
+  }
+
+  /// What says that all is well must not come before all is sent.
+  func checkNotTooSoon(_ head: HTTPHead, _ transfer: Transfer) throws(TransportError) {
+    if transfer.isSent || !(200..<300 ~= head.status) { return }
+    throw TransportError(
+      .broken,
+      "\(transfer.job.name): \(transfer.server) answered \(head.status) after \(transfer.sent) bytes were sent"
+        + " of \(transfer.length ?? 0)")
   }
 
   /// One line of a head, or a trailer.

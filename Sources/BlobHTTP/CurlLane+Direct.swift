@@ -4,8 +4,8 @@ import CCurl
 #if canImport(Glibc)
   import Glibc
 
-  /// A small request over a connection that libcurl has made and keeps: head and body in one `send`, past libcurl, whose
-  /// own work for such a request costs more than all the rest of it. What cannot go so, libcurl does.
+  /// A request over a connection that libcurl has made and keeps: past libcurl, whose own work for a small one costs more
+  /// than all the rest of it. Head and small body go in one `send`. What cannot go so, libcurl does.
   extension CurlLane {
     /// libcurl's connection, while no request is under way on it.
     struct Kept {
@@ -14,6 +14,15 @@ import CCurl
       let host: String
       let port: Int
       var since: SuspendingClock.Instant
+      /// `receive(waiting:)` is possible on it now.
+      var waits = false
+
+      /// A body that is not small is sent by calls that must not wait.
+      mutating func lets(wait: Bool) {
+        if waits == wait || !wire.canWait { return }
+        wire.lets(wait: wait)
+        waits = wait
+      }
     }
 
     /// libcurl has done an exchange: is there a connection now that the next one may use?
@@ -21,13 +30,12 @@ import CCurl
       kept = nil
       let url = transfer.job.request.url
       guard shape.proxy == nil, let wire = transfer.wire, sockets.contains(wire.socket) else { return }
-      wire.lets(wait: true)
       kept = Kept(wire: wire, scheme: url.scheme, host: url.host, port: url.port, since: .now)
     }
 
     /// The connection is libcurl's again.
     func letGo() {
-      kept?.wire.lets(wait: false)
+      kept?.lets(wait: false)
       kept = nil
     }
 
@@ -35,29 +43,41 @@ import CCurl
     /// must not be sent twice.
     func direct(_ transfer: Transfer) throws(TransportError) -> HTTPResponse? {
       let request = transfer.job.request
-      guard let kept, kept.port == request.url.port, kept.host == request.url.host, kept.scheme == request.url.scheme,
+      guard var kept, kept.port == request.url.port, kept.host == request.url.host, kept.scheme == request.url.scheme,
         SuspendingClock.now - kept.since < Self.longestIdle, transfer.job.exchange.received == nil,
         transfer.job.exchange.trailers == nil,
-        let length = transfer.length, length < Self.smallBody, request.canBeWritten, kept.wire.isQuiet
+        let length = transfer.length, request.canBeWritten, kept.wire.isQuiet
       else { return nil }
       let headSize = write(headOf: request, transfer)
-      try readSmallBody(transfer, at: headSize)
+      var talk = DirectTalk(wire: kept.wire, head: headSize)
+      talk.waits = kept.wire.canWait && length < Self.smallBody
+      shape.takenBuffer = 0
+      defer { pool.returnBuffer(shape.takenBuffer) }
+      kept.lets(wait: length < Self.smallBody)
+      self.kept = kept
+      if length < Self.smallBody {
+        try readSmallBody(transfer, at: headSize)
+        talk.size += Int(length)
+      } else {
+        talk.body = ownBody(transfer)
+        talk.body!.begin(on: kept.wire)
+      }
       transfer.attempts = 1
       self.kept = nil
       // Unless all goes well, libcurl finds it dead and lets it go.
       defer {
         if self.kept == nil {
-          kept.wire.lets(wait: false)
+          kept.lets(wait: false)
           shutdown(kept.wire.socket, Int32(SHUT_RDWR))
         }
       }
-      var talk = DirectTalk(wire: kept.wire, head: headSize, size: headSize + Int(length))
       var watch = Watch(options, transfer)
       while !talk.isOver {
         if transfer.job.isCancelled { throw cancelled(transfer) }
         try step(&talk, transfer, &watch)
       }
       if let head = transfer.head.final, talk.isAnswered || !transfer.isSent {
+        try checkNotTooSoon(head, transfer)
         if talk.isReusable(transfer), kept.wire.giveBack() {
           self.kept = kept
           self.kept!.since = .now
@@ -65,46 +85,54 @@ import CCurl
         return HTTPResponse(head: head, body: transfer.content)
       }
       // Else the server may only have closed it before it heard of us.
-      if transfer.received == 0, request.isIdempotent, rewind(to: 0) == CURL_SEEKFUNC_OK { return nil }
+      if transfer.received == 0, request.isIdempotent {
+        if talk.body?.hasBegun == false || rewind(to: 0) == CURL_SEEKFUNC_OK { return nil }
+      }
       throw transfer.failure ?? broken(transfer)
     }
 
     private func step(_ talk: inout DirectTalk, _ transfer: Transfer, _ watch: inout Watch) throws(TransportError) {
-      if talk.sent < talk.size {
-        let left = UnsafeRawBufferPointer(rebasing: small[talk.sent..<talk.size])
-        if let count = talk.wire.send(left, isWhole: talk.sent == 0) {
-          talk.sent += count
-          told(talk, transfer)
-        } else {
-          // It may have answered before.
-          talk.size = talk.sent
-          while try receive(&talk, transfer) {}
-          talk.isOver = true
-          return
-        }
+      let outcome = try push(&talk, transfer)
+      if outcome == .broken || (outcome == .moved && !talk.isSent) {
+        // Where it is broken, it may have answered before.
+        while try receive(&talk, transfer) {}
+        if outcome == .broken { talk.isOver = true }
+        return
       }
-      let isSent = talk.sent == talk.size
       let limit = try watch.wait(transfer)
       // An answer that comes soon is waited for in the call that reads it.
-      if isSent, !talk.hasWaited, talk.wire.canWait, limit > 2 * Wire.patience {
-        talk.hasWaited = true
+      if talk.waits, talk.isSent, limit > 2 * Wire.patience {
+        talk.waits = false
         var isMore = try receive(&talk, transfer, waiting: true)
         while isMore { isMore = try receive(&talk, transfer) }
         return
       }
       var ready: Int32 = 0
       var room = curl_waitfd(
-        fd: talk.wire.socket, events: Int16(CURL_WAIT_POLLIN | (isSent ? 0 : CURL_WAIT_POLLOUT)), revents: 0)
+        fd: talk.wire.socket, events: Int16(CURL_WAIT_POLLIN | (outcome == .blocked ? CURL_WAIT_POLLOUT : 0)),
+        revents: 0)
       curl_multi_poll(multi, &room, 1, limit, &ready)
       // Also where libcurl does not pass on what is wrong with the connection.
       if ready > 0, Int32(room.revents) != CURL_WAIT_POLLOUT { while try receive(&talk, transfer) {} }
     }
 
-    private func told(_ talk: DirectTalk, _ transfer: Transfer) {
-      let sent = Int64(max(0, talk.sent - talk.head))
-      if sent <= transfer.sent { return }
-      transfer.job.exchange.sent(Int(sent - transfer.sent))
-      transfer.sent = sent
+    /// Sends what the connection takes. `.moved` before all is sent: it is time to see whether there is an answer.
+    private func push(_ talk: inout DirectTalk, _ transfer: Transfer) throws(TransportError) -> LaneOutcome {
+      if talk.sent < talk.size {
+        let left = UnsafeRawBufferPointer(rebasing: small[talk.sent..<talk.size])
+        let count = talk.wire.send(left, isWhole: talk.sent == 0, hasMore: talk.body != nil)
+        guard let count else { return .broken }
+        talk.sent += count
+        if talk.body == nil { report(transfer, sent: Int64(max(0, talk.sent - talk.head))) }
+        if talk.sent < talk.size { return .blocked }
+      }
+      guard let body = talk.body else { return .moved }
+      let look = LaneLook(after: body)
+      while !talk.isSent, !transfer.job.isCancelled, !look.isDue(for: body) {
+        let outcome = try advance(body, transfer)
+        if outcome != .moved && !talk.isSent { return outcome }
+      }
+      return .moved
     }
 
     /// Takes what has come. false: there was nothing.
@@ -177,27 +205,31 @@ import CCurl
     let wire: Wire
     /// Bytes of the request's head.
     let head: Int
-    /// Bytes of the request, head and body, that are to be sent.
+    /// Bytes that are to be sent from `small`: the head, and a small body.
     var size: Int
     /// Those that the connection has taken.
     var sent = 0
+    /// What follows them.
+    var body: (any LaneBody)?
     /// Bytes that have come and are not taken yet.
     var held = 0
     var frame = AnswerFrame()
     var isAnswered = false
     var isOver = false
-    /// The answer did not come at once.
-    var hasWaited = false
+    /// The answer is waited for in the call that reads it.
+    var waits = false
 
-    init(wire: Wire, head: Int, size: Int) {
+    init(wire: Wire, head: Int) {
       self.wire = wire
       self.head = head
-      self.size = size
+      size = head
     }
+
+    var isSent: Bool { sent == size && body.map { $0.sent == $0.length } ?? true }
 
     /// Whether another request may follow: both sides have said all there is to say.
     func isReusable(_ transfer: Transfer) -> Bool {
-      isAnswered && transfer.isSent && sent == size && held == 0 && frame.stage == .whole && frame.keepsConnection
+      isAnswered && isSent && held == 0 && frame.stage == .whole && frame.keepsConnection
     }
   }
 #else

@@ -40,11 +40,12 @@ extension CurlLane {
     case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL, CURLE_BAD_CONTENT_ENCODING, CURLE_WRITE_ERROR:
       return (.badResponse, "what \(server) answers is not HTTP/1.1 (\(text)), after \(transfer.sent) bytes were sent")
     case CURLE_URL_MALFORMAT: return (.badRequest, "\(text) (\(server))")
-    case CURLE_GOT_NOTHING:
+    // Of a body that goes past it, libcurl does not know that it was cut short.
+    case CURLE_GOT_NOTHING where transfer.isSent:
       return (.broken, "\(server) closed the connection without an answer, after \(transfer.sent) bytes were sent")
     case CURLE_PARTIAL_FILE where transfer.head.final != nil:
       return (.broken, "the connection broke in the middle of the answer, after \(transfer.sent) bytes were sent")
-    case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_PARTIAL_FILE:
+    case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_PARTIAL_FILE, CURLE_GOT_NOTHING:
       return (.broken, "the connection broke, after \(transfer.sent) bytes were sent")
     default: return (.broken, "\(text), after \(transfer.sent) bytes were sent")
     }

@@ -5,32 +5,62 @@ import CCurl
   import Glibc
 
   extension CurlLane {
-    /// Whether the body can go past libcurl: a file that is lent to the connection, or anything over TLS.
+    /// Whether the body can go past libcurl: where its length is known, and its connection is the lane's to use.
     func canSendBody(_ transfer: Transfer) -> Bool {
-      guard sendsBodies, transfer.reader != nil, let length = transfer.length else { return false }
+      guard sendsBodies, transfer.reader != nil, transfer.length != nil else { return false }
       if transfer.job.request.url.scheme == "https" {
         // Through a proxy that speaks TLS itself there are two of them.
         if !TLSChannel.isPossible || shape.proxy?.scheme == "https" { return false }
-        let size = pool.takeBuffer(isTLS: true, for: length)
-        // As much again for the records.
-        shape.takenBuffer = size + pool.take(size)
-        if size != plain.count {
-          plain.deallocate()
-          plain = .allocate(byteCount: size, alignment: 4096)
-        }
       } else if shape.proxy != nil {
         return false
       }
       transfer.own = ownBody(transfer)
-      return transfer.own != nil
+      return true
     }
 
-    private func ownBody(_ transfer: Transfer) -> (any LaneBody)? {
-      if transfer.job.request.url.scheme == "https" {
-        return SealedBody(transfer.reader!, length: transfer.length!, plain)
-      }
-      return LentBody(transfer.job.body!, transfer.reader!)
+    func ownBody(_ transfer: Transfer) -> any LaneBody {
+      let isTLS = transfer.job.request.url.scheme == "https"
+      if !isTLS, let lent = LentBody(transfer.job.body!, transfer.reader!) { return lent }
+      let length = transfer.length!
+      if isTLS { return SealedBody(readFeed(transfer, isTLS: true), length: length) }
+      return CopiedBody(aheadFeed(transfer) ?? readFeed(transfer, isTLS: false), length: length)
     }
+
+    private func readFeed(_ transfer: Transfer, isTLS: Bool) -> any BodyFeed {
+      let length = transfer.length!
+      if shape.takenBuffer == 0 {
+        let size = pool.takeBuffer(isTLS: isTLS, for: length)
+        // As much again for the records.
+        shape.takenBuffer = isTLS ? size + pool.take(size) : size
+        if size != piece.count {
+          piece.deallocate()
+          piece = .allocate(byteCount: size, alignment: 4096)
+        }
+      }
+      return ReadFeed(transfer.reader!, length: length, piece)
+    }
+
+    /// nil: it would not pay, or there is too little memory left for it.
+    private func aheadFeed(_ transfer: Transfer) -> (any BodyFeed)? {
+      let length = transfer.length!
+      guard transfer.reader!.info.readAhead > 0, length >= Self.leastAhead else { return nil }
+      let size = pool.takeBuffer(isTLS: false, for: length)
+      guard size >= Self.leastAlone else {
+        pool.returnBuffer(size)
+        return nil
+      }
+      // Larger than for one thread: each time a piece is handed over somebody is woken.
+      let piece = 2 * size
+      let taken = size + pool.take(AheadFeed.pieces * piece - size)
+      let reader = transfer.reader.take()!
+      transfer.isReadAhead = true
+      return AheadFeed(reader, length: length, piece: piece) { [pool] in pool.returnBuffer(taken) }
+    }
+
+    /// Less is read before another thread has begun.
+    private static var leastAhead: Int64 { 4 << 20 }
+    /// Where so many are under way that there is less for each, they do not wait for each other.
+    private static var leastAlone: Int { 256 << 10 }
 
     /// The head comes next. When it comes for the second time, on another connection, the body begins anew too.
     func beginBody(_ transfer: Transfer, from port: Int32) -> Bool {
@@ -41,14 +71,9 @@ import CCurl
         transfer.failure = TransportError(.broken, "\(transfer.job.name): libcurl's connection is not known")
         return false
       }
-      if transfer.attempts > 1 && (body as? SealedBody)?.hasBegun != false {
+      if transfer.attempts > 1 && body.hasBegun {
         guard rewind(to: 0) == CURL_SEEKFUNC_OK else { return false }
         transfer.own = ownBody(transfer)
-        if transfer.own == nil {
-          let message = "\(transfer.job.name): the source changed its kind before it could be sent again"
-          transfer.failure = TransportError(.source, message, cause: BlobError(.changed, message))
-          return false
-        }
       }
       transfer.place = LanePlace(socket: wire.socket)
       transfer.own!.begin(on: wire)
@@ -74,16 +99,9 @@ import CCurl
     /// to send now.
     func sendBody(_ transfer: Transfer, _ wait: Int32) throws(TransportError) -> Bool {
       guard let body = transfer.own, transfer.place.isBodysTurn, body.sent < body.length else { return false }
-      let start = body.sent
-      // Now and then libcurl looks whether there is an answer already.
-      while !transfer.job.isCancelled, body.sent - start < Self.mostBetweenLooks {
-        var outcome = LaneOutcome.moved
-        let failure = outside(transfer) { () throws(BlobError) in
-          outcome = try body.send(transfer.job.cancellation)
-        }
-        if let failure { throw failure }
-        transfer.given = body.sent
-        report(transfer)
+      let look = LaneLook(after: body)
+      while !transfer.job.isCancelled, !look.isDue(for: body) {
+        let outcome = try advance(body, transfer)
         if body.sent == body.length {
           fb_curl_set_long(easy, CURLOPT_FORBID_REUSE, 0)
           return true
@@ -106,7 +124,17 @@ import CCurl
       return true
     }
 
-    private static var mostBetweenLooks: Int64 { 4 << 20 }
+    /// Hands the connection what it takes now.
+    func advance(_ body: any LaneBody, _ transfer: Transfer) throws(TransportError) -> LaneOutcome {
+      var outcome = LaneOutcome.moved
+      let failure = outside(transfer) { () throws(BlobError) in
+        outcome = try body.send(transfer.job.cancellation)
+      }
+      if let failure { throw failure }
+      transfer.given = body.sent
+      report(transfer, sent: body.sent)
+      return outcome
+    }
   }
 
   func localPort(of socket: Int32) -> Int32? {

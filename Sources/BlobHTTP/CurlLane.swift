@@ -26,8 +26,8 @@ final class CurlLane {
   #if canImport(Glibc)
     /// libcurl's TLS, of the connection the last request went over.
     var channel: TLSChannel?
-    /// What is read of a body and then encrypted. Allocated when the first one comes.
-    var plain = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+    /// What is read of a body before it is sent. Allocated when the first one comes.
+    var piece = UnsafeMutableRawBufferPointer(start: nil, count: 0)
   #endif
   /// The exchange under way.
   var transfer: Transfer?
@@ -51,7 +51,7 @@ final class CurlLane {
     small.deallocate()
     inbox.deallocate()
     #if canImport(Glibc)
-      plain.deallocate()
+      piece.deallocate()
     #endif
   }
 
@@ -90,6 +90,10 @@ final class CurlLane {
     self.transfer = transfer
     defer {
       self.transfer = nil
+      #if canImport(Glibc)
+        // The thread that reads may be stuck in the source.
+        if transfer.isReadAhead { job.cancellation.cancel() }
+      #endif
       if job.exchange.trailers != nil { renewHandle() }
     }
     if job.body == nil || !pool.isLearning { return (exchange(transfer), LaneLesson()) }
@@ -154,7 +158,10 @@ final class CurlLane {
       fb_curl_get_offset(easy, CURLINFO_SIZE_UPLOAD_T, &uploaded)
     }
     // libcurl counts the frames of a chunked body too. After a new attempt it counts from 0: nothing is told twice.
-    let sent = min(Int64(uploaded), transfer.given)
+    report(transfer, sent: min(Int64(uploaded), transfer.given))
+  }
+
+  func report(_ transfer: Transfer, sent: Int64) {
     if sent <= transfer.sent { return }
     transfer.job.exchange.sent(Int(sent - transfer.sent))
     transfer.sent = sent

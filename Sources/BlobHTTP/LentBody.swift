@@ -15,6 +15,7 @@
     private var socket: Int32 = -1
     let length: Int64
     private(set) var sent: Int64 = 0
+    var hasBegun: Bool { sent > 0 || !pending.isEmpty }
 
     private let slice: BlobSlice
     private let region: FileRegion

@@ -12,6 +12,8 @@ final class Transfer {
     /// The body, where libcurl has no part in it.
     var own: (any LaneBody)?
     var place = LanePlace()
+    /// The reader is another thread's.
+    var isReadAhead = false
   #endif
 
   /// Body bytes given to libcurl, and whether it asked past the last one.

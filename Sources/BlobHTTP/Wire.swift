@@ -24,12 +24,13 @@
       }
     }
 
-    /// Sends what it takes of `left`, the rest of a request, which is `whole` where this is the first attempt. nil: it is
-    /// broken.
-    func send(_ left: UnsafeRawBufferPointer, isWhole: Bool) -> Int? {
+    /// Sends what it takes of `left`, the rest of a request, which is `whole` where this is the first attempt; with more
+    /// to follow at once, it need not leave yet. nil: it is broken.
+    func send(_ left: UnsafeRawBufferPointer, isWhole: Bool, hasMore: Bool = false) -> Int? {
       switch self {
       case .plain(let socket):
-        let count = Glibc.send(socket, left.baseAddress, left.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+        let flags = Int32(MSG_NOSIGNAL | MSG_DONTWAIT) | (hasMore ? Int32(MSG_MORE) : 0)
+        let count = Glibc.send(socket, left.baseAddress, left.count, flags)
         if count < 0 && errno != EAGAIN && errno != EINTR { return nil }
         return max(0, count)
       case .sealed(let channel):

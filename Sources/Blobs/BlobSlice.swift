@@ -40,7 +40,7 @@ public struct BlobSlice: Sendable {
 }
 
 /// Counts what a slice still owes and asks the source at the end whether it is the same.
-private final class SliceReader: BlobReader {
+private final class SliceReader: AheadReader {
   private let reader: any BlobReader
   private let slice: BlobSlice
   private var given: Int64 = 0
@@ -53,8 +53,11 @@ private final class SliceReader: BlobReader {
     let whole = reader.info
     info = BlobInfo(
       length: slice.length ?? whole.length.map { $0 - slice.start },
-      validator: whole.validator, preferredRead: whole.preferredRead, instanceLasts: whole.instanceLasts)
+      validator: whole.validator, preferredRead: whole.preferredRead, instanceLasts: whole.instanceLasts,
+      readAhead: whole.readAhead)
   }
+
+  func willBeReadAhead() { (reader as? any AheadReader)?.willBeReadAhead() }
 
   func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
     guard let length = info.length else { return try readToEnd(into: buffer) }

@@ -260,18 +260,4 @@ import Testing
       #expect(Array(peer.body().prefix(3 << 20)) == source.bytes(count: 3 << 20))
     }
   }
-
-  extension ScriptedPeer {
-    /// The bodies of the requests of the first connection, one after the other, by their sizes.
-    fileprivate func bodies(_ sizes: [Int]) -> [UInt8] {
-      var (rest, all) = (seen.received[0][...], [UInt8]())
-      let end = Array("\r\n\r\n".utf8)
-      for size in sizes {
-        guard let head = rest.indices.first(where: { rest[$0...].starts(with: end) }) else { break }
-        all += rest[(head + 4)...].prefix(size)
-        rest = rest[(head + 4)...].dropFirst(size)
-      }
-      return all
-    }
-  }
 #endif

@@ -23,6 +23,18 @@ extension ScriptedPeer {
     guard let start = bytes.indices.first(where: { bytes[$0...].starts(with: end) }) else { return [] }
     return Array(bytes[(start + 4)...])
   }
+
+  /// The bodies of the requests of the first connection, one after the other, by their sizes.
+  func bodies(_ sizes: [Int]) -> [UInt8] {
+    var (rest, all) = (seen.received[0][...], [UInt8]())
+    let end = Array("\r\n\r\n".utf8)
+    for size in sizes {
+      guard let head = rest.indices.first(where: { rest[$0...].starts(with: end) }) else { break }
+      all += rest[(head + 4)...].prefix(size)
+      rest = rest[(head + 4)...].dropFirst(size)
+    }
+    return all
+  }
 }
 
 extension Transport {

@@ -43,6 +43,22 @@ struct ReadAheadSourceTests {
     try reader.finish()
   }
 
+  /// Somebody else does it already.
+  @Test func whatWillBeReadAheadIsNotReadAheadTwice() throws {
+    var info = pattern.info
+    info.readAhead = 100_000
+    let slow = CountingSource(ThrottledSource(AskingSource(pattern, info), RateLimiter(bytesPerSecond: 2_000_000)))
+    let slice = BlobSlice(ReadAheadSource(slow, capacity: 200_000, ifSlowerThan: 1 << 40))
+    let reader = try slice.open(Cancellation())
+    #expect(reader.info.readAhead == 100_000)
+    (reader as? any AheadReader)?.willBeReadAhead()
+    var all: [UInt8] = []
+    while all.count < 400_000 { all += try readNext(reader, 50_000) }
+    try MonotonicClock().sleep(.milliseconds(100), Cancellation(), "see whether it reads on")
+    #expect(slow.count == Int64(all.count))
+    #expect(all == pattern.bytes(count: all.count))
+  }
+
   @Test func aReaderOfAQuickSourceIsCancelledWhereItWaits() throws {
     let ended = Ended()
     let cancel = Cancellation()
@@ -100,6 +116,27 @@ struct ReadAheadSourceTests {
       try? MonotonicClock().sleep(.milliseconds(1), Cancellation(), what)
     }
     #expect(condition(), "\(what)")
+  }
+}
+
+/// Wants to be read ahead.
+private struct AskingSource: BlobSource {
+  let source: PatternSource
+  let info: BlobInfo
+  init(_ source: PatternSource, _ info: BlobInfo) { (self.source, self.info) = (source, info) }
+  var access: BlobAccess { .random }
+  func info(_ cancel: Cancellation) -> BlobInfo { info }
+  func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
+    Reader(info, try source.open(at: offset, cancel))
+  }
+
+  private final class Reader: BlobReader {
+    let info: BlobInfo
+    let reader: any BlobReader
+    init(_ info: BlobInfo, _ reader: any BlobReader) { (self.info, self.reader) = (info, reader) }
+    func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int { try reader.read(into: buffer) }
+    func fileRegion() -> FileRegion? { nil }
+    func finish() throws(BlobError) { try reader.finish() }
   }
 }
 

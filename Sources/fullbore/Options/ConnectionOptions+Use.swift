@@ -84,8 +84,14 @@ extension ConnectionOptions.ProxyPlace {
 
 /// Runs `body` as a task that Ctrl-C cancels; a second Ctrl-C ends the program at once.
 func interruptible<Result: Sendable>(_ body: @escaping @Sendable () async -> Result) async -> Result {
-  let task = Task { await body() }
+  let (start, starting) = AsyncStream.makeStream(of: Never.self)
+  let task = Task {
+    for await _ in start {}
+    return await body()
+  }
+  // First, so that nothing is under way that could not be stopped.
   Signals.onInterrupt { _ in task.cancel() }
+  starting.finish()
   return await task.value
 }
 

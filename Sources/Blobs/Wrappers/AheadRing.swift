@@ -1,0 +1,170 @@
+/// The memory between the thread that reads and the one that wants. Each works outside the lock: the free part is the
+/// one's, the filled part the other's.
+package final class AheadRing: @unchecked Sendable {
+  // `state` says which part of `memory` belongs to whom. It is allocated before `opened` answers, and never again.
+  private var memory = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+  private let state = Monitor(State())
+
+  private struct State {
+    var start = 0
+    var filled = 0
+    var opening: Result<BlobInfo, BlobError>?
+    /// Nothing more is read: the end, or an error.
+    var ending: Result<Void, BlobError>?
+    var isAskedToFinish = false
+    var finished: Result<Void, BlobError>?
+    var isLeft = false
+  }
+
+  private enum Work {
+    case read(Range<Int>)
+    case finish
+  }
+
+  private let freed: @Sendable () -> Void
+
+  /// Each reader that is read ahead has one of these.
+  static let threads = BlockingPool("read-ahead", threads: 512, patience: .seconds(5))
+
+  /// `freed` is called when the memory is: on either thread, however long the source holds the one that reads.
+  package init(freed: @escaping @Sendable () -> Void = {}) { self.freed = freed }
+
+  deinit {
+    memory.deallocate()
+    freed()
+  }
+
+  package func wake() { state.update { _ in } }
+  /// Nothing more is wanted.
+  package func leave() { state.update { $0.isLeft = true } }
+
+  // MARK: The thread that reads
+
+  /// From now on `reader`, whose next byte has `offset`, is read by another thread: it must not be touched any more.
+  ///
+  /// - `piece`: bytes for one read, at most half the capacity: it is waited until there is room for so many. nil: as many
+  ///   as there is room for, up to what it prefers, and at least 64 KiB.
+  package func read(_ reader: any BlobReader, at offset: Int64, _ capacity: Int, piece: Int? = nil) {
+    let handed = HandedReader(reader: reader, offset: offset)
+    Self.threads.submit { [self] in serve(capacity, piece) { (handed.reader, handed.offset) } }
+  }
+
+  /// `begin` gives a reader, and the offset of its next byte.
+  func serve(_ capacity: Int, _ piece: Int? = nil, _ begin: () throws(BlobError) -> (any BlobReader, Int64)) {
+    do throws(BlobError) {
+      let (reader, offset) = try begin()
+      let info = reader.info
+      let rest = info.length.map { Int(clamping: $0 - offset) } ?? capacity
+      // One more than there are, so that the end is found before it is asked for.
+      memory = .allocate(byteCount: max(1, min(capacity, rest < capacity ? rest + 1 : capacity)), alignment: 16)
+      let least = piece.map { min($0, max(1, memory.count / 2)) } ?? 1
+      let piece = piece ?? max(info.preferredRead, 64 << 10)
+      state.update { $0.opening = .success(info.readAhead(0)) }
+      while let work = next(least) { perform(work, reader, upTo: piece) }
+    } catch {
+      state.update { state in
+        if state.opening == nil { state.opening = .failure(error) }
+      }
+    }
+  }
+
+  /// With room for fewer than `least` it waits until there is more: small reads cost too much.
+  private func next(_ least: Int) -> Work? {
+    state.wait { state -> Work?? in
+      if state.isLeft { return .some(nil) }
+      if state.isAskedToFinish { return .some(.finish) }
+      if state.ending != nil || memory.count - state.filled < least { return nil }
+      let first = (state.start + state.filled) % memory.count
+      return .some(.read(first..<min(first + memory.count - state.filled, memory.count)))
+    }
+  }
+
+  private func perform(_ work: Work, _ reader: any BlobReader, upTo piece: Int) {
+    switch work {
+    case .read(let range):
+      do throws(BlobError) {
+        let count = try reader.readChecked(into: UnsafeMutableRawBufferPointer(rebasing: memory[range.prefix(piece)]))
+        state.update { state in
+          state.filled += count
+          if count == 0 { state.ending = .success(()) }
+        }
+      } catch {
+        state.update { $0.ending = .failure(error) }
+      }
+    case .finish:
+      // A reader that has thrown is of no use.
+      var result = state.update { $0.ending } ?? .success(())
+      if case .success = result {
+        do throws(BlobError) { try reader.finish() } catch { result = .failure(error) }
+      }
+      state.update { state in
+        state.isAskedToFinish = false
+        state.finished = result
+      }
+    }
+  }
+
+  // MARK: The thread that wants
+
+  func opened(_ cancel: Cancellation) throws(BlobError) -> BlobInfo {
+    let result = try state.wait { state throws(BlobError) in
+      try cancel.check("open a source to be read ahead")
+      return state.opening
+    }
+    return try result.get()
+  }
+
+  func take(into buffer: UnsafeMutableRawBufferPointer, _ cancel: Cancellation) throws(BlobError) -> Int {
+    let bytes = try next(buffer.count, cancel)
+    if bytes.isEmpty { return 0 }
+    buffer.copyMemory(from: bytes)
+    release(bytes.count)
+    return bytes.count
+  }
+
+  /// What comes next, up to `most` bytes, which stay where they are until they are released; empty at the end. `cancel`
+  /// is looked at after each `wake`.
+  package func next(_ most: Int, _ cancel: Cancellation) throws(BlobError) -> UnsafeRawBufferPointer {
+    let range: Range<Int> = try state.wait { state throws(BlobError) in
+      try cancel.check("read a source that is read ahead")
+      if state.filled > 0 { return state.start..<min(state.start + min(state.filled, most), memory.count) }
+      guard let ending = state.ending else { return nil }
+      try ending.get()
+      return 0..<0
+    }
+    return UnsafeRawBufferPointer(rebasing: memory[range])
+  }
+
+  /// The first `count` bytes of what came next are done with.
+  package func release(_ count: Int) {
+    state.update { state in
+      state.start = (state.start + count) % memory.count
+      state.filled -= count
+    }
+  }
+
+  func finish(_ cancel: Cancellation) throws(BlobError) {
+    state.update { state in
+      state.finished = nil
+      state.isAskedToFinish = true
+    }
+    let result = try state.wait { state throws(BlobError) in
+      try cancel.check("finish a source that is read ahead")
+      return state.finished
+    }
+    try result.get()
+  }
+}
+
+/// On its way from one thread to another: who hands it over does not touch it again.
+private struct HandedReader: @unchecked Sendable {
+  let reader: any BlobReader
+  /// Of the next byte it gives.
+  let offset: Int64
+}
+
+/// A reader that may turn to reading ahead, which for another that does so would be done twice.
+package protocol AheadReader: BlobReader {
+  /// It will be read before its bytes are wanted.
+  func willBeReadAhead()
+}
