@@ -30,6 +30,15 @@ final class Upload: Sendable {
     var phase = Phase.open
     var waiting: [@Sendable (Result<Publication, ServerError>) -> Void] = []
 
+    /// Throws 409 once another writes, and what has become of the upload once nobody does.
+    func reception(of writer: Int) throws(ServerError) -> any Reception {
+      if case .ended(.failure(let error)) = phase { throw error }
+      guard writer == self.writer, let reception else {
+        throw ServerError(409, "a newer request has taken over the upload")
+      }
+      return reception
+    }
+
     mutating func dropProbation() throws(ServerError) {
       guard isOnProbation else { return }
       try reception?.drop()
@@ -90,9 +99,7 @@ final class Upload: Sendable {
 
   fileprivate func append(_ piece: BodyPiece, _ writer: Int) throws(ServerError) {
     try state.withLock { (state) throws(ServerError) in
-      guard writer == state.writer, let reception = state.reception else {
-        throw ServerError(409, "a newer request has taken over the upload")
-      }
+      let reception = try state.reception(of: writer)
       let end = reception.length + Int64(piece.count)
       if let length = state.record.length, end > length {
         throw ServerError(413, "the upload has \(length) bytes, the request brought at least \(end)")
@@ -108,9 +115,7 @@ final class Upload: Sendable {
 
   fileprivate func keep(_ writer: Int) throws(ServerError) {
     try state.withLock { (state) throws(ServerError) in
-      guard writer == state.writer, let reception = state.reception else {
-        throw ServerError(409, "a newer request has taken over the upload")
-      }
+      let reception = try state.reception(of: writer)
       try reception.keep()
       state.isOnProbation = false
       state.offset = reception.length
@@ -268,10 +273,11 @@ final class UploadWriter: Sendable {
     self.number = number
   }
 
-  /// Throws 409 once somebody else has taken over, 413 past the length; what was written before stays.
+  /// Throws 409 once somebody else has taken over, 410 once the upload is terminated, 413 past the length; what was
+  /// written before stays.
   func append(_ piece: BodyPiece) throws(ServerError) { try upload.append(piece, number) }
 
-  /// The bytes so far count from now on. Throws 409 once somebody else has taken over.
+  /// The bytes so far count from now on. Throws 409 once somebody else has taken over, 410 once it is terminated.
   func keep() throws(ServerError) { try upload.keep(number) }
   /// Deletes what came on probation.
   func drop() throws(ServerError) { try upload.drop(number) }

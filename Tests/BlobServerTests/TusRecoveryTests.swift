@@ -149,7 +149,7 @@ struct TusRecoveryTests {
     #expect(try eventually { server.folder.sizeOfKept == 300 })
     #expect(try server.ask("DELETE", upload, [tus]).status == 204)
     try? old.send([1])  // refused or not sent at all
-    #expect(try old.answer().status == 409)
+    #expect(try old.answer().status == 410, "it is gone, and nobody else's")
     #expect(server.folder.kept.isEmpty)
   }
 

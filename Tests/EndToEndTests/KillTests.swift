@@ -30,13 +30,13 @@ private struct Battle {
   /// Files that were published and found right; a published file never changes.
   private var verified: Set<String> = []
 
-  /// Of a server that has just begun.
-  private let descriptors: Int
+  /// What a server has open that has just begun.
+  private let atFirst: [String]
 
   init(seed: UInt64) async throws {
     random = Seeded(seed)
     server = try await ServeProcess.start(in: scratch)
-    descriptors = server.command.descriptors
+    atFirst = server.command.openFiles
   }
 
   var kills: Int { clientKills + serverKills }
@@ -101,8 +101,12 @@ private struct Battle {
     }
     #expect(
       Set(names).isSubset(of: ["journal.sqlite", "journal.sqlite-wal", "journal.sqlite-shm", "received"]), "\(names)")
-    try await until("the server has given back its descriptors") { [server, descriptors] in
-      server.command.descriptors <= descriptors ? true : nil
+    do {
+      try await until("the server has given back its descriptors") { [server, atFirst] in
+        server.command.openFiles.count <= atFirst.count ? true : nil
+      }
+    } catch {
+      throw Command.Failure("\(error): \(server.command.openFiles), at first \(atFirst)")
     }
     let uploads = try await until("bytes that belong to no upload are gone") { [server] in
       let aside = try FileManager.default.contentsOfDirectory(atPath: server.folder.path + "/.fullbore")
