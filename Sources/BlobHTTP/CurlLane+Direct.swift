@@ -111,7 +111,7 @@ import CCurl
       var room = curl_waitfd(
         fd: talk.wire.socket, events: Int16(CURL_WAIT_POLLIN | (outcome == .blocked ? CURL_WAIT_POLLOUT : 0)),
         revents: 0)
-      curl_multi_poll(multi, &room, 1, limit, &ready)
+      pool.whileWaiting { _ = curl_multi_poll(multi, &room, 1, limit, &ready) }
       // Also where libcurl does not pass on what is wrong with the connection.
       if ready > 0, Int32(room.revents) != CURL_WAIT_POLLOUT { while try receive(&talk, transfer) {} }
     }
@@ -141,7 +141,11 @@ import CCurl
     ) throws(TransportError) -> Bool {
       if inbox.baseAddress == nil { inbox = .allocate(byteCount: AnswerFrame.longestLine, alignment: 16) }
       let room = UnsafeMutableRawBufferPointer(rebasing: inbox[talk.held...])
-      switch talk.wire.receive(into: room, waiting: waiting) {
+      let received =
+        waiting
+        ? pool.whileWaiting { talk.wire.receive(into: room, waiting: true) }
+        : talk.wire.receive(into: room, waiting: false)
+      switch received {
       case .nothing: return false
       case .bytes(let count): talk.held += count
       case let end:

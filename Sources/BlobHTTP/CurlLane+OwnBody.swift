@@ -112,7 +112,7 @@ import CCurl
         case .blocked:
           var room = curl_waitfd(fd: transfer.place.socket, events: Int16(CURL_WAIT_POLLOUT), revents: 0)
           var ready: Int32 = 0
-          curl_multi_poll(multi, &room, 1, wait, &ready)
+          pool.whileWaiting { _ = curl_multi_poll(multi, &room, 1, wait, &ready) }
           if ready > 0 { pool.stirs() }
           // Else libcurl has something to read, somebody woke us, or it took too long.
           if ready != 1 || Int32(room.revents) & CURL_WAIT_POLLOUT == 0 { return true }

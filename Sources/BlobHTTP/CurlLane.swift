@@ -63,12 +63,22 @@ final class CurlLane {
       switch end {
       case .abandoned: return
       case .further(let job): next = job
-      case .idle: next = door.wait()
+      case .idle:
+        rest()
+        next = door.wait()
       }
     }
   }
 
   private enum End { case further(LaneJob), idle, abandoned }
+
+  /// An idle lane's large buffer is nobody's: what others take is reckoned without it.
+  private func rest() {
+    #if canImport(Glibc)
+      piece.deallocate()
+      piece = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+    #endif
+  }
 
   private func work(on job: LaneJob) -> End {
     guard job.begin(on: door) else {
@@ -135,7 +145,7 @@ final class CurlLane {
       let wait = try watch.wait(transfer)
       if try sendBody(transfer, wait) { continue }
       var ready: Int32 = 0
-      curl_multi_poll(multi, nil, 0, wait, &ready)
+      pool.whileWaiting { _ = curl_multi_poll(multi, nil, 0, wait, &ready) }
       if ready > 0 { pool.stirs() }
     }
   }

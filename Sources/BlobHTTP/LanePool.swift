@@ -65,6 +65,7 @@ final class LanePool: Sendable {
   private let state: Monitor<State>
   private let buffered = Atomic(0)
   private let hasStirred = Atomic(false)
+  private let waiters = Atomic(0)
 
   init(_ options: CurlTransport.Options) {
     precondition(Self.libraryIsReady)
@@ -117,6 +118,16 @@ final class LanePool: Sendable {
 
   /// A connection has taken something or brought something: it is not the way to the server alone that is waited for.
   func stirs() { if !hasStirred.load(ordering: .relaxed) { hasStirred.store(true, ordering: .relaxed) } }
+
+  /// Calls what waits for the network and for nothing else.
+  func whileWaiting<Result, Failure>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
+    waiters.add(1, ordering: .relaxed)
+    defer { waiters.subtract(1, ordering: .relaxed) }
+    return try body()
+  }
+
+  /// No lane has still to begin, or is at work.
+  private func allWait(_ active: Int) -> Bool { waiters.load(ordering: .relaxed) >= active }
 
   /// Whether an answer would tell anything of the width; else none need be looked at.
   var isLearning: Bool { options.adapts }
@@ -190,7 +201,7 @@ final class LanePool: Sendable {
         quiet = state.waiting.isEmpty ? quiet + 1 : 0
         goesOn = !state.isClosed && state.width.mayLeap && quiet < 20
         if !goesOn { state.isGrowing = false }
-        if goesOn, quiet == 0, !hasStirred, state.waiting.taken == seen {
+        if goesOn, quiet == 0, !hasStirred, allWait(state.active), state.waiting.taken == seen {
           state.width.still(underWay: state.bytesUnderWay)
         }
         seen = state.waiting.taken

@@ -14,6 +14,7 @@ enum Fullbore {
 
   static func main() async {
     signal(SIGPIPE, SIG_IGN)
+    giveBackLargeBuffers()
     keepCryptoToTheEnd()
     let status = await run(programArguments())
     Console.output.flush()
