@@ -62,6 +62,13 @@ class DataSet:
                     pass
 
 
+def large_file(o):
+    """The large file of a run, in the page cache: its data set and its path."""
+    data = DataSet(f"large-{o.large >> 30}", [o.large]).make()
+    data.warm()
+    return data, data.paths()[0]
+
+
 @contextlib.contextmanager
 def many_files():
     """Lets this process have as many descriptors as it may."""

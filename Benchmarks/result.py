@@ -36,8 +36,9 @@ def bind(label, command, data, stats):
     return lambda: measure(label, command, data.bytes, data.files, stats=stats)
 
 
-def against_ideal(result, seconds):
-    """Adds to each run how much of the link's time it used."""
+def against_link(result, size, mbit, rtt_ms=0):
+    """Adds to each run how much of the link it used: what an ideal sender would take, as a share of its time."""
+    seconds = size * 8 / (mbit * 1e6) + rtt_ms / 1e3
     for run in sum(result.runs.values(), []):
         run["ideal"] = 100 * seconds / run["wall"]
 

@@ -7,11 +7,10 @@ from result import Result, bind, rounds
 
 def streams(o):
     """BlobInputStream: reads against pread, waits, events; its program prints the goals"""
-    data = DataSet(f"large-{o.large >> 30}", [o.large]).make()
-    data.warm()
+    path = harness.large_file(o)[1]
     result = Result("BlobInputStream")
     program = harness.release("StreamBenchmark")
-    lines = subprocess.run([program, data.paths()[0], str(o.rounds)], stdout=subprocess.PIPE, text=True, check=True).stdout
+    lines = subprocess.run([program, path, str(o.rounds)], stdout=subprocess.PIPE, text=True, check=True).stdout
     for number in map(json.loads, lines.splitlines()):
         unit = f" {number['unit']}" if number["unit"] else ""
         result.goal(number["what"], number["value"], number["relation"], number["goal"], unit)

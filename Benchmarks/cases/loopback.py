@@ -7,9 +7,7 @@ from rivals import curl_parallel, rclone
 
 def large(o):
     """one large file by PUT, discarded by the server: client CPU and throughput against `curl -T`"""
-    data = DataSet(f"large-{o.large >> 30}", [o.large]).make()
-    data.warm()
-    path, result = data.paths()[0], Result(f"PUT of one {o.large >> 30} GiB file")
+    (data, path), result = harness.large_file(o), Result(f"PUT of one {o.large >> 30} GiB file")
     with harness.hole() as hole:
         url = hole.url
         clients = {
@@ -25,9 +23,7 @@ def large(o):
 
 def tus_large(o):
     """one large file by tus, discarded by the server: client CPU against our own PUT"""
-    data = DataSet(f"large-{o.large >> 30}", [o.large]).make()
-    data.warm()
-    path, result = data.paths()[0], Result(f"tus of one {o.large >> 30} GiB file")
+    (data, path), result = harness.large_file(o), Result(f"tus of one {o.large >> 30} GiB file")
     with harness.hole() as hole:
         clients = {
             "PUT": [FULLBORE, "push", "--quiet", path, f"put+{hole.url}/up/"],
@@ -40,9 +36,7 @@ def tus_large(o):
 
 def forms(o):
     """one large file in a form, discarded by the server: client CPU against our own PUT and `curl -F`"""
-    data = DataSet(f"large-{o.large >> 30}", [o.large]).make()
-    data.warm()
-    path, result = data.paths()[0], Result(f"form with one {o.large >> 30} GiB file")
+    (data, path), result = harness.large_file(o), Result(f"form with one {o.large >> 30} GiB file")
     with harness.hole() as hole:
         url = hole.url
         clients = {

@@ -1,7 +1,7 @@
 """S3, over TLS and over a slow link, against those who speak it."""
 import harness
 from harness import GiB, KiB, MiB, DataSet
-from result import Result, against_ideal, bind, rounds
+from result import Result, against_link, bind, rounds
 from rivals import s3_clients
 
 
@@ -40,12 +40,11 @@ def s3_small(o):
 def s3_slow(o, title, data, share):
     rtt_ms, mbit = 50, 200
     data.make().warm()
-    ideal = data.bytes * 8 / (mbit * 1e6) + rtt_ms / 1e3
     result = Result(f"{title} to S3, {rtt_ms} ms round trip, {mbit} Mbit/s")
     with harness.hole() as hole, harness.slowlink(hole.url, rtt_ms, mbit) as link:
         clients = {k: c for k, c in s3_clients(data, link.url).items() if k in ("fullbore", "rclone x8")}
         rounds(result, {k: bind(k, c, data, hole.url) for k, c in clients.items()}, min(o.rounds, 3))
-    against_ideal(result, ideal)
+    against_link(result, data.bytes, mbit, rtt_ms)
     result.goal("share of the ideal time", result.median("fullbore", "ideal"), ">=", share, " %")
     return result
 

@@ -7,9 +7,7 @@ from result import Result, rounds
 
 def server(o):
     """our server against nginx dav: `curl -T` of a large file into a folder on tmpfs"""
-    data = DataSet(f"large-{o.large >> 30}", [o.large]).make()
-    data.warm()
-    path, result = data.paths()[0], Result(f"curl -T of {o.large >> 30} GiB into a tmpfs folder")
+    (data, path), result = harness.large_file(o), Result(f"curl -T of {o.large >> 30} GiB into a tmpfs folder")
     with harness.nginx(SHM / "nginx") as nginx, harness.serve(SHM / "fullbore") as ours:
         folders = {"nginx dav": (nginx, SHM / "nginx"), "fullbore serve": (ours, SHM / "fullbore")}
 
@@ -92,9 +90,7 @@ def crowded(o):
 
 def attacked(o):
     """a push to our server while 100 clients send a byte at a time, against the same push without them"""
-    data = DataSet(f"large-{o.large >> 30}", [o.large]).make()
-    data.warm()
-    path, result = data.paths()[0], Result(f"push of {o.large >> 30} GiB under 100 slow clients")
+    (data, path), result = harness.large_file(o), Result(f"push of {o.large >> 30} GiB under 100 slow clients")
     with harness.serve(SHM / "attacked") as ours:
         host, port = ours.url.split("//")[1].split(":")
 

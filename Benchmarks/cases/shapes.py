@@ -2,7 +2,7 @@
 import contextlib
 import harness
 from harness import FULLBORE, KiB, MiB, WORK, DataSet
-from result import Result, against_ideal, bind, rounds
+from result import Result, against_link, bind, rounds
 
 SHAPES = {"20x100": (20, 100), "200x50": (200, 50), "1000x20": (1000, 20), "5000x1": (5000, 1), "loopback": (0, 0)}
 DIALECTS = {"put": "put+{}/up/", "tus": "tus+{}/files/", "ietf": "resumable+{}/files/", "s3": "s3://bucket/up/"}
@@ -37,7 +37,7 @@ def shape_case(o, data, shape, mbit, rtt_ms, work, dialects):
             clients[dialect] = [FULLBORE, "push", "--quiet", *extra, f"{data.folder}/", DIALECTS[dialect].format(url)]
         rounds(result, {k: bind(k, c, data, hole.url) for k, c in clients.items()}, o.rounds)
     if mbit:
-        against_ideal(result, data.bytes * 8 / (mbit * 1e6) + rtt_ms / 1e3)
+        against_link(result, data.bytes, mbit, rtt_ms)
     for dialect in dialects:
         if mbit and work == "large":
             result.goal(f"{dialect}: share of the ideal time", result.median(dialect, "ideal"), ">=", 98, " %")

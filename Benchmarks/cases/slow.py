@@ -1,14 +1,13 @@
 """Links with a round trip and a rate: how much of them is used."""
 import harness
 from harness import FULLBORE, KiB, MiB, SHM, DataSet, measure
-from result import Result, against_ideal, bind, own_costs, rounds
+from result import Result, against_link, bind, own_costs, rounds
 from rivals import curl_parallel
 
 
 def slow(o, title, data, share):
     rtt_ms, mbit = 50, 200
     data.make().warm()
-    ideal = data.bytes * 8 / (mbit * 1e6) + rtt_ms / 1e3
     result = Result(f"{title}, {rtt_ms} ms round trip, {mbit} Mbit/s")
     with harness.hole() as hole, harness.slowlink(hole.url, rtt_ms, mbit) as link:
         clients = {
@@ -17,7 +16,7 @@ def slow(o, title, data, share):
             "fullbore": [FULLBORE, "push", "--quiet", f"{data.folder}/", f"tus+{link.url}/files/"],
             "fullbore (IETF)": [FULLBORE, "push", "--quiet", f"{data.folder}/", f"resumable+{link.url}/files/"]}
         rounds(result, {k: bind(k, c, data, hole.url) for k, c in clients.items()}, o.rounds)
-    against_ideal(result, ideal)
+    against_link(result, data.bytes, mbit, rtt_ms)
     for client, dialect in (("fullbore", "tus"), ("fullbore (IETF)", "IETF")):
         result.goal(f"{dialect}: share of the ideal time", result.median(client, "ideal"), ">=", share, " %")
         result.goal(f"{dialect}: requests a file", result.median(client, "requests_per_file"), "<=", 1)
@@ -56,8 +55,7 @@ def slow_pipe(o):
         clients = {label: lambda label=label, dialect=dialect: push(label, dialect)
                    for label, dialect in (("fullbore", ""), ("fullbore (tus)", "tus+"))}
         rounds(result, clients, o.rounds)
-    ideal = size * 8 / (mbit * 1e6) + rtt_ms / 1e3
-    against_ideal(result, ideal)
+    against_link(result, size, mbit, rtt_ms)
     result.goal("share of the ideal time", result.median("fullbore", "ideal"), ">=", 94, " %")
     result.goal("tus, which waits for each answer: share of the ideal time", result.median("fullbore (tus)", "ideal"), ">=", 85, " %")
     own_costs(result)
@@ -82,8 +80,7 @@ def parallel(o):
 
         clients = {"fullbore": lambda: push("fullbore"), "one connection": lambda: push("one connection", "--parts-at-once", 1)}
         rounds(result, clients, min(o.rounds, 1 if o.quick else 3))
-    ideal = size * 8 / (mbit * 1e6)
-    against_ideal(result, ideal)
+    against_link(result, size, mbit)
     result.goal("speed / one connection's", result.ratio("fullbore", "one connection", "rate"), ">=", 5)
     own_costs(result)
     return result

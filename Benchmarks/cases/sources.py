@@ -8,9 +8,7 @@ from result import Result, bind, own_costs, rounds
 
 def urls(o):
     """one large file from a URL to a PUT, discarded by the server: against `curl | curl -T -`"""
-    data = DataSet(f"large-{o.large >> 30}", [o.large]).make()
-    data.warm()
-    path, result = data.paths()[0], Result(f"{o.large >> 30} GiB from one server to another")
+    (data, path), result = harness.large_file(o), Result(f"{o.large >> 30} GiB from one server to another")
     with harness.nginx(data.folder) as source, harness.hole() as hole:
         there, url = f"{source.url}/{path.relative_to(data.folder)}", hole.url
         pipe = f"curl -sSf '{there}' | curl -sSf -H Expect: -o /dev/null -T - '{url}/up/{path.name}'"
