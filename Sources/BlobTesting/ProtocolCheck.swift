@@ -124,13 +124,13 @@ struct ProtocolExam: Sendable {
   }
 
   /// A pattern of `length` bytes that, when byte `byte` is first wanted, waits until the server holds nearly all
-  /// before it, and then lets `action` happen.
+  /// before it, and what is sent beside it has been answered, and then lets `action` happen.
   func interrupted(
     _ pattern: PatternSource, at byte: Int64, within limit: Duration = .seconds(30),
     _ action: @escaping @Sendable () -> Void
   ) -> TriggerSource {
-    TriggerSource(pattern, at: byte) { [peer] in
-      pollUntil(within: limit) { peer.unfinished() >= byte - Self.slack }
+    TriggerSource(pattern, at: byte) { [peer, transport] in
+      pollUntil(within: limit) { transport.underWay <= 1 && peer.unfinished() >= byte - Self.slack }
       action()
     }
   }
@@ -167,10 +167,15 @@ package final class CountingTransport: Transport {
   /// what went twice counts twice here. What is sent from a `FileRegion` does not count.
   package var read: Int64 { counter.read.load(ordering: .relaxed) }
 
+  /// Requests that are not answered yet.
+  package var underWay: Int { counter.underWay.load(ordering: .relaxed) }
+
   package func send(
     _ request: HTTPRequest, body: BlobSlice?, _ on: Exchange
   ) async throws(TransportError) -> HTTPResponse {
     await before(request)
+    counter.underWay.add(1, ordering: .relaxed)
+    defer { counter.underWay.subtract(1, ordering: .relaxed) }
     var on = on
     // Not `self`: the transport's lane may keep the exchange for as long as the transport lives.
     on.sent = { [counter, sent = on.sent] count in
@@ -185,6 +190,7 @@ package final class CountingTransport: Transport {
   private final class Counter: Sendable {
     let sent = Atomic<Int64>(0)
     let read = Atomic<Int64>(0)
+    let underWay = Atomic<Int>(0)
   }
 
   private struct CountedSource: BlobSource {
