@@ -104,14 +104,14 @@ struct AnswerFrame {
       return .line(end)
     }
     if isFirstLine {
-      guard let minor = Self.statusLine(bytes[..<end]) else { return .malformed }
+      guard let minor = Self.statusLine(UnsafeRawBufferPointer(rebasing: bytes[..<end])) else { return .malformed }
       keepsConnection = minor > 0
     }
     isFirstLine = isEmpty  // after an interim head comes another
     return .line(end)
   }
 
-  private func line(_ bytes: UnsafeRawBufferPointer) -> Int? { bytes.firstIndex(of: 10).map { $0 + 1 } }
+  private func line(_ bytes: UnsafeRawBufferPointer) -> Int? { bytes.place(of: 10).map { $0 + 1 } }
 
   private func more(than bytes: UnsafeRawBufferPointer) -> Piece {
     // What cannot become a head need not end in a line break to be told apart.
@@ -120,9 +120,10 @@ struct AnswerFrame {
   }
 
   /// `HTTP/1.1 200 Words`; the minor version. RFC 9112 §4.
-  private static func statusLine(_ line: Slice<UnsafeRawBufferPointer>) -> Int? {
-    guard line.starts(with: "HTTP/1.".utf8), line.count >= 13, 48...57 ~= line[7], line[8] == 32,
-      line[9..<12].allSatisfy({ 48...57 ~= $0 }), line[9] != 48, [32, 13, 10].contains(line[12])
+  private static func statusLine(_ line: UnsafeRawBufferPointer) -> Int? {
+    guard line.begins(with: "HTTP/1."), line.count >= 13, 48...57 ~= line[7], line[8] == 32,
+      49...57 ~= line[9], 48...57 ~= line[10], 48...57 ~= line[11],
+      line[12] == 32 || line[12] == 13 || line[12] == 10
     else { return nil }
     return Int(line[7]) - 48
   }

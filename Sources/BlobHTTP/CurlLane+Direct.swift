@@ -10,9 +10,8 @@ import CCurl
     /// libcurl's connection, while no request is under way on it.
     struct Kept {
       let wire: Wire
-      let scheme: String
-      let host: String
-      let port: Int
+      /// Some place at its server.
+      let url: HTTPURL
       var since: SuspendingClock.Instant
       /// `receive(waiting:)` is possible on it now.
       var waits = false
@@ -30,7 +29,7 @@ import CCurl
       kept = nil
       let url = transfer.job.request.url
       guard shape.proxy == nil, let wire = transfer.wire, sockets.contains(wire.socket) else { return }
-      kept = Kept(wire: wire, scheme: url.scheme, host: url.host, port: url.port, since: .now)
+      kept = Kept(wire: wire, url: url, since: .now)
     }
 
     /// The connection is libcurl's again.
@@ -43,8 +42,8 @@ import CCurl
     /// must not be sent twice.
     func direct(_ transfer: Transfer) throws(TransportError) -> HTTPResponse? {
       let request = transfer.job.request
-      guard var kept, kept.port == request.url.port, kept.host == request.url.host, kept.scheme == request.url.scheme,
-        SuspendingClock.now - kept.since < Self.longestIdle, transfer.job.exchange.received == nil,
+      guard var kept, kept.url.isAtServer(of: request.url), SuspendingClock.now - kept.since < Self.longestIdle,
+        transfer.job.exchange.received == nil,
         transfer.job.exchange.trailers == nil,
         let length = transfer.length, request.canBeWritten, kept.wire.isQuiet
       else { return nil }

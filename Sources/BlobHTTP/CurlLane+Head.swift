@@ -15,17 +15,7 @@ extension CurlLane {
     writer.put(" HTTP/1.1\r\n")
     let fields = request.headers.fields
     func has(_ name: String) -> Bool { fields.contains { $0.name.isSameField(name) } }
-    if !has("Host") {
-      writer.put("Host: ")
-      writer.put(request.url.host)
-      if request.url.port != (request.url.scheme == "https" ? 443 : 80) {
-        writer.put(":")
-        writer.put(UInt64(request.url.port))
-      }
-      writer.put("\r\n")
-    }
-    if !has("User-Agent") { writer.put(field: "User-Agent", options.userAgent) }
-    if !has("Accept") { writer.put("Accept: */*\r\n") }
+    for (name, line) in standingLines(for: request.url) where !has(name) { writer.put(line) }
     for (name, value) in fields where !name.isSameField("Content-Length") { writer.put(field: name, value) }
     if transfer.reader != nil || request.sendsLength {
       writer.put("Content-Length: ")
@@ -34,6 +24,18 @@ extension CurlLane {
     }
     writer.put("\r\n")
     return writer.count
+  }
+
+  /// What every request to a server says that does not say it itself.
+  private func standingLines(for url: HTTPURL) -> [(name: String, line: String)] {
+    if let standing, standing.url.isAtServer(of: url) { return standing.lines }
+    let port = url.port == (url.scheme == "https" ? 443 : 80) ? "" : ":\(url.port)"
+    let lines = [
+      ("Host", "Host: \(url.host)\(port)\r\n"), ("User-Agent", "User-Agent: \(options.userAgent)\r\n"),
+      ("Accept", "Accept: */*\r\n"),
+    ]
+    standing = (url, lines)
+    return lines
   }
 }
 
@@ -76,10 +78,10 @@ private struct HeadWriter {
   }
 
   mutating func put(_ text: String) {
-    var text = text
-    text.withUTF8 { bytes in
+    let copied = text.utf8.withContiguousStorageIfAvailable { bytes in
       UnsafeMutableRawBufferPointer(rebasing: room[count...]).copyMemory(from: UnsafeRawBufferPointer(bytes))
-      count += bytes.count
+      return bytes.count
     }
+    if let copied { count += copied } else { put(String(decoding: Array(text.utf8), as: UTF8.self)) }
   }
 }

@@ -14,6 +14,8 @@ final class CurlLane {
   /// Small bodies are sent from here, in one go with the head. Allocated when the first one comes.
   var small = UnsafeMutableRawBufferPointer(start: nil, count: 0)
   var lines = HeaderLines()
+  /// Of the last request's head, what the next to the same server has too.
+  var standing: (url: HTTPURL, lines: [(name: String, line: String)])?
   var shape = Shape()
   /// Those libcurl has open.
   var sockets: [Int32] = []

@@ -9,7 +9,7 @@ extension HTTPRequest {
       } else if method == "HEAD" && body != nil {
         "HEAD takes no body"
       } else {
-        headers.fields.lazy.compactMap { problem($0.name, $0.value, body) }.first
+        problem(in: headers, body)
       }
     guard let what else { return nil }
     return TransportError(.badRequest, "\(method.isToken ? method : "request") \(url): \(what)")
@@ -21,6 +21,11 @@ extension HTTPRequest {
     if value.utf8.contains(where: { $0 == 0 || $0 == 10 || $0 == 13 }) {
       return "the value of \(name) contains a line break or NUL"
     }
+    return nil
+  }
+
+  private func problem(in headers: HTTPHeaders, _ body: BlobSlice?) -> String? {
+    for (name, value) in headers.fields { if let found = problem(name, value, body) { return found } }
     return nil
   }
 
@@ -38,7 +43,7 @@ extension HTTPRequest {
 
 extension String {
   /// RFC 9110 §5.6.2.
-  fileprivate var isToken: Bool { !isEmpty && utf8.allSatisfy(\.isTokenByte) }
+  fileprivate var isToken: Bool { !isEmpty && utf8.allSatisfy { $0.isTokenByte } }
 }
 
 extension UInt8 {

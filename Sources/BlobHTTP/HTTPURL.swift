@@ -52,7 +52,7 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
   public func hash(into hasher: inout Hasher) { hasher.combine(text) }
 
   /// Whether both lead to the same server.
-  func isAtServer(of other: HTTPURL) -> Bool { parts.server === other.parts.server || origin == other.origin }
+  package func isAtServer(of other: HTTPURL) -> Bool { parts.server === other.parts.server || origin == other.origin }
 
   /// nil when `text` is no absolute http(s) URL, or one with a user or password in it: those belong elsewhere. Nor are
   /// zones (`[fe80::1%eth0]`) taken: they mean something on one machine only, and would end up in the journal.
@@ -107,12 +107,10 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
   /// The URL of `path` within this one taken as a folder; every byte that is not unreserved is percent-encoded.
   /// RFC 3986 §2.3. The query is dropped.
   public func appending(pathBytes added: some Sequence<UInt8>) -> HTTPURL {
-    let encoded = Self.encode(added)
-    var path = path
-    path.reserveCapacity(path.utf8.count + 1 + encoded.utf8.count)
-    if path.utf8.last != UInt8(ascii: "/") { path += "/" }
-    path += encoded
-    return replacing(path: path)
+    let slash = path.utf8.last == UInt8(ascii: "/") ? "" : "/"
+    let encoded = slash + Self.encode(added)
+    if query != nil { return replacing(path: path + encoded) }
+    return HTTPURL(self, text: text + encoded, path: path + encoded, query: nil)
   }
 
   /// This place with another query, which must be percent-encoded.

@@ -1,3 +1,9 @@
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
 /// Makes heads of the lines libcurl hands over one by one.
 struct HeadParser {
   /// The final head, once it is complete.
@@ -10,13 +16,13 @@ struct HeadParser {
     if final != nil { return nil }  // trailers
     let line = line.strippingLineBreak
     if line.isEmpty { return complete() }
-    if line.starts(with: "HTTP/".utf8) {
+    if line.begins(with: "HTTP/") {
       status = Self.status(of: line)
       headers = HTTPHeaders()
       headers.reserve(8)
-    } else if let colon = line.firstIndex(of: UInt8(ascii: ":")) {
+    } else if let colon = line.place(of: UInt8(ascii: ":")) {
       headers.add(
-        String(decoding: line[..<colon], as: UTF8.self),
+        String(decoding: UnsafeRawBufferPointer(rebasing: line[..<colon]), as: UTF8.self),
         String(decoding: UnsafeRawBufferPointer(rebasing: line[(colon + 1)...]).trimmed, as: UTF8.self))
     }
     return nil
@@ -32,7 +38,7 @@ struct HeadParser {
 
   /// The three digits after the first space; 0 when there are none.
   private static func status(of line: UnsafeRawBufferPointer) -> Int {
-    guard let space = line.firstIndex(of: UInt8(ascii: " ")) else { return 0 }
+    guard let space = line.place(of: UInt8(ascii: " ")) else { return 0 }
     let digits = line[(space + 1)...].prefix(3)
     guard digits.count == 3, digits.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }) else { return 0 }
     return digits.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }
@@ -40,6 +46,16 @@ struct HeadParser {
 }
 
 extension UnsafeRawBufferPointer {
+  /// Where a byte is found first.
+  func place(of byte: UInt8) -> Int? {
+    guard let start = baseAddress, let found = memchr(start, Int32(byte), count) else { return nil }
+    return UnsafeRawPointer(found) - start
+  }
+
+  func begins(with text: StaticString) -> Bool {
+    count >= text.utf8CodeUnitCount && memcmp(baseAddress!, text.utf8Start, text.utf8CodeUnitCount) == 0
+  }
+
   fileprivate var strippingLineBreak: UnsafeRawBufferPointer {
     var end = count
     while end > 0, self[end - 1] == 10 || self[end - 1] == 13 { end -= 1 }

@@ -2,13 +2,13 @@ import Blobs
 
 /// The clock of one exchange: how long to wait for the network, and when to give up.
 struct Watch {
-  private let options: CurlTransport.Options
+  private let (noProgress, finishing): (Duration, Duration)
   private let began: SuspendingClock.Instant
   private var moved: SuspendingClock.Instant
   private var mark: Int64 = 0
 
   init(_ options: CurlTransport.Options, _ transfer: Transfer) {
-    self.options = options
+    (noProgress, finishing) = (options.noProgress, options.finishing)
     began = SuspendingClock.now
     moved = began
   }
@@ -24,7 +24,7 @@ struct Watch {
       moved = now
     }
     let isFinishing = transfer.isSent && transfer.head.final == nil && !transfer.job.request.isSafe
-    let limit = isFinishing ? options.finishing : options.noProgress
+    let limit = isFinishing ? finishing : noProgress
     let left = limit - (now - moved)
     if left <= .zero { throw expired(transfer, isFinishing, limit) }
     return Int32(clamping: left.components.seconds * 1000 + left.components.attoseconds / 1_000_000_000_000_000 + 1)

@@ -24,18 +24,15 @@ public struct BlobSlice: Sendable {
   /// at the latest in the `read` that would have given the last byte. `finish()` of the source's reader is asked before
   /// the last byte is handed over. A range to the end of a source that knows its length is held to that length.
   public func open(_ cancel: Cancellation) throws(BlobError) -> any BlobReader {
-    SliceReader(self, try openSource(cancel))
-  }
-
-  private func openSource(_ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     let reader = try source.open(at: start, cancel)
-    if let whole = reader.info.length, whole < start {
-      throw BlobError(.outOfRange, "open at byte \(start): the source has \(whole)")
+    let whole = reader.info
+    if let length = whole.length, length < start {
+      throw BlobError(.outOfRange, "open at byte \(start): the source has \(length)")
     }
-    if let validator, validator != reader.info.validator {
+    if let validator, validator != whole.validator {
       throw BlobError(.changed, "the content changed since it was first looked at (byte \(start) wanted)")
     }
-    return reader
+    return SliceReader(self, reader, whole)
   }
 }
 
@@ -47,10 +44,9 @@ private final class SliceReader: AheadReader {
 
   let info: BlobInfo
 
-  init(_ slice: BlobSlice, _ reader: any BlobReader) {
-    self.slice = slice
+  init(_ slice: BlobSlice, _ reader: any BlobReader, _ whole: BlobInfo) {
     self.reader = reader
-    let whole = reader.info
+    self.slice = slice
     info = BlobInfo(
       length: slice.length ?? whole.length.map { $0 - slice.start },
       validator: whole.validator, preferredRead: whole.preferredRead, instanceLasts: whole.instanceLasts,

@@ -80,7 +80,11 @@ public struct BytePath: Sendable, Hashable, Comparable, CustomStringConvertible,
     }
   }
 
-  public static func < (a: BytePath, b: BytePath) -> Bool { a.bytes.lexicographicallyPrecedes(b.bytes) }
+  public static func < (a: BytePath, b: BytePath) -> Bool {
+    let count = min(a.bytes.count, b.bytes.count)
+    let order = count == 0 ? 0 : memcmp(a.bytes, b.bytes, count)
+    return order == 0 ? a.bytes.count < b.bytes.count : order < 0
+  }
 }
 
 private let slash = UInt8(ascii: "/")

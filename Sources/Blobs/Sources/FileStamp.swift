@@ -119,13 +119,15 @@ extension UnsafeMutableBufferPointer<UInt8> {
   }
 
   fileprivate func put(_ number: UInt64, from start: Int) -> Int {
-    var (rest, end) = (number, start)
+    var (rest, end) = (number / 10, start + 1)
+    while rest > 0 { (rest, end) = (rest / 10, end + 1) }
+    var place = end
+    rest = number
     repeat {
-      self[end] = UInt8(truncatingIfNeeded: rest % 10) + 48
+      place -= 1
+      self[place] = UInt8(truncatingIfNeeded: rest % 10) + 48
       rest /= 10
-      end += 1
     } while rest > 0
-    self[start..<end].reverse()
     return end
   }
 

@@ -17,8 +17,16 @@ public struct HeldFileSource: BlobSource {
     _ path: BytePath, found: FileStamp? = nil,
     find: (@Sendable (Cancellation) throws(BlobError) -> BytePath?)? = nil
   ) {
+    self.init(path, found: found, nil, find: find)
+  }
+
+  /// - `info`: what `found` says, where that has been put together already.
+  package init(
+    _ path: BytePath, found: FileStamp?, _ info: BlobInfo?,
+    find: (@Sendable (Cancellation) throws(BlobError) -> BytePath?)?
+  ) {
     self.path = path
-    holder = Holder(path, found, find)
+    holder = Holder(path, found, info, find)
   }
 
   public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { try holder.file(cancel).info }
@@ -31,14 +39,17 @@ public struct HeldFileSource: BlobSource {
 private final class Holder: Sendable {
   private let path: BytePath
   private let found: FileStamp?
+  private let info: BlobInfo?
   private let find: (@Sendable (Cancellation) throws(BlobError) -> BytePath?)?
   private let held = Mutex<OpenFile?>(nil)
 
   init(
-    _ path: BytePath, _ found: FileStamp?, _ find: (@Sendable (Cancellation) throws(BlobError) -> BytePath?)?
+    _ path: BytePath, _ found: FileStamp?, _ info: BlobInfo?,
+    _ find: (@Sendable (Cancellation) throws(BlobError) -> BytePath?)?
   ) {
     self.path = path
     self.found = found
+    self.info = info
     self.find = find
   }
 
@@ -63,7 +74,9 @@ private final class Holder: Sendable {
 
   private func search(_ cancel: Cancellation) throws(BlobError) -> OpenFile {
     let here: Result<OpenFile, BlobError>
-    do throws(BlobError) { here = .success(try OpenFile(path, watching: true, cancel)) } catch {
+    do throws(BlobError) {
+      here = .success(try OpenFile(path, watching: true, expecting: found, as: info, cancel))
+    } catch {
       here = .failure(error)
     }
     // Elsewhere a file has no number to be known by.

@@ -15,9 +15,10 @@ final class OpenFile: Sendable {
   private let watch: WriteWatch?
 
   /// Waits until a further write would show in the times. With `watching`, the system is asked to tell of writes, where
-  /// it can.
+  /// it can. `expected`: what it most likely is, and what that says of it.
   init(
-    _ path: BytePath, watching: Bool = false, _ cancel: Cancellation, now: () -> Int64 = { FileStamp.now }
+    _ path: BytePath, watching: Bool = false, expecting expected: FileStamp? = nil, as known: BlobInfo? = nil,
+    _ cancel: Cancellation, now: () -> Int64 = { FileStamp.now }
   ) throws(BlobError) {
     try cancel.check("open \(path)")
     self.path = path
@@ -31,7 +32,7 @@ final class OpenFile: Sendable {
       watch = isWatched ? WriteWatch(descriptor) : nil
       try Self.settle(&found, descriptor, path, now, cancel)
       stamp = found
-      info = found.info
+      info = found == expected ? known ?? found.info : found.info
     } catch {
       close(descriptor)
       throw error

@@ -51,7 +51,8 @@ struct PushFeed: Sendable {
     for (index, found) in found.enumerated() where !Task.isCancelled {
       switch found.place {
       case .file(let stamp):
-        var item = item(found, source(found.identity, stamp), stamp.info)
+        let info = stamp.info
+        var item = item(found, source(found.identity, stamp, info), info)
         item.target.metadata = told[index] ?? [:]
         items.append(item)
       case .standardInput:
@@ -78,12 +79,14 @@ struct PushFeed: Sendable {
     }
   }
 
-  private func source(_ path: BytePath, _ stamp: FileStamp) -> any BlobSource {
+  private func source(_ path: BytePath, _ stamp: FileStamp, _ info: BlobInfo) -> any BlobSource {
     switch files {
     case .byName: return FileSource(path)
     case .held(nil): return HeldFileSource(path)
     case .held(let promised?):
-      return HeldFileSource(path, found: stamp) { cancel throws(BlobError) in try promised.place(of: stamp, cancel) }
+      return HeldFileSource(path, found: stamp, info) { cancel throws(BlobError) in
+        try promised.place(of: stamp, cancel)
+      }
     }
   }
 

@@ -6,10 +6,13 @@ enum ContentType {
 
   /// The media type for a file of this name, by its extension in any case. IANA's registry where it has one.
   static func of(_ path: BytePath) -> String {
-    let name = path.name.bytes
+    let bytes = path.hasTrailingSlash ? path.name.bytes : path.bytes
+    let slash = UInt8(ascii: "/")
     // A dot at the start hides a name; it begins no extension.
-    guard let dot = name.lastIndex(of: UInt8(ascii: ".")), dot > 0 else { return unknown }
-    return byExtension[String(decoding: name[(dot + 1)...], as: UTF8.self).lowercased()] ?? unknown
+    guard let dot = bytes.lastIndex(where: { $0 == UInt8(ascii: ".") || $0 == slash }), dot > 0, bytes[dot] != slash,
+      bytes[dot - 1] != slash
+    else { return unknown }
+    return byExtension[String(decoding: bytes[(dot + 1)...], as: UTF8.self).lowercased()] ?? unknown
   }
 
   private static let byExtension: [String: String] = [

@@ -20,6 +20,11 @@ final class PromisedFiles: Sendable {
     var moved: BytePath?
     /// It was looked for, and is not to be found.
     var isGone = false
+
+    /// The same version of a file, by all that is known, under another name.
+    func isLike(_ other: Promise) -> Bool {
+      path != other.path && size == other.size && modified == other.modified
+    }
   }
 
   fileprivate struct State {
@@ -46,16 +51,19 @@ final class PromisedFiles: Sendable {
   func take(_ item: TreeItem) -> Bool {
     guard item.stamp.volume?.keepsNumbers == true else { return true }
     let number = Number(item.stamp)
-    let known = state.update(waking: .none) { $0.promises[number] }
-    if let known, item.isOnlyName, known.path != item.path, known.size == item.stamp.size,
-      known.modified == item.stamp.modified, !number.isAt(known.path)
-    {
-      state.update { $0.promises[number]?.moved = item.path }
-      return false
-    }
     let promise = Promise(path: item.path, size: item.stamp.size, modified: item.stamp.modified)
-    state.update(waking: .none) { $0.add(promise, number, most: Self.most) }
-    return true
+    let known: Promise? = state.update(waking: .none) { state in
+      if let known = state.promises[number], item.isOnlyName, known.isLike(promise) { return known }
+      state.add(promise, number, most: Self.most)
+      return nil
+    }
+    guard let known else { return true }
+    if number.isAt(known.path) {
+      state.update(waking: .none) { $0.add(promise, number, most: Self.most) }
+      return true
+    }
+    state.update { $0.promises[number]?.moved = item.path }
+    return false
   }
 
   /// Where a promised file is, which is not where it was; nil: nowhere among the sources. Blocks, for as long as a walk
