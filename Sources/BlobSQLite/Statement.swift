@@ -8,6 +8,8 @@ public final class Statement {
   private let handle: OpaquePointer
   private let sql: String
   private let file: BytePath
+  /// What texts and BLOBs are copied to, by their index: SQLite's own copies are made and freed for each run.
+  private var values: [UnsafeMutableRawBufferPointer] = []
 
   init(_ sql: String, connection: OpaquePointer, file: BytePath) throws(SQLiteError) {
     var handle: OpaquePointer?
@@ -21,9 +23,12 @@ public final class Statement {
     self.file = file
   }
 
-  deinit { sqlite3_finalize(handle) }
+  deinit {
+    sqlite3_finalize(handle)
+    for value in values { value.deallocate() }
+  }
 
-  // MARK: Values. Copied: the caller's may go at once.
+  // MARK: Values. Copied: the caller's may go at once. Not to be bound between two steps.
 
   public func bind(_ index: Int32, _ value: Int64?) throws(SQLiteError) {
     guard let value else { return try bindNull(index) }
@@ -32,26 +37,36 @@ public final class Statement {
 
   public func bind(_ index: Int32, _ value: String?) throws(SQLiteError) {
     guard var value else { return try bindNull(index) }
-    let utf8 = UInt8(SQLITE_UTF8)
-    let code = value.withUTF8 { text in
-      // Without an address SQLite would take it for NULL.
-      guard let start = UnsafeRawPointer(text.baseAddress)?.assumingMemoryBound(to: CChar.self) else {
-        return sqlite3_bind_text64(handle, index, "", 0, fb_sqlite_transient(), utf8)
-      }
-      return sqlite3_bind_text64(handle, index, start, UInt64(text.count), fb_sqlite_transient(), utf8)
-    }
-    try check(code)
+    guard let kept = value.withUTF8({ keep(UnsafeRawBufferPointer($0), as: index) }) else { throw misuse(index) }
+    let text = kept.baseAddress!.assumingMemoryBound(to: CChar.self)
+    try check(sqlite3_bind_text64(handle, index, text, UInt64(kept.count), nil, UInt8(SQLITE_UTF8)))
   }
 
   /// An empty array is an empty BLOB, not NULL.
   public func bind(_ index: Int32, _ value: [UInt8]?) throws(SQLiteError) {
     guard let value else { return try bindNull(index) }
-    let code = value.withUnsafeBytes { bytes in
-      bytes.isEmpty
-        ? sqlite3_bind_zeroblob(handle, index, 0)
-        : sqlite3_bind_blob64(handle, index, bytes.baseAddress, UInt64(bytes.count), fb_sqlite_transient())
+    guard let kept = value.withUnsafeBytes({ keep($0, as: index) }) else { throw misuse(index) }
+    try check(sqlite3_bind_blob64(handle, index, kept.baseAddress, UInt64(kept.count), nil))
+  }
+
+  /// Copies a value to where it stays while it is bound. Has an address also where it is empty: none is NULL. nil: there is
+  /// no such value, or a run under way reads it.
+  private func keep(_ bytes: UnsafeRawBufferPointer, as index: Int32) -> UnsafeRawBufferPointer? {
+    guard sqlite3_stmt_busy(handle) == 0, index > 0, index <= sqlite3_bind_parameter_count(handle) else { return nil }
+    let place = Int(index) - 1
+    while values.count <= place { values.append(UnsafeMutableRawBufferPointer(start: nil, count: 0)) }
+    if values[place].count < max(1, bytes.count) {
+      // The old one is still bound.
+      sqlite3_bind_null(handle, index)
+      values[place].deallocate()
+      values[place] = .allocate(byteCount: max(64, bytes.count + bytes.count / 2), alignment: 16)
     }
-    try check(code)
+    if !bytes.isEmpty { values[place].copyMemory(from: bytes) }
+    return UnsafeRawBufferPointer(rebasing: values[place].prefix(bytes.count))
+  }
+
+  private func misuse(_ index: Int32) -> SQLiteError {
+    SQLiteError(firstWords(sql), file, code: SQLITE_MISUSE, "value \(index) cannot be bound, or not now")
   }
 
   public func bindNull(_ index: Int32) throws(SQLiteError) { try check(sqlite3_bind_null(handle, index)) }

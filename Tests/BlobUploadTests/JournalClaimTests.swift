@@ -31,6 +31,23 @@ extension JournalTests {
       await journal.close()
     }
 
+    @Test func manyAreToldApartWhateverIsKnownOfThem() async throws {
+      let journal = try await folder.open()
+      let known = ["0", "3", "20", "21", "99"]
+      for name in known { journal.done(try #require(try await journal.claim(intent(name)).id), UploadResult()) }
+      var names = (0..<100).map { "\($0)" }
+      names.insert("50", at: 70)
+      let id = try await journal.destinationID(.tus)
+      let claims = try await journal.claim(names.map { intent($0) }, destination: id)
+      let wanted = names.enumerated().map { $0 == 70 ? "busy" : known.contains($1) ? "done" : "fresh" }
+      #expect(claims.map(\.name) == wanted)
+      let made = zip(names, claims).filter { $1.name == "fresh" }.map { ($1.id, $0) }
+      let entries = try await journal.unfinished()
+      #expect(entries.count == 95 && made.count == 95)
+      #expect(zip(entries, made).allSatisfy { $0.id == $1.0 && $0.intent == intent($1.1) })
+      await journal.close()
+    }
+
     @Test func unfinishedOfTheSameVersionGoesOnWithItsSession() async throws {
       try await leave { journal, id in
         journal.opened(id, session)

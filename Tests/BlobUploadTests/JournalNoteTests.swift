@@ -93,6 +93,36 @@ extension JournalTests {
       #expect(try database.statement("SELECT count(*) FROM receipt").first { $0.int(0) } == 0)
     }
 
+    /// In any order, and whatever has become of those between them.
+    @Test func endsOfNeighboursAreKeptOneByOne() async throws {
+      let journal = try await folder.open()
+      let other = try await folder.open()
+      let names = (10..<60).map { "\($0)" }
+      let claims = try await journal.claim(
+        names.map { intent($0) }, destination: try await journal.destinationID(.tus))
+      let ids = try claims.map { try #require($0.id) }
+      try await other.remove([ids[5]])
+      journal.opened(ids[20], session)
+      for (id, name) in zip(ids, names).reversed() {
+        switch name {
+        case "19": journal.failed(id, "refused")
+        case "49": continue
+        default: journal.done(id, UploadResult(location: intent(name).target))
+        }
+      }
+      journal.done(ids[7], UploadResult(location: "https://host.example/late"))
+      journal.restarted(ids[8])
+      try await journal.flush()
+      let done = try await other.entries(.done, limit: -1)
+      #expect(done.map(\.intent.path) == names.filter { !["15", "18", "19", "49"].contains($0) }.map { BytePath($0) })
+      #expect(done.allSatisfy { $0.location == $0.intent.target && $0.acknowledged == 100 && $0.session == nil })
+      #expect(try await other.unfinished().map(\.state) == [.intent, .failed, .intent])
+      let sum = try #require(try await other.summary().first { $0.state == .done })
+      #expect(sum.count == 46 && sum.bytes == 4600)
+      await journal.close()
+      await other.close()
+    }
+
     @Test func aNoteForWhatIsNotClaimedChangesNothing() async throws {
       let journal = try await folder.open()
       let id = try #require(try await journal.claim().id)

@@ -72,20 +72,22 @@ public struct JournalEntry: Sendable, Identifiable {
 }
 
 /// The answer to a claim. All but `.done` and `.busy` make the entry this journal's own.
+///
+/// Indirect where it is large: of most files, which are new, it is a number.
 public enum JournalClaim: Sendable {
   /// The id of a new entry.
   case fresh(Int64)
   /// Unfinished, and the same version of the source: go on with its session, where there is one. A session in
   /// another dialect is left to expire.
-  case resume(JournalEntry)
+  indirect case resume(JournalEntry)
   /// Unfinished, and perhaps another version: a card that was plugged in again gives its files other numbers. What was
   /// sent must be compared before its session goes on; then note `recognized`, or `restarted` and `recognized`.
-  case unsure(JournalEntry)
+  indirect case unsure(JournalEntry)
   /// Start anew under this id: the version differs. `old` is what was known; its session, where there is one, can be
   /// aborted.
-  case replaced(Int64, old: JournalEntry)
+  indirect case replaced(Int64, old: JournalEntry)
   /// The same version was sent before.
-  case done(JournalEntry)
+  indirect case done(JournalEntry)
   /// Claimed by a process that is alive, perhaps this one.
   case busy(ProcessMark)
 }

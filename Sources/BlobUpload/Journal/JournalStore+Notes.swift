@@ -6,7 +6,51 @@ extension JournalStore {
     // Without a claim there is nothing to note.
     guard let me = ownerID, !notes.isEmpty else { return }
     let now = currentSeconds()
-    for note in notes { try apply(note, me, now) }
+    // Ends of entries that went in one, which are most of all notes.
+    var ended: [Int64] = []
+    for note in notes {
+      if case .done(let location) = note.event, let known = fresh[note.id], location == known.target {
+        ended.append(note.id)
+      } else {
+        try end(ended, me, now)
+        ended = []
+        try apply(note, me, now)
+      }
+    }
+    try end(ended, me, now)
+  }
+
+  /// Entries that this store has made, and that were found under their target, end. Neighbours end by one statement.
+  private func end(_ ids: [Int64], _ me: Int64, _ now: Int64) throws(SQLiteError) {
+    var rest = ids.sorted()[...]
+    while let first = rest.first {
+      let count = rest.enumerated().first { $1 != first + Int64($0) }?.0 ?? rest.count
+      let run = rest.prefix(count)
+      rest.removeFirst(count)
+      if count > 1, try end(from: first, count, me, now) {
+        for id in run { if let known = fresh.removeValue(forKey: id) { self.count(known.destination, known.bytes) } }
+      } else {
+        // One by one it shows which of them the journal knows otherwise.
+        for id in run { try apply(JournalNote(id: id, event: .done(location: fresh[id]?.target)), me, now) }
+      }
+    }
+  }
+
+  /// False, and nothing is changed: a row among them says otherwise.
+  private func end(from first: Int64, _ count: Int, _ me: Int64, _ now: Int64) throws(SQLiteError) -> Bool {
+    try database.statement("SAVEPOINT ending").run()
+    let done = try database.statement(
+      """
+      UPDATE upload SET state = 2, owner = NULL, updated = ?2, acknowledged = length, error = NULL, location = ''
+      WHERE id BETWEEN ?1 AND ?3 AND owner = ?4 AND length IS NOT NULL AND session IS NULL
+      """)
+    try done.bind(3, first + Int64(count) - 1)
+    try done.bind(4, me)
+    try run(done, first, now)
+    let isAll = database.changes == count
+    if !isAll { try database.statement("ROLLBACK TO ending").run() }
+    try database.statement("RELEASE ending").run()
+    return isAll
   }
 
   private func apply(_ note: JournalNote, _ me: Int64, _ now: Int64) throws(SQLiteError) {

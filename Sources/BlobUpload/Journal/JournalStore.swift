@@ -18,7 +18,9 @@ final class JournalStore {
   private(set) var ownerID: Int64?
   var destinations: [Int64: JournalDestination] = [:]
   /// Entries made here and not ended yet, of which nothing else was noted: a glance at the row would tell no more.
-  var fresh: [Int64: (destination: Int64, bytes: Int64)] = [:]
+  var fresh: [Int64: (destination: Int64, bytes: Int64, target: String)] = [:]
+  /// For so many new rows at once.
+  var inserts: [Int: Statement] = [:]
   /// What the current transaction adds to the counts of what is done, by destination.
   var finished: [Int64: (count: Int64, bytes: Int64)] = [:]
   /// Owners looked up in the current operation; nil for the dead.
