@@ -15,13 +15,21 @@ public final class CurlTransport: Transport {
     _ request: HTTPRequest, body: BlobSlice?, _ on: Exchange
   ) async throws(TransportError) -> HTTPResponse {
     if let problem = request.problem(with: body) { throw problem }
-    let job = LaneJob(request, body, on)
+    let job = LaneJob(request, body, on, in: pool)
     let result = await withTaskCancellationHandler {
-      await withUnsafeContinuation { waiter in job.submit(to: pool, waiter) }
+      await withUnsafeContinuation { (waiter: UnsafeContinuation<LaneJob.Answer, Never>) in
+        job.start { waiter.resume(returning: $0) }
+      }
     } onCancel: {
-      job.cancel(in: pool)
+      job.cancel()
     }
     return try result.get()
+  }
+}
+
+extension CurlTransport: StartingTransport {
+  package func exchange(_ request: HTTPRequest, body: BlobSlice?, _ on: Exchange) -> (any StartableExchange)? {
+    request.problem(with: body) == nil ? LaneJob(request, body, on, in: pool) : nil
   }
 }
 

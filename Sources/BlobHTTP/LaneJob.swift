@@ -3,8 +3,8 @@ import Synchronization
 
 /// One exchange on its way: who waits for the answer, and which thread may give it.
 ///
-/// `phase` decides every race between the lane and a cancellation, so that the waiter is resumed exactly once.
-final class LaneJob: Sendable {
+/// `phase` decides every race between the lane and a cancellation, so that the waiter is called exactly once.
+final class LaneJob: StartableExchange {
   private enum Phase: UInt8, AtomicRepresentable {
     /// Not handed in yet, or waiting for a lane.
     case new, queued
@@ -25,21 +25,23 @@ final class LaneJob: Sendable {
   let exchange: Exchange
   /// For the source.
   let cancellation = Cancellation()
+  private let pool: LanePool
   private let phase = Atomic<Phase>(.new)
-  private let place = Mutex<(waiter: UnsafeContinuation<Answer, Never>?, door: LaneDoor?)>((nil, nil))
+  private let place = Mutex<(waiter: (@Sendable (Answer) -> Void)?, door: LaneDoor?)>((nil, nil))
 
-  init(_ request: HTTPRequest, _ body: BlobSlice?, _ exchange: Exchange) {
+  init(_ request: HTTPRequest, _ body: BlobSlice?, _ exchange: Exchange, in pool: LanePool) {
     self.request = request
     self.body = body
     self.exchange = exchange
+    self.pool = pool
   }
 
-  func submit(to pool: LanePool, _ waiter: UnsafeContinuation<Answer, Never>) {
+  func start(_ waiter: @escaping @Sendable (Answer) -> Void) {
     place.withLock { $0.waiter = waiter }
     if move(.new, .queued) { pool.submit(self) } else { resume(.failure(cancelled("before it was sent"))) }
   }
 
-  func cancel(in pool: LanePool) {
+  func cancel() {
     while true {
       switch phase.load(ordering: .acquiring) {
       case .new:
@@ -103,6 +105,6 @@ final class LaneJob: Sendable {
       defer { place = (nil, nil) }
       return place.waiter
     }
-    waiter!.resume(returning: answer)
+    waiter!(answer)
   }
 }

@@ -35,6 +35,15 @@ public protocol UploadProtocol: Sendable {
 /// A dialect that tells the server what is known of a file besides its bytes: `UploadTarget.metadata`.
 public protocol MetadataProtocol: UploadProtocol {}
 
+/// A dialect in which a whole file goes in one request, for which nothing must be asked or computed first.
+protocol OneRequestProtocol: UploadProtocol {
+  /// The request that `create` begins with; nil: there is more to be done before it.
+  func request(bringing target: UploadTarget) -> HTTPRequest?
+
+  /// What `create` makes of an answer that is a success.
+  func result(of response: HTTPResponse, for target: UploadTarget) -> UploadResult
+}
+
 /// A dialect whose every request carries a signature, those that are not its own too.
 protocol SigningProtocol: UploadProtocol {
   var signature: @Sendable (inout HTTPRequest) -> Void { get }

@@ -93,9 +93,15 @@ public struct UploadQueue: Sendable {
       let executor = ThreadExecutor("fullbore-queue")
       for _ in 0..<max(1, jobs) {
         group.addTask(executorPreference: executor) {
+          let chain = BriefChain(self, channel, observer)
           while let work = await channel.next() {
+            var rest: (UploadQueue, Claimed)? = (self, work)
+            // Most are small, and meet nothing of what follows.
+            if let chain { rest = await chain.rest(from: work) }
+            guard let (queue, work) = rest else { continue }
             let error =
-              isLarge(work) ? await large.pass { await handle(work, observer) } : await handle(work, observer)
+              isLarge(work)
+              ? await large.pass { await queue.handle(work, observer) } : await queue.handle(work, observer)
             if let error { stop(error) }
           }
         }
@@ -129,7 +135,7 @@ public struct UploadQueue: Sendable {
     }
   }
 
-  private func isLarge(_ work: Claimed) -> Bool { work.item.info.length ?? .max > largeFrom }
+  func isLarge(_ work: Claimed) -> Bool { work.item.info.length ?? .max > largeFrom }
 
   /// Else many small ones, which only wait for their answers, could stand behind a few that fill the link.
   private func smallFirst(_ works: [Claimed]) -> [Claimed] {

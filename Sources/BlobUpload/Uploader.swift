@@ -73,7 +73,7 @@ public struct Uploader: Sendable {
 
   /// A reader that has lost its source is opened again at the same byte, if that is still the same version; a slow source
   /// is read before its bytes are wanted.
-  private static func prepared(_ source: any BlobSource, _ info: BlobInfo) -> any BlobSource {
+  static func prepared(_ source: any BlobSource, _ info: BlobInfo) -> any BlobSource {
     // One that is read once cannot be opened again, and one without a version cannot be known again.
     let source = source.access == .random && info.validator != nil ? ReopeningSource(source) : source
     if info.readAhead == 0 { return source }

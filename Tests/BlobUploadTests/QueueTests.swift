@@ -282,7 +282,7 @@ import Testing
 }
 
 /// A journal of its own, and queues that write to it.
-private final class Desk: Sendable {
+final class Desk: Sendable {
   let journal: Journal
   private let folder: ScratchFolder
 
@@ -301,7 +301,8 @@ private final class Desk: Sendable {
 
   @discardableResult
   func run(
-    _ queue: UploadQueue, _ names: [String], length: Int64 = 1000, lengths: [Int64]? = nil, seed: UInt64 = 0
+    _ queue: UploadQueue, _ names: [String], _ observer: (any UploadObserver)? = nil, length: Int64 = 1000,
+    lengths: [Int64]? = nil, seed: UInt64 = 0, overwrite: Bool = false
   ) async throws(UploadError) -> Outcomes {
     var queue = queue
     do {
@@ -316,10 +317,10 @@ private final class Desk: Sendable {
       let source = PatternSource(length: length, seed: seed)
       return UploadItem(
         source: source, info: source.info, identity: BytePath("/card/\(name)"),
-        target: destination.target(BytePath(name), length: length))
+        target: destination.target(BytePath(name), length: length, overwrite: overwrite))
     }
     let left = Mutex(items[...])
-    let outcomes = Outcomes()
+    let outcomes = Outcomes(also: observer)
     try await queue.run(
       {
         left.withLock { left in
@@ -332,7 +333,7 @@ private final class Desk: Sendable {
 }
 
 /// Counts requests under way. With `stalls` none ends before it is cancelled, with `gathers` before so many were there.
-private final class Gauge: Transport {
+final class Gauge: Transport {
   private let state = Mutex<(now: Int, most: Int)>((0, 0))
   private let stalls: Bool
   private let gathers: Int

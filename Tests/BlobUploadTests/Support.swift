@@ -106,12 +106,17 @@ extension Uploader {
 final class Outcomes: UploadObserver {
   private let state = Mutex<[String: UploadOutcome]>([:])
   private let ending: @Sendable (Int) -> Void
+  private let other: (any UploadObserver)?
 
   /// `ending` is called with the number of items that have ended.
-  init(_ ending: @escaping @Sendable (Int) -> Void = { _ in }) { self.ending = ending }
+  init(_ ending: @escaping @Sendable (Int) -> Void = { _ in }, also other: (any UploadObserver)? = nil) {
+    self.ending = ending
+    self.other = other
+  }
 
-  func started(_ item: UploadItem, _ progress: Progress) {}
+  func started(_ item: UploadItem, _ progress: Progress) { other?.started(item, progress) }
   func ended(_ item: UploadItem, _ progress: Progress?, _ outcome: UploadOutcome) {
+    other?.ended(item, progress, outcome)
     let count = state.withLock { state in
       state["\(item.target.path)"] = outcome
       return state.count

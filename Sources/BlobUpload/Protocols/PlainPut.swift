@@ -2,7 +2,7 @@ import BlobHTTP
 import Blobs
 
 /// One PUT of the whole. Nothing can be resumed: what is cut off is sent again. RFC 9110 §9.3.4.
-public struct PlainPut: UploadProtocol {
+public struct PlainPut: OneRequestProtocol {
   public let name = "put"
   /// The body carries its digest (SHA-256 or SHA-512), for a server that compares it; nil: it does not. RFC 9530.
   public var checksum: Digest.Algorithm?
@@ -27,9 +27,8 @@ public struct PlainPut: UploadProtocol {
     guard let first, first.part.isLast, first.part.start == 0 else {
       preconditionFailure("a PUT is one part from the first byte to the last")
     }
-    var request = HTTPRequest("PUT", target.url, ["Content-Type": target.contentType])
-    request.headers["Content-Digest"] = try await ContentDigest.field(of: first.body, checksum)
-    if target.overwrite { request.headers["If-Match"] = "*" }
+    var request = put(target)
+    if checksum != nil { request.headers["Content-Digest"] = try await ContentDigest.field(of: first.body, checksum) }
     var response = try await with.send(following: &request, body: first.body)
     if response.status == 412, target.overwrite {  // there is nothing yet to overwrite
       request.headers["If-Match"] = nil
@@ -38,7 +37,20 @@ public struct PlainPut: UploadProtocol {
     guard response.isSuccess else {
       throw UploadError(creating: request, response)
     }
-    return .finished(UploadResult(location: target.url.description, reply: response.body))
+    return .finished(result(of: response, for: target))
+  }
+
+  /// The digest must be computed first, where one is wanted.
+  func request(bringing target: UploadTarget) -> HTTPRequest? { checksum == nil ? put(target) : nil }
+
+  func result(of response: HTTPResponse, for target: UploadTarget) -> UploadResult {
+    UploadResult(location: target.url.description, reply: response.body)
+  }
+
+  private func put(_ target: UploadTarget) -> HTTPRequest {
+    var request = HTTPRequest("PUT", target.url, ["Content-Type": target.contentType])
+    if target.overwrite { request.headers["If-Match"] = "*" }
+    return request
   }
 
   public func held(by session: UploadSession, _ with: UploadContext) throws(UploadError) -> Held {

@@ -1,0 +1,187 @@
+import BlobHTTP
+import BlobTesting
+import Blobs
+import Synchronization
+import Testing
+
+@testable import BlobUpload
+
+/// Small files of one request each, over a transport that gives its answers to whom it is told to.
+@Suite struct BriefChainTests {
+  let names = (0..<300).map { "\($0)" }
+
+  @Test func noTaskIsAskedForWhatGoesWell() async throws {
+    let desk = try await Desk()
+    let starter = Starter(Script(.status(201)))
+    let queue = desk.queue(starter)
+    #expect(try await desk.run(queue, names).sent == 300)
+    #expect(starter.counts == Starter.Counts(started: 300, sent: 0))
+    #expect(queue.totals.sent == 300_000 && queue.totals.acknowledged == 300_000)
+    let sum = try await desk.journal.summary()
+    #expect(sum.map(\.state) == [.done] && sum.map(\.count) == [300] && sum.map(\.bytes) == [300_000])
+    #expect(try await desk.run(queue, names).doneBefore == 300)
+    #expect(starter.counts.started == 300)
+  }
+
+  @Test(arguments: [503, nil]) func whatGoesWrongIsTriedAgainAfterAWait(_ status: Int?) async throws {
+    let desk = try await Desk()
+    let script = Script { number, request throws(TransportError) in
+      guard number == 7 else { return .status(201) }
+      guard let status else { throw TransportError(.broken, "the connection broke") }
+      return .status(status, ["Retry-After": "5"])
+    }
+    let starter = Starter(script)
+    var queue = desk.queue(starter)
+    let clock = LeapingClock()
+    queue.uploader.clock = clock
+    let watcher = Watcher()
+    #expect(try await desk.run(queue, names, watcher).sent == 300)
+    #expect(script.requests.count == 301 && starter.counts == Starter.Counts(started: 300, sent: 1))
+    #expect(clock.waits.count == 1 && (status == nil || clock.waits == [.seconds(5)]))
+    #expect(watcher.started == Dictionary(uniqueKeysWithValues: names.map { ($0, 1) }))
+  }
+
+  @Test func aRefusalIsOneFilesOwn() async throws {
+    let desk = try await Desk()
+    let script = Script { _, request throws(TransportError) in
+      request.url.path.hasSuffix("/7") ? .status(413) : .status(201)
+    }
+    let outcomes = try await desk.run(desk.queue(Starter(script)), names)
+    #expect(outcomes.sent == 299 && outcomes.error("7")?.status == 413)
+    #expect(script.requests.count == 300)
+    #expect(try await desk.journal.entries(.failed, limit: 9).map(\.intent.path) == ["7"])
+  }
+
+  @Test func aRedirectIsFollowedAndCountedOnce() async throws {
+    let desk = try await Desk()
+    let script = Script { number, _ throws(TransportError) in
+      number == 0 ? .status(307, ["Location": "/other/a"]) : .status(201)
+    }
+    let watcher = Watcher()
+    #expect(try await desk.run(desk.queue(Starter(script)), ["a"], watcher).sent == 1)
+    #expect(script.requests.map(\.url.path) == ["/in/a", "/other/a"])
+    #expect(watcher.progress["a"]?.sent == 1000 && watcher.progress["a"]?.acknowledged == 1000)
+  }
+
+  @Test func aFileThatIsNothingYetToOverwriteIsSentWithoutTheCondition() async throws {
+    let desk = try await Desk()
+    let script = Script { _, request throws(TransportError) in
+      .status(request.headers["If-Match"] == nil ? 201 : 412)
+    }
+    #expect(try await desk.run(desk.queue(Starter(script)), ["a"], overwrite: true).sent == 1)
+    #expect(script.requests.map { $0.headers["If-Match"] } == ["*", nil])
+  }
+
+  @Test func credentialsGoWithEach() async throws {
+    let desk = try await Desk()
+    let script = Script(.status(201))
+    var queue = desk.queue(Starter(script))
+    queue.uploader.destination.headers = ["x-api-key": "secret"]
+    try await desk.run(queue, ["a", "b"])
+    #expect(script.requests.map { $0.headers["x-api-key"] } == ["secret", "secret"])
+  }
+
+  @Test func whatIsRefusedAsAWholeEndsTheQueue() async throws {
+    let desk = try await Desk()
+    let script = Script(.status(401))
+    var queue = desk.queue(Starter(script))
+    queue.jobs = 2
+    let error = await #expect(throws: UploadError.self) { try await desk.run(queue, names) }
+    #expect(error?.status == 401 && error?.side == .destination)
+    #expect(script.requests.count <= 2)
+    #expect(try await desk.run(desk.queue(Script(.status(201))), names).sent == 300)
+  }
+
+  @Test func cancellingEndsEverythingAndGivesTheClaimsBack() async throws {
+    let desk = try await Desk()
+    let gauge = Gauge(stalls: true)
+    let queue = desk.queue(Starter(gauge))
+    let task = Task { try await desk.run(queue, names) }  // ends below
+    await gauge.reach(64)
+    task.cancel()
+    let error = await #expect(throws: UploadError.self) { _ = try await task.value }
+    #expect(error?.side == .cancelled)
+    #expect(gauge.now == 0)
+    #expect(try await desk.run(desk.queue(Script(.status(201))), names).sent == 300)
+  }
+
+  @Test(arguments: ["large", "sum", "tus", "verified"]) func whatTakesMoreGoesTheOrdinaryWay(_ why: String) async throws
+  {
+    let desk = try await Desk()
+    let script = Script { _, request throws(TransportError) in
+      switch request.method {
+      case "POST": .created
+      case "PATCH": .at(1000)
+      default: .status(201)
+      }
+    }
+    let starter = Starter(script)
+    var queue = desk.queue(starter, why == "tus" ? Tus() : PlainPut(checksum: why == "sum" ? .sha256 : nil))
+    if why == "large" { queue.largeFrom = 999 }
+    if why == "verified" { queue.verify = true }
+    let outcomes = try await desk.run(queue, ["a"])
+    #expect(outcomes.count == 1 && starter.counts.started == 0 && starter.counts.sent > 0)
+  }
+}
+
+/// Answers as another transport does, to a closure.
+private final class Starter: StartingTransport {
+  struct Counts: Equatable { var (started, sent) = (0, 0) }
+  private let transport: any Transport
+  private let state = Mutex(Counts())
+
+  init(_ transport: any Transport) { self.transport = transport }
+
+  var counts: Counts { state.withLock { $0 } }
+
+  func exchange(_ request: HTTPRequest, body: BlobSlice?, _ on: Exchange) -> (any StartableExchange)? {
+    StartedExchange { [self] () async -> Result<HTTPResponse, TransportError> in
+      state.withLock { $0.started += 1 }
+      do throws(TransportError) { return .success(try await transport.send(request, body: body, on)) } catch {
+        return .failure(error)
+      }
+    }
+  }
+
+  func send(_ request: HTTPRequest, body: BlobSlice?, _ on: Exchange) async throws(TransportError) -> HTTPResponse {
+    state.withLock { $0.sent += 1 }
+    return try await transport.send(request, body: body, on)
+  }
+}
+
+private final class StartedExchange: StartableExchange {
+  private let body: @Sendable () async -> Result<HTTPResponse, TransportError>
+  private let task = Mutex<(task: Task<Void, Never>?, isCancelled: Bool)>((nil, false))
+
+  init(_ body: @escaping @Sendable () async -> Result<HTTPResponse, TransportError>) { self.body = body }
+
+  func start(_ answer: @escaping @Sendable (Result<HTTPResponse, TransportError>) -> Void) {
+    task.withLock { task in
+      task.task = Task { [body] in answer(await body()) }  // ends with its answer
+      if task.isCancelled { task.task?.cancel() }
+    }
+  }
+
+  func cancel() {
+    task.withLock { task in
+      task.isCancelled = true
+      task.task?.cancel()
+    }
+  }
+}
+
+/// Counts how often each item was begun, and keeps its progress.
+private final class Watcher: UploadObserver {
+  private let state = Mutex<(started: [String: Int], progress: [String: Progress])>(([:], [:]))
+
+  var started: [String: Int] { state.withLock { $0.started } }
+  var progress: [String: Progress] { state.withLock { $0.progress } }
+
+  func started(_ item: UploadItem, _ progress: Progress) {
+    state.withLock { $0.started["\(item.target.path)", default: 0] += 1 }
+  }
+
+  func ended(_ item: UploadItem, _ progress: Progress?, _ outcome: UploadOutcome) {
+    state.withLock { $0.progress["\(item.target.path)"] = progress }
+  }
+}
