@@ -12,7 +12,7 @@ def prepare():
     """Builds the C programs, anew only where the source is younger."""
     for name in ("bin", "data", "tmp"):
         (WORK / name).mkdir(parents=True, exist_ok=True)
-    libraries = {"hole": ["-lssl", "-lcrypto"], "slowlink": ["-lm"], "limit": ["-pthread"], "timed": []}
+    libraries = {"hole": ["-lssl", "-lcrypto"], "slowlink": ["-lm"], "limit": ["-pthread", "-lssl", "-lcrypto"], "timed": []}
     for name, flags in libraries.items():
         source, binary = HERE / f"{name}.c", WORK / "bin" / name
         if not binary.exists() or binary.stat().st_mtime < source.stat().st_mtime:
