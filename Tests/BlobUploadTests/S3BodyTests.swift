@@ -1,6 +1,7 @@
 import BlobHTTP
 import BlobTesting
 import Blobs
+import Synchronization
 import Testing
 
 @testable import BlobUpload
@@ -60,6 +61,48 @@ import Testing
     #expect(acquaintance.heedsChecksums == false)
   }
 
+  /// Each body would be read twice, perhaps for nothing: few are, until the first answer tells.
+  @Test func bodiesWaitForWhatTheFirstAnswerTells() async {
+    let acquaintance = S3Acquaintance()
+    let told = Gate(0)
+    let seen = await withTaskGroup(of: Bool?.self) { group in
+      for _ in 0..<5 {
+        group.addTask {
+          await acquaintance.asking(with: S3Acquaintance.mostAsking / 2) {
+            let heeds = acquaintance.heedsChecksums
+            if heeds == nil { await told.pass {} }
+            return heeds
+          }
+        }
+      }
+      while acquaintance.waiting < 3 { await Task.yield() }
+      acquaintance.note(echo: nil)
+      told.widen(to: 5)
+      return await group.reduce(into: []) { $0.append($1) }
+    }
+    #expect(seen.filter { $0 == nil }.count == 2 && seen.filter { $0 == false }.count == 3)
+  }
+
+  /// One that is larger than all that may be under way goes alone; where an answer tells nothing, the next asks.
+  @Test func aBodyThatWasRefusedLetsTheNextOneAsk() async {
+    let acquaintance = S3Acquaintance()
+    let inside = Inside()
+    await withTaskGroup(of: Int.self) { group in
+      for _ in 0..<4 {
+        group.addTask {
+          await acquaintance.asking(with: 2 * S3Acquaintance.mostAsking) {
+            defer { inside.count.subtract(1, ordering: .relaxed) }
+            let count = inside.count.add(1, ordering: .relaxed).newValue
+            await Task.yield()
+            return count
+          }
+        }
+      }
+      for await count in group { #expect(count == 1) }
+    }
+    #expect(acquaintance.heedsChecksums == nil && acquaintance.waiting == 0)
+  }
+
   private func read(_ reader: any BlobReader) throws -> [UInt8] {
     var all: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 7)
@@ -69,4 +112,8 @@ import Testing
       all += buffer[..<count]
     }
   }
+}
+
+private final class Inside: Sendable {
+  let count = Atomic(0)
 }

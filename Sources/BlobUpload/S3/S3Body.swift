@@ -23,17 +23,6 @@ enum S3Vouching: Sendable {
   case none
 }
 
-/// What a server was found to do, while it was spoken to.
-final class S3Acquaintance: Sendable {
-  private let state = Mutex<Bool?>(nil)
-
-  /// It looks at checksums; nil: it has not had any yet.
-  var heedsChecksums: Bool? { state.withLock { $0 } }
-
-  /// It took a body with a checksum before it. Who works it out says what came of it.
-  func note(echo: String?) { state.withLock { $0 = echo != nil } }
-}
-
 extension S3Body {
   /// - `isSecure`: nobody on the way can change the bytes; else they are part of the signature, by their SHA-256.
   /// - A body that cannot be read twice goes without what must be known before it.
@@ -128,7 +117,8 @@ struct S3SummedSource: BlobSource {
     guard offset == 0 else {
       throw BlobError(.unsupported, "open a body with a checksum at byte \(offset): only its beginning can be")
     }
-    return Reader(try slice.open(cancel), head, self, BlobInfo(length: length))
+    let reader = try slice.open(cancel)
+    return Reader(reader, head, self, BlobInfo(length: length, readAhead: reader.info.readAhead))
   }
 
   private static func tail(_ checksum: Digest.Algorithm, _ value: [UInt8]) -> [UInt8] {

@@ -30,14 +30,11 @@ extension S3Multipart {
   {
     guard let length = part.length else { preconditionFailure("a numbered part has a length") }
     let upload = try S3Upload(session)
-    var request = HTTPRequest("PUT", upload.url(["partNumber": String(part.number)]))
-    let body = try await self.body(body, to: upload.object)
-    request.headers = body.headers
-    let response = try await send(request, body.slice, with)
+    let request = HTTPRequest("PUT", upload.url(["partNumber": String(part.number)]))
+    let (response, body) = try await send(request, vouchedBy: body, with)
     guard response.isSuccess else {
       throw UploadError(request, response, s3: S3Refusal(response), signer)
     }
-    try checkEcho(request, response, body.checksum)
     guard let tag = response.headers["ETag"], !tag.isEmpty else {
       throw UploadError(
         .giveUp, .destination, "PUT \(request.url): part \(part.number) was taken without an ETag: is this S3?",

@@ -109,11 +109,8 @@ public struct S3Multipart: MetadataProtocol {
   ) async throws(UploadError) -> UploadResult {
     var request = HTTPRequest("PUT", target.url, objectFields(target))
     if !target.overwrite { request.headers["If-None-Match"] = "*" }
-    let body = try await self.body(body, to: target.url)
-    request.headers.add(contentsOf: body.headers)
-    let response = try await send(request, body.slice, with)
+    let response = try await send(request, vouchedBy: body, with).0
     if response.isSuccess {
-      try checkEcho(request, response, body.checksum)
       return UploadResult(location: target.url.description, state: Self.state(response.headers["ETag"]))
     }
     return try await afterRefusal(request, response, target.url, with)
@@ -145,17 +142,34 @@ public struct S3Multipart: MetadataProtocol {
     return fields
   }
 
-  func body(_ slice: BlobSlice, to url: HTTPURL) async throws(UploadError) -> S3Body {
-    let isSecure = url.scheme == "https"
+  /// Sends a body, with what vouches for it beside the fields of `request`, and compares what the server says of it.
+  func send(
+    _ request: HTTPRequest, vouchedBy slice: BlobSlice, _ with: UploadContext
+  ) async throws(UploadError) -> (HTTPResponse, S3Body) {
     // Reading a body for a checksum that no one looks at is for nothing, unless it was asked for.
-    let isIdle = isSecure && acquaintance.heedsChecksums == false && options.checksum == .crc32c
-    return try await S3Body.make(
-      slice, options.checksum, isIdle ? .none : vouching, isSecure: isSecure,
+    let mayBeIdle = request.url.scheme == "https" && vouching == .header && options.checksum == .crc32c
+    if !mayBeIdle || acquaintance.heedsChecksums != nil { return try await send(request, slice, mayBeIdle, with) }
+    return try await acquaintance.asking(with: slice.length ?? 0) { () async throws(UploadError) in
+      try await send(request, slice, mayBeIdle, with)
+    }
+  }
+
+  private func send(
+    _ request: HTTPRequest, _ slice: BlobSlice, _ mayBeIdle: Bool, _ with: UploadContext
+  ) async throws(UploadError) -> (HTTPResponse, S3Body) {
+    let isIdle = mayBeIdle && acquaintance.heedsChecksums == false
+    let body = try await S3Body.make(
+      slice, options.checksum, isIdle ? .none : vouching, isSecure: request.url.scheme == "https",
       signsPayload: options.checksum == .sha256)
+    var request = request
+    request.headers.add(contentsOf: body.headers)
+    let response = try await send(request, body.slice, with)
+    if response.isSuccess { try checkEcho(request, response, body.checksum) }
+    return (response, body)
   }
 
   /// A server that works the checksum out by itself must have come to ours.
-  func checkEcho(_ request: HTTPRequest, _ response: HTTPResponse, _ value: [UInt8]?) throws(UploadError) {
+  private func checkEcho(_ request: HTTPRequest, _ response: HTTPResponse, _ value: [UInt8]?) throws(UploadError) {
     let echo = response.headers[options.checksum.s3Field]
     if request.headers[options.checksum.s3Field] != nil { acquaintance.note(echo: echo) }
     guard let value, let echo, echo != base64(value) else { return }
