@@ -74,9 +74,10 @@ final class CurlLane {
 
   private enum End { case further(LaneJob), idle, abandoned }
 
-  /// An idle lane's large buffer is nobody's: what others take is reckoned without it.
+  /// An idle lane's large buffers are nobody's: what others take is reckoned without them.
   private func rest() {
     #if canImport(Glibc)
+      channel?.rest()
       piece.deallocate()
       piece = UnsafeMutableRawBufferPointer(start: nil, count: 0)
     #endif

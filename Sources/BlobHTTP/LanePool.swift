@@ -79,6 +79,7 @@ final class LanePool: Sendable {
   func submit(_ job: LaneJob) {
     enum Next { case give(LaneDoor), start, grow, wait }
     let next: Next = state.update { state in
+      if let body = job.body { state.width.begins(isCostly: job.request.url.scheme == "https" && body.isLarge) }
       if state.active < state.width.width {
         if let door = state.idleLane(for: job) { return .give(door) }
         state.lanes += 1
@@ -227,4 +228,9 @@ final class LanePool: Sendable {
   }
 
   func returnBuffer(_ size: Int) { buffered.subtract(size, ordering: .relaxed) }
+}
+
+extension BlobSlice {
+  /// It does not go with the head.
+  fileprivate var isLarge: Bool { length ?? 0 >= CurlLane.smallBody }
 }

@@ -12,6 +12,8 @@ struct LaneWidth: Sendable {
   /// The server was asked too much once: it is gone towards more in small steps.
   private var wasRefused = false
   private var sample = LaneSample()
+  /// Nothing is known of the host, and no body has gone there.
+  private var isNew: Bool
   /// The last time it was made less for a refusal; what was sent before does not count twice.
   private var lastCut: Duration?
   /// Bytes a second with the width that is kept, and the most there were since the link last changed.
@@ -33,6 +35,8 @@ struct LaneWidth: Sendable {
 
   /// Lanes with which a server that answers at once is served with the least work.
   static let first = 4
+  /// Where each of them keeps a processor busy.
+  static let firstCostly = 2
   /// No fewer are tried for their own sake: when one of few waits, much of the link does.
   static let fewest = 8
   /// Bytes of bodies that may be under way before anything has come back.
@@ -46,11 +50,12 @@ struct LaneWidth: Sendable {
     width = max(1, min(most, learned?.width ?? Self.first))
     wasRefused = learned?.wasRefused ?? false
     phase = .starting
+    isNew = learned == nil
   }
 
   /// Always so many.
   init(fixed: Int) {
-    (most, width, phase) = (fixed, fixed, .fixed)
+    (most, width, phase, isNew) = (fixed, fixed, .fixed, false)
   }
 
   /// What the next run should begin with; nil: nothing was found.
@@ -64,6 +69,12 @@ struct LaneWidth: Sendable {
   }
 
   // MARK: What happens
+
+  /// The first request with a body comes; costly: it keeps a processor busy. Of further ones nothing is made.
+  mutating func begins(isCostly: Bool) {
+    if isNew && isCostly { width = min(width, Self.firstCostly) }
+    isNew = false
+  }
 
   /// It may still become more by `still`.
   var mayLeap: Bool {

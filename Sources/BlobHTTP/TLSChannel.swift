@@ -48,6 +48,13 @@
 
     deinit { records.deallocate() }
 
+    /// Keeps no room for records while there is nothing to send.
+    func rest() {
+      if !gathered.isEmpty { return }
+      records.deallocate()
+      records = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+    }
+
     func isOf(_ ssl: OpaquePointer) -> Bool { self.ssl == ssl }
 
     /// Whether the server has neither sent anything nor closed it.

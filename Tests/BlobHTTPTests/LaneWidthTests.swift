@@ -136,6 +136,25 @@ import Testing
     #expect(again.mostUnderWay == 6 && again.refusals.isEmpty)
   }
 
+  /// A distant server has them all 5 ms later.
+  @Test func bodiesThatKeepAProcessorBusyBeginWithFewer() {
+    var costly = LaneWidth(most: 64)
+    costly.begins(isCostly: true)
+    #expect(costly.width == LaneWidth.firstCostly)
+    for _ in 0..<5 { costly.still(underWay: 1 << 20) }
+    #expect(costly.width == 64)
+    costly.begins(isCostly: true)
+    #expect(costly.width == 64)
+    var cheap = LaneWidth(most: 64)
+    cheap.begins(isCostly: false)
+    cheap.begins(isCostly: true)
+    #expect(cheap.width == LaneWidth.first, "lanes are at work already")
+    for var known in [LaneWidth(most: 64, learned: LearnedWidth(width: 16)), LaneWidth(fixed: 16)] {
+      known.begins(isCostly: true)
+      #expect(known.width == 16)
+    }
+  }
+
   @Test func anExplicitNumberStays() {
     let link = SimulatedLink(rate: 20 * Self.mbit, roundTrip: 0.05, refusesFrom: 50)
     for number in [1, 100] {
