@@ -111,6 +111,7 @@ import CCurl
         fd: talk.wire.socket, events: Int16(CURL_WAIT_POLLIN | (outcome == .blocked ? CURL_WAIT_POLLOUT : 0)),
         revents: 0)
       pool.whileWaiting { _ = curl_multi_poll(multi, &room, 1, limit, &ready) }
+      if ready > 0 { pool.stirs() }
       // Also where libcurl does not pass on what is wrong with the connection.
       if ready > 0, Int32(room.revents) != CURL_WAIT_POLLOUT { while try receive(&talk, transfer) {} }
     }

@@ -60,17 +60,18 @@ final class CurlLane {
   /// Works until the transport is closed, or this lane is abandoned. While it waits it holds nothing of the last job:
   /// a source's files are closed, and what hears of the exchange is let go.
   func run() {
-    var next = door.wait()
+    var next = door.wait(atMost: Self.shortest, thenCall: rest)
     while let end = next.take().map(work) {
       switch end {
       case .abandoned: return
       case .further(let job): next = job
-      case .idle:
-        rest()
-        next = door.wait()
+      case .idle: next = door.wait(atMost: Self.shortest, thenCall: rest)
       }
     }
   }
+
+  /// Who is idle for less keeps its buffers: mostly the next job follows the answer to the last.
+  private static let shortest = Duration.milliseconds(5)
 
   private enum End { case further(LaneJob), idle, abandoned }
 

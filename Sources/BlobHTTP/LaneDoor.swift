@@ -23,14 +23,18 @@ final class LaneDoor: @unchecked Sendable {
 
   func close() { inbox.update { $0.closed = true } }
 
-  /// The next job, when the pool has one; nil: the lane is to end. Called by the lane.
-  func wait() -> LaneJob? {
-    let inbox = inbox.wait { inbox in
-      if inbox.job == nil && !inbox.closed { return nil as Inbox? }
-      defer { inbox.job = nil }
-      return inbox
-    }
-    return inbox.job
+  /// The next job, when the pool has one; nil: the lane is to end. Where nothing comes within `patience`, `rest` is called
+  /// meanwhile. Called by the lane.
+  func wait(atMost patience: Duration, thenCall rest: () -> Void) -> LaneJob? {
+    if let inbox = inbox.wait(atMost: patience, until: Self.take) { return inbox.job }
+    rest()
+    return inbox.wait(until: Self.take).job
+  }
+
+  private static func take(_ inbox: inout Inbox) -> Inbox? {
+    if inbox.job == nil && !inbox.closed { return nil }
+    defer { inbox.job = nil }
+    return inbox
   }
 
   /// Ends the lane's waiting for the network. Harmless at any time.

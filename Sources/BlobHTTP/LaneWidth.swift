@@ -43,6 +43,8 @@ struct LaneWidth: Sendable {
   static let mostUnheard: Int64 = 32 << 20
   /// Where an answer comes sooner it is the processor that is waited for.
   private static let near = 0.001
+  /// Bytes a second of one connection, above which it is the processor that is waited for.
+  private static let plenty = 250e6
 
   /// `learned`: what an earlier run has found of this host.
   init(most: Int, learned: LearnedWidth? = nil) {
@@ -184,14 +186,19 @@ struct LaneWidth: Sendable {
     phase = .steady
   }
 
+  /// Whether more lanes could bring more: each of these waits for the way, or the server, and not for this machine.
+  private func isWorthMore(_ sample: LaneSample) -> Bool {
+    sample.isWanted && sample.duration >= Self.near && sample.rate < Double(width) * Self.plenty && width < most
+  }
+
   private mutating func leap(_ sample: LaneSample) {
-    guard sample.isWanted, sample.duration >= Self.near, width < most, !wasRefused else { return }
+    guard isWorthMore(sample), !wasRefused else { return }
     phase = .trying(from: width, isLeap: true)
     width = min(most, width * 2)
   }
 
   private mutating func tryAnother(_ sample: LaneSample) {
-    if sample.isWanted, sample.duration >= Self.near, width < most, more.isOver() {
+    if isWorthMore(sample), more.isOver() {
       phase = .trying(from: width, isLeap: false)
       width = min(most, width + max(1, width / (wasRefused ? 16 : 2)))
     } else if width > Self.fewest, less.isOver() {

@@ -118,6 +118,9 @@ import Testing
     #expect(large.mostUnderWay == 8)
     let near = SimulatedLink(rate: 10_000 * Self.mbit, roundTrip: 0.0002)
     #expect(near.run(LaneWidth(most: 64), for: 5, seed: 1) { _ in Self.small }.mostUnderWay == LaneWidth.first)
+    // Here they take longer for being large, and for what this machine can do.
+    let quick = SimulatedLink(rate: 32_000 * Self.mbit, roundTrip: 0.0002)
+    #expect(quick.run(LaneWidth(most: 64), for: 5, seed: 1) { _ in Self.large }.mostUnderWay == LaneWidth.first)
   }
 
   @Test func whatWasLearnedIsWhereTheNextBegins() throws {
