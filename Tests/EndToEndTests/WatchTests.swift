@@ -236,7 +236,7 @@ extension EndToEnd {
       let server = try await ServeProcess.start(in: scratch)
       let watch = try await WatchProcess.start(to: server.url, in: scratch)
       var sizes: [Int] = []
-      let rounds = Tool.number("FULLBORE_WATCH_ROUNDS", default: 6)
+      let rounds = Tool.number("FULLBORE_WATCH_ROUNDS", default: 12)
       for round in 0..<rounds {
         let folder = try scratch.folder("gallery/\(round)")
         for number in 0..<500 {
@@ -250,8 +250,9 @@ extension EndToEnd {
       }
       print("memory after each 500 files: \(sizes.map { $0 >> 10 }) KiB, descriptors \(watch.command.descriptors)")
       #expect(sizes.last! < most(40 << 20))
-      // The first rounds fill what is filled once: caches, connections, threads.
-      #expect(sizes.last! - sizes[rounds / 2] < most(2 << 20), "\(sizes)")
+      // The first rounds fill what is filled once: caches, connections, threads. Some of these come late, in one step; what
+      // is kept of each file shows in the more of them.
+      #expect(sizes.last! - sizes[rounds / 2] < most(rounds / 2 * 512 << 10), "\(sizes)")
       #expect(try await watch.stop() == .exited(130))
     }
 
