@@ -12,7 +12,9 @@ final class BriefChain<Observer: UploadObserver>: Sendable {
   typealias Answer = Result<HTTPResponse, TransportError>
 
   private struct State {
-    var waiter: UnsafeContinuation<(UploadQueue, Work)?, Never>?
+    var waiter: UnsafeContinuation<Void, Never>?
+    /// What the waiter finds.
+    var rest: (UploadQueue, Work)?
     var exchange: (any StartableExchange)?
     var isCancelled = false
   }
@@ -46,8 +48,8 @@ final class BriefChain<Observer: UploadObserver>: Sendable {
   /// it; nil once nothing follows for now.
   func rest(from work: Work) async -> (UploadQueue, Work)? {
     if !takes(work) { return (queue, work) }
-    return await withTaskCancellationHandler {
-      await withUnsafeContinuation { (waiter: UnsafeContinuation<(UploadQueue, Work)?, Never>) in
+    await withTaskCancellationHandler {
+      await withUnsafeContinuation { waiter in
         state.withLock { $0.waiter = waiter }
         begin(work)
       }
@@ -58,6 +60,7 @@ final class BriefChain<Observer: UploadObserver>: Sendable {
       }
       exchange?.cancel()
     }
+    return state.withLock { $0.rest.take() }
   }
 
   /// Whether an item is new, and of a kind that one request may be enough for.
@@ -125,9 +128,10 @@ final class BriefChain<Observer: UploadObserver>: Sendable {
     let waiter = state.withLock { state in
       // What it was sent from is closed.
       state.exchange = nil
+      state.rest = rest
       return state.waiter.take()
     }
-    waiter?.resume(returning: rest)
+    waiter?.resume()
   }
 }
 
