@@ -16,8 +16,6 @@ extension CurlLane {
     if let failure = transfer.failure { throw failure }
     // An answer that came before the body was sent counts, however the connection ended after it.
     if result == CURLE_OK || (transfer.isBroken(result) && !transfer.isSent), let head = transfer.head.final {
-      // Of a body it had no part in, libcurl does not know that it was cut short.
-      if shape.body == .own { try checkNotTooSoon(head, transfer) }
       return HTTPResponse(head: head, body: transfer.content)
     }
     throw error(transfer, result)
@@ -64,10 +62,10 @@ extension CurlLane {
   /// libcurl closes a connection. When a server answers early and closes, sending may fail before libcurl has looked
   /// at the answer: take it from the socket while it is there.
   fileprivate func close(_ socket: curl_socket_t) {
-    defer { _ = closeDescriptor(socket) }
     sockets.removeAll { $0 == socket }
-    lost(socket)
-    guard let transfer, transfer.failure == nil, transfer.attempts > 0, !transfer.isSent,
+    if socket == taken { return }
+    defer { _ = closeDescriptor(socket) }
+    guard handle?.use != .connection, let transfer, transfer.failure == nil, transfer.attempts > 0, !transfer.isSent,
       transfer.head.final == nil, transfer.received == 0, transfer.job.request.url.scheme == "http",
       !transfer.job.isCancelled
     else { return }

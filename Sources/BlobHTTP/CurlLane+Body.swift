@@ -50,7 +50,7 @@ extension CurlLane {
     let owed = transfer.length.map { Int(clamping: $0 - transfer.given) } ?? buffer.count
     if owed == 0 { return 0 }
     // Before the source, which may take its time.
-    report(transfer)
+    report(transfer, by: handle!)
     let window = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(owed))
     guard let count = read(transfer, into: window) else { return fb_curl_read_abort() }
     if count == 0 { transfer.ended = true }
@@ -83,12 +83,16 @@ extension CurlLane {
     return CURL_SEEKFUNC_FAIL
   }
 
-  /// libcurl has a connection and is about to send the request, for the first time or again.
+  /// libcurl has a connection, and is about to send the request, for the first time or again, unless it only connects.
   fileprivate func begin(from port: Int32) -> Int32 {
     let transfer = transfer!
+    if handle!.use == .connection {
+      hasConnected(transfer, from: port)
+      return CURL_PREREQFUNC_OK
+    }
     transfer.attempts += 1
     let isAllowed = transfer.attempts == 1 || (transfer.job.request.isIdempotent && isAtStart(transfer))
-    if isAllowed && beginBody(transfer, from: port) { return CURL_PREREQFUNC_OK }
+    if isAllowed { return CURL_PREREQFUNC_OK }
     transfer.failure =
       transfer.failure
       ?? TransportError(
@@ -99,7 +103,7 @@ extension CurlLane {
   /// Makes sure of it: libcurl 7.88 does not rewind on a handle that has ever sent a small body, waits for an answer
   /// to what it has not sent, and so does the server.
   private func isAtStart(_ transfer: Transfer) -> Bool {
-    shape.body != .streamed || transfer.given == 0 || rewind(to: 0) == CURL_SEEKFUNC_OK
+    handle!.use != .streamed || transfer.given == 0 || rewind(to: 0) == CURL_SEEKFUNC_OK
   }
 }
 

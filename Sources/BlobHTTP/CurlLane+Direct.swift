@@ -4,72 +4,42 @@ import CCurl
 #if canImport(Glibc)
   import Glibc
 
-  /// A request over a connection that libcurl has made and keeps: past libcurl, whose own work for a small one costs more
-  /// than all the rest of it. Head and small body go in one `send`. What cannot go so, libcurl does.
+  /// A request that goes past libcurl, whose own work for a small one costs more than all the rest of it. Head and small
+  /// body leave in one `send`.
   extension CurlLane {
-    /// libcurl's connection, while no request is under way on it.
-    struct Kept {
-      let wire: Wire
-      /// Some place at its server.
-      let url: HTTPURL
-      var since: SuspendingClock.Instant
-      /// `receive(waiting:)` is possible on it now.
-      var waits = false
-
-      /// A body that is not small is sent by calls that must not wait.
-      mutating func lets(wait: Bool) {
-        if waits == wait || !wire.canWait { return }
-        wire.lets(wait: wait)
-        waits = wait
-      }
-    }
-
-    /// libcurl has done an exchange: is there a connection now that the next one may use?
-    func remember(_ transfer: Transfer) {
-      kept = nil
-      let url = transfer.job.request.url
-      guard shape.proxy == nil, let wire = transfer.wire, sockets.contains(wire.socket) else { return }
-      kept = Kept(wire: wire, url: url, since: .now)
-    }
-
-    /// The connection is libcurl's again.
-    func letGo() {
-      kept?.lets(wait: false)
-      kept = nil
-    }
-
-    /// The answer, if the request can go this way. nil: libcurl is to send it, and nothing has been sent, or nothing that
-    /// must not be sent twice.
-    func direct(_ transfer: Transfer) throws(TransportError) -> HTTPResponse? {
+    /// The answer. nil: the request is for libcurl to send.
+    func direct(_ transfer: Transfer, through proxy: Proxy?) throws(TransportError) -> HTTPResponse? {
       let request = transfer.job.request
-      guard var kept, kept.url.isAtServer(of: request.url), SuspendingClock.now - kept.since < Self.longestIdle,
-        transfer.job.exchange.received == nil,
-        transfer.job.exchange.trailers == nil,
-        let length = transfer.length, request.canBeWritten, kept.wire.isQuiet
+      guard transfer.length != nil, transfer.job.exchange.trailers == nil, request.canBeWritten,
+        isConnectable(request.url, through: proxy)
       else { return nil }
-      let headSize = write(headOf: request, transfer)
-      var talk = DirectTalk(wire: kept.wire, head: headSize)
-      talk.waits = kept.wire.canWait && length < Self.smallBody
-      shape.takenBuffer = 0
-      defer { pool.returnBuffer(shape.takenBuffer) }
-      kept.lets(wait: length < Self.smallBody)
-      self.kept = kept
+      if isKept(for: request.url, through: proxy), let answer = try talk(transfer) { return answer }
+      return try connect(transfer, through: proxy) ? try talk(transfer) : nil
+    }
+
+    /// Sends the request over the connection that is kept. nil: that was idle before and dead, and nothing was sent
+    /// that must not be sent twice.
+    private func talk(_ transfer: Transfer) throws(TransportError) -> HTTPResponse? {
+      let request = transfer.job.request
+      let length = transfer.length!
+      small = pool.smallBuffers.take()
+      defer { giveBackSmall() }
+      var talk = DirectTalk(wire: kept!.wire, head: write(headOf: request, transfer))
+      takenBuffer = 0
+      defer { pool.returnBuffer(takenBuffer) }
       if length < Self.smallBody {
-        try readSmallBody(transfer, at: headSize)
+        talk.waits = talk.wire.canWait
+        try readSmallBody(transfer, at: talk.head)
         talk.size += Int(length)
       } else {
         talk.body = ownBody(transfer)
-        talk.body!.begin(on: kept.wire)
+        talk.body!.begin(on: talk.wire)
       }
+      var connection = kept.take()!
+      connection.lets(wait: length < Self.smallBody)
       transfer.attempts = 1
-      self.kept = nil
-      // Unless all goes well, libcurl finds it dead and lets it go.
-      defer {
-        if self.kept == nil {
-          kept.lets(wait: false)
-          shutdown(kept.wire.socket, Int32(SHUT_RDWR))
-        }
-      }
+      // Unless all goes well: nothing more is sent over it, not even TLS's goodbye.
+      defer { if kept == nil { close(connection) } }
       var watch = Watch(options, transfer)
       while !talk.isOver {
         if transfer.job.isCancelled { throw cancelled(transfer) }
@@ -77,17 +47,34 @@ import CCurl
       }
       if let head = transfer.head.final, talk.isAnswered || !transfer.isSent {
         try checkNotTooSoon(head, transfer)
-        if talk.isReusable(transfer), kept.wire.giveBack() {
-          self.kept = kept
-          self.kept!.since = .now
+        if talk.isReusable(transfer), talk.wire.giveBack() {
+          connection.wasIdle = true
+          connection.since = .now
+          kept = connection
         }
         return HTTPResponse(head: head, body: transfer.content)
       }
       // Else the server may only have closed it before it heard of us.
-      if transfer.received == 0, request.isIdempotent {
-        if talk.body?.hasBegun == false || rewind(to: 0) == CURL_SEEKFUNC_OK { return nil }
+      if connection.wasIdle, transfer.received == 0, request.isIdempotent,
+        talk.body?.hasBegun == false || rewind(to: 0) == CURL_SEEKFUNC_OK
+      {
+        return nil
       }
-      throw transfer.failure ?? broken(transfer)
+      throw transfer.failure ?? broken(transfer, talk)
+    }
+
+    private func readSmallBody(_ transfer: Transfer, at start: Int) throws(TransportError) {
+      let end = start + Int(transfer.length!)
+      while start + Int(transfer.given) < end {
+        let room = UnsafeMutableRawBufferPointer(rebasing: small[start + Int(transfer.given)..<end])
+        if read(transfer, into: room) == nil { throw transfer.failure! }
+      }
+    }
+
+    private func giveBackSmall() {
+      if small.isEmpty { return }
+      pool.smallBuffers.give(small)
+      small = UnsafeMutableRawBufferPointer(start: nil, count: 0)
     }
 
     private func step(_ talk: inout DirectTalk, _ transfer: Transfer, _ watch: inout Watch) throws(TransportError) {
@@ -106,14 +93,21 @@ import CCurl
         while isMore { isMore = try receive(&talk, transfer) }
         return
       }
-      var ready: Int32 = 0
-      var room = curl_waitfd(
-        fd: talk.wire.socket, events: Int16(CURL_WAIT_POLLIN | (outcome == .blocked ? CURL_WAIT_POLLOUT : 0)),
-        revents: 0)
-      pool.whileWaiting { _ = curl_multi_poll(multi, &room, 1, limit, &ready) }
-      if ready > 0 { pool.stirs() }
-      // Also where libcurl does not pass on what is wrong with the connection.
-      if ready > 0, Int32(room.revents) != CURL_WAIT_POLLOUT { while try receive(&talk, transfer) {} }
+      let events = wait(for: talk.wire, POLLIN | (outcome == .blocked ? POLLOUT : 0), atMost: limit)
+      if events != 0 && events != POLLOUT { while try receive(&talk, transfer) {} }
+    }
+
+    /// What can be done, or is wrong; 0 where time has passed, or somebody has raised the alarm.
+    private func wait(for wire: Wire, _ events: Int32, atMost milliseconds: Int32) -> Int32 {
+      let door = pollfd(fd: door.alarm.descriptor, events: Int16(POLLIN), revents: 0)
+      var waited = (pollfd(fd: wire.socket, events: Int16(events), revents: 0), door)
+      let count = withUnsafeMutableBytes(of: &waited) { bytes in
+        pool.whileWaiting { poll(bytes.assumingMemoryBound(to: pollfd.self).baseAddress, 2, milliseconds) }
+      }
+      if count <= 0 { return 0 }
+      if waited.1.revents != 0 { self.door.alarm.lower() }
+      if waited.0.revents != 0 { pool.stirs() }
+      return Int32(waited.0.revents)
     }
 
     /// Sends what the connection takes. `.moved` before all is sent: it is time to see whether there is an answer.
@@ -125,6 +119,7 @@ import CCurl
         talk.sent += count
         if talk.body == nil { report(transfer, sent: Int64(max(0, talk.sent - talk.head))) }
         if talk.sent < talk.size { return .blocked }
+        giveBackSmall()
       }
       guard let body = talk.body else { return .moved }
       let look = LaneLook(after: body)
@@ -149,7 +144,10 @@ import CCurl
       case .nothing: return false
       case .bytes(let count): talk.held += count
       case let end:
-        if case .end = end { talk.isAnswered = talk.frame.stage == .untilClosed }
+        if case .end = end {
+          talk.hasEnded = true
+          talk.isAnswered = talk.frame.stage == .untilClosed
+        }
         talk.isOver = true
         return false
       }
@@ -194,14 +192,17 @@ import CCurl
         "\(transfer.job.name): what \(transfer.server) answers is not HTTP/1.1, after \(transfer.sent) bytes were sent")
     }
 
-    private func broken(_ transfer: Transfer) -> TransportError {
-      let when = transfer.head.final == nil ? "" : " in the middle of the answer"
-      return TransportError(
-        .broken, "\(transfer.job.name): the connection broke\(when), after \(transfer.sent) bytes were sent")
+    private func broken(_ transfer: Transfer, _ talk: DirectTalk) -> TransportError {
+      let what =
+        if transfer.head.final != nil {
+          "the connection broke in the middle of the answer"
+        } else if talk.hasEnded && talk.isSent && transfer.received == 0 {
+          "\(transfer.server) closed the connection without an answer"
+        } else {
+          "the connection broke"
+        }
+      return TransportError(.broken, "\(transfer.job.name): \(what), after \(transfer.sent) bytes were sent")
     }
-
-    /// libcurl closes a connection that was idle for longer.
-    private static let longestIdle = Duration.seconds(50)
   }
 
   /// How far an exchange is that goes past libcurl.
@@ -219,6 +220,8 @@ import CCurl
     var held = 0
     var frame = AnswerFrame()
     var isAnswered = false
+    /// The server has closed it.
+    var hasEnded = false
     var isOver = false
     /// The answer is waited for in the call that reads it.
     var waits = false
@@ -235,12 +238,5 @@ import CCurl
     func isReusable(_ transfer: Transfer) -> Bool {
       isAnswered && isSent && held == 0 && frame.stage == .whole && frame.keepsConnection
     }
-  }
-#else
-  extension CurlLane {
-    struct Kept {}
-    func remember(_ transfer: Transfer) {}
-    func letGo() {}
-    func direct(_ transfer: Transfer) throws(TransportError) -> HTTPResponse? { nil }
   }
 #endif

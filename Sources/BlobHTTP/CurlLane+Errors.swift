@@ -18,7 +18,7 @@ extension CurlLane {
 
   private func number(_ info: CURLINFO) -> Int {
     var number = 0
-    fb_curl_get_long(easy, info, &number)
+    fb_curl_get_long(handle!.easy, info, &number)
     return number
   }
 
@@ -40,7 +40,6 @@ extension CurlLane {
     case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL, CURLE_BAD_CONTENT_ENCODING, CURLE_WRITE_ERROR:
       return (.badResponse, "what \(server) answers is not HTTP/1.1 (\(text)), after \(transfer.sent) bytes were sent")
     case CURLE_URL_MALFORMAT: return (.badRequest, "\(text) (\(server))")
-    // Of a body that goes past it, libcurl does not know that it was cut short.
     case CURLE_GOT_NOTHING where transfer.isSent:
       return (.broken, "\(server) closed the connection without an answer, after \(transfer.sent) bytes were sent")
     case CURLE_PARTIAL_FILE where transfer.head.final != nil:
@@ -55,7 +54,7 @@ extension CurlLane {
     _ transfer: Transfer, _ result: CURLcode, _ text: String
   ) -> (TransportError.Code, String)? {
     // A proxy's own certificate comes before it is asked for a connection.
-    let proxy = shape.proxy.flatMap {
+    let proxy = handle!.proxy.flatMap {
       $0.scheme == "https" && transfer.attempts == 0 && number(CURLINFO_HTTP_CONNECTCODE) == 0 ? $0 : nil
     }
     let server = proxy.map { "the proxy \($0)" } ?? transfer.server
@@ -84,7 +83,7 @@ extension CurlLane {
   private func proxyProblem(
     _ transfer: Transfer, _ result: CURLcode, _ text: String
   ) -> (TransportError.Code, String)? {
-    guard let proxy = shape.proxy, transfer.attempts == 0 else { return nil }
+    guard let proxy = handle!.proxy, transfer.attempts == 0 else { return nil }
     let server = transfer.server
     switch result {
     case CURLE_COULDNT_RESOLVE_PROXY: return (.resolve, "no address is known for the proxy \(proxy)")

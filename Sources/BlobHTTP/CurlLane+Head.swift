@@ -1,9 +1,13 @@
 import Blobs
 
 extension CurlLane {
+  /// Bodies below this are read whole and sent with the head.
+  static let smallBody: Int64 = 64 << 10
+  /// The head of a request that goes past libcurl.
+  static let longestHead = 8 << 10
+
   /// Writes the head of the request to the beginning of `small`, as libcurl would. Its length.
   func write(headOf request: HTTPRequest, _ transfer: Transfer) -> Int {
-    if small.baseAddress == nil { allocateSmall() }
     var writer = HeadWriter(room: small)
     writer.put(request.method)
     writer.put(" ")
@@ -61,7 +65,7 @@ private struct HeadWriter {
 
   mutating func put(field name: String, _ value: String) {
     put(name)
-    put(": ")
+    put(value.isEmpty ? ":" : ": ")
     put(value)
     put("\r\n")
   }

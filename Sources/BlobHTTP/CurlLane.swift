@@ -1,30 +1,38 @@
 import Blobs
 import CCurl
 
-/// One thread, one libcurl handle, one connection kept alive: one exchange after the other.
+/// One thread, and a connection that is kept alive: one exchange after the other.
 ///
 /// Created, used and freed on its own thread. libcurl's callbacks get the lane as their context.
 final class CurlLane {
   let pool: LanePool
   let door: LaneDoor
   var options: CurlTransport.Options { pool.options }
-  let multi: UnsafeMutableRawPointer
-  private(set) var easy: UnsafeMutableRawPointer
+  /// Each is made when there is something for it to do.
+  var exchanger: CurlHandle?
+  var connector: CurlHandle?
+  /// The one that libcurl is or was busy with last.
+  var handle: CurlHandle?
   let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
-  /// Small bodies are sent from here, in one go with the head. Allocated when the first one comes.
+  /// Heads are sent from here, in one go with a small body. Lent by the pool while there is something to send.
   var small = UnsafeMutableRawBufferPointer(start: nil, count: 0)
   var lines = HeaderLines()
   /// Of the last request's head, what the next to the same server has too.
   var standing: (url: HTTPURL, lines: [(name: String, line: String)])?
-  var shape = Shape()
+  /// Of the pool's budget, for the exchange under way.
+  var takenBuffer = 0
   /// Those libcurl has open.
   var sockets: [Int32] = []
-  /// The one it keeps for the next request, where that may go past libcurl.
+  /// The one that it is to leave open.
+  var taken: Int32 = -1
+  /// The connection that libcurl has made for requests that go past it, while none is under way on it.
   var kept: Kept?
+  /// What came of a connection that was made before there was a request for it; its message lacks the request's name.
+  var failedAhead: (url: HTTPURL, since: SuspendingClock.Instant, error: TransportError)?
   /// What has come of an answer that goes past libcurl. Allocated when the first one comes.
   var inbox = UnsafeMutableRawBufferPointer(start: nil, count: 0)
-  /// false once libcurl has not told which of them a request goes over.
-  var sendsBodies = true
+  /// false once libcurl has not told what it has connected.
+  var connects = true
   #if canImport(Glibc)
     /// libcurl's TLS, of the connection the last request went over.
     var channel: TLSChannel?
@@ -39,18 +47,13 @@ final class CurlLane {
   init(_ pool: LanePool, _ door: LaneDoor) {
     self.pool = pool
     self.door = door
-    multi = curl_multi_init()!
-    easy = curl_easy_init()!
-    setUp()
-    door.opens(multi)
   }
 
   deinit {
-    door.opens(nil)
-    curl_easy_cleanup(easy)
-    curl_multi_cleanup(multi)
+    letGo()
+    // While what they call is there.
+    (handle, connector, exchanger) = (nil, nil, nil)
     errorText.deallocate()
-    small.deallocate()
     inbox.deallocate()
     #if canImport(Glibc)
       piece.deallocate()
@@ -89,10 +92,7 @@ final class CurlLane {
       return pool.next(for: door, after: job, LaneLesson()).map { .further($0) } ?? .idle
     }
     let (answer, lesson) = exchange(job)
-    guard job.settle() else {
-      pool.counts(-lesson.counted)
-      return .abandoned
-    }
+    guard job.settle() else { return .abandoned }
     // Idle before the answer is given: the next request shall find this lane and its connection.
     let waiting = pool.next(for: door, after: job, lesson)
     ready.run { job.resume(answer) }
@@ -108,7 +108,6 @@ final class CurlLane {
         // The thread that reads may be stuck in the source.
         if transfer.isReadAhead { job.cancellation.cancel() }
       #endif
-      if job.exchange.trailers != nil { renewHandle() }
     }
     if job.body == nil || !pool.isLearning { return (exchange(transfer), LaneLesson()) }
     transfer.told = LaneTold(at: MonotonicClock().now)
@@ -117,60 +116,45 @@ final class CurlLane {
   }
 
   private func exchange(_ transfer: Transfer) -> LaneJob.Answer {
-    let job = transfer.job
     do throws(TransportError) {
-      let proxy = try pool.proxies.proxy(for: job.request.url)
-      try openBody(transfer)
-      if transfer.told != nil {
-        transfer.counted = min(transfer.length ?? .max, LaneTold.piece)
-        pool.counts(transfer.counted)
+      let proxy = try pool.proxies.proxy(for: transfer.job.request.url)
+      if transfer.job.onlyConnects {
+        try connectAhead(transfer, through: proxy)
+        return .success(HTTPResponse(head: HTTPHead(status: 0, headers: [:]), body: []))
       }
-      if proxy == nil, let answer = try direct(transfer) { return .success(answer) }
-      letGo()
-      try prepare(transfer, through: proxy)
-      defer { pool.returnBuffer(shape.takenBuffer) }
-      let answer = try perform(transfer)
-      remember(transfer)
-      return .success(answer)
+      try openBody(transfer)
+      if let body = transfer.job.body, body.length == nil { pool.counts(transfer.job, transfer.length) }
+      if let answer = try direct(transfer, through: proxy) { return .success(answer) }
+      return .success(try exchangeByLibcurl(transfer, through: proxy))
     } catch {
       return .failure(error)
     }
   }
 
-  private func perform(_ transfer: Transfer) throws(TransportError) -> HTTPResponse {
-    curl_multi_add_handle(multi, easy)
-    defer { curl_multi_remove_handle(multi, easy) }
+  /// Has libcurl do what `handle` is set to, which is to be ended afterwards.
+  func perform(_ transfer: Transfer, with handle: CurlHandle) throws(TransportError) -> CURLcode {
+    self.handle = handle
+    errorText[0] = 0
+    handle.begin()
     var watch = Watch(options, transfer)
     while true {
-      let result = step(multi)
-      report(transfer)
-      if let result { return try answer(transfer, result) }
+      let result = step(handle.multi)
+      if handle.use != .connection { report(transfer, by: handle) }
+      if let result { return result }
       if transfer.job.isCancelled { throw cancelled(transfer) }
       let wait = try watch.wait(transfer)
-      if try sendBody(transfer, wait) { continue }
+      var alarm = curl_waitfd(fd: door.alarm.descriptor, events: Int16(CURL_WAIT_POLLIN), revents: 0)
       var ready: Int32 = 0
-      pool.whileWaiting { _ = curl_multi_poll(multi, nil, 0, wait, &ready) }
+      pool.whileWaiting { _ = curl_multi_poll(handle.multi, &alarm, 1, wait, &ready) }
+      if alarm.revents != 0 { door.alarm.lower() }
       if ready > 0 { pool.stirs() }
     }
   }
 
-  /// libcurl 7.88 frees what it has made of trailers once for each later request that has some. The connection is the
-  /// multi handle's, and stays.
-  private func renewHandle() {
-    curl_easy_cleanup(easy)
-    easy = curl_easy_init()!
-    shape = Shape()
-    setUp()
-  }
-
   /// Tells how much more of the body has left.
-  func report(_ transfer: Transfer) {
+  func report(_ transfer: Transfer, by handle: CurlHandle) {
     var uploaded: curl_off_t = 0
-    if shape.body == .own {
-      uploaded = curl_off_t(transfer.given)
-    } else {
-      fb_curl_get_offset(easy, CURLINFO_SIZE_UPLOAD_T, &uploaded)
-    }
+    fb_curl_get_offset(handle.easy, CURLINFO_SIZE_UPLOAD_T, &uploaded)
     // libcurl counts the frames of a chunked body too. After a new attempt it counts from 0: nothing is told twice.
     report(transfer, sent: min(Int64(uploaded), transfer.given))
   }

@@ -37,6 +37,9 @@ extension CurlTransport: AdaptiveTransport {
   public var adapts: Bool { pool.options.adapts }
   public var learned: LearnedWidth? { pool.learned }
   public func expect(_ learned: LearnedWidth) { pool.expect(learned) }
+  public func expect(bodiesAt url: HTTPURL, atMost count: Int) {
+    if adapts { pool.expect(bodiesAt: url, atMost: count) }
+  }
   public func follow(_ follower: @escaping @Sendable (Int) -> Void) { pool.follow(follower) }
 }
 

@@ -10,11 +10,8 @@ struct HeaderLines: ~Copyable {
     nodes.deallocate()
   }
 
-  /// The list for `request`; valid until the next call. `plain` lines come first and must be static. `length`: of a body
-  /// that libcurl does not know of.
-  mutating func list(
-    for request: HTTPRequest, _ plain: [StaticString], length: Int64?
-  ) -> UnsafeMutablePointer<curl_slist>? {
+  /// The list for `request`; valid until the next call. `plain` lines come first and must be static.
+  mutating func list(for request: HTTPRequest, _ plain: [StaticString]) -> UnsafeMutablePointer<curl_slist>? {
     let fields = request.headers.fields
     reserve(
       fields.reduce(48) { $0 + $1.name.utf8.count + $1.value.utf8.count + 3 }, nodes: plain.count + fields.count + 1)
@@ -32,11 +29,6 @@ struct HeaderLines: ~Copyable {
       used = value.isEmpty ? put(";", at: used) : put(value, at: put(": ", at: used))
       text[used] = 0
       used += 1
-    }
-    if let length {
-      nodes[count] = curl_slist(data: text.baseAddress! + used, next: nil)
-      count += 1
-      text[put("Content-Length: \(length)", at: used)] = 0
     }
     if count == 0 { return nil }
     for index in 1..<max(count, 1) { nodes[index - 1].next = nodes.baseAddress! + index }

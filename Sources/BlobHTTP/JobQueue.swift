@@ -6,6 +6,8 @@ struct JobQueue {
   private(set) var taken = 0
 
   var isEmpty: Bool { jobs.isEmpty }
+  /// No fewer than wait.
+  var count: Int { jobs.count - first }
 
   mutating func append(_ job: LaneJob) { jobs.append(job) }
 

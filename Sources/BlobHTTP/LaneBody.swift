@@ -1,7 +1,7 @@
 #if canImport(Glibc)
   import Blobs
 
-  /// A body that the lane sends by itself over libcurl's connection; libcurl sends the head and reads the answer.
+  /// A body that the lane sends by itself, after its head.
   protocol LaneBody: AnyObject {
     var length: Int64 { get }
     /// Bytes the connection has taken.
@@ -20,7 +20,7 @@
     case moved
     /// The connection takes nothing now.
     case blocked
-    /// Nothing can be sent before libcurl has read what comes.
+    /// Nothing can be sent before what comes is read.
     case waiting
     /// The connection is broken.
     case broken
@@ -35,24 +35,6 @@
 
     func isDue(for body: any LaneBody) -> Bool {
       body.sent - start >= 4 << 20 || SuspendingClock.now - began > .milliseconds(20)
-    }
-  }
-
-  /// Where a lane's body stands that libcurl has no part in.
-  struct LanePlace {
-    /// libcurl's; -1 until the head is about to be sent, and once sending has failed: libcurl is to find out how.
-    var socket: Int32 = -1
-    init(socket: Int32 = -1) { self.socket = socket }
-
-    /// The last bytes libcurl has sent.
-    private var headEnd: UInt32 = 0
-    /// Whether libcurl has sent the head of the request, so that it is the body's turn.
-    var isBodysTurn: Bool { socket >= 0 && headEnd == 0x0D0A_0D0A }
-
-    /// libcurl has sent bytes of a head; until there is a socket, not of this request but to a proxy.
-    mutating func follows(_ head: UnsafeRawBufferPointer) {
-      if socket < 0 { return }
-      for byte in head.suffix(4) { headEnd = headEnd << 8 | UInt32(byte) }
     }
   }
 #endif

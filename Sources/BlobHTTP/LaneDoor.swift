@@ -1,6 +1,4 @@
 import Blobs
-import CCurl
-import Synchronization
 
 /// What other threads may touch of a lane: they hand it work, or wake it.
 final class LaneDoor: @unchecked Sendable {
@@ -9,8 +7,8 @@ final class LaneDoor: @unchecked Sendable {
     var closed = false
   }
   private let inbox = Monitor(Inbox())
-  /// The handle's address, or 0: it is free, or not made yet.
-  private let multi = Mutex<UInt>(0)
+  /// Ends the lane's waiting for the network; to be raised at any time.
+  let alarm = Alarm()
 
   /// Where the lane's connection leads. `@unchecked`: the pool's lock guards it.
   var last: HTTPURL?
@@ -35,18 +33,5 @@ final class LaneDoor: @unchecked Sendable {
     if inbox.job == nil && !inbox.closed { return nil }
     defer { inbox.job = nil }
     return inbox
-  }
-
-  /// Ends the lane's waiting for the network. Harmless at any time.
-  func wake() {
-    multi.withLock { address in
-      if let handle = UnsafeMutableRawPointer(bitPattern: address) { curl_multi_wakeup(handle) }
-    }
-  }
-
-  /// The lane says what there is to wake, and with nil that it is about to be freed.
-  func opens(_ handle: UnsafeMutableRawPointer?) {
-    let address = UInt(bitPattern: handle)
-    multi.withLock { $0 = address }
   }
 }

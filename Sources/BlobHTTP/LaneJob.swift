@@ -23,6 +23,10 @@ final class LaneJob: StartableExchange {
   let request: HTTPRequest
   let body: BlobSlice?
   let exchange: Exchange
+  /// Its lane makes a connection, and no more.
+  let onlyConnects: Bool
+  /// With how many bytes it counts among those under way. Written under the pool's lock.
+  private let share: Atomic<Int64>
   /// For the source.
   let cancellation = Cancellation()
   private let pool: LanePool
@@ -34,6 +38,23 @@ final class LaneJob: StartableExchange {
     self.body = body
     self.exchange = exchange
     self.pool = pool
+    onlyConnects = false
+    share = Atomic(min(body?.length ?? 0, LaneTold.piece))
+  }
+
+  /// A connection for what comes later.
+  init(connectingTo url: HTTPURL, in pool: LanePool) {
+    request = HTTPRequest("OPTIONS", url)
+    body = nil
+    exchange = Exchange()
+    self.pool = pool
+    onlyConnects = true
+    share = Atomic(0)
+  }
+
+  var counted: Int64 {
+    get { share.load(ordering: .relaxed) }
+    set { share.store(newValue, ordering: .relaxed) }
   }
 
   func start(_ waiter: @escaping @Sendable (Answer) -> Void) {
@@ -53,14 +74,14 @@ final class LaneJob: StartableExchange {
       case .running:
         guard move(.running, .cancelling) else { continue }
         cancellation.cancel()
-        place.withLock { $0.door }?.wake()
+        place.withLock { $0.door }?.alarm.raise()
         return
       case .outside:
         guard move(.outside, .abandoned) else { continue }
         let door = place.withLock { $0.door }
         resume(.failure(cancelled("while the source was read")))
         cancellation.cancel()
-        if let door { pool.abandon(door) }
+        if let door { pool.abandon(door, self) }
         return
       case .cancelling, .abandoned, .done: return
       }

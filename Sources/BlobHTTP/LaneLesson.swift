@@ -11,8 +11,6 @@ struct LanePiece: Sendable {
 
 /// What became of a job, as far as others can learn from it.
 struct LaneLesson: Sendable {
-  /// What it was counted with among those under way.
-  var counted: Int64 = 0
   var arrived: LanePiece?
   /// When it was sent and refused, by a server that was asked too much.
   var refused: (began: Duration, ended: Duration)?
@@ -41,7 +39,7 @@ struct LaneTold {
 
   /// What is left when the answer is there. Requests without a body tell nothing: they take their round trip, however many.
   func lesson(of transfer: Transfer, _ answer: LaneJob.Answer, at now: Duration) -> LaneLesson {
-    var lesson = LaneLesson(counted: transfer.counted)
+    var lesson = LaneLesson()
     guard case .success(let response) = answer else { return lesson }
     if response.status == 429 || response.status == 503 { lesson.refused = (began, now) }
     if response.isSuccess, transfer.sent > bytes {

@@ -19,12 +19,18 @@ final class LanePool: Sendable {
     /// The most recently used last.
     var idle: [LaneDoor] = []
     var lanes = 0
+    /// Those that only connect.
+    var connecting: [LaneJob] = []
+    /// Where requests with bodies will go, and how many at the most, until the first does.
+    var expected: (url: HTTPURL, count: Int)?
     /// Of bodies under way, each counted with 4 MiB at the most.
     var bytesUnderWay: Int64 = 0
     /// Hears of every new width.
     var follower: (@Sendable (Int) -> Void)?
 
-    var active: Int { lanes - idle.count }
+    var active: Int { busy - connecting.count }
+    /// Those that connect included.
+    var busy: Int { lanes - idle.count }
 
     /// An idle lane for `job`, the one that leads to its server rather than another; nil: there is none.
     mutating func idleLane(for job: LaneJob) -> LaneDoor? {
@@ -34,8 +40,9 @@ final class LanePool: Sendable {
       return idle.remove(at: index)
     }
 
-    mutating func take(_ lesson: LaneLesson) {
-      bytesUnderWay -= lesson.counted
+    mutating func ended(_ job: LaneJob, _ lesson: LaneLesson) {
+      bytesUnderWay -= job.counted
+      connecting.removeAll { $0 === job }
       if let piece = lesson.arrived { arrived(piece) }
       if let (began, ended) = lesson.refused { width.refused(from: began, at: ended) }
     }
@@ -48,12 +55,28 @@ final class LanePool: Sendable {
     /// What may go now of what waits, each with the lane that takes it; nil: a new one.
     mutating func startable() -> [(LaneJob, LaneDoor?)] {
       var started: [(LaneJob, LaneDoor?)] = []
-      while active < width.width, let job = waiting.popFirst() {
+      while active < width.width, !idle.isEmpty || waiting.count > connecting.count, let job = popFirst() {
         let door = idleLane(for: job)
         if door == nil { lanes += 1 }
         started.append((job, door))
       }
       return started
+    }
+
+    mutating func popFirst() -> LaneJob? {
+      let job = waiting.popFirst()
+      bytesUnderWay += job?.counted ?? 0
+      return job
+    }
+
+    /// Lanes that are to connect now: as many as will be wanted at once, as far as is known.
+    mutating func connections(in pool: LanePool) -> [LaneJob] {
+      guard let expected, !isClosed else { return [] }
+      let wanted = max(1, min(expected.count, width.ahead)) - lanes
+      let jobs = (0..<max(0, wanted)).map { _ in LaneJob(connectingTo: expected.url, in: pool) }
+      lanes += jobs.count
+      connecting += jobs
+      return jobs
     }
     /// A thread looks after what waits.
     var isGrowing = false
@@ -66,6 +89,8 @@ final class LanePool: Sendable {
   private let buffered = Atomic(0)
   private let hasStirred = Atomic(false)
   private let waiters = Atomic(0)
+  /// For a head with a small body, and for the records of such a request.
+  let smallBuffers = BufferStock(size: CurlLane.longestHead + Int(CurlLane.smallBody) + (8 << 10))
 
   init(_ options: CurlTransport.Options) {
     precondition(Self.libraryIsReady)
@@ -79,11 +104,22 @@ final class LanePool: Sendable {
   func submit(_ job: LaneJob) {
     enum Next { case give(LaneDoor), start, grow, wait }
     let next: Next = state.update { state in
-      if let body = job.body { state.width.begins(isCostly: job.request.url.scheme == "https" && body.isLarge) }
+      if job.onlyConnects { return .start }
+      if let body = job.body {
+        state.expected = nil
+        state.width.begins(isCostly: job.request.url.scheme == "https" && body.isLarge)
+      }
+      if state.active >= state.width.width { state.width.catchUp(underWay: state.bytesUnderWay) }
       if state.active < state.width.width {
-        if let door = state.idleLane(for: job) { return .give(door) }
-        state.lanes += 1
-        return .start
+        if let door = state.idleLane(for: job) {
+          state.bytesUnderWay += job.counted
+          return .give(door)
+        }
+        if state.connecting.count <= state.waiting.count {
+          state.lanes += 1
+          state.bytesUnderWay += job.counted
+          return .start
+        }
       }
       state.waiting.append(job)
       if state.isGrowing || !state.width.mayLeap { return .wait }
@@ -103,8 +139,8 @@ final class LanePool: Sendable {
   /// What a lane does after `job`, if anything waits and it is not one too many; else it is idle and will be given something.
   func next(for door: LaneDoor, after job: LaneJob, _ lesson: LaneLesson) -> LaneJob? {
     change { state in
-      state.take(lesson)
-      if state.active <= state.width.width, let next = state.waiting.popFirst() { return next }
+      state.ended(job, lesson)
+      if state.active <= state.width.width, let next = state.popFirst() { return next }
       if state.isClosed { door.close() }
       door.last = job.request.url
       state.idle.append(door)
@@ -115,7 +151,14 @@ final class LanePool: Sendable {
   /// A piece of a long body has left its buffers behind.
   func passed(_ piece: LanePiece) { change { $0.arrived(piece) } }
 
-  func counts(_ bytes: Int64) { state.update(waking: .none) { $0.bytesUnderWay += bytes } }
+  /// Where the length of a body is known only once it is open; nil: not even then.
+  func counts(_ job: LaneJob, _ length: Int64?) {
+    state.update(waking: .none) { state in
+      state.bytesUnderWay -= job.counted
+      job.counted = min(length ?? .max, LaneTold.piece)
+      state.bytesUnderWay += job.counted
+    }
+  }
 
   /// A connection has taken something or brought something: it is not the way to the server alone that is waited for.
   func stirs() { if !hasStirred.load(ordering: .relaxed) { hasStirred.store(true, ordering: .relaxed) } }
@@ -164,23 +207,25 @@ final class LanePool: Sendable {
   }
 
   /// A lane's thread is stuck in a source: another takes its place.
-  func abandon(_ door: LaneDoor) {
-    let job = state.update { state in
-      let job = state.waiting.popFirst()
-      if job == nil { state.lanes -= 1 }
-      return job
+  func abandon(_ door: LaneDoor, _ job: LaneJob) {
+    let next = state.update { state in
+      state.bytesUnderWay -= job.counted
+      let next = state.popFirst()
+      if next == nil { state.lanes -= 1 }
+      return next
     }
-    if let job { start(job) }
+    if let next { start(next) }
   }
 
   /// Ends the lanes, now or once they are idle. No job is under way: each keeps its transport alive.
   func close() {
-    let idle = state.update { state in
+    let (idle, connecting) = state.update { state in
       state.isClosed = true
       defer { state.idle = [] }
-      return state.idle
+      return (state.idle, state.connecting)
     }
     for door in idle { door.close() }
+    for job in connecting { job.cancel() }
   }
 
   private func start(_ job: LaneJob) {
@@ -188,6 +233,21 @@ final class LanePool: Sendable {
     door.give(job)
     SystemThread.start("fullbore-lane") { CurlLane(self, door).run() }
   }
+
+  /// Connects at once, and to more the longer nothing comes back of what is asked before bodies follow.
+  func expect(bodiesAt url: HTTPURL, atMost count: Int) {
+    let (jobs, grows) = state.update(waking: .none) { state in
+      state.expected = (url, min(count, options.lanes))
+      let grows = !state.isGrowing && state.width.mayLeap
+      if grows { state.isGrowing = true }
+      return (state.connections(in: self), grows)
+    }
+    connect(jobs)
+    if grows { SystemThread.start("fullbore-grow") { self.grow() } }
+  }
+
+  /// What becomes of it is seen when a request goes there.
+  private func connect(_ jobs: [LaneJob]) { for job in jobs { job.start { _ in } } }
 
   /// Looks every 5 milliseconds whether what waits has moved, or any connection, as long as that may change the width. On a
   /// thread of its own.
@@ -198,27 +258,29 @@ final class LanePool: Sendable {
     while goesOn {
       usleep(5000)
       let hasStirred = hasStirred.exchange(false, ordering: .relaxed)
-      change { state in
-        quiet = state.waiting.isEmpty ? quiet + 1 : 0
+      let connections = change { state -> [LaneJob] in
+        quiet = state.waiting.isEmpty && state.expected == nil ? quiet + 1 : 0
         goesOn = !state.isClosed && state.width.mayLeap && quiet < 20
         if !goesOn { state.isGrowing = false }
-        if goesOn, quiet == 0, !hasStirred, allWait(state.active), state.waiting.taken == seen {
-          state.width.still(underWay: state.bytesUnderWay)
-        }
-        seen = state.waiting.taken
+        defer { seen = state.waiting.taken }
+        guard goesOn, !hasStirred, state.busy > 0, allWait(state.busy), state.waiting.taken == seen else { return [] }
+        if !state.waiting.isEmpty { state.width.still(underWay: state.bytesUnderWay) }
+        if state.expected != nil { state.width.stillBefore() }
+        return state.connections(in: self)
       }
+      connect(connections)
     }
   }
 
-  /// Bytes for one more upload buffer: a quarter of what is left of 4 MiB, so that one transfer is fast and many
-  /// stay small. Give them back with `returnBuffer`. `length`: of the body; nil: not known.
-  func takeBuffer(isTLS: Bool, for length: Int64?) -> Int {
-    let free = (4 << 20) - buffered.load(ordering: .relaxed)
+  /// Bytes for one more upload buffer: all together have `budget`, so that few transfers are fast and many stay small. Give
+  /// them back with `returnBuffer`. `length`: of the body; nil: not known. `now`: what the lane has from before.
+  func takeBuffer(isTLS: Bool, for length: Int64?, now: Int = 0, budget: Int = 2 << 20) -> Int {
+    let free = budget - buffered.load(ordering: .relaxed)
     // Over TLS, where bytes are looked at once more, what does not stay in the processor's cache costs more than calls do.
     let most = !isTLS ? 512 : length ?? .max < 4 << 20 ? 32 : 256
     // Powers of two only, or a lane would come back for a little more each time.
-    let size = [512, 256, 128, 64].first { $0 <= most && $0 << 12 <= free } ?? (isTLS ? 32 : 64)
-    return take(options.uploadBuffer ?? size << 10)
+    let size = ([512, 256, 128, 64].first { $0 <= most && $0 << 10 <= free } ?? (isTLS ? 32 : 64)) << 10
+    return take(options.uploadBuffer ?? (now <= size && now * 2 >= size ? now : size))
   }
 
   /// Bytes for something else that a transfer needs.

@@ -14,6 +14,8 @@ struct LaneWidth: Sendable {
   private var sample = LaneSample()
   /// Nothing is known of the host, and no body has gone there.
   private var isNew: Bool
+  /// As many as what was asked before the first body has shown to be worth a try.
+  private(set) var ahead = 0
   /// The last time it was made less for a refusal; what was sent before does not count twice.
   private var lastCut: Duration?
   /// Bytes a second with the width that is kept, and the most there were since the link last changed.
@@ -82,6 +84,16 @@ struct LaneWidth: Sendable {
   var mayLeap: Bool {
     if case .starting = phase { return !wasRefused && width < most && !sample.isOpen }
     return false
+  }
+
+  /// Nothing has come back for a while of what goes before the bodies: the server is far away, and they will want connections.
+  mutating func stillBefore() {
+    if mayLeap { ahead = min(most, max(width, ahead * 2)) }
+  }
+
+  /// Another request wants to go: does it have to wait until it is seen again that the server is far away?
+  mutating func catchUp(underWay bytes: Int64) {
+    if mayLeap, width < ahead, bytes < Self.mostUnheard { width = min(ahead, width * 2) }
   }
 
   /// What waits has not moved for a while: if nothing has come back yet, the server is far away.

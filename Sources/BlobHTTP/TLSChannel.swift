@@ -18,6 +18,8 @@
     /// Nothing more will come.
     private var hasEnded = false
     private var records = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+    /// Lends room for few of them.
+    private let stock: BufferStock
     private var gathered = 0..<0
     /// Bytes that are encrypted and have not been taken by the socket.
     var pending: Int { gathered.count }
@@ -29,8 +31,9 @@
       && String(cString: fb_curl_tls_version()) == "OpenSSL/" + String(cString: OpenSSL_version(OPENSSL_VERSION_STRING))
 
     /// `ssl`: libcurl's, after the handshake, on `socket`. nil where that is not how libcurl uses OpenSSL.
-    init?(_ ssl: OpaquePointer, on socket: Int32) {
+    init?(_ ssl: OpaquePointer, on socket: Int32, _ stock: BufferStock) {
       self.socket = socket
+      self.stock = stock
       guard Self.isPossible, SSL_is_init_finished(ssl) == 1, let below = SSL_get_wbio(ssl),
         below == SSL_get_rbio(ssl), let own = BIO_new(Self.method)
       else { return nil }
@@ -46,12 +49,15 @@
       SSL_set_msg_callback(ssl, nil)
     }
 
-    deinit { records.deallocate() }
+    deinit { freeRecords() }
 
     /// Keeps no room for records while there is nothing to send.
     func rest() {
-      if !gathered.isEmpty { return }
-      records.deallocate()
+      if gathered.isEmpty { freeRecords() }
+    }
+
+    private func freeRecords() {
+      if records.count == stock.size { stock.give(records) } else { records.deallocate() }
       records = UnsafeMutableRawBufferPointer(start: nil, count: 0)
     }
 
@@ -61,7 +67,15 @@
     var isQuiet: Bool {
       guard let ssl, !hasEnded, SSL_has_pending(ssl) == 0 else { return false }
       var byte: UInt8 = 0
-      return recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) < 0 && errno == EAGAIN
+      if recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) < 0 { return errno == EAGAIN }
+      // Tickets for another time are nothing that it says. RFC 8446 §4.6.1.
+      isReading = true
+      defer { isReading = false }
+      ERR_clear_error()
+      let result = SSL_peek(ssl, &byte, 1)
+      let isQuiet = result <= 0 && SSL_get_error(ssl, result) == SSL_ERROR_WANT_READ
+      ERR_clear_error()
+      return isQuiet && hasReplied()
     }
 
     /// Encrypts `bytes`, for `flush` to send; nothing may be pending. How many: fewer than all where the server wants a
@@ -100,6 +114,8 @@
         if !gathered.isEmpty { return .blocked }
       }
       gathered = 0..<0
+      // What a large body needs is kept for what follows.
+      if records.count == stock.size { freeRecords() }
       return isOpen ? .moved : .broken
     }
 
@@ -123,12 +139,20 @@
       ERR_clear_error()
       var count = 0
       let result = SSL_read_ex(ssl, room.baseAddress, room.count, &count)
-      if result == 1 { return .bytes(count) }
       let reason = SSL_get_error(ssl, result)
       ERR_clear_error()
+      if !hasReplied() { hasEnded = true }
+      if result == 1 { return .bytes(count) }
       if reason == SSL_ERROR_WANT_READ { return .nothing }
       hasEnded = true
       return reason == SSL_ERROR_ZERO_RETURN ? .end : .broken
+    }
+
+    /// Sends what OpenSSL says to what it has read, unless a body is under way, with which it goes. false: not all has left.
+    private func hasReplied() -> Bool {
+      if isGathering || pending == 0 { return true }
+      if case .moved = flush() { return true }
+      return false
     }
 
     /// More than a record has around its content, and what OpenSSL may have to say in between.
@@ -138,11 +162,12 @@
 
     private func reserve(_ size: Int) {
       if size <= records.count { return }
-      let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 64)
+      let larger =
+        size <= stock.size ? stock.take() : UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 64)
       if !gathered.isEmpty {
         larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: records[..<gathered.upperBound]))
       }
-      records.deallocate()
+      freeRecords()
       records = larger
     }
 
@@ -160,7 +185,7 @@
 
     fileprivate func write(_ bytes: UnsafeRawBufferPointer, _ bio: OpaquePointer) -> Int32 {
       fb_bio_clear_retry(bio)
-      if !isGathering {
+      if !isGathering && !isReading {
         let count = BIO_write(BIO_next(bio), bytes.baseAddress, Int32(bytes.count))
         BIO_copy_next_retry(bio)
         return count

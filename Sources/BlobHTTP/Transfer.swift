@@ -9,9 +9,6 @@ final class Transfer {
   var length: Int64?
 
   #if canImport(Glibc)
-    /// The body, where libcurl has no part in it.
-    var own: (any LaneBody)?
-    var place = LanePlace()
     /// The reader is another thread's.
     var isReadAhead = false
   #endif
@@ -26,13 +23,11 @@ final class Transfer {
 
   /// What the pool was told of it; nil: it need not be.
   var told: LaneTold?
-  /// With how many bytes it counts among those under way.
-  var counted: Int64 = 0
 
   /// How often libcurl began to send the request: twice, when a kept-alive connection was found dead.
   var attempts = 0
   #if canImport(Glibc)
-    /// What libcurl sends it over.
+    /// What libcurl has connected for it.
     var wire: Wire?
   #endif
   var head = HeadParser()

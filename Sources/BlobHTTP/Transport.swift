@@ -18,6 +18,9 @@ public protocol AdaptiveTransport: Transport {
   var learned: LearnedWidth? { get }
   /// What an earlier run has found, of the host that requests will go to. To be called before they do.
   func expect(_ learned: LearnedWidth)
+  /// Requests with bodies will follow to the server of `url`, at most `count` at once, after what is asked there first. One
+  /// connection is made now; more where nothing comes back for a while, since a distant server takes its time for each.
+  func expect(bodiesAt url: HTTPURL, atMost count: Int)
   /// `follower` is called with the number that may go at once now, and with every new one, on any thread.
   func follow(_ follower: @escaping @Sendable (Int) -> Void)
 }

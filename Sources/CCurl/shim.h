@@ -5,7 +5,6 @@ typedef size_t (*fb_curl_io)(char *buffer, size_t size, size_t count, void *cont
 typedef int (*fb_curl_seek)(void *context, curl_off_t offset, int origin);
 typedef int (*fb_curl_prereq)(void *context, char *remote, char *local, int remote_port, int local_port);
 typedef int (*fb_curl_closesocket)(void *context, curl_socket_t socket);
-typedef int (*fb_curl_debug)(CURL *easy, curl_infotype type, char *bytes, size_t count, void *context);
 typedef int (*fb_curl_trailers)(struct curl_slist **list, void *context);
 typedef int (*fb_curl_sockopt)(void *context, curl_socket_t socket, curlsocktype purpose);
 
@@ -18,7 +17,6 @@ static inline CURLcode fb_curl_set_seek(CURL *e, fb_curl_seek v) { return curl_e
 static inline CURLcode fb_curl_set_trailers(CURL *e, fb_curl_trailers v) { return curl_easy_setopt(e, CURLOPT_TRAILERFUNCTION, v); }
 static inline CURLcode fb_curl_set_sockopt(CURL *e, fb_curl_sockopt v) { return curl_easy_setopt(e, CURLOPT_SOCKOPTFUNCTION, v); }
 static inline CURLcode fb_curl_set_prereq(CURL *e, fb_curl_prereq v) { return curl_easy_setopt(e, CURLOPT_PREREQFUNCTION, v); }
-static inline CURLcode fb_curl_set_debug(CURL *e, fb_curl_debug v) { return curl_easy_setopt(e, CURLOPT_DEBUGFUNCTION, v); }
 static inline CURLcode fb_curl_set_closesocket(CURL *e, fb_curl_closesocket v) { return curl_easy_setopt(e, CURLOPT_CLOSESOCKETFUNCTION, v); }
 static inline CURLcode fb_curl_get_long(CURL *e, CURLINFO i, long *v) { return curl_easy_getinfo(e, i, v); }
 static inline CURLcode fb_curl_get_offset(CURL *e, CURLINFO i, curl_off_t *v) { return curl_easy_getinfo(e, i, v); }

@@ -54,13 +54,6 @@ import Testing
     await cancel(task)
   }
 
-  /// A socket in SYN_SENT to that port. proc(5), /proc/net/tcp.
-  private func isConnecting(to port: Int) -> Bool {
-    var remote = String(port, radix: 16, uppercase: true)
-    while remote.count < 4 { remote = "0" + remote }
-    return textFile("/proc/net/tcp").contains(" 0100007F:\(remote) 02 ")
-  }
-
   @Test func endsDuringTheTLSHandshake() async {
     let peer = ScriptedPeer([.read(5), .hold])
     let task = put(CurlTransport(), peer.url(scheme: "https"), PatternSource(length: 1))

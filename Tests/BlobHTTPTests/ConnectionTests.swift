@@ -6,7 +6,8 @@ import Testing
 
 /// Lanes, and the connections they keep.
 @Suite struct ConnectionTests {
-  @Test func oneConnectionServesOneRequestAfterTheOther() async throws {
+  /// One more where libcurl sends some of the requests itself: those whose length is not known.
+  @Test func twoConnectionsServeOneRequestAfterTheOther() async throws {
     let peer = ScriptedPeer(Array(repeating: [.readRequest, answer()], count: 20).flatMap { $0 })
     let transport = CurlTransport()
     for size in [0, 1, 100_000, 10, 200_000, 65_536] {
@@ -14,7 +15,11 @@ import Testing
       _ = try await transport.put(peer.url(), PatternSource(length: Int64(size), knowsLength: false))
       _ = try await transport.get(peer.url())
     }
-    #expect(peer.seen.received.count == 1)
+    #if canImport(Glibc)
+      #expect(peer.seen.received.count == 2)
+    #else
+      #expect(peer.seen.received.count == 1)
+    #endif
   }
 
   @Test func anotherServerDoesNotCostTheConnection() async throws {

@@ -158,6 +158,26 @@ import Testing
     }
   }
 
+  /// What was asked before took its time, so nothing need be waited for again.
+  @Test func whatWasSeenBeforeTheBodiesCounts() {
+    var width = LaneWidth(most: 64)
+    for _ in 0..<3 { width.stillBefore() }
+    #expect(width.width == LaneWidth.first && width.ahead == 16)
+    width.begins(isCostly: false)
+    width.catchUp(underWay: LaneWidth.mostUnheard)
+    #expect(width.width == LaneWidth.first, "as much as may be is under way")
+    for wanted in [8, 16, 16] {
+      width.catchUp(underWay: LaneWidth.mostUnheard - 1)
+      #expect(width.width == wanted)
+    }
+    for _ in 0..<9 { width.stillBefore() }
+    #expect(width.ahead == 64)
+    var fixed = LaneWidth(fixed: 16)
+    fixed.stillBefore()
+    fixed.catchUp(underWay: 0)
+    #expect(fixed.width == 16 && fixed.ahead == 0)
+  }
+
   @Test func anExplicitNumberStays() {
     let link = SimulatedLink(rate: 20 * Self.mbit, roundTrip: 0.05, refusesFrom: 50)
     for number in [1, 100] {

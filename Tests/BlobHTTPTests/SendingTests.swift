@@ -34,9 +34,11 @@ import Testing
     #expect(sent.value == size)
   }
 
-  /// Again and again over one connection, and with a request without any in between.
+  /// Again and again, and with a request without any in between.
   @Test(arguments: [0, 1, 200_000]) func fieldsFollowABody(_ size: Int) async throws {
-    let peer = ScriptedPeer([.readRequest, answer(), .readRequest, answer(), .readRequest, answer(), .hold])
+    // The one without goes past libcurl, over a connection of its own.
+    let script = [.readRequest, answer(), .readRequest, answer(), .readRequest, answer(), .hold]
+    let peer = ScriptedPeer(script, script)
     let transport = CurlTransport(.init(lanes: 1))
     let source = PatternSource(length: Int64(size))
     for number in 1...3 {
@@ -45,7 +47,6 @@ import Testing
       let request = HTTPRequest("PATCH", peer.url(), ["Trailer": "Upload-Checksum"])
       #expect(try await transport.send(request, body: BlobSlice(source), on).status == 200)
     }
-    #expect(peer.seen.received.count == 1)
     let seen = String(decoding: peer.seen.received[0].filter { $0 < 128 }, as: UTF8.self)
     #expect(seen.contains("\r\n0\r\nUpload-Checksum: sha1 number1==\r\n\r\n"))
     #expect(seen.hasSuffix("\r\n0\r\nUpload-Checksum: sha1 number3==\r\n\r\n"))

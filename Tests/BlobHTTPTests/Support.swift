@@ -95,3 +95,10 @@ struct ListSource: BlobSource {
     func finish() throws(BlobError) {}
   }
 }
+
+/// A socket in SYN_SENT to that port. proc(5), /proc/net/tcp.
+func isConnecting(to port: Int) -> Bool {
+  var remote = String(port, radix: 16, uppercase: true)
+  while remote.count < 4 { remote = "0" + remote }
+  return textFile("/proc/net/tcp").contains(" 0100007F:\(remote) 02 ")
+}

@@ -383,6 +383,7 @@ private final class Learner: AdaptiveTransport {
   }
 
   func expect(_ learned: LearnedWidth) { heard.withLock { $0 = learned } }
+  func expect(bodiesAt url: HTTPURL, atMost count: Int) {}
   func follow(_ follower: @escaping @Sendable (Int) -> Void) { follower(4) }
   func send(
     _ request: HTTPRequest, body: BlobSlice?, _ on: Exchange

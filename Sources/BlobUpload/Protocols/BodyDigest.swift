@@ -38,7 +38,9 @@ private func read(
 ) throws(BlobError) -> [[UInt8]] {
   let digests = algorithms.map { Digest($0) }
   let reader = try body.open(cancel)
-  let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 128 << 10, alignment: 16)
+  // No larger than it need be: the system takes back what is large at once.
+  let size = max(1, min(128 << 10, Int(clamping: body.length ?? .max)))
+  let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 16)
   defer { buffer.deallocate() }
   while true {
     let count = try reader.read(into: buffer)

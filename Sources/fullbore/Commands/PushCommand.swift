@@ -32,6 +32,10 @@ struct PushCommand: Command {
   private func push(_ walk: PushWalk, _ report: any PushReport, _ counters: PushCounters) async -> UploadError? {
     do throws(UploadError) {
       let transport = CurlTransport(try options.connection.transportOptions(lanes: options.jobs))
+      // Meanwhile the journal is opened, and the server is asked. A pipe may go as one body whose length nobody knows.
+      if !options.readsStandardInput {
+        transport.expect(bodiesAt: options.destination.endpoint, atMost: options.mostAtOnce)
+      }
       let journal = try await openJournal(options.journal, report.notice)
       let reached = try await Reached(
         options.destination, options.connection, checksum: options.checksum, form: options.form,

@@ -2,6 +2,7 @@ import BlobHTTP
 import BlobMedia
 import BlobUpload
 import Blobs
+import Glibc
 
 /// What `push` was asked to do, checked before anything is sent.
 struct PushOptions: Sendable {
@@ -94,6 +95,11 @@ struct PushOptions: Sendable {
     journal = try journalPath(arguments)
     output = try OutputOptions(arguments)
     try checkNames()
+  }
+
+  /// Files that may be under way at once, as far as is known before they are looked at.
+  var mostAtOnce: Int {
+    sources.allSatisfy { !$0.isFolder } && databases.isEmpty ? max(1, sources.count + urls.count) : .max
   }
 
   /// The one source is `-`.
@@ -224,4 +230,11 @@ struct OutputOptions: Sendable, Hashable {
     .flag("quiet", short: "q", "only failures"),
     .flag("verbose", short: "v", "also every file that needed nothing, and why others are left out"),
   ]
+}
+
+extension BytePath {
+  fileprivate var isFolder: Bool {
+    var status = stat()
+    return self.status(&status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+  }
 }
