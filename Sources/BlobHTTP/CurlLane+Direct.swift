@@ -22,8 +22,8 @@ import CCurl
     private func talk(_ transfer: Transfer) throws(TransportError) -> HTTPResponse? {
       let request = transfer.job.request
       let length = transfer.length!
-      small = pool.smallBuffers.take()
-      defer { giveBackSmall() }
+      if small.isEmpty { small = pool.smallBuffers.take() }
+      defer { if !pool.smallBuffers.mayBeKept { giveBackSmall() } }
       var talk = DirectTalk(wire: kept!.wire, head: write(headOf: request, transfer))
       takenBuffer = 0
       defer { pool.returnBuffer(takenBuffer) }
@@ -71,7 +71,7 @@ import CCurl
       }
     }
 
-    private func giveBackSmall() {
+    func giveBackSmall() {
       if small.isEmpty { return }
       pool.smallBuffers.give(small)
       small = UnsafeMutableRawBufferPointer(start: nil, count: 0)
@@ -119,7 +119,7 @@ import CCurl
         talk.sent += count
         if talk.body == nil { report(transfer, sent: Int64(max(0, talk.sent - talk.head))) }
         if talk.sent < talk.size { return .blocked }
-        giveBackSmall()
+        if !pool.smallBuffers.mayBeKept { giveBackSmall() }
       }
       guard let body = talk.body else { return .moved }
       let look = LaneLook(after: body)

@@ -14,7 +14,7 @@ final class CurlLane {
   /// The one that libcurl is or was busy with last.
   var handle: CurlHandle?
   let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
-  /// Heads are sent from here, in one go with a small body. Lent by the pool while there is something to send.
+  /// Heads are sent from here, in one go with a small body. Lent by the pool.
   var small = UnsafeMutableRawBufferPointer(start: nil, count: 0)
   var lines = HeaderLines()
   /// Of the last request's head, what the next to the same server has too.
@@ -56,6 +56,7 @@ final class CurlLane {
     errorText.deallocate()
     inbox.deallocate()
     #if canImport(Glibc)
+      giveBackSmall()
       piece.deallocate()
     #endif
   }
@@ -82,6 +83,7 @@ final class CurlLane {
   private func rest() {
     #if canImport(Glibc)
       channel?.rest()
+      giveBackSmall()
       piece.deallocate()
       piece = UnsafeMutableRawBufferPointer(start: nil, count: 0)
     #endif

@@ -115,7 +115,7 @@
       }
       gathered = 0..<0
       // What a large body needs is kept for what follows.
-      if records.count == stock.size { freeRecords() }
+      if records.count == stock.size, !stock.mayBeKept { freeRecords() }
       return isOpen ? .moved : .broken
     }
 

@@ -13,7 +13,8 @@ extension EndToEnd {
       try scratch.file("gallery/small.jpg", 1 << 20)
       try scratch.file("gallery/video.mov", 20 << 20)
       let server = try await ServeProcess.start(in: scratch)
-      let faults = [ChaosProxy.Fault](repeating: .flip(at: 700_000), count: 4)
+      // Not all that are made are used.
+      let faults = [ChaosProxy.Fault](repeating: .flip(at: 700_000), count: 16)
       let proxy = ChaosProxy(to: server.port, ChaosProxy.Schedule(faults))
       let (end, push) = try await fullbore(
         "push", scratch.path("gallery/"), "\(dialect)+http://127.0.0.1:\(proxy.port)/", "--checksum", algorithm,

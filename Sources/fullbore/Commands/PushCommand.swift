@@ -34,7 +34,9 @@ struct PushCommand: Command {
       let transport = CurlTransport(try options.connection.transportOptions(lanes: options.jobs))
       // Meanwhile the journal is opened, and the server is asked. A pipe may go as one body whose length nobody knows.
       if !options.readsStandardInput {
-        transport.expect(bodiesAt: options.destination.endpoint, atMost: options.mostAtOnce)
+        transport.expect(bodiesAt: options.destination.endpoint, atMost: 1)
+        let count = await BlockingPool.shared.run { options.countSome() }
+        transport.expect(bodiesAt: options.destination.endpoint, atMost: count)
       }
       let journal = try await openJournal(options.journal, report.notice)
       let reached = try await Reached(

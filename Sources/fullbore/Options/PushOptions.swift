@@ -2,7 +2,6 @@ import BlobHTTP
 import BlobMedia
 import BlobUpload
 import Blobs
-import Glibc
 
 /// What `push` was asked to do, checked before anything is sent.
 struct PushOptions: Sendable {
@@ -97,9 +96,11 @@ struct PushOptions: Sendable {
     try checkNames()
   }
 
-  /// Files that may be under way at once, as far as is known before they are looked at.
-  var mostAtOnce: Int {
-    sources.allSatisfy { !$0.isFolder } && databases.isEmpty ? max(1, sources.count + urls.count) : .max
+  /// No fewer than there are to send, up to 64, by a short look. Blocks on the file system.
+  func countSome() -> Int {
+    let most = 64
+    if !databases.isEmpty { return most }
+    return min(most, urls.count + FileTree(sources, tree).next(max: most).count)
   }
 
   /// The one source is `-`.
@@ -230,11 +231,4 @@ struct OutputOptions: Sendable, Hashable {
     .flag("quiet", short: "q", "only failures"),
     .flag("verbose", short: "v", "also every file that needed nothing, and why others are left out"),
   ]
-}
-
-extension BytePath {
-  fileprivate var isFolder: Bool {
-    var status = stat()
-    return self.status(&status) == 0 && status.st_mode & S_IFMT == S_IFDIR
-  }
 }
