@@ -143,7 +143,8 @@ final class LanePool: Sendable {
       if state.active <= state.width.width, let next = state.popFirst() { return next }
       if state.isClosed { door.close() }
       door.last = job.request.url
-      state.idle.append(door)
+      // Of connections that nothing has gone over the first goes first: there are servers that wait for one after the other.
+      state.idle.insert(door, at: job.onlyConnects ? 0 : state.idle.endIndex)
       return nil
     }
   }
@@ -259,8 +260,8 @@ final class LanePool: Sendable {
       usleep(5000)
       let hasStirred = hasStirred.exchange(false, ordering: .relaxed)
       let connections = change { state -> [LaneJob] in
-        quiet = state.waiting.isEmpty && state.expected == nil ? quiet + 1 : 0
-        goesOn = !state.isClosed && state.width.mayLeap && quiet < 20
+        quiet = state.waiting.isEmpty ? quiet + 1 : 0
+        goesOn = !state.isClosed && state.width.mayLeap && quiet < (state.expected == nil ? 20 : 2000)
         if !goesOn { state.isGrowing = false }
         defer { seen = state.waiting.taken }
         guard goesOn, !hasStirred, state.busy > 0, allWait(state.busy), state.waiting.taken == seen else { return [] }
