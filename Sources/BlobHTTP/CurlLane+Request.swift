@@ -13,11 +13,9 @@ extension CurlLane {
     defer { pool.returnBuffer(takenBuffer) }
     setBody(of: transfer, on: handle)
     fb_curl_set_pointer(handle.easy, CURLOPT_HTTPHEADER, lines.list(for: request, ["Expect:"]))
-    defer { handle.end() }
-    let result = try perform(transfer, with: handle)
     // libcurl 7.88 frees what it has made of trailers once for each later request that has some.
-    if transfer.job.exchange.trailers != nil { handle.renew() }
-    return try answer(transfer, result)
+    defer { transfer.job.exchange.trailers == nil ? handle.end() : handle.renew() }
+    return try answer(transfer, try perform(transfer, with: handle))
   }
 
   private func setBody(of transfer: Transfer, on handle: CurlHandle) {

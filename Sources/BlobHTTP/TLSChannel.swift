@@ -61,8 +61,6 @@
       records = UnsafeMutableRawBufferPointer(start: nil, count: 0)
     }
 
-    func isOf(_ ssl: OpaquePointer) -> Bool { self.ssl == ssl }
-
     /// Whether the server has neither sent anything nor closed it.
     var isQuiet: Bool {
       guard let ssl, !hasEnded, SSL_has_pending(ssl) == 0 else { return false }

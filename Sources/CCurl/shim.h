@@ -21,7 +21,6 @@ static inline CURLcode fb_curl_set_closesocket(CURL *e, fb_curl_closesocket v) {
 static inline CURLcode fb_curl_get_long(CURL *e, CURLINFO i, long *v) { return curl_easy_getinfo(e, i, v); }
 static inline CURLcode fb_curl_get_offset(CURL *e, CURLINFO i, curl_off_t *v) { return curl_easy_getinfo(e, i, v); }
 static inline CURLcode fb_curl_get_string(CURL *e, CURLINFO i, const char **v) { return curl_easy_getinfo(e, i, (char **)v); }
-static inline CURLcode fb_curl_get_socket(CURL *e, curl_socket_t *v) { return curl_easy_getinfo(e, CURLINFO_ACTIVESOCKET, v); }
 static inline void *fb_curl_get_tls(CURL *e) { struct curl_tlssessioninfo *t = 0; return curl_easy_getinfo(e, CURLINFO_TLS_SSL_PTR, &t) == CURLE_OK && t && t->backend == CURLSSLBACKEND_OPENSSL ? t->internals : 0; }
 static inline const char *fb_curl_tls_version(void) { return curl_version_info(CURLVERSION_NOW)->ssl_version; }
 static inline CURLMcode fb_curlm_set_long(CURLM *m, CURLMoption o, long v) { return curl_multi_setopt(m, o, v); }
