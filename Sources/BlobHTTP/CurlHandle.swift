@@ -144,8 +144,8 @@ final class CurlHandle {
   private func setCallbacks() {
     let context = Unmanaged.passUnretained(lane).toOpaque()
     #if canImport(Glibc)
-      fb_curl_set_sockopt(easy, socketOpened)
-      fb_curl_set_pointer(easy, CURLOPT_SOCKOPTDATA, context)
+      fb_curl_set_opensocket(easy, openSocket)
+      fb_curl_set_pointer(easy, CURLOPT_OPENSOCKETDATA, context)
     #endif
     fb_curl_set_prereq(easy, aboutToSend)
     fb_curl_set_pointer(easy, CURLOPT_PREREQDATA, context)

@@ -136,10 +136,17 @@ import CCurl
     }
   }
 
-  /// libcurl is about to connect.
-  func socketOpened(_ context: UnsafeMutableRawPointer?, _ socket: curl_socket_t, _ purpose: curlsocktype) -> Int32 {
+  /// libcurl is about to connect to an address.
+  func openSocket(
+    _ context: UnsafeMutableRawPointer?, _ purpose: curlsocktype, _ address: UnsafeMutablePointer<curl_sockaddr>?
+  ) -> curl_socket_t {
+    guard let address else { return -1 }
+    let type = address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue)
+    let socket = Glibc.socket(address.pointee.family, type, address.pointee.protocol)
+    if socket < 0 { return socket }
+    if SameMachine.contains(address) { SameMachine.leaveUnpaced(socket) }
     CurlLane.from(context).sockets.append(socket)
-    return CURL_SOCKOPT_OK
+    return socket
   }
 #else
   extension CurlLane {

@@ -16,7 +16,7 @@ import CCurl
     private func readFeed(_ transfer: Transfer, isTLS: Bool) -> any BodyFeed {
       let length = transfer.length!
       if takenBuffer == 0 {
-        let size = pool.takeBuffer(isTLS: isTLS, for: length, now: piece.count)
+        let size = pool.takeBuffer(isTLS: isTLS, now: piece.count)
         // As much again for the records.
         takenBuffer = isTLS ? size + pool.take(size) : size
         if size != piece.count {
@@ -31,7 +31,7 @@ import CCurl
     private func aheadFeed(_ transfer: Transfer) -> (any BodyFeed)? {
       let length = transfer.length!
       guard transfer.reader!.info.readAhead > 0, length >= Self.leastAhead else { return nil }
-      let size = pool.takeBuffer(isTLS: false, for: length, budget: 4 << 20)
+      let size = pool.takeBuffer(isTLS: false, budget: 4 << 20)
       guard size >= Self.leastAlone else {
         pool.returnBuffer(size)
         return nil

@@ -29,7 +29,7 @@ extension CurlLane {
       handle.become(.head)
     } else if hasTrailers || transfer.reader != nil || request.sendsLength {
       let length = hasTrailers ? nil : transfer.length
-      takenBuffer = pool.takeBuffer(isTLS: request.url.scheme == "https", for: length)
+      takenBuffer = pool.takeBuffer(isTLS: request.url.scheme == "https")
       handle.stream(length, from: takenBuffer)
     } else {
       handle.become(.none)

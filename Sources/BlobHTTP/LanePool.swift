@@ -274,11 +274,10 @@ final class LanePool: Sendable {
   }
 
   /// Bytes for one more upload buffer: all together have `budget`, so that few transfers are fast and many stay small. Give
-  /// them back with `returnBuffer`. `length`: of the body; nil: not known. `now`: what the lane has from before.
-  func takeBuffer(isTLS: Bool, for length: Int64?, now: Int = 0, budget: Int = 2 << 20) -> Int {
+  /// them back with `returnBuffer`. `now`: what the lane has from before.
+  func takeBuffer(isTLS: Bool, now: Int = 0, budget: Int = 2 << 20) -> Int {
     let free = budget - buffered.load(ordering: .relaxed)
-    // Over TLS, where bytes are looked at once more, what does not stay in the processor's cache costs more than calls do.
-    let most = !isTLS ? 512 : length ?? .max < 4 << 20 ? 32 : 256
+    let most = isTLS ? 256 : 512
     // Powers of two only, or a lane would come back for a little more each time.
     let size = ([512, 256, 128, 64].first { $0 <= most && $0 << 10 <= free } ?? (isTLS ? 32 : 64)) << 10
     return take(options.uploadBuffer ?? (now <= size && now * 2 >= size ? now : size))

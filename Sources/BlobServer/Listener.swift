@@ -1,3 +1,5 @@
+import BlobHTTP
+
 #if canImport(Glibc)
   import Glibc
 #else
@@ -31,11 +33,14 @@ struct Listener: Sendable {
     setsockopt(number, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
     _ = fcntl(number, F_SETFD, FD_CLOEXEC)
     _ = fcntl(number, F_SETFL, O_NONBLOCK)
+    isLoopback = bare == "localhost" || bare == "::1" || bare.hasPrefix("127.")
+    #if canImport(Glibc)
+      if isLoopback { SameMachine.leaveUnpaced(number) }
+    #endif
     if bind(number, info.pointee.ai_addr, info.pointee.ai_addrlen) != 0 || listen(number, 1024) != 0 {
       throw failed("listen on", place)
     }
     self.port = try Self.boundPort(number, place)
-    isLoopback = bare == "localhost" || bare == "::1" || bare.hasPrefix("127.")
     host = bare.contains(":") ? "[\(bare)]" : bare
   }
 

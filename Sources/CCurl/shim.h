@@ -6,7 +6,7 @@ typedef int (*fb_curl_seek)(void *context, curl_off_t offset, int origin);
 typedef int (*fb_curl_prereq)(void *context, char *remote, char *local, int remote_port, int local_port);
 typedef int (*fb_curl_closesocket)(void *context, curl_socket_t socket);
 typedef int (*fb_curl_trailers)(struct curl_slist **list, void *context);
-typedef int (*fb_curl_sockopt)(void *context, curl_socket_t socket, curlsocktype purpose);
+typedef curl_socket_t (*fb_curl_opensocket)(void *context, curlsocktype purpose, struct curl_sockaddr *address);
 
 static inline CURLcode fb_curl_set_long(CURL *e, CURLoption o, long v) { return curl_easy_setopt(e, o, v); }
 static inline CURLcode fb_curl_set_offset(CURL *e, CURLoption o, curl_off_t v) { return curl_easy_setopt(e, o, v); }
@@ -15,7 +15,7 @@ static inline CURLcode fb_curl_set_pointer(CURL *e, CURLoption o, void *v) { ret
 static inline CURLcode fb_curl_set_io(CURL *e, CURLoption o, fb_curl_io v) { return curl_easy_setopt(e, o, v); }
 static inline CURLcode fb_curl_set_seek(CURL *e, fb_curl_seek v) { return curl_easy_setopt(e, CURLOPT_SEEKFUNCTION, v); }
 static inline CURLcode fb_curl_set_trailers(CURL *e, fb_curl_trailers v) { return curl_easy_setopt(e, CURLOPT_TRAILERFUNCTION, v); }
-static inline CURLcode fb_curl_set_sockopt(CURL *e, fb_curl_sockopt v) { return curl_easy_setopt(e, CURLOPT_SOCKOPTFUNCTION, v); }
+static inline CURLcode fb_curl_set_opensocket(CURL *e, fb_curl_opensocket v) { return curl_easy_setopt(e, CURLOPT_OPENSOCKETFUNCTION, v); }
 static inline CURLcode fb_curl_set_prereq(CURL *e, fb_curl_prereq v) { return curl_easy_setopt(e, CURLOPT_PREREQFUNCTION, v); }
 static inline CURLcode fb_curl_set_closesocket(CURL *e, fb_curl_closesocket v) { return curl_easy_setopt(e, CURLOPT_CLOSESOCKETFUNCTION, v); }
 static inline CURLcode fb_curl_get_long(CURL *e, CURLINFO i, long *v) { return curl_easy_getinfo(e, i, v); }

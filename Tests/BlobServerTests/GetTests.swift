@@ -1,4 +1,5 @@
 import BlobHTTP
+import BlobTesting
 import Blobs
 import Testing
 
@@ -23,6 +24,20 @@ struct GetTests {
     #expect(page["Content-Type"] == "application/octet-stream")
     #expect(page["Content-Disposition"] == "attachment")
   }
+
+  #if canImport(Glibc)
+    @Test(arguments: [("127.0.0.1", true), ("0.0.0.0", false)])
+    func onlyAServerForThisMachineSetsThePaceAside(_ address: String, _ isForThisMachine: Bool) throws {
+      let server = try TestServer {
+        $0.address = address
+        $0.token = isForThisMachine ? nil : "t"
+      }
+      let client = try server.client()
+      _ = try client.ask("GET", "/")
+      let accepted = OpenSocket.all.filter { $0.port == Int(server.server.port) }.map(\.congestionControl)
+      #expect(accepted == [isForThisMachine ? "reno" : OpenSocket.usualCongestionControl])
+    }
+  #endif
 
   @Test func headTellsTheSameWithoutABody() throws {
     let server = try TestServer()
