@@ -139,6 +139,8 @@ final class CurlLane {
     errorText[0] = 0
     handle.begin()
     var watch = Watch(options, transfer)
+    // Who is found there may only lead to the server: a tunnel's near end.
+    let connectsOnly = handle.use == .connection && transfer.job.request.url.scheme == "http"
     while true {
       let result = step(handle.multi)
       if handle.use != .connection { report(transfer, by: handle) }
@@ -149,7 +151,7 @@ final class CurlLane {
       var ready: Int32 = 0
       pool.whileWaiting { _ = curl_multi_poll(handle.multi, &alarm, 1, wait, &ready) }
       if alarm.revents != 0 { door.alarm.lower() }
-      if ready > 0 { pool.stirs() }
+      if ready > 0, !connectsOnly { pool.stirs() }
     }
   }
 

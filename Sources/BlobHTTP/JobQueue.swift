@@ -2,8 +2,6 @@
 struct JobQueue {
   private var jobs: [LaneJob?] = []
   private var first = 0
-  /// How many were ever taken.
-  private(set) var taken = 0
 
   var isEmpty: Bool { jobs.isEmpty }
   /// No fewer than wait.
@@ -17,7 +15,6 @@ struct JobQueue {
       jobs[first] = nil
       first += 1
       guard let job else { continue }
-      taken += 1
       compact()
       return job
     }

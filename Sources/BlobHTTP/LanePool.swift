@@ -16,6 +16,8 @@ final class LanePool: Sendable {
   private struct State {
     var width: LaneWidth
     var waiting = JobQueue()
+    /// How often a lane has gone on with something that waited.
+    var moved = 0
     /// The most recently used last.
     var idle: [LaneDoor] = []
     var lanes = 0
@@ -140,7 +142,10 @@ final class LanePool: Sendable {
   func next(for door: LaneDoor, after job: LaneJob, _ lesson: LaneLesson) -> LaneJob? {
     change { state in
       state.ended(job, lesson)
-      if state.active <= state.width.width, let next = state.popFirst() { return next }
+      if state.active <= state.width.width, let next = state.popFirst() {
+        state.moved += 1
+        return next
+      }
       if state.isClosed { door.close() }
       door.last = job.request.url
       // Of connections that nothing has gone over the first goes first: there are servers that wait for one after the other.
@@ -263,8 +268,8 @@ final class LanePool: Sendable {
         quiet = state.waiting.isEmpty ? quiet + 1 : 0
         goesOn = !state.isClosed && state.width.mayLeap && quiet < (state.expected == nil ? 20 : 2000)
         if !goesOn { state.isGrowing = false }
-        defer { seen = state.waiting.taken }
-        guard goesOn, !hasStirred, state.busy > 0, allWait(state.busy), state.waiting.taken == seen else { return [] }
+        defer { seen = state.moved }
+        guard goesOn, !hasStirred, state.busy > 0, allWait(state.busy), state.moved == seen else { return [] }
         if !state.waiting.isEmpty { state.width.still(underWay: state.bytesUnderWay) }
         if state.expected != nil { state.width.stillBefore() }
         return state.connections(in: self)
@@ -279,7 +284,7 @@ final class LanePool: Sendable {
     let free = budget - buffered.load(ordering: .relaxed)
     let most = isTLS ? 256 : 512
     // Powers of two only, or a lane would come back for a little more each time.
-    let size = ([512, 256, 128, 64].first { $0 <= most && $0 << 10 <= free } ?? (isTLS ? 32 : 64)) << 10
+    let size = ([512, 256, 128, 64].first { $0 <= most && $0 << 10 <= free } ?? 32) << 10
     return take(options.uploadBuffer ?? (now <= size && now * 2 >= size ? now : size))
   }
 

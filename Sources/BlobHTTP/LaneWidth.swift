@@ -42,7 +42,7 @@ struct LaneWidth: Sendable {
   /// No fewer are tried for their own sake: when one of few waits, much of the link does.
   static let fewest = 8
   /// Bytes of bodies that may be under way before anything has come back.
-  static let mostUnheard: Int64 = 32 << 20
+  static let mostUnheard: Int64 = 64 << 20
   /// Where an answer comes sooner it is the processor that is waited for.
   private static let near = 0.001
   /// Bytes a second of one connection, above which it is the processor that is waited for.
@@ -88,7 +88,7 @@ struct LaneWidth: Sendable {
 
   /// Nothing has come back for a while of what goes before the bodies: the server is far away, and they will want connections.
   mutating func stillBefore() {
-    if mayLeap { ahead = min(most, max(width, ahead * 2)) }
+    if mayLeap { ahead = min(most, max(width, ahead) * 2) }
   }
 
   /// Another request wants to go: does it have to wait until it is seen again that the server is far away?

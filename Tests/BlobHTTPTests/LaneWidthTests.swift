@@ -161,7 +161,7 @@ import Testing
   /// What was asked before took its time, so nothing need be waited for again.
   @Test func whatWasSeenBeforeTheBodiesCounts() {
     var width = LaneWidth(most: 64)
-    for _ in 0..<3 { width.stillBefore() }
+    for _ in 0..<2 { width.stillBefore() }
     #expect(width.width == LaneWidth.first && width.ahead == 16)
     width.begins(isCostly: false)
     width.catchUp(underWay: LaneWidth.mostUnheard)
