@@ -111,7 +111,7 @@ final class LanePool: Sendable {
         state.expected = nil
         state.width.begins(isCostly: job.request.url.scheme == "https" && body.isLarge)
       }
-      if state.active >= state.width.width { state.width.catchUp(underWay: state.bytesUnderWay) }
+      if state.active >= state.width.width { state.width.catchUp() }
       if state.active < state.width.width {
         if let door = state.idleLane(for: job) {
           state.bytesUnderWay += job.counted

@@ -91,9 +91,9 @@ struct LaneWidth: Sendable {
     if mayLeap { ahead = min(most, max(width, ahead) * 2) }
   }
 
-  /// Another request wants to go: does it have to wait until it is seen again that the server is far away?
-  mutating func catchUp(underWay bytes: Int64) {
-    if mayLeap, width < ahead, bytes < Self.mostUnheard { width = min(ahead, width * 2) }
+  /// Another request wants to go, and need not wait until it is seen again that the server is far away.
+  mutating func catchUp() {
+    if mayLeap { width = max(width, min(ahead, width * 2)) }
   }
 
   /// What waits has not moved for a while: if nothing has come back yet, the server is far away.
