@@ -39,7 +39,7 @@ final class LaneJob: StartableExchange {
     self.exchange = exchange
     self.pool = pool
     onlyConnects = false
-    share = Atomic(min(body?.length ?? 0, LaneTold.piece))
+    share = Atomic(min(body?.length ?? 0, LaneWidth.mostCounted))
   }
 
   /// A connection for what comes later.

@@ -25,7 +25,7 @@ final class LanePool: Sendable {
     var connecting: [LaneJob] = []
     /// Where requests with bodies will go, and how many at the most, until the first does.
     var expected: (url: HTTPURL, count: Int)?
-    /// Of bodies under way, each counted with 4 MiB at the most.
+    /// Of bodies under way, each counted with `LaneWidth.mostCounted` at the most.
     var bytesUnderWay: Int64 = 0
     /// Hears of every new width.
     var follower: (@Sendable (Int) -> Void)?
@@ -111,7 +111,7 @@ final class LanePool: Sendable {
         state.expected = nil
         state.width.begins(isCostly: job.request.url.scheme == "https" && body.isLarge)
       }
-      if state.active >= state.width.width { state.width.catchUp() }
+      if state.active >= state.width.width { state.width.catchUp(underWay: state.bytesUnderWay) }
       if state.active < state.width.width {
         if let door = state.idleLane(for: job) {
           state.bytesUnderWay += job.counted
@@ -161,7 +161,7 @@ final class LanePool: Sendable {
   func counts(_ job: LaneJob, _ length: Int64?) {
     state.update(waking: .none) { state in
       state.bytesUnderWay -= job.counted
-      job.counted = min(length ?? .max, LaneTold.piece)
+      job.counted = min(length ?? .max, LaneWidth.mostCounted)
       state.bytesUnderWay += job.counted
     }
   }

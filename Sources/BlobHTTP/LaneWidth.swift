@@ -41,8 +41,12 @@ struct LaneWidth: Sendable {
   static let firstCostly = 2
   /// No fewer are tried for their own sake: when one of few waits, much of the link does.
   static let fewest = 8
-  /// Bytes of bodies that may be under way before anything has come back.
+  /// Bytes of bodies that may be under way before anything has come back, and the most that one counts for: a link is filled
+  /// by a few large ones too, and they would all be half-done when it breaks.
   static let mostUnheard: Int64 = 64 << 20
+  static let mostCounted: Int64 = 8 << 20
+  /// Seconds. Where requests take longer, many of them are too many sooner.
+  private static let long = 5.0
   /// Where an answer comes sooner it is the processor that is waited for.
   private static let near = 0.001
   /// Bytes a second of one connection, above which it is the processor that is waited for.
@@ -92,8 +96,8 @@ struct LaneWidth: Sendable {
   }
 
   /// Another request wants to go, and need not wait until it is seen again that the server is far away.
-  mutating func catchUp() {
-    if mayLeap { width = max(width, min(ahead, width * 2)) }
+  mutating func catchUp(underWay bytes: Int64) {
+    if mayLeap, width < ahead, bytes < Self.mostUnheard { width = min(ahead, width * 2) }
   }
 
   /// What waits has not moved for a while: if nothing has come back yet, the server is far away.
@@ -210,6 +214,7 @@ struct LaneWidth: Sendable {
   }
 
   private mutating func tryAnother(_ sample: LaneSample) {
+    if sample.duration > Self.long { less.left -= 3 }
     if isWorthMore(sample), more.isOver() {
       phase = .trying(from: width, isLeap: false)
       width = min(most, width + max(1, width / (wasRefused ? 16 : 2)))

@@ -164,16 +164,17 @@ import Testing
     for _ in 0..<2 { width.stillBefore() }
     #expect(width.width == LaneWidth.first && width.ahead == 16)
     width.begins(isCostly: false)
-    #expect(width.width == LaneWidth.first)
+    width.catchUp(underWay: LaneWidth.mostUnheard)
+    #expect(width.width == LaneWidth.first, "as much as may be is under way")
     for wanted in [8, 16, 16] {
-      width.catchUp()
+      width.catchUp(underWay: LaneWidth.mostUnheard - 1)
       #expect(width.width == wanted)
     }
     for _ in 0..<9 { width.stillBefore() }
     #expect(width.ahead == 64)
     var fixed = LaneWidth(fixed: 16)
     fixed.stillBefore()
-    fixed.catchUp()
+    fixed.catchUp(underWay: 0)
     #expect(fixed.width == 16 && fixed.ahead == 0)
   }
 
