@@ -23,6 +23,14 @@ extension EndToEnd {
       #expect(server.command.peakMemory <= Self.memory, "the server took \(server.command.peakMemory >> 20) MiB")
     }
 
+    /// Where there are threads, they wait for the kernel each time that it grows.
+    @Test func theTableOfOpenFilesIsLargeFromTheStart() async throws {
+      let server = try await ServeProcess.start(in: scratch)
+      let status = try String(contentsOfFile: "/proc/\(server.command.pid)/status", encoding: .utf8)
+      let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("FDSize:") })
+      #expect(Int(line.split(separator: "\t").last ?? "") ?? 0 >= 1024, "\(line)")
+    }
+
     @Test func manySmallFilesStayWithinMemoryAndJournal() async throws {
       let count = Tool.number("FULLBORE_FILES", default: 3000)
       try scratch.folder("gallery")
