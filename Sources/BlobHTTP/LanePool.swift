@@ -227,7 +227,8 @@ final class LanePool: Sendable {
   func close() {
     let (idle, connecting) = state.update { state in
       state.isClosed = true
-      defer { state.idle = [] }
+      // A job that is cancelled before it is handed in would not be taken out by its lane, and it holds the pool.
+      defer { (state.idle, state.connecting) = ([], []) }
       return (state.idle, state.connecting)
     }
     for door in idle { door.close() }
