@@ -16,6 +16,7 @@ struct LaneWidth: Sendable {
   private var isNew: Bool
   /// As many as what was asked before the first body has shown to be worth a try.
   private(set) var ahead = 0
+  private var unheard = Self.mostUnheard
   /// The last time it was made less for a refusal; what was sent before does not count twice.
   private var lastCut: Duration?
   /// Bytes a second with the width that is kept, and the most there were since the link last changed.
@@ -81,6 +82,8 @@ struct LaneWidth: Sendable {
   /// The first request with a body comes; costly: it keeps a processor busy. Of further ones nothing is made.
   mutating func begins(isCostly: Bool) {
     if isNew && isCostly { width = min(width, Self.firstCostly) }
+    // Each has twice the buffers, and libcurl's TLS.
+    if isCostly { unheard = Self.mostUnheard / 2 }
     isNew = false
   }
 
@@ -97,12 +100,12 @@ struct LaneWidth: Sendable {
 
   /// Another request wants to go, and need not wait until it is seen again that the server is far away.
   mutating func catchUp(underWay bytes: Int64) {
-    if mayLeap, width < ahead, bytes < Self.mostUnheard { width = min(ahead, width * 2) }
+    if mayLeap, width < ahead, bytes < unheard { width = min(ahead, width * 2) }
   }
 
   /// What waits has not moved for a while: if nothing has come back yet, the server is far away.
   mutating func still(underWay bytes: Int64) {
-    if mayLeap, bytes < Self.mostUnheard { width = min(most, width * 2) }
+    if mayLeap, bytes < unheard { width = min(most, width * 2) }
   }
 
   /// A request with a body has come to a good end, or one more piece of a long body has.

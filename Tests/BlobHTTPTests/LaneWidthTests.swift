@@ -172,6 +172,9 @@ import Testing
     }
     for _ in 0..<9 { width.stillBefore() }
     #expect(width.ahead == 64)
+    width.begins(isCostly: true)
+    width.catchUp(underWay: LaneWidth.mostUnheard / 2)
+    #expect(width.width == 16, "half of it, where each takes memory for TLS")
     var fixed = LaneWidth(fixed: 16)
     fixed.stillBefore()
     fixed.catchUp(underWay: 0)

@@ -119,7 +119,9 @@ extension SimulatedLink {
         changes = changes.dropFirst()
       }
       if run.width.mayLeap, nextStill <= now {
-        if taken == lastTaken { run.width.still(underWay: flights.reduce(0) { $0 + min($1.bytes, LaneWidth.mostCounted) }) }
+        if taken == lastTaken {
+          run.width.still(underWay: flights.reduce(0) { $0 + min($1.bytes, LaneWidth.mostCounted) })
+        }
         lastTaken = taken
         nextStill = now + 0.005
       }
