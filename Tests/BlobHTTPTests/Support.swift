@@ -68,7 +68,7 @@ final class Tally: Sendable {
   func add(_ number: Int) { count.add(number, ordering: .relaxed) }
 }
 
-/// Bytes from a list, in one piece each; `nil` length. What is read is told to `before`, on the lane's thread.
+/// Bytes from a list, each in one piece where the buffer has room for it; `nil` length. What is read is told to `before`, on the lane's thread.
 struct ListSource: BlobSource {
   var pieces: [[UInt8]]
   var length: Int64?
@@ -80,16 +80,20 @@ struct ListSource: BlobSource {
 
   private final class Reader: BlobReader {
     let source: ListSource
-    var next = 0
-    init(_ source: ListSource) { self.source = source }
+    var rest: ArraySlice<[UInt8]>
+    init(_ source: ListSource) {
+      self.source = source
+      rest = source.pieces[...]
+    }
     var info: BlobInfo { BlobInfo(length: source.length) }
 
     func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
       source.before()
-      if next == source.pieces.count { return 0 }
-      buffer.copyBytes(from: source.pieces[next])
-      next += 1
-      return source.pieces[next - 1].count
+      guard let piece = rest.popFirst() else { return 0 }
+      let count = min(piece.count, buffer.count)
+      buffer.copyBytes(from: piece.prefix(count))
+      if count < piece.count { rest = [Array(piece.dropFirst(count))] + rest }
+      return count
     }
     func fileRegion() -> FileRegion? { nil }
     func finish() throws(BlobError) {}
