@@ -18,7 +18,7 @@ from harness import GiB, HERE, SHM, WORK
 CASES = {f.__name__.replace("_", "-"): f for f in (
     loopback.large, loopback.tus_large, loopback.forms, loopback.photos, loopback.film_roll, loopback.small, loopback.crowd,
     loopback.tls_large, loopback.tls_photos, sources.urls, sources.databases, sources.gallery, sources.slow_url,
-    slow.slow_photos, slow.slow_small, slow.slow_pipe, slow.parallel,
+    slow.slow_photos, slow.slow_small, slow.slow_tls, slow.slow_pipe, slow.parallel,
     s3.s3_large, s3.s3_photos, s3.s3_small, s3.s3_slow_photos, s3.s3_slow_small,
     servers.server, servers.connections, servers.crowded, servers.attacked, servers.unfinished,
     foundation.streams, foundation.urlsession, growth.start, growth.growth, shapes.shapes)}

@@ -206,6 +206,9 @@ def counters(url, path="/_stats"):
         return {k: int(v) for k, v in (word.split("=") for word in answer.read().decode().split())}
 
 
+S3_KEYS = dict(AWS_ACCESS_KEY_ID="AKIABENCH", AWS_SECRET_ACCESS_KEY="bench", AWS_REGION="us-east-1")
+
+
 def measure(label, command, size, files=1, stats=None, server=None, limit=900):
     """Runs one client and returns what it cost. `stats`: the hole to ask; `server`: whose CPU counts too."""
     tmp = pathlib.Path(tempfile.mkdtemp(dir=WORK / "tmp"))
@@ -213,8 +216,7 @@ def measure(label, command, size, files=1, stats=None, server=None, limit=900):
     temporary.mkdir()
     environment = dict(
         os.environ, TMPDIR=str(temporary), FULLBORE_JOURNAL=str(tmp / "journal.sqlite"), RCLONE_CONFIG="/dev/null",
-        AWS_ACCESS_KEY_ID="AKIABENCH", AWS_SECRET_ACCESS_KEY="bench", AWS_REGION="us-east-1",
-        AWS_CONFIG_FILE=str(WORK / "tmp" / "aws.cfg"), AWS_SHARED_CREDENTIALS_FILE=str(WORK / "tmp" / "none"))
+        **S3_KEYS, AWS_CONFIG_FILE=str(WORK / "tmp" / "aws.cfg"), AWS_SHARED_CREDENTIALS_FILE=str(WORK / "tmp" / "none"))
     environment.pop("AWS_CA_BUNDLE", None)  # rclone does not start with it
     if stats:
         counters(stats, "/_reset")

@@ -8,7 +8,7 @@ elsewhere: it need not follow every change.
 """
 import os, pathlib, re, subprocess, tempfile
 import harness
-from harness import FULLBORE, HERE, KiB, MiB, WORK, DataSet, Server
+from harness import FULLBORE, HERE, KiB, MiB, S3_KEYS, WORK, DataSet, Server
 
 ORDER = HERE.parent / "scripts" / "link-order.txt"
 LINE = re.compile(r"(c?)(ob|fn)=\((\d+)\)(?: (.*))?$")
@@ -54,8 +54,7 @@ def works(plain, secure, ours):
 def main():
     harness.prepare()
     order, counts = {}, WORK / "tmp" / "called"
-    environment = dict(
-        os.environ, AWS_ACCESS_KEY_ID="AKIABENCH", AWS_SECRET_ACCESS_KEY="bench", AWS_REGION="us-east-1")
+    environment = dict(os.environ, **S3_KEYS)
     with tempfile.TemporaryDirectory(dir=WORK / "tmp") as folder:
         served = WORK / "tmp" / "served"
         with harness.hole() as plain, harness.hole(harness.certificate()) as secure:

@@ -35,6 +35,22 @@ def slow_small(o):
     return slow(o, "2,000 x 50 KiB", DataSet("small", [50 * KiB] * 2000), 92)
 
 
+def slow_tls(o):
+    """2,000 x 50 KiB and 300 x 2 MiB by PUT over TLS and a slow link: memory with 64 connections"""
+    results = []
+    for data, rtt_ms, mbit in ((DataSet("small", [50 * KiB] * 2000), 50, 200), (DataSet("photos", [2 * MiB] * 300), 20, 1000)):
+        data.make().warm()
+        result = Result(f"{data.files:,} x {data.sizes[0] // KiB} KiB over TLS, {rtt_ms} ms round trip, {mbit} Mbit/s")
+        with harness.hole(harness.certificate()) as hole, harness.slowlink(hole.url, rtt_ms, mbit) as link:
+            url = link.url.replace("http:", "https:")
+            push = [FULLBORE, "push", "--quiet", "--cacert", hole.certificate, f"{data.folder}/", f"put+{url}/up/"]
+            rounds(result, {"fullbore": bind("fullbore", push, data, hole.url)}, o.rounds)
+        against_link(result, data.bytes, mbit, rtt_ms)
+        own_costs(result)
+        results.append(result)
+    return results
+
+
 def slow_pipe(o):
     """256 MiB through a pipe to our server over a slow link: held in bounded memory, and never waiting for an answer"""
     rtt_ms, mbit, size = 50, 200, 256 * MiB

@@ -16,8 +16,14 @@ struct IPAddress: Sendable, Hashable {
     let isLong = text.utf8.contains(UInt8(ascii: ":"))
     var bytes = [UInt8](repeating: 0, count: isLong ? 16 : 4)
     guard inet_pton(isLong ? AF_INET6 : AF_INET, text, &bytes) == 1 else { return nil }
+    self.init(bytes: bytes)
+  }
+
+  /// 4, or 16 of them, the highest first.
+  init(bytes: [UInt8]) {
     // An IPv4 address in an IPv6 coat. RFC 4291 §2.5.5.2.
-    let isCoated = isLong && bytes[..<10].allSatisfy { $0 == 0 } && bytes[10] == 0xFF && bytes[11] == 0xFF
+    let isCoated =
+      bytes.count == 16 && bytes[..<10].allSatisfy { $0 == 0 } && bytes[10] == 0xFF && bytes[11] == 0xFF
     self.bytes = isCoated ? Array(bytes[12...]) : bytes
   }
 

@@ -11,18 +11,17 @@
       setsockopt(socket, Int32(IPPROTO_TCP), TCP_CONGESTION, name.utf8Start, socklen_t(name.utf8CodeUnitCount))
     }
 
-    /// Whether libcurl means this machine: 127.0.0.0/8, ::1.
+    /// Whether libcurl means this machine.
     static func contains(_ address: UnsafePointer<curl_sockaddr>) -> Bool {
+      let (start, count) =
+        switch address.pointee.family {
+        case AF_INET: (MemoryLayout<sockaddr_in>.offset(of: \.sin_addr)!, 4)
+        case AF_INET6: (MemoryLayout<sockaddr_in6>.offset(of: \.sin6_addr)!, 16)
+        default: (0, 0)
+        }
       // A longer address than the type shows follows in the same memory.
-      let bytes = UnsafeRawPointer(address) + MemoryLayout<curl_sockaddr>.offset(of: \.addr)!
-      switch address.pointee.family {
-      case AF_INET: return bytes.load(as: sockaddr_in.self).sin_addr.s_addr.bigEndian >> 24 == 127
-      case AF_INET6:
-        let start = bytes + MemoryLayout<sockaddr_in6>.offset(of: \.sin6_addr)!
-        let number = UnsafeRawBufferPointer(start: start, count: 16)
-        return number.dropLast().allSatisfy { $0 == 0 } && number.last == 1
-      default: return false
-      }
+      let bytes = UnsafeRawPointer(address) + MemoryLayout<curl_sockaddr>.offset(of: \.addr)! + start
+      return count > 0 && IPAddress(bytes: Array(UnsafeRawBufferPointer(start: bytes, count: count))).isLoopback
     }
   }
 #endif
