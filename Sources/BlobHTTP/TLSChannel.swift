@@ -80,7 +80,6 @@
     /// new handshake first, or where `isOpen` is false now. What is left must be what comes next.
     func seal(_ bytes: UnsafeRawBufferPointer) -> Int {
       guard let ssl, isOpen else { return 0 }
-      if !isGathering { keepBuffers(ssl, true) }
       isGathering = true
       reserve(bytes.count + (bytes.count >> 14 + 1) * Self.mostAround)
       ERR_clear_error()
@@ -119,14 +118,7 @@
 
     /// Lets libcurl write again. Only where nothing is pending and no record is owed.
     func giveBack() {
-      guard let ssl, gathered.isEmpty else { return }
-      isGathering = false
-      keepBuffers(ssl, false)
-    }
-
-    /// libcurl has OpenSSL allocate one for each record.
-    private func keepBuffers(_ ssl: OpaquePointer, _ yes: Bool) {
-      SSL_ctrl(ssl, yes ? SSL_CTRL_CLEAR_MODE : SSL_CTRL_MODE, Int(SSL_MODE_RELEASE_BUFFERS), nil)
+      if gathered.isEmpty { isGathering = false }
     }
 
     /// Decrypts what has come. Without another call `.nothing` is not known: some may be decrypted already.

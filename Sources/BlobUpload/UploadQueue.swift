@@ -78,6 +78,7 @@ public struct UploadQueue: Sendable {
     // Some wait, so that it is seen whether more would be worth it.
     (uploader.transport as? any AdaptiveTransport)?.follow { [largeJobs] in large.widen(to: max(largeJobs, $0 + 4)) }
     await withTaskGroup(of: Void.self) { group in
+      if let question = uploader.destination.question { group.addTask { await question.ask(stop) } }
       group.addTask {
         do throws(UploadError) {
           while let items = try await feed(), fatal.error == nil, !Task.isCancelled {

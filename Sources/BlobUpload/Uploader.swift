@@ -123,6 +123,8 @@ public struct UploadDestination: Sendable {
   /// Credentials and the user's own fields; they go to the endpoint's origin and to no other.
   public var headers: HTTPHeaders
   let acquaintance = Acquaintance()
+  /// To be asked while files are sent.
+  var question: OpenQuestion?
 
   public init(endpoint: HTTPURL, dialect: any UploadProtocol, limits: PartLimits, headers: HTTPHeaders = [:]) {
     self.endpoint = endpoint

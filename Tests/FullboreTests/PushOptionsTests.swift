@@ -24,21 +24,6 @@ import Testing
     #expect(options.journal.isAbsolute)
   }
 
-  /// As many connections are worth making before the first file is sent.
-  @Test func aShortLookCountsSome() throws {
-    let scratch = Scratch()
-    let single = scratch.file("single")
-    for number in 1...3 { scratch.file(BytePath("few/\(number)/photo")) }
-    scratch.file("few/.hidden")
-    for number in 1...100 { scratch.file(BytePath("many/\(number)")) }
-    let (few, many) = (scratch.path.appending("few"), scratch.path.appending("many"))
-    #expect(try options(single, "http://host/").countSome() == 1)
-    #expect(try options(few, "http://host/").countSome() == 3)
-    #expect(try options(few, single, "http://host/").countSome() == 4)
-    #expect(try options(few, many, "http://host/").countSome() == 64)
-    #expect(try options("sqlite:f?table=t&column=c", "http://host/").countSome() == 64)
-  }
-
   @Test func everyOptionArrives() throws {
     let options = try options(
       "-j", "4", "--parts-at-once=2", "--part-size", "8M", "--bwlimit", "20M", "--verify", "--overwrite", "--check",

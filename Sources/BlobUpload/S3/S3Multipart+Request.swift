@@ -9,12 +9,14 @@ import Synchronization
 #endif
 
 extension S3Multipart {
-  /// Sends a request, signed. What a wrong clock or an expired token was to blame for is sent once more, each once.
+  /// Sends a request, signed. What a wrong clock or an expired token was to blame for is sent once more, each once; so is,
+  /// twice at the most, what was signed before another request has found out how it is done.
   func send(_ request: HTTPRequest, _ body: BlobSlice?, _ with: UploadContext) async throws(UploadError) -> HTTPResponse
   {
-    var (mayAdjust, mayRenew) = (true, true)
+    var (mayAdjust, mayRenew, outdated) = (true, true, 0)
     while true {
       let counter = SentBytes()
+      let version = signer.version
       var signed = with
       signed.sign = signature
       let response = try await signed.exchange(
@@ -24,7 +26,10 @@ extension S3Multipart {
           with.sent(count)
         }))
       if response.isSuccess { return response }
-      if mayAdjust, let date = clockIsWrong(request, response), signer.adjust(to: date) {
+      try await question?.answered()
+      if signer.version != version, outdated < 2, [301, 307, 400, 401, 403].contains(response.status) {
+        outdated += 1
+      } else if mayAdjust, let date = clockIsWrong(request, response), signer.adjust(to: date) {
         mayAdjust = false
       } else if mayRenew, S3Refusal(response)?.code == "ExpiredToken", signer.renew() {
         mayRenew = false

@@ -46,6 +46,8 @@ public struct S3Multipart: MetadataProtocol {
   let signer: S3Signer
   var vouching: S3Vouching
   let acquaintance = S3Acquaintance()
+  /// What objects do not wait for.
+  var question: OpenQuestion?
   /// Amazon's own, with its limits.
   var isAmazon: Bool
 

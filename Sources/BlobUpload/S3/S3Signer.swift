@@ -15,6 +15,8 @@ public final class S3Signer: Sendable {
     var region: String
     /// Seconds by which the server's clock is ahead of ours.
     var skew: Int64 = 0
+    /// Counts the changes to any of these.
+    var version = 0
     /// The key of a day and a region.
     var key: (day: Substring, region: String, value: [UInt8])?
   }
@@ -35,8 +37,16 @@ public final class S3Signer: Sendable {
 
   public var region: String { state.withLock { $0.region } }
 
+  /// Another one than before: what was signed then may be refused for that alone.
+  var version: Int { state.withLock { $0.version } }
+
   /// The bucket turned out to be elsewhere.
-  func move(to region: String) { state.withLock { $0.region = region } }
+  func move(to region: String) {
+    state.withLock { state in
+      if state.region != region { state.version += 1 }
+      state.region = region
+    }
+  }
 
   /// Takes over the server's time. false: it is ours already, within a minute.
   func adjust(to seconds: Int64) -> Bool {
@@ -44,6 +54,7 @@ public final class S3Signer: Sendable {
       let skew = seconds - clock()
       if abs(skew - state.skew) < 60 { return false }
       state.skew = skew
+      state.version += 1
       return true
     }
   }
@@ -57,6 +68,7 @@ public final class S3Signer: Sendable {
     return state.withLock { state in
       if state.credentials == new { return false }
       state.credentials = new
+      state.version += 1
       state.key = nil
       return true
     }

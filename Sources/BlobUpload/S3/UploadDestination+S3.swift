@@ -38,18 +38,47 @@ extension UploadDestination {
     return prefix.isEmpty ? bucket : bucket.appending(pathBytes: prefix)
   }
 
+  /// As `s3`, without waiting for the answer where no answer would change where objects go: at a server that is not
+  /// Amazon's. An `UploadQueue` asks while it sends; what is refused before the answer is sent again as that says.
+  package static func s3Expected(
+    _ address: S3Address, prefix: [UInt8] = [], signer: S3Signer, options: S3Multipart.Options = .init(),
+    headers: HTTPHeaders = [:], over transport: any Transport
+  ) async throws(UploadError) -> UploadDestination {
+    if address.isAmazon {
+      return try await s3(address, prefix: prefix, signer: signer, options: options, headers: headers, over: transport)
+    }
+    let endpoint = try url(of: address, prefix)
+    signer.move(to: address.region)
+    var dialect = dialect(address, signer, options)
+    let question = OpenQuestion { () async throws(UploadError) in
+      _ = try await s3(
+        address, prefix: prefix, signer: signer, options: options, headers: headers, over: transport)
+    }
+    dialect.question = question
+    var destination = UploadDestination(
+      endpoint: endpoint, dialect: dialect, limits: dialect.limits, headers: headers)
+    destination.question = question
+    return destination
+  }
+
   private static func reach(
     _ endpoint: HTTPURL, _ address: S3Address, _ signer: S3Signer, _ options: S3Multipart.Options,
     _ headers: HTTPHeaders, _ transport: any Transport
   ) async throws(UploadError) -> UploadDestination {
-    guard let bucket = address.url else { preconditionFailure("the endpoint was made of it") }
-    let dialect = S3Multipart(bucketPath: bucket.path, signer: signer, options: options, isAmazon: address.isAmazon)
+    let dialect = dialect(address, signer, options)
     let context = UploadContext(transport: transport, headers: headers, origin: endpoint.origin)
     let target = UploadTarget(endpoint: endpoint, url: endpoint, path: "", length: nil)
     let limits = try await patiently { () async throws(UploadError) in try await dialect.discover(target, context) }
     let destination = UploadDestination(endpoint: endpoint, dialect: dialect, limits: limits, headers: headers)
     destination.acquaintance.noteAnswer()
     return destination
+  }
+
+  private static func dialect(
+    _ address: S3Address, _ signer: S3Signer, _ options: S3Multipart.Options
+  ) -> S3Multipart {
+    guard let bucket = address.url else { preconditionFailure("the endpoint was made of it") }
+    return S3Multipart(bucketPath: bucket.path, signer: signer, options: options, isAmazon: address.isAmazon)
   }
 }
 

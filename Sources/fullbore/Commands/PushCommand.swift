@@ -1,6 +1,7 @@
 import BlobHTTP
 import BlobUpload
 import Blobs
+import Synchronization
 
 struct PushCommand: Command {
   static let declaration = CommandDeclaration(
@@ -32,16 +33,13 @@ struct PushCommand: Command {
   private func push(_ walk: PushWalk, _ report: any PushReport, _ counters: PushCounters) async -> UploadError? {
     do throws(UploadError) {
       let transport = CurlTransport(try options.connection.transportOptions(lanes: options.jobs))
-      // Meanwhile the journal is opened, and the server is asked. A pipe may go as one body whose length nobody knows.
-      if !options.readsStandardInput {
-        transport.expect(bodiesAt: options.destination.endpoint, atMost: 1)
-        let count = await BlockingPool.shared.run { options.countSome() }
-        transport.expect(bodiesAt: options.destination.endpoint, atMost: count)
-      }
+      untilExit.withLock { $0.append(transport) }
+      // While connections are made, the server is asked and the journal is opened.
+      expect(1, over: transport)
+      async let asked = reached(over: transport)
+      if !options.readsStandardInput { expect(await walk.lookAhead(), over: transport) }
       let journal = try await openJournal(options.journal, report.notice)
-      let reached = try await Reached(
-        options.destination, options.connection, checksum: options.checksum, form: options.form,
-        isStream: options.readsStandardInput, over: transport)
+      let reached = try await asked.get()
       let destination = reached.destination
       if options.output.isVerbose { report.notice("\(destination.endpoint): speaks \(destination.dialect.name)") }
       let run = try await PushRun(options, reached, transport, journal, report, counters)
@@ -62,4 +60,22 @@ struct PushCommand: Command {
       return error
     }
   }
+  private func expect(_ bodies: Int, over transport: CurlTransport) {
+    // A pipe may go as one body whose length nobody knows.
+    if !options.readsStandardInput { transport.expect(bodiesAt: options.destination.endpoint, atMost: bodies) }
+  }
+
+  private func reached(over transport: CurlTransport) async -> Result<Reached, UploadError> {
+    do throws(UploadError) {
+      return .success(
+        try await Reached(
+          options.destination, options.connection, checksum: options.checksum, form: options.form,
+          isStream: options.readsStandardInput, over: transport))
+    } catch {
+      return .failure(error)
+    }
+  }
 }
+
+/// Connections that the system closes with the process: to end 64 one by one takes longer than all else at the end.
+private let untilExit = Mutex<[CurlTransport]>([])

@@ -2,7 +2,7 @@ import BlobHTTP
 import BlobUpload
 import Blobs
 
-/// A destination that has answered, and what the journal keeps of it.
+/// A destination that has answered, or is expected to while it is sent to, and what the journal keeps of it.
 struct Reached: Sendable {
   var destination: UploadDestination
   var s3: S3Place?
@@ -22,7 +22,7 @@ extension Reached {
       return
     }
     let access = try Self.access { () throws(UsageError) in try S3Access(bucket: s3.bucket, connection.s3) }
-    self.destination = try await UploadDestination.s3(
+    self.destination = try await UploadDestination.s3Expected(
       access.address, prefix: s3.prefix, signer: access.signer, options: connection.s3.objects(checksum),
       headers: headers, over: transport)
     self.s3 = access.place(connection.s3)

@@ -96,13 +96,6 @@ struct PushOptions: Sendable {
     try checkNames()
   }
 
-  /// No fewer than there are to send, up to 64, by a short look. Blocks on the file system.
-  func countSome() -> Int {
-    let most = 64
-    if !databases.isEmpty { return most }
-    return min(most, urls.count + FileTree(sources, tree).next(max: most).count)
-  }
-
   /// The one source is `-`.
   var readsStandardInput: Bool { sources == ["-"] }
 

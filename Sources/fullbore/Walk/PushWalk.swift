@@ -3,6 +3,7 @@ import Blobs
 /// The walk over the sources of a push: what is elsewhere first, then rows of databases, then files.
 actor PushWalk: SourceWalk {
   static let batch = 128
+  private static let few = 16
   nonisolated let promised: PromisedFiles
   private let options: PushOptions
   private let report: any PushReport
@@ -11,6 +12,8 @@ actor PushWalk: SourceWalk {
   private let databases: DatabaseWalk
   private var urls: ArraySlice<URLSource>
   private var hasStandardInput: Bool
+  /// What `lookAhead` has seen, in batches.
+  private var seen: [[TreeEvent]] = []
 
   init(_ options: PushOptions, _ report: any PushReport, _ counters: PushCounters) {
     self.options = options
@@ -22,6 +25,16 @@ actor PushWalk: SourceWalk {
     promised = PromisedFiles(roots, options.tree)
     databases = DatabaseWalk(options.databases, as: options.nameOfOne, report, counters)
     urls = options.urls[...]
+  }
+
+  /// No fewer than there are to send, up to 64, by a short look at what comes first. Before the first `next`.
+  func lookAhead() async -> Int {
+    let most = 64
+    if !options.databases.isEmpty { return most }
+    let events = await BlockingPool.shared.run { [tree] in tree.next(max: most) }
+    // The first byte need not wait until all these are claimed.
+    seen = [events.prefix(Self.few), events.dropFirst(Self.few)].filter { !$0.isEmpty }.map(Array.init)
+    return min(most, urls.count + events.count)
   }
 
   func next() async -> [FoundSource]? {
@@ -41,9 +54,10 @@ actor PushWalk: SourceWalk {
 
   private func nextFiles() async -> [FoundSource]? {
     while true {
+      let first = seen.isEmpty ? nil : seen.removeFirst()
       // Where a file goes may be asked of its bytes.
       let found = await BlockingPool.shared.run { [self] in
-        let events = tree.next(max: Self.batch)
+        let events = first ?? tree.next(max: Self.batch)
         return events.isEmpty ? nil : events.flatMap(files)
       }
       guard let found else {

@@ -1,0 +1,99 @@
+import BlobHTTP
+import BlobTesting
+import Blobs
+import Testing
+
+@testable import BlobUpload
+
+/// Objects that do not wait for the answer to whether they are welcome.
+@Suite struct S3QuestionTests: S3Fixture {
+  let transport = Self.lanes
+
+  private func send(
+    _ names: [String], to peer: S3Peer, _ signer: S3Signer
+  ) async throws -> (outcomes: Outcomes, error: UploadError?) {
+    let destination = try await UploadDestination.s3Expected(
+      S3Address(bucket: peer.options.bucket, endpoint: "http://127.0.0.1:\(peer.port)", region: signer.region),
+      signer: signer, over: transport)
+    let desk = try await Desk()
+    var uploader = Uploader(destination, transport: transport, journal: desk.journal)
+    uploader.clock = LeapingClock()
+    let queue = UploadQueue(uploader, journal: desk.journal, destinationID: 0)
+    let outcomes = Outcomes()
+    do throws(UploadError) { try await desk.run(queue, names, outcomes) } catch { return (outcomes, error) }
+    return (outcomes, nil)
+  }
+
+  private static let names = (0..<20).map { "photo-\($0)" }
+
+  private func signer(_ peer: S3Peer, region: String = "us-east-1") -> S3Signer {
+    S3Signer(peer.options.credentials, region: region)
+  }
+
+  /// To the question, that is: once an object has come.
+  private func peerThatAnswersLate(_ change: (inout S3Peer.Options) -> Void = { _ in }) -> S3Peer {
+    let isThere = Monitor(false)
+    return peer { options in
+      change(&options)
+      options.refuse = { _, request in
+        if request.method == "PUT" { isThere.update { $0 = true } }
+        if request.method == "GET" { _ = isThere.wait { $0 ? true : nil } }
+        return nil
+      }
+    }
+  }
+
+  @Test func objectsDoNotWaitForTheAnswer() async throws {
+    let peer = peerThatAnswersLate()
+    let (outcomes, error) = try await send(Self.names, to: peer, signer(peer))
+    #expect(error == nil && outcomes.sent == 20 && peer.objects.count == 20)
+  }
+
+  @Test func whoIsRefusedAltogetherIsToldOnce() async throws {
+    let peer = peerThatAnswersLate()
+    let wrong = S3Credentials(accessKey: "AKIANOBODY", secretKey: "wrong-secret")
+    let (outcomes, error) = try await send(Self.names, to: peer, S3Signer(wrong, region: "us-east-1"))
+    guard let all = error else { return #expect(Bool(false), "nothing was thrown") }
+    #expect(all.side == .destination && all.recovery == .giveUp, "\(all)")
+    #expect(all.message.contains("GET") && all.message.contains("InvalidAccessKeyId"), "\(all)")
+    #expect(peer.objects.isEmpty && outcomes.sent == 0)
+    // What had begun was dropped, and did not fail by itself.
+    let errors = Self.names.compactMap { outcomes.error($0) }
+    #expect(!errors.isEmpty && errors.allSatisfy { $0.side == .cancelled }, "\(errors)")
+    #expect(peer.requests.contains { $0.hasPrefix("PUT") })
+  }
+
+  @Test func whatWasSignedForAnotherRegionIsSentAgain() async throws {
+    let peer = peerThatAnswersLate { $0.region = "eu-west-1" }
+    let signer = signer(peer)
+    let (outcomes, error) = try await send(Self.names, to: peer, signer)
+    #expect(error == nil && outcomes.sent == 20 && peer.objects.count == 20, "\(String(describing: error))")
+    #expect(signer.region == "eu-west-1")
+  }
+
+  @Test func whatWasSignedByAWrongClockIsSentAgain() async throws {
+    let peer = peerThatAnswersLate { $0.clockAhead = 3600 }
+    let (outcomes, error) = try await send(Self.names, to: peer, signer(peer))
+    #expect(error == nil && outcomes.sent == 20 && peer.objects.count == 20, "\(String(describing: error))")
+  }
+
+  /// One of them finds the new token; to the others it is no news.
+  @Test func aTokenThatExpiresIsRenewedForAll() async throws {
+    let new = S3Credentials(accessKey: "AKIAFAKE00EXAMPLE", secretKey: "s", sessionToken: "new")
+    let old = S3Credentials(accessKey: "AKIAFAKE00EXAMPLE", secretKey: "s", sessionToken: "old")
+    let peer = peerThatAnswersLate { options in
+      options.credentials = new
+      options.expiredToken = "old"
+    }
+    let signer = S3Signer(old, region: "us-east-1", renewal: { new })
+    let (outcomes, error) = try await send(Self.names, to: peer, signer)
+    #expect(error == nil && outcomes.sent == 20 && peer.objects.count == 20, "\(String(describing: error))")
+  }
+
+  @Test func aServerThatCannotBeReachedIsSaidAsBefore() async throws {
+    let peer = peer()
+    peer.stop()
+    let (outcomes, error) = try await send(Self.names, to: peer, signer(peer))
+    #expect(error?.side == .destination && outcomes.sent == 0, "\(String(describing: error))")
+  }
+}
