@@ -27,6 +27,22 @@ enum Certificates {
   }()
 
   /// Eight hexadecimal digits and ".0".
+  /// The system's: a file of them, or a folder; nil for what is not there, or not to be used.
+  static let places: (file: String?, folder: String?) = {
+    guard let easy = curl_easy_init() else { return (nil, nil) }
+    defer { curl_easy_cleanup(easy) }
+    func place(_ info: CURLINFO) -> String? {
+      var path: UnsafePointer<CChar>?
+      guard fb_curl_get_string(easy, info, &path) == CURLE_OK, let path else { return nil }
+      return String(cString: path)
+    }
+    return (areHashed ? nil : place(CURLINFO_CAINFO), place(CURLINFO_CAPATH))
+  }()
+
+  /// Of TLS 1.3. As most programs ask; libcurl's and OpenSSL's own order begins with 256 bits, a tenth slower for nothing.
+  /// RFC 8446 §9.1.
+  static let ciphers = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
+
   private static func isHash(_ entry: dirent) -> Bool {
     withUnsafeBytes(of: entry.d_name) { name in
       name[..<8].allSatisfy(isxdigit) && name[8] == UInt8(ascii: ".") && name[9] == UInt8(ascii: "0") && name[10] == 0
@@ -39,6 +55,10 @@ enum Certificates {
 }
 
 extension Certificates {
+  static func isForAnother(than host: String, _ server: String) -> String {
+    "the certificate of \(server) is not for '\(host)': use the name that it is for, or have one made for this one"
+  }
+
   /// What is wrong with the certificate that `server` shows, in plain words, for a verdict of OpenSSL. nil where its own
   /// words say more. x509_vfy.h; X509_STORE_CTX_get_error(3).
   static func problem(_ verdict: Int, _ server: String, caFile: String?) -> (TransportError.Code, String)? {

@@ -16,6 +16,8 @@ final class CurlHandle {
   private unowned let lane: CurlLane
   private(set) var use = Use.none
   private(set) var proxy: Proxy?
+  /// Nothing of TLS on the way to the server.
+  private(set) var isPlain = true
   private var method = ""
   private var uploadBuffer = 0
 
@@ -55,6 +57,7 @@ final class CurlHandle {
 
   func set(server url: HTTPURL, through proxy: Proxy?) {
     fb_curl_set_string(easy, CURLOPT_URL, url.text)
+    isPlain = url.scheme == "http"
     if proxy == self.proxy { return }
     fb_curl_set_string(easy, CURLOPT_PROXY, proxy?.description ?? "")
     fb_curl_set_string(easy, CURLOPT_PROXYUSERNAME, proxy?.user)
@@ -120,11 +123,8 @@ final class CurlHandle {
   }
 
   private func verifyTLS(_ options: CurlTransport.Options) {
-    // As most programs ask; libcurl's own order begins with 256 bits, a tenth slower for nothing (RFC 8446 §9.1).
     // Where libcurl has another library for TLS than OpenSSL it says no, and keeps that one's order.
-    fb_curl_set_string(
-      easy, CURLOPT_TLS13_CIPHERS,
-      "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256")
+    fb_curl_set_string(easy, CURLOPT_TLS13_CIPHERS, Certificates.ciphers)
     for (file, folder) in [(CURLOPT_CAINFO, CURLOPT_CAPATH), (CURLOPT_PROXY_CAINFO, CURLOPT_PROXY_CAPATH)] {
       if let caFile = options.caFile {
         fb_curl_set_string(easy, file, caFile)

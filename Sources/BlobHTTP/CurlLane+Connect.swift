@@ -49,17 +49,20 @@ import CCurl
       let url = transfer.job.request.url
       let handle = connector ?? CurlHandle(of: self)
       connector = handle
-      handle.set(server: url, through: proxy)
+      let end = SuspendingClock.now + options.connect
+      let (place, isTLSOurs) = place(to: url, through: proxy)
+      handle.set(server: place, through: proxy)
       handle.become(.connection)
       defer { if kept == nil { handle.end() } }
       let result = try perform(transfer, with: handle)
       if result != CURLE_OK { throw error(transfer, result) }
-      guard let wire = transfer.wire else {
+      guard var wire = transfer.wire else {
         connects = false
         return false
       }
-      kept = Kept(wire: wire, url: url, proxy: proxy)
       if case .plain(let socket) = wire { take(socket) }
+      if isTLSOurs { wire = try begin(on: wire.socket, transfer, until: end) }
+      kept = Kept(wire: wire, url: url, proxy: proxy)
       return true
     }
 
@@ -88,7 +91,7 @@ import CCurl
     /// libcurl has connected. Asking it for the socket later gives none where it goes through a proxy.
     func hasConnected(_ transfer: Transfer, from port: Int32) {
       guard let socket = sockets.first(where: { localPort(of: $0) == port }) else { return }
-      if transfer.job.request.url.scheme == "http" { return transfer.wire = .plain(socket) }
+      if handle!.isPlain { return transfer.wire = .plain(socket) }
       guard let tls = fb_curl_get_tls(handle!.easy) else { return }
       channel = TLSChannel(OpaquePointer(tls), on: socket, pool.smallBuffers)
       transfer.wire = channel.map { .sealed($0) }
@@ -114,7 +117,7 @@ import CCurl
       case .sealed(let channel):
         shutdown(channel.socket, Int32(SHUT_RDWR))
         self.channel = nil
-        connector?.end()
+        if !channel.end() { connector?.end() }
       }
     }
 

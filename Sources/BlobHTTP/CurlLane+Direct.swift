@@ -98,7 +98,7 @@ import CCurl
     }
 
     /// What can be done, or is wrong; 0 where time has passed, or somebody has raised the alarm.
-    private func wait(for wire: Wire, _ events: Int32, atMost milliseconds: Int32) -> Int32 {
+    func wait(for wire: Wire, _ events: Int32, atMost milliseconds: Int32) -> Int32 {
       let door = pollfd(fd: door.alarm.descriptor, events: Int16(POLLIN), revents: 0)
       var waited = (pollfd(fd: wire.socket, events: Int16(events), revents: 0), door)
       let count = withUnsafeMutableBytes(of: &waited) { bytes in

@@ -69,10 +69,7 @@ extension CurlLane {
       if let problem = Certificates.problem(verdict, server, caFile: options.caFile) { return problem }
       guard text.contains("subject name") else { return (.tls, "\(text) (\(server))") }
       let host = proxy?.host ?? transfer.job.request.url.host
-      return (
-        .tls,
-        "the certificate of \(server) is not for '\(host)': use the name that it is for, or have one made for this one"
-      )
+      return (.tls, Certificates.isForAnother(than: host, server))
     case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER, CURLE_SSL_CACERT_BADFILE,
       CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT, CURLE_SSL_PINNEDPUBKEYNOTMATCH:
       return (.tls, "\(text) (\(server))")

@@ -34,7 +34,7 @@ final class CurlLane {
   /// false once libcurl has not told what it has connected.
   var connects = true
   #if canImport(Glibc)
-    /// libcurl's TLS, of the connection the last request went over.
+    /// The TLS of the connection the last request went over.
     var channel: TLSChannel?
     /// What is read of a body before it is sent. Allocated when the first one comes.
     var piece = UnsafeMutableRawBufferPointer(start: nil, count: 0)
@@ -140,7 +140,7 @@ final class CurlLane {
     handle.begin()
     var watch = Watch(options, transfer)
     // Who is found there may only lead to the server: a tunnel's near end.
-    let connectsOnly = handle.use == .connection && transfer.job.request.url.scheme == "http"
+    let connectsOnly = handle.use == .connection && handle.isPlain
     while true {
       let result = step(handle.multi)
       if handle.use != .connection { report(transfer, by: handle) }

@@ -3,16 +3,18 @@
   import CSSL
   import Glibc
 
-  /// libcurl's TLS connection, to send and receive over it past libcurl. Records are gathered, so that one call takes
-  /// many of them to the socket: libcurl and OpenSSL make one for every 16 KiB.
+  /// A TLS connection, ours or libcurl's, to send and receive over it past libcurl. Records are gathered, so that one
+  /// call takes many of them to the socket: libcurl and OpenSSL make one for every 16 KiB.
   ///
-  /// It is a BIO of ours between OpenSSL and the one that libcurl has made; OpenSSL frees it with the connection. What
-  /// OpenSSL does for libcurl goes through it to libcurl's, except that nothing may overtake what is gathered: from
-  /// `seal` until `giveBack` everything OpenSSL writes is gathered, and lost where the connection ends before.
+  /// It is a BIO of ours between OpenSSL and the one that was there; OpenSSL frees it with the connection. What OpenSSL
+  /// does for libcurl goes through it to libcurl's, except that nothing may overtake what is gathered: from `seal` until
+  /// `giveBack` everything OpenSSL writes is gathered, and lost where the connection ends before.
   final class TLSChannel {
     let socket: Int32
-    /// nil: libcurl has closed it.
+    /// nil: it is closed.
     private var ssl: OpaquePointer?
+    /// Where it came from, and for which origin; nil: it is libcurl's.
+    private let owner: (TLSContext, String)?
     private var isGathering = false
     private var isReading = false
     /// Nothing more will come.
@@ -30,10 +32,12 @@
       method != nil
       && String(cString: fb_curl_tls_version()) == "OpenSSL/" + String(cString: OpenSSL_version(OPENSSL_VERSION_STRING))
 
-    /// `ssl`: libcurl's, after the handshake, on `socket`. nil where that is not how libcurl uses OpenSSL.
-    init?(_ ssl: OpaquePointer, on socket: Int32, _ stock: BufferStock) {
+    /// `ssl`: after the handshake, on `socket`. nil where it is libcurl's, and that is not how libcurl uses OpenSSL; then
+    /// it is left alone.
+    init?(_ ssl: OpaquePointer, on socket: Int32, _ stock: BufferStock, owner: (TLSContext, String)? = nil) {
       self.socket = socket
       self.stock = stock
+      self.owner = owner
       guard Self.isPossible, SSL_is_init_finished(ssl) == 1, let below = SSL_get_wbio(ssl),
         below == SSL_get_rbio(ssl), let own = BIO_new(Self.method)
       else { return nil }
@@ -50,6 +54,16 @@
     }
 
     deinit { freeRecords() }
+
+    /// Ends it, without a word to the server, and closes its socket. false: it is libcurl's to close.
+    func end() -> Bool {
+      guard let (context, origin) = owner else { return false }
+      if let ssl {
+        context.free(ssl, origin)
+        close(socket)
+      }
+      return true
+    }
 
     /// Keeps no room for records while there is nothing to send.
     func rest() {
@@ -209,7 +223,7 @@
       return BIO_ctrl(BIO_next(bio), command, number, pointer)
     }
 
-    fileprivate func end() { ssl = nil }
+    fileprivate func forget() { ssl = nil }
 
     fileprivate static func of(_ bio: OpaquePointer?) -> TLSChannel {
       Unmanaged<TLSChannel>.fromOpaque(BIO_get_data(bio)).takeUnretainedValue()
@@ -237,7 +251,7 @@
   private func channelEnds(_ bio: OpaquePointer?) -> Int32 {
     guard let bio, let data = BIO_get_data(bio) else { return 1 }
     let channel = Unmanaged<TLSChannel>.fromOpaque(data)
-    channel.takeUnretainedValue().end()
+    channel.takeUnretainedValue().forget()
     BIO_set_data(bio, nil)
     channel.release()
     return 1

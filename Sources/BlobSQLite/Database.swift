@@ -33,7 +33,7 @@ public final class Database {
     try startWriteAheadLog(within: busyTimeout / .milliseconds(1))
     makePrivate()
     // A journal is written from its end, and its latest rows are what is looked for: more pages would only fill memory.
-    try execute("PRAGMA cache_size=-1024")
+    try execute("PRAGMA cache_size=-512")
     // The log goes back to this many bytes once readers have held up its reuse.
     try execute("PRAGMA journal_size_limit=8388608")
   }

@@ -31,7 +31,7 @@ final class BriefChain<Observer: UploadObserver>: Sendable {
   /// nil: nothing goes this way.
   init?(_ queue: UploadQueue, _ channel: BatchChannel<Work>, _ observer: Observer) {
     let destination = queue.uploader.destination
-    guard !queue.verify, destination.limits.firstPart == .max, destination.traits.signature == nil,
+    guard !queue.verify, destination.limits.firstPart > 0, destination.traits.signature == nil,
       let dialect = destination.dialect as? any OneRequestProtocol,
       let transport = queue.uploader.transport as? any StartingTransport
     else { return nil }
@@ -66,7 +66,9 @@ final class BriefChain<Observer: UploadObserver>: Sendable {
   /// Whether an item is new, and of a kind that one request may be enough for.
   private func takes(_ work: Work) -> Bool {
     guard case .fresh = work.claim, work.progress == nil, let length = work.item.info.length else { return false }
-    return length <= longest && work.item.source.access == .random
+    // As many as get through to the server, as far as is known by now.
+    let most = min(longest, queue.uploader.destination.currentLimits.firstPart)
+    return length <= most && work.item.source.access == .random
   }
 
   private func begin(_ work: Work) {
@@ -105,12 +107,10 @@ final class BriefChain<Observer: UploadObserver>: Sendable {
   }
 
   private func take(_ answer: Answer, to work: Work, _ id: Int64, _ progress: Progress) {
-    guard case .success(let response) = answer, response.isSuccess else {
-      return handOver(work, progress, answer)
-    }
+    guard case .success(let response) = answer, let result = dialect.result(of: response, for: work.item.target)
+    else { return handOver(work, progress, answer) }
     acquaintance.note(response)
     progress.settle(at: work.item.info.length ?? 0)
-    let result = dialect.result(of: response, for: work.item.target)
     queue.journal.done(id, result)
     observer.ended(work.item, progress, .sent(result, from: 0))
     if let next = channel.poll() { begin(next) } else { end(nil) }

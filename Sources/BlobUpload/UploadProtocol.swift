@@ -40,8 +40,8 @@ protocol OneRequestProtocol: UploadProtocol {
   /// The request that `create` begins with; nil: there is more to be done before it.
   func request(bringing target: UploadTarget) -> HTTPRequest?
 
-  /// What `create` makes of an answer that is a success.
-  func result(of response: HTTPResponse, for target: UploadTarget) -> UploadResult
+  /// What `create` makes of an answer that says that all is there; nil: it says something else.
+  func result(of response: HTTPResponse, for target: UploadTarget) -> UploadResult?
 }
 
 /// A dialect whose every request carries a signature, those that are not its own too.

@@ -2,6 +2,7 @@
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 // Macros with arguments.
 static inline int fb_bio_filter(void) { return BIO_TYPE_FILTER; }
 static inline void fb_bio_clear_retry(BIO *b) { BIO_clear_retry_flags(b); }

@@ -40,6 +40,39 @@ import Testing
     #expect(line?.contains(wanted) == true, "\(page)")
   }
 
+  /// Whichever lane makes it: that spares the server's certificate and most of the work.
+  @Test(arguments: [[], ["-no_tls1_3"]]) func theNextConnectionGoesOnWithTheSession(_ options: [String]) async throws {
+    let server = OpenSSLServer(certificate, options)
+    let transport = CurlTransport(.init(caFile: certificate.path))
+    for begin in ["New, TLS", "Reused, TLS", "Reused, TLS"] {
+      let page = String(decoding: try await transport.get(server.url).body, as: UTF8.self)
+      #expect(page.contains(begin), "\(page)")
+    }
+  }
+
+  @Test(arguments: ["localhost", "LOCALHOST"]) func aNameIsWhatTheCertificateSays(_ host: String)
+    async throws
+  {
+    let authority = try Authority()
+    let server = OpenSSLServer(try authority.certificate(for: "DNS:localhost"))
+    let url = HTTPURL("https://\(host):\(server.port)/")!
+    #expect(try await CurlTransport(.init(caFile: authority.path)).get(url).status == 200)
+  }
+
+  /// A star stands for a whole label, and for one.
+  @Test func aCertificateWithAStarIsForItsLabelAlone() async throws {
+    let authority = try Authority()
+    let server = OpenSSLServer(try authority.certificate(for: "DNS:*.media.localhost,DNS:w*.other.localhost"))
+    let transport = CurlTransport(.init(caFile: authority.path))
+    #expect(try await transport.get(HTTPURL("https://www.media.localhost:\(server.port)/")!).status == 200)
+    for name in ["media.localhost", "a.b.media.localhost", "www.other.localhost"] {
+      let error = await failure { () async throws(TransportError) in
+        try await transport.get(HTTPURL("https://\(name):\(server.port)/")!)
+      }
+      #expect(error.code == .tls && error.message.contains("is not for '\(name)'"), "\(error)")
+    }
+  }
+
   @Test func aCertificateForAnotherNameIsRefused() async throws {
     let server = OpenSSLServer(certificate)
     let error = await failure { () async throws(TransportError) in

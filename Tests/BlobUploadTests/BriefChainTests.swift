@@ -105,8 +105,58 @@ import Testing
     #expect(try await desk.run(desk.queue(Script(.status(201))), names).sent == 300)
   }
 
-  @Test(arguments: ["large", "sum", "tus", "verified"]) func whatTakesMoreGoesTheOrdinaryWay(_ why: String) async throws
+  /// tus, with a server that takes a file with its creation.
+  private func tus(_ desk: Desk, _ transport: any Transport, _ dialect: Tus = Tus(), upTo most: Int64 = 4 << 20)
+    -> UploadQueue
   {
+    var queue = desk.queue(transport, dialect)
+    queue.uploader.destination.limits.firstPart = most
+    return queue
+  }
+
+  @Test func tusBringsAFileWithItsCreation() async throws {
+    let desk = try await Desk()
+    let script = Script(.status(201, ["Location": "/up/1", "Upload-Offset": "1000"]))
+    let starter = Starter(script)
+    let queue = tus(desk, starter)
+    #expect(try await desk.run(queue, names).sent == 300)
+    #expect(starter.counts == Starter.Counts(started: 300, sent: 0))
+    #expect(script.requests.allSatisfy { $0.method == "POST" && $0.headers["Upload-Length"] == "1000" })
+    #expect(script.requests.allSatisfy { $0.headers["Content-Type"] == "application/offset+octet-stream" })
+    #expect(queue.totals.sent == 300_000 && queue.totals.acknowledged == 300_000)
+    let entry = try #require(try await desk.journal.entries(.done, limit: 1).first)
+    #expect(entry.location == "http://media.example/up/1", "\(entry)")
+  }
+
+  /// It has kept a part of the file, does not say how much, or says something else than that it made one.
+  @Test(arguments: ["400", nil]) func whatTusHasNotKeptIsSentOnFromThere(_ offset: String?) async throws {
+    let desk = try await Desk()
+    let script = Script { number, request throws(TransportError) in
+      switch request.method {
+      case "POST": .status(201, offset.map { ["Location": "/up/1", "Upload-Offset": $0] } ?? ["Location": "/up/1"])
+      case "HEAD": .at(400, of: 1000)
+      default: .at(1000)
+      }
+    }
+    let starter = Starter(script)
+    let watcher = Watcher()
+    #expect(try await desk.run(tus(desk, starter), ["a"], watcher).sent == 1)
+    #expect(script.methods == (offset == nil ? ["POST", "HEAD", "PATCH"] : ["POST", "PATCH"]))
+    #expect(script.requests.last?.headers["Upload-Offset"] == "400" && starter.counts.started == 1)
+    #expect(watcher.progress["a"]?.acknowledged == 1000)
+  }
+
+  @Test func anAnswerThatIsNoCreationIsSaid() async throws {
+    let desk = try await Desk()
+    let script = Script(.status(200, ["Location": "/up/1", "Upload-Offset": "1000"]))
+    let error = await #expect(throws: UploadError.self) { try await desk.run(tus(desk, Starter(script)), ["a"]) }
+    #expect(error?.message.contains("instead of 201") == true)
+    #expect(script.requests.count == 1)
+  }
+
+  @Test(arguments: ["large", "sum", "tus", "small", "summed", "verified"]) func whatTakesMoreGoesTheOrdinaryWay(
+    _ why: String
+  ) async throws {
     let desk = try await Desk()
     let script = Script { _, request throws(TransportError) in
       switch request.method {
@@ -117,6 +167,8 @@ import Testing
     }
     let starter = Starter(script)
     var queue = desk.queue(starter, why == "tus" ? Tus() : PlainPut(checksum: why == "sum" ? .sha256 : nil))
+    if why == "small" { queue = tus(desk, starter, upTo: 999) }
+    if why == "summed" { queue = tus(desk, starter, Tus(checksum: .sha256)) }
     if why == "large" { queue.largeFrom = 999 }
     if why == "verified" { queue.verify = true }
     let outcomes = try await desk.run(queue, ["a"])

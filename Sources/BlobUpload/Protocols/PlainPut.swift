@@ -34,17 +34,17 @@ public struct PlainPut: OneRequestProtocol {
       request.headers["If-Match"] = nil
       response = try await with.send(following: &request, body: first.body)
     }
-    guard response.isSuccess else {
+    guard let result = result(of: response, for: target) else {
       throw UploadError(creating: request, response)
     }
-    return .finished(result(of: response, for: target))
+    return .finished(result)
   }
 
   /// The digest must be computed first, where one is wanted.
   func request(bringing target: UploadTarget) -> HTTPRequest? { checksum == nil ? put(target) : nil }
 
-  func result(of response: HTTPResponse, for target: UploadTarget) -> UploadResult {
-    UploadResult(location: target.url.description, reply: response.body)
+  func result(of response: HTTPResponse, for target: UploadTarget) -> UploadResult? {
+    response.isSuccess ? UploadResult(location: target.url.description, reply: response.body) : nil
   }
 
   private func put(_ target: UploadTarget) -> HTTPRequest {

@@ -69,18 +69,7 @@ public struct Tus: MetadataProtocol {
   public func create(_ target: UploadTarget, first: (part: Part, body: BlobSlice)?, _ with: UploadContext)
     async throws(UploadError) -> Held
   {
-    var request = HTTPRequest("POST", target.endpoint, ["Tus-Resumable": Self.version])
-    if let length = target.length {
-      request.headers.add("Upload-Length", String(length))
-    } else {
-      request.headers.add("Upload-Defer-Length", "1")
-    }
-    if isPart {
-      request.headers.add("Upload-Concat", "partial")
-    } else {
-      request.headers.add("Upload-Metadata", Self.metadata(of: target))
-    }
-    if first != nil { request.headers.add("Content-Type", Self.bodyType) }
+    var request = creation(of: target, hasBody: first != nil)
     let response = try await send(following: &request, checked: first?.body, with)
     if response.isSuccess, response.status != 201 {
       throw UploadError(
@@ -101,6 +90,22 @@ public struct Tus: MetadataProtocol {
     let held = try held(offset, session, request)
     if case .upTo = held { with.opened(session) }
     return held
+  }
+
+  private func creation(of target: UploadTarget, hasBody: Bool) -> HTTPRequest {
+    var request = HTTPRequest("POST", target.endpoint, ["Tus-Resumable": Self.version])
+    if let length = target.length {
+      request.headers.add("Upload-Length", String(length))
+    } else {
+      request.headers.add("Upload-Defer-Length", "1")
+    }
+    if isPart {
+      request.headers.add("Upload-Concat", "partial")
+    } else {
+      request.headers.add("Upload-Metadata", Self.metadata(of: target))
+    }
+    if hasBody { request.headers.add("Content-Type", Self.bodyType) }
+    return request
   }
 
   private func session(
@@ -243,6 +248,20 @@ public struct Tus: MetadataProtocol {
     if target.overwrite { pairs.append("overwrite \(base64("true".utf8))") }
     for (key, value) in target.metadata.sorted(by: { $0.key < $1.key }) { pairs.append("\(key) \(base64(value.utf8))") }
     return pairs.joined(separator: ",")
+  }
+}
+
+extension Tus: OneRequestProtocol {
+  /// A digest of the body must be computed first, where one is wanted.
+  func request(bringing target: UploadTarget) -> HTTPRequest? {
+    checksum == nil && !isPart ? creation(of: target, hasBody: true) : nil
+  }
+
+  func result(of response: HTTPResponse, for target: UploadTarget) -> UploadResult? {
+    guard response.status == 201, let length = target.length, response.headers.bytes("Upload-Offset") == length,
+      let url = try? HTTPRequest("POST", target.endpoint).uploadURL(response.head)
+    else { return nil }
+    return UploadResult(location: url.text)
   }
 }
 
