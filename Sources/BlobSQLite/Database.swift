@@ -34,6 +34,8 @@ public final class Database {
     makePrivate()
     // A journal is written from its end, and its latest rows are what is looked for: more pages would only fill memory.
     try execute("PRAGMA cache_size=-512")
+    // What a large transaction would need to take back a part of itself would go to a temporary file.
+    try execute("PRAGMA temp_store=MEMORY")
     // The log goes back to this many bytes once readers have held up its reuse.
     try execute("PRAGMA journal_size_limit=8388608")
   }

@@ -26,6 +26,32 @@ import Testing
     #expect(try database.statement("PRAGMA wal_autocheckpoint").first { $0.int(0) } == 1000)
   }
 
+  @Test func noTemporaryFileIsMadeToTakeBackAPart() throws {
+    let database = try open()
+    try database.execute("CREATE TABLE item(id INTEGER PRIMARY KEY, value BLOB)")
+    try database.transaction { () throws(SQLiteError) in
+      for id in 1...1000 { try database.execute("INSERT INTO item VALUES(\(id), zeroblob(1000))") }
+    }
+    try database.transaction { () throws(SQLiteError) in
+      try database.execute("SAVEPOINT part")
+      try database.execute("UPDATE item SET value = zeroblob(999)")
+      #expect(openFiles().filter { $0.contains("etilqs") } == [])
+      try database.execute("ROLLBACK TO part")
+    }
+    #expect(try database.statement("SELECT count(*) FROM item WHERE length(value) = 1000").first { $0.int(0) } == 1000)
+  }
+
+  /// Those of this process that have no name any more included.
+  private func openFiles() -> [String] {
+    (0..<256).compactMap { number in
+      var name = [UInt8](repeating: 0, count: 4096)
+      let count = name.withUnsafeMutableBytes { bytes in
+        bytes.withMemoryRebound(to: CChar.self) { readlink("/proc/self/fd/\(number)", $0.baseAddress!, $0.count) }
+      }
+      return count > 0 ? String(decoding: name[..<count], as: UTF8.self) : nil
+    }
+  }
+
   @Test func whatIsCommittedIsThereAfterClosing() throws {
     try { try open().execute("CREATE TABLE item(id); INSERT INTO item VALUES(5)") }()
     #expect(try open().statement("SELECT id FROM item").first { $0.int(0) } == 5)
