@@ -134,7 +134,7 @@ import CCurl
     private func receive(
       _ talk: inout DirectTalk, _ transfer: Transfer, waiting: Bool = false
     ) throws(TransportError) -> Bool {
-      if inbox.baseAddress == nil { inbox = .allocate(byteCount: AnswerFrame.longestLine, alignment: 16) }
+      if inbox.isEmpty || talk.isCrowded { makeRoom(after: talk.held) }
       let room = UnsafeMutableRawBufferPointer(rebasing: inbox[talk.held...])
       let received =
         waiting
@@ -142,7 +142,9 @@ import CCurl
         : talk.wire.receive(into: room, waiting: false)
       switch received {
       case .nothing: return false
-      case .bytes(let count): talk.held += count
+      case .bytes(let count):
+        talk.held += count
+        talk.isCrowded = count == room.count
       case let end:
         if case .end = end {
           talk.hasEnded = true
@@ -153,6 +155,16 @@ import CCurl
       }
       try take(&talk, transfer)
       return !talk.isOver
+    }
+
+    /// Most answers are short, and each lane has an inbox; one that fills it gets as much as a line may need.
+    private func makeRoom(after held: Int) {
+      let size = inbox.isEmpty ? 4 << 10 : AnswerFrame.longestLine
+      if size == inbox.count { return }
+      let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 16)
+      larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: inbox[..<held]))
+      inbox.deallocate()
+      inbox = larger
     }
 
     private func take(_ talk: inout DirectTalk, _ transfer: Transfer) throws(TransportError) {
@@ -218,6 +230,8 @@ import CCurl
     var body: (any LaneBody)?
     /// Bytes that have come and are not taken yet.
     var held = 0
+    /// The last that came have filled the room there was.
+    var isCrowded = false
     var frame = AnswerFrame()
     var isAnswered = false
     /// The server has closed it.

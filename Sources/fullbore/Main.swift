@@ -15,7 +15,7 @@ enum Fullbore {
   static func main() async {
     signal(SIGPIPE, SIG_IGN)
     makeRoomForDescriptors()
-    giveBackLargeBuffers()
+    giveBackMemory()
     keepCryptoToTheEnd()
     let status = await run(programArguments())
     Console.output.flush()

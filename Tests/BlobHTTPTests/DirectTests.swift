@@ -49,6 +49,23 @@ import Testing
       #expect(Array(peer.seen.received[0].suffix(3)) == source.bytes(count: 3))
     }
 
+    /// Lines and contents of all sizes about those of the room that an answer has first, and then.
+    @Test(arguments: [4000, 4070, 4096, 4100, 9000, 16_200], schemes)
+    func anAnswerMayNeedMoreRoom(_ size: Int, _ scheme: String) async throws {
+      let (field, text) = (String(repeating: "f", count: size), String(repeating: "c", count: 3 * size))
+      let peer = ScriptedPeer([
+        .readRequest, answer(), .readRequest, answer("200 OK", text, "X-Long: \(field)\r\n"), .readRequest,
+        answer("200 OK", text),
+      ])
+      let line = try Line(scheme, peer)
+      let transport = line.transport()
+      #expect(try await transport.get(line.url()).status == 200)
+      let response = try await transport.get(line.url())
+      #expect(response.headers["X-Long"] == field && response.body == Array(text.utf8))
+      #expect(try await transport.get(line.url()).body == Array(text.utf8))
+      #expect(peer.seen.received.count == 1)
+    }
+
     @Test(arguments: ["GET", "HEAD", "PUT", "POST", "PATCH", "DELETE", "OPTIONS", "MKCOL"], schemes)
     func aLengthIsSaidWhereLibcurlSaysOne(_ method: String, _ scheme: String) async throws {
       let peer = ScriptedPeer([.readRequest, answer(), .readRequest, answer()])
