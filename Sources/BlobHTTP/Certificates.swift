@@ -8,26 +8,10 @@ import CCurl
 
 /// The system's trusted certificates.
 enum Certificates {
-  /// Whether they lie in a folder where each is found by a hash of its name. OpenSSL's c_rehash(1).
+  /// Where they are: a file of all, or a folder where each is found by a hash of its name (OpenSSL's c_rehash(1)); nil for
+  /// what is not there, or not to be used.
   ///
-  /// Then only the one that is needed is read. The bundle costs every lane 28 ms and 1 MiB: its connections share
-  /// nothing with those of other lanes.
-  static let areHashed: Bool = {
-    guard let easy = curl_easy_init() else { return false }
-    defer { curl_easy_cleanup(easy) }
-    var path: UnsafePointer<CChar>?
-    guard fb_curl_get_string(easy, CURLINFO_CAPATH, &path) == CURLE_OK, let path, let folder = opendir(path) else {
-      return false
-    }
-    defer { closedir(folder) }
-    while let entry = readdir(folder) {
-      if isHash(entry.pointee) { return true }
-    }
-    return false
-  }()
-
-  /// Eight hexadecimal digits and ".0".
-  /// The system's: a file of them, or a folder; nil for what is not there, or not to be used.
+  /// From a folder only the one that is needed is read. The file costs 28 ms and 1 MiB, for each lane whose TLS is libcurl's.
   static let places: (file: String?, folder: String?) = {
     guard let easy = curl_easy_init() else { return (nil, nil) }
     defer { curl_easy_cleanup(easy) }
@@ -36,13 +20,26 @@ enum Certificates {
       guard fb_curl_get_string(easy, info, &path) == CURLE_OK, let path else { return nil }
       return String(cString: path)
     }
-    return (areHashed ? nil : place(CURLINFO_CAINFO), place(CURLINFO_CAPATH))
+    let folder = place(CURLINFO_CAPATH)
+    return (folder.map(isHashed) == true ? nil : place(CURLINFO_CAINFO), folder)
   }()
+
+  static var areHashed: Bool { places.file == nil && places.folder != nil }
 
   /// Of TLS 1.3. As most programs ask; libcurl's and OpenSSL's own order begins with 256 bits, a tenth slower for nothing.
   /// RFC 8446 §9.1.
   static let ciphers = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
 
+  private static func isHashed(_ path: String) -> Bool {
+    guard let folder = opendir(path) else { return false }
+    defer { closedir(folder) }
+    while let entry = readdir(folder) {
+      if isHash(entry.pointee) { return true }
+    }
+    return false
+  }
+
+  /// Eight hexadecimal digits and ".0".
   private static func isHash(_ entry: dirent) -> Bool {
     withUnsafeBytes(of: entry.d_name) { name in
       name[..<8].allSatisfy(isxdigit) && name[8] == UInt8(ascii: ".") && name[9] == UInt8(ascii: "0") && name[10] == 0

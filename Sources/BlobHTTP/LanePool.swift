@@ -95,7 +95,7 @@ final class LanePool: Sendable {
   let smallBuffers = BufferStock(size: CurlLane.longestHead + Int(CurlLane.smallBody) + (8 << 10))
 
   #if canImport(Glibc)
-    fileprivate let context = Mutex<TLSContext?>(nil)
+    let context = Mutex<TLSContext?>(nil)
   #endif
 
   init(_ options: CurlTransport.Options) {
@@ -301,20 +301,6 @@ final class LanePool: Sendable {
 
   func returnBuffer(_ size: Int) { buffered.subtract(size, ordering: .relaxed) }
 }
-
-#if canImport(Glibc)
-  extension LanePool {
-    /// What all connections share, made for the first of them.
-    func tls() throws(TLSProblem) -> TLSContext {
-      try context.withLock { context throws(TLSProblem) in
-        if let context { return context }
-        let made = try TLSContext(options)
-        context = made
-        return made
-      }
-    }
-  }
-#endif
 
 extension BlobSlice {
   /// It does not go with the head.

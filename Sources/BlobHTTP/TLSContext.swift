@@ -83,6 +83,18 @@
     }
   }
 
+  extension LanePool {
+    /// What all connections share, made for the first of them.
+    func tls() throws(TLSProblem) -> TLSContext {
+      try context.withLock { context throws(TLSProblem) in
+        if let context { return context }
+        let made = try TLSContext(options)
+        context = made
+        return made
+      }
+    }
+  }
+
   /// Why there is no TLS; its words lack the request's name.
   struct TLSProblem: Error {
     var code: TransportError.Code

@@ -1,4 +1,6 @@
 import BlobTesting
+import BlobUpload
+import Blobs
 import Foundation
 import Testing
 
@@ -110,15 +112,46 @@ extension EndToEnd {
       try plants.expectNoTrace()
     }
 
-    enum S3Outcome: String, CaseIterable { case success, refused, expired, failure, killed }
+    enum S3Outcome: String, CaseIterable { case success, refused, expired, failure }
 
     /// Keys from the environment or a profile, with a server that repeats them in its refusals.
     @Test(arguments: S3Outcome.allCases, ["environment", "profile"])
     func s3KeysLeaveNoTrace(_ outcome: S3Outcome, _ place: String) async throws {
-      let file = try scratch.file("a.jpg", outcome == .killed ? 40 << 20 : 1000)
-      let peer =
-        outcome == .killed
-        ? ScriptedPeer(s3Script(outcome), [.readHead, .hold]) : ScriptedPeer(s3Script(outcome))
+      let file = try scratch.file("a.jpg", 1000)
+      let peer = ScriptedPeer(s3Script(outcome))
+      for mode in ["--json", "--verbose"] {
+        let push = try s3Push(mode, file, at: peer.port, place)
+        let wanted: Command.End = outcome == .success ? .exited(0) : .exited(3)
+        #expect(try await push.wait() == wanted, "\(push.output)\(push.errors)")
+      }
+      try expectNoTraceOfS3(in: peer.seen.heads.joined())
+    }
+
+    @Test(arguments: ["environment", "profile"]) func s3KeysLeaveNoTraceOfAKilledPush(_ place: String) async throws {
+      struct Hold { var (heads, isReached, isReleased) = ("", false, false) }
+      let hold = Monitor(Hold())
+      defer { hold.update { $0.isReleased = true } }
+      var options = S3Peer.Options()
+      options.credentials = S3Credentials(
+        accessKey: "AKIAPLANTED", secretKey: plants.key, sessionToken: plants.token)
+      options.refuse = { _, request in
+        hold.update { $0.heads += request.fields.map { "\($0.key): \($0.value)\n" }.joined() }
+        if request.query("partNumber") == nil { return nil }
+        hold.update { $0.isReached = true }
+        _ = hold.wait { $0.isReleased ? true : nil }
+        return nil
+      }
+      let peer = S3Peer(options)
+      let push = try s3Push("--json", try scratch.file("a.jpg", 40 << 20), at: peer.port, place)
+      let end = ContinuousClock.now + .seconds(30)
+      while !hold.update({ $0.isReached }), ContinuousClock.now < end { try await Task.sleep(for: .milliseconds(5)) }
+      plants.expectNone(in: try commandLines(), "the command line")
+      push.kill(SIGKILL)
+      #expect(try await push.wait() == .killed(by: SIGKILL), "\(push.output)\(push.errors)")
+      try expectNoTraceOfS3(in: hold.update { $0.heads })
+    }
+
+    private func s3Push(_ mode: String, _ file: String, at port: Int, _ place: String) throws -> Command {
       try
         "[planted]\naws_access_key_id = AKIAPLANTED\naws_secret_access_key = \(plants.key)\naws_session_token = \(plants.token)\n"
         .write(toFile: plants.path("aws"), atomically: true, encoding: .utf8)
@@ -134,29 +167,16 @@ extension EndToEnd {
         environment["AWS_SECRET_ACCESS_KEY"] = plants.key
         environment["AWS_SESSION_TOKEN"] = plants.token
       }
-      for mode in ["--json", "--verbose"] where outcome != .killed || mode == "--json" {
-        let push = try Command(
-          Tool.fullbore,
-          [
-            "push", mode, "--retries", "1", "--journal", scratch.newPath("journal"), "--endpoint",
-            "http://127.0.0.1:\(peer.port)", file, "s3://media/in/",
-          ], in: scratch, environment: environment)
-        if outcome == .killed {
-          await peer.wait { $0.heads.contains { $0.contains("partNumber=") } }
-          plants.expectNone(in: try commandLines(), "the command line")
-          push.kill(SIGKILL)
-        }
-        let wanted: Command.End =
-          switch outcome {
-          case .success: .exited(0)
-          case .failure: .exited(3)
-          case .refused, .expired: .exited(3)
-          case .killed: .killed(by: SIGKILL)
-          }
-        #expect(try await push.wait() == wanted, "\(push.output)\(push.errors)")
-      }
-      // It has been there, or nothing would be proved; what signs was not.
-      let heads = peer.seen.heads.joined()
+      return try Command(
+        Tool.fullbore,
+        [
+          "push", mode, "--retries", "1", "--journal", scratch.newPath("journal"), "--endpoint",
+          "http://127.0.0.1:\(port)", file, "s3://media/in/",
+        ], in: scratch, environment: environment)
+    }
+
+    /// It has been there, or nothing would be proved; what signs was not.
+    private func expectNoTraceOfS3(in heads: String) throws {
       #expect(heads.contains("x-amz-security-token: \(plants.token)") && heads.contains("AKIAPLANTED"))
       plants.expectNone(
         in: Data(heads.replacingOccurrences(of: plants.token, with: "").utf8), "what was sent")
@@ -174,16 +194,11 @@ extension EndToEnd {
       func error(_ code: String) -> String {
         "<Error><Code>\(code)</Code><Message>\(plants.key) with \(plants.token) is not good</Message></Error>"
       }
-      let list = answer("200 OK", "<ListBucketResult/>")
       switch outcome {
       case .success: return every(answer("200 OK", "<ListBucketResult/>", "ETag: \"x\"\r\n"))
       case .refused: return every(answer("403 No", error("AccessDenied")))
       case .expired: return every(answer("400 No", error("ExpiredToken")))
       case .failure: return every(answer("500 Oops", error("InternalError")))
-      case .killed:
-        return list + [.readRequest, .send("HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n")]
-          + answer("200 OK", "<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>")
-          + [.readHead, .hold]
       }
     }
 
