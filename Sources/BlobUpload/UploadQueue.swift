@@ -241,9 +241,11 @@ public struct UploadQueue: Sendable {
     let progress = work.progress ?? Progress(totals: totals)
     if work.progress == nil { observer.started(item, progress) }
     do {
-      let result = try await uploader.upload(
-        item.source, item.info, to: item.target, entry: id, resuming: session, receipts: receipts,
-        comparing: doubted, progress: progress)
+      let result = try await answering { () async throws(UploadError) in
+        try await uploader.upload(
+          item.source, item.info, to: item.target, entry: id, resuming: session, receipts: receipts,
+          comparing: doubted, progress: progress)
+      }
       if verify { try await verify(item, id) }
       journal.done(id, result)
       observer.ended(item, progress, .sent(result, from: progress.resumed))
@@ -258,6 +260,14 @@ public struct UploadQueue: Sendable {
 }
 
 extension UploadQueue {
+  /// What the server has to say to all comes first, and is said once.
+  private func answering<Result>(_ body: () async throws(UploadError) -> Result) async throws(UploadError) -> Result {
+    do { return try await body() } catch {
+      if error.side != .cancelled { try await uploader.destination.question?.answered() }
+      throw error
+    }
+  }
+
   /// What arrived wrong must be sent again: its session, which is finished, is of no use to the next run.
   private func verify(_ item: UploadItem, _ id: Int64) async throws(UploadError) {
     do {

@@ -95,5 +95,8 @@ import Testing
     peer.stop()
     let (outcomes, error) = try await send(Self.names, to: peer, signer(peer))
     #expect(error?.side == .destination && outcomes.sent == 0, "\(String(describing: error))")
+    #expect(error?.message.hasPrefix("GET ") == true, "\(String(describing: error))")
+    // Told once, and not for each.
+    #expect(Self.names.compactMap { outcomes.error($0) }.allSatisfy { $0.side == .cancelled })
   }
 }

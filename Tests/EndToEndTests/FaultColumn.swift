@@ -13,7 +13,7 @@ enum FaultColumn: String, CaseIterable {
     case .put, .tus, .resumable, .form: [rawValue.lowercased() + "+" + url]
     case .dav: ["dav+" + url]
     // One connection, or what comes first would be chance.
-    case .s3: ["--endpoint", url, "--parts-at-once", "1", "s3://media/"]
+    case .s3: ["--endpoint", url, "--jobs", "1", "--parts-at-once", "1", "s3://media/"]
     }
   }
 

@@ -50,14 +50,15 @@ extension UploadDestination {
     let endpoint = try url(of: address, prefix)
     signer.move(to: address.region)
     var dialect = dialect(address, signer, options)
-    let question = OpenQuestion { () async throws(UploadError) in
-      _ = try await s3(
-        address, prefix: prefix, signer: signer, options: options, headers: headers, over: transport)
-    }
-    dialect.question = question
     var destination = UploadDestination(
       endpoint: endpoint, dialect: dialect, limits: dialect.limits, headers: headers)
-    destination.question = question
+    let question = OpenQuestion { [acquaintance = destination.acquaintance] () async throws(UploadError) in
+      _ = try await s3(
+        address, prefix: prefix, signer: signer, options: options, headers: headers, over: transport)
+      acquaintance.noteAnswer()
+    }
+    dialect.question = question
+    (destination.dialect, destination.question) = (dialect, question)
     return destination
   }
 
