@@ -52,8 +52,19 @@ enum Certificates {
 }
 
 extension Certificates {
-  static func isForAnother(than host: String, _ server: String) -> String {
-    "the certificate of \(server) is not for '\(host)': use the name that it is for, or have one made for this one"
+  static func isForAnother(than host: String, _ server: String) -> (TransportError.Code, String) {
+    (
+      .tls,
+      "the certificate of \(server) is not for '\(host)': use the name that it is for, or have one made for this one"
+    )
+  }
+
+  static func noneShown(by server: String) -> (TransportError.Code, String) {
+    (.broken, "\(server) closed the connection during the TLS handshake")
+  }
+
+  static func noneKnown(to server: String) -> (TransportError.Code, String) {
+    (.tls, "\(server) does not speak TLS: is it http:// instead of https://?")
   }
 
   /// What is wrong with the certificate that `server` shows, in plain words, for a verdict of OpenSSL. nil where its own

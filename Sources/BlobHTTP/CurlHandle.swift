@@ -163,7 +163,11 @@ final class CurlHandle {
 }
 
 extension Duration {
-  fileprivate var milliseconds: Int {
+  /// Those that are whole.
+  var milliseconds: Int {
     Int(clamping: components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000)
   }
+
+  /// As `poll` takes them: until it is over, and no sooner.
+  var pollTime: Int32 { Int32(clamping: milliseconds + 1) }
 }

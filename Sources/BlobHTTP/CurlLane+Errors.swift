@@ -16,6 +16,8 @@ extension CurlLane {
     return TransportError(code, "\(transfer.job.name): \(words)")
   }
 
+  func tooLate(_ transfer: Transfer) -> String { "no connection to \(transfer.server) within \(options.connect)" }
+
   private func number(_ info: CURLINFO) -> Int {
     var number = 0
     fb_curl_get_long(handle!.easy, info, &number)
@@ -36,7 +38,7 @@ extension CurlLane {
     case CURLE_OPERATION_TIMEDOUT where text.hasPrefix("Resolving"):
       return (.resolve, "no address for \(transfer.job.request.url.host) within \(options.connect)")
     case CURLE_OPERATION_TIMEDOUT:
-      return (.connect, "no connection to \(server) within \(options.connect)")
+      return (.connect, tooLate(transfer))
     case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL, CURLE_BAD_CONTENT_ENCODING, CURLE_WRITE_ERROR:
       return (.badResponse, "what \(server) answers is not HTTP/1.1 (\(text)), after \(transfer.sent) bytes were sent")
     case CURLE_URL_MALFORMAT: return (.badRequest, "\(text) (\(server))")
@@ -61,15 +63,15 @@ extension CurlLane {
     switch result {
     // A connection that ends during the handshake says nothing about certificates.
     case CURLE_SSL_CONNECT_ERROR where text.contains("SYSCALL") || text.contains("reset"):
-      return (.broken, "\(server) closed the connection during the TLS handshake")
+      return Certificates.noneShown(by: server)
     case CURLE_SSL_CONNECT_ERROR where text.contains("wrong version number") || text.contains("packet length too long"):
-      return (.tls, "\(server) does not speak TLS: is it http:// instead of https://?")
+      return Certificates.noneKnown(to: server)
     case CURLE_PEER_FAILED_VERIFICATION:
       let verdict = number(proxy == nil ? CURLINFO_SSL_VERIFYRESULT : CURLINFO_PROXY_SSL_VERIFYRESULT)
       if let problem = Certificates.problem(verdict, server, caFile: options.caFile) { return problem }
       guard text.contains("subject name") else { return (.tls, "\(text) (\(server))") }
       let host = proxy?.host ?? transfer.job.request.url.host
-      return (.tls, Certificates.isForAnother(than: host, server))
+      return Certificates.isForAnother(than: host, server)
     case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER, CURLE_SSL_CACERT_BADFILE,
       CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT, CURLE_SSL_PINNEDPUBKEYNOTMATCH:
       return (.tls, "\(text) (\(server))")
@@ -87,7 +89,7 @@ extension CurlLane {
     case CURLE_COULDNT_CONNECT, CURLE_INTERFACE_FAILED:
       return (.connect, "\(systemError ?? text) (the proxy \(proxy))")
     case CURLE_OPERATION_TIMEDOUT:
-      return (.connect, "no connection to \(server) within \(options.connect) through the proxy \(proxy)")
+      return (.connect, "\(tooLate(transfer)) through the proxy \(proxy)")
     case CURLE_PROXY:
       let isRefusal = [CURLPX_USER_REJECTED, CURLPX_NO_AUTH, CURLPX_REPLY_NOT_ALLOWED].contains {
         Int($0.rawValue) == number(CURLINFO_PROXY_ERROR)

@@ -61,12 +61,9 @@
         if transfer.job.isCancelled { throw cancelled(transfer) }
         let left = end - SuspendingClock.now
         if left <= .zero {
-          let server = transfer.server
-          throw TransportError(
-            .connect, "\(transfer.job.name): no connection to \(server) within \(options.connect)")
+          throw TransportError(.connect, "\(transfer.job.name): \(tooLate(transfer))")
         }
-        let milliseconds = left.components.seconds * 1000 + left.components.attoseconds / 1_000_000_000_000_000 + 1
-        _ = wait(for: .plain(socket), events, atMost: Int32(clamping: milliseconds))
+        _ = wait(for: .plain(socket), events, atMost: left.pollTime)
       }
     }
   }

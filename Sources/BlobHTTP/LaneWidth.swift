@@ -82,7 +82,7 @@ struct LaneWidth: Sendable {
   /// The first request with a body comes; costly: it keeps a processor busy. Of further ones nothing is made.
   mutating func begins(isCostly: Bool) {
     if isNew && isCostly { width = min(width, Self.firstCostly) }
-    // Each has twice the buffers, and libcurl's TLS.
+    // Each has twice the buffers, and TLS of its own.
     if isCostly { unheard = Self.mostUnheard / 2 }
     isNew = false
   }

@@ -101,6 +101,7 @@
     var words: String
 
     init(_ code: TransportError.Code, _ words: String) { (self.code, self.words) = (code, words) }
+    init(_ told: (TransportError.Code, String)) { (code, words) = told }
   }
 
   /// Why the last call of OpenSSL's failed.
@@ -116,20 +117,20 @@
       let reason = ERR_GET_REASON(code)
       switch reason {
       case SSL_R_WRONG_VERSION_NUMBER, SSL_R_PACKET_LENGTH_TOO_LONG, SSL_R_HTTP_REQUEST:
-        self.init(.tls, "\(server) does not speak TLS: is it http:// instead of https://?")
+        self.init(Certificates.noneKnown(to: server))
       case SSL_R_CERTIFICATE_VERIFY_FAILED: self.init(verdict: SSL_get_verify_result(ssl), server, host, caFile)
       // A connection that ends during the handshake says nothing about certificates.
       case _ where code == 0, SSL_R_UNEXPECTED_EOF_WHILE_READING:
-        self.init(.broken, "\(server) closed the connection during the TLS handshake")
+        self.init(Certificates.noneShown(by: server))
       default: self.init(.tls, "\(lastWords()) (\(server))")
       }
     }
 
     private init(verdict: Int, _ server: String, _ host: String, _ caFile: String?) {
-      if let (code, words) = Certificates.problem(verdict, server, caFile: caFile) {
-        self.init(code, words)
+      if let told = Certificates.problem(verdict, server, caFile: caFile) {
+        self.init(told)
       } else if [Int(X509_V_ERR_HOSTNAME_MISMATCH), Int(X509_V_ERR_IP_ADDRESS_MISMATCH)].contains(verdict) {
-        self.init(.tls, Certificates.isForAnother(than: host, server))
+        self.init(Certificates.isForAnother(than: host, server))
       } else {
         self.init(.tls, "\(String(cString: X509_verify_cert_error_string(verdict))) (\(server))")
       }

@@ -27,7 +27,7 @@ struct Watch {
     let limit = isFinishing ? finishing : noProgress
     let left = limit - (now - moved)
     if left <= .zero { throw expired(transfer, isFinishing, limit) }
-    return Int32(clamping: left.components.seconds * 1000 + left.components.attoseconds / 1_000_000_000_000_000 + 1)
+    return left.pollTime
   }
 
   private func expired(_ transfer: Transfer, _ isFinishing: Bool, _ limit: Duration) -> TransportError {

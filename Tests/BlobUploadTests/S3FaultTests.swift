@@ -185,13 +185,8 @@ import Testing
   }
 
   @Test func anExpiredTokenIsLookedForAnew() async throws {
-    let old = S3Credentials(accessKey: "AKIAFAKE00EXAMPLE", secretKey: "s", sessionToken: "old")
-    let new = S3Credentials(accessKey: "AKIAFAKE00EXAMPLE", secretKey: "s", sessionToken: "new")
-    let peer = peer { options in
-      options.credentials = new
-      options.expiredToken = "old"
-    }
-    let signer = S3Signer(old, region: "us-east-1", renewal: { new })
+    let (signer, wanted) = expired()
+    let peer = peer(wanted)
     _ = try await uploader(peer, signer: signer).upload(PatternSource(length: 10), as: "a")
     #expect(peer.objects["a"] != nil)
   }

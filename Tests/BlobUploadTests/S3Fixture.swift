@@ -33,6 +33,16 @@ extension S3Fixture {
     return S3Peer(options)
   }
 
+  /// Credentials whose token has expired, for a server that wants the one they are renewed with.
+  func expired() -> (signer: S3Signer, wanted: @Sendable (inout S3Peer.Options) -> Void) {
+    let old = S3Credentials(accessKey: "AKIAFAKE00EXAMPLE", secretKey: "s", sessionToken: "old")
+    let new = S3Credentials(accessKey: "AKIAFAKE00EXAMPLE", secretKey: "s", sessionToken: "new")
+    return (
+      S3Signer(old, region: "us-east-1", renewal: { new }),
+      { options in (options.credentials, options.expiredToken) = (new, "old") }
+    )
+  }
+
   func failure(_ body: () async throws -> Void) async throws -> UploadError {
     do { try await body() } catch { return try #require(error as? UploadError) }
     throw CheckFailure("nothing was thrown")

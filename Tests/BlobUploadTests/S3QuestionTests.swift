@@ -79,13 +79,8 @@ import Testing
 
   /// One of them finds the new token; to the others it is no news.
   @Test func aTokenThatExpiresIsRenewedForAll() async throws {
-    let new = S3Credentials(accessKey: "AKIAFAKE00EXAMPLE", secretKey: "s", sessionToken: "new")
-    let old = S3Credentials(accessKey: "AKIAFAKE00EXAMPLE", secretKey: "s", sessionToken: "old")
-    let peer = peerThatAnswersLate { options in
-      options.credentials = new
-      options.expiredToken = "old"
-    }
-    let signer = S3Signer(old, region: "us-east-1", renewal: { new })
+    let (signer, wanted) = expired()
+    let peer = peerThatAnswersLate(wanted)
     let (outcomes, error) = try await send(Self.names, to: peer, signer)
     #expect(error == nil && outcomes.sent == 20 && peer.objects.count == 20, "\(String(describing: error))")
   }
