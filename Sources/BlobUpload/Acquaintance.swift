@@ -23,7 +23,7 @@ final class Acquaintance: Sendable {
   /// There is someone: bytes went there, whatever became of them.
   var isReal: Bool { reached.load(ordering: .relaxed) || hasAnswered }
   private var hasAnswered: Bool { answered.load(ordering: .relaxed) }
-  private var hasAccepted: Bool { accepted.load(ordering: .relaxed) }
+  var hasAccepted: Bool { accepted.load(ordering: .relaxed) }
 
   func noteReached() { if !reached.load(ordering: .relaxed) { reached.store(true, ordering: .relaxed) } }
 

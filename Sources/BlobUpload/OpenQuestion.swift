@@ -8,7 +8,16 @@ package final class OpenQuestion: Sendable {
     /// Nobody has asked it, or it was answered with yes.
     case quiet
     case asked([CheckedContinuation<Bool, Never>])
+    /// Those who wait are not told yet.
+    case refusing([CheckedContinuation<Bool, Never>])
     case refused
+
+    var waiting: [CheckedContinuation<Bool, Never>] {
+      switch self {
+      case .asked(let waiting), .refusing(let waiting): waiting
+      case .quiet, .refused: []
+      }
+    }
   }
   private let state = Mutex(State.quiet)
   private let question: @Sendable () async throws(UploadError) -> Void
@@ -21,14 +30,24 @@ package final class OpenQuestion: Sendable {
     var isRefused = false
     do throws(UploadError) { try await question() } catch {
       isRefused = true
+      state.withLock { $0 = .refusing($0.waiting) }
       refused(error)
     }
-    let waiting = state.withLock { state -> [CheckedContinuation<Bool, Never>] in
+    let waiting = state.withLock { state in
       defer { state = isRefused ? .refused : .quiet }
-      if case .asked(let waiting) = state { return waiting }
-      return []
+      return state.waiting
     }
     for waiter in waiting { waiter.resume(returning: isRefused) }
+  }
+
+  /// It was answered with no.
+  var isRefused: Bool {
+    state.withLock { state in
+      switch state {
+      case .refusing, .refused: true
+      case .quiet, .asked: false
+      }
+    }
   }
 
   /// Returns once it is not open any more. Waiting is not cancelled: who asks is, and answers then.
@@ -39,10 +58,10 @@ package final class OpenQuestion: Sendable {
         switch state {
         case .quiet: return false
         case .refused: return true
-        case .asked(let waiting):
-          state = .asked(waiting + [continuation])
-          return nil
+        case .asked(let waiting): state = .asked(waiting + [continuation])
+        case .refusing(let waiting): state = .refusing(waiting + [continuation])
         }
+        return nil
       }
       if let known { continuation.resume(returning: known) }
     }

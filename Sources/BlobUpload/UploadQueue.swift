@@ -78,7 +78,10 @@ public struct UploadQueue: Sendable {
     // Some wait, so that it is seen whether more would be worth it.
     (uploader.transport as? any AdaptiveTransport)?.follow { [largeJobs] in large.widen(to: max(largeJobs, $0 + 4)) }
     await withTaskGroup(of: Void.self) { group in
-      if let question = uploader.destination.question { group.addTask { await question.ask(stop) } }
+      if let question = uploader.destination.question {
+        // With one connection neither goes beside the other.
+        if jobs == 1 { await question.ask(stop) } else { group.addTask { await question.ask(stop) } }
+      }
       group.addTask {
         do throws(UploadError) {
           while let items = try await feed(), fatal.error == nil, !Task.isCancelled {
@@ -179,13 +182,15 @@ public struct UploadQueue: Sendable {
     }
   }
 
-  /// Gives back what was claimed and not begun, so that whoever comes next need not wait for this process to end.
+  /// Gives back what was claimed, so that whoever comes next need not wait for this process to end.
   private func release(_ works: [Claimed]) {
     for work in works {
       switch work.claim {
+      // Of what a server wanted nothing of from the beginning, nothing is left to be sent there.
+      case .fresh(let id) where uploader.destination.question?.isRefused == true: journal.withdrawn(id)
       case .fresh(let id), .replaced(let id, _): journal.released(id)
-      case .resume(let entry), .unsure(let entry): journal.released(entry.id)
-      case .busy, .done: break
+      case .resume(let entry), .unsure(let entry), .done(let entry): journal.released(entry.id)
+      case .busy: break
       }
     }
   }
@@ -252,7 +257,7 @@ public struct UploadQueue: Sendable {
       return nil
     } catch {
       if let again = await lookAgain(work, id, progress, error) { return await handle(again, observer) }
-      if error.side == .cancelled { journal.released(id) } else { journal.failed(id, error.message) }
+      if error.side == .cancelled { release([work]) } else { journal.failed(id, error.message) }
       observer.ended(item, progress, .failed(error))
       return error.endsQueue ? error : nil
     }

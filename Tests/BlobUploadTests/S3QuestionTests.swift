@@ -10,18 +10,20 @@ import Testing
   let transport = Self.lanes
 
   private func send(
-    _ names: [String], to peer: S3Peer, _ signer: S3Signer
-  ) async throws -> (outcomes: Outcomes, error: UploadError?) {
+    _ names: [String], to peer: S3Peer, _ signer: S3Signer, jobs: Int = 64
+  ) async throws -> (outcomes: Outcomes, error: UploadError?, left: [JournalEntry]) {
     let destination = try await UploadDestination.s3Expected(
       S3Address(bucket: peer.options.bucket, endpoint: "http://127.0.0.1:\(peer.port)", region: signer.region),
       signer: signer, over: transport)
     let desk = try await Desk()
     var uploader = Uploader(destination, transport: transport, journal: desk.journal)
     uploader.clock = LeapingClock()
-    let queue = UploadQueue(uploader, journal: desk.journal, destinationID: 0)
+    var queue = UploadQueue(uploader, journal: desk.journal, destinationID: 0)
+    queue.jobs = jobs
     let outcomes = Outcomes()
-    do throws(UploadError) { try await desk.run(queue, names, outcomes) } catch { return (outcomes, error) }
-    return (outcomes, nil)
+    var error: UploadError?
+    do throws(UploadError) { try await desk.run(queue, names, outcomes) } catch let thrown { error = thrown }
+    return (outcomes, error, try await desk.journal.unfinished())
   }
 
   private static let names = (0..<20).map { "photo-\($0)" }
@@ -45,14 +47,14 @@ import Testing
 
   @Test func objectsDoNotWaitForTheAnswer() async throws {
     let peer = peerThatAnswersLate()
-    let (outcomes, error) = try await send(Self.names, to: peer, signer(peer))
+    let (outcomes, error, _) = try await send(Self.names, to: peer, signer(peer))
     #expect(error == nil && outcomes.sent == 20 && peer.objects.count == 20)
   }
 
   @Test func whoIsRefusedAltogetherIsToldOnce() async throws {
     let peer = peerThatAnswersLate()
     let wrong = S3Credentials(accessKey: "AKIANOBODY", secretKey: "wrong-secret")
-    let (outcomes, error) = try await send(Self.names, to: peer, S3Signer(wrong, region: "us-east-1"))
+    let (outcomes, error, left) = try await send(Self.names, to: peer, S3Signer(wrong, region: "us-east-1"))
     guard let all = error else { return #expect(Bool(false), "nothing was thrown") }
     #expect(all.side == .destination && all.recovery == .giveUp, "\(all)")
     #expect(all.message.contains("GET") && all.message.contains("InvalidAccessKeyId"), "\(all)")
@@ -61,19 +63,20 @@ import Testing
     let errors = Self.names.compactMap { outcomes.error($0) }
     #expect(!errors.isEmpty && errors.allSatisfy { $0.side == .cancelled }, "\(errors)")
     #expect(peer.requests.contains { $0.hasPrefix("PUT") })
+    #expect(left.isEmpty, "nothing that another run would try again")
   }
 
   @Test func whatWasSignedForAnotherRegionIsSentAgain() async throws {
     let peer = peerThatAnswersLate { $0.region = "eu-west-1" }
     let signer = signer(peer)
-    let (outcomes, error) = try await send(Self.names, to: peer, signer)
+    let (outcomes, error, _) = try await send(Self.names, to: peer, signer)
     #expect(error == nil && outcomes.sent == 20 && peer.objects.count == 20, "\(String(describing: error))")
     #expect(signer.region == "eu-west-1")
   }
 
   @Test func whatWasSignedByAWrongClockIsSentAgain() async throws {
     let peer = peerThatAnswersLate { $0.clockAhead = 3600 }
-    let (outcomes, error) = try await send(Self.names, to: peer, signer(peer))
+    let (outcomes, error, _) = try await send(Self.names, to: peer, signer(peer))
     #expect(error == nil && outcomes.sent == 20 && peer.objects.count == 20, "\(String(describing: error))")
   }
 
@@ -81,16 +84,40 @@ import Testing
   @Test func aTokenThatExpiresIsRenewedForAll() async throws {
     let (signer, wanted) = expired()
     let peer = peerThatAnswersLate(wanted)
-    let (outcomes, error) = try await send(Self.names, to: peer, signer)
+    let (outcomes, error, _) = try await send(Self.names, to: peer, signer)
     #expect(error == nil && outcomes.sent == 20 && peer.objects.count == 20, "\(String(describing: error))")
+  }
+
+  /// A server that is too busy to say what is in a bucket, and takes objects.
+  @Test func noAnswerIsNoRefusal() async throws {
+    let isThere = Monitor(false)
+    let peer = peer { options in
+      options.refuse = { _, request in
+        if request.method == "PUT" { isThere.update { $0 = true } }
+        guard request.method == "GET" else { return nil }
+        _ = isThere.wait { $0 ? true : nil }
+        return (503, "SlowDown")
+      }
+    }
+    let (outcomes, error, left) = try await send(Self.names, to: peer, signer(peer))
+    #expect(error == nil && outcomes.sent == 20 && peer.objects.count == 20, "\(String(describing: error))")
+    #expect(left.isEmpty)
+  }
+
+  @Test func withOneConnectionItIsAskedFirst() async throws {
+    let peer = peer()
+    let (outcomes, error, _) = try await send(Self.names, to: peer, signer(peer), jobs: 1)
+    #expect(error == nil && outcomes.sent == 20, "\(String(describing: error))")
+    #expect(peer.requests.first?.hasPrefix("GET ") == true, "\(peer.requests.prefix(3))")
   }
 
   @Test func aServerThatCannotBeReachedIsSaidAsBefore() async throws {
     let peer = peer()
     peer.stop()
-    let (outcomes, error) = try await send(Self.names, to: peer, signer(peer))
+    let (outcomes, error, left) = try await send(Self.names, to: peer, signer(peer))
     #expect(error?.side == .destination && outcomes.sent == 0, "\(String(describing: error))")
     #expect(error?.message.hasPrefix("GET ") == true, "\(String(describing: error))")
+    #expect(left.isEmpty)
     // Told once, and not for each.
     #expect(Self.names.compactMap { outcomes.error($0) }.allSatisfy { $0.side == .cancelled })
   }

@@ -12,7 +12,7 @@ enum FaultColumn: String, CaseIterable {
     switch self {
     case .put, .tus, .resumable, .form: [rawValue.lowercased() + "+" + url]
     case .dav: ["dav+" + url]
-    // One connection, or what comes first would be chance.
+    // One connection: what is asked of the bucket comes first.
     case .s3: ["--endpoint", url, "--jobs", "1", "--parts-at-once", "1", "s3://media/"]
     }
   }

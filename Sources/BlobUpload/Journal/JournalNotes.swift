@@ -12,6 +12,7 @@ struct JournalNote: Sendable {
     case restarted
     case recognized(Validator)
     case released
+    case withdrawn
   }
   var id: Int64
   var event: Event
@@ -54,7 +55,7 @@ final class JournalNotes: Sendable {
       var delay: Delay
       switch note.event {
       case .opened, .receipt, .restarted: delay = .none
-      case .done, .failed, .recognized, .released: delay = .batch
+      case .done, .failed, .recognized, .released, .withdrawn: delay = .batch
       case .acknowledged: delay = .progress
       }
       if case .acknowledged = note.event {

@@ -107,18 +107,22 @@ extension JournalStore {
 
   func remove(_ ids: [Int64]) throws(SQLiteError) {
     try transaction { () throws(SQLiteError) in
-      let delete = try database.statement("DELETE FROM upload WHERE id = ?1")
       for id in ids {
-        guard let row = try glance(id) else { continue }
-        if row.isDone { uncount(row.destination, row.bytes) }
-        try removeTraces(id)
-        try delete.bind(1, id)
-        try delete.run()
-        let note = try database.statement("UPDATE removed SET id = ?1 WHERE id < ?1")
-        try note.bind(1, id)
-        try note.run()
+        if let row = try glance(id) { try remove(id, row) }
       }
     }
+  }
+
+  /// Inside a transaction.
+  func remove(_ id: Int64, _ row: JournalGlance) throws(SQLiteError) {
+    if row.isDone { uncount(row.destination, row.bytes) }
+    try removeTraces(id)
+    let delete = try database.statement("DELETE FROM upload WHERE id = ?1")
+    try delete.bind(1, id)
+    try delete.run()
+    let note = try database.statement("UPDATE removed SET id = ?1 WHERE id < ?1")
+    try note.bind(1, id)
+    try note.run()
   }
 
   private func entries(_ select: Statement) throws(SQLiteError) -> [JournalEntry] {

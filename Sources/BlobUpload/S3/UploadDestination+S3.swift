@@ -53,9 +53,14 @@ extension UploadDestination {
     var destination = UploadDestination(
       endpoint: endpoint, dialect: dialect, limits: dialect.limits, headers: headers)
     let question = OpenQuestion { [acquaintance = destination.acquaintance] () async throws(UploadError) in
-      _ = try await s3(
-        address, prefix: prefix, signer: signer, options: options, headers: headers, over: transport)
-      acquaintance.noteAnswer()
+      do throws(UploadError) {
+        _ = try await s3(address, prefix: prefix, signer: signer, options: options, headers: headers, over: transport)
+        acquaintance.noteAnswer()
+      } catch {
+        // No answer is not a no: what becomes of the objects tells more.
+        let isRefused = error.recovery == .giveUp || error.isUnreachable && !acquaintance.hasAccepted
+        if isRefused, error.side != .cancelled { throw error }
+      }
     }
     dialect.question = question
     (destination.dialect, destination.question) = (dialect, question)
