@@ -24,7 +24,7 @@
         Glibc.close(socket)
         throw TransportError(error.code, "\(transfer.job.name): \(error.words)")
       }
-      guard let ssl = tls.connection(to: name, url.origin, on: socket) else {
+      guard let (ssl, goesOn) = tls.connection(to: name, url.origin, on: socket) else {
         Glibc.close(socket)
         throw TransportError(.tls, "\(transfer.job.name): '\(name)' cannot be asked for its certificate")
       }
@@ -38,7 +38,10 @@
       } catch {
         SSL_free(ssl)
         Glibc.close(socket)
-        throw error
+        guard goesOn, error.code == .tls || error.code == .untrusted else { throw error }
+        // Some servers break off what would go on with a session: that is no last word yet.
+        tls.forgo(url.origin)
+        throw TransportError(.connect, error.message)
       }
     }
 

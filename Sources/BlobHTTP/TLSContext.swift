@@ -8,7 +8,7 @@
     // Counted by OpenSSL, which locks what it changes.
     nonisolated(unsafe) private let context: OpaquePointer
     private let verifies: Bool
-    /// By origin, addresses of an `SSL_SESSION`, each with a count of its own.
+    /// By origin, addresses of an `SSL_SESSION`, each with a count of its own; 0: none is kept.
     private let sessions = Mutex<[String: UInt]>([:])
 
     init(_ options: CurlTransport.Options) throws(TLSProblem) {
@@ -25,7 +25,7 @@
     }
 
     deinit {
-      for session in sessions.withLock({ $0.values }) { SSL_SESSION_free(OpaquePointer(bitPattern: session)) }
+      for session in sessions.withLock({ $0.values }) { release(session) }
       SSL_CTX_free(context)
     }
 
@@ -42,7 +42,7 @@
 
     /// A connection on a socket, with nothing said yet; it is the caller's to free. nil: out of memory, or `name` is none.
     /// - `name`: of the server, without brackets. `origin`: whose session it goes on with, where one is known.
-    func connection(to name: String, _ origin: String, on socket: Int32) -> OpaquePointer? {
+    func connection(to name: String, _ origin: String, on socket: Int32) -> (OpaquePointer, goesOn: Bool)? {
       guard let ssl = SSL_new(context) else { return nil }
       let isNumber = IPAddress(name) != nil
       var isSet = SSL_set_fd(ssl, socket) == 1
@@ -61,11 +61,19 @@
         SSL_free(ssl)
         return nil
       }
-      sessions.withLock { sessions in
-        if let session = sessions[origin] { SSL_set_session(ssl, OpaquePointer(bitPattern: session)) }
+      let goesOn = sessions.withLock { sessions in
+        guard let session = sessions[origin], session != 0 else { return false }
+        return SSL_set_session(ssl, OpaquePointer(bitPattern: session)) == 1
       }
-      return ssl
+      return (ssl, goesOn)
     }
+
+    /// All further connections begin without a session.
+    func forgo(_ origin: String) {
+      release(sessions.withLock { $0.updateValue(0, forKey: origin) })
+    }
+
+    private func release(_ session: UInt?) { SSL_SESSION_free(session.flatMap { OpaquePointer(bitPattern: $0) }) }
 
     /// Ends a connection without a word to the server, and keeps what the next may begin sooner with.
     func free(_ ssl: OpaquePointer, _ origin: String) {
@@ -74,12 +82,12 @@
       let session = SSL_get1_session(ssl)
       SSL_free(ssl)
       guard let session else { return }
-      if SSL_SESSION_is_resumable(session) == 1 {
-        let old = sessions.withLock { $0.updateValue(UInt(bitPattern: session), forKey: origin) }
-        SSL_SESSION_free(old.flatMap { OpaquePointer(bitPattern: $0) })
-      } else {
-        SSL_SESSION_free(session)
+      let address = UInt(bitPattern: session)
+      let isUseful = SSL_SESSION_is_resumable(session) == 1
+      let spare = sessions.withLock { sessions in
+        isUseful && sessions[origin] != 0 ? sessions.updateValue(address, forKey: origin) : address
       }
+      release(spare)
     }
   }
 

@@ -24,9 +24,11 @@ package final class OpenQuestion: Sendable {
 
   init(_ question: @escaping @Sendable () async throws(UploadError) -> Void) { self.question = question }
 
+  /// From now on the answer is waited for; `ask` must follow.
+  func open() { state.withLock { $0 = .asked([]) } }
+
   /// Asks, once. `refused` hears of it before those who wait.
   func ask(_ refused: (UploadError) -> Void) async {
-    state.withLock { $0 = .asked([]) }
     var isRefused = false
     do throws(UploadError) { try await question() } catch {
       isRefused = true

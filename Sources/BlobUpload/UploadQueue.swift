@@ -79,6 +79,7 @@ public struct UploadQueue: Sendable {
     (uploader.transport as? any AdaptiveTransport)?.follow { [largeJobs] in large.widen(to: max(largeJobs, $0 + 4)) }
     await withTaskGroup(of: Void.self) { group in
       if let question = uploader.destination.question {
+        question.open()
         // With one connection neither goes beside the other.
         if jobs == 1 { await question.ask(stop) } else { group.addTask { await question.ask(stop) } }
       }

@@ -244,6 +244,18 @@ import Testing
       #expect(error?.code == .cancelled)
     }
 
+    /// Whoever tries again, as uploads do, gets there; what is wrong with a server for good fails without a session too.
+    @Test(arguments: [false, true])
+    func aServerThatBreaksOffSessionsIsNotOfferedOneAgain(_ only12: Bool) async throws {
+      let once: [ScriptedPeer.Step] = [.readRequest, answer("200 OK", "", "Connection: close\r\n"), .close]
+      let peer = ScriptedPeer(once, once, once)
+      let server = front(peer, .init(only12: only12, breaksOffSessions: true))
+      #expect(try await transport.get(server.url()).status == 200)
+      let error = await failure { () async throws(TransportError) in try await transport.get(server.url()) }
+      #expect(error.code == .connect, "\(error)")
+      for _ in 0..<2 { #expect(try await transport.get(server.url()).status == 200) }
+    }
+
     @Test(arguments: ["http", "socks5h"]) func aTunnelCarriesThemToo(_ scheme: String) async throws {
       let source = PatternSource(length: 3 << 20, seed: 8)
       let peer = ScriptedPeer([.readRequest, answer(), .readRequest, answer()])
