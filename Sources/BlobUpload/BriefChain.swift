@@ -6,7 +6,7 @@ import Synchronization
 /// to the next request. No task is made, switched to or woken for them, which took a third of all work for a small file.
 ///
 /// It knows success alone. Any other answer, or error, goes with its item to the `UploadQueue`, as the answer to the
-/// first request it makes for that: there is one way only in which things go wrong. Of one task.
+/// first request it makes for that, or to be asked for anew: there is one way only in which things go wrong. Of one task.
 final class BriefChain<Observer: UploadObserver>: Sendable {
   typealias Work = UploadQueue.Claimed
   typealias Answer = Result<HTTPResponse, TransportError>
@@ -31,7 +31,7 @@ final class BriefChain<Observer: UploadObserver>: Sendable {
   /// nil: nothing goes this way.
   init?(_ queue: UploadQueue, _ channel: BatchChannel<Work>, _ observer: Observer) {
     let destination = queue.uploader.destination
-    guard !queue.verify, destination.limits.firstPart > 0, destination.traits.signature == nil,
+    guard !queue.verify, destination.limits.firstPart > 0,
       let dialect = destination.dialect as? any OneRequestProtocol,
       let transport = queue.uploader.transport as? any StartingTransport
     else { return nil }
@@ -72,28 +72,31 @@ final class BriefChain<Observer: UploadObserver>: Sendable {
   }
 
   private func begin(_ work: Work) {
-    guard takes(work), case .fresh(let id) = work.claim, let request = request(for: work) else {
-      return end((queue, work))
-    }
+    guard takes(work), case .fresh(let id) = work.claim else { return end((queue, work)) }
+    let body = BlobSlice(
+      Uploader.prepared(work.item.source, work.item.info), length: work.item.info.length,
+      validator: work.item.info.validator)
+    guard let request = request(for: work, body) else { return end((queue, work)) }
     let progress = Progress(totals: queue.totals)
-    let source = Uploader.prepared(work.item.source, work.item.info)
     let exchange = transport.exchange(
-      request, body: BlobSlice(source, length: work.item.info.length, validator: work.item.info.validator),
+      request, body: body,
       Exchange(sent: { [acquaintance] count in
         acquaintance.noteReached()
         progress.advance(by: Int64(count))
       }))
     guard let exchange, isUnderWay(exchange) else { return end((queue, work)) }
     observer.started(work.item, progress)
-    exchange.start { [self] answer in take(answer, to: work, id, progress) }
+    exchange.start { [self] answer in take(answer, to: request, work, id, progress) }
   }
 
-  private func request(for work: Work) -> HTTPRequest? {
-    guard var request = dialect.request(bringing: work.item.target),
+  private func request(for work: Work, _ body: BlobSlice) -> HTTPRequest? {
+    let destination = queue.uploader.destination
+    guard var request = dialect.request(bringing: work.item.target, body),
       // Credentials and files go to no other origin.
-      request.url.isAtServer(of: queue.uploader.destination.endpoint)
+      request.url.isAtServer(of: destination.endpoint)
     else { return nil }
-    for field in queue.uploader.destination.headers.fields { request.headers.add(field.name, field.value) }
+    for field in destination.headers.fields { request.headers.add(field.name, field.value) }
+    destination.traits.signature?(&request)
     return request
   }
 
@@ -106,8 +109,9 @@ final class BriefChain<Observer: UploadObserver>: Sendable {
     }
   }
 
-  private func take(_ answer: Answer, to work: Work, _ id: Int64, _ progress: Progress) {
-    guard case .success(let response) = answer, let result = dialect.result(of: response, for: work.item.target)
+  private func take(_ answer: Answer, to request: HTTPRequest, _ work: Work, _ id: Int64, _ progress: Progress) {
+    guard case .success(let response) = answer,
+      let result = dialect.result(of: response, to: request, for: work.item.target)
     else { return handOver(work, progress, answer) }
     acquaintance.note(response)
     progress.settle(at: work.item.info.length ?? 0)
@@ -117,10 +121,14 @@ final class BriefChain<Observer: UploadObserver>: Sendable {
   }
 
   private func handOver(_ work: Work, _ progress: Progress, _ answer: Answer) {
-    // Who follows it elsewhere counts anew what is sent there.
-    if case .success(let response) = answer, 300..<400 ~= response.status { progress.advance(by: -progress.sent) }
     var queue = queue
-    queue.uploader.transport = AnsweredTransport(answer, then: queue.uploader.transport)
+    var (isPlain, isFollowed) = (true, false)
+    if case .success(let response) = answer {
+      (isPlain, isFollowed) = (dialect.isPlain(response), 300..<400 ~= response.status)
+    }
+    // Who sends it again, there or elsewhere, counts anew.
+    if !isPlain || isFollowed { progress.advance(by: -progress.sent) }
+    if isPlain { queue.uploader.transport = AnsweredTransport(answer, then: queue.uploader.transport) }
     end((queue, Work(work.item, work.claim, progress, looks: work.looks)))
   }
 

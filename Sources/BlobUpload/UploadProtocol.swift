@@ -35,13 +35,21 @@ public protocol UploadProtocol: Sendable {
 /// A dialect that tells the server what is known of a file besides its bytes: `UploadTarget.metadata`.
 public protocol MetadataProtocol: UploadProtocol {}
 
-/// A dialect in which a whole file goes in one request, for which nothing must be asked or computed first.
+/// A dialect in which a whole file goes in one request, for which nothing must be asked first.
 protocol OneRequestProtocol: UploadProtocol {
-  /// The request that `create` begins with; nil: there is more to be done before it.
-  func request(bringing target: UploadTarget) -> HTTPRequest?
+  /// The request that `create` begins with, not signed; nil: there is more to be done before it. A short body may be read
+  /// for its checksum, on the thread that calls.
+  func request(bringing target: UploadTarget, _ body: BlobSlice) -> HTTPRequest?
 
   /// What `create` makes of an answer that says that all is there; nil: it says something else.
-  func result(of response: HTTPResponse, for target: UploadTarget) -> UploadResult?
+  func result(of response: HTTPResponse, to request: HTTPRequest, for target: UploadTarget) -> UploadResult?
+
+  /// false: what `create` makes of an answer depends on what was known when it was asked, so it must ask by itself.
+  func isPlain(_ response: HTTPResponse) -> Bool
+}
+
+extension OneRequestProtocol {
+  func isPlain(_ response: HTTPResponse) -> Bool { true }
 }
 
 /// A dialect whose every request carries a signature, those that are not its own too.

@@ -3,10 +3,7 @@ import Blobs
 /// The digests of a body, which is read for them once, on a thread that may block.
 func digests(of body: BlobSlice, _ algorithms: [Digest.Algorithm]) async throws(UploadError) -> [[UInt8]] {
   let cancel = Cancellation()
-  var body = body
-  // Only what is sent is slowed down.
-  if let throttled = body.source as? ThrottledSource { body.source = throttled.source }
-  let result = await withTaskCancellationHandler { [body] in
+  let result = await withTaskCancellationHandler {
     await threads.run { () -> Result<[[UInt8]], BlobError> in
       do throws(BlobError) { return .success(try read(body, algorithms, cancel)) } catch { return .failure(error) }
     }
@@ -33,9 +30,13 @@ extension BlobSlice {
 // A source may be slow: the shared threads are for short calls.
 private let threads = BlockingPool("fullbore-digest", threads: 4)
 
-private func read(
+/// As `digests`, on the thread that calls.
+func read(
   _ body: BlobSlice, _ algorithms: [Digest.Algorithm], _ cancel: Cancellation
 ) throws(BlobError) -> [[UInt8]] {
+  var body = body
+  // Only what is sent is slowed down.
+  if let throttled = body.source as? ThrottledSource { body.source = throttled.source }
   let digests = algorithms.map { Digest($0) }
   let reader = try body.open(cancel)
   // No larger than it need be: the system takes back what is large at once.

@@ -34,16 +34,18 @@ public struct PlainPut: OneRequestProtocol {
       request.headers["If-Match"] = nil
       response = try await with.send(following: &request, body: first.body)
     }
-    guard let result = result(of: response, for: target) else {
+    guard let result = result(of: response, to: request, for: target) else {
       throw UploadError(creating: request, response)
     }
     return .finished(result)
   }
 
   /// The digest must be computed first, where one is wanted.
-  func request(bringing target: UploadTarget) -> HTTPRequest? { checksum == nil ? put(target) : nil }
+  func request(bringing target: UploadTarget, _ body: BlobSlice) -> HTTPRequest? {
+    checksum == nil ? put(target) : nil
+  }
 
-  func result(of response: HTTPResponse, for target: UploadTarget) -> UploadResult? {
+  func result(of response: HTTPResponse, to request: HTTPRequest, for target: UploadTarget) -> UploadResult? {
     response.isSuccess ? UploadResult(location: target.url.description, reply: response.body) : nil
   }
 

@@ -253,11 +253,11 @@ public struct Tus: MetadataProtocol {
 
 extension Tus: OneRequestProtocol {
   /// A digest of the body must be computed first, where one is wanted.
-  func request(bringing target: UploadTarget) -> HTTPRequest? {
+  func request(bringing target: UploadTarget, _ body: BlobSlice) -> HTTPRequest? {
     checksum == nil && !isPart ? creation(of: target, hasBody: true) : nil
   }
 
-  func result(of response: HTTPResponse, for target: UploadTarget) -> UploadResult? {
+  func result(of response: HTTPResponse, to request: HTTPRequest, for target: UploadTarget) -> UploadResult? {
     guard response.status == 201, let length = target.length, response.headers.bytes("Upload-Offset") == length,
       let url = try? HTTPRequest("POST", target.endpoint).uploadURL(response.head)
     else { return nil }

@@ -37,12 +37,19 @@ extension S3Body {
       return S3Body(
         headers: ["x-amz-content-sha256": S3Signature.unsignedPayload], slice: slice, value: S3BodyValue(nil))
     }
-    let wanted = signs && checksum != .sha256 ? [checksum, .sha256] : [checksum]
-    let values = try await digests(of: slice, wanted)
+    let values = try await digests(of: slice, wanted(checksum, signs: signs))
+    return S3Body(headers: fields(values, checksum, signs: signs), slice: slice, value: S3BodyValue(values[0]))
+  }
+
+  /// What is worked out before a body: the checksum first.
+  static func wanted(_ checksum: Digest.Algorithm, signs: Bool) -> [Digest.Algorithm] {
+    signs && checksum != .sha256 ? [checksum, .sha256] : [checksum]
+  }
+
+  /// Of what `wanted` asks for.
+  static func fields(_ values: [[UInt8]], _ checksum: Digest.Algorithm, signs: Bool) -> HTTPHeaders {
     let payload = signs ? Digest.hex(values.last!) : S3Signature.unsignedPayload
-    return S3Body(
-      headers: ["x-amz-content-sha256": payload, checksum.s3Field: base64(values[0])], slice: slice,
-      value: S3BodyValue(values[0]))
+    return ["x-amz-content-sha256": payload, checksum.s3Field: base64(values[0])]
   }
 
   private static func summed(

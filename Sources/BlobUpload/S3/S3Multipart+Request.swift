@@ -27,7 +27,7 @@ extension S3Multipart {
         }))
       if response.isSuccess { return response }
       try await question?.answered()
-      if signer.version != version, outdated < 2, [301, 307, 400, 401, 403].contains(response.status) {
+      if signer.version != version, outdated < 2, Self.outdated.contains(response.status) {
         outdated += 1
       } else if mayAdjust, let date = clockIsWrong(request, response), signer.adjust(to: date) {
         mayAdjust = false

@@ -109,13 +109,20 @@ public struct S3Multipart: MetadataProtocol {
   private func put(
     _ target: UploadTarget, _ body: BlobSlice, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
+    let request = put(target)
+    let response = try await send(request, vouchedBy: body, with).0
+    if response.isSuccess { return stored(target, response) }
+    return try await afterRefusal(request, response, target.url, with)
+  }
+
+  func put(_ target: UploadTarget) -> HTTPRequest {
     var request = HTTPRequest("PUT", target.url, objectFields(target))
     if !target.overwrite { request.headers["If-None-Match"] = "*" }
-    let response = try await send(request, vouchedBy: body, with).0
-    if response.isSuccess {
-      return UploadResult(location: target.url.description, state: Self.state(response.headers["ETag"]))
-    }
-    return try await afterRefusal(request, response, target.url, with)
+    return request
+  }
+
+  func stored(_ target: UploadTarget, _ response: HTTPResponse) -> UploadResult {
+    UploadResult(location: target.url.description, state: Self.state(response.headers["ETag"]))
   }
 
   /// A name that is taken by the same bytes is a success.
@@ -148,12 +155,16 @@ public struct S3Multipart: MetadataProtocol {
   func send(
     _ request: HTTPRequest, vouchedBy slice: BlobSlice, _ with: UploadContext
   ) async throws(UploadError) -> (HTTPResponse, S3Body) {
-    // Reading a body for a checksum that no one looks at is for nothing, unless it was asked for.
-    let mayBeIdle = request.url.scheme == "https" && vouching == .header && options.checksum == .crc32c
+    let mayBeIdle = mayBeIdle(request.url)
     if !mayBeIdle || acquaintance.heedsChecksums != nil { return try await send(request, slice, mayBeIdle, with) }
     return try await acquaintance.asking(with: slice.length ?? 0) { () async throws(UploadError) in
       try await send(request, slice, mayBeIdle, with)
     }
+  }
+
+  /// Reading a body for a checksum that no one looks at is for nothing, unless it was asked for.
+  func mayBeIdle(_ url: HTTPURL) -> Bool {
+    url.scheme == "https" && vouching == .header && options.checksum == .crc32c
   }
 
   private func send(
@@ -184,7 +195,7 @@ public struct S3Multipart: MetadataProtocol {
   static func state(_ tag: String?) -> [String: String] { tag.map { ["etag": $0] } ?? [:] }
 
   /// https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html
-  private func check(_ target: UploadTarget) throws(UploadError) {
+  func check(_ target: UploadTarget) throws(UploadError) {
     func refuse(_ why: String) -> UploadError {
       UploadError(.giveUp, .file, "\(target.path): \(why), which S3 does not take as a name")
     }

@@ -1,0 +1,101 @@
+import BlobHTTP
+import BlobTesting
+import Blobs
+import Testing
+
+@testable import BlobUpload
+
+/// Small objects, of which each goes in one request and by no task.
+@Suite struct S3BriefTests {
+  private static let field = "x-amz-checksum-crc32c"
+  private let names = (0..<300).map { "\($0)" }
+  private let dialect = S3Multipart(
+    bucketPath: "/media/",
+    signer: S3Signer(S3Credentials(accessKey: "AKIAFAKE00EXAMPLE", secretKey: "s"), region: "us-east-1"))
+
+  private func queue(_ desk: Desk, _ transport: any Transport, _ scheme: String = "http") -> UploadQueue {
+    var queue = desk.queue(transport, dialect)
+    queue.uploader.destination = UploadDestination(
+      endpoint: HTTPURL("\(scheme)://media.example/media/")!, dialect: dialect, limits: dialect.limits)
+    queue.uploader.clock = LeapingClock()
+    return queue
+  }
+
+  /// Says what came, as a server does that works checksums out.
+  private static func echo(_ request: HTTPRequest) -> HTTPResponse {
+    var headers: HTTPHeaders = ["ETag": "\"1\""]
+    headers[field] = request.headers[field]
+    return .status(200, headers)
+  }
+
+  @Test func eachIsSignedWithWhatItsBytesAre() async throws {
+    let desk = try await Desk()
+    let script = Script { _, request throws(TransportError) in Self.echo(request) }
+    let starter = Starter(script)
+    let queue = queue(desk, starter)
+    #expect(try await desk.run(queue, names).sent == 300)
+    #expect(starter.counts == Starter.Counts(started: 300, sent: 0))
+    #expect(queue.totals.sent == 300_000 && queue.totals.acknowledged == 300_000)
+    let bytes = PatternSource(length: 1000).bytes(count: 1000)
+    for request in script.requests {
+      #expect(request.method == "PUT" && request.headers["If-None-Match"] == "*")
+      #expect(request.headers["x-amz-content-sha256"] == Digest.hex(of: bytes, .sha256))
+      #expect(request.headers[Self.field] == base64(Digest.value(of: bytes, .crc32c)))
+      var again = request
+      again.headers["Authorization"] = nil
+      dialect.signer.sign(&again)
+      // Unless a second has passed meanwhile, it is the same.
+      if again.headers["x-amz-date"] == request.headers["x-amz-date"] {
+        #expect(again.headers["Authorization"] == request.headers["Authorization"])
+      }
+    }
+    let sum = try await desk.journal.summary()
+    #expect(sum.map(\.state) == [.done] && sum.map(\.count) == [300])
+  }
+
+  /// The first of them finds out, the ordinary way.
+  @Test(arguments: [false, true]) func overTLSAChecksumIsForThoseWhoLookAtIt(_ heeds: Bool) async throws {
+    let desk = try await Desk()
+    let script = Script { _, request throws(TransportError) in
+      heeds ? Self.echo(request) : .status(200, ["ETag": "\"1\""])
+    }
+    let starter = Starter(script)
+    var queue = queue(desk, starter, "https")
+    queue.jobs = 1
+    #expect(try await desk.run(queue, names).sent == 300)
+    #expect(starter.counts == Starter.Counts(started: 299, sent: 1))
+    #expect(script.requests.allSatisfy { $0.headers["x-amz-content-sha256"] == S3Signature.unsignedPayload })
+    #expect(script.requests.dropFirst().allSatisfy { ($0.headers[Self.field] != nil) == heeds })
+  }
+
+  /// An answer that may be to blame on an outdated signature is not taken for the first of the ordinary way.
+  @Test func whatMayBeOutdatedIsAskedAnew() async throws {
+    let desk = try await Desk()
+    let script = Script { number, request throws(TransportError) in number == 7 ? .status(403) : Self.echo(request) }
+    let starter = Starter(script)
+    let queue = queue(desk, starter)
+    #expect(try await desk.run(queue, names).sent == 300)
+    #expect(script.requests.count == 301 && starter.counts == Starter.Counts(started: 300, sent: 1))
+    // What is sent twice counts twice.
+    #expect(queue.totals.sent == 301_000 && queue.totals.acknowledged == 300_000)
+  }
+
+  @Test func otherBytesAreFoundOut() async throws {
+    let desk = try await Desk()
+    let script = Script { number, request throws(TransportError) in
+      number == 7 ? .status(200, [Self.field: "AAAAAA=="]) : Self.echo(request)
+    }
+    let starter = Starter(script)
+    #expect(try await desk.run(queue(desk, starter), names).sent == 300)
+    #expect(script.methods.count { $0 == "PUT" } == 301 && starter.counts.started == 300)
+  }
+
+  @Test func whatIsLongOrHasNoNameThereGoesTheOrdinaryWay() async throws {
+    let desk = try await Desk()
+    let script = Script { _, request throws(TransportError) in Self.echo(request) }
+    let starter = Starter(script)
+    let outcomes = try await desk.run(queue(desk, starter), ["a", "b", "c/../d"], lengths: [256 << 10, 257 << 10, 1])
+    #expect(outcomes.sent == 2 && outcomes.error("c/../d")?.message.contains("S3") == true)
+    #expect(starter.counts == Starter.Counts(started: 1, sent: 1))
+  }
+}
