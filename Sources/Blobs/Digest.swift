@@ -29,7 +29,7 @@ public final class Digest {
     /// Bytes of a checksum.
     public var size: Int {
       if self == .crc64nvme { return 8 }
-      return self == .crc32c ? 4 : EVP_get_digestbyname(name).map { Int(EVP_MD_get_size($0)) } ?? 0
+      return self == .crc32c ? 4 : methods[name].map { Int(EVP_MD_get_size($0)) } ?? 0
     }
 
     /// The algorithm people call `rawName`: `sha256`, `SHA-256`. nil when we have none of that name, or the system's
@@ -38,9 +38,7 @@ public final class Digest {
       let name = rawName.lowercased().filter { $0 != "-" }
       guard let known = Self.all.first(where: { $0.name == name }) else { return nil }
       self = known
-      if isOurs { return }
-      guard let method = EVP_MD_fetch(nil, name, nil) else { return nil }
-      EVP_MD_free(method)
+      if !isOurs, methods[name] == nil { return nil }
     }
   }
 
@@ -114,12 +112,20 @@ public final class Digest {
       state = State(algorithm)
       return
     }
-    let status = EVP_DigestInit_ex(context, EVP_get_digestbyname(algorithm.name), nil)
+    let status = methods[algorithm.name].map { EVP_DigestInit_ex(context, $0, nil) }
     precondition(status == 1, "libcrypto has no \(algorithm) here")
   }
 
   /// The checksum of bytes at hand.
   public static func value(of bytes: [UInt8], _ algorithm: Algorithm) -> [UInt8] {
+    if let method = methods[algorithm.name] {
+      var count: UInt32 = 0
+      return [UInt8](unsafeUninitializedCapacity: Int(EVP_MAX_MD_SIZE)) { buffer, written in
+        let status = EVP_Digest(bytes, bytes.count, buffer.baseAddress, &count, method, nil)
+        precondition(status == 1, "libcrypto: \(algorithm) gives no value")
+        written = Int(count)
+      }
+    }
     let digest = Digest(algorithm)
     bytes.withUnsafeBytes { digest.update($0) }
     return digest.value()
@@ -129,8 +135,21 @@ public final class Digest {
 
   /// Two lower-case digits a byte.
   public static func hex(_ bytes: some Collection<UInt8>) -> String {
-    let digits = Array("0123456789abcdef".utf8)
-    return String(
-      decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    String(unsafeUninitializedCapacity: 2 * bytes.count) { text in
+      for (place, byte) in bytes.enumerated() {
+        text[2 * place] = hexDigit(byte >> 4)
+        text[2 * place + 1] = hexDigit(byte & 15)
+      }
+      return 2 * bytes.count
+    }
   }
 }
+
+private func hexDigit(_ value: UInt8) -> UInt8 { value + (value < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10) }
+
+/// libcrypto's ways, by our names; one that the system's policy forbids is missing. To find one takes longer than to
+/// digest a short text.
+private nonisolated(unsafe) let methods: [String: OpaquePointer] = Dictionary(
+  uniqueKeysWithValues: Digest.Algorithm.all.compactMap { algorithm in
+    algorithm.isOurs ? nil : EVP_MD_fetch(nil, algorithm.name, nil).map { (algorithm.name, $0) }
+  })

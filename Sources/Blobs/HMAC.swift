@@ -4,19 +4,26 @@ import CCrypto
 package enum HMAC {
   package static func sha256(_ message: some Sequence<UInt8>, key: [UInt8]) -> [UInt8] {
     let message = Array(message)
-    var count: UInt32 = 0
+    let context = EVP_MAC_CTX_dup(unkeyed)
+    defer { EVP_MAC_CTX_free(context) }
     return [UInt8](unsafeUninitializedCapacity: 32) { buffer, written in
-      let result = code(EVP_sha256(), key, key.count, message, message.count, buffer.baseAddress, &count)
-      precondition(result != nil && count == 32, "libcrypto has no HMAC-SHA-256 here")
-      written = 32
+      let isDone =
+        EVP_MAC_init(context, key, key.count, nil) == 1 && EVP_MAC_update(context, message, message.count) == 1
+        && EVP_MAC_final(context, buffer.baseAddress, &written, buffer.count) == 1
+      precondition(isDone && written == 32, "libcrypto has no HMAC-SHA-256 here")
     }
   }
 }
 
-/// The C function has the name of the enum above, and would not be found in it.
-private func code(
-  _ method: OpaquePointer?, _ key: [UInt8], _ keyCount: Int, _ message: [UInt8], _ count: Int,
-  _ value: UnsafeMutablePointer<UInt8>?, _ valueCount: inout UInt32
-) -> UnsafeMutablePointer<UInt8>? {
-  CCrypto.HMAC(method, key, Int32(keyCount), message, count, value, &valueCount)
-}
+/// Copied for each: to find it, and SHA-256, takes longer than a short text does. Nothing in it changes.
+private nonisolated(unsafe) let unkeyed: OpaquePointer? = {
+  let method = EVP_MAC_fetch(nil, "HMAC", nil)
+  defer { EVP_MAC_free(method) }
+  guard let context = EVP_MAC_CTX_new(method) else { return nil }
+  var digest = Array("SHA256".utf8CString)
+  let isSet = digest.withUnsafeMutableBufferPointer { digest in
+    let parameters = [OSSL_PARAM_construct_utf8_string("digest", digest.baseAddress, 0), OSSL_PARAM_construct_end()]
+    return EVP_MAC_CTX_set_params(context, parameters) == 1
+  }
+  return isSet ? context : nil
+}()

@@ -32,13 +32,24 @@ package struct S3Signature: Sendable {
   package static func canonicalRequest(
     _ method: String, path: String, query: String?, fields: [(name: String, value: String)], payload: String
   ) -> String {
-    let fields = fields.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
-    let lines = fields.map { "\($0.name):\(folded($0.value))\n" }.joined()
-    return [method, path, canonicalQuery(query ?? ""), lines, signedNames(fields), payload].joined(separator: "\n")
+    let fields = inOrder(fields)
+    var text = "\(method)\n\(path)\n\(canonicalQuery(query ?? ""))\n"
+    for (name, value) in fields { text += "\(name):\(folded(value))\n" }
+    return text + "\n\(signedNames(fields))\n\(payload)"
   }
 
   package static func signedNames(_ fields: [(name: String, value: String)]) -> String {
-    fields.map(\.name).sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }.joined(separator: ";")
+    var names = ""
+    for (name, _) in inOrder(fields) {
+      if !names.isEmpty { names += ";" }
+      names += name
+    }
+    return names
+  }
+
+  /// Names are ASCII: they are compared byte by byte.
+  private static func inOrder(_ fields: [(name: String, value: String)]) -> [(name: String, value: String)] {
+    fields.sorted { $0.name < $1.name }
   }
 
   package func stringToSign(_ canonicalRequest: String) -> String {
@@ -50,6 +61,7 @@ package struct S3Signature: Sendable {
 
   /// In the order of their bytes; what has no value gets an empty one.
   private static func canonicalQuery(_ query: String) -> String {
+    if query.isEmpty { return "" }
     let items = query.split(separator: "&").map { item -> (name: String, value: String) in
       let name = item.prefix { $0 != "=" }
       return (String(name), String(item.dropFirst(name.count + 1)))
@@ -63,6 +75,7 @@ package struct S3Signature: Sendable {
 
   /// Trimmed, and runs of spaces as one.
   private static func folded(_ value: String) -> String {
-    value.split { $0 == " " || $0 == "\t" }.joined(separator: " ")
+    if !value.utf8.contains(where: { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }) { return value }
+    return value.split { $0 == " " || $0 == "\t" }.joined(separator: " ")
   }
 }

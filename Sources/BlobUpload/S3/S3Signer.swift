@@ -17,6 +17,8 @@ public final class S3Signer: Sendable {
     var skew: Int64 = 0
     /// Counts the changes to any of these.
     var version = 0
+    /// The one signed in last.
+    var second: (seconds: Int64, timestamp: String)?
     /// The key of a day and a region.
     var key: (day: Substring, region: String, value: [UInt8])?
   }
@@ -80,23 +82,31 @@ public final class S3Signer: Sendable {
   /// Adds `x-amz-date`, `x-amz-content-sha256` where it is missing, and `Authorization`, over the host, the type and
   /// every field of Amazon's.
   func sign(_ request: inout HTTPRequest) {
+    let (signature, credentials, key) = now()
+    request.headers["x-amz-date"] = signature.timestamp
+    request.headers["x-amz-security-token"] = credentials.sessionToken
+    let payload = request.headers["x-amz-content-sha256"] ?? S3Signature.emptyPayload
+    request.headers["x-amz-content-sha256"] = payload
+    let fields = Self.signedFields(of: request)
+    let canonical = S3Signature.canonicalRequest(
+      request.method, path: request.url.path, query: request.url.query, fields: fields, payload: payload)
+    let value = S3Signature.sign(signature.stringToSign(canonical), key: key)
+    request.headers["Authorization"] =
+      "\(S3Signature.algorithm) Credential=\(credentials.accessKey)/\(signature.scope),"
+      + "SignedHeaders=\(S3Signature.signedNames(fields)),Signature=\(value)"
+  }
+
+  /// What is signed with in this second. The rest is done without the lock, since all lanes sign.
+  private func now() -> (S3Signature, S3Credentials, key: [UInt8]) {
     state.withLock { state in
-      let signature = S3Signature(timestamp: Self.timestamp(clock() + state.skew), region: state.region)
-      request.headers["x-amz-date"] = signature.timestamp
-      request.headers["x-amz-security-token"] = state.credentials.sessionToken
-      let payload = request.headers["x-amz-content-sha256"] ?? S3Signature.emptyPayload
-      request.headers["x-amz-content-sha256"] = payload
-      let fields = Self.signedFields(of: request)
-      let canonical = S3Signature.canonicalRequest(
-        request.method, path: request.url.path, query: request.url.query, fields: fields, payload: payload)
+      let seconds = clock() + state.skew
+      if state.second?.seconds != seconds { state.second = (seconds, Self.timestamp(seconds)) }
+      let signature = S3Signature(timestamp: state.second!.timestamp, region: state.region)
       let day = signature.timestamp.prefix(8)
       if state.key?.day != day || state.key?.region != state.region {
         state.key = (day, state.region, signature.key(state.credentials.secretKey))
       }
-      let value = S3Signature.sign(signature.stringToSign(canonical), key: state.key!.value)
-      request.headers["Authorization"] =
-        "\(S3Signature.algorithm) Credential=\(state.credentials.accessKey)/\(signature.scope),"
-        + "SignedHeaders=\(S3Signature.signedNames(fields)),Signature=\(value)"
+      return (signature, state.credentials, state.key!.value)
     }
   }
 
