@@ -21,9 +21,12 @@ private nonisolated(unsafe) let unkeyed: OpaquePointer? = {
   defer { EVP_MAC_free(method) }
   guard let context = EVP_MAC_CTX_new(method) else { return nil }
   var digest = Array("SHA256".utf8CString)
-  let isSet = digest.withUnsafeMutableBufferPointer { digest in
-    let parameters = [OSSL_PARAM_construct_utf8_string("digest", digest.baseAddress, 0), OSSL_PARAM_construct_end()]
-    return EVP_MAC_CTX_set_params(context, parameters) == 1
+  // A parameter refers to its name and its value.
+  let isSet = "digest".withCString { name in
+    digest.withUnsafeMutableBufferPointer { digest in
+      let parameters = [OSSL_PARAM_construct_utf8_string(name, digest.baseAddress, 0), OSSL_PARAM_construct_end()]
+      return EVP_MAC_CTX_set_params(context, parameters) == 1
+    }
   }
   return isSet ? context : nil
 }()
