@@ -91,11 +91,13 @@ final class Command: Sendable {
   /// Open descriptors; 0 once it has ended.
   var descriptors: Int { (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/fd").count) ?? 0 }
 
-  /// What its descriptors are of.
+  /// What its descriptors are of; not those of no file, which the libraries make for themselves, some only after a while
+  /// (Dispatch a timer).
   var openFiles: [String] {
     let folder = "/proc/\(pid)/fd"
     let numbers = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
-    return numbers.compactMap { try? FileManager.default.destinationOfSymbolicLink(atPath: "\(folder)/\($0)") }.sorted()
+    return numbers.compactMap { try? FileManager.default.destinationOfSymbolicLink(atPath: "\(folder)/\($0)") }
+      .filter { !$0.hasPrefix("anon_inode:") }.sorted()
   }
 
   var output: String { (try? String(contentsOfFile: outputFile, encoding: .utf8)) ?? "" }

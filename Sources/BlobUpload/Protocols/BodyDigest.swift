@@ -4,9 +4,7 @@ import Blobs
 func digests(of body: BlobSlice, _ algorithms: [Digest.Algorithm]) async throws(UploadError) -> [[UInt8]] {
   let cancel = Cancellation()
   let result = await withTaskCancellationHandler {
-    await threads.run { () -> Result<[[UInt8]], BlobError> in
-      do throws(BlobError) { return .success(try read(body, algorithms, cancel)) } catch { return .failure(error) }
-    }
+    await threads.run { Result { () throws(BlobError) in try digests(of: body, algorithms, cancel) } }
   } onCancel: {
     cancel.cancel()
   }
@@ -30,9 +28,9 @@ extension BlobSlice {
 // A source may be slow: the shared threads are for short calls.
 private let threads = BlockingPool("fullbore-digest", threads: 4)
 
-/// As `digests`, on the thread that calls.
-func read(
-  _ body: BlobSlice, _ algorithms: [Digest.Algorithm], _ cancel: Cancellation
+/// The same, on the thread that calls.
+func digests(
+  of body: BlobSlice, _ algorithms: [Digest.Algorithm], _ cancel: Cancellation
 ) throws(BlobError) -> [[UInt8]] {
   var body = body
   // Only what is sent is slowed down.

@@ -20,7 +20,7 @@ extension S3Multipart: OneRequestProtocol {
     }
     let signs = target.url.scheme != "https" || options.checksum == .sha256
     let wanted = S3Body.wanted(options.checksum, signs: signs)
-    guard let values = try? read(body, wanted, Cancellation()) else { return nil }
+    guard let values = try? digests(of: body, wanted, Cancellation()) else { return nil }
     request.headers.add(contentsOf: S3Body.fields(values, options.checksum, signs: signs))
     return request
   }
