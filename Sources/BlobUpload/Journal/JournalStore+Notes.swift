@@ -175,12 +175,8 @@ extension JournalStore {
 
   /// Forgets what the server has and what was sent to it.
   func removeTraces(_ id: Int64) throws(SQLiteError) {
-    let receipts = try database.statement("DELETE FROM receipt WHERE upload = ?1")
-    try receipts.bind(1, id)
-    try receipts.run()
-    let ranges = try database.statement("DELETE FROM sent WHERE upload = ?1")
-    try ranges.bind(1, id)
-    try ranges.run()
+    try run("DELETE FROM receipt WHERE upload = ?1", with: id)
+    try run("DELETE FROM sent WHERE upload = ?1", with: id)
     log.drop(id)
   }
 

@@ -117,12 +117,14 @@ extension JournalStore {
   func remove(_ id: Int64, _ row: JournalGlance) throws(SQLiteError) {
     if row.isDone { uncount(row.destination, row.bytes) }
     try removeTraces(id)
-    let delete = try database.statement("DELETE FROM upload WHERE id = ?1")
-    try delete.bind(1, id)
-    try delete.run()
-    let note = try database.statement("UPDATE removed SET id = ?1 WHERE id < ?1")
-    try note.bind(1, id)
-    try note.run()
+    try run("DELETE FROM upload WHERE id = ?1", with: id)
+    try run("UPDATE removed SET id = ?1 WHERE id < ?1", with: id)
+  }
+
+  func run(_ text: StaticString, with number: Int64) throws(SQLiteError) {
+    let statement = try database.statement(text)
+    try statement.bind(1, number)
+    try statement.run()
   }
 
   private func entries(_ select: Statement) throws(SQLiteError) -> [JournalEntry] {

@@ -124,13 +124,8 @@ final class JournalStore {
 
   private func forget(owner id: Int64) throws(SQLiteError) {
     for (upload, range) in log.ranges(of: id) { try keep(range, of: upload, sentBy: id) }
-    let release = try database.statement(
-      "UPDATE upload INDEXED BY unfinished SET owner = NULL WHERE owner = ?1 AND state <> 2")
-    try release.bind(1, id)
-    try release.run()
-    let delete = try database.statement("DELETE FROM process WHERE id = ?1")
-    try delete.bind(1, id)
-    try delete.run()
+    try run("UPDATE upload INDEXED BY unfinished SET owner = NULL WHERE owner = ?1 AND state <> 2", with: id)
+    try run("DELETE FROM process WHERE id = ?1", with: id)
   }
 }
 

@@ -24,12 +24,11 @@ enum S3Vouching: Sendable {
 }
 
 extension S3Body {
-  /// - `isSecure`: nobody on the way can change the bytes; else they are part of the signature, by their SHA-256.
+  /// - `signs`: the bytes are part of the signature, by their SHA-256.
   /// - A body that cannot be read twice goes without what must be known before it.
   static func make(
-    _ slice: BlobSlice, _ checksum: Digest.Algorithm, _ vouching: S3Vouching, isSecure: Bool, signsPayload: Bool
+    _ slice: BlobSlice, _ checksum: Digest.Algorithm, _ vouching: S3Vouching, signs: Bool
   ) async throws(UploadError) -> S3Body {
-    let signs = !isSecure || signsPayload
     if vouching != .header, !signs, let length = slice.length, length > 0 {
       return summed(slice, length, checksum, isFramed: vouching == .trailer)
     }

@@ -18,7 +18,7 @@ extension S3Multipart: OneRequestProtocol {
         return request
       }
     }
-    let signs = target.url.scheme != "https" || options.checksum == .sha256
+    let signs = signsBodies(at: target.url)
     let wanted = S3Body.wanted(options.checksum, signs: signs)
     guard let values = try? digests(of: body, wanted, Cancellation()) else { return nil }
     request.headers.add(contentsOf: S3Body.fields(values, options.checksum, signs: signs))

@@ -167,13 +167,15 @@ public struct S3Multipart: MetadataProtocol {
     url.scheme == "https" && vouching == .header && options.checksum == .crc32c
   }
 
+  /// Over TLS nobody on the way can change the bytes.
+  func signsBodies(at url: HTTPURL) -> Bool { url.scheme != "https" || options.checksum == .sha256 }
+
   private func send(
     _ request: HTTPRequest, _ slice: BlobSlice, _ mayBeIdle: Bool, _ with: UploadContext
   ) async throws(UploadError) -> (HTTPResponse, S3Body) {
     let isIdle = mayBeIdle && acquaintance.heedsChecksums == false
     let body = try await S3Body.make(
-      slice, options.checksum, isIdle ? .none : vouching, isSecure: request.url.scheme == "https",
-      signsPayload: options.checksum == .sha256)
+      slice, options.checksum, isIdle ? .none : vouching, signs: signsBodies(at: request.url))
     var request = request
     request.headers.add(contentsOf: body.headers)
     let response = try await send(request, body.slice, with)

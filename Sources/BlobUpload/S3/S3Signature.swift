@@ -35,12 +35,14 @@ package struct S3Signature: Sendable {
     let fields = inOrder(fields)
     var text = "\(method)\n\(path)\n\(canonicalQuery(query ?? ""))\n"
     for (name, value) in fields { text += "\(name):\(folded(value))\n" }
-    return text + "\n\(signedNames(fields))\n\(payload)"
+    return text + "\n\(names(of: fields))\n\(payload)"
   }
 
-  package static func signedNames(_ fields: [(name: String, value: String)]) -> String {
+  package static func signedNames(_ fields: [(name: String, value: String)]) -> String { names(of: inOrder(fields)) }
+
+  private static func names(of fields: [(name: String, value: String)]) -> String {
     var names = ""
-    for (name, _) in inOrder(fields) {
+    for (name, _) in fields {
       if !names.isEmpty { names += ";" }
       names += name
     }
