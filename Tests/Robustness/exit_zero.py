@@ -226,16 +226,15 @@ def main(seconds, first):
     if seconds == 0:
         return print(play(first, print))
     print(f"seeds from {first} on", flush=True)
-    failed, seed, end = 0, first, time.monotonic() + seconds
+    results, seed, end = Results("exit_zero"), first, time.monotonic() + seconds
     while time.monotonic() < end:
         try:
-            play(seed)
+            story = play(seed)
+            results.add("skipped" if "skipped" in story else "passed", f"seed {seed}", "")
         except Failure as failure:
-            failed += 1
-            print(f"failed: {failure}\n(exit_zero.py 0 {seed} plays it again)", flush=True)
+            results.add("failed", f"seed {seed}", f"{failure}\n(exit_zero.py 0 {seed} plays it again)")
         seed += 1
-    print(f"{seed - first - failed} passed, {failed} failed")
-    raise SystemExit(failed > 0)
+    results.finish()
 
 
 if __name__ == "__main__":

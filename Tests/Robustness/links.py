@@ -189,17 +189,14 @@ def main(arguments):
         chosen = [s for s in SCENARIOS if s.name in arguments]
     if not chosen:
         raise SystemExit(__doc__)
-    counts = {"passed": 0, "failed": 0, "skipped": 0}
+    results = Results("links")
     for scenario in chosen:
         try:
-            result = check(scenario)
-            kind = "skipped" if result.startswith("skipped") else "passed"
+            text = check(scenario)
+            results.add("skipped" if text.startswith("skipped") else "passed", scenario.name, text)
         except Failure as failure:
-            kind, result = "failed", str(failure)
-        counts[kind] += 1
-        print(f"{kind}: {scenario.name}: {result}", flush=True)
-    print(", ".join(f"{count} {kind}" for kind, count in counts.items()))
-    raise SystemExit(counts["failed"] > 0)
+            results.add("failed", scenario.name, str(failure))
+    results.finish()
 
 
 main(sys.argv[1:])

@@ -1,5 +1,6 @@
 """Programs that the robustness tests run: the client, servers, the emulated link; and how folders are compared."""
 import contextlib, os, pathlib, random, shutil, signal, socket, subprocess, tempfile, threading, time
+from xml.sax.saxutils import quoteattr
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FULLBORE = pathlib.Path(os.environ.get("FULLBORE", ROOT / ".build/debug/fullbore")).resolve()
@@ -8,6 +9,36 @@ KiB, MiB, GiB = 1 << 10, 1 << 20, 1 << 30
 
 class Failure(Exception):
     """A promise that was not kept; the text says which."""
+
+
+class Results:
+    """Counts what passed, failed and was skipped; a report in xunit's form goes to the file that FULLBORE_XUNIT names."""
+
+    def __init__(self, suite):
+        self.suite, self.cases = suite, []
+
+    def add(self, kind, name, text):
+        self.cases.append((kind, name, text))
+        if kind != "passed" or text:
+            print(f"{kind}: {name}{': ' if text else ''}{text}", flush=True)
+
+    def count(self, kind):
+        return sum(1 for case in self.cases if case[0] == kind)
+
+    def finish(self):
+        """Prints the counts, and ends the program with 1 where something failed."""
+        if path := os.environ.get("FULLBORE_XUNIT"):
+            with open(path, "w") as file:
+                file.write(f'<testsuites>\n<testsuite name="{self.suite}" errors="0" tests="{len(self.cases)}" '
+                           f'failures="{self.count("failed")}" skipped="{self.count("skipped")}">\n')
+                for kind, name, text in self.cases:
+                    file.write(f"<testcase classname={quoteattr(self.suite)} name={quoteattr(name)}>\n")
+                    if kind == "failed":
+                        file.write(f"<failure message={quoteattr(text[:2000])}></failure>\n")
+                    file.write("</testcase>\n")
+                file.write("</testsuite>\n</testsuites>\n")
+        print(", ".join(f"{self.count(kind)} {kind}" for kind in ("passed", "failed", "skipped")))
+        raise SystemExit(self.count("failed") > 0)
 
 
 def free_port():
