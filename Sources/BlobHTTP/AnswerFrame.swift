@@ -79,19 +79,15 @@ struct AnswerFrame {
     var found: Int64?
     for (name, value) in headers.fields where name.isSameField("Content-Length") {
       // A list of the same number, again and again, is what some proxies make of several fields. RFC 9110 §8.6.
-      guard let length = number(value) ?? same(value), found ?? length == length else { return nil }
+      guard let length = Int64(digits: value) ?? same(value), found ?? length == length else { return nil }
       found = length
     }
     return found
   }
 
-  private static func number(_ text: some StringProtocol) -> Int64? {
-    text.utf8.allSatisfy { 48...57 ~= $0 } ? Int64(text) : nil
-  }
-
   private static func same(_ list: String) -> Int64? {
     let numbers = Set(list.split(separator: ",").map(\.trimmed).filter { !$0.isEmpty })
-    return numbers.count == 1 ? number(numbers.first!) : nil
+    return numbers.count == 1 ? Int64(digits: numbers.first!) : nil
   }
 
   private mutating func headLine(_ bytes: UnsafeRawBufferPointer) -> Piece {

@@ -39,7 +39,7 @@ struct EarlyAnswer {
 
   /// Its content, as far as it came and is not framed in chunks.
   func content(for head: HTTPHead?) -> [UInt8] {
-    guard let length = head?.headers["Content-Length"].flatMap({ Int($0) }), length > 0 else { return [] }
-    return Array(bytes[headEnd...].prefix(length))
+    guard let length = head?.headers.bytes("Content-Length"), length > 0 else { return [] }
+    return Array(bytes[headEnd...].prefix(Int(clamping: length)))
   }
 }

@@ -1,3 +1,5 @@
+import Blobs
+
 /// Header fields in order. Names compare without regard to case; a name may stand more than once.
 public struct HTTPHeaders: Sendable, ExpressibleByDictionaryLiteral {
   public private(set) var fields: [(name: String, value: String)]
@@ -27,6 +29,9 @@ public struct HTTPHeaders: Sendable, ExpressibleByDictionaryLiteral {
       field.value.split(separator: ",").map { $0.trimmed }.filter { !$0.isEmpty }
     }
   }
+
+  /// A count of bytes, or any other that is not below 0: digits only, below 2^63; nil for anything else.
+  package func bytes(_ name: String) -> Int64? { self[name].flatMap { Int64(digits: $0) } }
 }
 
 /// What is asked. The body travels beside it, as a `BlobSlice`.

@@ -36,7 +36,7 @@ struct ParallelRun {
     self.progress = progress
     let size = session?.sizeOfParts ?? Self.size(of: length, smallest: uploader.smallestPart)
     self.size = size
-    parts = (0..<(length + size - 1) / size).map { number in
+    parts = (0..<Self.count(of: length, size)).map { number in
       let start = number * size
       let receipt = receipts.first { $0.number == Int(number) + 1 && $0.start == start }
       return UploadPart(
@@ -47,10 +47,12 @@ struct ParallelRun {
 
   /// In quarters of the smallest part, which are whole MiB.
   static func size(of length: Int64, smallest: Int64 = 4 << 20) -> Int64 {
-    let even = (length + most - 1) / most
     let unit = smallest / 4
-    return max(smallest, (even + unit - 1) / unit * unit)
+    return max(smallest, count(of: count(of: length, most), unit) * unit)
   }
+
+  /// How many pieces of `size` bytes, the last of which may be smaller. Not rounded up by adding, which may overflow.
+  static func count(of length: Int64, _ size: Int64) -> Int64 { length <= 0 ? 0 : (length - 1) / size + 1 }
 
   /// nil: the server does not take it in parts after all; nothing was sent.
   mutating func run() async throws(UploadError) -> UploadResult? {

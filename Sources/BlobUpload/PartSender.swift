@@ -12,7 +12,7 @@ struct NumberedParts: Sendable {
     for receipt in known { self.known[receipt.number] = receipt }
   }
 
-  var bytes: Int64 { held.values.reduce(0) { $0 + $1.held } }
+  var bytes: Int64 { held.values.lazy.map(\.held).clampedSum }
 
   mutating func take(_ receipt: PartReceipt) {
     held[receipt.number] = receipt
@@ -110,7 +110,7 @@ extension [PartReceipt] {
 extension UploadSession {
   /// Bytes of each numbered part but the last: the plan that the numbers belong to.
   var partSize: Int64? {
-    get { state["part-size"].flatMap { Int64($0) } }
+    get { state["part-size"].flatMap { Int64(digits: $0) }.flatMap { $0 > 0 ? $0 : nil } }
     set { state["part-size"] = newValue.map { String($0) } }
   }
 }

@@ -1,6 +1,9 @@
 import Synchronization
 
 /// How far one upload is. Whoever shows it samples it; nothing is called.
+///
+/// Offsets come from servers. Sums wrap around, since `Atomic.add` would end the process where one is too large, and what
+/// is added is subtracted again.
 public final class Progress: Sendable {
   private let sentBytes = Atomic<Int64>(0)
   private let acknowledgedBytes = Atomic<Int64>(0)
@@ -30,30 +33,30 @@ public final class Progress: Sendable {
 
   /// `count` is below 0 where as many bytes are about to be sent again.
   func advance(by count: Int64) {
-    sentBytes.add(count, ordering: .relaxed)
-    whole?.sentBytes.add(count, ordering: .relaxed)
-    if count > 0 { totals?.sentBytes.add(count, ordering: .relaxed) }
+    sentBytes.wrappingAdd(count, ordering: .relaxed)
+    whole?.sentBytes.wrappingAdd(count, ordering: .relaxed)
+    if count > 0 { totals?.sentBytes.wrappingAdd(count, ordering: .relaxed) }
   }
 
   /// The server holds everything before `offset`: sending goes on from there.
   func settle(at offset: Int64) {
     let before = set(sent: offset, acknowledged: offset)
-    totals?.acknowledgedBytes.add(offset - before, ordering: .relaxed)
+    totals?.acknowledgedBytes.wrappingAdd(offset &- before, ordering: .relaxed)
   }
 
   /// The server holds `count` bytes more, somewhere; `sent`: what was counted as sent of them.
   func acknowledge(_ count: Int64, sent: Int64) {
-    sentBytes.add(count - sent, ordering: .relaxed)
-    whole?.sentBytes.add(count - sent, ordering: .relaxed)
-    acknowledgedBytes.add(count, ordering: .relaxed)
-    whole?.acknowledgedBytes.add(count, ordering: .relaxed)
-    totals?.acknowledgedBytes.add(count, ordering: .relaxed)
+    sentBytes.wrappingAdd(count &- sent, ordering: .relaxed)
+    whole?.sentBytes.wrappingAdd(count &- sent, ordering: .relaxed)
+    acknowledgedBytes.wrappingAdd(count, ordering: .relaxed)
+    whole?.acknowledgedBytes.wrappingAdd(count, ordering: .relaxed)
+    totals?.acknowledgedBytes.wrappingAdd(count, ordering: .relaxed)
   }
 
   /// The server has nothing any more, also of what an earlier run had brought.
   func restart() {
-    let ours = set(sent: 0, acknowledged: 0) - setResumed(0)
-    totals?.acknowledgedBytes.subtract(ours, ordering: .relaxed)
+    let ours = set(sent: 0, acknowledged: 0) &- setResumed(0)
+    totals?.acknowledgedBytes.wrappingSubtract(ours, ordering: .relaxed)
   }
 
   /// An earlier run brought it up to `offset`: not this run's doing, so not in its totals.
@@ -66,15 +69,15 @@ public final class Progress: Sendable {
   private func set(sent: Int64, acknowledged: Int64) -> Int64 {
     let sentBefore = sentBytes.exchange(sent, ordering: .relaxed)
     let before = acknowledgedBytes.exchange(acknowledged, ordering: .relaxed)
-    whole?.sentBytes.add(sent - sentBefore, ordering: .relaxed)
-    whole?.acknowledgedBytes.add(acknowledged - before, ordering: .relaxed)
+    whole?.sentBytes.wrappingAdd(sent &- sentBefore, ordering: .relaxed)
+    whole?.acknowledgedBytes.wrappingAdd(acknowledged &- before, ordering: .relaxed)
     return before
   }
 
   /// Returns what it was before.
   private func setResumed(_ offset: Int64) -> Int64 {
     let before = resumedAt.exchange(offset, ordering: .relaxed)
-    whole?.resumedAt.add(offset - before, ordering: .relaxed)
+    whole?.resumedAt.wrappingAdd(offset &- before, ordering: .relaxed)
     return before
   }
 }

@@ -53,7 +53,9 @@ extension UploadRun {
 
   /// Sends what the server lacks, or completes what it has.
   func stepParts(_ session: UploadSession) async throws(UploadError) -> UploadResult? {
-    let planned = plan.numbered() ?? []
+    guard let planned = plan.numbered() else {
+      throw UploadError(.restart, .journal, "\(target.path): the journal has a size of parts that is of no use")
+    }
     let held = parts?.held ?? [:]
     let missing = planned.filter { held[$0.number] == nil }
     if missing.isEmpty {

@@ -285,7 +285,7 @@ final class UploadRun {
 
   /// One that the server has forgotten by its own word need not be asked for. Clocks differ: some minutes are nothing.
   private func dropExpired() {
-    guard let expires = session?.expires, expires + 300 < currentSeconds() else { return }
+    guard let expires = session?.expires, expires.addingClamped(300) < currentSeconds() else { return }
     forgetSession()
     ledger?.restarted()
     settleDoubt()

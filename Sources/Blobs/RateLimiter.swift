@@ -57,8 +57,8 @@ public final class RateLimiter: Sendable {
 }
 
 extension Duration {
-  /// Whole nanoseconds; meant for spans far below three centuries.
+  /// Whole nanoseconds; those of 292 years for any longer span.
   package var nanoseconds: Int64 {
-    components.seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000
+    components.seconds.multipliedClamped(by: 1_000_000_000).addingClamped(components.attoseconds / 1_000_000_000)
   }
 }

@@ -30,7 +30,7 @@ struct RemoteFacts: Sendable, Hashable {
     default:
       // What is encoded on the way has another length.
       let isPlain = headers["Content-Encoding"] == nil && headers["Transfer-Encoding"] == nil
-      length = isPlain ? headers["Content-Length"].flatMap { Int64($0) }.flatMap { $0 < 0 ? nil : $0 } : nil
+      length = isPlain ? headers.bytes("Content-Length") : nil
       // Ranges of an empty file need none.
       isRandom = length == 0 && condition != nil
     }
@@ -62,11 +62,11 @@ struct ContentRange: Sendable, Hashable {
     guard let field, field.lowercased().hasPrefix("bytes ") else { return nil }
     let parts = field.dropFirst(6).split(separator: "/", omittingEmptySubsequences: false)
     guard parts.count == 2 else { return nil }
-    length = Int64(parts[1])
+    length = Int64(digits: parts[1])
     if length == nil, parts[1] != "*" { return nil }
     if parts[0] == "*" { return }
-    let ends = parts[0].split(separator: "-", omittingEmptySubsequences: false).map { Int64($0) }
-    guard ends.count == 2, let first = ends[0], let last = ends[1], 0...last ~= first, last < length ?? .max else {
+    let ends = parts[0].split(separator: "-", omittingEmptySubsequences: false).map { Int64(digits: $0) }
+    guard ends.count == 2, let first = ends[0], let last = ends[1], first <= last, last < length ?? .max else {
       return nil
     }
     self.first = first

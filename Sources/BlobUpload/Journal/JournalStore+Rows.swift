@@ -165,8 +165,10 @@ extension JournalStore {
       guard let state: [String: String] = select.isNull(3) ? [:] : select.text(3).flatMap({ value($0) }) else {
         continue
       }
-      receipts.append(
-        PartReceipt(number: Int(select.int(0)), start: select.int(1), held: select.int(2), state: state))
+      let (number, start, held) = (select.int(0), select.int(1), select.int(2))
+      // So is one with numbers that no part has, as a damaged journal may have them.
+      guard number > 0, start >= 0, held >= 0, held <= .max - start else { continue }
+      receipts.append(PartReceipt(number: Int(number), start: start, held: held, state: state))
     }
     return receipts
   }

@@ -29,7 +29,7 @@ extension [SentRange] {
   ) throws(BlobError) -> Bool {
     var covered: Int64 = 0
     for range in sorted(by: { $0.start < $1.start }) where range.end > covered && covered < end {
-      if range.start > covered || range.end > info.length ?? .max { return false }
+      if range.start < 0 || range.start > covered || range.end > info.length ?? .max { return false }
       let slice = BlobSlice(
         source, start: range.start, length: range.end - range.start, validator: info.validator)
       if range.key.count != Poly1305.keyCount || range.key == SentRange.noKey { return false }

@@ -70,15 +70,7 @@ extension HTTPResponse {
 
 extension HTTPHeaders {
   /// The wait a server asks for, in seconds; dates are left to the policy. RFC 9110 §10.2.3.
-  var retryAfter: Duration? { self["Retry-After"].flatMap { Int64($0) }.map { .seconds(max(0, $0)) } }
-
-  /// A count of bytes: digits only, below 2^63; nil for anything else.
-  func bytes(_ name: String) -> Int64? {
-    guard let text = self[name], text.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }) else {
-      return nil
-    }
-    return Int64(text)
-  }
+  var retryAfter: Duration? { bytes("Retry-After").map { .seconds($0) } }
 }
 
 extension HTTPRequest {

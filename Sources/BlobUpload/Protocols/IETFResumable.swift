@@ -213,7 +213,7 @@ public struct IETFResumable: UploadProtocol {
 }
 
 extension UploadSession {
-  fileprivate var length: Int64? { state["length"].flatMap { Int64($0) } }
+  fileprivate var length: Int64? { state["length"].flatMap { Int64(digits: $0) } }
 }
 
 extension HTTPHeaders {

@@ -1,3 +1,5 @@
+import Blobs
+
 #if canImport(FoundationEssentials)
   import FoundationEssentials
 #else
@@ -46,14 +48,15 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
       return .name(String(name))
     }
     let digits = rest.prefix { $0 != "]" }
-    guard let index = Int(digits), index >= 0, rest.count > digits.count else { return nil }
+    guard let index = Int64(digits: digits).map({ Int(clamping: $0) }), rest.count > digits.count else { return nil }
     rest = rest.dropFirst(digits.count + 1)
     return .index(index)
   }
 
-  /// What is there, if it is a text, a number or a truth value; nil where there is no such thing, or no JSON.
+  /// What is there, if it is a text, a number or a truth value; nil where there is no such thing, or no JSON, or JSON that
+  /// nests deeper than `mostLevels`.
   func value(in json: [UInt8]) -> String? {
-    guard var value = try? JSONDecoder().decode(Value.self, from: Data(json)) else { return nil }
+    guard Self.isShallow(json), var value = try? JSONDecoder().decode(Value.self, from: Data(json)) else { return nil }
     for step in steps {
       switch (step, value) {
       case (.name(let name), .object(let members)):
@@ -67,6 +70,33 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
     }
     if case .scalar(let text) = value { return text }
     return nil
+  }
+
+  /// Each level takes stack to decode, of which a connection's thread has 512 KiB.
+  private static let mostLevels = 64
+
+  private static func isShallow(_ json: [UInt8]) -> Bool {
+    var (level, isText, isEscaped) = (0, false, false)
+    for byte in json {
+      if isText {
+        if isEscaped {
+          isEscaped = false
+        } else if byte == UInt8(ascii: "\\") {
+          isEscaped = true
+        } else if byte == UInt8(ascii: "\"") {
+          isText = false
+        }
+        continue
+      }
+      switch byte {
+      case UInt8(ascii: "\""): isText = true
+      case UInt8(ascii: "["), UInt8(ascii: "{"): level += 1
+      case UInt8(ascii: "]"), UInt8(ascii: "}"): level -= 1
+      default: break
+      }
+      if level > mostLevels { return false }
+    }
+    return true
   }
 
   private indirect enum Value: Decodable {

@@ -59,7 +59,7 @@ extension UploadSession {
   }
 
   /// Bytes of each part but the last; nil: it is one upload.
-  var sizeOfParts: Int64? { state["parts"].flatMap { Int64($0) }.flatMap { $0 > 0 ? $0 : nil } }
+  var sizeOfParts: Int64? { state["parts"].flatMap { Int64(digits: $0) }.flatMap { $0 > 0 ? $0 : nil } }
 
   /// With the parts that the server has, so that they can be deleted.
   func holding(_ receipts: [PartReceipt]) -> UploadSession {

@@ -266,7 +266,7 @@ extension Tus: OneRequestProtocol {
 }
 
 extension UploadSession {
-  fileprivate var length: Int64? { state["length"].flatMap { Int64($0) } }
+  fileprivate var length: Int64? { state["length"].flatMap { Int64(digits: $0) } }
 }
 
 func base64(_ bytes: some Sequence<UInt8>) -> String { Data(bytes).base64EncodedString() }

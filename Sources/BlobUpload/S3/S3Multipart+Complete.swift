@@ -10,7 +10,7 @@ extension S3Multipart {
     let whole = wholeChecksum(of: parts)
     var expecting = session
     // Of a pipe only the end has told it.
-    let length = upload.length ?? parts.reduce(0) { $0 + $1.held }
+    let length = upload.length ?? parts.lazy.map(\.held).clampedSum
     upload.length = length
     expecting.state["length"] = String(length)
     expecting.state["etag"] = Self.tag(of: parts)

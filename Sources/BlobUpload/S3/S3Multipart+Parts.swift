@@ -72,7 +72,7 @@ extension S3Multipart {
       parts += list.all("Part").compactMap { receipt($0, upload) }
       let next = list.text("IsTruncated") == "true" ? list.text("NextPartNumberMarker") : nil
       // A list that does not go on would have no end.
-      if let next, Int(next) ?? 0 <= Int(marker ?? "0") ?? 0 {
+      if let next, Int64(digits: next) ?? 0 <= Int64(digits: marker ?? "0") ?? 0 {
         throw UploadError(.giveUp, .destination, "GET \(request.url): the list of parts does not go on after \(next)")
       }
       marker = next
@@ -81,15 +81,16 @@ extension S3Multipart {
   }
 
   private func receipt(_ part: XMLElement, _ upload: S3Upload) -> PartReceipt? {
-    guard let number = part.text("PartNumber").flatMap({ Int($0) }), number > 0,
-      let size = part.text("Size").flatMap({ Int64($0) }), size >= 0, let tag = part.text("ETag")
+    guard let number = part.text("PartNumber").flatMap({ Int64(digits: $0) }), 1...Self.mostParts ~= number,
+      let size = part.text("Size").flatMap({ Int64(digits: $0) }), let tag = part.text("ETag")
     else { return nil }
     var state = ["etag": tag]
     if let checksum = upload.checksum, let value = part.text("Checksum\(checksum.s3Name)") {
       state[PartReceipt.digestKey] = "\(checksum) \(value)"
       state["echoed"] = "true"
     }
-    return PartReceipt(number: number, start: Int64(number - 1) * (upload.partSize ?? 0), held: size, state: state)
+    let start = (number - 1).multipliedClamped(by: upload.partSize ?? 0)
+    return PartReceipt(number: Int(number), start: start, held: size, state: state)
   }
 
   /// Parts may arrive while they are deleted: asked again until there is nothing.
@@ -138,7 +139,7 @@ struct S3Upload: Sendable {
       throw UploadError(.restart, .journal, "the upload's id is missing from the journal")
     }
     self.id = id
-    length = session.state["length"].flatMap { Int64($0) }
+    length = session.state["length"].flatMap { Int64(digits: $0) }
     partSize = session.partSize
     overwrites = session.state["overwrite"] != nil
     knowsWhole = session.state["whole"] != nil

@@ -60,11 +60,15 @@ public struct S3Multipart: MetadataProtocol {
     vouching = isAmazon ? .trailer : .header
   }
 
+  /// Parts have numbers from 1 up to this.
+  static let mostParts: Int64 = 10_000
+
   var limits: PartLimits {
     PartLimits(
-      smallest: options.smallestPart, largest: 5 << 30, usual: options.partSize, count: 10_000, isParallel: true,
+      smallest: options.smallestPart, largest: 5 << 30, usual: options.partSize, count: Int(Self.mostParts),
+      isParallel: true,
       needsLength: true, firstPart: options.wholeUpTo,
-      total: options.largest ?? (isAmazon ? 10_000 * (5 << 30) : 5 << 40))
+      total: options.largest ?? (isAmazon ? Self.mostParts * (5 << 30) : 5 << 40))
   }
 
   /// Asks for one name of the bucket: wrong keys, a wrong bucket and a wrong region show before the first byte.

@@ -79,7 +79,7 @@ extension S3Multipart {
     do {
       if case .parts(let parts, _) = try await held(by: session, with) {
         orphan.parts = parts.count
-        orphan.bytes = parts.reduce(0) { $0 + $1.held }
+        orphan.bytes = parts.lazy.map(\.held).clampedSum
       }
     } catch {
       // Gone since it was listed: there is nothing to pay for.
@@ -96,7 +96,7 @@ extension S3Multipart {
 
   /// `2026-11-21T23:00:00.000Z`
   static func seconds(_ text: String) -> Int64? {
-    let digits = text.split { !$0.isNumber }.compactMap { Int64($0) }
+    let digits = text.split { !$0.isNumber }.compactMap { Int64(digits: $0) }
     guard digits.count >= 6 else { return nil }
     let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
     guard 1...12 ~= digits[1] else { return nil }

@@ -53,8 +53,8 @@ public final class S3Signer: Sendable {
   /// Takes over the server's time. false: it is ours already, within a minute.
   func adjust(to seconds: Int64) -> Bool {
     state.withLock { state in
-      let skew = seconds - clock()
-      if abs(skew - state.skew) < 60 { return false }
+      let skew = seconds.subtractingClamped(clock())
+      if -60 < skew.subtractingClamped(state.skew), skew.subtractingClamped(state.skew) < 60 { return false }
       state.skew = skew
       state.version += 1
       return true
@@ -62,7 +62,12 @@ public final class S3Signer: Sendable {
   }
 
   /// How far a server's time is from what is signed with, in seconds.
-  func distance(to seconds: Int64) -> Int64 { state.withLock { abs(clock() + $0.skew - seconds) } }
+  func distance(to seconds: Int64) -> Int64 {
+    state.withLock { state in
+      let distance = clock().addingClamped(state.skew).subtractingClamped(seconds)
+      return distance < 0 ? Int64(0).subtractingClamped(distance) : distance
+    }
+  }
 
   /// Looks for newer credentials where these came from. false: there are none.
   func renew() -> Bool {
@@ -99,7 +104,7 @@ public final class S3Signer: Sendable {
   /// What is signed with in this second. The rest is done without the lock, since all lanes sign.
   private func now() -> (S3Signature, S3Credentials, key: [UInt8]) {
     state.withLock { state in
-      let seconds = clock() + state.skew
+      let seconds = clock().addingClamped(state.skew)
       if state.second?.seconds != seconds { state.second = (seconds, Self.timestamp(seconds)) }
       let signature = S3Signature(timestamp: state.second!.timestamp, region: state.region)
       let day = signature.timestamp.prefix(8)
@@ -125,7 +130,7 @@ public final class S3Signer: Sendable {
     var date = tm()
     gmtime_r(&seconds, &date)
     func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
-    return "\(date.tm_year + 1900)\(two(date.tm_mon + 1))\(two(date.tm_mday))"
+    return "\(Int(date.tm_year) + 1900)\(two(date.tm_mon + 1))\(two(date.tm_mday))"
       + "T\(two(date.tm_hour))\(two(date.tm_min))\(two(date.tm_sec))Z"
   }
 }

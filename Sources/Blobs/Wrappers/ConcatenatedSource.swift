@@ -139,11 +139,11 @@ private final class ConcatenatedReader: BlobReader {
     var start: Int64 = 0
     for length in left[..<distance] {
       guard let length else { return nil }
-      start += length
+      start = start.addingClamped(length)
     }
     guard var region = piece(index + distance)?.fileRegion() else { return nil }
     region.length = region.length ?? (most - region.start)
-    region.start += start
+    region.start = region.start.addingClamped(start)
     return region
   }
 

@@ -27,7 +27,7 @@ struct AbortOrphans: Sendable {
       return .ok
     }
     for orphan in orphans { Console.output.write("\(line(orphan))\n") }
-    let bytes = Quantity.text(bytes: orphans.reduce(0) { $0 + $1.bytes })
+    let bytes = Quantity.text(bytes: orphans.lazy.map(\.bytes).clampedSum)
     Console.output.write(
       "\(orphans.count) forgotten uploads with \(bytes)\(isDryRun ? "" : ", which are deleted now").\n")
     Console.output.flush()
@@ -44,7 +44,7 @@ struct AbortOrphans: Sendable {
       return false
     }
     guard let age, let begun = orphan.begun else { return age == nil }
-    return begun <= Int64(time(nil)) - age.components.seconds
+    return begun <= Int64(time(nil)).subtractingClamped(age.components.seconds)
   }
 
   private func line(_ orphan: S3Orphan) -> String {

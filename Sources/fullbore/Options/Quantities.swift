@@ -1,3 +1,5 @@
+import Blobs
+
 /// Sizes, rates and times as people write and read them.
 ///
 /// `K M G T P` and `KiB MiB …` count in 1024s, `kB KB MB GB …` in 1000s, as GNU's tools have it: `8M` is 8·2^20 bytes.
@@ -81,15 +83,16 @@ enum Quantity {
   }
 
   static func text(bytesPerSecond: Double) -> String {
-    let isCountable = bytesPerSecond.isFinite && bytesPerSecond < Double(Int64.max / 2)
-    return text(bytes: isCountable ? Int64(bytesPerSecond) : 0) + "/s"
+    text(bytes: bytesPerSecond.isFinite ? Int64(clamped: bytesPerSecond) : 0) + "/s"
   }
 
   /// `0.42 s`, `12.3 s`, `3:25`, `1:02:33`.
-  static func text(_ duration: Duration) -> String {
-    let seconds = seconds(duration)
-    if seconds < 59.95 { return "\(threeDigits(seconds)) s" }
-    let whole = Int64(seconds.rounded())
+  static func text(_ duration: Duration) -> String { text(seconds: seconds(duration)) }
+
+  /// As a duration, which cannot hold every number.
+  static func text(seconds: Double) -> String {
+    if seconds < 59.95 { return "\(threeDigits(max(0, seconds))) s" }
+    let whole = Int64(clamped: seconds.rounded())
     let (hours, minutes, rest) = (whole / 3600, whole / 60 % 60, whole % 60)
     return hours == 0 ? "\(minutes):\(twoDigits(rest))" : "\(hours):\(twoDigits(minutes)):\(twoDigits(rest))"
   }
@@ -135,7 +138,7 @@ enum Quantity {
 
   static func fixed(_ value: Double, decimals: Int) -> String {
     let factor = (0..<decimals).reduce(1.0) { product, _ in product * 10 }
-    let scaled = Int64((value * factor).rounded())
+    let scaled = Int64(clamped: (value * factor).rounded())
     if decimals == 0 { return "\(scaled)" }
     let fraction = String(scaled % Int64(factor))
     let zeros = String(repeating: "0", count: decimals - fraction.count)

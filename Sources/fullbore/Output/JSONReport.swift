@@ -81,7 +81,7 @@ final class JSONReport: PushReport {
     line.add("left_out", summary.filesLeftOut)
     line.add("failed", summary.filesFailed)
     line.add("seconds", seconds: summary.elapsed)
-    line.add("bytes_per_second", Int64(summary.bytesPerSecond))
+    line.add("bytes_per_second", Int64(clamped: summary.bytesPerSecond))
     line.add("interrupted", summary.isInterrupted)
     line.add("dry_run", summary.isDryRun)
     write(line)

@@ -68,8 +68,8 @@ struct JournalStatus {
 
   private func list(_ standing: Standing, _ entries: [JournalEntry]) -> String {
     if entries.isEmpty { return "" }
-    let reached = entries.reduce(0) { $0 + $1.reached }
-    let whole = entries.reduce(0) { $0 + ($1.intent.length ?? 0) }
+    let reached = entries.lazy.map(\.reached).clampedSum
+    let whole = entries.lazy.map { $0.intent.length ?? 0 }.clampedSum
     var text =
       "  \(standing.rawValue): \(Quantity.plural(entries.count, "file")), "
       + "\(Quantity.text(bytes: reached)) of \(Quantity.text(bytes: whole)) sent\n"
@@ -98,7 +98,7 @@ struct JournalStatus {
       text += ", last touched \(age(entry.updated))"
     }
     if let expires = entry.session?.expires, entry.owner == nil {
-      text += expires <= now ? ", expired" : ", kept for \(Quantity.text(.seconds(expires - now)))"
+      text += expires <= now ? ", expired" : ", kept for \(Quantity.text(.seconds(expires.subtractingClamped(now))))"
     }
     text += "\n"
     if entry.state == .failed, let error = entry.error {
@@ -117,7 +117,7 @@ struct JournalStatus {
       + "'fullbore abort \(left.count == 1 ? "\(first.id)" : "ID")' gives it up.\n"
   }
 
-  private func age(_ time: Int64) -> String { Quantity.age(seconds: now - time) }
+  private func age(_ time: Int64) -> String { Quantity.age(seconds: now.subtractingClamped(time)) }
 }
 
 // For programs.

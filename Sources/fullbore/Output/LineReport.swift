@@ -50,7 +50,7 @@ final class LineReport: PushReport {
 /// What is said of a finished file; nil: nothing, unless `--verbose` asks for it.
 func finishedLine(_ file: PushedFile, _ how: Finish, _ options: OutputOptions) -> String? {
   var length = file.length
-  if case .sent(let bytes, resumedFrom: let start) = how { length = length ?? start + bytes }
+  if case .sent(let bytes, resumedFrom: let start) = how { length = length ?? start.addingClamped(bytes) }
   let size = length.map { "  \(Quantity.text(bytes: $0))" } ?? ""
   switch how {
   case .sent(_, resumedFrom: 0): return shown(file.relative) + size

@@ -86,10 +86,8 @@ final class ProgressBoard: Sendable {
   private func total(_ state: State) -> String {
     let found = counters.bytesFound.load(ordering: .relaxed)
     let isListed = counters.isListed.load(ordering: .relaxed)
-    let running = state.running.reduce(Int64(0)) { sum, file in
-      sum + min(file.progress.sent, file.length ?? .max)
-    }
-    let settled = counters.settledBytes.load(ordering: .relaxed) + running
+    let running = state.running.lazy.map { min($0.progress.sent, $0.length ?? .max) }.clampedSum
+    let settled = counters.settledBytes.load(ordering: .relaxed).addingClamped(running)
     let files =
       counters.filesSent.load(ordering: .relaxed) + counters.filesDoneBefore.load(ordering: .relaxed)
       + counters.filesAlreadyThere.load(ordering: .relaxed)
@@ -101,7 +99,7 @@ final class ProgressBoard: Sendable {
     if isListed && found > 0 { text += ", \(Int(Double(min(settled, found)) / Double(found) * 100)) %" }
     text += ", \(Quantity.text(bytesPerSecond: speed))"
     if isListed && speed > 0 && found > settled {
-      text += ", \(Quantity.text(.seconds(Double(found - settled) / speed))) left"
+      text += ", \(Quantity.text(seconds: Double(found.subtractingClamped(settled)) / speed)) left"
     }
     let failed = counters.filesFailed.load(ordering: .relaxed)
     return failed > 0 ? text + ", \(Quantity.grouped(failed)) failed" : text
@@ -120,7 +118,7 @@ struct Speed {
 
   var bytesPerSecond: Double {
     guard let first = samples.first, let last = samples.last, last.time > first.time else { return 0 }
-    return Double(last.bytes - first.bytes) / (last.time - first.time)
+    return Double(last.bytes.subtractingClamped(first.bytes)) / (last.time - first.time)
   }
 }
 

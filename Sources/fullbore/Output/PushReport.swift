@@ -77,13 +77,13 @@ final class PushCounters: Sendable {
   /// Counts a file as found.
   func found(length: Int64?) {
     filesFound.add(1, ordering: .relaxed)
-    bytesFound.add(length ?? 0, ordering: .relaxed)
+    bytesFound.addClamped(length ?? 0)
   }
 
   /// Counts a file that was found as not found: it is no business of this run, or comes again.
   func withdrawn(length: Int64?) {
     filesFound.subtract(1, ordering: .relaxed)
-    bytesFound.subtract(length ?? 0, ordering: .relaxed)
+    bytesFound.addClamped(Int64(0).subtractingClamped(length ?? 0))
   }
 
   /// Everything is listed and settled.
@@ -100,7 +100,7 @@ final class PushCounters: Sendable {
     case .doneBefore: filesDoneBefore.add(1, ordering: .relaxed)
     case .alreadyThere: filesAlreadyThere.add(1, ordering: .relaxed)
     }
-    settledBytes.add(file.length ?? 0, ordering: .relaxed)
+    settledBytes.addClamped(file.length ?? 0)
   }
 
   /// Counts as failed what never became a file to push.
@@ -111,7 +111,7 @@ final class PushCounters: Sendable {
 
   func failed(length: Int64?) {
     filesFailed.add(1, ordering: .relaxed)
-    settledBytes.add(length ?? 0, ordering: .relaxed)
+    settledBytes.addClamped(length ?? 0)
   }
 
   func summary(elapsed: Duration, isInterrupted: Bool = false, isDryRun: Bool = false) -> PushSummary {

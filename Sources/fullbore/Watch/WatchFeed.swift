@@ -232,7 +232,7 @@ extension WatchFeed {
   }
 
   private func isAtRest(_ item: TreeItem) -> Bool {
-    FileStamp.now - item.stamp.changed > Int64(Quantity.seconds(settling.rest) * 1e9) && !isOpenForWriting(item.path)
+    FileStamp.now.subtractingClamped(item.stamp.changed) > settling.rest.nanoseconds && !isOpenForWriting(item.path)
   }
 
   private func hand(out item: TreeItem) -> TreeItem? {

@@ -1,0 +1,58 @@
+import Synchronization
+
+// Arithmetic on numbers that come from servers, files, databases, clocks and the command line. Plain `+` and `Int64(_:)`
+// end the process when such a number is too large.
+
+extension Int64 {
+  /// A count as HTTP, XML and JSON write it: ASCII digits only, below 2^63; nil for anything else.
+  /// `Int64(_:)` also takes `+5` and `-5`.
+  package init?(digits text: some StringProtocol) {
+    guard text.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }) else { return nil }
+    self.init(text)
+  }
+
+  /// The nearest number to `value`; 0 for NaN.
+  package init(clamped value: Double) {
+    if value.isNaN {
+      self = 0
+    } else {
+      self = Int64(exactly: value.rounded(.towardZero)) ?? (value < 0 ? .min : .max)
+    }
+  }
+
+  /// The sum, or the nearest number to it.
+  package func addingClamped(_ other: Int64) -> Int64 {
+    let (sum, overflow) = addingReportingOverflow(other)
+    return overflow ? (other < 0 ? .min : .max) : sum
+  }
+
+  /// The difference, or the nearest number to it.
+  package func subtractingClamped(_ other: Int64) -> Int64 {
+    let (difference, overflow) = subtractingReportingOverflow(other)
+    return overflow ? (other < 0 ? .max : .min) : difference
+  }
+
+  /// The product, or the nearest number to it.
+  package func multipliedClamped(by other: Int64) -> Int64 {
+    let (product, overflow) = multipliedReportingOverflow(by: other)
+    return overflow ? ((self < 0) == (other < 0) ? .max : .min) : product
+  }
+}
+
+extension Sequence<Int64> {
+  /// The sum of all, or the nearest number to it.
+  package var clampedSum: Int64 { reduce(0) { $0.addingClamped($1) } }
+}
+
+extension Atomic where Value == Int64 {
+  /// Adds as `addingClamped` does; `add` would end the process.
+  package func addClamped(_ other: Int64) {
+    var before = load(ordering: .relaxed)
+    while true {
+      let (done, now) = weakCompareExchange(
+        expected: before, desired: before.addingClamped(other), ordering: .relaxed)
+      if done { return }
+      before = now
+    }
+  }
+}
