@@ -30,8 +30,19 @@ extension EndToEnd {
       return (server.folder.files().keys.sorted(), push.output)
     }
 
-    @Test func editsGoInPlaceOfWhatTheyWereMadeOf() async throws {
+    /// Nothing stays on the card unless the user says so.
+    @Test func originalsAndEditsBothGo() async throws {
       let (names, output) = try await push()
+      #expect(
+        names == [
+          "100APPLE/IMG_0001.AAE", "100APPLE/IMG_0001.HEIC", "100APPLE/IMG_0001.MOV", "100APPLE/IMG_0002.CR2",
+          "100APPLE/IMG_0002.JPG", "100APPLE/IMG_E0001.HEIC", "101APPLE/IMG_0003.JPG", "101APPLE/IMG_0003.MOV",
+        ])
+      #expect(!output.contains("left out"), "\(output)")
+    }
+
+    @Test func editsGoInPlaceOfWhatTheyWereMadeOfWhenAskedFor() async throws {
+      let (names, output) = try await push("--edits", "current")
       #expect(
         names == [
           "100APPLE/IMG_0001.MOV", "100APPLE/IMG_0002.CR2", "100APPLE/IMG_0002.JPG", "100APPLE/IMG_E0001.HEIC",
@@ -51,7 +62,7 @@ extension EndToEnd {
 
     /// A film goes where its photo goes.
     @Test func theLayoutIsMadeOfWhenTheyWereTaken() async throws {
-      let (names, _) = try await push("--layout", "{year}/{month}/{name}")
+      let (names, _) = try await push("--edits", "current", "--layout", "{year}/{month}/{name}")
       #expect(
         names == [
           "2019/05/IMG_0003.JPG", "2019/05/IMG_0003.MOV", "2023/11/IMG_0001.MOV", "2023/11/IMG_0002.CR2",

@@ -70,7 +70,7 @@ extension EndToEnd {
       try photograph(.photographs, name, as: "card/DCIM/IMG_0001.JPG")
       try write(packet(Self.corners, orientation: orientation), "card/DCIM/IMG_0001.xmp")
       let server = try await ServeProcess.start(in: scratch)
-      let (end, push) = try await fullbore("push", scratch.path("card/"), server.url, in: scratch)
+      let (end, push) = try await fullbore("push", "--edits", "current", scratch.path("card/"), server.url, in: scratch)
       #expect(end == .exited(0), "\(push.output)\(push.errors)")
       #expect(server.folder.files().keys.sorted() == ["DCIM/IMG_0001.xmp", "DCIM/IMG_E0001.JPG"])
 
@@ -98,7 +98,7 @@ extension EndToEnd {
       try photograph(.photographs, "retina.jpg", as: "card/DCIM/IMG_0001.JPG")
       try write(packet((0.2, 0.2, 0.8, 0.8), angle: angle), "card/DCIM/IMG_0001.JPG.xmp")
       let server = try await ServeProcess.start(in: scratch)
-      let (end, push) = try await fullbore("push", scratch.path("card/"), server.url, in: scratch)
+      let (end, push) = try await fullbore("push", "--edits", "current", scratch.path("card/"), server.url, in: scratch)
       #expect(end == .exited(0), "\(push.output)\(push.errors)")
       let turn = angle * .pi / 180
       let side = 0.6 * 1411
@@ -129,7 +129,7 @@ extension EndToEnd {
       try photograph(.heifPhotographs, name, as: "card/DCIM/IMG_0001.HEIC")
       try write(packet(Self.corners, orientation: orientation), "card/DCIM/IMG_0001.xmp")
       let server = try await ServeProcess.start(in: scratch)
-      let (end, push) = try await fullbore("push", scratch.path("card/"), server.url, in: scratch)
+      let (end, push) = try await fullbore("push", "--edits", "current", scratch.path("card/"), server.url, in: scratch)
       #expect(end == .exited(0), "\(push.output)\(push.errors)")
       #expect(server.folder.files().keys.sorted() == ["DCIM/IMG_0001.xmp", "DCIM/IMG_E0001.JPG"])
       let program = try #require(Peer.heifConvert.path, Peer.heifConvert.reason)
@@ -152,7 +152,7 @@ extension EndToEnd {
       try write(packet((0, 0, 1, 1)), "card/DCIM/IMG_0004.xmp")
       try write(packet(Self.corners), "card/DCIM/IMG_0005.xmp")
       let server = try await ServeProcess.start(in: scratch)
-      let (end, push) = try await fullbore("push", scratch.path("card/"), server.url, in: scratch)
+      let (end, push) = try await fullbore("push", "--edits", "current", scratch.path("card/"), server.url, in: scratch)
       #expect(end == .exited(0), "\(push.output)\(push.errors)")
       Folder(scratch.path("card")).expectSame(as: server.folder)
       let said = push.errors.split(separator: "\n")
@@ -178,7 +178,7 @@ extension EndToEnd {
       try FileManager.default.copyItem(atPath: Tool.fullbore, toPath: alone)
       let server = try await ServeProcess.start(in: scratch)
       let push = try Command(
-        alone, ["push", scratch.path("card/"), server.url], in: scratch, environment: ["PATH": "/bin:/usr/bin"])
+        alone, ["push", "--edits", "current", scratch.path("card/"), server.url], in: scratch, environment: ["PATH": "/bin:/usr/bin"])
       #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
       #expect(push.errors.contains("fullbore-media, which renders edits, is neither beside fullbore nor in PATH"))
       Folder(scratch.path("card")).expectSame(as: server.folder)
@@ -204,7 +204,7 @@ extension EndToEnd {
       try photograph(.photographs, "rocket.jpg", as: "card/DCIM/IMG_0001.JPG")
       try write(packet(Self.corners), "card/DCIM/IMG_0001.xmp")
       let server = try await ServeProcess.start(in: scratch)
-      let (end, push) = try await fullbore("push", scratch.path("card/"), dialect + server.url, in: scratch)
+      let (end, push) = try await fullbore("push", "--edits", "current", scratch.path("card/"), dialect + server.url, in: scratch)
       #expect(end == .exited(0), "\(push.output)\(push.errors)")
       let line = "\"$0\" render --corners=0.1,0.2,0.8,0.9,0.0 <\"$1\" | cat >\"$2\""
       let words = ["-c", line, helper, scratch.path("card/DCIM/IMG_0001.JPG"), scratch.path("direct.jpg")]
@@ -222,7 +222,7 @@ extension EndToEnd {
       try write(packet(Self.corners), "gallery/DCIM/IMG_0001.xmp")
       try photograph(.photographs, "retina.jpg", as: "gallery/DCIM/IMG_0002.JPG")
       let server = try await ServeProcess.start(in: scratch)
-      let watch = try await WatchProcess.start(to: server.url, in: scratch, "--overwrite")
+      let watch = try await WatchProcess.start(to: server.url, in: scratch, "--overwrite", "--edits", "current")
       try await watch.expectSame(at: server.folder)
       let said = "IMG_0001.JPG: its edit is not rendered, the original is sent"
       #expect(watch.command.errors.contains(said), "\(watch.command.errors)")
@@ -249,8 +249,8 @@ extension EndToEnd {
       let peer = S3Peer()
       let mine = peer.options.credentials
       let words = [
-        "push", scratch.path("card/"), "s3://media/in/", "--endpoint", "http://127.0.0.1:\(peer.port)", "--region",
-        "us-east-1", "--spool-memory", "128K", "--verify",
+        "push", "--edits", "current", scratch.path("card/"), "s3://media/in/", "--endpoint",
+        "http://127.0.0.1:\(peer.port)", "--region", "us-east-1", "--spool-memory", "128K", "--verify",
       ]
       let keys = [
         "AWS_ACCESS_KEY_ID": mine.accessKey, "AWS_SECRET_ACCESS_KEY": mine.secretKey, "AWS_CONFIG_FILE": "/dev/null",
@@ -259,7 +259,8 @@ extension EndToEnd {
       let push = try Command(Tool.fullbore, words, in: scratch, environment: keys)
       #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
       let server = try await ServeProcess.start(in: scratch)
-      #expect(try await fullbore("push", scratch.path("card/"), server.url, in: scratch).end == .exited(0))
+      let reference = try await fullbore("push", "--edits", "current", scratch.path("card/"), server.url, in: scratch)
+      #expect(reference.end == .exited(0))
       let arrived = try Data(contentsOf: URL(fileURLWithPath: server.folder.path + "/DCIM/IMG_E0001.JPG"))
       #expect(arrived.count > 128 << 10)
       #expect(peer.objects["in/DCIM/IMG_E0001.JPG"].map { Data($0.bytes) } == arrived)
@@ -274,7 +275,7 @@ extension EndToEnd {
       let (apart, fresh) = (try Scratch(), try Scratch())
       let whole = try await ServeProcess.start(in: apart)
       let push = try Command.fullbore(
-        "push", "--edit-quality", "100", "--bwlimit", "200K", "--part-size", "64K", "--exclude", "*.xmp",
+        "push", "--edits", "current", "--edit-quality", "100", "--bwlimit", "200K", "--part-size", "64K", "--exclude", "*.xmp",
         scratch.path("card/"), dialect + server.url, in: scratch)
       try await until("a part has arrived") { server.folder.unfinished() > 150_000 || push.end != nil ? true : nil }
       push.kill(SIGKILL)
@@ -284,14 +285,14 @@ extension EndToEnd {
       if changes { try write(packet((0, 0, 1, 0.98), angle: 0, orientation: 6), "card/DCIM/IMG_0001.xmp") }
 
       let (end, resumed) = try await fullbore(
-        "push", "--json", "--edit-quality", "100", "--exclude", "*.xmp", scratch.path("card/"), dialect + server.url,
-        in: scratch)
+        "push", "--json", "--edits", "current", "--edit-quality", "100", "--exclude", "*.xmp", scratch.path("card/"),
+        dialect + server.url, in: scratch)
       #expect(end == .exited(0), "\(resumed.output)\(resumed.errors)")
       let line = try #require(
         resumed.output.split(separator: "\n").first { $0.contains("IMG_E0001") && $0.contains("done") })
       #expect(line.contains("\"resumed_from\":0}") == changes && line.contains("resumed_from"), "\(line)")
       let reference = try await fullbore(
-        "push", "--edit-quality", "100", scratch.path("card/"), whole.url, in: fresh)
+        "push", "--edits", "current", "--edit-quality", "100", scratch.path("card/"), whole.url, in: fresh)
       #expect(reference.end == .exited(0))
       #expect(server.folder.hasSameBytes("DCIM/IMG_E0001.JPG", as: whole.folder))
     }

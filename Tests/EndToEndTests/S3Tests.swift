@@ -73,7 +73,7 @@ extension EndToEnd {
         let fields = peer.objects["in/\(name)"]?.fields.filter { $0.key.hasPrefix("x-amz-meta-") } ?? [:]
         return Dictionary(uniqueKeysWithValues: fields.map { (String($0.key.dropFirst(11)), $0.value) })
       }
-      #expect(told("IMG_0001.MOV") == ["kind": "mine", "pairing": "live-photo", "pair": "IMG_E0001.HEIC"])
+      #expect(told("IMG_0001.MOV") == ["kind": "mine", "pairing": "live-photo", "pair": "IMG_0001.HEIC"])
       #expect(
         told("IMG_0002 ä%.CR2") == ["kind": "mine", "pairing": "raw+picture", "pair": "IMG_0002 %C3%A4%25.JPG"])
       #expect(told("IMG_0002 ä%.JPG")["captured"] == "2019-05-06T07:08:09")

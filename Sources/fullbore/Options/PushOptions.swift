@@ -33,7 +33,7 @@ struct PushOptions: Sendable {
   var form: FormOptions
   /// Where files go below the destination; nil: where they lie below their source.
   var layout: Layout?
-  /// Of photos that were edited; nil: `current` in a camera roll, and every file elsewhere.
+  /// Which versions of edited photos are sent; nil: every file goes as it is, and no edit is rendered.
   var edits: GalleryEdits?
   let edited = EditedPhotos()
   /// Of edits that are rendered, as JPEG has it.
@@ -174,7 +174,7 @@ struct PushOptions: Sendable {
       .value("spool-memory", "SIZE", "of standard input, bytes that are held to be sent again; 12M, to S3 32M"),
       .value("spool-dir", "FOLDER", "where what does not fit is held; without it nothing is written to disk"),
       .value("layout", "TEMPLATE", "where photos go, by when they were taken, like '{year}/{month}/{name}'"),
-      .value("edits", "WHICH", "of edited photos: current, original or both; in a camera roll current, else both"),
+      .value("edits", "WHICH", "of edited photos: current, original or both; without it all files go as they are"),
       .value("edit-quality", "N", "of edits that are rendered on the way, as JPEG has it; 93"),
       .value("include", "GLOB", isRepeatable: true, "only files whose path or name matches; repeatable"),
       .value("exclude", "GLOB", isRepeatable: true, "no files or folders whose path or name matches; repeatable"),

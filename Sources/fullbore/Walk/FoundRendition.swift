@@ -185,7 +185,7 @@ extension PushOptions {
 
   /// A photo that may have an edit which nobody has rendered yet.
   private func editable(_ item: TreeItem) -> GalleryName? {
-    guard choosesEdits(at: item.path), edits != .original else { return nil }
+    guard edits == .current || edits == .both else { return nil }
     let name = GalleryName(item.path.name)
     guard !name.isRendered, name.kind == .photo || name.kind == .raw else { return nil }
     let folder = BytePath(item.path.bytes.dropLast(name.name.bytes.count))

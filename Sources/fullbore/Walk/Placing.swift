@@ -5,7 +5,7 @@ import Synchronization
 
 /// What a protocol that carries metadata is told of the files of a camera roll.
 struct GalleryTelling: Sendable {
-  /// Which versions of edited photos are sent; nil: as in a camera roll, and elsewhere nothing is told.
+  /// Which versions of edited photos are sent. nil: all files go, and only those of a camera roll are described.
   let edits: GalleryEdits?
 
   /// Empty where nothing is known. Looks for the names beside it, and reads its beginning: blocks.
@@ -15,7 +15,7 @@ struct GalleryTelling: Sendable {
     if name.kind == .other { return [:] }
     let folder = BytePath(path.bytes.dropLast(name.name.bytes.count))
     let isThere = { (name: BytePath) in isFile(folder.appending(name)) }
-    let gallery = Gallery(edits ?? .current)
+    let gallery = Gallery(edits ?? .both)
     var facts = gallery.facts(of: name, isThere)
     facts.captured = CaptureDate.read(from: FileSource(folder.appending(gallery.leader(of: name, isThere))))
     return facts.metadata
@@ -33,14 +33,14 @@ extension PushOptions {
   /// Where a file goes, and whether it does. Looks for the names beside it, and reads its beginning where the layout
   /// wants its date: blocks.
   func placing(of item: TreeItem) -> Placing {
-    if layout == nil && !choosesEdits(at: item.path) { return .at(arrival(of: item.relative)) }
+    if layout == nil && edits == nil { return .at(arrival(of: item.relative)) }
     let name = GalleryName(item.path.name)
     let folder = BytePath(item.path.bytes.dropLast(name.name.bytes.count))
-    let gallery = Gallery(edits ?? .current)
+    let gallery = Gallery(edits ?? .both)
     let isThere = { (name: BytePath) in isFile(folder.appending(name)) }
     // Only what has a rendered edit is left out for one; most photos have none.
     let isEdited = gallery.edits != .current || edited.contains(name.stem, in: folder)
-    if choosesEdits(at: item.path), isEdited, case .leftOut(let reason) = gallery.choice(name, isThere) {
+    if isEdited, case .leftOut(let reason) = gallery.choice(name, isThere) {
       return .leftOut(reason: reason)
     }
     return .at(place(item, named: item.relative, beside: folder.appending(gallery.leader(of: name, isThere))))
@@ -54,9 +54,6 @@ extension PushOptions {
     let date = CaptureDate.read(from: FileSource(leader)) ?? CaptureDate(ofFile: leader) ?? CaptureDate(item.stamp)
     return layout.path(of: relative, taken: date)
   }
-
-  /// Elsewhere names like a camera's may mean anything.
-  func choosesEdits(at path: BytePath) -> Bool { edits != nil || path.contains(component: "DCIM") }
 
   static func gallery(_ arguments: Arguments) throws(UsageError) -> (Layout?, GalleryEdits?) {
     let kinds = GalleryEdits.allCases.map(\.rawValue).joined(separator: ", ")
