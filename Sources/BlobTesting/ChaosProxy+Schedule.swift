@@ -6,17 +6,21 @@ extension ChaosProxy {
     public init(_ faults: [Fault]) { self.faults = faults }
 
     /// `count` faults by chance, with bytes below `span`; the same seed gives the same ones. No stall is longer
-    /// than `longest`.
+    /// than `longest`, and no late delivery than ten times that.
     public init(seed: UInt64, count: Int = 16, span: Int = 1 << 20, longest: Duration = .milliseconds(200)) {
       var random = SplitMix64(seed: seed)
       faults = (0..<count).map { _ in
         let after = Int.random(in: 1...max(1, span), using: &random)
-        return switch Int.random(in: 0..<6, using: &random) {
+        return switch Int.random(in: 0..<7, using: &random) {
         case 0: .cutUp(after: after)
         case 1: .cutDown(after: after % 300 + 1)
         case 2: .reset(after: after)
         case 3: .stall(after: after, for: longest * Double.random(in: 0...1, using: &random))
         case 4: .dropResponse(1 + after % 3)
+        case 5:
+          .late(
+            after: after, taking: Int.random(in: 1...max(1, span), using: &random),
+            over: longest * 10 * Double.random(in: 0...1, using: &random))
         default: .none
         }
       }

@@ -24,6 +24,10 @@ public final class ChaosProxy: Sendable {
     case dropResponse(Int)
     /// The client's byte at this offset arrives with its lowest bit turned over.
     case flip(at: Int)
+    /// Late delivery, as by a proxy that buffers. Once so many bytes went from the client to the server, up to `taking`
+    /// more are taken from the client, and its side is closed. The server gets those slowly, spread over a time, while
+    /// the client tries again elsewhere.
+    case late(after: Int, taking: Int, over: Duration)
   }
 
   public struct Counters: Sendable, Hashable {
@@ -93,7 +97,8 @@ public final class ChaosProxy: Sendable {
     private var answers = 0
     private var isAsking = true
     private var hasStalled = false
-    private var isReset = false
+    /// The client's descriptor is closed: its number may be another connection's by now.
+    private var isClientClosed = false
 
     init(_ client: Int32, _ server: Int32, _ fault: Fault, _ state: Monitor<State>) {
       self.client = client
@@ -110,10 +115,9 @@ public final class ChaosProxy: Sendable {
       passage.close()
     }
 
-    /// What was reset is closed: its number may be another connection's by now.
     func close() {
       state.update { state in
-        for socket in isReset ? [server] : [client, server] where state.open.remove(socket) != nil {
+        for socket in isClientClosed ? [server] : [client, server] where state.open.remove(socket) != nil {
           Loopback.close(socket)
         }
       }
@@ -130,12 +134,12 @@ public final class ChaosProxy: Sendable {
       // Exactly as far as the fault allows.
       let limit: Int? =
         switch fault {
-        case .cutUp(let after), .reset(let after): after
+        case .cutUp(let after), .reset(let after), .late(let after, _, _): after
         case .stall(let after, _) where !hasStalled: after
         default: nil
         }
       let room = min(buffer.count, limit.map { $0 - up } ?? buffer.count)
-      if room <= 0 { return strike() }
+      if room <= 0 { return strike(buffer) }
       let count = Loopback.read(client, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<room]))
       if count == 0 { return false }
       if case .flip(let byte) = fault, up..<(up + count) ~= byte {
@@ -146,25 +150,25 @@ public final class ChaosProxy: Sendable {
       isAsking = true
       state.update { $0.counters.bytesUp += Int64(count) }
       guard Loopback.write(server, UnsafeRawBufferPointer(rebasing: buffer[..<count])) else { return drain(buffer) }
-      return up == limit ? strike() : true
+      return up == limit ? strike(buffer) : true
     }
 
     private mutating func passDown(_ buffer: UnsafeMutableRawBufferPointer) -> Bool {
       var room = buffer.count
       if case .cutDown(let after) = fault { room = min(room, after - down) }
-      if room <= 0 { return strike() }
+      if room <= 0 { return strike(buffer) }
       let count = Loopback.read(server, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<room]))
       if count == 0 { return false }
       let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
       if isAsking && !bytes.starts(with: "HTTP/1.1 1".utf8) {
         answers += 1
         isAsking = false
-        if case .dropResponse(answers) = fault { return strike() }
+        if case .dropResponse(answers) = fault { return strike(buffer) }
       }
       down += count
       state.update { $0.counters.bytesDown += Int64(count) }
       guard Loopback.write(client, bytes) else { return false }
-      if case .cutDown(down) = fault { return strike() }
+      if case .cutDown(down) = fault { return strike(buffer) }
       return true
     }
 
@@ -175,7 +179,7 @@ public final class ChaosProxy: Sendable {
     }
 
     /// Lets the fault happen. false: the connection is over.
-    private mutating func strike() -> Bool {
+    private mutating func strike(_ buffer: UnsafeMutableRawBufferPointer) -> Bool {
       state.update { $0.counters.faults += 1 }
       switch fault {
       case .stall(_, let time):
@@ -184,10 +188,43 @@ public final class ChaosProxy: Sendable {
         return true
       case .reset:
         state.update { state in if state.open.remove(client) != nil { Loopback.reset(client) } }
-        isReset = true
+        isClientClosed = true
+        return false
+      case .late(_, let taking, let time):
+        let taken = take(taking, buffer)
+        deliverLate(taken, over: time)
         return false
       default: return false
       }
+    }
+
+    /// What the client sends without a longer pause, up to `most` bytes. Closes the client's side.
+    private mutating func take(_ most: Int, _ buffer: UnsafeMutableRawBufferPointer) -> [UInt8] {
+      var taken: [UInt8] = []
+      while taken.count < most, Loopback.isReadable(client, within: 20) {
+        let room = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(most - taken.count))
+        let count = Loopback.read(client, into: room)
+        if count == 0 { break }
+        taken += room[..<count]
+      }
+      state.update { [client] state in
+        state.counters.bytesUp += Int64(taken.count)
+        if state.open.remove(client) != nil { Loopback.close(client) }
+      }
+      isClientClosed = true
+      return taken
+    }
+
+    /// The answer goes to no one. It is waited for, so that the server has done its work when its side is closed.
+    private func deliverLate(_ bytes: [UInt8], over time: Duration) {
+      let pieces = 8
+      let size = max(1, (bytes.count + pieces - 1) / pieces)
+      for start in stride(from: 0, to: bytes.count, by: size) {
+        usleep(UInt32(clamping: Int64(time / pieces / .microseconds(1))))
+        let piece = bytes[start..<min(start + size, bytes.count)]
+        guard piece.withUnsafeBytes({ Loopback.write(server, $0) }) else { return }
+      }
+      _ = Loopback.isReadable(server, within: 200)
     }
   }
 }

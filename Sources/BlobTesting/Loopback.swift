@@ -88,6 +88,14 @@ package enum Loopback {
     return (sockets[0].revents != 0, sockets[1].revents != 0)
   }
 
+  /// Whether there is something to read, or the end, within so many milliseconds.
+  package static func isReadable(_ descriptor: Int32, within milliseconds: Int32) -> Bool {
+    var socket = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    var count = poll(&socket, 1, milliseconds)
+    while count < 0 && errno == EINTR { count = poll(&socket, 1, milliseconds) }
+    return count > 0
+  }
+
   private static func setNoDelay(_ descriptor: Int32) {
     var on: Int32 = 1
     setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))

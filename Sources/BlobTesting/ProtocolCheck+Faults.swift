@@ -35,7 +35,8 @@ extension ProtocolCheck {
     let faults: [ChaosProxy.Fault] = [
       .cutUp(after: 1), .cutUp(after: 100), .cutUp(after: 1000), .cutUp(after: 70_000), .cutUp(after: 800_000),
       .reset(after: 500), .reset(after: 400_000), .cutDown(after: 5), .cutDown(after: 100), .dropResponse(1),
-      .dropResponse(2), .dropResponse(3),
+      .dropResponse(2), .dropResponse(3), .late(after: 400, taking: 20_000, over: .milliseconds(50)),
+      .late(after: 40_000, taking: 500_000, over: .milliseconds(50)),
     ]
     for fault in faults {
       for length: Int64 in [50_000, 1_000_000] {
