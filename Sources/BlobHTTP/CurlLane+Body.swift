@@ -91,7 +91,7 @@ extension CurlLane {
       return CURL_PREREQFUNC_OK
     }
     transfer.attempts += 1
-    let isAllowed = transfer.attempts == 1 || (transfer.job.request.isIdempotent && isAtStart(transfer))
+    let isAllowed = transfer.attempts == 1 || (transfer.job.mayBeRepeated && isAtStart(transfer))
     if isAllowed { return CURL_PREREQFUNC_OK }
     transfer.failure =
       transfer.failure

@@ -55,7 +55,7 @@ import CCurl
         return HTTPResponse(head: head, body: transfer.content)
       }
       // Else the server may only have closed it before it heard of us.
-      if connection.wasIdle, transfer.received == 0, request.isIdempotent,
+      if connection.wasIdle, transfer.received == 0, transfer.job.mayBeRepeated,
         talk.body?.hasBegun == false || rewind(to: 0) == CURL_SEEKFUNC_OK
       {
         return nil

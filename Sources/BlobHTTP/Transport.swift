@@ -41,6 +41,9 @@ public struct Exchange: Sendable {
   /// request must announce them by `Trailer`. A transport that knows none sends none: the server misses what was
   /// announced. RFC 9112 §7.1.2.
   public var trailers: (@Sendable () -> HTTPHeaders)?
+  /// The transport sends the request once only. Otherwise it sends an idempotent request a second time, unasked, where
+  /// a connection that was kept open turns out to be closed. The first copy may then still be delivered by a proxy.
+  public var isSentOnce = false
 
   public init(
     sent: @escaping @Sendable (Int) -> Void = { _ in },

@@ -46,3 +46,8 @@ extension HTTPRequest {
   /// Has the same effect when it is sent twice. RFC 9110 §9.2.2.
   var isIdempotent: Bool { isSafe || method == "PUT" || method == "DELETE" }
 }
+
+extension LaneJob {
+  /// The transport may send the request a second time where a connection that was kept open turns out to be closed.
+  var mayBeRepeated: Bool { request.isIdempotent && !exchange.isSentOnce }
+}
