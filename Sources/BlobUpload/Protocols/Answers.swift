@@ -41,13 +41,31 @@ extension HTTPResponse {
     if 300..<400 ~= status, let location = headers["Location"] {
       text += " to \(location.prefix { $0 != "?" }.split(separator: "@").last ?? "")"
     }
-    if let line = firstLine { text += ": \(line)" }
+    if let reason { text += ": \(reason)" }
     return text
   }
 
-  /// The first line of a plain-text answer, at most 200 characters, with nothing a terminal would obey.
+  /// What the server says is wrong, at most 200 characters, with nothing a terminal would obey.
+  private var reason: String? {
+    let type = headers["Content-Type"]?.lowercased() ?? ""
+    return type.hasPrefix("text/plain") ? firstLine : type.contains("xml") ? errorMessage : nil
+  }
+
+  /// The message of an XML error: SabreDAV's `<s:message>`, which Nextcloud and ownCloud send, S3's `<Message>`, or else
+  /// the name of the condition that did not hold. RFC 4918 §16.
+  private var errorMessage: String? {
+    guard body.count <= 64 << 10, let error = XMLElement(body), error.name.lowercased() == "error" else { return nil }
+    let exception = error.text("exception")?.split(separator: "\\").last.map(String.init)
+    let said = error.text("message") ?? error.text("Message") ?? exception ?? error.children.first?.name ?? ""
+    let shown = said.unicodeScalars.prefix(1000).map { scalar in
+      [.control, .format, .lineSeparator, .paragraphSeparator].contains(scalar.properties.generalCategory)
+        ? " " : Character(scalar)
+    }
+    let text = String(String(shown).prefix(200)).trimmed
+    return text.isEmpty ? nil : text
+  }
+
   private var firstLine: String? {
-    guard headers["Content-Type"]?.lowercased().hasPrefix("text/plain") ?? false else { return nil }
     let line = String(decoding: body.prefix(1000), as: UTF8.self).prefix { !$0.isNewline }
     let shown = String(line.prefix(200)).trimmed
     guard !shown.isEmpty, shown.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control }) else {
