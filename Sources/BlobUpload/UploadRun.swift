@@ -122,10 +122,13 @@ final class UploadRun {
     }
     if parts != nil { return try await stepParts(session) }
     guard let next = try await next(from: offset) else { return try await dialect.complete(session, [], context) }
-    // Only what is read tells where an open end is.
+    // Only what is read tells where an open end is. The last part goes on to the end of the source: the server keeps it
+    // whole or not at all, so it cannot wait for acknowledgements that would make room in the spool.
     let open =
       info.length == nil && end == nil && !(measures && next.length != nil)
-      ? OpenPart(source.source, from: offset, length: next.length, room: { [source] in source.room(at: $0) }) : nil
+      ? OpenPart(
+        source.source, from: offset, length: next.length,
+        room: { [source] in next.isLast ? .max : source.room(at: $0) }) : nil
     let body = BlobSlice(
       open ?? trace(from: offset), start: offset, length: open == nil ? next.length : nil, validator: info.validator)
     attempted = next.length ?? .max
