@@ -189,6 +189,9 @@ public struct UploadResult: Sendable, Codable, Hashable {
     self.state = state
     self.reply = reply.count <= 64 << 10 ? reply : Array(reply.prefix(64 << 10))
   }
+
+  /// The location as the journal keeps it: with the version that the server gave to what was stored, as its fragment.
+  var journaled: String? { state["version"].map { "\(location ?? "")#\($0)" } ?? location }
 }
 
 /// What the server holds of an upload.
@@ -215,6 +218,8 @@ public struct UploadContext: Sendable {
   public var answered: @Sendable (HTTPResponse) -> Void
   /// Called the moment a session is known, before any further request: it is made durable here.
   public var opened: @Sendable (UploadSession) -> Void
+  /// Returns once the session that `opened` was called with last would survive a SIGKILL.
+  var makeDurable: @Sendable () async throws(UploadError) -> Void = {}
   /// Progress the server vouches for, as an offset.
   public var acknowledged: @Sendable (Int64) -> Void
   /// Body bytes handed to the connection since the last call; below 0 where a redirect has them sent again.

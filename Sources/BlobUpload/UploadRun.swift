@@ -78,6 +78,7 @@ final class UploadRun {
       })
     if uploader.destination.traits.trailsChecksums { context.isLocal = source.source.isLocal }
     context.whole = BlobSlice(source.source, length: info.length, validator: info.validator)
+    if let ledger { context.makeDurable = { () async throws(UploadError) in try await ledger.flush() } }
     self.context = context
   }
 
@@ -239,8 +240,8 @@ final class UploadRun {
       return
     }
     offset = nil
-    // A numbered dialect notes there what it expects to have made.
-    if session == nil || parts != nil { session = opened.withLock { $0 } ?? session }
+    // A numbered dialect notes there what it expects to have made, and WebDAV every try before it begins.
+    if session == nil || parts != nil || dialect is WebDAV { session = opened.withLock { $0 } ?? session }
     // Who does not know chunks says so with one of these; 422 is what frameworks say that check for a length.
     if session != nil, !measures, info.length == nil, let status = error.status, [411, 422, 501].contains(status) {
       measures = true

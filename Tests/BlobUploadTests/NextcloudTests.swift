@@ -22,7 +22,7 @@ import Testing
     let puts = peer.requests.filter { $0.hasPrefix("PUT") }
     #expect(
       puts.map { $0.suffix(6) } == ["/00001", "/00002", "/00003"], "parts of 5 MiB, however small they are wanted")
-    #expect(peer.requests.last?.hasSuffix("/.file") == true && peer.unfinished() == 0)
+    #expect(peer.requests.suffix(2).first?.hasSuffix("/.file") == true && peer.unfinished() == 0)
     _ = try await uploader(peer).upload(PatternSource(length: 1000), as: "small")
     #expect(peer.requests.filter { $0.contains("/uploads/") && $0.hasPrefix("MKCOL") }.count == 1)
   }
@@ -58,6 +58,66 @@ import Testing
     _ = try await uploader.upload(film, as: "a")
     #expect(peer.contents(of: "a") == film.bytes(count: 12 << 20))
     #expect(peer.requests.filter { $0.hasPrefix("PUT") }.count == 3, "it is compared, not sent again")
+  }
+
+  @Test(arguments: [1000, 12 << 20] as [Int64])
+  func fileIntoAFolderThatIsMissingMakesItFirst(_ size: Int64) async throws {
+    let peer = NextcloudPeer()
+    defer { peer.stop() }
+    let endpoint = try #require(peer.endpoint.resolve("2026/May/"))
+    let destination = try await UploadDestination.discover(endpoint, named: "dav", over: CurlTransport())
+    var uploader = Uploader(destination, transport: CurlTransport(), retry: RetryPolicy(retries: 2))
+    uploader.clock = LeapingClock()
+    _ = try await uploader.upload(PatternSource(length: size), as: "a.mov")
+    #expect(peer.names() == ["2026/May/a.mov"] && peer.unfinished() == 0)
+    #expect(peer.requests.filter { $0.hasPrefix("MKCOL") && $0.contains("/uploads/") }.count <= 1, "\(peer.requests)")
+  }
+
+  @Test(arguments: [1000, 12 << 20] as [Int64])
+  func nameThatItForbidsLeavesNothingBehind(_ size: Int64) async throws {
+    let peer = NextcloudPeer()
+    defer { peer.stop() }
+    for (name, reason) in [("tab\there.mov", "InvalidPath"), ("a.filepart", "\".filepart\" is a forbidden file type.")]
+    {
+      let error = await #expect(throws: UploadError.self) {
+        _ = try await uploader(peer).upload(PatternSource(length: size), as: BytePath(name))
+      }
+      #expect(error?.side == .file && error?.message.contains(reason) == true, "\(error as Any)")
+    }
+    #expect(peer.names() == [] && peer.unfinished() == 0, "\(peer.requests)")
+  }
+
+  @Test(arguments: ["\(Int64.max)", "999999999999999999999999"])
+  func chunkSizesThatAddUpToTooMuchAreRefused(_ size: String) async throws {
+    let folder = Monitor("")
+    let peer = NextcloudPeer { request in
+      if request.method == "MKCOL", request.path.contains("/uploads/") { folder.update { $0 = request.path } }
+      guard request.method == "PROPFIND" else { return nil }
+      let entries = (1...3).map {
+        "<response><href>\(folder.update { $0 })0000\($0)</href><getcontentlength>\(size)</getcontentlength></response>"
+      }
+      return .init(207, [:], Array("<multistatus>\(entries.joined())</multistatus>".utf8))
+    }
+    defer { peer.stop() }
+    let puts = Monitor(0)
+    var uploader = try await uploader(peer, retries: 2)
+    uploader.transport = FaultyTransport(CurlTransport()) { _, request in
+      guard request.method == "PUT" else { return .none }
+      return puts.update { puts in
+        puts += 1
+        return puts == 1 ? .loseAnswer : .none
+      }
+    }
+    _ = try await uploader.upload(film, as: "a")
+    #expect(peer.contents(of: "a") == film.bytes(count: 12 << 20) && peer.unfinished() == 0)
+  }
+
+  @Test(arguments: ["9223372036854775807", "-1", "10001", "x"])
+  func chunksThatTheJournalCannotHaveAreRefused(_ count: String) {
+    let place = "http://h/remote.php/dav/files/me/a"
+    let state = ["url": place, "target": place, "root": place, "chunks": count]
+    let error = #expect(throws: UploadError.self) { _ = try NextcloudChunks(UploadSession(state: state)) }
+    #expect(error?.recovery == .restart)
   }
 
   @Test func quotaIsSaid() async throws {

@@ -1,3 +1,4 @@
+import BlobTesting
 import Foundation
 import Testing
 
@@ -80,6 +81,46 @@ extension EndToEnd {
       let server = try await kind.start(into: received, in: scratch)
       let (end, push) = try await fullbore("push", "-v", file, "\(server.url)/", in: scratch)
       #expect(end == .exited(0) && (push.output + push.errors).contains("speaks dav"), "\(push.output)\(push.errors)")
+    }
+
+    /// A proxy goes on delivering what it has taken of a request after the client has gone, and the client tries again: two
+    /// requests write at the same time.
+    @Test(.needs(.wsgidav)) func lateDeliveryPublishesNoMixture() async throws {
+      let received = try scratch.folder("received")
+      let server = try await DavServer.wsgidav.start(into: received, in: scratch)
+      let port = try #require(URLComponents(string: server.url)?.port)
+      var proxies: [ChaosProxy] = []
+      for number in 0..<12 {
+        let size = 300_000 + number
+        let file = try scratch.file("gallery/\(number).jpg", size, seed: UInt64(number))
+        let first = ChaosProxy.Fault.late(
+          after: 200 + number * 20_000, taking: 50_000, over: .milliseconds(400 + 100 * (number % 4)))
+        let second = ChaosProxy.Fault.late(after: 400 + number * 10_000, taking: 200_000, over: .milliseconds(300))
+        // The first connection asks what the server speaks.
+        let proxy = ChaosProxy(to: port, .init([first, second, .none]))
+        let (end, push) = try await fullbore(
+          "push", "--journal", scratch.newPath("journal"), "--jobs", "1", file, "dav+http://127.0.0.1:\(proxy.port)/",
+          in: scratch)
+        #expect(end == .exited(0), "\(push.output)\(push.errors)")
+        proxies.append(proxy)
+      }
+      // What is delivered late may come after all is done.
+      try await Task.sleep(for: .seconds(1))
+      withExtendedLifetime(proxies) {}
+      Folder(scratch.path("gallery")).expectSame(as: Folder(received))
+    }
+
+    /// A pipe is longer than what is held of it.
+    @Test(.needs(.rclone, .wsgidav), arguments: [DavServer.wsgidav, .rclone])
+    func longPipeArrivesWhole(_ kind: DavServer) async throws {
+      let received = try scratch.folder("received")
+      let server = try await kind.start(into: received, in: scratch)
+      let file = try scratch.file("gallery/film.mov", 20 << 20)
+      let push = try Command(
+        "/bin/sh", ["-c", "cat '\(file)' | \"$0\" push --name film.mov - dav+\(server.url)/", Tool.fullbore],
+        in: scratch)
+      #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
+      Folder(scratch.path("gallery")).expectSame(as: Folder(received))
     }
 
     /// What a killed push has left is deleted by `abort`, and a push that is run again begins anew.

@@ -18,7 +18,7 @@ final class DavStore: Sendable {
 
   private static func isTemporary(_ name: BytePath) -> Bool {
     let last = name.name.description
-    return last.hasPrefix(".fullbore-") && last.hasSuffix(".part")
+    return last.hasPrefix(".fullbore-") && last.hasSuffix(".tmp")
   }
 
   func answer(_ request: HTTPPeer.Request) -> HTTPPeer.Reply {
@@ -60,6 +60,9 @@ final class DavStore: Sendable {
     _ = files.publish(bytes, as: target, overwrites: true)
     return .init(old == nil ? 201 : 204)
   }
+
+  /// Whether the folder is there that a path is in.
+  func hasFolder(for path: String) -> Bool { hasParent(name(path)) }
 
   private func isFolder(_ name: BytePath) -> Bool { folders.update(waking: .none) { $0.contains(name) } }
 

@@ -20,6 +20,7 @@ public final class NextcloudPeer: ProtocolPeer {
     (self.store, self.chunks) = (store, chunks)
     peer = HTTPPeer { request in
       if let refusal = refusal(request) { return refusal }
+      if let reply = Self.refusal(of: request) { return reply }
       if request.path.hasPrefix(Self.uploads) { return Self.answer(request, store, chunks) }
       return request.path.hasPrefix(Self.root + "/") || request.method == "OPTIONS"
         ? store.answer(request) : .init(403)
@@ -37,6 +38,31 @@ public final class NextcloudPeer: ProtocolPeer {
   public func stop() { peer.stop() }
   public var requests: [String] { peer.requests }
 
+  /// Names that Nextcloud 32 does not take, said as it says it. What makes a name invalid is not always told.
+  private static func refusal(of request: HTTPPeer.Request) -> HTTPPeer.Reply? {
+    let place: String?
+    switch request.method {
+    case "PUT", "MKCOL": place = request.path
+    case "MOVE": place = request.headers["Destination"].flatMap { HTTPURL($0) }?.path
+    default: place = nil
+    }
+    guard let place, place.hasPrefix(root + "/") else { return nil }
+    let name = percentDecoded((place.split(separator: "/").last ?? "").utf8)
+    let text = String(decoding: name, as: UTF8.self)
+    var reason: String?
+    for suffix in [".part", ".filepart"] where text.hasSuffix(suffix) {
+      reason = "\"\(suffix)\" is a forbidden file type."
+    }
+    if text == ".htaccess" { reason = "Filename is a reserved word" }
+    if name.count > 250 { reason = "Filename is too long" }
+    if name.contains(where: { $0 < 0x20 || $0 == UInt8(ascii: "\\") }) { reason = "" }
+    guard let reason else { return nil }
+    let xml =
+      "<?xml version=\"1.0\"?><d:error xmlns:d=\"DAV:\" xmlns:s=\"http://sabredav.org/ns\">"
+      + "<s:exception>OCA\\DAV\\Connector\\Sabre\\Exception\\InvalidPath</s:exception><s:message>\(reason)</s:message></d:error>"
+    return .init(400, ["Content-Type": "application/xml; charset=utf-8"], Array(xml.utf8))
+  }
+
   private static func answer(_ request: HTTPPeer.Request, _ store: DavStore, _ chunks: Uploads) -> HTTPPeer.Reply {
     let words = request.path.dropFirst(uploads.count).split(separator: "/").map(String.init)
     guard let token = words.first else { return .init(403) }
@@ -53,6 +79,7 @@ public final class NextcloudPeer: ProtocolPeer {
       guard let number = Int(words[1]), 1...10_000 ~= number, destination != nil,
         request.headers["OC-Total-Length"] != nil
       else { return .init(400) }
+      if let destination, !store.hasFolder(for: destination) { return .init(404) }
       let old = chunks.update { $0[token]!.updateValue(request.body, forKey: number) }
       return .init(old == nil ? 201 : 204)
     case ("PROPFIND", 1):

@@ -183,7 +183,7 @@ extension Journal {
   public nonisolated func receipt(_ id: Int64, _ receipt: PartReceipt) { note(id, .receipt(receipt)) }
 
   /// Finished; the claim ends. Written within 250 ms, with others.
-  public nonisolated func done(_ id: Int64, _ result: UploadResult) { note(id, .done(location: result.location)) }
+  public nonisolated func done(_ id: Int64, _ result: UploadResult) { note(id, .done(location: result.journaled)) }
 
   /// Given up; the session is kept and the claim ends. Written within 250 ms.
   public nonisolated func failed(_ id: Int64, _ message: String) { note(id, .failed(message)) }

@@ -1,114 +1,183 @@
 import BlobHTTP
 import Blobs
 
-/// Where a file goes on a WebDAV server: its name, and the temporary one beside it.
+/// Where a file goes on a WebDAV server: its name, and the temporary names beside it that it is sent under.
+///
+/// Each try, which is one PUT, has a temporary name of its own. The request of an earlier try may still run at the server,
+/// for example where a proxy goes on delivering what it had taken: it would write into the file of the next try.
 struct DavPlace: Sendable {
   let url: HTTPURL
-  let temporary: HTTPURL
   /// The folder that is there, below which folders may be made.
   let root: HTTPURL
   let length: Int64?
   let contentType: String
   let overwrites: Bool
+  /// Random, and part of every temporary name, so that no two uploads share one.
+  private let mark: String
+  /// Tries that were begun, in earlier runs too.
+  private(set) var tries: Int
+  /// Temporary names that may exist at the server.
+  private var leftovers: [HTTPURL] = []
+
+  /// Temporary names that are left at the server at the most; one more try deletes the oldest first.
+  private static let mostLeftovers = 20
+  /// A journal cannot make us count for ever.
+  private static let mostTries = 1_000_000
 
   init(_ target: UploadTarget) {
     url = target.url
     root = target.endpoint.folder
-    // The same at every attempt, so that each takes the place of the one before.
-    let mark = Digest.hex(of: Array(target.url.text.utf8), .sha256).prefix(16)
-    temporary = target.url.folder.appending(pathBytes: ".fullbore-\(mark).part".utf8)
     length = target.length
     contentType = target.contentType
     overwrites = target.overwrite
+    mark = Self.newMark()
+    tries = 0
   }
 
   init(_ session: UploadSession) throws(UploadError) {
     let state = session.state
     func place(_ key: String) -> HTTPURL? { state[key].flatMap { HTTPURL($0) } }
-    guard let url = place("target"), let temporary = place("temporary") ?? place("url"), let root = place("root") else {
+    guard let url = place("target"), let root = place("root") else {
       throw UploadError(.restart, .journal, "the upload's URL is missing from the journal")
     }
     self.url = url
-    self.temporary = temporary
     self.root = root
     length = state["length"].flatMap { Int64($0) }
     contentType = state["type"] ?? "application/octet-stream"
     overwrites = state["overwrite"] != nil
+    if let mark = state["mark"], mark.utf8.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }) {
+      self.mark = mark
+      tries = min(max(0, state["tries"].flatMap { Int($0) } ?? 0), Self.mostTries)
+      leftovers = (max(1, tries - Self.mostLeftovers + 1)..<(tries + 1)).map(temporary)
+    } else {
+      (mark, tries) = (Self.newMark(), 0)
+      // A session of release 1.0 and before has one temporary name for all tries.
+      if state["chunks"] == nil, let old = place("url") { leftovers = [old] }
+    }
   }
 
   var session: UploadSession {
-    var state = ["url": temporary.text, "target": url.text, "root": root.text, "type": contentType]
+    var state = [
+      "target": url.text, "root": root.text, "type": contentType, "mark": mark, "tries": String(tries),
+    ]
     if let length { state["length"] = String(length) }
     if overwrites { state["overwrite"] = "true" }
     return UploadSession(state: state)
   }
 
+  /// Hidden, and of a kind that servers take: Nextcloud forbids `.part` and `.filepart`.
+  private func temporary(_ number: Int) -> HTTPURL {
+    url.folder.appending(pathBytes: ".fullbore-\(mark)-\(number).tmp".utf8)
+  }
+
+  private static func newMark() -> String {
+    let digits = String(UInt64.random(in: 0...UInt64.max), radix: 16)
+    return String(repeating: "0", count: 16 - digits.count) + digits
+  }
+
   // MARK: Sending
 
-  /// PUT, size looked at, MOVE.
-  func publish(_ body: BlobSlice, _ folders: DavFolders, _ with: UploadContext) async throws(UploadError)
-    -> UploadResult
-  {
-    if !folders.canMove { return try await put(body, folders, with) }
-    let tag = try await putAside(body, folders, with)
-    let size = try await check(tag, with)
+  /// Sends `body` under a temporary name, looks at what the server has, and gives that the name. Deletes what earlier
+  /// tries have left once all is well, or nothing more can be done.
+  mutating func publish(
+    _ body: BlobSlice, _ folders: DavFolders, _ with: UploadContext
+  ) async throws(UploadError) -> UploadResult {
     do throws(UploadError) {
-      try await move(with)
+      let result = try await attempt(body, folders, with)
+      // The upload is done, whatever became of what is only in the way.
+      try? await clear(with)
+      return result
+    } catch {
+      // As above. A task that was cancelled can send nothing more: the journal knows the names.
+      if error.recovery == .giveUp, error.side != .cancelled { try? await clear(with) }
+      throw error
+    }
+  }
+
+  /// As `publish`, where the name may have been given by an earlier try whose answer was lost.
+  mutating func publishUnlessThere(
+    _ body: BlobSlice, _ folders: DavFolders, _ with: UploadContext
+  ) async throws(UploadError) -> UploadResult {
+    let found: UploadResult?
+    do throws(UploadError) {
+      found = try await find(body, with)
+    } catch {
+      if error.recovery == .giveUp, error.side != .cancelled { try? await clear(with) }  // it is only in the way
+      throw error
+    }
+    guard let found else { return try await publish(body, folders, with) }
+    try? await clear(with)  // as above
+    return found
+  }
+
+  private mutating func attempt(
+    _ body: BlobSlice, _ folders: DavFolders, _ with: UploadContext
+  ) async throws(UploadError) -> UploadResult {
+    if !folders.canMove { return try await put(body, folders, with) }
+    let temporary = try await begin(with)
+    let tag = try await putAside(body, as: temporary, folders, with)
+    try await check(temporary, tag, body, with)
+    do {
+      try await move(temporary, with)
     } catch {
       switch error.status {
       case 405, 501:
         folders.noteNoMove()
-        try? await clear(with)  // it is only in the way
         return try await put(body, folders, with)
-      case 412:
-        try? await clear(with)  // as above
-        return try await same(body, as: size, with)
+      case 412 where !overwrites:
+        try? await clear(with)  // whatever has the name, this is not moved any more
+        return try await taken(body, with)
       default: throw error
       }
     }
-    try await checkName(with)
-    return result
+    leftovers.removeAll { $0 == temporary }
+    return try await result(of: body, movedFrom: temporary, with)
   }
 
-  private var result: UploadResult { UploadResult(location: url.description) }
+  /// The temporary name of a new try. It is in the journal before the server hears of it, so that `abort` can delete it.
+  private mutating func begin(_ with: UploadContext) async throws(UploadError) -> HTTPURL {
+    tries += 1
+    if leftovers.count == Self.mostLeftovers {
+      try? await delete(leftovers.removeFirst(), with)  // it is only in the way
+    }
+    let temporary = temporary(tries)
+    leftovers.append(temporary)
+    with.opened(session)
+    try await with.makeDurable()
+    return temporary
+  }
 
   /// The ETag that the server gave it, if any.
-  private func putAside(
-    _ body: BlobSlice, _ folders: DavFolders, _ with: UploadContext
+  private mutating func putAside(
+    _ body: BlobSlice, as temporary: HTTPURL, _ folders: DavFolders, _ with: UploadContext
   ) async throws(UploadError) -> String? {
     var request = HTTPRequest("PUT", temporary, ["Content-Type": contentType])
-    var response = try await with.send(following: &request, body: body)
+    var response = try await with.sendOnce(&request, body)
+    // An answer ends a request: the name can be used again.
     if [404, 409].contains(response.status) {
       try await folders.make(temporary.folder, with)
-      response = try await with.send(following: &request, body: body)
+      response = try await with.sendOnce(&request, body)
     }
-    guard response.isSuccess else { throw refusal(request, response) }
+    guard response.isSuccess else {
+      if response.status < 500 { leftovers.removeAll { $0 == temporary } }
+      throw refusal(request, response)
+    }
     return response.headers["ETag"]
   }
 
-  /// The size that the server says it has, which must be the one that was sent; nil where it says none.
-  private func check(_ tag: String?, _ with: UploadContext) async throws(UploadError) -> Int64? {
-    let request = HTTPRequest("HEAD", temporary)
-    let response = try await with.send(request)
-    guard response.isSuccess else {
-      var error = UploadError(request, response)
-      if error.recovery == .giveUp, response.status == 404 { error.recovery = .resync }
-      throw error
-    }
-    let size = response.headers.bytes("Content-Length")
-    if let size, let length, size != length {
-      throw UploadError(
-        .resync, .file, "HEAD \(temporary): the server has \(size) bytes, and was sent \(length)", status: nil)
-    }
-    if let tag, let now = response.headers["ETag"], tag != now, ![tag, now].contains(where: { $0.hasPrefix("W/") }) {
+  /// What the server has must be what was sent, and must not have changed since.
+  private func check(
+    _ temporary: HTTPURL, _ tag: String?, _ body: BlobSlice, _ with: UploadContext
+  ) async throws(UploadError) {
+    let headers = try await look(at: temporary, body, with)
+    if let tag, let now = headers["ETag"], tag != now, ![tag, now].contains(where: { $0.hasPrefix("W/") }) {
       throw UploadError(
         .resync, .file,
         "HEAD \(temporary): its ETag is \(now), and was \(tag) when we had sent it: someone else writes there")
     }
-    return size
   }
 
-  private func move(_ with: UploadContext) async throws(UploadError) {
+  private func move(_ temporary: HTTPURL, _ with: UploadContext) async throws(UploadError) {
     var request = HTTPRequest("MOVE", temporary, ["Destination": url.text, "Overwrite": overwrites ? "T" : "F"])
     let response = try await with.send(following: &request)
     if response.status == 207 {
@@ -123,34 +192,25 @@ struct DavPlace: Sendable {
     }
   }
 
-  /// Some servers take `Destination` apart once more, and cut the name where another URL would have a query.
-  private func checkName(_ with: UploadContext) async throws(UploadError) {
-    let isPlain = PercentCoding.decoded(url.path.utf8).allSatisfy { $0 >= 0x20 && !";?#%".utf8.contains($0) }
-    if isPlain { return }
-    let request = HTTPRequest("HEAD", url)
-    let response = try await with.send(request)
-    if response.isSuccess { return }
-    guard [404, 410].contains(response.status) else { throw UploadError(request, response) }
-    throw UploadError(
-      .giveUp, .file,
-      "MOVE \(temporary): the server says that \(url) is there now, and it is not: it has given it another name. "
-        + "It does not take names with characters like these")
-  }
-
   /// Where names cannot be changed: straight to the name, which must be free.
-  private func put(
+  private mutating func put(
     _ body: BlobSlice, _ folders: DavFolders, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
+    tries += 1
+    with.opened(session)
     var request = HTTPRequest("PUT", url, ["Content-Type": contentType])
     if !overwrites { request.headers["If-None-Match"] = "*" }
-    var response = try await with.send(following: &request, body: body)
+    var response = try await with.sendOnce(&request, body)
     if [404, 409].contains(response.status) {
       try await folders.make(url.folder, with)
-      response = try await with.send(following: &request, body: body)
+      response = try await with.sendOnce(&request, body)
     }
-    if response.status == 412, !overwrites { return try await same(body, as: nil, with) }
+    if response.status == 412, !overwrites { return try await taken(body, with) }
     guard response.isSuccess else { throw refusal(request, response) }
-    return result
+    let headers = try await look(at: url, body, with)
+    // An earlier try may have written to the same file at the same time.
+    if tries > 1, body.source.access == .random { try await with.compareAgain(body, with: url) }
+    return result(headers)
   }
 
   /// 409, where the folder is there, is no word about the name.
@@ -163,38 +223,17 @@ struct DavPlace: Sendable {
     return error
   }
 
-  // MARK: A name that is taken
+  // MARK: Deleting
 
-  /// Success if there are the very bytes of `body` under the name; nil if there is nothing, or it will be replaced.
-  /// Throws if there are others.
-  func find(_ body: BlobSlice, _ with: UploadContext) async throws(UploadError) -> UploadResult? {
-    if overwrites { return nil }
-    let request = HTTPRequest("HEAD", url)
-    let response = try await with.send(request)
-    if [404, 410].contains(response.status) { return nil }
-    guard response.isSuccess else { throw UploadError(request, response) }
-    return try await same(body, as: response.headers.bytes("Content-Length"), with)
+  /// Deletes every temporary name that may exist; one that is gone already will do.
+  mutating func clear(_ with: UploadContext) async throws(UploadError) {
+    while let temporary = leftovers.last {
+      try await delete(temporary, with)
+      leftovers.removeLast()
+    }
   }
 
-  /// Reads back what has the name and compares it.
-  private func same(_ body: BlobSlice, as size: Int64?, _ with: UploadContext) async throws(UploadError) -> UploadResult
-  {
-    if let size, let length, size != length {
-      throw UploadError(
-        .giveUp, .file, "\(url): another file of \(size) bytes has that name, and this one has \(length)", status: 409)
-    }
-    do {
-      try await with.compare(body, with: url)
-    } catch {
-      // A connection that broke says nothing about the bytes.
-      guard error.recovery == .giveUp, error.side == .file, error.status == nil else { throw error }
-      throw UploadError(.giveUp, .file, "\(url): another file has that name (\(error.message))", status: 409)
-    }
-    return result
-  }
-
-  /// Deletes the temporary name; one that is gone already will do.
-  func clear(_ with: UploadContext) async throws(UploadError) {
+  private func delete(_ temporary: HTTPURL, _ with: UploadContext) async throws(UploadError) {
     let request = HTTPRequest("DELETE", temporary)
     let response = try await with.send(request)
     guard response.isSuccess || [404, 410].contains(response.status) else { throw UploadError(request, response) }

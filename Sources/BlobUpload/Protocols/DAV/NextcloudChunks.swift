@@ -14,6 +14,7 @@ struct NextcloudChunks: Sendable {
   private var count: Int
 
   private static let files = "/remote.php/dav/files/"
+  private static let mostChunks = 10_000
 
   /// Whether files at `url` are Nextcloud's.
   static func isSpoken(at url: HTTPURL) -> Bool { url.path.contains(files) }
@@ -21,7 +22,8 @@ struct NextcloudChunks: Sendable {
   /// 10,000 chunks of 5 MB to 5 GB. The length is announced with each.
   static func limits(wholeUpTo: Int64) -> PartLimits {
     PartLimits(
-      smallest: 5 << 20, largest: 5_000_000_000, usual: 64 << 20, count: 10_000, needsLength: true, firstPart: wholeUpTo
+      smallest: 5 << 20, largest: 5_000_000_000, usual: 64 << 20, count: mostChunks, needsLength: true,
+      firstPart: wholeUpTo
     )
   }
 
@@ -37,7 +39,10 @@ struct NextcloudChunks: Sendable {
 
   /// nil where the session is none of these.
   init?(_ session: UploadSession) throws(UploadError) {
-    guard let count = session.state["chunks"].flatMap({ Int($0) }) else { return nil }
+    guard let text = session.state["chunks"] else { return nil }
+    guard let count = Int(text), 0...Self.mostChunks ~= count else {
+      throw UploadError(.restart, .journal, "the journal has \(text) chunks, and there are \(Self.mostChunks) at most")
+    }
     self.init(try DavPlace(session), try session.uploadURL(), count)
   }
 
@@ -48,14 +53,14 @@ struct NextcloudChunks: Sendable {
   var session: UploadSession {
     var session = place.session
     session.state["url"] = folder.text
-    session.state["temporary"] = place.temporary.text
     session.state["chunks"] = String(count)
     return session
   }
 
-  /// MKCOL. The session is told before, so that nothing is left behind unknown.
+  /// MKCOL. The journal has the session before, so that nothing is left behind unknown.
   func open(_ with: UploadContext) async throws(UploadError) {
     with.opened(session)
+    try await with.makeDurable()
     let request = request("MKCOL", folder)
     let response = try await with.send(request)
     guard response.isSuccess || response.status == 405 else { throw UploadError(creating: request, response) }
@@ -63,28 +68,67 @@ struct NextcloudChunks: Sendable {
 
   /// Whether the very bytes have the name already; asked before the first chunk.
   func find(_ body: BlobSlice, _ with: UploadContext) async throws(UploadError) -> UploadResult? {
-    count == 0 ? try await place.find(body, with) : nil
+    if count > 0 { return nil }
+    do throws(UploadError) {
+      guard let found = try await place.find(body, with) else { return nil }
+      try? await clear(with)  // it expires
+      return found
+    } catch {
+      throw await withdrawn(error, with)
+    }
   }
 
-  mutating func put(_ part: Part, _ body: BlobSlice, _ with: UploadContext) async throws(UploadError) -> PartReceipt {
+  mutating func put(
+    _ part: Part, _ body: BlobSlice, _ folders: DavFolders, _ with: UploadContext
+  ) async throws(UploadError) -> PartReceipt {
     var request = request("PUT", chunk(count + 1))
     let response = try await with.send(following: &request, body: body)
-    guard response.isSuccess else { throw UploadError(session: request, response) }
+    guard response.isSuccess else {
+      // The upload has expired, or the folder that the file is to be in was removed: the status is the same.
+      if response.status == 404 { folders.forget(place.url.folder) }
+      let error = refusal(request, response)
+      throw error.recovery == .restart ? await withdrawn(error, with) : error
+    }
     count += 1
     return PartReceipt(number: part.number, start: part.start, held: part.length ?? 0)
   }
 
   /// Makes the file of the chunks. What stands in the way is looked at by beginning anew.
-  func assemble(_ with: UploadContext) async throws(UploadError) -> UploadResult {
+  func assemble(_ folders: DavFolders, _ with: UploadContext) async throws(UploadError) -> UploadResult {
     var request = request("MOVE", folder.appending(pathBytes: ".file".utf8))
     request.headers["Overwrite"] = place.overwrites ? "T" : "F"
     let response = try await with.send(following: &request)
     guard response.isSuccess else {
-      var error = UploadError(session: request, response)
-      if response.status == 412 { error.recovery = .restart }
+      if response.status == 409 {
+        folders.forget(place.url.folder)
+        try await folders.make(place.url.folder, with)
+      }
+      throw await withdrawn(refusal(request, response), with)
+    }
+    do throws(UploadError) {
+      let whole = with.whole ?? BlobSlice(DataSource([]), length: place.length)
+      return place.result(try await place.look(at: place.url, whole, with))
+    } catch {
+      // The chunks are gone. Whatever has the name is compared by beginning anew.
+      var error = error
+      if error.recovery == .resync { error.recovery = .restart }
       throw error
     }
-    return UploadResult(location: place.url.description)
+  }
+
+  private func refusal(_ request: HTTPRequest, _ response: HTTPResponse) -> UploadError {
+    var error = UploadError(session: request, response)
+    // An upload that has expired is answered with 404.
+    if response.status == 403 { error.recovery = .giveUp }
+    if response.status == 412 { error.recovery = .restart }
+    return error
+  }
+
+  /// `error`, with the upload deleted at the server where the error is final for this file, or the upload begins anew.
+  private func withdrawn(_ error: UploadError, _ with: UploadContext) async -> UploadError {
+    let isOver = error.recovery == .restart || (error.recovery == .giveUp && error.side == .file)
+    if isOver { try? await clear(with) }  // it expires
+    return error
   }
 
   /// PROPFIND: bytes of the chunks from the first on. 404: they were assembled, or are gone.
@@ -98,12 +142,17 @@ struct NextcloudChunks: Sendable {
     let sizes = DavListing.sizes(in: listing.text)
     var offset: Int64 = 0
     count = 0
-    while let size = sizes[chunk(count + 1).path] {
-      offset += size
+    while count < Self.mostChunks, let size = sizes[chunk(count + 1).path] {
+      let (sum, isTooMuch) = offset.addingReportingOverflow(size)
+      if isTooMuch || sum > place.length ?? .max {
+        let error = UploadError(
+          .restart, .destination,
+          "PROPFIND \(folder): the server lists \(offset) bytes and a chunk of \(size) more, which is more than the file's "
+            + "\(place.length ?? .max)")
+        throw await withdrawn(error, with)
+      }
+      offset = sum
       count += 1
-    }
-    if let length = place.length, offset > length {
-      throw UploadError(.restart, .destination, "PROPFIND \(folder): it has \(offset) bytes of \(length)")
     }
     return .upTo(offset, session)
   }

@@ -2,7 +2,7 @@ import BlobHTTP
 import Blobs
 
 /// WebDAV: one PUT of the whole under a temporary name in the same folder, which is moved to its own name once its size
-/// is found right. RFC 4918.
+/// is found right. Each try has a temporary name of its own, which the journal knows. RFC 4918.
 ///
 /// A name never stands for a part of a file, whatever the server does with a PUT that is cut off. Nothing can be resumed:
 /// partial PUTs mean different things to different servers, and some take a piece for the whole. Nextcloud has chunks
@@ -10,8 +10,7 @@ import Blobs
 public struct WebDAV: UploadProtocol {
   public let name = "dav"
 
-  /// A file over this many bytes has its temporary name in the journal, so that `abort` can delete it, and the name
-  /// that it is to have is looked at before any of it is sent.
+  /// Of a file over this many bytes, the name that it is to have is looked at before any of it is sent.
   public var wholeUpTo: Int64
   private let folders = DavFolders()
 
@@ -40,10 +39,12 @@ public struct WebDAV: UploadProtocol {
   public func create(_ target: UploadTarget, first: (part: Part, body: BlobSlice)?, _ with: UploadContext)
     async throws(UploadError) -> Held
   {
-    let place = DavPlace(target)
+    var place = DavPlace(target)
     try await folders.make(for: place, with)
     if let first { return .finished(try await place.publish(first.body, folders, with)) }
     if let chunks = NextcloudChunks(target) {
+      // A chunk for a file whose folder is missing is refused, as one whose upload has expired.
+      try await folders.make(target.url.folder, with)
       try await chunks.open(with)
       return .upTo(0, chunks.session)
     }
@@ -64,39 +65,36 @@ public struct WebDAV: UploadProtocol {
       // The whole is compared, not the part.
       let whole = BlobSlice(
         body.source, length: session.state["length"].flatMap { Int64($0) }, validator: body.validator)
-      if let found = try await chunks.find(whole, with) {
-        try? await chunks.clear(with)  // it expires
-        return .finished(found)
-      }
-      let receipt = try await chunks.put(part, body, with)
+      if let found = try await chunks.find(whole, with) { return .finished(found) }
+      let receipt = try await chunks.put(part, body, folders, with)
       return .receipt(receipt, chunks.session)
     }
     guard part.isLast, part.start == 0 else {
       throw UploadError(.giveUp, .file, "WebDAV takes a file in one piece: leave --part-size out")
     }
-    let place = try DavPlace(session)
-    if let found = try await place.find(body, with) { return .finished(found) }
-    return .finished(try await place.publish(body, folders, with))
+    var place = try DavPlace(session)
+    return .finished(try await place.publishUnlessThere(body, folders, with))
   }
 
   public func complete(_ session: UploadSession, _ parts: [PartReceipt], _ with: UploadContext)
     async throws(UploadError) -> UploadResult
   {
-    if let chunks = try NextcloudChunks(session) { return try await chunks.assemble(with) }
+    if let chunks = try NextcloudChunks(session) { return try await chunks.assemble(folders, with) }
     // Nothing is left to send of a file without bytes.
-    let place = try DavPlace(session)
+    var place = try DavPlace(session)
     return try await place.publish(BlobSlice(DataSource([])), folders, with)
   }
 
   public func isThere(_ target: UploadTarget, location: String?, _ with: UploadContext) async throws(UploadError)
     -> Bool
   {
-    try await with.isThere(target)
+    try await with.isThere(target, since: DavVersion(journaled: location))
   }
 
-  /// DELETE of the temporary name, or of the chunks.
+  /// DELETE of the temporary names, or of the chunks.
   public func abort(_ session: UploadSession, _ with: UploadContext) async throws(UploadError) {
     if let chunks = try NextcloudChunks(session) { return try await chunks.clear(with) }
-    try await DavPlace(session).clear(with)
+    var place = try DavPlace(session)
+    try await place.clear(with)
   }
 }

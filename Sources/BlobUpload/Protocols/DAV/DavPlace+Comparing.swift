@@ -1,0 +1,116 @@
+import BlobHTTP
+import Blobs
+
+// What the server has, held against what was sent.
+extension DavPlace {
+  /// HEAD. Throws unless the server has as many bytes at `place` as were sent of `body`.
+  func look(at place: HTTPURL, _ body: BlobSlice, _ with: UploadContext) async throws(UploadError) -> HTTPHeaders {
+    let sent = try sentLength(of: body)
+    let request = HTTPRequest("HEAD", place)
+    let response = try await with.send(request)
+    guard response.isSuccess else {
+      var error = UploadError(request, response)
+      if error.recovery == .giveUp, response.status == 404 { error.recovery = .resync }
+      throw error
+    }
+    if let size = response.headers.bytes("Content-Length") {
+      guard let sent, size != sent else { return response.headers }
+      throw UploadError(
+        .resync, .file, "HEAD \(place): the server has \(size) bytes, and was sent \(sent)", status: nil)
+    }
+    // A server that does not tell the length is asked for the bytes, where they can be read a second time here.
+    if body.source.access == .random { try await with.compareAgain(body, with: place) }
+    return response.headers
+  }
+
+  /// Bytes that were read of the source for `body`.
+  private func sentLength(of body: BlobSlice) throws(UploadError) -> Int64? {
+    guard let open = body.source as? OpenPart else { return body.length ?? length }
+    if open.end != nil { return open.reached - body.start }
+    throw UploadError(.resync, .file, "PUT \(url): the server answered before it was sent the end of the file")
+  }
+
+  /// What was stored under the name, with the version that `isThere` compares in a later run.
+  func result(_ headers: HTTPHeaders) -> UploadResult {
+    let version = DavVersion(headers).text
+    return UploadResult(location: url.description, state: version.map { ["version": $0] } ?? [:])
+  }
+
+  /// Looks at the name after a MOVE. Some servers take `Destination` apart once more, and cut the name where another URL
+  /// would have a query.
+  func result(
+    of body: BlobSlice, movedFrom temporary: HTTPURL, _ with: UploadContext
+  ) async throws(UploadError) -> UploadResult {
+    do throws(UploadError) {
+      return result(try await look(at: url, body, with))
+    } catch {
+      guard let status = error.status, [404, 410].contains(status), !isPlain else { throw error }
+      throw UploadError(
+        .giveUp, .file,
+        "MOVE \(temporary): the server says that \(url) is there now, and it is not: it has given it another name. "
+          + Self.refusesSuchNames)
+    }
+  }
+
+  /// Whether the name has no characters that mean something in a URL, or none at all.
+  private var isPlain: Bool {
+    PercentCoding.decoded(url.path.utf8).allSatisfy { $0 >= 0x20 && !";?#%".utf8.contains($0) }
+  }
+  private static let refusesSuchNames = "It does not take names with characters like these"
+
+  // MARK: A name that is taken
+
+  /// Success if there are the very bytes of `body` under the name; nil if there is nothing, or it will be replaced.
+  /// Throws if there are others.
+  func find(_ body: BlobSlice, _ with: UploadContext) async throws(UploadError) -> UploadResult? {
+    if overwrites { return nil }
+    let request = HTTPRequest("HEAD", url)
+    let response = try await with.send(request)
+    if [404, 410].contains(response.status) { return nil }
+    guard response.isSuccess else { throw UploadError(request, response) }
+    if let size = response.headers.bytes("Content-Length"), let length = body.length ?? length, size != length {
+      throw UploadError(
+        .giveUp, .file, "\(url): another file of \(size) bytes has that name, and this one has \(length)", status: 409)
+    }
+    do {
+      try await with.compare(body, with: url)
+    } catch {
+      // A connection that broke says nothing about the bytes.
+      guard error.isDifference else { throw error }
+      throw UploadError(.giveUp, .file, "\(url): another file has that name (\(error.message))", status: 409)
+    }
+    return result(response.headers)
+  }
+
+  /// The server says that the name is taken: a success if the bytes are the same.
+  func taken(_ body: BlobSlice, _ with: UploadContext) async throws(UploadError) -> UploadResult {
+    if let found = try await find(body, with) { return found }
+    let message = "\(url): the server says that the name is taken, and nothing is there"
+    throw isPlain
+      ? UploadError(.resync, .file, message) : UploadError(.giveUp, .file, "\(message). \(Self.refusesSuchNames)")
+  }
+}
+
+extension UploadContext {
+  /// PUT of `body`, which the transport sends once only: a second copy would meet the first one under the same name.
+  func sendOnce(_ request: inout HTTPRequest, _ body: BlobSlice) async throws(UploadError) -> HTTPResponse {
+    var exchange = Exchange(sent: sent)
+    exchange.isSentOnce = true
+    return try await send(following: &request, body: body, exchange)
+  }
+
+  /// Reads back what is at `url`; what differs from `body` is sent again.
+  func compareAgain(_ body: BlobSlice, with url: HTTPURL) async throws(UploadError) {
+    do throws(UploadError) {
+      try await compare(body, with: url)
+    } catch {
+      guard error.isDifference else { throw error }
+      throw UploadError(.resync, .file, error.message, cause: error.cause)
+    }
+  }
+}
+
+extension UploadError {
+  /// What was read back differs from what was sent.
+  fileprivate var isDifference: Bool { recovery == .giveUp && side == .file && status == nil }
+}

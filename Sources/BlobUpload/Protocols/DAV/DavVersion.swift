@@ -1,0 +1,64 @@
+import BlobHTTP
+
+/// What a WebDAV server says about the version of a file: it tells whether the file was changed since.
+struct DavVersion: Sendable, Hashable {
+  /// The ETag, without the prefix of a weak one: servers that call their tags weak change them with the bytes, too.
+  private let tag: String?
+  /// Seconds since 1970, from `Last-Modified`.
+  private let modified: Int64?
+  /// Characters; a longer ETag is left out, so that the journal stays small.
+  private static let longestTag = 256
+
+  init(_ headers: HTTPHeaders) {
+    let tag = headers["ETag"].map { $0.hasPrefix("W/") ? String($0.dropFirst(2)) : $0 }
+    self.tag = tag.flatMap { $0.isEmpty || $0.utf8.count > Self.longestTag ? nil : $0 }
+    modified = headers["Last-Modified"].flatMap { HTTPDate.seconds($0) }
+  }
+
+  /// From a location as the journal keeps it; nil where an earlier release has kept none.
+  init?(journaled location: String?) {
+    guard let location, let start = location.utf8.firstIndex(of: UInt8(ascii: "#")) else { return nil }
+    let words = location[location.utf8.index(after: start)...].split(separator: "&", omittingEmptySubsequences: false)
+    guard words.count == 2 else { return nil }
+    tag = words[0].isEmpty ? nil : String(decoding: PercentCoding.decoded(words[0].utf8), as: UTF8.self)
+    modified = Int64(words[1])
+  }
+
+  /// For `UploadResult.state`; nil where the server tells nothing.
+  var text: String? {
+    tag == nil && modified == nil ? nil : "\(HTTPURL.encode((tag ?? "").utf8))&\(modified.map(String.init) ?? "")"
+  }
+
+  /// Whether the file was changed since it had the version `old`; false where the two have nothing in common to compare.
+  func isChanged(since old: DavVersion) -> Bool {
+    if let tag, let other = old.tag { return tag != other }
+    return isModified(since: old)
+  }
+
+  /// As `isChanged`, by the time alone.
+  func isModified(since old: DavVersion) -> Bool {
+    if let modified, let other = old.modified { return modified != other }
+    return false
+  }
+}
+
+extension UploadContext {
+  /// Whether the file of an earlier upload is still there, with the length and the version that it had then.
+  func isThere(_ target: UploadTarget, since old: DavVersion?) async throws(UploadError) -> Bool {
+    guard let now = try await version(of: target) else { return false }
+    guard let old, now.isChanged(since: old) else { return true }
+    // A server may make up a new ETag for each answer. Such a tag says nothing; the modification time still may.
+    guard let again = try await version(of: target) else { return false }
+    return again.isChanged(since: now) && !again.isModified(since: old)
+  }
+
+  /// nil: there is no file of the right length.
+  private func version(of target: UploadTarget) async throws(UploadError) -> DavVersion? {
+    let request = HTTPRequest("HEAD", target.url)
+    let response = try await send(request)
+    if [404, 410].contains(response.status) { return nil }
+    guard response.isSuccess else { throw UploadError(request, response) }
+    if let length = target.length, let size = response.headers.bytes("Content-Length"), size != length { return nil }
+    return DavVersion(response.headers)
+  }
+}
