@@ -1,0 +1,60 @@
+"""S3 as moto has it."""
+
+import boto3
+
+from material import digest
+from servers import Server, python_tool
+
+
+class Moto(Server):
+    """S3 with versioning and object lock: a name keeps every version, and the default retention wants checksums."""
+
+    prefix = ""
+    url = "s3://media/"
+    forgets = True
+
+    def __init__(self, scratch):
+        super().__init__(scratch)
+        self.environment = {
+            "AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing-secret", "AWS_REGION": "us-east-1",
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}",
+        }
+
+    def command(self):
+        return [python_tool("moto_server"), "-H", "127.0.0.1", "-p", str(self.port)]
+
+    def mistyped(self):
+        return ["s3://no-such-bucket-here/"]
+
+    def client(self):
+        return boto3.client(
+            "s3", endpoint_url=self.environment["AWS_ENDPOINT_URL"], region_name="us-east-1",
+            aws_access_key_id="testing", aws_secret_access_key="testing-secret")
+
+    def start(self):
+        super().start()
+        client = self.client()
+        client.create_bucket(Bucket="media", ObjectLockEnabledForBucket=True)
+        client.put_object_lock_configuration(
+            Bucket="media", ObjectLockConfiguration={
+                "ObjectLockEnabled": "Enabled", "Rule": {"DefaultRetention": {"Mode": "GOVERNANCE", "Days": 1}}})
+
+    def files(self):
+        client, found = self.client(), {}
+        for page in client.get_paginator("list_objects_v2").paginate(Bucket="media"):
+            for entry in page.get("Contents", []):
+                found[entry["Key"]] = digest(client.get_object(Bucket="media", Key=entry["Key"])["Body"].read())
+        return found
+
+    def wipe(self):
+        client = self.client()
+        for page in client.get_paginator("list_object_versions").paginate(Bucket="media"):
+            for entry in page.get("Versions", []) + page.get("DeleteMarkers", []):
+                client.delete_object(
+                    Bucket="media", Key=entry["Key"], VersionId=entry["VersionId"], BypassGovernanceRetention=True)
+
+    def replace(self, name, data):
+        self.client().put_object(Bucket="media", Key=name, Body=data, ChecksumAlgorithm="SHA256")
+
+    def remove(self, name):
+        self.client().delete_object(Bucket="media", Key=name)

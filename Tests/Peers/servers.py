@@ -1,0 +1,171 @@
+"""Servers that no one here wrote, started on 127.0.0.1, and what they have, read past Fullbore."""
+
+import base64
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+import configurations
+from material import tree
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+class Missing(Exception):
+    """The program is not on this machine; the text says how it is had."""
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def program(name, how):
+    path = name if os.path.isabs(name) and os.access(name, os.X_OK) else shutil.which(name)
+    if path is None or not os.access(path, os.X_OK):
+        raise Missing(f"{os.path.basename(name)} is not installed: {how}")
+    return path
+
+
+def python_tool(name):
+    return program(os.path.join(ROOT, ".venv/bin", name), "scripts/bootstrap test")
+
+
+class Server:
+    """A server with a folder of its own. `prefix` chooses the protocol, `path` is where files go."""
+
+    prefix = "dav+"
+    path = "/"
+    arguments = []
+    # Options with a password that is wrong; None: it asks for none.
+    wrong_password = None
+    # Whether names and the bytes under them are the server's; tusd has neither.
+    has_names = True
+    needs_pipe_length = False
+    # Everything is in memory, and gone with the process.
+    forgets = False
+    slow = False
+    # What a name is by the time it is the server's.
+    renames = staticmethod(lambda name: name)
+
+    def __init__(self, scratch):
+        self.scratch = os.path.join(scratch, self.name)
+        self.received = os.path.join(self.scratch, "received")
+        os.makedirs(self.received)
+        self.port = free_port()
+        self.process = None
+
+    name = property(lambda self: type(self).__name__.lower())
+    url = property(lambda self: f"{self.prefix}http://127.0.0.1:{self.port}{self.path}")
+
+    def command(self):
+        raise NotImplementedError
+
+    def start(self):
+        with open(os.path.join(self.scratch, "log"), "ab") as log:
+            # The port of a server that was killed may take a moment to be free.
+            end = time.monotonic() + 60
+            while True:
+                self.process = subprocess.Popen(
+                    self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+                if self.answers() or time.monotonic() > end:
+                    return
+                self.kill()
+
+    def answers(self):
+        end = time.monotonic() + 15
+        while time.monotonic() < end and self.process.poll() is None:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+                return True
+            except OSError:
+                time.sleep(0.05)
+        return False
+
+    def kill(self):
+        """As by SIGKILL, with all its processes."""
+        if self.process is None:
+            return
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
+        self.process = None
+
+    def files(self):
+        """Digest by name of what is published."""
+        return tree(self.received)
+
+    def wipe(self):
+        """Removes all that was received; the server goes on."""
+        for entry in os.scandir(self.received):
+            shutil.rmtree(entry.path) if entry.is_dir() else os.unlink(entry.path)
+
+    def replace(self, name, data):
+        """Changes a file behind the server's back."""
+        with open(os.path.join(self.received, name), "wb") as file:
+            file.write(data)
+
+    def remove(self, name):
+        os.unlink(os.path.join(self.received, name))
+
+    def mistyped(self):
+        """Destinations at which nothing can be put."""
+        return [f"{self.url}file.jpg/below/"]
+
+    def config(self, text):
+        path = os.path.join(self.scratch, "config")
+        with open(path, "w") as file:
+            file.write(text)
+        return path
+
+
+class Wsgidav(Server):
+    def command(self):
+        return [
+            python_tool("wsgidav"), "--host", "127.0.0.1", "--port", str(self.port), "--root", self.received,
+            "--auth", "anonymous", "--no-config", "-qq",
+        ]
+
+
+class Rclone(Server):
+    arguments = ["--header", "Authorization: Basic " + base64.b64encode(b"anna:right").decode()]
+    wrong_password = ["--header", "Authorization: Basic " + base64.b64encode(b"anna:wrong").decode()]
+
+    def command(self):
+        return [
+            program("rclone", "scripts/bootstrap test"), "serve", "webdav", self.received, "--addr",
+            f"127.0.0.1:{self.port}", "--config", os.path.join(self.scratch, "none"), "--user", "anna", "--pass", "right",
+        ]
+
+
+class Nginx(Server):
+    methods = "PUT DELETE MKCOL COPY MOVE"
+
+    def command(self):
+        path = self.config(configurations.nginx(self.scratch, self.received, self.port, self.methods))
+        return [program("nginx", "scripts/bootstrap test"), "-c", path, "-p", self.scratch]
+
+
+class NginxPut(Nginx):
+    """Knows PUT and DELETE only, and replaces what is there."""
+
+    prefix = "put+"
+    methods = "PUT DELETE"
+
+
+class Apache(Server):
+    def command(self):
+        for path in (os.path.dirname(self.scratch), self.scratch, self.received):
+            os.chmod(path, 0o777)  # it will not serve as root
+        path = self.config(configurations.apache(self.scratch, self.received, self.port))
+        return [program("apache2", "scripts/bootstrap test"), "-f", path, "-DFOREGROUND"]
+
+    def wipe(self):
+        super().wipe()
+        os.chmod(self.received, 0o777)
