@@ -141,6 +141,8 @@ class Rclone(Server):
         return [
             program("rclone", "scripts/bootstrap test"), "serve", "webdav", self.received, "--addr",
             f"127.0.0.1:{self.port}", "--config", os.path.join(self.scratch, "none"), "--user", "anna", "--pass", "right",
+            # It does not see what is changed behind its back for five minutes otherwise.
+            "--dir-cache-time", "0s",
         ]
 
 
