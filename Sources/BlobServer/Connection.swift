@@ -18,15 +18,20 @@ struct Connection: @unchecked Sendable {
     watch = fb_mhd_socket_context(handle).map { Unmanaged.fromOpaque($0).takeUnretainedValue() }
   }
 
-  /// Every field of the request's head.
-  var headers: HTTPHeaders { fields(.HEADER_KIND) }
-  /// What came after the last chunk of a body, once it has come. RFC 9112 §7.1.2.
-  var trailers: HTTPHeaders { fields(.FOOTER_KIND) }
+  /// The fields of the request's head, whose request line is from `method` to the end of `version`.
+  func head(_ method: UnsafePointer<CChar>, _ version: UnsafePointer<CChar>) -> HeadCheck {
+    var head = fields(.HEADER_KIND, HeadCheck(behind: version))
+    head.finish(at: method + fb_mhd_head_size(handle))
+    return head
+  }
 
-  private func fields(_ kind: MHD_ValueKind) -> HTTPHeaders {
-    let box = HeaderBox()
+  /// The fields after the last chunk of a body, once they have come. RFC 9112 §7.1.2.
+  var trailers: HeadCheck { fields(.FOOTER_KIND, HeadCheck()) }
+
+  private func fields(_ kind: MHD_ValueKind, _ check: HeadCheck) -> HeadCheck {
+    let box = HeadBox(check)
     MHD_get_connection_values(handle, kind, collect, Unmanaged.passUnretained(box).toOpaque())
-    return box.headers
+    return box.head
   }
 
   /// Its bytes on the socket are TLS's: nothing but libmicrohttpd and GnuTLS may read or write them.
@@ -126,8 +131,9 @@ struct Connection: @unchecked Sendable {
   }
 }
 
-private final class HeaderBox {
-  var headers = HTTPHeaders()
+private final class HeadBox {
+  var head: HeadCheck
+  init(_ head: HeadCheck) { self.head = head }
 }
 
 private func collect(
@@ -135,8 +141,7 @@ private func collect(
   _ value: UnsafePointer<CChar>?
 ) -> MHD_Result {
   guard let context, let name else { return .YES }
-  let box = Unmanaged<HeaderBox>.fromOpaque(context).takeUnretainedValue()
-  box.headers.add(String(cString: name), value.map { String(cString: $0).trimmed } ?? "")
+  Unmanaged<HeadBox>.fromOpaque(context).takeUnretainedValue().head.add(name, value)
   return .YES
 }
 

@@ -21,7 +21,11 @@ final class Daemon: @unchecked Sendable {
   private static let growth = memory
   private static let threads = 2
   /// In GnuTLS's words.
-  private static let protocols = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+  /// Only ciphers that also authenticate (AEAD), only key exchanges with forward secrecy, no SHA-1.
+  private static let protocols =
+    "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-KX-ALL:+ECDHE-ECDSA:+ECDHE-RSA:-MAC-ALL:+AEAD"
+    + ":-CIPHER-ALL:+AES-256-GCM:+CHACHA20-POLY1305:+AES-128-GCM"
+    + ":-SIGN-RSA-SHA1:-SIGN-DSA-SHA1:-SIGN-ECDSA-SHA1"
 
   /// Answers what comes to `listener`, which is not needed any more afterwards.
   init(_ listener: Listener, _ service: Service, idle: Duration, connections: Int, tls: TLSIdentity?)
@@ -37,6 +41,7 @@ final class Daemon: @unchecked Sendable {
       MHD_OptionItem(option: .CONNECTION_MEMORY_LIMIT, value: Self.memory, ptr_value: nil),
       MHD_OptionItem(option: .CONNECTION_MEMORY_INCREMENT, value: Self.growth, ptr_value: nil),
       MHD_OptionItem(option: .CONNECTION_LIMIT, value: connections, ptr_value: nil),
+      MHD_OptionItem(option: .STRICT_FOR_CLIENT, value: 1, ptr_value: nil),
       MHD_OptionItem(
         option: .CONNECTION_TIMEOUT, value: Int(max(1, idle.components.seconds)), ptr_value: nil),
       MHD_OptionItem(option: .END, value: 0, ptr_value: nil),
@@ -103,7 +108,7 @@ private func began(
 ) -> UnsafeMutableRawPointer? {
   guard let context, let target, let connection else { return nil }
   let service = Unmanaged<Service>.fromOpaque(context).takeUnretainedValue()
-  let request = Request(Connection(connection), target: BytePath(cString: target).bytes, service)
+  let request = Request(Connection(connection), target: target, service)
   return Unmanaged.passRetained(request).toOpaque()
 }
 

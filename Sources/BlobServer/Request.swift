@@ -1,4 +1,5 @@
 import BlobHTTP
+import Blobs
 import CMicrohttpd
 import Synchronization
 
@@ -14,6 +15,8 @@ final class Request: @unchecked Sendable {
   private(set) var isHTTP11 = true
   private let connection: Connection
   private let service: Service
+  /// Where the target ends in libmicrohttpd's buffer, valid until the head is read.
+  private var targetEnd: UnsafePointer<CChar>?
 
   private enum Phase {
     case head
@@ -33,10 +36,12 @@ final class Request: @unchecked Sendable {
   private var received: Int64 = 0
   private let decision = Mutex<Plan?>(nil)
 
-  init(_ connection: Connection, target: [UInt8], _ service: Service) {
+  /// `target`: in libmicrohttpd's buffer, where it stays until the head is read.
+  init(_ connection: Connection, target: UnsafePointer<CChar>, _ service: Service) {
     self.connection = connection
-    self.target = target
+    self.target = BytePath(cString: target).bytes
     self.service = service
+    targetEnd = target + self.target.count
     service.gate.enter()
   }
 
@@ -52,8 +57,10 @@ final class Request: @unchecked Sendable {
       connection.watch?.goOn()
       self.method = String(cString: method)
       isHTTP11 = String(cString: version) != "HTTP/1.0"
-      headers = connection.headers
+      let head = connection.head(method, version)
+      headers = head.headers
       contentLength = isChunked ? nil : headers["Content-Length"].map { Int64($0) ?? .max } ?? 0
+      if let problem = problem(of: head, version) { return refuse(problem) }
       return follow(Router.plan(self, service))
     case .waiting:
       let plan = decision.withLock { decision in
@@ -65,12 +72,36 @@ final class Request: @unchecked Sendable {
     case .receiving(let receiver):
       isHeadDone = true
       phase = .answered
-      return follow(receiver.end(isChunked ? connection.trailers : [:]))
+      return follow(end(receiver))
     case .ready(let reply), .discarding(let reply):
       return queue(reply)
     case .answered, .detached:
       return .YES
     }
+  }
+
+  /// Why the head cannot be relied on; nil: it can.
+  private func problem(of head: HeadCheck, _ version: UnsafePointer<CChar>) -> ServerError? {
+    // Up to the version's blank, with no NUL in between.
+    let isWholeTarget = !HeadCheck.readsLines || targetEnd.map { $0 + 1 } == version
+    targetEnd = nil
+    if !isWholeTarget { return ServerError(400, "the request's target has a NUL or a blank in it") }
+    if let problem = head.problem { return ServerError(400, problem) }
+    return HeadCheck.framingProblem(method, headers, isHTTP11: isHTTP11)
+  }
+
+  /// Answers and closes the connection: where the next request begins is not known.
+  private func refuse(_ problem: ServerError) -> MHD_Result {
+    lingers = true
+    return queue(Reply(problem, ["Connection": "close"]))
+  }
+
+  private func end(_ receiver: any BodyReceiver) -> Plan {
+    let trailers = isChunked ? connection.trailers : HeadCheck()
+    guard let problem = trailers.problem else { return receiver.end(trailers.headers) }
+    receiver.cut()
+    lingers = true
+    return .reply(Reply(ServerError(400, problem), ["Connection": "close"]))
   }
 
   private func follow(_ plan: Plan) -> MHD_Result {

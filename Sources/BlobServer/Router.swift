@@ -6,9 +6,6 @@ enum Router {
     do throws(ServerError) {
       let target = try RequestTarget(request.target)
       try service.hosts.check(request.headers, authority: target.authority, isHTTP11: request.isHTTP11)
-      if let coding = request.headers["Transfer-Encoding"], !coding.isSameField("chunked") {
-        throw ServerError(501, "the transfer coding '\(coding.prefix(100))' is not spoken")
-      }
       let method = method(of: request)
       if method == "OPTIONS" { return .reply(OptionsRoutes.reply(service)) }
       if let refusal = refusal(request, service.options) { return .reply(refusal) }
@@ -56,8 +53,10 @@ enum Router {
 
   private static func refusal(_ request: Request, _ options: ServerOptions) -> Reply? {
     guard let token = options.token else { return nil }
-    let parts = request.headers["Authorization"]?.split(separator: " ", maxSplits: 1) ?? []
-    if parts.count == 2, parts[0].isSameField("Bearer"), isSame(parts[1].trimmed, token) { return nil }
+    let parts = request.headers["Authorization"]?.utf8.split(separator: UInt8(ascii: " "), maxSplits: 1) ?? []
+    if parts.count == 2, Substring(parts[0]).isSameField("Bearer"), isSame(Substring(parts[1]).trimmed, token) {
+      return nil
+    }
     return Reply(401, ["WWW-Authenticate": "Bearer realm=\"fullbore\""], text: "a valid Bearer token is required")
   }
 

@@ -38,6 +38,11 @@ static inline unsigned fb_mhd_connections(struct MHD_Daemon *d) {
 static inline enum MHD_Result fb_mhd_connection_timeout(struct MHD_Connection *c, unsigned seconds) {
   return MHD_set_connection_option(c, MHD_CONNECTION_OPTION_TIMEOUT, seconds);
 }
+// Bytes of the request's head, from the request line to the empty line, once it is read; 0 before.
+static inline size_t fb_mhd_head_size(struct MHD_Connection *c) {
+  const union MHD_ConnectionInfo *i = MHD_get_connection_info(c, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+  return i ? i->header_size : 0;
+}
 static inline void *fb_mhd_tls_session(struct MHD_Connection *c) {
   const union MHD_ConnectionInfo *i = MHD_get_connection_info(c, MHD_CONNECTION_INFO_GNUTLS_SESSION);
   return i ? i->tls_session : NULL;

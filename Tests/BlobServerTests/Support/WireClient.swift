@@ -113,6 +113,13 @@ final class WireClient {
     }
   }
 
+  /// All that comes until the server closes, or for as long as the timeout lets it.
+  func readToEnd() -> [UInt8] {
+    while (try? receive()) != nil {}
+    defer { held = [] }
+    return held
+  }
+
   /// Whether the server has closed, with nothing more to read.
   func isClosedByServer() -> Bool {
     var byte: UInt8 = 0
