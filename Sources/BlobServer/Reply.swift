@@ -33,6 +33,7 @@ struct Reply: Sendable {
 
   init(_ error: ServerError, _ headers: HTTPHeaders = [:]) {
     self.init(error.status, headers, text: error.message)
+    for field in error.headers.fields { self.headers[field.name] = field.value }
     guard let problem = error.problem else { return }
     self.headers["Content-Type"] = "application/problem+json"
     body = .bytes(Self.problem(problem, error.message))

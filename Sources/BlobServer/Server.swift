@@ -18,6 +18,9 @@ public final class Server: Sendable {
   /// `http://127.0.0.1:8080/`, or with `https`.
   public let url: String
 
+  /// What was damaged in the folder's `.fullbore` when the server started, and what has become of it: a line each.
+  public let notices: [String]
+
   /// Listens when it returns. Throws when the folder is not there or is served already, and when the address or port
   /// cannot be had, or the certificate and its key are none. Raises the process's limit of open files towards its hard limit, since every connection needs one.
   /// Blocks shortly.
@@ -27,13 +30,14 @@ public final class Server: Sendable {
     let listener = try Listener(options.address, options.port)
     let store = try FileStore(
       options.folder, expire: options.expire, maxTotal: options.maxTotal, readOnly: options.isReadOnly)
-    let service = try Service(options, store, HostRule(listener, origins: options.allowedOrigins))
+    let service = try Service(options, store, HostRule(listener, options))
     // An upload needs two descriptors; what is left is for everything else.
     daemon = try Daemon(
       listener, service, idle: options.idleTimeout, connections: max(64, (files - 64) / 2), tls: identity)
     port = listener.port
     url = "\(options.tls == nil ? "http" : "https")://\(listener.host):\(listener.port)/"
     self.service = service
+    notices = store.notices
     service.start()
   }
 

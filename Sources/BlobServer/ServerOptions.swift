@@ -1,3 +1,4 @@
+import BlobHTTP
 import Blobs
 
 /// Where a `Server` listens, what it takes, and how long it waits.
@@ -24,6 +25,9 @@ public struct ServerOptions: Sendable {
   public var allowsDelete: Bool
   /// Web origins (`https://host:port`, or `*`) whose pages may talk to the server; empty: none but its own.
   public var allowedOrigins: [String]
+  /// Further names that requests may give as `Host`, with a port or without: those of a proxy in front, or of this
+  /// machine. A server that listens on a loopback address and has no token answers to no others than loopback names.
+  public var hosts: [String]
   /// How long a connection may stay silent before it is closed.
   public var idleTimeout: Duration
   /// How long a client may take for the head of a request.
@@ -36,7 +40,7 @@ public struct ServerOptions: Sendable {
   public init(
     folder: BytePath, address: String = "127.0.0.1", port: UInt16 = 8080, token: String? = nil,
     tls: TLSFiles? = nil, expire: Duration = .seconds(24 * 3600), maxSize: Int64? = nil, maxTotal: Int64? = nil,
-    isReadOnly: Bool = false, allowsDelete: Bool = false, allowedOrigins: [String] = [],
+    isReadOnly: Bool = false, allowsDelete: Bool = false, allowedOrigins: [String] = [], hosts: [String] = [],
     idleTimeout: Duration = .seconds(60), headTimeout: Duration = .seconds(20), minimumRate: Int = 500,
     maxUnfinished: Int? = 10_000
   ) {
@@ -51,6 +55,7 @@ public struct ServerOptions: Sendable {
     self.isReadOnly = isReadOnly
     self.allowsDelete = allowsDelete
     self.allowedOrigins = allowedOrigins
+    self.hosts = hosts
     self.idleTimeout = idleTimeout
     self.headTimeout = headTimeout
     self.minimumRate = minimumRate
@@ -79,6 +84,10 @@ public struct ServerError: Error, Sendable, CustomStringConvertible {
   package var status: Int
   /// The name of its kind, where one is registered. RFC 9457 §4.2.
   package var problem: String?
+  /// What the answer carries besides.
+  package var headers: HTTPHeaders = [:]
+  /// The upload was sent more bytes than it has.
+  package var isPastLength = false
 
   public init(_ message: String) { self.init(500, message) }
 

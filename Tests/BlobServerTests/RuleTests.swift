@@ -39,6 +39,45 @@ struct RuleTests {
     #expect(try client.answer().status == 400)
   }
 
+  /// As behind a proxy, which forwards its own name or that of this server.
+  @Test func theNamesItWasGivenAreOurs() throws {
+    let server = try TestServer { $0.hosts = ["photos.example", "other.example:8443", "[2001:db8::1]"] }
+    for host in [
+      "photos.example", "PHOTOS.example:443", "photos.example:8443", "other.example:8443", "[2001:db8::1]:1",
+      "localhost",
+    ] {
+      #expect(try server.ask("GET", "/", [("Host", host)]).status == 200, "\(host)")
+    }
+    for host in ["other.example", "other.example:1", "photos.example.evil", "xphotos.example", "2001:db8::1", ""] {
+      #expect(try server.ask("GET", "/", [("Host", host)]).status == 421, "\(host)")
+    }
+    // A proxy may also put this server's own address into Host.
+    let ours = [("Host", "127.0.0.1"), ("Origin", "https://photos.example")]
+    #expect(try server.ask("PUT", "/a", ours, body: [1]).status == 201)
+    let foreign = [("Host", "127.0.0.1"), ("Origin", "https://evil.example")]
+    #expect(try server.ask("PUT", "/b", foreign, body: [1]).status == 403)
+  }
+
+  @Test func aTokenAdmitsEveryName() throws {
+    let server = try TestServer { $0.token = "secret" }
+    let head = [("Host", "photos.example"), ("Authorization", "Bearer secret")]
+    #expect(try server.ask("PUT", "/a", head, body: [1]).status == 201)
+    #expect(try server.ask("PUT", "/b", [head[0]], body: [1]).status == 401)
+    #expect(try server.ask("PUT", "/b", head + [("Origin", "https://evil.example")], body: [1]).status == 403)
+  }
+
+  @Test func theRefusalOfANameSaysWhatToDo() throws {
+    let server = try TestServer()
+    let text = try server.ask("GET", "/", [("Host", "photos.example")]).text
+    #expect(text.contains("photos.example") && text.contains("--host"))
+  }
+
+  /// A blank and a combining character behind it are one Swift `Character`.
+  @Test func aTokenMayBeginWithAnything() throws {
+    let server = try TestServer { $0.token = "\u{301}x" }
+    #expect(try server.ask("GET", "/", [("Authorization", "Bearer \u{301}x")]).status == 200)
+  }
+
   @Test func aForeignOriginIsRefused() throws {
     let server = try TestServer()
     #expect(try server.ask("GET", "/", [("Origin", "https://evil.example")]).status == 403)

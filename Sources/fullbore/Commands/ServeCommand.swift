@@ -19,6 +19,9 @@ struct ServeCommand: Command {
       .flag("allow-delete", "let clients delete"),
       .value(
         "allow-origin", "ORIGIN", isRepeatable: true, "web pages that may talk to it: https://host, or *; repeatable"),
+      .value(
+        "host", "NAME", isRepeatable: true,
+        "a name it answers to, as behind a proxy: photos.example; repeatable; with a token it answers to any"),
       .flag("quiet", short: "q", "print nothing but the URL"),
       .value("tls-cert", "FILE", "speak HTTPS with this certificate and those it is signed with, PEM"),
       .value("tls-key", "FILE", "the certificate's key, PEM; nobody else should be able to read it"),
@@ -69,8 +72,19 @@ struct ServeCommand: Command {
       }
       return text
     }
+    options.hosts = try arguments.all("host").map { value throws(UsageError) in
+      guard let text = String(validating: value.bytes, as: UTF8.self), Self.isHost(text) else {
+        throw UsageError("--host '\(shown(value))': wanted a name like photos.example or photos.example:8443")
+      }
+      return text
+    }
     self.options = options
     isQuiet = arguments.flag("quiet")
+  }
+
+  /// What `Host` may hold: a name or address and perhaps a port, with nothing of a URL around it.
+  private static func isHost(_ text: String) -> Bool {
+    HTTPURL("http://\(text)/") != nil && !text.utf8.contains { $0 <= 32 || "/?#@\\".utf8.contains($0) }
   }
 
   private static func tls(_ arguments: Arguments) throws(UsageError) -> TLSFiles? {
@@ -98,6 +112,7 @@ struct ServeCommand: Command {
       let interruptions = Signals.interruptions()
       Console.output.write("\(server.url)\n")
       Console.output.flush()
+      for notice in server.notices { Console.error.write("fullbore serve: warning: \(shown(notice))\n") }
       if !isQuiet { Console.error.write("Receiving into \(shown(options.folder)). Ctrl-C ends it.\n") }
       for await _ in interruptions { break }
       await BlockingPool.shared.run { server.stop(grace: .seconds(2)) }
