@@ -6,6 +6,12 @@ import Blobs
 /// It is made from a URL path, decoded exactly once, or from the metadata of an upload. Components are bytes.
 package struct ServedPath: Sendable, Hashable, CustomStringConvertible {
   package private(set) var components: [BytePath] = []
+  /// Bytes of all components and the slashes between them.
+  private var length = 0
+
+  private static let longest = 3072
+  /// No one's folders are so deep, and tools that walk through them have limits of their own.
+  private static let deepest = 256
 
   /// The served folder itself.
   package static let root = ServedPath()
@@ -42,8 +48,10 @@ package struct ServedPath: Sendable, Hashable, CustomStringConvertible {
       throw ServerError(400, "a name may not be longer than 255 bytes, this one has \(part.count)")
     }
     if name.isReserved { throw ServerError(403, "the name '\(name)' is kept for unfinished uploads") }
+    length += part.count + (components.isEmpty ? 0 : 1)
     components.append(name)
-    if bytes.count > 3072 { throw ServerError(414, "the path is longer than 3072 bytes") }
+    if length > Self.longest { throw ServerError(414, "the path is longer than \(Self.longest) bytes") }
+    if components.count > Self.deepest { throw ServerError(414, "the path has more than \(Self.deepest) components") }
   }
 
   /// A URL path, which begins with a slash, percent-encoded; `isFolder` tells of a slash at its end. RFC 3986 §3.3.
@@ -70,7 +78,7 @@ package struct ServedPath: Sendable, Hashable, CustomStringConvertible {
   package var name: BytePath { components.last ?? "" }
   package var parent: ServedPath {
     var path = self
-    path.components = Array(components.dropLast())
+    if let last = path.components.popLast() { path.length -= last.bytes.count + (path.isRoot ? 0 : 1) }
     return path
   }
   package var description: String { "/" + BytePath(bytes).description }

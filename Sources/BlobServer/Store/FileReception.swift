@@ -14,29 +14,27 @@ final class FileReception: Reception {
   private let quota: Quota
   private struct State {
     var length: Int64
-    var reserved: Int64
+    /// How many bytes it may hold before it must ask for more room.
+    var room: Int64
     /// Where the bytes on probation begin.
     var held: Int64?
   }
   private let state: Mutex<State>
 
-  init(_ id: UploadID, _ file: Descriptor, length: Int64, reserved: Int64, _ store: Folder, _ quota: Quota) {
+  init(_ id: UploadID, _ file: Descriptor, length: Int64, _ store: Folder, _ quota: Quota) {
     self.store = store
     self.id = id
     self.file = file
     self.quota = quota
-    state = Mutex(State(length: length, reserved: reserved))
+    state = Mutex(State(length: length, room: quota.room(of: id)))
   }
 
   var length: Int64 { state.withLock { $0.length } }
 
   func append(_ piece: BodyPiece) throws(ServerError) {
     try state.withLock { (state) throws(ServerError) in
-      let more = state.length + Int64(piece.count) - state.reserved
-      if more > 0 {
-        try quota.reserve(more)
-        state.reserved += more
-      }
+      let end = state.length + Int64(piece.count)
+      if end > state.room { state.room = try quota.reserve(id, held: end) }
       var done = 0
       while done < piece.count {
         let count = piece.write(to: file, at: state.length, after: done)
@@ -72,15 +70,18 @@ final class FileReception: Reception {
       guard let start = state.held else { return }
       if ftruncate(file.number, off_t(start)) != 0 { throw failed("drop bytes of upload", id.description) }
       state.length = start
+      quota.shrink(id, held: start)
+      state.room = quota.room(of: id)
       if !store.unlink(UploadMark(id: id, start: start).name) { throw failed("drop bytes of upload", id.description) }
       state.held = nil
     }
   }
 
   func discard() {
-    let (reserved, held) = state.withLock { ($0.reserved, $0.held) }
+    let held = state.withLock { $0.held }
     if let held { store.unlink(UploadMark(id: id, start: held).name) }
-    if store.unlink(id.data) { quota.release(reserved) }
+    store.unlink(id.data)
+    quota.release(id)
   }
 
   /// Makes the bytes durable.

@@ -47,10 +47,17 @@ extension FileStore {
   }
 
   func releaseClaims(of id: UploadID, _ store: Folder) {
-    claims.withLock { claims in
-      for part in claims.parts.removeValue(forKey: id) ?? [] { claims.finals[part] = nil }
-    }
+    forgetClaims(of: id)
     store.unlink(id.join)
+  }
+
+  /// The parts that it had claimed; nil for an upload that is not made of others.
+  @discardableResult private func forgetClaims(of id: UploadID) -> [UploadID]? {
+    claims.withLock { claims in
+      let parts = claims.parts.removeValue(forKey: id)
+      for part in parts ?? [] { claims.finals[part] = nil }
+      return parts
+    }
   }
 
   /// At start-up: what a final upload had claimed.
@@ -70,9 +77,10 @@ extension FileStore {
   }
 
   func deleteParts(of id: UploadID, _ store: Folder) {
-    guard let parts = claims.withLock({ $0.parts[id] }) else { return }
+    // Taken away first: of a damaged record a part may be the upload itself.
+    guard let parts = forgetClaims(of: id) else { return }
     for part in parts { delete(part) }
-    releaseClaims(of: id, store)
+    store.unlink(id.join)
   }
 
   /// A part that waits for the others, or has been taken over, and a final upload that has no bytes yet. nil: it is to
@@ -107,7 +115,9 @@ extension FileStore {
   func joined(_ id: UploadID, _ store: Folder) throws(ServerError) -> Int64? {
     guard let parts = claims.withLock({ $0.parts[id] }) else { return nil }
     var sum: Int64 = 0
-    for part in parts where try store.status(part.data) == nil { sum += try length(of: part, store) }
+    for part in parts where try store.status(part.data) == nil {
+      sum = sum.addingClamped(try length(of: part, store))
+    }
     return sum
   }
 
@@ -127,23 +137,26 @@ extension FileStore {
     let file = try store.open(record.id.data, O_RDWR)
     var next = parts.count
     while next > 1, try store.status(parts[next - 1].data) != nil { next -= 1 }
-    var end = lengths[..<next].reduce(0, +)
+    var end = lengths[..<next].reduce(Int64(0)) { $0.addingClamped($1) }
     try cut(file, to: end, record.id)
     var synced = next
     var unsynced: Int64 = 0
     while next < parts.count {
       let part = try store.open(parts[next].data, O_RDONLY)
       try append(part, to: file, at: end, lengths[next], parts[next])
-      end += lengths[next]
-      unsynced += lengths[next]
+      end = end.addingClamped(lengths[next])
+      unsynced = unsynced.addingClamped(lengths[next])
       next += 1
       if unsynced < Self.stretch, next < parts.count { continue }
       if fsync(file.number) != 0 { throw failed("sync upload", record.id.description) }
-      for part in parts[synced..<next] { store.unlink(part.data) }
+      for copied in synced..<next {
+        store.unlink(parts[copied].data)
+        quota.move(lengths[copied], from: parts[copied], to: record.id)
+      }
       (synced, unsynced) = (next, 0)
     }
     if end != total { throw ServerError(410, "the parts have \(end) bytes together, not \(total)") }
-    return FileReception(record.id, file, length: total, reserved: total, store, quota)
+    return FileReception(record.id, file, length: total, store, quota)
   }
 
   private func takeOver(
@@ -156,6 +169,7 @@ extension FileStore {
       id.data.withCString { renameat(store.number, old, store.number, $0) }
     }
     if renamed != 0 { throw failed("take over the part", part.description) }
+    quota.move(length, from: part, to: id)
     id.data.withCString { _ = utimensat(store.number, $0, nil, 0) }  // it begins to age anew
   }
 

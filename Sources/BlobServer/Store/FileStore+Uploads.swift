@@ -20,14 +20,14 @@ import Blobs
 extension FileStore {
   package func begin(length: Int64?) throws(ServerError) -> any Reception {
     let store = try uploads()
-    if let length { try quota.reserve(length) }
     var random = SystemRandomNumberGenerator()
     let id = UploadID(using: &random)
+    if let length { try quota.reserve(id, promised: length) }
     do throws(ServerError) {
       let file = try store.open(id.data, O_RDWR | O_CREAT | O_EXCL)
-      return FileReception(id, file, length: 0, reserved: length ?? 0, store, quota)
+      return FileReception(id, file, length: 0, store, quota)
     } catch {
-      quota.release(length ?? 0)
+      quota.release(id)
       throw error
     }
   }
@@ -35,14 +35,14 @@ extension FileStore {
   package func reopen(_ id: UploadID) throws(ServerError) -> any Reception {
     let store = try uploads()
     guard let status = try store.status(id.data) else { throw ServerError(410, "the upload is gone") }
-    let length = try store.record(id, id.info)?.length
     let file = try store.open(id.data, O_RDWR)
-    return FileReception(
-      id, file, length: Int64(status.st_size), reserved: max(length ?? 0, Int64(status.st_size)), store, quota)
+    return FileReception(id, file, length: Int64(status.st_size), store, quota)
   }
 
   package func save(_ record: UploadRecord) throws(ServerError) {
     let store = try uploads()
+    // What a final upload holds is its parts' share.
+    if record.parts == nil { try quota.reserve(record.id, promised: record.length ?? 0) }
     let isNew = try store.status(record.id.info) == nil
     if let parts = record.parts, isNew { try claim(parts, for: record.id, store) }
     do throws(ServerError) {
@@ -100,25 +100,43 @@ extension FileStore {
       if let before, let same = try meet(before, reception, record, folder, store) {
         if isSaved { finish(record, store) }
         reception.discard()
-        return Publication(outcome: .same, item: same)
+        return Publication(outcome: .same, item: same, hasModificationTime: record.modified?.isTime(of: before) == true)
       }
       if !isSynced { try reception.sync() }
       isSynced = true
+      // An unfinished upload expires by the time of its bytes, so the client's time comes at the last moment.
+      let hasTime = record.modified?.apply(to: reception.file) ?? false
+      var isShown = false
+      defer { if hasTime, !isShown { futimens(reception.file.number, nil) } }
+      isShown = try show(reception, record, folder, store, replaces: before != nil)
+      if !isShown { continue }  // the name appeared meanwhile: meet it
+      try folder.sync(record.target.parent.description)
+      if isSaved { finish(record, store) }
+      var status = stat()
+      if fstat(reception.file.number, &status) != 0 { throw failed("look at", record.target.description) }
+      return Publication(
+        outcome: before == nil ? .created : .replaced, item: StoredItem(status), hasModificationTime: hasTime)
+    }
+  }
+
+  /// Gives the bytes their name, and counts them as published. False when the name is taken and must not be replaced.
+  private func show(
+    _ reception: FileReception, _ record: UploadRecord, _ folder: Folder, _ store: Folder, replaces: Bool
+  ) throws(ServerError) -> Bool {
+    let (data, name) = (record.id.data, record.target.name)
+    return try quota.counting { () throws(ServerError) in
+      let old = replaces && quota.isLimited ? try folder.status(name) : nil
       let renamed =
-        before == nil
-        ? renameNew(store, record.id.data, folder, name)
-        : record.id.data.withCString { old in name.withCString { renameat(store.number, old, folder.number, $0) } }
+        replaces
+        ? data.withCString { data in name.withCString { renameat(store.number, data, folder.number, $0) } }
+        : renameNew(store, data, folder, name)
       if renamed != 0 {
-        if errno == EEXIST { continue }  // it appeared meanwhile: meet it
+        if errno == EEXIST { return false }
         if errno == ENOENT { throw ServerError(410, "the upload is gone") }
         throw failed("publish", record.target.description)
       }
-      try folder.sync(record.target.parent.description)
-      if isSaved { finish(record, store) }
-      quota.release(before.map { Int64($0.st_size) } ?? 0)
-      var status = stat()
-      if fstat(reception.file.number, &status) != 0 { throw failed("look at", record.target.description) }
-      return Publication(outcome: before == nil ? .created : .replaced, item: StoredItem(status))
+      quota.publish(record.id, reception.length, replacing: old.map { Int64($0.st_size) } ?? 0)
+      return true
     }
   }
 
@@ -166,13 +184,11 @@ extension FileStore {
 
   package func delete(_ id: UploadID) {
     guard let store else { return }
-    // What cannot be read cannot be counted; the next start measures again.
-    let record = try? store.record(id, id.info)
-    let held = (try? store.status(id.data)).map { Int64($0.st_size) }
-    let room = record?.parts == nil ? max(record?.length ?? 0, held ?? 0) : (try? joined(id, store)) ?? 0
     unlinkInfo(id, store)
     store.unlink(id.done)
-    if store.unlink(id.data) { quota.release(room) }
+    store.unlink(id.data)
+    store.unlink(id.bad)
+    quota.release(id)
     deleteParts(of: id, store)
   }
 
@@ -182,14 +198,14 @@ extension FileStore {
     let now = wallClock()
     var expired: [UploadID] = []
     for name in names {
-      guard let file = UploadFile(name), [.info, .done].contains(file.kind), claimant(of: file.id) == nil else {
+      guard let file = UploadFile(name), [.info, .done, .bad].contains(file.kind), claimant(of: file.id) == nil else {
         continue
       }
       let parts = claims.withLock { $0.parts[file.id] } ?? []
       if ([file.id] + parts).contains(where: isBusy) { continue }
       let modified =
-        file.kind == .done
-        ? (try? store.status(name))?.modified : ([file.id] + parts).compactMap { lastByte(of: $0, store) }.max()
+        file.kind == .info
+        ? ([file.id] + parts).compactMap { lastByte(of: $0, store) }.max() : (try? store.status(name))?.modified
       guard let modified, modified.addingClamped(expiry) <= now else { continue }
       delete(file.id)
       if file.kind == .info { expired += [file.id] + parts }
@@ -230,11 +246,11 @@ extension Folder {
     }
     // Most are far smaller than the largest, and a start may read many.
     for size in [1 << 10, 64 << 10] {
-      let text = withUnsafeTemporaryAllocation(byteCount: size, alignment: 1) { buffer -> String? in
+      let text = withUnsafeTemporaryAllocation(byteCount: size, alignment: 1) { buffer -> [UInt8]? in
         let count = max(0, pread(file.number, buffer.baseAddress!, size, 0))
-        return count < size ? String(decoding: buffer[..<count], as: UTF8.self) : nil
+        return count < size ? Array(buffer[..<count]) : nil
       }
-      if let text { return UploadRecord(id, text: text) }
+      if let text { return UploadRecord(id, text) }
     }
     return nil
   }

@@ -18,7 +18,7 @@ package final class FileStore: UploadStore {
   let interruption = Cancellation()
   let saved = Atomic(0)
   let claims = Mutex(Claims())
-  private let place: BytePath
+  private let damages = Mutex<[String]>([])
   private let lock: Descriptor?
 
   /// Serves `folder`, which must exist. One store to a folder: a second one is refused. `readOnly` needs no right to
@@ -26,7 +26,6 @@ package final class FileStore: UploadStore {
   package init(
     _ folder: BytePath, expire: Duration, maxTotal: Int64? = nil, readOnly: Bool = false
   ) throws(ServerError) {
-    place = folder
     expiry = expire.nanoseconds
     let root = try Folder(folder)
     self.root = root
@@ -45,11 +44,15 @@ package final class FileStore: UploadStore {
     }
     self.store = store
     self.lock = lock
-    try clearLeftOvers(store)
+    let found = try clearLeftOvers(store)
+    damages.withLock { $0 = found }
     if maxTotal != nil {
       try quota.measure(root, store) { (id) throws(ServerError) in try self.joined(id, store) }
     }
   }
+
+  /// What was damaged when the store was opened, and what has become of it: a line each.
+  var notices: [String] { damages.withLock { $0 } }
 
   package func interrupt() { interruption.cancel() }
 
@@ -63,31 +66,59 @@ package final class FileStore: UploadStore {
     return store
   }
 
-  /// What only a running server could have continued: bytes that were never saved, records half written.
-  private func clearLeftOvers(_ store: Folder) throws(ServerError) {
+  /// Deletes what only a running server could have continued: bytes that were never saved, records half written. What is
+  /// damaged keeps no server from starting: it is set aside or left alone, and said in the lines that are returned.
+  private func clearLeftOvers(_ store: Folder) throws(ServerError) -> [String] {
     let names = try store.names()
     let kept = Set(names)
+    var notices: [String] = []
     for name in names {
-      guard let file = UploadFile(name) else {
-        if let mark = UploadMark(name) { try mark.dropBytes(in: store) }
-        if name != "lock" { store.unlink(name) }
-        continue
+      do throws(ServerError) {
+        guard let file = UploadFile(name) else {
+          try UploadMark(name)?.dropBytes(in: store)
+          if name != "lock" { store.unlink(name) }
+          continue
+        }
+        if file.kind == .data, !kept.contains(file.id.info), !kept.contains(file.id.bad) { store.unlink(name) }
+        if file.kind != .info { continue }
+        if try store.record(file.id, name) != nil {
+          saved.add(1, ordering: .relaxed)
+        } else {
+          notices.append(try setAside(file.id, store))
+        }
+      } catch {
+        notices.append("\(Self.shown(name)) was left alone: \(error.message)")
       }
-      if file.kind == .info { saved.add(1, ordering: .relaxed) }
-      if file.kind == .data, !kept.contains(file.id.info) { store.unlink(name) }
     }
     for name in names {
       guard let file = UploadFile(name), file.kind == .join else { continue }
-      try findClaims(of: file.id, store)
+      do throws(ServerError) {
+        try findClaims(of: file.id, store)
+      } catch {
+        notices.append("\(Self.shown(name)) was left alone: \(error.message)")
+      }
     }
+    return notices
   }
+
+  /// An unfinished upload that nobody can go on with: its record is no longer looked at. Its bytes stay until they expire.
+  private func setAside(_ id: UploadID, _ store: Folder) throws(ServerError) -> String {
+    let renamed = id.info.withCString { info in id.bad.withCString { renameat(store.number, info, store.number, $0) } }
+    if renamed != 0 { throw failed("set aside the record of upload", id.description) }
+    return "\(Self.shown(id.info)) is no record of an upload that can go on: it was set aside as \(id.bad); its bytes, "
+      + "in \(id.data), are kept until they expire"
+  }
+
+  private static func shown(_ name: BytePath) -> String { "\(ServedPath.storeName)/\(name)" }
 }
 
 // MARK: what is published
 
 extension FileStore {
   package func item(at path: ServedPath) throws(ServerError) -> StoredItem? {
-    if path.isRoot { return StoredItem(isFolder: true, length: 0, modified: 0, inode: 0) }
+    if path.isRoot {
+      return StoredItem(isFolder: true, length: 0, modified: 0, modifiedSeconds: 0, changed: 0, inode: 0)
+    }
     do throws(ServerError) {
       guard let status = try root.folder(path.parent).status(path.name) else { return nil }
       return try Self.item(status, path)
@@ -128,11 +159,13 @@ extension FileStore {
 
   package func remove(_ path: ServedPath) throws(ServerError) {
     let folder = try root.folder(path.parent)
-    guard !path.isRoot, let status = try folder.status(path.name) else { throw ServerError(404, "no file \(path)") }
-    let item = try Self.item(status, path)
-    if item.isFolder { throw ServerError(409, "\(path) is a folder; only files can be deleted") }
-    if !folder.unlink(path.name) { throw failed("delete", path.description) }
-    quota.release(item.length)
+    try quota.counting { () throws(ServerError) in
+      guard !path.isRoot, let status = try folder.status(path.name) else { throw ServerError(404, "no file \(path)") }
+      let item = try Self.item(status, path)
+      if item.isFolder { throw ServerError(409, "\(path) is a folder; only files can be deleted") }
+      if !folder.unlink(path.name) { throw failed("delete", path.description) }
+      quota.remove(item.length)
+    }
     try folder.sync(path.parent.description)
   }
 }
@@ -150,13 +183,13 @@ extension Folder {
 
 /// A file of the store, by its name.
 struct UploadFile {
-  enum Kind: String { case data, info, done, join }
+  enum Kind: String { case data, info, done, join, bad }
   var id: UploadID
   var kind: Kind
 
   init?(_ name: BytePath) {
-    // Most names in a full folder are of this form: 32 digits, a dot, four letters.
-    guard name.bytes.count == 37, name.bytes[32] == UInt8(ascii: "."),
+    // Most names in a full folder are of this form: 32 digits, a dot, three or four letters.
+    guard 36...37 ~= name.bytes.count, name.bytes[32] == UInt8(ascii: "."),
       let id = UploadID(String(decoding: name.bytes[..<32], as: UTF8.self)),
       let kind = Kind(rawValue: String(decoding: name.bytes[33...], as: UTF8.self))
     else { return nil }
@@ -193,4 +226,6 @@ extension UploadID {
   var info: BytePath { BytePath("\(self).info") }
   var done: BytePath { BytePath("\(self).done") }
   var join: BytePath { BytePath("\(self).join") }
+  /// A record that was set aside, since nobody can go on with it.
+  var bad: BytePath { BytePath("\(self).bad") }
 }

@@ -1,60 +1,112 @@
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
 import Blobs
 import Synchronization
 
 /// Bytes the folder holds and has promised to hold, against the most it may.
+///
+/// Every unfinished upload has a share: what it was promised, or what it holds where that is more. The share is known by
+/// the upload's id, so that it is given back once and as it was taken. Published files are one sum.
 final class Quota: Sendable {
+  private struct Share {
+    var promised: Int64 = 0
+    var held: Int64 = 0
+    var room: Int64 { max(promised, held) }
+  }
+  private struct State {
+    /// 128 bits: records on the disk may promise any number.
+    var used: Int128 = 0
+    var shares: [UploadID: Share] = [:]
+  }
   private let limit: Int64?
-  private let used = Mutex<Int64>(0)
+  private let state = Mutex(State())
+  private let changes = Mutex(())
 
   init(_ limit: Int64?) { self.limit = limit }
 
-  /// Throws 413 when `bytes` more would be too many.
-  func reserve(_ bytes: Int64) throws(ServerError) {
-    guard let limit, bytes > 0 else { return }
-    let free: Int64? = used.withLock { used in
-      if bytes > limit - used { return max(0, limit - used) }
-      used += bytes
-      return nil
+  var isLimited: Bool { limit != nil }
+
+  /// Makes the upload's share large enough for `promised` bytes in all and for `held` bytes. Throws 413 when there is no
+  /// room; the share is as it was then. Returns how many bytes the upload may hold before it must ask again.
+  @discardableResult
+  func reserve(_ id: UploadID, promised: Int64 = 0, held: Int64 = 0) throws(ServerError) -> Int64 {
+    guard let limit else { return .max }
+    return try state.withLock { (state) throws(ServerError) in
+      let old = state.shares[id] ?? Share()
+      let new = Share(promised: max(old.promised, promised), held: max(old.held, held))
+      let more = new.room - old.room
+      let free = max(0, Int128(limit) - state.used)
+      if Int128(more) > free { throw ServerError(413, "no room for \(more) bytes: \(free) of \(limit) are free") }
+      state.used += Int128(more)
+      state.shares[id] = new
+      return new.room
     }
-    if let free { throw ServerError(413, "no room for \(bytes) bytes: \(free) of \(limit) are free") }
   }
 
-  func release(_ bytes: Int64) {
-    if limit != nil { used.withLock { $0 = max(0, $0 - bytes) } }
+  /// How many bytes the upload may hold before it must ask again.
+  func room(of id: UploadID) -> Int64 {
+    limit == nil ? .max : state.withLock { $0.shares[id]?.room ?? 0 }
   }
 
-  /// Counts what is there: published files, and of saved uploads the promised length.
+  /// The upload holds no more than `held` bytes now.
+  func shrink(_ id: UploadID, held: Int64) {
+    change(id) { $0?.held = held }
+  }
+
+  /// The upload is gone, and its bytes with it.
+  func release(_ id: UploadID) {
+    change(id) { $0 = nil }
+  }
+
+  /// Bytes of a part belong to its final upload now; the part has none left.
+  func move(_ bytes: Int64, from part: UploadID, to final: UploadID) {
+    change(part) { $0 = nil }
+    change(final) { $0 = Share(held: ($0?.held ?? 0).addingClamped(bytes)) }
+  }
+
+  /// The upload has become a file of `bytes`, in the place of one that had `old`.
+  func publish(_ id: UploadID, _ bytes: Int64, replacing old: Int64) {
+    change(id, Int128(bytes) - Int128(old)) { $0 = nil }
+  }
+
+  /// A published file was deleted.
+  func remove(_ bytes: Int64) {
+    if isLimited { state.withLock { $0.used = max(0, $0.used - Int128(bytes)) } }
+  }
+
+  private func change(_ id: UploadID, _ published: Int128 = 0, _ body: (inout Share?) -> Void) {
+    if !isLimited { return }
+    state.withLock { state in
+      var share = state.shares[id]
+      let before = share?.room ?? 0
+      body(&share)
+      state.shares[id] = share
+      // Files that someone else has deleted or replaced may have been counted otherwise.
+      state.used = max(0, state.used + published + Int128(share?.room ?? 0) - Int128(before))
+    }
+  }
+
+  /// Lets one change of published names happen at a time, so that the sizes seen are those that go. No waiting inside.
+  func counting<Result>(_ change: () throws(ServerError) -> Result) throws(ServerError) -> Result {
+    if !isLimited { return try change() }
+    return try changes.withLock { (_) throws(ServerError) in try change() }
+  }
+
+  /// Counts what is there when the server starts: published files and unfinished uploads.
   /// `joined`: what a final upload has taken over from its parts; nil for any other.
   func measure(
     _ root: Folder, _ store: Folder, joined: (UploadID) throws(ServerError) -> Int64?
   ) throws(ServerError) {
-    var sum = try Self.size(root, isRoot: true)
+    var found = State()
+    found.used = try TreeSize.bytes(below: root, without: ServedPath.storeName)
     for name in try store.names() {
       guard let file = UploadFile(name), file.kind == .data else { continue }
-      if let joined = try joined(file.id) {
-        sum += joined
-        continue
-      }
-      let held = try store.status(name).map { Int64($0.st_size) } ?? 0
-      sum += try store.record(file.id, file.id.info)?.length ?? held
+      // A record that cannot be read promises nothing; its bytes count all the same.
+      let held = (try? store.status(name)).map { Int64($0.st_size) } ?? 0
+      let promised = (try? store.record(file.id, file.id.info))?.length ?? 0
+      let share =
+        if let joined = try? joined(file.id) { Share(held: joined) } else { Share(promised: promised, held: held) }
+      found.shares[file.id] = share
+      found.used += Int128(share.room)
     }
-    used.withLock { $0 = sum }
-  }
-
-  private static func size(_ folder: Folder, isRoot: Bool) throws(ServerError) -> Int64 {
-    var sum: Int64 = 0
-    for name in try folder.names() where !(isRoot && name == ServedPath.storeName) {
-      guard let status = try folder.status(name) else { continue }
-      if status.isFile { sum += Int64(status.st_size) }
-      if StoredItem(status).isFolder {
-        sum += try size(Folder(try folder.open(name, O_RDONLY | O_DIRECTORY)), isRoot: false)
-      }
-    }
-    return sum
+    state.withLock { $0 = found }
   }
 }

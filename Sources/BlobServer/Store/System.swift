@@ -44,17 +44,32 @@ struct Folder: Sendable {
   func folder(_ path: ServedPath, creating: Bool = false) throws(ServerError) -> Folder {
     if path.isRoot { return self }
     do throws(ServerError) {
-      let number = BytePath(path.bytes).withCString { openBeneath(self.number, $0, O_RDONLY | O_DIRECTORY) }
-      if number < 0 { throw failed("open the folder", path.description) }
-      return Folder(Descriptor(number))
+      return try beneath(BytePath(path.bytes), path)
     } catch {
       guard creating, error.status == 404 else { throw error }
     }
-    let parent = try folder(path.parent, creating: true)
-    let made = path.name.withCString { mkdirat(parent.number, $0, 0o777) }
+    var place = self
+    for name in path.components { place = try place.child(name, on: path) }
+    return place
+  }
+
+  /// The folder `name` in this one, made if it is missing, durably. `path` is for messages.
+  private func child(_ name: BytePath, on path: ServedPath) throws(ServerError) -> Folder {
+    do throws(ServerError) {
+      return try beneath(name, path)
+    } catch {
+      guard error.status == 404 else { throw error }
+    }
+    let made = name.withCString { mkdirat(number, $0, 0o777) }
     if made != 0, errno != EEXIST { throw failed("make the folder", path.description) }
-    if made == 0 { try parent.sync(path.parent.description) }
-    return try folder(path)
+    if made == 0 { try sync(path.description) }
+    return try beneath(name, path)
+  }
+
+  private func beneath(_ relative: BytePath, _ path: ServedPath) throws(ServerError) -> Folder {
+    let number = relative.withCString { openBeneath(self.number, $0, O_RDONLY | O_DIRECTORY) }
+    if number < 0 { throw failed("open the folder", path.description) }
+    return Folder(Descriptor(number))
   }
 
   /// A file in this folder; a symbolic link in its place is 403.
@@ -70,6 +85,13 @@ struct Folder: Sendable {
     if name.withCString({ fstatat(number, $0, &status, AT_SYMLINK_NOFOLLOW) }) == 0 { return status }
     if errno == ENOENT { return nil }
     throw failed("look at", name.description)
+  }
+
+  /// Of the folder itself.
+  func status() throws(ServerError) -> stat {
+    var status = stat()
+    if fstat(number, &status) != 0 { throw failed("look at", "an open folder") }
+    return status
   }
 
   /// False when there was nothing.
@@ -118,7 +140,7 @@ private func openBeneath(_ folder: Int32, _ path: UnsafePointer<CChar>, _ flags:
     if number >= 0 || (errno != ENOSYS && errno != EPERM) { return number }
   #endif
   // Older kernels, and sandboxes that do not know the call: component by component, with the same effect.
-  var current = dup(folder)
+  var current = fcntl(folder, F_DUPFD_CLOEXEC, 0)
   for part in BytePath(cString: path).components where current >= 0 {
     let next = part.withCString { openAt(current, $0, flags | O_CLOEXEC | O_NOFOLLOW) }
     let problem = errno
@@ -156,21 +178,37 @@ extension StoredItem {
     isFolder = status.st_mode & S_IFMT == S_IFDIR
     length = Int64(status.st_size)
     modified = status.modified
+    modifiedSeconds = Int64(status.modificationTime.tv_sec)
+    changed = nanoseconds(status.changeTime)
     inode = UInt64(status.st_ino)
   }
 }
 
 extension stat {
   var isFile: Bool { st_mode & S_IFMT == S_IFREG }
-  /// Nanoseconds since 1970.
-  var modified: Int64 { FileStamp(self).modified }
+  /// Nanoseconds since 1970, as far as 64 bits reach.
+  var modified: Int64 { nanoseconds(modificationTime) }
+
+  #if canImport(Glibc)
+    var modificationTime: timespec { st_mtim }
+    fileprivate var changeTime: timespec { st_ctim }
+  #else
+    var modificationTime: timespec { st_mtimespec }
+    fileprivate var changeTime: timespec { st_ctimespec }
+  #endif
 }
 
 /// Nanoseconds since 1970.
 func wallClock() -> Int64 {
   var time = timespec()
   clock_gettime(CLOCK_REALTIME, &time)
-  return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+  return nanoseconds(time)
+}
+
+/// Files may have any time: what 64 bits cannot hold, from 2262 on and before 1677, is their largest or smallest.
+private func nanoseconds(_ time: timespec) -> Int64 {
+  let (seconds, overflow) = Int64(time.tv_sec).multipliedReportingOverflow(by: 1_000_000_000)
+  return overflow ? (time.tv_sec < 0 ? .min : .max) : seconds.addingClamped(Int64(time.tv_nsec))
 }
 
 extension Duration {

@@ -24,7 +24,8 @@ package protocol UploadStore: Sendable {
   /// Continues a saved upload behind its last byte. Throws 410 when its bytes are gone.
   func reopen(_ id: UploadID) throws(ServerError) -> any Reception
 
-  /// Makes a reception outlive the process, or changes what is known of it. From then on `load` finds it. A final upload
+  /// Makes a reception outlive the process, or changes what is known of it; 413 when the store may not hold the length.
+  /// From then on `load` finds it. A final upload
   /// has no reception; it claims its parts, or 409 when one is another's. They live as long as it does.
   func save(_ record: UploadRecord) throws(ServerError)
 
@@ -90,14 +91,19 @@ package protocol Reception: AnyObject, Sendable {
 package struct StoredItem: Sendable, Hashable {
   package var isFolder: Bool
   package var length: Int64
-  /// Nanoseconds since 1970.
+  /// Nanoseconds since 1970, as far as 64 bits reach.
   package var modified: Int64
+  /// Seconds since 1970, rounded down.
+  package var modifiedSeconds: Int64
+  /// When its bytes, its name or its rights changed last, which no client can choose. Nanoseconds since 1970.
+  package var changed: Int64
   /// Tells one file from the next at the same path.
   package var inode: UInt64
 
-  /// A strong validator: other bytes under the same name are another inode or another time. RFC 9110 §8.8.3.
+  /// A strong validator: other bytes under the same name are another inode or another time of change. The modification
+  /// time would not do, since clients choose it and inodes are used again. RFC 9110 §8.8.3.
   package var etag: String {
-    "\"\(String(length, radix: 16))-\(String(modified, radix: 16))-\(String(inode, radix: 16))\""
+    "\"\(String(length, radix: 16))-\(String(changed, radix: 16))-\(String(inode, radix: 16))\""
   }
 }
 
@@ -118,4 +124,6 @@ package struct Publication: Sendable {
   package enum Outcome: Sendable { case created, replaced, same }
   package var outcome: Outcome
   package var item: StoredItem
+  /// The file has the modification time that its record asks for.
+  package var hasModificationTime = false
 }

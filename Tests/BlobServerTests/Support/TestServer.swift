@@ -143,10 +143,46 @@ final class TestFolder: Sendable {
     path.withCString { _ = rmdir($0) }
   }
 
-  /// Deletes what is in an open folder, by names relative to it.
+  /// Deletes what is in an open folder. Neither the stack nor the number of open files grows with the tree's depth: each
+  /// folder that is not empty is moved up into the outermost one, and emptied there.
   private static func empty(_ folder: Int32, device: dev_t) {
+    var moved = 0
+    var seen: Set<BytePath> = []
+    while true {
+      let names = names(in: folder).filter { seen.insert($0).inserted }
+      if names.isEmpty { return }
+      for name in names {
+        guard let inner = remove(name, from: folder, device: device) else { continue }
+        for name in Self.names(in: inner) {
+          guard let nested = remove(name, from: inner, device: device) else { continue }
+          close(nested)
+          moved += 1
+          name.withCString { old in _ = renameat(inner, old, folder, "moved \(moved)") }
+        }
+        close(inner)
+        name.withCString { _ = unlinkat(folder, $0, AT_REMOVEDIR) }
+      }
+    }
+  }
+
+  /// Deletes what is no folder; a folder is opened.
+  private static func remove(_ name: BytePath, from folder: Int32, device: dev_t) -> Int32? {
+    name.withCString { place in
+      var status = stat()
+      guard fstatat(folder, place, &status, AT_SYMLINK_NOFOLLOW) == 0, status.st_dev == device else { return nil }
+      if status.st_mode & S_IFMT != S_IFDIR {
+        unlinkat(folder, place, 0)
+        return nil
+      }
+      let inner = openat(folder, place, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+      return inner < 0 ? nil : inner
+    }
+  }
+
+  private static func names(in folder: Int32) -> [BytePath] {
     let copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard copy >= 0, let stream = fdopendir(copy) else { return }
+    guard copy >= 0, let stream = fdopendir(copy) else { return [] }
+    defer { closedir(stream) }
     var names: [BytePath] = []
     while let entry = readdir(stream) {
       let name = withUnsafePointer(to: &entry.pointee.d_name) {
@@ -154,22 +190,7 @@ final class TestFolder: Sendable {
       }
       if name != ".", name != ".." { names.append(name) }
     }
-    closedir(stream)
-    for name in names {
-      name.withCString { place in
-        var status = stat()
-        guard fstatat(folder, place, &status, AT_SYMLINK_NOFOLLOW) == 0, status.st_dev == device else { return }
-        if status.st_mode & S_IFMT != S_IFDIR {
-          unlinkat(folder, place, 0)
-          return
-        }
-        let inner = openat(folder, place, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-        if inner < 0 { return }
-        empty(inner, device: device)
-        close(inner)
-        unlinkat(folder, place, AT_REMOVEDIR)
-      }
-    }
+    return names
   }
 }
 

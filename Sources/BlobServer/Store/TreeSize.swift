@@ -1,0 +1,71 @@
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+import Blobs
+
+/// Adds up the files of a tree. Neither the stack nor the number of open folders grows with the tree's depth.
+struct TreeSize {
+  /// A folder on the way to the current one, which can be left by `..` only if it is still the parent.
+  private struct Level {
+    var name: BytePath
+    var device: dev_t
+    var inode: ino_t
+    /// Folders in it that are yet to be visited.
+    var folders: [BytePath]
+  }
+  private let root: Folder
+  private var current: Folder
+  private var way: [Level] = []
+  private var sum: Int128 = 0
+
+  /// Bytes of all files below `root`, leaving out its folder `name`. Symbolic links are not followed.
+  static func bytes(below root: Folder, without name: BytePath) throws(ServerError) -> Int128 {
+    var tree = TreeSize(root: root, current: root)
+    try tree.enter("", without: name)
+    while try tree.advance() {}
+    return tree.sum
+  }
+
+  private init(root: Folder, current: Folder) { (self.root, self.current) = (root, current) }
+
+  /// Visits the next folder; false after the last.
+  private mutating func advance() throws(ServerError) -> Bool {
+    if let name = way[way.count - 1].folders.popLast() {
+      // Deleted, or replaced by something else, since its parent was read: it counts for nothing.
+      guard let status = try current.status(name), StoredItem(status).isFolder else { return true }
+      current = Folder(try current.open(name, O_RDONLY | O_DIRECTORY))
+      try enter(name)
+      return true
+    }
+    way.removeLast()
+    if way.isEmpty { return false }
+    try leave()
+    return true
+  }
+
+  /// Adds the files of the current folder and notes its folders.
+  private mutating func enter(_ name: BytePath, without left: BytePath? = nil) throws(ServerError) {
+    let own = try current.status()
+    var level = Level(name: name, device: own.st_dev, inode: own.st_ino, folders: [])
+    for name in try current.names() where name != left {
+      guard let status = try current.status(name) else { continue }
+      if status.isFile { sum += Int128(status.st_size) }
+      if StoredItem(status).isFolder { level.folders.append(name) }
+    }
+    way.append(level)
+  }
+
+  private mutating func leave() throws(ServerError) {
+    let parent = Folder(try current.open("..", O_RDONLY | O_DIRECTORY))
+    let (status, level) = (try parent.status(), way[way.count - 1])
+    if status.st_dev == level.device, status.st_ino == level.inode {
+      current = parent
+      return
+    }
+    // The folder was moved while it was counted: down the way again.
+    current = root
+    for level in way.dropFirst() { current = Folder(try current.open(level.name, O_RDONLY | O_DIRECTORY)) }
+  }
+}
