@@ -26,7 +26,7 @@ public struct HTTPHeaders: Sendable, ExpressibleByDictionaryLiteral {
   /// Every value under `name`, split at commas and trimmed, as for lists like `Tus-Extension`. RFC 9110 §5.6.1.
   public func list(_ name: String) -> [String] {
     fields.filter { $0.name.isSameField(name) }.flatMap { field in
-      field.value.split(separator: ",").map { $0.trimmed }.filter { !$0.isEmpty }
+      field.value.utf8.split(separator: UInt8(ascii: ",")).map { Substring($0).trimmed }.filter { !$0.isEmpty }
     }
   }
 
@@ -77,10 +77,11 @@ public struct HTTPResponse: Sendable {
 extension StringProtocol {
   /// Without spaces and tabs at either end. RFC 9110 §5.6.3, OWS.
   package var trimmed: String {
-    var text = Substring(self)
-    while let first = text.first, first == " " || first == "\t" { text.removeFirst() }
-    while let last = text.last, last == " " || last == "\t" { text.removeLast() }
-    return String(text)
+    // By bytes: a blank and a combining character behind it are one `Character`.
+    var text = Substring(self).utf8
+    while let first = text.first, first == UInt8(ascii: " ") || first == UInt8(ascii: "\t") { text.removeFirst() }
+    while let last = text.last, last == UInt8(ascii: " ") || last == UInt8(ascii: "\t") { text.removeLast() }
+    return String(Substring(text))
   }
 
   /// Field names are ASCII and compare without regard to case. RFC 9110 §5.1.

@@ -19,9 +19,11 @@ package enum StructuredField {
   package static func integers(_ field: String?) -> [String: Int64]? {
     guard let field else { return nil }
     var values: [String: Int64] = [:]
-    for member in field.split(separator: ",", omittingEmptySubsequences: false) {
-      let parts = item(member).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-      let key = String(parts[0]).trimmed
+    for member in field.utf8.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false) {
+      let parts = item(Substring(member)).utf8.split(
+        separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false
+      ).map { Substring($0) }
+      let key = parts[0].trimmed
       guard let first = key.utf8.first, first == UInt8(ascii: "*") || (97...122).contains(first) else { return nil }
       values[key] = parts.count == 2 ? number(String(parts[1])) : nil
     }
@@ -30,7 +32,7 @@ package enum StructuredField {
 
   /// Without parameters and blanks.
   private static func item(_ field: some StringProtocol) -> String {
-    String(field.prefix { $0 != ";" }).trimmed
+    Substring(Substring(field).utf8.prefix { $0 != UInt8(ascii: ";") }).trimmed
   }
 
   private static func number(_ text: String) -> Int64? {

@@ -3,6 +3,27 @@ import Blobs
 import Testing
 
 struct TusRecoveryTests {
+  /// Each is one Swift `Character` with the blank, comma or line end before it.
+  @Test(arguments: ["\u{301}", "\u{301}key", "\u{200D}x", "\u{FE0F}"])
+  func metadataOfCombiningCharactersSurvives(_ name: String) throws {
+    let folder = try TestFolder()
+    let metadata = "\(name) \(base64("value")),filename \(base64("x")),\(name)2"
+    var upload = ""
+    do {
+      let server = try TestServer(over: folder)
+      let head = [tus, ("Upload-Length", "3"), ("Upload-Metadata", metadata)]
+      upload = try #require(try server.ask("POST", "/", head, body: [])["Location"])
+      #expect(try server.patch(upload, at: 0, [1]).status == 204)
+    }
+    let server = try TestServer(over: folder)
+    #expect(server.server.notices.isEmpty)
+    let asked = try server.ask("HEAD", upload, [tus])
+    #expect(asked.status == 200)
+    #expect(asked["Upload-Metadata"] == metadata)
+    #expect(try server.patch(upload, at: 1, [2, 3]).status == 204)
+    #expect(folder.read("x") == [1, 2, 3])
+  }
+
   @Test func aCutPatchKeepsEveryByte() throws {
     let server = try TestServer()
     let bytes = pattern(2_000_000)

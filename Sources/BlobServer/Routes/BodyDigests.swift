@@ -107,7 +107,7 @@ final class BodyDigests: @unchecked Sendable {
   }
 
   private static func checksum(_ text: String, isAlone: Bool) throws(ServerError) -> [Digest.Algorithm: [UInt8]] {
-    let parts = text.split(separator: " ", omittingEmptySubsequences: false)
+    let parts = text.utf8.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false).map { Substring($0) }
     guard isAlone, parts.count == 2, let value = Base64.decode(parts[1]) else {
       throw ServerError(400, "Upload-Checksum must be an algorithm, a space and a base64 value")
     }

@@ -25,14 +25,15 @@ enum CrossOrigin {
     "Authorization", "Content-Type", "If-Match", "If-None-Match", "If-Range", "Range", "Tus-Resumable",
     "Upload-Checksum",
     "Upload-Complete", "Upload-Concat", "Upload-Defer-Length", "Upload-Draft-Interop-Version", "Upload-Length",
-    "Upload-Metadata", "Upload-Offset", "X-HTTP-Method-Override", "X-Requested-With",
+    "Upload-Metadata", "Upload-Offset", "X-HTTP-Method-Override", "X-OC-MTime",
+    "X-Requested-With",
   ].joined(separator: ", ")
 
   /// What scripts may read, beside the few that they always may.
   private static let exposed = [
-    "Accept-Ranges", "Content-Range", "ETag", "Location", "Retry-After", "Tus-Checksum-Algorithm", "Tus-Extension",
-    "Tus-Max-Size", "Tus-Resumable", "Tus-Version", "Upload-Complete", "Upload-Concat", "Upload-Defer-Length",
-    "Upload-Draft-Interop-Version", "Upload-Expires", "Upload-Length", "Upload-Limit", "Upload-Metadata",
-    "Upload-Offset", "WWW-Authenticate",
+    "Accept-Patch", "Accept-Ranges", "Content-Range", "ETag", "Location", "Retry-After", "Tus-Checksum-Algorithm",
+    "Tus-Extension", "Tus-Max-Size", "Tus-Resumable", "Tus-Version", "Upload-Complete", "Upload-Concat",
+    "Upload-Defer-Length", "Upload-Draft-Interop-Version", "Upload-Expires", "Upload-Length", "Upload-Limit",
+    "Upload-Metadata", "Upload-Offset", "WWW-Authenticate", "X-OC-MTime",
   ].joined(separator: ", ")
 }

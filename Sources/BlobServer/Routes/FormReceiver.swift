@@ -14,6 +14,10 @@ final class FormReceiver: BodyReceiver {
   private struct State: @unchecked Sendable {
     let parser: MultipartParser
     var file: (reception: any Reception, record: UploadRecord, entry: Int)?
+    /// The value of a field `mtime`, which is for the next file, as far as it can be one.
+    var time: [UInt8]?
+    /// The bytes that come are those of `time`.
+    var isInTime = false
     /// Of a file field that was left empty.
     var mayHaveBytes = true
   }
@@ -50,16 +54,20 @@ final class FormReceiver: BodyReceiver {
     do throws(MultipartError) { return try parser.next(&bytes) } catch { throw ServerError(error) }
   }
 
-  /// Of a field that is no file nothing is kept.
+  /// Of a field that is no file nothing is kept, but for `mtime`.
   private func begin(_ head: MultipartHead, _ state: inout State) throws(ServerError) {
     state.mayHaveBytes = head.fileName?.isEmpty != true
+    state.isInTime = head.fileName == nil && head.name.elementsEqual("mtime".utf8)
+    if state.isInTime { state.time = [] }
     guard let name = head.fileName, !name.isEmpty else { return }
     let entry = entries.begin(name)
+    let modified = state.time.flatMap { ModificationTime($0) }
+    state.time = nil
     do throws(ServerError) {
       let target = try folder.appending(name)
       if let item = try service.store.item(at: target) { try existing.admit(item, at: target, length: nil) }
       let reception = try service.store.begin(length: nil)
-      let record = UploadRecord(reception.id, target: target, existing: existing, length: nil)
+      let record = UploadRecord(reception.id, target: target, existing: existing, length: nil, modified: modified)
       state.file = (reception, record, entry)
     } catch {
       entries.end(entry, .failure(error))
@@ -68,6 +76,7 @@ final class FormReceiver: BodyReceiver {
 
   private func append(_ bytes: UnsafeRawBufferPointer, _ state: inout State) throws(ServerError) {
     if !state.mayHaveBytes { throw ServerError(400, "a file in the form has no name") }
+    if state.isInTime, let held = state.time { state.time = held + bytes.prefix(max(0, 64 - held.count)) }
     guard let (reception, _, entry) = state.file else { return }
     do throws(ServerError) {
       if let limit = service.options.maxSize, reception.length + Int64(bytes.count) > limit {

@@ -25,7 +25,7 @@ enum GetRoutes {
 
   private static func reply(_ call: Call, _ path: ServedPath, _ file: OpenItem) -> Reply {
     let item = file.item
-    let modified = HTTPDate.text(item.modified)
+    let modified = HTTPDate.text(seconds: item.modifiedSeconds)
     var headers: HTTPHeaders = ["ETag": item.etag, "Accept-Ranges": "bytes"]
     headers["Last-Modified"] = modified
     headers["Repr-Digest"] = call.service.digests.answer(call.headers["Want-Repr-Digest"], of: item)

@@ -17,7 +17,7 @@ enum PutRoutes {
     if let item { try rule.admit(item, at: path, length: length) }
     let digests = try BodyDigests.ofHTTP(call.headers, isWhole: true)
     let reception = try store.begin(length: length)
-    return .receive(PutReceiver(reception, path, rule, digests, call.service))
+    return .receive(PutReceiver(reception, path, rule, ModificationTime(call.headers), digests, call.service))
   }
 
   /// What the preconditions ask for. RFC 9110 §13.1.
@@ -43,12 +43,13 @@ private final class PutReceiver: BodyReceiver {
   private let service: Service
 
   init(
-    _ reception: any Reception, _ path: ServedPath, _ rule: ExistingRule, _ digests: BodyDigests?, _ service: Service
+    _ reception: any Reception, _ path: ServedPath, _ rule: ExistingRule, _ modified: ModificationTime?,
+    _ digests: BodyDigests?, _ service: Service
   ) {
     self.reception = reception
     self.digests = digests
     self.service = service
-    record = UploadRecord(reception.id, target: path, existing: rule, length: nil)
+    record = UploadRecord(reception.id, target: path, existing: rule, length: nil, modified: modified)
   }
 
   func take(_ piece: BodyPiece) throws(ServerError) {
@@ -67,6 +68,7 @@ private final class PutReceiver: BodyReceiver {
         try digests?.check(trailers)
         let publication = try service.store.publish(reception, record, isSaved: false)
         var reply = Reply(publication.outcome == .created ? 201 : 204, ["ETag": publication.item.etag])
+        if publication.hasModificationTime { reply.headers[ModificationTime.field] = "accepted" }
         reply.headers["Repr-Digest"] = service.digests.remember(digests?.values, of: publication.item)
         return .reply(reply)
       } catch {

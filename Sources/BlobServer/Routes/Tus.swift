@@ -17,19 +17,25 @@ enum Tus {
     return number
   }
 
+  /// Values by their names, which are bytes: two texts that only look alike are two names.
+  struct Metadata {
+    fileprivate var values: [[UInt8]: [UInt8]] = [:]
+    subscript(name: String) -> [UInt8]? { values[Array(name.utf8)] }
+  }
+
   /// `Upload-Metadata`: names and base64 values. tus 1.0 §Creation.
-  static func metadata(_ text: String) throws(ServerError) -> [String: [UInt8]] {
+  static func metadata(_ text: String) throws(ServerError) -> Metadata {
     if text.utf8.count > 16 << 10 { throw ServerError(431, "Upload-Metadata is longer than 16 KiB") }
-    var values: [String: [UInt8]] = [:]
-    for pair in text.split(separator: ",") {
-      let parts = pair.trimmed.split(separator: " ", omittingEmptySubsequences: false)
-      guard let key = parts.first, !key.isEmpty, parts.count <= 2,
-        let value = Base64.decode(parts.count == 2 ? parts[1] : "")
+    var metadata = Metadata()
+    for pair in text.utf8.split(separator: UInt8(ascii: ",")) {
+      let words = Substring(pair).trimmed.utf8.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
+      guard let key = words.first, !key.isEmpty, words.count <= 2,
+        let value = Base64.decode(words.count == 2 ? Substring(words[1]) : "")
       else { throw ServerError(400, "Upload-Metadata must be pairs of a name and a base64 value") }
-      if values.updateValue(value, forKey: String(key)) != nil {
-        throw ServerError(400, "Upload-Metadata names '\(key.prefix(100))' twice")
+      if metadata.values.updateValue(value, forKey: Array(key)) != nil {
+        throw ServerError(400, "Upload-Metadata names '\(Substring(key).prefix(100))' twice")
       }
     }
-    return values
+    return metadata
   }
 }

@@ -18,7 +18,7 @@ enum TusConcatenation {
       return publish(
         try call.service.uploads.begin(
           target.path, in: folder, target.existing, length: length, metadata: target.metadata,
-          joining: parts, text: text))
+          modified: target.modified, joining: parts, text: text))
     }
   }
 

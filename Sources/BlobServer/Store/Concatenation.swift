@@ -22,8 +22,8 @@ package enum Concatenation: Sendable, Equatable {
     guard let urls = Self.urls(text) else { return nil }
     var parts: [UploadID] = []
     for url in urls {
-      guard let last = url.split(separator: "/", omittingEmptySubsequences: false).last, let part = UploadID(last)
-      else { return nil }
+      let name = url.utf8.lastIndex(of: UInt8(ascii: "/")).map { url[url.utf8.index(after: $0)...] } ?? url
+      guard let part = UploadID(name) else { return nil }
       parts.append(part)
     }
     self = .final(parts, text: text)
@@ -31,8 +31,8 @@ package enum Concatenation: Sendable, Equatable {
 
   /// What stands behind `final;`, at least one; nil for anything else.
   static func urls(_ text: String) -> [Substring]? {
-    guard text.hasPrefix("final;") else { return nil }
-    let urls = text.dropFirst(6).split(separator: " ")
+    guard text.utf8.starts(with: "final;".utf8) else { return nil }
+    let urls = text.utf8.dropFirst(6).split(separator: UInt8(ascii: " ")).map { Substring($0) }
     return urls.isEmpty ? nil : urls
   }
 }

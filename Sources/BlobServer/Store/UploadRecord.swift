@@ -58,11 +58,14 @@ package struct UploadRecord: Sendable, Equatable {
   package var concatenation: Concatenation?
   /// What the client has promised of the whole, in the form of `Repr-Digest`; nil: nothing.
   package var digest: String?
+  /// What the published file is to have; nil: the time when its last byte came.
+  package var modified: ModificationTime?
 
   package init(
     _ id: UploadID, target: ServedPath, existing: ExistingRule = .keep, length: Int64?, metadata: String = "",
-    _ concatenation: Concatenation? = nil
+    _ concatenation: Concatenation? = nil, modified: ModificationTime? = nil
   ) {
+    self.modified = modified
     self.id = id
     self.target = target
     self.existing = existing
@@ -73,7 +76,10 @@ package struct UploadRecord: Sendable, Equatable {
 
   /// One fact a line, for a small file. Version 2 has what only some uploads have, and says where it ends.
   var text: String {
-    let more = [concatenation.map { "concat \($0.text)\n" }, digest.map { "digest \($0)\n" }].compactMap { $0 }
+    let more = [
+      concatenation.map { "concat \($0.text)\n" }, digest.map { "digest \($0)\n" },
+      modified.map { "mtime \($0.text)\n" },
+    ].compactMap { $0 }
     return """
       fullbore upload \(more.isEmpty ? 1 : 2)
       target \(HTTPURL.encode(target.bytes))
@@ -84,13 +90,17 @@ package struct UploadRecord: Sendable, Equatable {
       """ + (more.isEmpty ? "" : more.joined() + "end\n")
   }
 
-  /// nil for what is not the whole of a record, as after a power cut.
-  init?(_ id: UploadID, text: String) {
-    var lines = text.split(separator: "\n", omittingEmptySubsequences: false)[...]
-    func next(_ name: String) -> String? {
-      guard let line = lines.first, line.hasPrefix(name + " ") else { return nil }
+  /// nil for what is not the whole of a record, as after a power cut. Lines and words are told apart by their bytes: what a
+  /// client has sent may begin with a combining character.
+  init?(_ id: UploadID, _ text: [UInt8]) {
+    var lines = text.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)[...]
+    func next(_ name: StaticString) -> String? {
+      let count = name.utf8CodeUnitCount
+      guard let line = lines.first, line.count > count, line[line.startIndex + count] == UInt8(ascii: " "),
+        line.starts(with: UnsafeBufferPointer(start: name.utf8Start, count: count))
+      else { return nil }
       lines.removeFirst()
-      return String(line.dropFirst(name.count + 1))
+      return String(decoding: line.dropFirst(count + 1), as: UTF8.self)
     }
     guard let version = next("fullbore upload"), version == "1" || version == "2", let path = next("target"),
       let target = try? ServedPath.fromURL("/\(path)".utf8).path,  // nil says it all
@@ -106,9 +116,13 @@ package struct UploadRecord: Sendable, Equatable {
         self.concatenation = concatenation
       }
       digest = next("digest")
-      guard lines.popFirst() == "end" else { return nil }
+      if let text = next("mtime") {
+        guard let modified = ModificationTime(text.utf8) else { return nil }
+        self.modified = modified
+      }
+      guard lines.popFirst()?.elementsEqual("end".utf8) == true else { return nil }
     }
-    if lines != [""] { return nil }
+    if lines.count != 1 || lines.first?.isEmpty != true { return nil }
   }
 }
 

@@ -1,0 +1,71 @@
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
+/// When a file was modified, as its client tells it: seconds since 1970 and a fraction, as in `1700000000.25`.
+package struct ModificationTime: Sendable, Equatable {
+  /// Rounded down.
+  package let seconds: Int64
+  package let nanoseconds: Int64
+
+  /// The years 1 to 9999.
+  private static let bounds: ClosedRange<Int64> = -62_135_596_800...253_402_300_799
+
+  /// A decimal number with at most nine digits behind the point; nil for anything else, and outside of the bounds.
+  package init?(_ text: some Sequence<UInt8>) {
+    var rest = Array(text.prefix(64))[...]
+    let isNegative = rest.first == UInt8(ascii: "-")
+    if isNegative { rest.removeFirst() }
+    let whole = rest.prefix { $0 != UInt8(ascii: ".") }
+    var fraction = rest.dropFirst(whole.count)
+    if fraction.popFirst() != nil, !(1...9).contains(fraction.count) { return nil }
+    guard var seconds = Self.number(whole), var nanoseconds = fraction.isEmpty ? 0 : Self.number(fraction) else {
+      return nil
+    }
+    for _ in fraction.count..<9 { nanoseconds *= 10 }
+    if isNegative {
+      seconds = -seconds
+      if nanoseconds > 0 { (seconds, nanoseconds) = (seconds - 1, 1_000_000_000 - nanoseconds) }
+    }
+    guard Self.bounds.contains(seconds) else { return nil }
+    self.seconds = seconds
+    self.nanoseconds = nanoseconds
+  }
+
+  /// nil for what has no digits or something else, and for what is past all bounds.
+  private static func number(_ digits: ArraySlice<UInt8>) -> Int64? {
+    guard !digits.isEmpty, digits.allSatisfy(isDigit) else { return nil }
+    var number: Int64 = 0
+    for digit in digits {
+      number = number * 10 + Int64(digit - UInt8(ascii: "0"))
+      if number > bounds.upperBound + 1 { return nil }
+    }
+    return number
+  }
+
+  private static func isDigit(_ byte: UInt8) -> Bool { (48...57).contains(byte) }
+
+  /// The form that `init` reads.
+  var text: String {
+    let isNegative = seconds < 0
+    let whole = isNegative && nanoseconds > 0 ? seconds + 1 : seconds
+    let fraction = isNegative && nanoseconds > 0 ? 1_000_000_000 - nanoseconds : nanoseconds
+    let digits = String(fraction)
+    let zeros = String(repeating: "0", count: 9 - digits.utf8.count)
+    return (isNegative ? "-" : "") + "\(whole.magnitude).\(zeros)\(digits)"
+  }
+
+  func isTime(of status: stat) -> Bool {
+    status.modificationTime.tv_sec == time_t(seconds) && status.modificationTime.tv_nsec == Int(nanoseconds)
+  }
+
+  /// Gives it to an open file; false where the file system refuses it.
+  func apply(to file: Descriptor) -> Bool {
+    var time = timespec()
+    time.tv_sec = time_t(seconds)
+    time.tv_nsec = Int(nanoseconds)
+    return futimens(file.number, [time, time]) == 0
+  }
+}
