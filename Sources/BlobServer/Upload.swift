@@ -60,9 +60,16 @@ final class Upload: Sendable {
     state = Mutex(State(record: record, offset: offset, isSaved: isSaved, touched: touched, reception: reception))
   }
 
+  /// An upload that was neither saved nor published, as where its request was refused half-way, leaves nothing behind.
+  deinit {
+    let left = state.withLock { state -> (any Reception)? in
+      if case .open = state.phase, !state.isSaved { state.reception } else { nil }
+    }
+    left?.discard()
+  }
+
   var record: UploadRecord { state.withLock { $0.record } }
   var offset: Int64 { state.withLock { $0.offset } }
-  var isWriting: Bool { state.withLock { $0.isWriting } }
   /// When it is forgotten if nothing more comes. Nanoseconds since 1970.
   var expires: Int64 { state.withLock { $0.touched }.addingClamped(home.expire) }
   /// Every byte is here; of a final upload, in its parts.
@@ -74,6 +81,7 @@ final class Upload: Sendable {
   /// Ends whoever writes and returns the offset, which now stays until the next writer comes.
   func takeOver() throws(ServerError) -> Int64 {
     try state.withLock { (state) throws(ServerError) in
+      if case .ended(.failure(let error)) = state.phase { throw error }
       try state.dropProbation()
       state.writer += 1
       state.isWriting = false
@@ -85,6 +93,7 @@ final class Upload: Sendable {
   /// `onProbation`: until the writer keeps them, its bytes do not count, and are dropped if it ends.
   func write(from offset: Int64, onProbation: Bool = false) throws(ServerError) -> UploadWriter {
     try state.withLock { (state) throws(ServerError) in
+      if case .ended(.failure(let error)) = state.phase { throw error }
       guard case .open = state.phase else { throw ServerError(409, "the upload has all its bytes") }
       if offset != state.offset { throw ServerError(409, "the upload is at byte \(state.offset), not at \(offset)") }
       try state.dropProbation()
@@ -97,12 +106,14 @@ final class Upload: Sendable {
     }
   }
 
-  fileprivate func append(_ piece: BodyPiece, _ writer: Int) throws(ServerError) {
+  func append(_ piece: BodyPiece, _ writer: Int) throws(ServerError) {
     try state.withLock { (state) throws(ServerError) in
       let reception = try state.reception(of: writer)
       let end = reception.length + Int64(piece.count)
       if let length = state.record.length, end > length {
-        throw ServerError(413, "the upload has \(length) bytes, the request brought at least \(end)")
+        var error = ServerError(413, "the upload has \(length) bytes, the request brought at least \(end)")
+        error.isPastLength = true
+        throw error
       }
       if let limit = home.maxSize, end > limit { throw ServerError(413, "an upload may have \(limit) bytes at most") }
       defer {
@@ -113,7 +124,7 @@ final class Upload: Sendable {
     }
   }
 
-  fileprivate func keep(_ writer: Int) throws(ServerError) {
+  func keep(_ writer: Int) throws(ServerError) {
     try state.withLock { (state) throws(ServerError) in
       let reception = try state.reception(of: writer)
       try reception.keep()
@@ -122,11 +133,11 @@ final class Upload: Sendable {
     }
   }
 
-  fileprivate func drop(_ writer: Int) throws(ServerError) {
+  func drop(_ writer: Int) throws(ServerError) {
     try state.withLock { (state) throws(ServerError) in if writer == state.writer { try state.dropProbation() } }
   }
 
-  fileprivate func stop(_ writer: Int) {
+  func stop(_ writer: Int) {
     state.withLock { state in
       guard writer == state.writer else { return }
       state.isWriting = false
@@ -150,6 +161,7 @@ final class Upload: Sendable {
   /// Tells the length, once. Throws 400 when it contradicts what is known. Blocks for a small write.
   func setLength(_ length: Int64) throws(ServerError) {
     try state.withLock { (state) throws(ServerError) in
+      if case .ended(.failure(let error)) = state.phase { throw error }
       if let known = state.record.length {
         if known != length { throw ServerError(400, "the length was given as \(known) and cannot become \(length)") }
         return
@@ -161,9 +173,6 @@ final class Upload: Sendable {
       state.record = record
     }
   }
-
-  /// Its URL on this server.
-  var location: String { id.location }
 
   /// Lets the final upload, if there is one, know that this part is complete.
   func tellFinal() { if isComplete { home.completed(self) } }
@@ -247,9 +256,36 @@ final class Upload: Sendable {
     throw BodyDigests.mismatch(.representation, wrong)
   }
 
+  /// Nobody can go on with it from now on, nor find it: it was sent more bytes than it has. They go with `deleteInvalid`.
+  func invalidate() {
+    state.withLock { state in
+      guard case .open = state.phase else { return }
+      var error = ServerError(404, "the upload was sent more bytes than it has, which has ended it")
+      error.isPastLength = true
+      state.phase = .ended(.failure(error))
+      state.writer += 1
+      state.isWriting = false
+    }
+  }
+
+  /// Deletes what `invalidate` has left; false where it is not invalid. Blocks.
+  @discardableResult func deleteInvalid() -> Bool {
+    let (isInvalid, held) = state.withLock { state -> (Bool, (any Reception)?) in
+      guard case .ended(.failure(let error)) = state.phase, error.isPastLength else { return (false, nil) }
+      defer { state.reception = nil }
+      return (true, state.reception)
+    }
+    if !isInvalid { return false }
+    store.delete(id)
+    held?.discard()
+    home.dropInvalid(id)
+    return true
+  }
+
   /// Ends it and deletes its bytes. Throws 409 when it is published, or about to be. Blocks.
   func terminate() throws(ServerError) {
     let held = try state.withLock { (state) throws(ServerError) in
+      if case .ended(.failure(let error)) = state.phase { throw error }
       guard case .open = state.phase else { throw ServerError(409, "the upload is finished") }
       state.phase = .ended(.failure(ServerError(410, "the upload was terminated")))
       state.writer += 1
@@ -261,26 +297,4 @@ final class Upload: Sendable {
     held?.discard()
     home.forget(id)
   }
-}
-
-/// The right to add bytes, until a newer one is given out.
-final class UploadWriter: Sendable {
-  let upload: Upload
-  private let number: Int
-
-  fileprivate init(_ upload: Upload, _ number: Int) {
-    self.upload = upload
-    self.number = number
-  }
-
-  /// Throws 409 once somebody else has taken over, 410 once the upload is terminated, 413 past the length; what was
-  /// written before stays.
-  func append(_ piece: BodyPiece) throws(ServerError) { try upload.append(piece, number) }
-
-  /// The bytes so far count from now on. Throws 409 once somebody else has taken over, 410 once it is terminated.
-  func keep() throws(ServerError) { try upload.keep(number) }
-  /// Deletes what came on probation.
-  func drop() throws(ServerError) { try upload.drop(number) }
-
-  deinit { upload.stop(number) }
 }

@@ -41,13 +41,14 @@ final class Uploads: Sendable {
   /// process until it is saved.
   func begin(
     _ target: ServedPath?, in folder: ServedPath, _ existing: ExistingRule, length: Int64?, metadata: String = "",
-    _ concatenation: Concatenation? = nil
+    _ concatenation: Concatenation? = nil, modified: ModificationTime? = nil
   ) throws(ServerError) -> Upload {
     let reception = try store.begin(length: length)
     do throws(ServerError) {
       let target = if let target { target } else { try folder.appending(reception.id.description.utf8) }
       let record = UploadRecord(
-        reception.id, target: target, existing: existing, length: length, metadata: metadata, concatenation)
+        reception.id, target: target, existing: existing, length: length, metadata: metadata, concatenation,
+        modified: modified)
       return Upload(record, offset: 0, isSaved: false, reception, self)
     } catch {
       reception.discard()
@@ -90,6 +91,9 @@ final class Uploads: Sendable {
   func add(_ upload: Upload) {
     state.withLock { $0.live[upload.id] = State.Reference(upload: upload) }
   }
+
+  /// As if there had never been one.
+  func dropInvalid(_ id: UploadID) { state.withLock { $0.live[id] = nil } }
 
   func forget(_ id: UploadID) {
     state.withLock { state in
@@ -147,13 +151,14 @@ extension Uploads {
   /// Begins a final upload, saved, that takes its bytes from `parts`. Throws 409 when one belongs to another.
   func begin(
     _ target: ServedPath?, in folder: ServedPath, _ existing: ExistingRule, length: Int64?, metadata: String,
-    joining parts: [UploadID], text: String
+    modified: ModificationTime?, joining parts: [UploadID], text: String
   ) throws(ServerError) -> Upload {
     var random = SystemRandomNumberGenerator()
     let id = UploadID(using: &random)
     let target = if let target { target } else { try folder.appending(id.description.utf8) }
     let record = UploadRecord(
-      id, target: target, existing: existing, length: length, metadata: metadata, .final(parts, text: text))
+      id, target: target, existing: existing, length: length, metadata: metadata, .final(parts, text: text),
+      modified: modified)
     let upload = Upload(record, offset: 0, isSaved: false, nil, self)
     // From the claim on, a part that gets its last byte looks for it, and must not find another one in the store.
     upload.register()
@@ -176,7 +181,8 @@ extension Uploads {
     parts.allSatisfy { part in
       switch try? find(part) {
       case .finished: true
-      case .unfinished(let upload): upload.isComplete
+      // A damaged record may name another final upload, or itself.
+      case .unfinished(let upload): upload.record.isPart && upload.isComplete
       case nil: false  // gone: it never will be
       }
     }

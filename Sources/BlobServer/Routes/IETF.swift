@@ -9,18 +9,24 @@ struct IETF: Sendable {
 
   /// A version that is not ours says nothing to us, and its request is a plain one.
   init?(_ headers: HTTPHeaders) {
-    guard let field = headers["Upload-Draft-Interop-Version"] else {
+    guard headers["Upload-Draft-Interop-Version"] != nil else {
       version = nil
       return
     }
+    let field = headers.item("Upload-Draft-Interop-Version")
     guard let version = StructuredField.integer(field), (3...8).contains(version) else { return nil }
     self.version = Int(version)
   }
 
   /// Whether the request brings the end of the upload; nil when it does not say, so that it is no resumable one.
   func isLast(_ headers: HTTPHeaders) -> Bool? {
-    if version == 3 { return StructuredField.boolean(headers["Upload-Incomplete"]).map { !$0 } }
-    return StructuredField.boolean(headers["Upload-Complete"])
+    if version == 3 { return StructuredField.boolean(headers.item("Upload-Incomplete")).map { !$0 } }
+    return StructuredField.boolean(headers.item("Upload-Complete"))
+  }
+
+  /// Whether the request tells a state of the upload, which one that asks for it must not.
+  func tellsState(_ headers: HTTPHeaders) -> Bool {
+    headers["Upload-Offset"] != nil || headers[version == 3 ? "Upload-Incomplete" : "Upload-Complete"] != nil
   }
 
   /// Bytes come with this media type, from version 6 on.
@@ -61,6 +67,15 @@ struct IETF: Sendable {
     return maxSize.map { "max-size=\(min($0, 999_999_999_999_999)), \(age)" } ?? age
   }
 
+  /// A refusal for its size tells what would be small enough.
+  func limited(_ error: ServerError, _ options: ServerOptions) -> ServerError {
+    if error.status != 413 || version.map({ $0 < 6 }) == true { return error }
+    var error = error
+    error.headers["Upload-Limit"] = Self.limit(
+      options.maxSize, seconds: options.expire.components.seconds, version: version ?? 8)
+    return error
+  }
+
   /// The interim answer that tells an upload's URL before its bytes have come; empty for who would not understand it.
   func interim(_ location: String, limit: String?) -> [UInt8] {
     guard let version else { return [] }
@@ -94,5 +109,20 @@ struct IETF: Sendable {
     mark(&reply, isWhole: type == "completed-upload")
     reply.headers["Upload-Offset"] = offset.map { String($0) }
     return reply
+  }
+
+  /// The refusal of bytes past the upload's length, which has ended the upload.
+  func pastLength(_ message: String) -> ServerError {
+    var error = ServerError(409, message, problem: "inconsistent-upload-length")
+    error.headers[version == 3 ? "Upload-Incomplete" : "Upload-Complete"] = version == 3 ? "?1" : "?0"
+    return error
+  }
+}
+
+extension HTTPHeaders {
+  /// The value of a structured field that is one item: nil when it stands twice. RFC 9651 §4.2.
+  func item(_ name: String) -> String? {
+    let found = fields.filter { $0.name.isSameField(name) }
+    return found.count == 1 ? found[0].value : nil
   }
 }

@@ -10,6 +10,16 @@ enum IETFCreation {
   static func plan(_ call: Call, _ path: ServedPath, isFolder: Bool) throws(ServerError) -> Plan? {
     if call.headers["Tus-Resumable"] != nil { return nil }
     guard let ietf = IETF(call.headers), let isLast = ietf.isLast(call.headers) else { return nil }
+    do throws(ServerError) {
+      return try plan(call, path, isFolder: isFolder, ietf, isLast: isLast)
+    } catch {
+      throw ietf.limited(error, call.options)
+    }
+  }
+
+  private static func plan(
+    _ call: Call, _ path: ServedPath, isFolder: Bool, _ ietf: IETF, isLast: Bool
+  ) throws(ServerError) -> Plan {
     guard case .some(let length) = IETFLength(call, from: 0, isLast: isLast) else {
       return .reply(IETFRoutes.inconsistent(ietf))
     }
@@ -25,16 +35,21 @@ enum IETFCreation {
     let digests = try IETFDigests(call, isWhole: isLast)
     let comesWhole = isLast && call.request.contentLength != nil
     if !comesWhole { try call.service.checkUnfinished() }
+    let modified = ModificationTime(call.headers)
     if comesWhole, length ?? .max <= small {
-      let upload = try call.service.uploads.begin(target, in: path, existing, length: length)
+      let upload = try call.service.uploads.begin(target, in: path, existing, length: length, modified: modified)
       if let promised = digests.promised { upload.promise(promised) }
       return try receive(call, upload, ietf, digests.ofBody, isLast: true)
     }
     return call.service.onWorker { [existing] () throws(ServerError) in
-      let upload = try call.service.uploads.begin(target, in: path, existing, length: length)
-      if let promised = digests.promised { upload.promise(promised) }
-      try upload.save()
-      return try receive(call, upload, ietf, digests.ofBody, isLast: isLast)
+      do throws(ServerError) {
+        let upload = try call.service.uploads.begin(target, in: path, existing, length: length, modified: modified)
+        if let promised = digests.promised { upload.promise(promised) }
+        try upload.save()
+        return try receive(call, upload, ietf, digests.ofBody, isLast: isLast)
+      } catch {
+        throw ietf.limited(error, call.options)
+      }
     }
   }
 
@@ -101,7 +116,13 @@ final class IETFReceiver: BodyReceiver {
 
   func take(_ piece: BodyPiece) throws(ServerError) {
     digests?.take(piece)
-    try writer.append(piece)
+    do throws(ServerError) {
+      try writer.append(piece)
+    } catch {
+      guard error.isPastLength else { throw ietf.limited(error, service.options) }
+      writer.upload.invalidate()
+      throw ietf.pastLength(error.message + "; the upload has ended")
+    }
     teller?.came(piece.count) { writer.upload.offset }
   }
   var takesPipes: Bool { digests == nil }
@@ -157,6 +178,7 @@ final class IETFReceiver: BodyReceiver {
       var reply = ietf.answer(
         publication.outcome == .created ? 201 : 200, isWhole: true, offset: upload.offset,
         ["ETag": publication.item.etag, "Location": upload.record.target.url])
+      if publication.hasModificationTime { reply.headers[ModificationTime.field] = "accepted" }
       let values = isCreation ? digests?.values : nil
       reply.headers["Repr-Digest"] = service.digests.remember(values, of: publication.item) ?? upload.record.digest
       return reply
@@ -171,6 +193,7 @@ final class IETFReceiver: BodyReceiver {
   func cut() {
     let upload = writer.upload
     service.workers.submit { [isKnown, isLast] in
+      if upload.deleteInvalid() { return }
       // Nobody could come back to it, or it cannot be remembered: then it is gone, and asking for it says so.
       if !isKnown || (try? upload.save()) == nil { return _ = try? upload.terminate() }
       if isLast, upload.isComplete { upload.publish { _ in } }

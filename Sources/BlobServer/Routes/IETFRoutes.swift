@@ -11,11 +11,20 @@ enum IETFRoutes {
       throw ServerError(400, "this Upload-Draft-Interop-Version is not spoken; 3 to 8 are")
     }
     switch call.method {
-    case "HEAD", "GET": return try ask(call, ietf, id)
-    case "PATCH": return try append(call, ietf, id)
+    case "HEAD", "GET":
+      if call.method == "HEAD", ietf.tellsState(call.headers) {
+        throw ServerError(400, "a HEAD of an upload must not have Upload-Offset or Upload-Complete")
+      }
+      return try ask(call, ietf, id)
+    case "PATCH":
+      do throws(ServerError) { return try append(call, ietf, id) } catch { throw ietf.limited(error, call.options) }
     case "DELETE":
       return call.service.onWorker { () throws(ServerError) in
-        try call.service.uploads.terminate(id)
+        do throws(ServerError) {
+          try call.service.uploads.terminate(id)
+        } catch {
+          throw error.status == 410 ? ServerError(404, error.message) : error
+        }
         return .reply(Reply(204))
       }
     default:
@@ -37,12 +46,12 @@ enum IETFRoutes {
   private static let notConcatenated = ServerError(404, "this upload is tus's alone: it is part of a concatenation")
 
   private static func append(_ call: Call, _ ietf: IETF, _ id: UploadID) throws(ServerError) -> Plan {
-    try ietf.checkContentType(call.headers)
-    guard let offset = StructuredField.integer(call.headers["Upload-Offset"]), offset >= 0 else {
-      throw ServerError(400, "PATCH needs Upload-Offset, an integer")
-    }
     guard let isLast = ietf.isLast(call.headers) else {
       throw ServerError(400, "PATCH must say by Upload-Complete whether it brings the end: ?1 or ?0")
+    }
+    try ietf.checkContentType(call.headers)
+    guard let offset = StructuredField.integer(call.headers.item("Upload-Offset")), offset >= 0 else {
+      throw ServerError(400, "PATCH needs Upload-Offset, an integer")
     }
     switch try call.service.uploads.find(id) {
     case .finished(let saved):
@@ -58,6 +67,12 @@ enum IETFRoutes {
       let length: Int64?
       switch IETFLength(call, from: offset, isLast: isLast, known: upload.record.length) {
       case .inconsistent: return .reply(inconsistent(ietf))
+      case .past(let length):
+        upload.invalidate()
+        return call.service.onWorker { () throws(ServerError) in
+          upload.deleteInvalid()
+          throw ietf.pastLength("the upload has \(length) bytes, and the request has more; the upload has ended")
+        }
       case .some(let told): length = told
       }
       if let length { try TusRoutes.checkLength(length, call.options) }
@@ -68,8 +83,12 @@ enum IETFRoutes {
       }
       guard let length, upload.record.length != length else { return try receive() }
       return call.service.onWorker { () throws(ServerError) in
-        try upload.setLength(length)
-        return try receive()
+        do throws(ServerError) {
+          try upload.setLength(length)
+          return try receive()
+        } catch {
+          throw ietf.limited(error, call.options)
+        }
       }
     }
   }
@@ -89,12 +108,18 @@ enum IETFRoutes {
 enum IETFLength {
   case some(Int64?)
   case inconsistent
+  /// The body ends behind this length, which was known before.
+  case past(Int64)
 
   init(_ call: Call, from offset: Int64, isLast: Bool, known: Int64? = nil) {
-    let told = StructuredField.integer(call.headers["Upload-Length"]).flatMap { $0 < 0 ? nil : $0 }
+    let told = StructuredField.integer(call.headers.item("Upload-Length")).flatMap { $0 < 0 ? nil : $0 }
     var lengths = [told, known].compactMap { $0 }
     if let coming = call.request.contentLength {
       let (end, overflow) = offset.addingReportingOverflow(coming)
+      if let known, overflow || end > known {
+        self = .past(known)
+        return
+      }
       if overflow || lengths.contains(where: { end > $0 }) {
         self = .inconsistent
         return

@@ -10,6 +10,7 @@ enum OptionsRoutes {
     reply.headers["Tus-Checksum-Algorithm"] = BodyDigests.tusNames
     reply.headers["Upload-Limit"] = IETF.limit(
       service.options.maxSize, seconds: service.options.expire.components.seconds)
+    reply.headers["Accept-Patch"] = IETF.contentType
     reply.headers["Want-Content-Digest"] = DigestField.offer
     reply.headers["Tus-Max-Size"] = service.options.maxSize.map { String($0) }
     return reply

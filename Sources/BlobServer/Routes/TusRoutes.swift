@@ -10,7 +10,7 @@ enum TusRoutes {
       return true
     }
     return call.method == "PATCH" && call.headers["Upload-Draft-Interop-Version"] == nil
-      && IETF(call.headers)?.isLast(call.headers) == nil
+      && call.headers["Upload-Complete"] == nil && call.headers["Content-Type"]?.isSameField(IETF.contentType) != true
   }
 
   /// A request for an upload's own URL.

@@ -1,0 +1,26 @@
+extension Upload {
+  /// Its URL on this server.
+  var location: String { id.location }
+}
+
+/// The right to add bytes, until a newer one is given out.
+final class UploadWriter: Sendable {
+  let upload: Upload
+  private let number: Int
+
+  init(_ upload: Upload, _ number: Int) {
+    self.upload = upload
+    self.number = number
+  }
+
+  /// Throws 409 once somebody else has taken over, 410 once the upload is terminated, 413 past the length; what was
+  /// written before stays.
+  func append(_ piece: BodyPiece) throws(ServerError) { try upload.append(piece, number) }
+
+  /// The bytes so far count from now on. Throws 409 once somebody else has taken over, 410 once it is terminated.
+  func keep() throws(ServerError) { try upload.keep(number) }
+  /// Deletes what came on probation.
+  func drop() throws(ServerError) { try upload.drop(number) }
+
+  deinit { upload.stop(number) }
+}
