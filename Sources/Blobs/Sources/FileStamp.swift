@@ -9,9 +9,9 @@ public struct FileStamp: Sendable, Hashable {
   public var device: UInt64
   public var inode: UInt64
   public var size: Int64
-  /// Nanoseconds since 1970.
+  /// Nanoseconds since 1970. A time before 1677 or after 2262 is the first or the last that can be counted.
   public var modified: Int64
-  /// Nanoseconds since 1970; also moves when mode, owner or links change.
+  /// As `modified`; also moves when mode, owner or links change.
   public var changed: Int64
   /// nil where the file system is not known: then its numbers are not relied on.
   public var volume: FileVolume?
@@ -82,10 +82,10 @@ public struct FileStamp: Sendable, Hashable {
   /// alone for a while. A time in the future says nothing about the next write.
   package func unsettled(at now: Int64) -> Int64 {
     let step = step
-    var latest = now - step
-    if modified <= now { latest = max(latest, modified) }
-    if changed <= now { latest = max(latest, changed) }
-    return max(0, latest + step - now)
+    var age = step
+    if modified <= now { age = min(age, now.subtractingClamped(modified)) }
+    if changed <= now { age = min(age, now.subtractingClamped(changed)) }
+    return step - age
   }
 
   /// How far apart two writes must be to get different times. The kernel's clock moves every 10 ms at the worst. A file
@@ -104,7 +104,23 @@ public struct FileStamp: Sendable, Hashable {
   }
 }
 
-private func nanoseconds(_ time: timespec) -> Int64 { Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec) }
+/// A file system may have any numbers here: times beyond what an Int64 counts, and more nanoseconds than a second has.
+private func nanoseconds(_ time: timespec) -> Int64 {
+  let seconds = Int64(time.tv_sec)
+  let (whole, isBeyond) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+  let (sum, overflows) = whole.addingReportingOverflow(Int64(time.tv_nsec))
+  if !isBeyond && !overflows { return sum }
+  return (isBeyond ? seconds : Int64(time.tv_nsec)) < 0 ? .min : .max
+}
+
+extension Int64 {
+  /// The difference, or the nearest number that an Int64 can hold.
+  package func subtractingClamped(_ other: Int64) -> Int64 {
+    let (difference, overflows) = subtractingReportingOverflow(other)
+    if !overflows { return difference }
+    return other > 0 ? .min : .max
+  }
+}
 
 /// Text of numbers, put together in place: there are two of these for every file.
 extension UnsafeMutableBufferPointer<UInt8> {
