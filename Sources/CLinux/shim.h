@@ -57,18 +57,18 @@ static inline int fb_o_tmpfile(void) { return __O_TMPFILE; }
 static inline int fb_punch_hole(int file, long long start, long long length) {
   return (int)syscall(SYS_fallocate, file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start, length);
 }
-// Whether someone has the file open for writing: then the kernel gives no lease on it. 1: yes; 0: no, or it does not tell.
-// The lease is given back at once; SIGIO, which would say that it was asked back in between, must be ignored.
+// Whether someone has the file open for writing, or mapped: then the kernel gives no lease on it. 1: yes; 0: no; -1: the
+// kernel does not tell, as of the files of other users. The lease is given back at once. Whoever opens the file for
+// writing in between has the kernel send SIGURG, which does nothing, instead of SIGIO, which would end the program.
 static inline int fb_is_written(int file) {
-  if (fcntl(file, 1024 /* F_SETLEASE */, F_RDLCK) != 0) return errno == EAGAIN;
+  fcntl(file, 10 /* F_SETSIG */, 23 /* SIGURG */);
+  if (fcntl(file, 1024 /* F_SETLEASE */, F_RDLCK) != 0) return errno == EAGAIN ? 1 : -1;
   fcntl(file, 1024, F_UNLCK);
   return 0;
 }
-// 1: nobody has the file open for writing, now; 0: someone has, or the kernel does not tell. As `fb_is_written`, but who
-// opens the file in between makes no signal that could end a program.
-static inline int fb_is_read_only(int file) {
-  fcntl(file, 10 /* F_SETSIG */, 23 /* SIGURG */);
-  if (fcntl(file, 1024 /* F_SETLEASE */, F_RDLCK) != 0) return 0;
-  fcntl(file, 1024, F_UNLCK);
-  return 1;
+// Has the kernel write back what is dirty in a range of a file and wait for that, also what was dirtied through a
+// mapping. 0, or an errno.
+static inline int fb_write_back(int file, long long start, long long length) {
+  // WAIT_BEFORE, WRITE, WAIT_AFTER
+  return syscall(SYS_sync_file_range, file, start, length, 7u) == 0 ? 0 : errno;
 }

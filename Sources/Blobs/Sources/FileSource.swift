@@ -7,7 +7,8 @@
 /// The bytes of a regular file, read in place.
 ///
 /// While it is open, device, inode, size, modification and change time must all stay; a file that shrinks, grows, is
-/// rewritten or replaced is `.changed` or `.truncated`, never a mixture.
+/// rewritten or replaced is `.changed` or `.truncated`, never a mixture. So is one that is written through a memory
+/// mapping, but for file systems in memory, as tmpfs is: nobody can see that there.
 public struct FileSource: BlobSource {
   public let path: BytePath
   public var access: BlobAccess { .random }
@@ -23,7 +24,8 @@ public struct FileSource: BlobSource {
   }
 
   /// Opens and asks the file. One that was touched so lately that its times could not tell two versions apart (20 ms;
-  /// up to 2 s where they are whole seconds, as on FAT) is waited for and asked again.
+  /// up to 2 s where they are whole seconds, as on FAT) is waited for and asked again. One that was changed in the last
+  /// two minutes, and that a program has open for writing, is first written back to the disk.
   public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo {
     try openReader(at: 0, cancel).info
   }

@@ -88,6 +88,13 @@ public struct FileStamp: Sendable, Hashable {
     return step - age
   }
 
+  /// Whether it was written, or otherwise touched, so lately that what was written through a mapping may not be on the
+  /// disk yet. The kernel writes back what has been dirty for 30 seconds, and a slow disk takes its time for that. A time
+  /// in the future, after the clock was set back, may be one of just now.
+  func isRecent(at now: Int64) -> Bool {
+    now.subtractingClamped(max(modified, changed)) < 120_000_000_000
+  }
+
   /// How far apart two writes must be to get different times. The kernel's clock moves every 10 ms at the worst. A file
   /// system that counts in seconds (2 on FAT) shows in both times being whole ones: a copied or chosen modification
   /// time leaves the other one alone.

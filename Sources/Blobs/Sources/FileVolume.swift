@@ -14,6 +14,9 @@ public struct FileVolume: Sendable, Hashable {
   public var keepsNumbers: Bool
   /// The file system's own id, which it has on every machine; nil: only its device number tells it from others.
   public var id: UInt64?
+  /// A file may be mapped for writing, and the kernel grants a lease on it as if it were not: overlayfs, once the file
+  /// is closed and only its mapping is left.
+  var hidesMappings = false
 
   public init(keepsNumbers: Bool, id: UInt64? = nil) {
     self.keepsNumbers = keepsNumbers
@@ -64,6 +67,7 @@ public struct FileVolume: Sendable, Hashable {
       case 0x5846_5342, 0xF2F5_2010, 0xCA45_1A4E, 0x0102_1994, 0x794C_7630: self.init(keepsNumbers: true)
       default: self.init(keepsNumbers: false)
       }
+      hidesMappings = kind == 0x794C_7630
     }
   #else
     private static func ask(_ descriptor: Int32, _ path: UnsafePointer<CChar>?) -> FileVolume? { nil }

@@ -1,4 +1,5 @@
 #if canImport(Glibc)
+  import CLinux
   import Glibc
 #else
   import Darwin
@@ -62,10 +63,19 @@ final class OpenFile: Sendable {
     _ stamp: inout FileStamp, _ descriptor: Int32, _ path: BytePath, _ now: () -> Int64, _ cancel: Cancellation
   ) throws(BlobError) {
     for _ in 0..<50 {
-      let wait = stamp.unsettled(at: now())
-      if wait == 0 { return }
-      try MonotonicClock().sleep(.nanoseconds(min(wait, 100_000_000)), cancel, "open \(path)")
-      stamp = FileStamp(try statusOf(descriptor, path), descriptor)
+      let time = now()
+      let wait = stamp.unsettled(at: time)
+      if wait > 0 {
+        try MonotonicClock().sleep(.nanoseconds(min(wait, 100_000_000)), cancel, "open \(path)")
+      } else if !stamp.isRecent(at: time) || !canBeMapped(stamp, descriptor) {
+        return
+      } else {
+        try writeBack(descriptor, stamp.size, path, cancel)
+      }
+      // A write that comes before the pages are written back may be the last that moves the times.
+      let latest = FileStamp(try statusOf(descriptor, path), descriptor)
+      if wait == 0 && latest == stamp { return }
+      stamp = latest
     }
     throw BlobError(.changed, "open \(path): it is being written, and did not come to rest")
   }
@@ -99,4 +109,43 @@ private func statusOf(_ descriptor: Int32, _ path: BytePath) throws(BlobError) -
   var status = stat()
   if fstat(descriptor, &status) != 0 { throw systemError(errno, "stat \(path)") }
   return status
+}
+
+// Writes through a mapping. The first store into a page moves the file's times; later ones do not, until the kernel has
+// written the page back. So what is dirty is written back before a version is believed: each later write shows.
+extension OpenFile {
+  /// False where nobody has the file open or mapped for writing. A mapping that is made later moves the times with its
+  /// first store, whether the page is dirty or not.
+  fileprivate static func canBeMapped(_ stamp: FileStamp, _ descriptor: Int32) -> Bool {
+    if stamp.size == 0 { return false }
+    #if canImport(Glibc)
+      if fb_is_written(descriptor) != 0 { return true }
+    #endif
+    // To write a small file back would take longer than to send it.
+    return stamp.volume?.hidesMappings == true && stamp.size > leastWatched
+  }
+
+  /// Waits for the disk. On file systems without one, like tmpfs, this does nothing, and a write through a mapping can be
+  /// seen by no one.
+  fileprivate static func writeBack(
+    _ descriptor: Int32, _ size: Int64, _ path: BytePath, _ cancel: Cancellation
+  ) throws(BlobError) {
+    #if canImport(Glibc)
+      var start: Int64 = 0
+      while start < size {
+        try cancel.check("open \(path)")
+        let length = min(size - start, 64 << 20)
+        let number = fb_write_back(descriptor, start, length)
+        if isLoss(number) { throw systemError(number, "write back \(path), which another program has open") }
+        start += length
+      }
+    #endif
+    // Nearly nothing is left for it, but overlayfs writes back for this call only.
+    if fdatasync(descriptor) != 0, case let number = errno, isLoss(number) {
+      throw systemError(number, "write back \(path), which another program has open")
+    }
+  }
+
+  /// Other errors mean that the file system has nothing to write back.
+  private static func isLoss(_ number: Int32) -> Bool { [EIO, ENOSPC, EDQUOT].contains(number) }
 }

@@ -4,9 +4,10 @@
 
   /// Vouches that nobody has written to an open file, whatever its times say, by what the kernel tells of it.
   ///
-  /// Of all that moves a file's change time only a rename tells nothing here. What is written through a mapping is not
-  /// told either, but moves the modification time; and who puts that back, is told. Other rights and links look the
-  /// same as that: then it counts that nobody had the file open for writing, from the beginning to the end.
+  /// Of all that moves a file's change time only a rename tells nothing here. A write through a mapping is not told
+  /// either, but moves the modification time, since dirty pages were written back when the file was opened
+  /// (`OpenFile.writeBack`); and whoever puts the modification time back, is told. Other rights and links look the same
+  /// as that: then it counts that nobody had the file open for writing, from the beginning to the end.
   final class WriteWatch: Sendable {
     private let descriptor: Int32
     private let number: Int32
@@ -27,7 +28,7 @@
     var hasSeenNoWrite: Bool {
       guard let told = FileNotices.shared?.told(of: number) else { return false }
       if told.lastWrite > start { return false }
-      return told.lastAttribute <= start || fb_is_read_only(descriptor) == 1
+      return told.lastAttribute <= start || fb_is_written(descriptor) == 0
     }
   }
 
