@@ -52,6 +52,8 @@ public struct UploadQueue: Sendable {
   public var check = false
   /// Reads every upload back and compares it, before it counts as done.
   public var verify = false
+  /// A file that has only grown since this journal sent it may take the place of what was sent, if that is still there.
+  public var replacesGrown = false
   public var totals = UploadTotals()
 
   public init(_ uploader: Uploader, journal: Journal, destinationID: Int64) {
@@ -212,7 +214,7 @@ public struct UploadQueue: Sendable {
       // A session of another dialect means nothing to this one.
       let isOurs = old.destination.protocolName == uploader.destination.dialect.name
       if isOurs, let session = old.sessionWithParts { await uploader.discard(session) }
-      return await send(work, id, nil, [], observer)
+      return await send(await replacing(old, by: work), id, nil, [], observer)
     case .busy(let owner):
       observer.ended(work.item, nil, .busy(pid: owner.pid))
       return nil

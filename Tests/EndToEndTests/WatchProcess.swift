@@ -40,6 +40,14 @@ final class WatchProcess: Sendable {
     return WatchProcess(try Command("unshare", shell, in: scratch), scratch)
   }
 
+  /// Returns at once. As another user than the one who writes the files; its journal is in the folder `state`.
+  static func start(asUser user: Int, to url: String, in scratch: Scratch) throws -> WatchProcess {
+    let words = [Tool.fullbore, "watch", "--verbose", "--settle", settle, scratch.path("gallery/"), url]
+    let change = ["--reuid=\(user)", "--regid=\(user)", "--clear-groups"]
+    let journal = ["FULLBORE_JOURNAL": scratch.path("state/journal.sqlite")]
+    return WatchProcess(try Command("setpriv", change + words, in: scratch, environment: journal), scratch)
+  }
+
   private static let limiting = "echo $1 > /proc/sys/user/max_inotify_watches && shift && exec \"$@\""
 
   static let canLimit: Bool = {

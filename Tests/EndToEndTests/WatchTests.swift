@@ -208,7 +208,7 @@ extension EndToEnd {
       let server = try await ServeProcess.start(in: scratch)
       let watch = try await WatchProcess.start(to: server.url, in: scratch, "--rescan", "1s")
       try await watch.expectSame(at: server.folder)
-      try scratch.file("gallery/IMG_1.jpg", 20_001)
+      try scratch.file("gallery/IMG_1.jpg", 20_001, seed: 2)
       try await watch.until("it is told") { watch.command.errors.contains("--overwrite") ? true : nil }
       for number in 2..<5 {
         try scratch.file("gallery/IMG_\(number).jpg", 20_000)

@@ -21,7 +21,7 @@ import Testing
     expect(true, settling.note(file, as: "film.mov", stamp(1), after: .seconds(2), at: at(0)))
     #expect(settling.due(at: at(1.9)).isEmpty && settling.next == at(2))
     #expect(settling.due(at: at(2)).map(\.path) == [file])
-    expect(true, settling.look(file, stamp(1), isWritten: false, at: at(2)))
+    expect(true, settling.look(file, stamp(1), .none, at: at(2)))
     #expect(settling.isEmpty && settling.next == nil)
   }
 
@@ -29,10 +29,10 @@ import Testing
     var settling = Settling(rest: .seconds(2))
     expect(true, settling.note(file, as: "film.mov", stamp(1), after: .seconds(2), at: at(0)))
     for second in stride(from: 2.0, to: 10, by: 2) {
-      expect(false, settling.look(file, stamp(Int64(second)), isWritten: false, at: at(second)))
+      expect(false, settling.look(file, stamp(Int64(second)), .none, at: at(second)))
       #expect(settling.due(at: at(second + 1.9)).isEmpty)
     }
-    expect(true, settling.look(file, stamp(8), isWritten: false, at: at(10)))
+    expect(true, settling.look(file, stamp(8), .none, at: at(10)))
   }
 
   @Test func aFileThatIsOpenIsLookedAtEverMoreSeldom() {
@@ -41,14 +41,54 @@ import Testing
     var waits: [Duration] = []
     for _ in 0..<7 {
       let now = settling.next!
-      expect(false, settling.look(file, stamp(1), isWritten: true, at: now))
+      expect(false, settling.look(file, stamp(1), .some, at: now))
       waits.append(now.duration(to: settling.next!))
     }
     #expect(waits == [2, 4, 8, 16, 30, 30, 30].map { .seconds($0) })
     // Closed: that is told, and counts from then.
     expect(true, settling.note(file, as: "film.mov", stamp(2), after: settling.restOnceClosed, at: at(500)))
     #expect(settling.due(at: at(500.25)).count == 1)
-    expect(true, settling.look(file, stamp(2), isWritten: false, at: at(500.25)))
+    expect(true, settling.look(file, stamp(2), .none, at: at(500.25)))
+  }
+
+  /// Of a file of another user only notices tell whether it is open.
+  @Test func whereWritersCannotBeSeenAFileWaitsLonger() {
+    var settling = Settling(rest: .seconds(2))
+    func restsAfter(_ notices: Settling.Notices) -> ClosedRange<Double> {
+      expect(true, settling.note(file, as: "film.mov", stamp(1), notices, after: .seconds(2), at: at(0)))
+      var last = 0.0
+      while let due = settling.next {
+        let now = start.duration(to: due) / .seconds(1)
+        if settling.look(file, stamp(1), .unknown, at: due) { return last...now }
+        last = now
+      }
+      return 0...0
+    }
+    #expect(restsAfter(.closed) == 0...2)
+    let unseen = restsAfter(.none)
+    #expect(unseen.lowerBound < 60 && (60..<90).contains(unseen.upperBound), "\(unseen)")
+    let unclosed = restsAfter(.written)
+    #expect(unclosed.lowerBound < 900 && (900..<930).contains(unclosed.upperBound), "\(unclosed)")
+  }
+
+  @Test func noticesOfWritersAreKeptUntilTheNextOne() {
+    var settling = Settling(rest: .seconds(2))
+    expect(false, settling.noteWrite(to: file))
+    expect(true, settling.note(file, as: "film.mov", stamp(1), after: .seconds(2), at: at(0)))
+    expect(true, settling.noteWrite(to: file))
+    // A walk has seen it too.
+    expect(true, settling.note(file, as: "film.mov", stamp(1), after: .seconds(2), at: at(100)))
+    expect(false, settling.look(file, stamp(1), .unknown, at: at(102)))
+    // The system tells of a file of one's own, whatever was noticed.
+    var own = settling
+    expect(true, own.look(file, stamp(1), .none, at: at(103)))
+    var closed = settling
+    expect(true, closed.note(file, as: "film.mov", stamp(2), .closed, after: .milliseconds(250), at: at(103)))
+    expect(false, closed.look(file, stamp(3), .unknown, at: at(104)))
+    expect(true, closed.look(file, stamp(3), .unknown, at: at(106)))
+    // When notices were lost, it may have been closed unheard.
+    settling.forgetNotices()
+    expect(true, settling.look(file, stamp(1), .unknown, at: at(104)))
   }
 
   @Test func onlySoManyAreKept() {

@@ -18,6 +18,7 @@ struct PushRun: Sendable {
   var verifies = false
   var spool = SpoolOptions()
   var partsAtOnce: Int?
+  var replacesGrown = false
 
   /// Sends all that `feed` gives. The error, if any, is the one that ended it before its time; it has been told.
   func run(_ feed: @escaping @Sendable () async throws(UploadError) -> [UploadItem]?) async -> UploadError? {
@@ -48,6 +49,7 @@ struct PushRun: Sendable {
     queue.totals = counters.bytes
     queue.check = checks
     queue.verify = verifies
+    queue.replacesGrown = replacesGrown
     if let jobs { (queue.jobs, queue.largeJobs) = (jobs, jobs) }
     do {
       try await queue.run(feed, observer)

@@ -68,7 +68,8 @@ struct WatchCommand: Command {
       let transport = CurlTransport(try push.connection.transportOptions(lanes: push.jobs))
       let reached = try await Reached(
         push.destination, push.connection, checksum: push.checksum, form: push.form, over: transport)
-      let run = try await PushRun(push, reached, transport, journal, report, counters)
+      var run = try await PushRun(push, reached, transport, journal, report, counters)
+      run.replacesGrown = true
       let limiter = push.bytesPerSecond.map { RateLimiter(bytesPerSecond: $0) }
       let items = try PushFeed(run, .byName, edits: push.edits, overwrites: push.overwrites, limiter)
       let observer = WatchObserver(feed, report, counters, options)

@@ -75,12 +75,27 @@
     }
   }
 
-  /// Whether a process has the file open for writing. False where the system does not tell: on some file systems, and
-  /// of other people's files.
-  func isOpenForWriting(_ path: BytePath) -> Bool {
-    let descriptor = path.open(O_RDONLY | O_NONBLOCK)
-    if descriptor < 0 { return false }
-    defer { close(descriptor) }
-    return fb_is_written(descriptor) == 1
+  /// Whether a process has a file open for writing.
+  enum Writers: Sendable {
+    case none, some
+    /// The system does not tell: of other users' files, and on some file systems.
+    case unknown
+
+    /// Of the file at `path`, now.
+    init(of path: BytePath) {
+      let descriptor = path.open(O_RDONLY | O_NONBLOCK)
+      // Whoever reads it says why it cannot be read.
+      if descriptor < 0 {
+        self = .none
+        return
+      }
+      defer { close(descriptor) }
+      self =
+        switch fb_is_written(descriptor) {
+        case 0: .none
+        case 1: .some
+        default: .unknown
+        }
+    }
   }
 #endif

@@ -88,7 +88,10 @@ actor WatchFeed {
 // What the kernel tells.
 extension WatchFeed {
   private func hear(_ notice: FolderNotice) {
-    if notice.says(IN_Q_OVERFLOW) { return walkAgain("the system's queue of notices was full") }
+    if notice.says(IN_Q_OVERFLOW) {
+      settling.forgetNotices()
+      return walkAgain("the system's queue of notices was full")
+    }
     if notice.says(IN_IGNORED) { return folders.forget(notice.watch) }
     guard let folder = folders.place(of: notice.watch), !notice.name.isEmpty else { return }
     let path = folder.path.appending(notice.name)
@@ -102,10 +105,10 @@ extension WatchFeed {
       if !folders.contains(path) { come(WatchedFolders.Place(path: path, relative: relative)) }
     } else if options.push.tree.filter.includes(relative, notice.name) {
       // One that is waited for anyway is asked when its time has come: a notice for each write is too many to follow.
-      if notice.says(IN_MODIFY) && settling.contains(path) { return }
+      if notice.says(IN_MODIFY) && settling.noteWrite(to: path) { return }
       let isClosed = notice.says(IN_CLOSE_WRITE | IN_MOVED_TO)
       let wait = isClosed ? settling.restOnceClosed : settling.rest
-      settle(path, as: relative, after: wait)
+      settle(path, as: relative, isClosed ? .closed : notice.says(IN_MODIFY) ? .written : .none, after: wait)
     }
   }
 
@@ -114,11 +117,13 @@ extension WatchFeed {
     if foldersToCome.count > Self.mostFoldersToCome { walkAgain("very many folders are new") }
   }
 
-  private func settle(_ path: BytePath, as relative: BytePath, after wait: Duration) {
+  private func settle(
+    _ path: BytePath, as relative: BytePath, _ notices: Settling.Notices = .none, after wait: Duration
+  ) {
     var status = stat()
     // A folder, a pipe, or gone again.
     guard path.status(&status) == 0, status.st_mode & S_IFMT == S_IFREG else { return }
-    if !settling.note(path, as: relative, FileStamp(status, at: path), after: wait, at: .now) {
+    if !settling.note(path, as: relative, FileStamp(status, at: path), notices, after: wait, at: .now) {
       walkAgain("very many files are being written", after: settling.rest)
     }
   }
@@ -157,7 +162,7 @@ extension WatchFeed {
       }
       if inbox.isUnderWay(path) {
         settling.postpone(path, at: .now)
-      } else if settling.look(path, FileStamp(status, at: path), isWritten: isOpenForWriting(path), at: .now) {
+      } else if settling.look(path, FileStamp(status, at: path), Writers(of: path), at: .now) {
         let found = TreeItem(path: path, relative: file.relative, stamp: FileStamp(status, at: path))
         if let item = hand(out: found) { items.append(item) }
       }
@@ -232,7 +237,10 @@ extension WatchFeed {
   }
 
   private func isAtRest(_ item: TreeItem) -> Bool {
-    FileStamp.now.subtractingClamped(item.stamp.changed) > settling.rest.nanoseconds && !isOpenForWriting(item.path)
+    let age = Duration.nanoseconds(FileStamp.now.subtractingClamped(item.stamp.changed))
+    if age <= settling.rest { return false }
+    let writers = Writers(of: item.path)
+    return writers == .none || writers == .unknown && age > settling.restUnseen
   }
 
   private func hand(out item: TreeItem) -> TreeItem? {

@@ -48,8 +48,11 @@ struct WatchOptions: Sendable {
   static let notes = """
     Sends what is in the folders as 'fullbore push' does, then what is new or changed, also in new folders, until
     Ctrl-C or SIGTERM; run again, it goes on where it was. A file that is being written waits until it is closed, or was
-    left alone for the time of --settle. What is renamed is sent under its new name; what is deleted stays at the
-    destination. A changed file needs --overwrite to replace what it was. A destination that is away is tried again.
+    left alone for the time of --settle. Where the system does not tell who has a file open, as of other users' files and
+    on network drives, it waits until it is closed, or was left alone for a minute; for 15 minutes where it was seen to
+    be written and not to be closed. What is renamed is sent under its new name; what is deleted stays at the
+    destination. A file that has only grown replaces what this journal sent of it; one that changed otherwise needs
+    --overwrite. A destination that is away is tried again.
     Exit status: 130 interrupted, which is how a watch ends; 1 the journal cannot be written; 2 wrong usage; 3 the
     destination refuses us from the beginning.
     """

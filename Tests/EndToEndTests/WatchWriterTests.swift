@@ -1,0 +1,74 @@
+import Foundation
+import Testing
+
+extension EndToEnd {
+  /// `fullbore watch` of files that others write: what is half-written is not published, and if it was, the rest follows.
+  @Suite(.serialized) struct WatchWriterTests {
+    let scratch = try! Scratch()
+
+    private func gallery(_ name: String) -> String { scratch.path("gallery/\(name)") }
+
+    /// The watch is a service under a user of its own, and another one writes: a server for FTP or SMB.
+    @Test(.enabled(if: geteuid() == 0 && Tool.find("setpriv") != nil, "it takes root and setpriv to be two users"))
+    func whatAnotherUserWritesWaitsUntilItIsClosed() async throws {
+      try scratch.folder("gallery")
+      try scratch.folder("state")
+      for folder in [scratch.path, gallery("")] { #expect(chmod(folder, 0o755) == 0) }
+      #expect(chmod(scratch.path("state"), 0o777) == 0)
+      let server = try await ServeProcess.start(in: scratch)
+      let watch = try WatchProcess.start(asUser: 65534, to: server.url, in: scratch)
+      try await watch.until("it watches") { watch.command.errors.contains("watching ") ? true : nil }
+      let go = scratch.path("go")
+      let writer = try Command(
+        "bash",
+        [
+          "-c",
+          "exec 3>\"$0\"; head -c 100000 /dev/zero >&3; until [ -e \"$1\" ]; do sleep 0.05; done; "
+            + "head -c 200000 /dev/zero >&3", gallery("film.mov"), go,
+        ],
+        in: scratch)
+      try await until("half of it is written") {
+        Folder(scratch.path("gallery")).files()["film.mov"] == 100_000 ? true : nil
+      }
+      // Each of these waits for 250 ms after it was closed: together for longer than --settle.
+      for number in 0..<5 {
+        try scratch.file("gallery/IMG_\(number).jpg", 10_000)
+        try await watch.until("IMG_\(number) arrives") { server.folder.files()["IMG_\(number).jpg"] }
+      }
+      #expect(server.folder.files()["film.mov"] == nil, "a half-written file was published")
+      try Data().write(to: URL(fileURLWithPath: go))
+      try await writer.wait()
+      try await watch.expectSame(at: server.folder)
+      #expect(try await watch.stop() == .exited(130))
+      #expect(watch.command.output.contains("6 files sent"), "\(watch.command.output)\(watch.command.errors)")
+    }
+
+    /// A file that was taken for finished too early. Another one that was rewritten is not replaced without being asked.
+    @Test(arguments: ["put+", "tus+", "resumable+"])
+    func whatHasGrownReplacesWhatWasSent(_ dialect: String) async throws {
+      try scratch.file("gallery/film.mov", 100_000)
+      try scratch.file("gallery/other.mov", 100_000)
+      try scratch.file("gallery/taken.mov", 100_000)
+      let server = try await ServeProcess.start(in: scratch)
+      let watch = try await WatchProcess.start(to: dialect + server.url, in: scratch)
+      try await watch.expectSame(at: server.folder)
+      // Someone else has put other bytes in the place of what was sent.
+      try Data(repeating: 9, count: 100_000).write(to: URL(fileURLWithPath: server.folder.path + "/taken.mov"))
+      try scratch.file("gallery/other.mov", 300_000, seed: 2)
+      try scratch.file("gallery/taken.mov", 300_000)
+      try scratch.file("gallery/film.mov", 300_000)
+      try await watch.until("the rest arrives") { server.folder.files()["film.mov"] == 300_000 ? true : nil }
+      try await watch.until("the others are refused") {
+        watch.command.errors.components(separatedBy: "--overwrite").count > 2 ? true : nil
+      }
+      #expect(
+        FileManager.default.contentsEqual(atPath: gallery("film.mov"), andPath: server.folder.path + "/film.mov"))
+      #expect(server.folder.files()["other.mov"] == 100_000 && server.folder.files()["taken.mov"] == 100_000)
+      #expect(try await watch.stop() == .exited(130))
+      // Whoever pushes by hand is asked.
+      try scratch.file("gallery/film.mov", 400_000)
+      let (end, push) = try await fullbore("push", gallery("film.mov"), dialect + server.url, in: scratch)
+      #expect(end == .exited(1) && push.errors.contains("--overwrite"), "\(push.errors)")
+    }
+  }
+}
