@@ -72,6 +72,9 @@ public struct UploadTarget: Sendable {
   public var overwrite: Bool
   /// What else is to be told of it, where the dialect carries that: tus, S3. Keys are lower-case letters and dashes.
   public var metadata: [String: String] = [:]
+  /// Nanoseconds since 1970 when the source was last written, for the server to keep; nil: it is not told. Forms do not
+  /// carry it.
+  public var modified: Int64?
 
   public init(
     endpoint: HTTPURL, url: HTTPURL, path: BytePath, length: Int64?,

@@ -19,7 +19,8 @@ extension Uploader {
     } catch {
       throw UploadError(error)
     }
-    let target = destination.target(path, length: info.length, contentType: contentType, overwrite: overwrite)
+    var target = destination.target(path, length: info.length, contentType: contentType, overwrite: overwrite)
+    target.modified = info.modified
     guard let journal else { return try await upload(source, info, to: target) }
     let kept = JournalDestination(
       endpoint: destination.endpoint.text, protocolName: destination.dialect.name, overwrite: overwrite)

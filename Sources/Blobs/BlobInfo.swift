@@ -12,11 +12,15 @@ public struct BlobInfo: Sendable, Hashable {
   /// Bytes that are worth reading before they are wanted, since each read waits for something; 0 where it does not, as
   /// with files, or where that is done already. See `ReadAheadSource`.
   public var readAhead: Int
+  /// Nanoseconds since 1970 when the bytes were last written, as the file system says; nil: not known.
+  public var modified: Int64?
 
   public init(
-    length: Int64?, validator: Validator? = nil, preferredRead: Int = 0, instanceLasts: Bool = false, readAhead: Int = 0
+    length: Int64?, validator: Validator? = nil, preferredRead: Int = 0, instanceLasts: Bool = false,
+    readAhead: Int = 0, modified: Int64? = nil
   ) {
     self.readAhead = readAhead
+    self.modified = modified
     self.length = length
     self.validator = validator
     self.preferredRead = preferredRead

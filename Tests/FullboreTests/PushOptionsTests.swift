@@ -43,6 +43,16 @@ import Testing
     #expect(options.output == OutputOptions(isJSON: true, isVerbose: true))
   }
 
+  /// Journals of earlier versions say nothing of it, and their entries must be found again.
+  @Test func timesAreToldUnlessTheyAreNotWanted() throws {
+    #expect(try !options("a", "http://host/").omitsTimes)
+    #expect(try options("a", "--no-times", "http://host/").omitsTimes)
+    let destination = UploadDestination(
+      endpoint: HTTPURL("http://host/")!, dialect: PlainPut(), limits: PartLimits())
+    #expect(ConnectionOptions().journaled(destination, overwrite: false).omitsTimes == nil)
+    #expect(ConnectionOptions().journaled(destination, overwrite: false, omitsTimes: true).omitsTimes == true)
+  }
+
   @Test func databasesThatCannotBeSentAreRefused() {
     #expect(refusal("sqlite:a.db?table=t", "http://host/")?.contains("wanted is sqlite:FILE?table=T&column=C") == true)
     #expect(refusal("sqlite:a.db?table=t&column=c", "http://host/a")?.contains("many rows") == true)

@@ -20,11 +20,14 @@ public struct JournalDestination: Sendable, Codable, Hashable {
   public var form: JournalForm?
   /// Of S3; nil for all else.
   public var s3: S3Place?
+  /// The server is not told when files were last written; nil, also in journals of earlier versions: it is.
+  public var omitsTimes: Bool?
 
   public init(
     endpoint: String, protocolName: String, tokenFile: String? = nil, headerFiles: [String] = [],
     netrcFile: String? = nil, caFile: String? = nil, proxy: String? = nil, insecure: Bool = false,
-    overwrite: Bool = false, checksum: String? = nil, form: JournalForm? = nil, s3: S3Place? = nil
+    overwrite: Bool = false, checksum: String? = nil, form: JournalForm? = nil, s3: S3Place? = nil,
+    omitsTimes: Bool? = nil
   ) {
     self.endpoint = endpoint
     self.protocolName = protocolName
@@ -38,6 +41,7 @@ public struct JournalDestination: Sendable, Codable, Hashable {
     self.checksum = checksum
     self.form = form
     self.s3 = s3
+    self.omitsTimes = omitsTimes
   }
 }
 

@@ -52,6 +52,7 @@ public struct IETFResumable: UploadProtocol {
     if let length = target.length { request.headers.add("Upload-Length", String(length)) }
     request.headers.add("Content-Type", target.contentType)
     request.headers.add("Content-Disposition", ContentDisposition.inline(target.path.name.bytes))
+    request.headers.add(modificationTimeOf: target)
     if target.overwrite { request.headers.add("If-Match", "*") }
     let response = try await send(&request, first?.body, with) { url, told in
       with.opened(Self.session(url, target.length, told))

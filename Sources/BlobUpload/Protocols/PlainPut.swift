@@ -51,6 +51,7 @@ public struct PlainPut: OneRequestProtocol {
 
   private func put(_ target: UploadTarget) -> HTTPRequest {
     var request = HTTPRequest("PUT", target.url, ["Content-Type": target.contentType])
+    request.headers.add(modificationTimeOf: target)
     if target.overwrite { request.headers["If-Match"] = "*" }
     return request
   }

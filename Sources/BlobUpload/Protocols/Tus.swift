@@ -247,6 +247,9 @@ public struct Tus: MetadataProtocol {
     ]
     if target.overwrite { pairs.append("overwrite \(base64("true".utf8))") }
     for (key, value) in target.metadata.sorted(by: { $0.key < $1.key }) { pairs.append("\(key) \(base64(value.utf8))") }
+    if let time = target.modificationTime, target.metadata[ModificationTime.key] == nil {
+      pairs.append("\(ModificationTime.key) \(base64(time.text.utf8))")
+    }
     return pairs.joined(separator: ",")
   }
 }

@@ -152,6 +152,11 @@ public struct S3Multipart: MetadataProtocol {
     {
       fields.add("x-amz-meta-\(name)", value)
     }
+    if let time = target.modificationTime, options.metadata[ModificationTime.key] == nil,
+      target.metadata[ModificationTime.key] == nil
+    {
+      fields.add("x-amz-meta-\(ModificationTime.key)", time.text)
+    }
     return fields
   }
 

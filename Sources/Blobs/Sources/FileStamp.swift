@@ -75,7 +75,8 @@ public struct FileStamp: Sendable, Hashable {
   private static let mostDigits = 24
 
   public var info: BlobInfo {
-    BlobInfo(length: size, validator: validator, instanceLasts: volume?.keepsNumbers ?? false)
+    BlobInfo(
+      length: size, validator: validator, instanceLasts: volume?.keepsNumbers ?? false, modified: modified)
   }
 
   /// Nanoseconds from `now` (since 1970) until a further write is sure to show in the times. 0 for a file that was left

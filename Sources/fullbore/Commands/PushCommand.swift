@@ -51,7 +51,9 @@ struct PushCommand: Command {
             + "--spool-memory or --spool-dir raise it")
       }
       let limiter = options.bytesPerSecond.map { RateLimiter(bytesPerSecond: $0) }
-      let feed = try PushFeed(run, .held(walk.promised), edits: options.edits, overwrites: options.overwrites, limiter)
+      let feed = try PushFeed(
+        run, .held(walk.promised), edits: options.edits, overwrites: options.overwrites,
+        omitsTimes: options.omitsTimes, limiter)
       let ended = await run.run { () async throws(UploadError) in await feed.next(of: walk) }
       await journal.close()
       return ended

@@ -19,16 +19,20 @@ struct PushFeed: Sendable {
   /// nil: the protocol carries no metadata.
   let telling: GalleryTelling?
   let overwrites: Bool
+  /// The server is not told when files were last written.
+  let omitsTimes: Bool
   let limiter: RateLimiter?
   private let resolver: SourceResolver
 
   init(
-    _ run: PushRun, _ files: Files, edits: GalleryEdits? = nil, overwrites: Bool, _ limiter: RateLimiter? = nil
+    _ run: PushRun, _ files: Files, edits: GalleryEdits? = nil, overwrites: Bool, omitsTimes: Bool = false,
+    _ limiter: RateLimiter? = nil
   ) throws(UploadError) {
     self.run = run
     telling = run.destination.dialect is any MetadataProtocol ? GalleryTelling(edits: edits) : nil
     self.files = files
     self.overwrites = overwrites
+    self.omitsTimes = omitsTimes
     self.limiter = limiter
     // Not over the transport that sends, or the two could wait for each other's lanes.
     let reading = try run.connection.readingTransport(jobs: run.jobs)
@@ -127,9 +131,10 @@ struct PushFeed: Sendable {
   private func item(
     _ found: FoundSource, _ source: any BlobSource, _ info: BlobInfo, _ contentType: String? = nil
   ) -> UploadItem {
-    let target = run.destination.target(
+    var target = run.destination.target(
       found.arrival, length: info.length, contentType: contentType ?? ContentType.of(found.arrival),
       overwrite: overwrites)
+    if !omitsTimes { target.modified = info.modified }
     let source = limiter.map { ThrottledSource(source, $0) } ?? source
     return UploadItem(source: source, info: info, identity: found.identity, target: target)
   }

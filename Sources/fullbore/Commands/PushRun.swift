@@ -68,8 +68,8 @@ extension PushRun {
     _ counters: PushCounters
   ) async throws(UploadError) {
     let kept = options.connection.journaled(
-      reached.destination, overwrite: options.overwrites, checksum: options.checksum, form: options.form, s3: reached.s3
-    )
+      reached.destination, overwrite: options.overwrites, checksum: options.checksum, form: options.form,
+      s3: reached.s3, omitsTimes: options.omitsTimes)
     self.init(
       destination: reached.destination, transport: transport, journal: journal,
       destinationID: try await number(of: kept, in: journal), report: report, counters: counters)

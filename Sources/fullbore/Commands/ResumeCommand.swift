@@ -58,7 +58,7 @@ struct ResumeCommand: Command {
         destination: destination, transport: transport, journal: journal, destinationID: id, report: report,
         counters: counters)
       run.connection = connection
-      let feed = try PushFeed(run, .held(nil), overwrites: kept.overwrite)
+      let feed = try PushFeed(run, .held(nil), overwrites: kept.overwrite, omitsTimes: kept.omitsTimes == true)
       let walk = ResumeWalk(entries, report, counters)
       return await run.run { () async throws(UploadError) in await feed.next(of: walk) }
     } catch {

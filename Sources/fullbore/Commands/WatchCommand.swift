@@ -71,7 +71,8 @@ struct WatchCommand: Command {
       var run = try await PushRun(push, reached, transport, journal, report, counters)
       run.replacesGrown = true
       let limiter = push.bytesPerSecond.map { RateLimiter(bytesPerSecond: $0) }
-      let items = try PushFeed(run, .byName, edits: push.edits, overwrites: push.overwrites, limiter)
+      let items = try PushFeed(
+        run, .byName, edits: push.edits, overwrites: push.overwrites, omitsTimes: push.omitsTimes, limiter)
       let observer = WatchObserver(feed, report, counters, options)
       let ended = await run.send(
         { () async throws(UploadError) in

@@ -23,6 +23,8 @@ struct PushOptions: Sendable {
   var verifies = false
   var overwrites = false
   var checks = false
+  /// The server is not told when files were last written.
+  var omitsTimes = false
   var isDryRun = false
   var tree = TreeOptions()
   /// What a single source is called at the destination.
@@ -72,6 +74,7 @@ struct PushOptions: Sendable {
     verifies = arguments.flag("verify")
     overwrites = arguments.flag("overwrite")
     checks = arguments.flag("check")
+    omitsTimes = arguments.flag("no-times")
     isDryRun = arguments.flag("dry-run")
     tree.includesHidden = arguments.flag("hidden")
     tree.filter.includes = arguments.all("include").map { Glob($0) }
@@ -170,6 +173,7 @@ struct PushOptions: Sendable {
       .flag("verify", "read back what arrived, or compare digests"),
       .flag("overwrite", "replace other bytes under the same name"),
       .flag("check", "ask the server also for what is done according to the journal"),
+      .flag("no-times", "do not tell the server when files were last written"),
       .value("name", "NAME", "what a single source is called at the destination"),
       .value("spool-memory", "SIZE", "of standard input, bytes that are held to be sent again; 12M, to S3 32M"),
       .value("spool-dir", "FOLDER", "where what does not fit is held; without it nothing is written to disk"),

@@ -23,6 +23,8 @@ struct DavPlace: Sendable {
   private static let mostLeftovers = 20
   /// A journal cannot make us count for ever.
   private static let mostTries = 1_000_000
+  /// Seconds since 1970 when the file was last written; nil: not told.
+  let modified: String?
 
   init(_ target: UploadTarget) {
     url = target.url
@@ -32,6 +34,7 @@ struct DavPlace: Sendable {
     overwrites = target.overwrite
     mark = Self.newMark()
     tries = 0
+    modified = target.modificationTime?.webDAV
   }
 
   init(_ session: UploadSession) throws(UploadError) {
@@ -54,6 +57,7 @@ struct DavPlace: Sendable {
       // A session of release 1.0 and before has one temporary name for all tries.
       if state["chunks"] == nil, let old = place("url") { leftovers = [old] }
     }
+    modified = state["modified"]
   }
 
   var session: UploadSession {
@@ -62,6 +66,7 @@ struct DavPlace: Sendable {
     ]
     if let length { state["length"] = String(length) }
     if overwrites { state["overwrite"] = "true" }
+    state["modified"] = modified
     return UploadSession(state: state)
   }
 
@@ -152,6 +157,7 @@ struct DavPlace: Sendable {
     _ body: BlobSlice, as temporary: HTTPURL, _ folders: DavFolders, _ with: UploadContext
   ) async throws(UploadError) -> String? {
     var request = HTTPRequest("PUT", temporary, ["Content-Type": contentType])
+    request.headers[ModificationTime.field] = modified
     var response = try await with.sendOnce(&request, body)
     // An answer ends a request: the name can be used again.
     if [404, 409].contains(response.status) {
@@ -199,6 +205,7 @@ struct DavPlace: Sendable {
     tries += 1
     with.opened(session)
     var request = HTTPRequest("PUT", url, ["Content-Type": contentType])
+    request.headers[ModificationTime.field] = modified
     if !overwrites { request.headers["If-None-Match"] = "*" }
     var response = try await with.sendOnce(&request, body)
     if [404, 409].contains(response.status) {

@@ -97,6 +97,7 @@ struct NextcloudChunks: Sendable {
   func assemble(_ folders: DavFolders, _ with: UploadContext) async throws(UploadError) -> UploadResult {
     var request = request("MOVE", folder.appending(pathBytes: ".file".utf8))
     request.headers["Overwrite"] = place.overwrites ? "T" : "F"
+    request.headers[ModificationTime.field] = place.modified
     let response = try await with.send(following: &request)
     guard response.isSuccess else {
       if response.status == 409 {
