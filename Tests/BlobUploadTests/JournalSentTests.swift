@@ -97,8 +97,8 @@ extension JournalTests {
     }
 
     @Test(arguments: [
-      (2, ["sent", "host", "override", "width"]), (3, ["host", "override", "width"]), (4, ["override", "width"]),
-      (5, ["width"]),
+      (2, ["sent", "host", "override", "width", "listing"]), (3, ["host", "override", "width", "listing"]),
+      (4, ["override", "width", "listing"]), (5, ["width", "listing"]), (6, ["listing"]),
     ])
     func aJournalOfAnEarlierFormatGainsWhatItLacks(_ version: Int, _ tables: [String]) async throws {
       let first = try await folder.open()

@@ -93,6 +93,11 @@ public actor Journal {
     try read { store throws(SQLiteError) in try store.entries(state, limit: limit) }
   }
 
+  /// Who was or is to be sent to `target`, the URL under which the bytes will be found.
+  public func sources(of target: String) throws(JournalError) -> [BytePath] {
+    try read { store throws(SQLiteError) in try store.sources(of: target) }
+  }
+
   /// Forgets entries, whoever has them. Claim them first, so that a live owner is left alone.
   public func remove(_ ids: [Int64]) throws(JournalError) {
     try read { store throws(SQLiteError) in try store.remove(ids) }
@@ -120,7 +125,7 @@ public actor Journal {
   }
 
   /// Writes what is noted, in the same transaction as `body`.
-  private func write<Result>(
+  func write<Result>(
     _ body: (JournalStore, Int64) throws(SQLiteError) -> Result
   ) throws(JournalError) -> Result {
     guard let store else { throw closed }
@@ -140,7 +145,7 @@ public actor Journal {
   }
 
   /// What is noted is committed before `body` looks.
-  private func read<Result>(_ body: (JournalStore) throws(SQLiteError) -> Result) throws(JournalError) -> Result {
+  func read<Result>(_ body: (JournalStore) throws(SQLiteError) -> Result) throws(JournalError) -> Result {
     try flush()
     guard let store else { throw closed }
     do { return try body(store) } catch { throw JournalError(error) }

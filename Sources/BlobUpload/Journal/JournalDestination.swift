@@ -1,8 +1,10 @@
 /// Where a push goes and how to speak to it: kept once, shared by its entries. No secret is in it, only where
 /// secrets are found.
 public struct JournalDestination: Sendable, Codable, Hashable {
-  /// The URL as it was given.
+  /// The URL as it was given, without its query.
   public var endpoint: String
+  /// The URL had a query. It may be a signature, so it is not kept, and has to be given again. nil: there was none.
+  public var hidesQuery: Bool?
   /// `UploadProtocol.name`.
   public var protocolName: String
   /// Paths of files that are read again at each run.
@@ -29,7 +31,8 @@ public struct JournalDestination: Sendable, Codable, Hashable {
     overwrite: Bool = false, checksum: String? = nil, form: JournalForm? = nil, s3: S3Place? = nil,
     omitsTimes: Bool? = nil
   ) {
-    self.endpoint = endpoint
+    self.endpoint = String(endpoint.prefix { $0 != "?" })
+    hidesQuery = endpoint.contains("?") ? true : nil
     self.protocolName = protocolName
     self.tokenFile = tokenFile
     self.headerFiles = headerFiles

@@ -54,6 +54,15 @@ extension JournalStore {
     return try select.first { row throws(SQLiteError) in try entry(row: row) }
   }
 
+  func sources(of target: String) throws(SQLiteError) -> [BytePath] {
+    let select = try database.statement("SELECT source FROM upload WHERE target = ?1")
+    defer { select.reset() }
+    try select.bind(1, target)
+    var sources: [BytePath] = []
+    while try select.step() { sources.append(BytePath(select.blob(0) ?? [])) }
+    return sources
+  }
+
   func unfinished() throws(SQLiteError) -> [JournalEntry] {
     try buryDead()
     return try entries(
@@ -185,7 +194,7 @@ extension JournalStore {
     return String(decoding: try! encoder.encode(value), as: UTF8.self)
   }
 
-  private func value<Value: Decodable>(_ text: String) -> Value? {
+  func value<Value: Decodable>(_ text: String) -> Value? {
     // Callers say what becomes of text that cannot be understood.
     try? JSONDecoder().decode(Value.self, from: Data(text.utf8))
   }

@@ -2,7 +2,7 @@ import BlobSQLite
 
 extension JournalStore {
   /// Raised with every change of the schema, which then also gets a step in `migrate`.
-  static let schemaVersion: Int64 = 6
+  static let schemaVersion: Int64 = 7
 
   func migrate() throws(SQLiteError) {
     try database.migrate(to: Self.schemaVersion) { (found: Int64) throws(SQLiteError) in
@@ -13,7 +13,9 @@ extension JournalStore {
       if found < 3 { try database.execute(Self.sentSchema) }
       if found < 4 { try database.execute(Self.hostSchema) }
       if found < 5 { try database.execute(Self.overrideSchema) }
-      try database.execute(Self.widthSchema)
+      if found < 6 { try database.execute(Self.widthSchema) }
+      try database.execute(Self.listingSchema)
+      if found > 0 { try removeQueries() }
     }
   }
 
@@ -73,6 +75,14 @@ extension JournalStore {
     CREATE TABLE width(
       origin TEXT PRIMARY KEY, lanes INTEGER NOT NULL, refused INTEGER NOT NULL, noted INTEGER NOT NULL
     ) WITHOUT ROWID;
+    """
+
+  // From version 7 on. Pushes that have not read all their sources; the sources are separated by NUL.
+  private static let listingSchema = """
+    CREATE TABLE listing(
+      id INTEGER PRIMARY KEY AUTOINCREMENT, destination INTEGER NOT NULL, owner INTEGER, created INTEGER NOT NULL,
+      sources BLOB NOT NULL, UNIQUE(destination, sources)
+    );
     """
 
   // From version 3 on. Ranges of runs that have ended; those of a run under way are in its `SentLog`.

@@ -125,6 +125,7 @@ final class JournalStore {
   private func forget(owner id: Int64) throws(SQLiteError) {
     for (upload, range) in log.ranges(of: id) { try keep(range, of: upload, sentBy: id) }
     try run("UPDATE upload INDEXED BY unfinished SET owner = NULL WHERE owner = ?1 AND state <> 2", with: id)
+    try run("UPDATE listing SET owner = NULL WHERE owner = ?1", with: id)
     try run("DELETE FROM process WHERE id = ?1", with: id)
   }
 }

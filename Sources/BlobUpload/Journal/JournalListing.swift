@@ -1,0 +1,77 @@
+import BlobSQLite
+import Blobs
+
+/// A push that has begun to read its sources. It is kept until every file that it is to send has an entry of its own:
+/// what is unfinished tells nothing of files that were never read.
+public struct JournalListing: Sendable, Hashable, Identifiable {
+  public var id: Int64
+  public var destination: JournalDestination
+  public var destinationID: Int64
+  /// As they were given, made absolute.
+  public var sources: [BytePath]
+  /// Seconds since 1970.
+  public var created: Int64
+  /// The process that reads them; nil when it has ended before it was done.
+  public var owner: ProcessMark?
+}
+
+extension Journal {
+  /// Notes, before a source is read, that a push of `sources` begins. One that was begun earlier with the same sources
+  /// for the same destination is this one from now on.
+  public func beginListing(_ sources: [BytePath], destination: Int64) throws(JournalError) -> Int64 {
+    try write { store, me throws(SQLiteError) in try store.beginListing(sources, destination, me) }
+  }
+
+  /// Forgets listings: every file has an entry, or the user wants no more of them.
+  public func endListings(_ ids: [Int64]) throws(JournalError) {
+    try write { store, _ throws(SQLiteError) in
+      for id in ids { try store.run("DELETE FROM listing WHERE id = ?1", with: id) }
+    }
+  }
+
+  /// Those that have not ended, the oldest first.
+  public func listings() throws(JournalError) -> [JournalListing] {
+    try read { store throws(SQLiteError) in try store.listings() }
+  }
+}
+
+extension JournalStore {
+  /// Inside a transaction.
+  fileprivate func beginListing(
+    _ sources: [BytePath], _ destination: Int64, _ me: Int64
+  ) throws(SQLiteError) -> Int64 {
+    // No path has a NUL in it.
+    let joined = Array(sources.map(\.bytes).joined(separator: [0]))
+    let upsert = try database.statement(
+      """
+      INSERT INTO listing(destination, owner, created, sources) VALUES(?1, ?2, ?3, ?4)
+      ON CONFLICT(destination, sources) DO UPDATE SET owner = ?2, created = ?3
+      """)
+    try upsert.bind(1, destination)
+    try upsert.bind(2, me)
+    try upsert.bind(3, currentSeconds())
+    try upsert.bind(4, joined)
+    try upsert.run()
+    let select = try database.statement("SELECT id FROM listing WHERE destination = ?1 AND sources = ?2")
+    try select.bind(1, destination)
+    try select.bind(2, joined)
+    return try select.first { $0.int(0) } ?? 0
+  }
+
+  fileprivate func listings() throws(SQLiteError) -> [JournalListing] {
+    try buryDead()
+    forgetLookups()
+    let select = try database.statement("SELECT id, destination, sources, created, owner FROM listing ORDER BY id")
+    defer { select.reset() }
+    var listings: [JournalListing] = []
+    while try select.step() {
+      let sources = (select.blob(2) ?? []).split(separator: 0).map { BytePath($0) }
+      listings.append(
+        JournalListing(
+          id: select.int(0), destination: try destination(select.int(1)), destinationID: select.int(1),
+          sources: sources, created: select.int(3),
+          owner: select.isNull(4) ? nil : try liveOwner(select.int(4))))
+    }
+    return listings
+  }
+}

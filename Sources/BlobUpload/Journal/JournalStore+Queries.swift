@@ -1,0 +1,57 @@
+import BlobSQLite
+
+extension JournalStore {
+  /// Journals before version 7 have the query of a destination's URL, which may be a signature. Inside a transaction.
+  func removeQueries() throws(SQLiteError) {
+    // SQLite overwrites what is deleted with zeros, as far as this connection goes.
+    try database.execute("PRAGMA secure_delete=ON")
+    for (id, text) in try destinationTexts() {
+      guard let old: JournalDestination = value(text), old.endpoint.contains("?") else { continue }
+      var new = old
+      new.endpoint = String(old.endpoint.prefix { $0 != "?" })
+      new.hidesQuery = true
+      let json = json(new)
+      if let other = try destinationID(ofText: json) {
+        try move(from: id, to: other)
+      } else {
+        let update = try database.statement("UPDATE destination SET json = ?2 WHERE id = ?1")
+        try update.bind(1, id)
+        try update.bind(2, json)
+        try update.run()
+      }
+    }
+  }
+
+  private func destinationTexts() throws(SQLiteError) -> [(Int64, String)] {
+    let select = try database.statement("SELECT id, json FROM destination")
+    defer { select.reset() }
+    var texts: [(Int64, String)] = []
+    while try select.step() { texts.append((select.int(0), select.text(1) ?? "")) }
+    return texts
+  }
+
+  private func destinationID(ofText text: String) throws(SQLiteError) -> Int64? {
+    let select = try database.statement("SELECT id FROM destination WHERE json = ?1")
+    try select.bind(1, text)
+    return try select.first { $0.int(0) }
+  }
+
+  /// Two destinations that differed in their queries are one.
+  private func move(from old: Int64, to new: Int64) throws(SQLiteError) {
+    let statements: [StaticString] = [
+      "UPDATE upload SET destination = ?2 WHERE destination = ?1",
+      """
+      INSERT INTO finished SELECT ?2, count, bytes FROM finished WHERE destination = ?1
+      ON CONFLICT DO UPDATE SET count = count + excluded.count, bytes = bytes + excluded.bytes
+      """,
+    ]
+    for text in statements {
+      let statement = try database.statement(text)
+      try statement.bind(1, old)
+      try statement.bind(2, new)
+      try statement.run()
+    }
+    try run("DELETE FROM finished WHERE destination = ?1", with: old)
+    try run("DELETE FROM destination WHERE id = ?1", with: old)
+  }
+}

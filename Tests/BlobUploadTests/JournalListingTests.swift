@@ -1,0 +1,61 @@
+import BlobSQLite
+import BlobUpload
+import Blobs
+import Testing
+
+extension JournalTests {
+  /// Pushes that have not read all their sources, and what is not kept of a destination.
+  @Suite struct Listings {
+    let folder = JournalFolder()
+
+    @Test func aListingOutlivesItsProcessUntilItEnds() async throws {
+      let process = IdleProcess()
+      let first = try await folder.open(as: process.mark)
+      let destination = try await first.destinationID(.tus)
+      let sources: [BytePath] = ["/card/", BytePath([0x2F, 0xFF])]
+      let id = try await first.beginListing(sources, destination: destination)
+      let second = try await folder.open()
+      #expect(try await second.listings().map(\.owner) == [process.mark])
+      process.end()
+      let left = try #require(try await second.listings().first)
+      #expect(left.owner == nil && left.sources == sources && left.destination == .tus)
+      // The same push, run again, takes its place.
+      #expect(try await second.beginListing(sources, destination: destination) == id)
+      try await second.endListings([id])
+      #expect(try await second.listings().isEmpty)
+      await first.close()
+      await second.close()
+    }
+
+    @Test func theQueryOfADestinationIsNotKept() async throws {
+      let given = JournalDestination(endpoint: "https://host.example/in/?sig=planted", protocolName: "tus")
+      #expect(given.endpoint == "https://host.example/in/" && given.hidesQuery == true)
+      let journal = try await folder.open()
+      let other = JournalDestination(endpoint: "https://host.example/in/?sig=other", protocolName: "tus")
+      #expect(try await journal.destinationID(given) == journal.destinationID(other))
+      await journal.close()
+    }
+
+    @Test func queriesOfEarlierFormatsAreTakenOut() async throws {
+      let first = try await folder.open()
+      let id = try #require(try await first.claim().id)
+      await first.close()
+      let database = try Database(folder.path)
+      try database.execute(
+        """
+        DROP TABLE listing;
+        UPDATE destination SET json = replace(json, 'example/files/', 'example/files/?sig=planted');
+        INSERT INTO destination(json) SELECT replace(json, 'planted', 'other') FROM destination;
+        INSERT INTO finished SELECT id, 2, 10 FROM destination;
+        PRAGMA user_version=6;
+        """)
+      let second = try await folder.open()
+      let only = try await second.only()
+      #expect(only.id == id && only.destination.endpoint == "https://host.example/files/")
+      #expect(only.destination.hidesQuery == true)
+      #expect(try await second.summary().filter { $0.state == .done }.map(\.count) == [4])
+      await second.close()
+      _ = database
+    }
+  }
+}
