@@ -8,11 +8,12 @@ extension UploadDestination {
   ///   bytes, then resumable uploads where its limits are told, then WebDAV, and PUT where nothing better is offered.
   /// - `isStream`: what is sent has no end yet, so that a dialect which acknowledges on the way is better than tus.
   /// - `checksum`: what is sent must carry such digests, and the server compare them; nil: nothing need.
+  /// - `asksForNames`: a server that takes plain PUTs alone, and replaces what a name holds, is asked for each name first.
   /// - `form`: how to post forms, where "form" is named.
   /// - Tries again twice when no answer comes. Throws with side `.destination` when it cannot be reached or refuses.
   public static func discover(
     _ endpoint: HTTPURL, named: String?, headers: HTTPHeaders = [:], checksum: Digest.Algorithm? = nil,
-    form: FormPost = FormPost(), isStream: Bool = false, over transport: any Transport
+    form: FormPost = FormPost(), isStream: Bool = false, asksForNames: Bool = false, over transport: any Transport
   ) async throws(UploadError) -> UploadDestination {
     let context = UploadContext(transport: transport, headers: headers, origin: endpoint.origin)
     let target = UploadTarget(endpoint: endpoint, url: endpoint, path: "", length: nil)
@@ -23,7 +24,8 @@ extension UploadDestination {
       throw UploadError(
         .giveUp, .destination, "\(endpoint): \(named!) uploads carry no checksums; --verify reads back what arrived")
     case "put":
-      let put = PlainPut(checksum: checksum)
+      var put = PlainPut(checksum: checksum)
+      if asksForNames { put.asksFirst = await !put.comparesItself(target, context) }
       answer = (put, try await patiently { () async throws(UploadError) in try await put.discover(target, context) })
     case "form": answer = (form, form.discover(target, context))
     case "dav":
@@ -38,7 +40,9 @@ extension UploadDestination {
         try await patiently { () async throws(UploadError) in try await resumable.discover(target, context) }
       )
     case nil:
-      answer = try await patiently { () async throws(UploadError) in try await ask(tus, target, isStream, context) }
+      answer = try await patiently { () async throws(UploadError) in
+        try await ask(tus, target, isStream, asksForNames, context)
+      }
     default: throw UploadError(.giveUp, .destination, "\(endpoint): the dialect \(named!) is not known")
     }
     let destination = UploadDestination(endpoint: endpoint, dialect: answer.0, limits: answer.1, headers: headers)
@@ -47,7 +51,7 @@ extension UploadDestination {
   }
 
   private static func ask(
-    _ tus: Tus, _ target: UploadTarget, _ isStream: Bool, _ context: UploadContext
+    _ tus: Tus, _ target: UploadTarget, _ isStream: Bool, _ asksForNames: Bool, _ context: UploadContext
   ) async throws(UploadError) -> (any UploadProtocol, PartLimits) {
     let request = HTTPRequest("OPTIONS", target.endpoint)
     let response = try await context.send(request)
@@ -73,7 +77,8 @@ extension UploadDestination {
     if tus.checksum == nil, response.isSuccess, WebDAV.isOffered(by: response.headers) {
       return (dav, dav.limits(at: target.endpoint))
     }
-    let put = PlainPut(checksum: tus.checksum)
+    var put = PlainPut(checksum: tus.checksum)
+    put.asksFirst = asksForNames
     return (put, put.limits)
   }
 

@@ -8,6 +8,7 @@ public final class Progress: Sendable {
   private let sentBytes = Atomic<Int64>(0)
   private let acknowledgedBytes = Atomic<Int64>(0)
   private let resumedAt = Atomic<Int64>(0)
+  private let isMoved = Atomic<Bool>(false)
   private let totals: UploadTotals?
   /// What this is a part of: what happens here, happens there.
   private let whole: Progress?
@@ -31,10 +32,14 @@ public final class Progress: Sendable {
   /// Where an upload that an earlier run had begun goes on; 0 for a new one.
   public var resumed: Int64 { resumedAt.load(ordering: .relaxed) }
 
+  /// Bytes were handed to a connection, whatever became of them.
+  var hasSent: Bool { isMoved.load(ordering: .relaxed) }
+
   /// `count` is below 0 where as many bytes are about to be sent again.
   func advance(by count: Int64) {
     sentBytes.wrappingAdd(count, ordering: .relaxed)
     whole?.sentBytes.wrappingAdd(count, ordering: .relaxed)
+    if count > 0, !isMoved.load(ordering: .relaxed) { isMoved.store(true, ordering: .relaxed) }
     if count > 0 { totals?.sentBytes.wrappingAdd(count, ordering: .relaxed) }
   }
 

@@ -104,7 +104,9 @@ final class UploadRun {
     while true {
       do {
         if let result = try await step() {
-          progress.settle(at: info.length ?? end ?? progress.sent)
+          let length = info.length ?? end ?? progress.sent
+          // What was only compared with what the server has is no doing of this run.
+          if progress.hasSent { progress.settle(at: length) } else { progress.resume(at: length) }
           return result
         }
       } catch {

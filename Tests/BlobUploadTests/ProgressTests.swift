@@ -1,3 +1,6 @@
+import BlobHTTP
+import BlobTesting
+import Blobs
 import Testing
 
 @testable import BlobUpload
@@ -27,5 +30,23 @@ import Testing
     #expect(progress.sent == 1024)
     #expect(totals.sent == 24)
     #expect(totals.acknowledged == 24)
+  }
+
+  /// A server that has the whole, which was found by asking: nothing was sent, and nothing counts as sent.
+  @Test func whatWasOnlyComparedIsNotCountedAsSent() async throws {
+    let peer = try ServedFolder()
+    let transport = CurlTransport()
+    let source = PatternSource(length: 1000)
+    var dialect = PlainPut()
+    let plain = UploadDestination(endpoint: peer.endpoint, dialect: dialect, limits: PartLimits(firstPart: .max))
+    _ = try await Uploader(plain, transport: transport).upload(source, as: "stored")
+    dialect.asksFirst = true
+    let asking = UploadDestination(endpoint: peer.endpoint, dialect: dialect, limits: PartLimits(firstPart: .max))
+    let totals = UploadTotals()
+    let progress = Progress(totals: totals)
+    _ = try await Uploader(asking, transport: transport).upload(
+      source, source.info, to: asking.target("stored", length: 1000), progress: progress)
+    #expect(progress.resumed == 1000 && progress.sent == 1000)
+    #expect(totals.sent == 0 && totals.acknowledged == 0)
   }
 }

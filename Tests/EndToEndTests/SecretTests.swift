@@ -75,7 +75,7 @@ extension EndToEnd {
       try plants.write(proxyPort: proxy.port)
       let push = try Command(
         Tool.fullbore,
-        ["push", mode, "--retries", "1", "--journal", scratch.newPath("journal")] + credential
+        ["push", mode, "--overwrite", "--retries", "1", "--journal", scratch.newPath("journal")] + credential
           + ["--header", "@" + plants.path("fields"), "--proxy", "@" + plants.path("proxy"), file]
           + ["put+http://media.example/in/"], in: scratch)
       if outcome == .killed {
@@ -100,7 +100,7 @@ extension EndToEnd {
       try plants.write(proxyPort: proxy.port)
       let file = try scratch.file("a.jpg", 8 << 20)
       let push = try Command.fullbore(
-        "push", "--netrc-file", plants.path("netrc"), "--header", "@" + plants.path("fields"), "--proxy",
+        "push", "--overwrite", "--netrc-file", plants.path("netrc"), "--header", "@" + plants.path("fields"), "--proxy",
         "@" + plants.path("proxy"), file, "put+http://media.example/in/", in: scratch)
       await peer.wait { $0.steps.last == 2 }
       push.kill(SIGKILL)

@@ -33,7 +33,8 @@ extension EndToEnd {
         ["TSAN_OPTIONS": "\($0):atexit_sleep_ms=0"]
       }
       return try Command(
-        Tool.fullbore, ["push", "--journal", scratch.newPath("journal")] + options + [file, url], in: scratch,
+        Tool.fullbore, ["push", "--overwrite", "--journal", scratch.newPath("journal")] + options + [file, url],
+        in: scratch,
         environment: environment.merging(sanitizer ?? [:]) { own, _ in own })
     }
 

@@ -6,6 +6,9 @@ public struct PlainPut: OneRequestProtocol {
   public let name = "put"
   /// The body carries its digest (SHA-256 or SHA-512), for a server that compares it; nil: it does not. RFC 9530.
   public var checksum: Digest.Algorithm?
+  /// The server replaces what a name holds without a word: a name is asked for first, unless it may be overwritten.
+  public var asksFirst = false
+  let begun = BegunPuts()
 
   public init(checksum: Digest.Algorithm? = nil) { self.checksum = checksum }
 
@@ -27,6 +30,10 @@ public struct PlainPut: OneRequestProtocol {
     guard let first, first.part.isLast, first.part.start == 0 else {
       preconditionFailure("a PUT is one part from the first byte to the last")
     }
+    if asksFirst, !target.overwrite {
+      if !begun.contains(target.url), let found = try await find(target, first.body, with) { return .finished(found) }
+      begun.insert(target.url)
+    }
     var request = put(target)
     if checksum != nil { request.headers["Content-Digest"] = try await ContentDigest.field(of: first.body, checksum) }
     var response = try await with.send(following: &request, body: first.body)
@@ -37,12 +44,13 @@ public struct PlainPut: OneRequestProtocol {
     guard let result = result(of: response, to: request, for: target) else {
       throw UploadError(creating: request, response)
     }
+    begun.remove(target.url)
     return .finished(result)
   }
 
   /// The digest must be computed first, where one is wanted.
   func request(bringing target: UploadTarget, _ body: BlobSlice) -> HTTPRequest? {
-    checksum == nil ? put(target) : nil
+    checksum == nil && (!asksFirst || target.overwrite) ? put(target) : nil
   }
 
   func result(of response: HTTPResponse, to request: HTTPRequest, for target: UploadTarget) -> UploadResult? {
