@@ -20,7 +20,8 @@ public struct UploadItem: Sendable {
 }
 
 public enum UploadOutcome: Sendable {
-  /// It is there now. `from` is the byte from which this run sent; 0 for a new upload.
+  /// It is there now. `from` is the byte from which this run sent; 0 for a new upload, and the length of one that the
+  /// server was found to have.
   case sent(UploadResult, from: Int64)
   /// The journal says that it was finished before; with `check`, the server says so too.
   case doneBefore
@@ -55,6 +56,9 @@ public struct UploadQueue: Sendable {
   /// A file that has only grown since this journal sent it may take the place of what was sent, if that is still there.
   public var replacesGrown = false
   public var totals = UploadTotals()
+  /// With it, items that another process sends are waited for, until they are there or that process gives them up: it is
+  /// called once for each such process. Not for a feed without an end. nil: they end as `.busy`.
+  public var waiting: (@Sendable (_ pid: Int32) -> Void)?
 
   public init(_ uploader: Uploader, journal: Journal, destinationID: Int64) {
     self.uploader = uploader
@@ -86,11 +90,19 @@ public struct UploadQueue: Sendable {
         if jobs == 1 { await question.ask(stop) } else { group.addTask { await question.ask(stop) } }
       }
       group.addTask {
+        func hand(on works: [Claimed]) async {
+          if works.isEmpty { return }
+          let works = smallFirst(works)
+          if await !channel.send(works) { release(works) }
+        }
+        func goesOn() -> Bool { fatal.error == nil && !Task.isCancelled }
+        var others = OthersItems(self)
         do throws(UploadError) {
-          while let items = try await feed(), fatal.error == nil, !Task.isCancelled {
-            let claimed = smallFirst(try await claim(items))
-            if await !channel.send(claimed) { release(claimed) }
+          while let items = try await feed(), goesOn() {
+            await hand(on: others.setAside(try await claim(items)))
+            while others.areMany, goesOn() { await hand(on: try await others.freed()) }
           }
+          while !others.isEmpty, goesOn() { await hand(on: try await others.freed()) }
           channel.finish()
         } catch {
           stop(error)

@@ -13,6 +13,7 @@ extension Uploader {
     guard let wait = policy.delay(after: failures, asked: asked, using: &random) else {
       throw destination.acquaintance.judge(exhausted: error.after(failures))
     }
+    retrying?(error, wait)
     do {
       try await clock.sleep(for: wait)
     } catch {

@@ -21,6 +21,8 @@ public struct Uploader: Sendable {
   /// How much of a sequential source is held, so that it can be sent again.
   public var spool = SpoolOptions()
   public var clock: any Clock<Duration> = ContinuousClock()
+  /// Called with what went wrong and the time until the next try. On any thread; must be short.
+  public var retrying: (@Sendable (UploadError, Duration) -> Void)?
 
   public init(
     _ destination: UploadDestination, transport: any Transport, journal: Journal? = nil,

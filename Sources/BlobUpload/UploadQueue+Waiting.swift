@@ -1,0 +1,42 @@
+/// Items of a queue that another process sends. The journal is asked from time to time what became of them.
+struct OthersItems {
+  private static let most = 1024
+  private static let (shortest, longest) = (Duration.milliseconds(50), Duration.seconds(1))
+
+  private let queue: UploadQueue
+  private var items: [UploadItem] = []
+  private var wait = shortest
+  private var told: Set<Int32> = []
+
+  init(_ queue: UploadQueue) { self.queue = queue }
+
+  var isEmpty: Bool { items.isEmpty }
+
+  /// So many that no more should be taken on before some are free.
+  var areMany: Bool { items.count >= Self.most }
+
+  /// Keeps those that another process has, and returns the others. Keeps none where nobody is to wait.
+  mutating func setAside(_ works: [UploadQueue.Claimed]) -> [UploadQueue.Claimed] {
+    guard let waiting = queue.waiting else { return works }
+    var others: [UploadQueue.Claimed] = []
+    for work in works {
+      guard case .busy(let owner) = work.claim else {
+        others.append(work)
+        continue
+      }
+      if told.insert(owner.pid).inserted { waiting(owner.pid) }
+      items.append(work.item)
+    }
+    return others
+  }
+
+  /// Waits for a moment, and returns what is nobody else's by then: it is done, or its process gave it up or died.
+  mutating func freed() async throws(UploadError) -> [UploadQueue.Claimed] {
+    do { try await Task.sleep(for: wait) } catch { return [] }  // cancelled
+    let asked = items
+    items = []
+    let freed = setAside(try await queue.claim(asked))
+    wait = freed.isEmpty ? min(wait * 2, Self.longest) : Self.shortest
+    return freed
+  }
+}
