@@ -2,6 +2,15 @@ import Blobs
 import CCurl
 
 extension CurlLane {
+  /// Has the request completed. Returns what went wrong.
+  func prepare(_ transfer: Transfer) -> TransportError? {
+    guard let prepare = transfer.job.exchange.prepare else { return nil }
+    let failure = outside(transfer) { () throws(BlobError) in
+      try prepare(&transfer.request, transfer.job.cancellation)
+    }
+    return failure ?? transfer.request.problem(with: transfer.job.body)
+  }
+
   /// Opens the body anew and learns its length.
   func openBody(_ transfer: Transfer) throws(TransportError) {
     guard let body = transfer.job.body else {

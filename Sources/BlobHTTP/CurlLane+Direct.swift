@@ -9,7 +9,7 @@ import CCurl
   extension CurlLane {
     /// The answer. nil: the request is for libcurl to send.
     func direct(_ transfer: Transfer, through proxy: Proxy?) throws(TransportError) -> HTTPResponse? {
-      let request = transfer.job.request
+      let request = transfer.request
       guard transfer.length != nil, transfer.job.exchange.trailers == nil, request.canBeWritten,
         isConnectable(request.url, through: proxy)
       else { return nil }
@@ -20,7 +20,7 @@ import CCurl
     /// Sends the request over the connection that is kept. nil: that was idle before and dead, and nothing was sent
     /// that must not be sent twice.
     private func talk(_ transfer: Transfer) throws(TransportError) -> HTTPResponse? {
-      let request = transfer.job.request
+      let request = transfer.request
       let length = transfer.length!
       if small.isEmpty { small = pool.smallBuffers.take() }
       defer { if !pool.smallBuffers.mayBeKept { giveBackSmall() } }

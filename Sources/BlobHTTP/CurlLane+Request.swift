@@ -4,7 +4,7 @@ import CCurl
 extension CurlLane {
   /// Has libcurl do the exchange; the body is open.
   func exchangeByLibcurl(_ transfer: Transfer, through proxy: Proxy?) throws(TransportError) -> HTTPResponse {
-    let request = transfer.job.request
+    let request = transfer.request
     let handle = exchanger ?? CurlHandle(of: self)
     exchanger = handle
     handle.set(server: request.url, through: proxy)
@@ -19,7 +19,7 @@ extension CurlLane {
   }
 
   private func setBody(of transfer: Transfer, on handle: CurlHandle) {
-    let request = transfer.job.request
+    let request = transfer.request
     let hasTrailers = transfer.job.exchange.trailers != nil
     if hasTrailers {
       fb_curl_set_trailers(handle.easy, giveTrailers)

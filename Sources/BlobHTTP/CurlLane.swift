@@ -111,6 +111,7 @@ final class CurlLane {
         if transfer.isReadAhead { job.cancellation.cancel() }
       #endif
     }
+    if let failure = prepare(transfer) { return (.failure(failure), LaneLesson()) }
     if job.body == nil || !pool.isLearning { return (exchange(transfer), LaneLesson()) }
     transfer.told = LaneTold(at: MonotonicClock().now)
     let answer = exchange(transfer)

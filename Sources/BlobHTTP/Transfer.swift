@@ -3,6 +3,8 @@ import Blobs
 /// What a lane knows of the exchange it is busy with.
 final class Transfer {
   let job: LaneJob
+  /// The job's, with what `Exchange.prepare` has added.
+  var request: HTTPRequest
   /// The body's; nil where there is none.
   var reader: (any BlobReader)?
   /// Of the body; 0 without one; nil: only the end will tell.
@@ -37,7 +39,10 @@ final class Transfer {
   /// What a callback found wrong, before libcurl says that a callback stopped it.
   var failure: TransportError?
 
-  init(_ job: LaneJob) { self.job = job }
+  init(_ job: LaneJob) {
+    self.job = job
+    request = job.request
+  }
 
   /// libcurl has handed every body byte to the system.
   var isSent: Bool { length.map { sent >= $0 } ?? ended }

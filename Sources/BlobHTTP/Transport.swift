@@ -44,6 +44,11 @@ public struct Exchange: Sendable {
   /// The transport sends the request once only. Otherwise it sends an idempotent request a second time, unasked, where
   /// a connection that was kept open turns out to be closed. The first copy may then still be delivered by a proxy.
   public var isSentOnce = false
+  /// Completes the request before it is sent, with fields that depend on the body, such as its checksum. It may read the
+  /// source, and block as reading may: it is cancelled as the reading of a body is. What it throws ends the exchange with
+  /// `.source`. Only a `StartingTransport` calls it.
+  package var prepare: Preparation?
+  package typealias Preparation = @Sendable (inout HTTPRequest, Cancellation) throws(BlobError) -> Void
 
   public init(
     sent: @escaping @Sendable (Int) -> Void = { _ in },

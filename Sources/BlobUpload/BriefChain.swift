@@ -76,17 +76,32 @@ final class BriefChain<Observer: UploadObserver>: Sendable {
     let body = BlobSlice(
       Uploader.prepared(work.item.source, work.item.info), length: work.item.info.length,
       validator: work.item.info.validator)
-    guard let request = request(for: work, body) else { return end((queue, work)) }
+    guard var request = request(for: work, body) else { return end((queue, work)) }
     let progress = Progress(totals: queue.totals)
-    let exchange = transport.exchange(
-      request, body: body,
-      Exchange(sent: { [acquaintance] count in
-        acquaintance.noteReached()
-        progress.advance(by: Int64(count))
-      }))
-    guard let exchange, isUnderWay(exchange) else { return end((queue, work)) }
+    var on = Exchange(sent: { [acquaintance] count in
+      acquaintance.noteReached()
+      progress.advance(by: Int64(count))
+    })
+    let signature = queue.uploader.destination.traits.signature
+    var prepared: PreparedRequest?
+    if let prepare = dialect.preparation(of: request, body) {
+      let kept = PreparedRequest()
+      on.prepare = { request, cancel throws(BlobError) in
+        try prepare(&request, cancel)
+        signature?(&request)
+        kept.set(request)
+      }
+      prepared = kept
+    } else {
+      signature?(&request)
+    }
+    guard let exchange = transport.exchange(request, body: body, on), isUnderWay(exchange) else {
+      return end((queue, work))
+    }
     observer.started(work.item, progress)
-    exchange.start { [self] answer in take(answer, to: request, work, id, progress) }
+    exchange.start { [self, request, prepared] answer in
+      take(answer, to: prepared?.get() ?? request, work, id, progress)
+    }
   }
 
   private func request(for work: Work, _ body: BlobSlice) -> HTTPRequest? {
@@ -96,7 +111,6 @@ final class BriefChain<Observer: UploadObserver>: Sendable {
       request.url.isAtServer(of: destination.endpoint)
     else { return nil }
     for field in destination.headers.fields { request.headers.add(field.name, field.value) }
-    destination.traits.signature?(&request)
     return request
   }
 
@@ -141,6 +155,13 @@ final class BriefChain<Observer: UploadObserver>: Sendable {
     }
     waiter?.resume()
   }
+}
+
+/// A request as it was sent, with what was read of its body for it.
+private final class PreparedRequest: Sendable {
+  private let request = Mutex<HTTPRequest?>(nil)
+  func get() -> HTTPRequest? { request.withLock { $0 } }
+  func set(_ new: HTTPRequest) { request.withLock { $0 = new } }
 }
 
 /// Gives the first request the answer that it has had already; the others are sent.

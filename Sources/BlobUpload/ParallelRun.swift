@@ -125,12 +125,7 @@ struct ParallelRun {
     let target = target(of: part)
     let session = part.url.map { UploadSession(state: ["url": $0.text, "length": String(part.length)]) }
     do throws(UploadError) {
-      let info: BlobInfo
-      do {
-        info = try await BlockingPool.shared.run { () throws(BlobError) in try slice.info(Cancellation()) }
-      } catch {
-        throw UploadError(error)
-      }
+      let info = try await readingSource { cancel, _ throws(BlobError) in try slice.info(cancel) }
       let run = UploadRun(
         one, slice, info, target, ledger.map { part.ledger($0, of: progress) }, session, [], comparing: nil,
         part.progress)

@@ -40,7 +40,10 @@ extension UploadContext {
       (error.recovery, error.side) = (.giveUp, .file)
       throw error
     }
-    try await BlockingPool.shared.run { () throws(UploadError) in try comparison.end() }
+    let end = try await readingSource { _, _ throws(BlobError) in
+      Result { () throws(UploadError) in try comparison.end() }
+    }
+    try end.get()
   }
 }
 

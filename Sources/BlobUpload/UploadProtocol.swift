@@ -37,9 +37,11 @@ public protocol MetadataProtocol: UploadProtocol {}
 
 /// A dialect in which a whole file goes in one request, for which nothing must be asked first.
 protocol OneRequestProtocol: UploadProtocol {
-  /// The request that `create` begins with, not signed; nil: there is more to be done before it. A short body may be read
-  /// for its checksum, on the thread that calls.
+  /// The request that `create` begins with, not signed; nil: there is more to be done before it.
   func request(bringing target: UploadTarget, _ body: BlobSlice) -> HTTPRequest?
+
+  /// Adds to that request, before it is signed, what must be read of the body; nil: nothing. Called where reading may block.
+  func preparation(of request: HTTPRequest, _ body: BlobSlice) -> Exchange.Preparation?
 
   /// What `create` makes of an answer that says that all is there; nil: it says something else.
   func result(of response: HTTPResponse, to request: HTTPRequest, for target: UploadTarget) -> UploadResult?
@@ -49,6 +51,7 @@ protocol OneRequestProtocol: UploadProtocol {
 }
 
 extension OneRequestProtocol {
+  func preparation(of request: HTTPRequest, _ body: BlobSlice) -> Exchange.Preparation? { nil }
   func isPlain(_ response: HTTPResponse) -> Bool { true }
 }
 

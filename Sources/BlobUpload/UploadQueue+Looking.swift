@@ -13,10 +13,8 @@ extension UploadQueue {
     guard work.looks < Self.mostLooks, error.side == .source, (error.cause as? BlobError)?.code == .changed,
       let before = item.info.validator
     else { return nil }
-    let asked = await BlockingPool.shared.run {
-      Result { () throws(BlobError) in try item.source.info(Cancellation()) }
-    }
-    guard case .success(let info) = asked, info.length == item.info.length,
+    let asked = try? await readingSource { cancel, _ throws(BlobError) in try item.source.info(cancel) }
+    guard let info = asked, info.length == item.info.length,
       let now = info.validator, now != before, now.likeness(to: before) == .unsure
     else { return nil }
     var again = item

@@ -23,15 +23,9 @@ extension UploadRun {
   }
 
   private func match(_ ranges: [SentRange], upTo end: Int64) async throws(UploadError) -> Bool {
-    let cancel = Cancellation()
-    let result = await withTaskCancellationHandler { [source, info] in
-      await BlockingPool.shared.run {
-        Result { () throws(BlobError) in try ranges.match(source.source, info, upTo: end, cancel) }
-      }
-    } onCancel: {
-      cancel.cancel()
+    try await readingSource { [source, info] cancel, noteRead throws(BlobError) in
+      try ranges.match(source.source, info, upTo: end, cancel, noteRead)
     }
-    do { return try result.get() } catch { throw UploadError(error) }
   }
 
   func settleDoubt() {

@@ -13,12 +13,7 @@ extension Uploader {
     _ source: any BlobSource, as path: BytePath, identity: BytePath? = nil,
     contentType: String = "application/octet-stream", overwrite: Bool = false
   ) async throws(UploadError) -> UploadResult? {
-    let info: BlobInfo
-    do {
-      info = try await BlockingPool.shared.run { () throws(BlobError) in try source.info(Cancellation()) }
-    } catch {
-      throw UploadError(error)
-    }
+    let info = try await readingSource { cancel, _ throws(BlobError) in try source.info(cancel) }
     var target = destination.target(path, length: info.length, contentType: contentType, overwrite: overwrite)
     target.modified = info.modified
     guard let journal else { return try await upload(source, info, to: target) }

@@ -1,3 +1,5 @@
+import Synchronization
+
 /// Runs an actor's work on one thread of its own, so that blocking calls stall no cooperative thread.
 package final class BlockingExecutor: SerialExecutor {
   private struct State {
@@ -38,7 +40,8 @@ package final class BlockingPool: Sendable {
   package static let shared = BlockingPool("fullbore-io", threads: 4)
 
   private struct State {
-    var work: [@Sendable () -> Void] = []
+    /// Each says whether its thread is still one of the pool's.
+    var work: [@Sendable () -> Bool] = []
     var threads = 0
     /// Threads that will take the next work, those that are only starting included.
     var idle = 0
@@ -72,8 +75,49 @@ package final class BlockingPool: Sendable {
     return try result.get()
   }
 
+  /// As `run`, for a call that may never return, such as a read of a file whose server is gone. Cancelling the task ends
+  /// the waiting at once, with nil: `body` hears of it by its `Cancellation`, keeps its thread until it returns, and another
+  /// thread takes that one's place in the pool.
+  package func runUntilCancelled<Result: Sendable>(
+    _ body: @escaping @Sendable (Cancellation) -> Result
+  ) async -> Result? {
+    let call = CancellableCall<Result>()
+    return await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        if !call.wait(continuation) { return continuation.resume(returning: nil) }
+        enqueue {
+          if !call.begin() { return true }
+          return call.end(body(call.cancellation))
+        }
+      }
+    } onCancel: {
+      if call.cancel() { abandonThread() }
+    }
+  }
+
   /// As `run`, for whoever needs no answer.
   package func submit(_ work: @escaping @Sendable () -> Void) {
+    enqueue {
+      work()
+      return true
+    }
+  }
+
+  /// A call will perhaps never return: its thread does not count any more.
+  private func abandonThread() {
+    let start = state.update(waking: .none) { state in
+      state.threads -= 1
+      if state.work.count <= state.idle || state.threads >= limit { return false }
+      state.threads += 1
+      state.idle += 1
+      return true
+    }
+    if start { startThread() }
+  }
+
+  private func startThread() { SystemThread.start(name) { [state, patience] in Self.serve(state, patience) } }
+
+  private func enqueue(_ work: @escaping @Sendable () -> Bool) {
     let start = state.update(waking: .one) { state in
       state.work.append(work)
       if state.idle >= state.work.count || state.threads == limit { return false }
@@ -81,20 +125,20 @@ package final class BlockingPool: Sendable {
       state.idle += 1
       return true
     }
-    if start { SystemThread.start(name) { [state, patience] in Self.serve(state, patience) } }
+    if start { startThread() }
   }
 
   private static func serve(_ state: Monitor<State>, _ patience: Duration?) {
     while let work = next(state, patience) {
-      work()
+      if !work() { return }
       state.update(waking: .none) { $0.idle += 1 }
     }
   }
 
   /// nil: the thread is no longer wanted, and no longer counted.
-  private static func next(_ state: Monitor<State>, _ patience: Duration?) -> (@Sendable () -> Void)? {
+  private static func next(_ state: Monitor<State>, _ patience: Duration?) -> (@Sendable () -> Bool)? {
     /// Taken and no longer idle in one step: else `submit` would count on a thread that is busy or gone.
-    func take(_ state: inout State, giveUp: Bool) -> (@Sendable () -> Void)?? {
+    func take(_ state: inout State, giveUp: Bool) -> (@Sendable () -> Bool)?? {
       if state.work.isEmpty && !giveUp { return nil }
       state.idle -= 1
       if !state.work.isEmpty { return state.work.removeFirst() }
@@ -104,5 +148,56 @@ package final class BlockingPool: Sendable {
     guard let patience else { return state.wait { take(&$0, giveUp: $0.ended) } }
     return state.wait(atMost: patience) { take(&$0, giveUp: $0.ended) }
       ?? state.update { take(&$0, giveUp: true) ?? nil }
+  }
+}
+
+/// One call of `runUntilCancelled`: its phase decides who resumes the task, once.
+private final class CancellableCall<Result: Sendable>: Sendable {
+  private enum Phase { case queued, running, over }
+  private struct State {
+    var phase = Phase.queued
+    var isCancelled = false
+    var waiter: CheckedContinuation<Result?, Never>?
+  }
+  let cancellation = Cancellation()
+  private let state = Mutex(State())
+
+  /// false: it was cancelled before.
+  func wait(_ waiter: CheckedContinuation<Result?, Never>) -> Bool {
+    state.withLock { state in
+      if state.isCancelled { return false }
+      state.waiter = waiter
+      return true
+    }
+  }
+
+  /// false: it was cancelled while it waited for a thread.
+  func begin() -> Bool {
+    state.withLock { state in
+      if state.isCancelled { return false }
+      state.phase = .running
+      return true
+    }
+  }
+
+  /// false: it was cancelled meanwhile, and the thread is not the pool's any more.
+  func end(_ result: Result) -> Bool {
+    let waiter = state.withLock { state in
+      state.phase = .over
+      return state.waiter.take()
+    }
+    waiter?.resume(returning: result)
+    return waiter != nil
+  }
+
+  /// true: a thread is in the call.
+  func cancel() -> Bool {
+    let (waiter, isRunning) = state.withLock { state in
+      state.isCancelled = true
+      return (state.waiter.take(), state.phase == .running)
+    }
+    waiter?.resume(returning: nil)
+    cancellation.cancel()
+    return isRunning && waiter != nil
   }
 }

@@ -15,6 +15,10 @@ final class Starter: StartingTransport {
   func exchange(_ request: HTTPRequest, body: BlobSlice?, _ on: Exchange) -> (any StartableExchange)? {
     StartedExchange { [self] () async -> Result<HTTPResponse, TransportError> in
       state.withLock { $0.started += 1 }
+      var request = request
+      do throws(BlobError) { try on.prepare?(&request, Cancellation()) } catch {
+        return .failure(TransportError(.source, error.message, cause: error))
+      }
       do throws(TransportError) { return .success(try await transport.send(request, body: body, on)) } catch {
         return .failure(error)
       }

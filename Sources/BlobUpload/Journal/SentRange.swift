@@ -25,7 +25,8 @@ extension [SentRange] {
   /// Whether `source` has in every byte before `end` what was sent. Bytes that no range covers count as others. Reads
   /// them all; blocks.
   func match(
-    _ source: any BlobSource, _ info: BlobInfo, upTo end: Int64, _ cancel: Cancellation
+    _ source: any BlobSource, _ info: BlobInfo, upTo end: Int64, _ cancel: Cancellation,
+    _ noteRead: (Int) -> Void = { _ in }
   ) throws(BlobError) -> Bool {
     var covered: Int64 = 0
     for range in sorted(by: { $0.start < $1.start }) where range.end > covered && covered < end {
@@ -33,7 +34,7 @@ extension [SentRange] {
       let slice = BlobSlice(
         source, start: range.start, length: range.end - range.start, validator: info.validator)
       if range.key.count != Poly1305.keyCount || range.key == SentRange.noKey { return false }
-      if try checksum(of: slice, range.key, cancel) != range.value { return false }
+      if try checksum(of: slice, range.key, cancel, noteRead) != range.value { return false }
       covered = range.end
     }
     return covered >= end
@@ -41,7 +42,7 @@ extension [SentRange] {
 }
 
 private func checksum(
-  of slice: BlobSlice, _ key: [UInt8], _ cancel: Cancellation
+  of slice: BlobSlice, _ key: [UInt8], _ cancel: Cancellation, _ noteRead: (Int) -> Void
 ) throws(BlobError) -> [UInt8] {
   let checksum = Poly1305(key: key)
   let reader = try slice.open(cancel)
@@ -49,6 +50,7 @@ private func checksum(
   defer { buffer.deallocate() }
   while case let count = try reader.read(into: buffer), count > 0 {
     try cancel.check("compare what was sent")
+    noteRead(count)
     checksum.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
   }
   return checksum.value()

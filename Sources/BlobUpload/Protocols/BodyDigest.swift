@@ -1,17 +1,54 @@
 import Blobs
+import Synchronization
 
 /// The digests of a body, which is read for them once, on a thread that may block.
 func digests(of body: BlobSlice, _ algorithms: [Digest.Algorithm]) async throws(UploadError) -> [[UInt8]] {
-  let cancel = Cancellation()
-  let result = await withTaskCancellationHandler {
-    await threads.run { Result { () throws(BlobError) in try digests(of: body, algorithms, cancel) } }
-  } onCancel: {
-    cancel.cancel()
+  try await readingSource { cancel, noteRead throws(BlobError) in try digests(of: body, algorithms, cancel, noteRead) }
+}
+
+/// For so long a read of a source may give nothing, when it is not read to be sent.
+let longestRead = Duration.seconds(300)
+
+/// Runs `body`, which reads a source, on a thread that may block for ever, as a file on a server that is gone makes it.
+///
+/// Cancelling the task ends it at once, and so does a source that gives nothing for `longest`: `body` calls its second
+/// argument with what it has read, at each read. The thread that is stuck holds up nobody else.
+func readingSource<Result: Sendable>(
+  longest: Duration = longestRead,
+  _ body: @escaping @Sendable (Cancellation, _ noteRead: (Int) -> Void) throws(BlobError) -> Result
+) async throws(UploadError) -> Result {
+  typealias Outcome = Swift.Result<Result, BlobError>
+  let read = ReadBytes()
+  let outcome = await withTaskGroup(of: Outcome.self) { group in
+    group.addTask {
+      let outcome = await threads.runUntilCancelled { cancel in
+        Outcome { () throws(BlobError) in
+          try body(cancel) { read.bytes.add(Int64($0), ordering: .relaxed) }
+        }
+      }
+      return outcome ?? .failure(BlobError(.cancelled, "read a source: cancelled"))
+    }
+    group.addTask {
+      var before: Int64 = -1
+      while case let now = read.bytes.load(ordering: .relaxed), now != before {
+        before = now
+        // Cancelled once the source was read.
+        do { try await Task.sleep(for: longest) } catch { break }
+      }
+      let message =
+        "nothing could be read for \(longest) after \(max(0, before)) bytes: is the disk or its server gone?"
+      return .failure(BlobError(.io, message))
+    }
+    let first = await group.next()!
+    group.cancelAll()
+    return first
   }
-  switch result {
-  case .success(let values): return values
-  case .failure(let error): throw UploadError(error)
-  }
+  if Task.isCancelled { throw UploadError(BlobError(.cancelled, "read a source: cancelled")) }
+  do { return try outcome.get() } catch { throw UploadError(error) }
+}
+
+private final class ReadBytes: Sendable {
+  let bytes = Atomic<Int64>(0)
 }
 
 extension BlobSlice {
@@ -21,16 +58,16 @@ extension BlobSlice {
     if source.access == .random { return true }
     guard let spool = source as? Spool else { return false }
     let held = spool.held
-    return held.lowerBound <= start && (length <= spool.memory || start + length <= held.upperBound)
+    return held.lowerBound <= start && (length <= spool.memory || start.addingClamped(length) <= held.upperBound)
   }
 }
 
-// A source may be slow: the shared threads are for short calls.
-private let threads = BlockingPool("fullbore-digest", threads: 4)
+// A source may be slow, or stuck: as many threads as there are files under way, or a few could hold up all others.
+private let threads = BlockingPool("fullbore-digest", threads: 64, patience: .seconds(10))
 
-/// The same, on the thread that calls.
+/// The same, on the thread that calls. `noteRead` hears how many bytes each read gave.
 func digests(
-  of body: BlobSlice, _ algorithms: [Digest.Algorithm], _ cancel: Cancellation
+  of body: BlobSlice, _ algorithms: [Digest.Algorithm], _ cancel: Cancellation, _ noteRead: (Int) -> Void = { _ in }
 ) throws(BlobError) -> [[UInt8]] {
   var body = body
   // Only what is sent is slowed down.
@@ -42,8 +79,10 @@ func digests(
   let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 16)
   defer { buffer.deallocate() }
   while true {
+    try cancel.check("read a source for its checksum")
     let count = try reader.read(into: buffer)
     if count == 0 { return digests.map { $0.value() } }
+    noteRead(count)
     for digest in digests { digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<count])) }
   }
 }

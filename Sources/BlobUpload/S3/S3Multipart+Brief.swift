@@ -3,7 +3,7 @@ import Blobs
 
 /// Small objects, for the `BriefChain`.
 extension S3Multipart: OneRequestProtocol {
-  /// Longer ones are read for their checksums on threads that may take their time.
+  /// Bytes of the largest object that is read for its checksum by the connection that sends it.
   private static let longest: Int64 = 256 << 10
 
   func request(bringing target: UploadTarget, _ body: BlobSlice) -> HTTPRequest? {
@@ -18,11 +18,16 @@ extension S3Multipart: OneRequestProtocol {
         return request
       }
     }
-    let signs = signsBodies(at: target.url)
-    let wanted = S3Body.wanted(options.checksum, signs: signs)
-    guard let values = try? digests(of: body, wanted, Cancellation()) else { return nil }
-    request.headers.add(contentsOf: S3Body.fields(values, options.checksum, signs: signs))
     return request
+  }
+
+  func preparation(of request: HTTPRequest, _ body: BlobSlice) -> Exchange.Preparation? {
+    if request.headers["x-amz-content-sha256"] != nil { return nil }
+    let signs = signsBodies(at: request.url)
+    return { [checksum = options.checksum] request, cancel throws(BlobError) in
+      let values = try digests(of: body, S3Body.wanted(checksum, signs: signs), cancel)
+      request.headers.add(contentsOf: S3Body.fields(values, checksum, signs: signs))
+    }
   }
 
   func result(of response: HTTPResponse, to request: HTTPRequest, for target: UploadTarget) -> UploadResult? {
