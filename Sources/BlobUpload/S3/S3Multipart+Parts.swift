@@ -71,8 +71,9 @@ extension S3Multipart {
       }
       parts += list.all("Part").compactMap { receipt($0, upload) }
       let next = list.text("IsTruncated") == "true" ? list.text("NextPartNumberMarker") : nil
-      // A list that does not go on would have no end.
-      if let next, Int64(digits: next) ?? 0 <= Int64(digits: marker ?? "0") ?? 0 {
+      // A list whose markers do not grow, or grow past the last number of a part, would have no end.
+      let (before, after) = (Int64(digits: marker ?? "0") ?? 0, Int64(digits: next ?? "0") ?? 0)
+      if let next, after <= before || after > Self.mostParts {
         throw UploadError(.giveUp, .destination, "GET \(request.url): the list of parts does not go on after \(next)")
       }
       marker = next
