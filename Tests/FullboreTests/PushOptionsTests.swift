@@ -63,6 +63,28 @@ import Testing
     #expect(refusal("--metadata", "k=v", "a", "put+http://host/")?.contains("for s3:// only") == true)
   }
 
+  @Test func encryptionIsOneThatS3Knows() throws {
+    func encryption(_ words: BytePath...) throws(UsageError) -> S3Encryption? {
+      let arguments = try Arguments(words + ["a", "s3://media/"], PushCommand.declaration)
+      var options = try S3Options(arguments)
+      try options.takeObjectOptions(arguments)
+      return options.encryption
+    }
+    func refusal(_ words: BytePath...) -> String? {
+      usageError { () throws(UsageError) in
+        let arguments = try Arguments(words + ["a", "s3://media/"], PushCommand.declaration)
+        var options = try S3Options(arguments)
+        try options.takeObjectOptions(arguments)
+      }
+    }
+    #expect(try encryption() == nil)
+    #expect(try encryption("--sse", "AES256") == S3Encryption(algorithm: "AES256"))
+    #expect(try encryption("--sse=aws:kms", "--sse-kms-key", "k") == S3Encryption(algorithm: "aws:kms", keyID: "k"))
+    #expect(refusal("--sse", "aws:fsx")?.contains("AES256 or aws:kms") == true)
+    #expect(refusal("--sse", "AES256", "--sse-kms-key", "k")?.contains("--sse aws:kms") == true)
+    #expect(self.refusal("--sse", "AES256", "a", "http://host/")?.contains("for s3:// only") == true)
+  }
+
   @Test func aChecksumMustBeOneThatTheDestinationKnows() throws {
     for destination: BytePath in ["http://host/", "tus+http://host/"] {
       #expect(try options("--checksum", "crc32c", "a", destination).checksum == .crc32c)

@@ -28,6 +28,8 @@ public final class S3Peer: Sendable {
     }
     /// As Ceph it does not say that names in a list are percent-encoded, and has its own words for an upload that is gone.
     public var isLikeCeph = false
+    /// Objects are locked by default: what brings bytes must name a checksum.
+    public var retainsByDefault = false
     /// A session token that is no longer good.
     public var expiredToken: String?
 

@@ -39,6 +39,7 @@ struct S3PeerDesk {
 
   private func answer(_ request: S3PeerRequest, _ key: String, _ state: inout S3PeerState) throws -> S3PeerAnswer {
     let upload = request.query("uploadId")
+    try checkFields(request, isOfBucket: key.isEmpty)
     switch request.method {
     case "GET" where request.query("uploads") != nil: return listUploads(request, state)
     case "GET" where key.isEmpty: return .xml("<ListBucketResult><Name>\(options.bucket)</Name></ListBucketResult>")
@@ -62,6 +63,26 @@ struct S3PeerDesk {
       state.objects[key] = nil
       return S3PeerAnswer(status: 204)
     default: throw S3PeerError(405, "MethodNotAllowed")
+    }
+  }
+
+  /// As Amazon: fields of another request are refused, and a locked object must come with a checksum.
+  private func checkFields(_ request: S3PeerRequest, isOfBucket: Bool) throws {
+    let isUpload = request.query("uploadId") != nil
+    let brings = request.method == "PUT"
+    let creates = brings && !isUpload || request.method == "POST" && request.query("uploads") != nil
+    let mayHaveKey = !isOfBucket && (brings || ["HEAD", "POST", "GET"].contains(request.method))
+    for name in request.fields.keys where !creates {
+      let isKey = name.hasPrefix("x-amz-server-side-encryption-customer-")
+      let isOfCreation =
+        name.hasPrefix("x-amz-server-side-encryption") || name.hasPrefix("x-amz-object-lock-")
+        || name == "x-amz-storage-class" || name == "x-amz-acl"
+      if isOfCreation, !(isKey && mayHaveKey) { throw S3PeerError(400, "InvalidArgument") }
+    }
+    if options.retainsByDefault, brings, request.fields["content-md5"] == nil {
+      guard request.fields["x-amz-sdk-checksum-algorithm"] != nil else {
+        throw S3PeerError(400, "InvalidRequest")
+      }
     }
   }
 
@@ -101,6 +122,7 @@ struct S3PeerDesk {
   private func kept(_ request: S3PeerRequest) -> [String: String] {
     request.fields.filter { name, _ in
       name == "content-type" || name == "x-amz-storage-class" || name.hasPrefix("x-amz-meta-")
+        || name.hasPrefix("x-amz-server-side-encryption")
     }
   }
 

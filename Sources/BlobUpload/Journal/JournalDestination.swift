@@ -80,13 +80,17 @@ public struct S3Place: Sendable, Codable, Hashable {
   public var profile: String?
   public var storageClass: String?
   public var metadata: [String: String]
+  /// nil: as the bucket has it.
+  public var encryption: S3Encryption?
 
   public init(
-    _ address: S3Address, profile: String? = nil, storageClass: String? = nil, metadata: [String: String] = [:]
+    _ address: S3Address, profile: String? = nil, storageClass: String? = nil, metadata: [String: String] = [:],
+    encryption: S3Encryption? = nil
   ) {
     self.address = address
     self.profile = profile
     self.storageClass = storageClass
     self.metadata = metadata
+    self.encryption = encryption
   }
 }

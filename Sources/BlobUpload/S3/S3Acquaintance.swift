@@ -4,6 +4,8 @@ import Synchronization
 final class S3Acquaintance: Sendable {
   private struct State {
     var heedsChecksums: Bool?
+    /// It has refused a body without one.
+    var demandsChecksums = false
     /// Bytes of bodies under way that are to show it.
     var asking: Int64 = 0
     var waiting: [CheckedContinuation<Void, Never>] = []
@@ -28,10 +30,15 @@ final class S3Acquaintance: Sendable {
   /// It took a body with a checksum before it. Who works it out says what came of it.
   func note(echo: String?) {
     let waiting = state.withLock { state in
-      state.heedsChecksums = echo != nil
+      state.heedsChecksums = echo != nil || state.demandsChecksums
       return state.takeWaiting()
     }
     for waiter in waiting { waiter.resume() }
+  }
+
+  /// It has refused a body for its want of a checksum: from now on all have one, whether it tells them again or not.
+  func demandChecksums() {
+    state.withLock { ($0.heedsChecksums, $0.demandsChecksums) = (true, true) }
   }
 
   /// Runs `body`, which sends so many bytes, perhaps read for their checksum first. As long as nobody knows whether that is

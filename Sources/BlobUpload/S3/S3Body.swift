@@ -48,8 +48,12 @@ extension S3Body {
   /// Of what `wanted` asks for.
   static func fields(_ values: [[UInt8]], _ checksum: Digest.Algorithm, signs: Bool) -> HTTPHeaders {
     let payload = signs ? Digest.hex(values.last!) : S3Signature.unsignedPayload
-    return ["x-amz-content-sha256": payload, checksum.s3Field: base64(values[0])]
+    return ["x-amz-content-sha256": payload, checksum.s3Field: base64(values[0]), algorithmField: checksum.s3Name]
   }
+
+  /// Names the checksum. Required where an object lock retains objects by default, with `PutObject` and `UploadPart`.
+  /// https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObject.html
+  private static let algorithmField = "x-amz-sdk-checksum-algorithm"
 
   private static func summed(
     _ slice: BlobSlice, _ length: Int64, _ checksum: Digest.Algorithm, isFramed: Bool
@@ -61,6 +65,7 @@ extension S3Body {
       ? [
         "x-amz-content-sha256": S3Signature.unsignedTrailer, "Content-Encoding": "aws-chunked",
         "x-amz-decoded-content-length": String(length), "x-amz-trailer": checksum.s3Field,
+        S3Body.algorithmField: checksum.s3Name,
       ] : ["x-amz-content-sha256": S3Signature.unsignedPayload]
     return S3Body(headers: headers, slice: BlobSlice(source, length: source.length), value: value)
   }

@@ -56,7 +56,12 @@ private final class SentBytes: Sendable {
 }
 
 extension S3Multipart: SigningProtocol {
-  var signature: @Sendable (inout HTTPRequest) -> Void { { [signer] in signer.sign(&$0) } }
+  var signature: @Sendable (inout HTTPRequest) -> Void {
+    { [signer, bucketPath] request in
+      S3RequestFields.removeMisplaced(from: &request, bucketPath: bucketPath)
+      signer.sign(&request)
+    }
+  }
 }
 
 func bytes(base64 text: String) -> [UInt8]? { Data(base64Encoded: text).map { Array($0) } }

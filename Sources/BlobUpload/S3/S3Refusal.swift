@@ -57,6 +57,12 @@ struct S3Refusal: Sendable {
   /// The upload that was asked about is no more. Ceph calls it the key, which the upload's parts are kept under.
   var isOfGoneUpload: Bool { code == "NoSuchUpload" || code == "NoSuchKey" }
 
+  /// A body must come with a checksum: where objects are locked by default, and in buckets whose policy says so.
+  var wantsChecksum: Bool {
+    ["InvalidRequest", "MissingContentMD5", "InvalidDigest"].contains(code)
+      && (message.contains("Content-MD5") || message.contains("x-amz-checksum"))
+  }
+
   var isGeneral: Bool { Self.general.contains(code) }
 
   /// What can be done about it, where the server's words do not say it.

@@ -46,7 +46,9 @@ extension Reached {
     }
     let access = try Self.access { () throws(UsageError) in try S3Access(place, connection.s3) }
     var options = connection.s3
-    (options.storageClass, options.metadata) = (place.storageClass, place.metadata)
+    (options.storageClass, options.metadata, options.encryption) = (
+      place.storageClass, place.metadata, place.encryption
+    )
     let prefix = place.address.url.map { PercentCoding.decoded(endpoint.path.utf8.dropFirst($0.path.utf8.count)) }
     destination = try await UploadDestination.s3(
       access.address, prefix: prefix ?? [], signer: access.signer, options: options.objects(checksum),
@@ -63,6 +65,7 @@ extension S3Options {
   /// A checksum that S3 does not know was refused when the options were read.
   fileprivate func objects(_ checksum: Digest.Algorithm?) -> S3Multipart.Options {
     let checksum = checksum.flatMap { Digest.Algorithm.s3.contains($0) ? $0 : nil }
-    return S3Multipart.Options(storageClass: storageClass, metadata: metadata, checksum: checksum ?? .crc32c)
+    return S3Multipart.Options(
+      storageClass: storageClass, metadata: metadata, checksum: checksum ?? .crc32c, encryption: encryption)
   }
 }

@@ -124,7 +124,7 @@ struct PushOptions: Sendable {
       }
     } else if connection.s3 != S3Options() {
       throw UsageError(
-        "--endpoint, --region, --profile, --addressing, --storage-class and --metadata are for s3:// only")
+        "--endpoint, --region, --profile, --addressing, --storage-class, --sse and --metadata are for s3:// only")
     }
   }
 

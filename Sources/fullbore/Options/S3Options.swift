@@ -12,6 +12,7 @@ struct S3Options: Sendable, Hashable {
   var isVirtual: Bool?
   var storageClass: String?
   var metadata: [String: String] = [:]
+  var encryption: S3Encryption?
 
   init() {}
 
@@ -33,6 +34,7 @@ struct S3Options: Sendable, Hashable {
     storageClass = try arguments.parsed("storage-class", wanted: "a class, like STANDARD_IA") { text in
       text.utf8.allSatisfy { 0x21...0x7E ~= $0 } && !text.isEmpty ? text : nil
     }
+    encryption = try Self.encryption(arguments)
     for value in arguments.all("metadata") {
       guard let text = String(validating: value.bytes, as: UTF8.self), let equals = text.firstIndex(of: "=") else {
         throw UsageError("--metadata '\(shown(value))': wanted K=V")
@@ -46,6 +48,17 @@ struct S3Options: Sendable, Hashable {
     }
   }
 
+  private static func encryption(_ arguments: Arguments) throws(UsageError) -> S3Encryption? {
+    let algorithm = try arguments.parsed("sse", wanted: S3Encryption.algorithms.joined(separator: " or ")) {
+      S3Encryption.algorithms.contains($0) ? $0 : nil
+    }
+    let key = try arguments.parsed("sse-kms-key", wanted: "the ID or ARN of a key") { text in
+      !text.isEmpty && text.utf8.allSatisfy { 0x21...0x7E ~= $0 } ? text : nil
+    }
+    if key != nil, algorithm != "aws:kms" { throw UsageError("--sse-kms-key is for --sse aws:kms") }
+    return algorithm.map { S3Encryption(algorithm: $0, keyID: key) }
+  }
+
   static let declared: [OptionDeclaration] = [
     .value("endpoint", "URL", "for s3://: a server that is not Amazon's; $AWS_ENDPOINT_URL"),
     .value("region", "NAME", "for s3://: where the bucket is; found out for Amazon's; $AWS_REGION"),
@@ -55,6 +68,8 @@ struct S3Options: Sendable, Hashable {
 
   static let objectDeclared: [OptionDeclaration] = [
     .value("storage-class", "NAME", "for s3://: of what is made there, like STANDARD_IA"),
+    .value("sse", "HOW", "for s3://: encrypted there: AES256 or aws:kms; else as the bucket has it"),
+    .value("sse-kms-key", "ID", "for s3://: with this key of --sse aws:kms"),
     .value("metadata", "K=V", isRepeatable: true, "for s3://: kept with every object; repeatable"),
   ]
 }
@@ -94,7 +109,9 @@ struct S3Access: Sendable {
   func place(_ options: S3Options) -> S3Place {
     var address = address
     address.region = signer.region
-    return S3Place(address, profile: profile, storageClass: options.storageClass, metadata: options.metadata)
+    return S3Place(
+      address, profile: profile, storageClass: options.storageClass, metadata: options.metadata,
+      encryption: options.encryption)
   }
 
   private static func signer(_ settings: S3Settings, _ region: String, _ profile: String?) -> S3Signer {
