@@ -147,6 +147,19 @@ extension EndToEnd {
       #expect(alone.output.contains("not asked: "), "\(alone.output)")
     }
 
+    /// Some servers end a request that brings bytes when another one asks for the same upload.
+    @Test func statusAsksNothingAboutWhatIsBeingSent() async throws {
+      let server = try await ServeProcess.start(in: scratch)
+      let push = try Command.fullbore(
+        "push", "--bwlimit", "8M", scratch.file("gallery/video.mov", 12 << 20), "tus+" + server.url, in: scratch)
+      try await until("a part has arrived") { server.folder.unfinished() > 1 << 20 ? true : nil }
+      let (end, status) = try await fullbore("status", "--check", in: scratch)
+      #expect(end == .exited(0) && status.output.contains("is sending it"), "\(status.output)")
+      #expect(!status.output.contains("the server holds"), "\(status.output)")
+      push.kill(SIGINT)
+      try await push.wait()
+    }
+
     @Test func aFolderIsServedOnce() async throws {
       let server = try await ServeProcess.start(in: scratch)
       let (end, second) = try await fullbore("serve", server.folder.path, "--listen", "127.0.0.1:0", in: scratch)

@@ -9,12 +9,13 @@ struct StatusCommand: Command {
     name: "status", synopsis: "status", summary: "what the journal knows: done, under way, failed (with the reason)",
     options: [
       .flag("all", "every file, also what is done"),
-      .flag("check", "ask the servers how much they hold of what is unfinished"), journalOption,
+      .flag("check", "ask the servers how much they hold of what is unfinished and not under way"), journalOption,
       .flag("json", "one JSON object a line: destination, file"),
     ] + ConnectionOptions.declared,
     notes: """
       'fullbore resume' finishes what is interrupted or failed; 'fullbore abort ID' gives it up.
-      "up to" is how far bytes were sent; how many of them the server holds, --check asks.
+      "up to" is how far bytes were sent; how many of them the server holds, --check asks. It does not ask about files
+      that a process is sending just now.
       """)
 
   let journal: BytePath
@@ -58,10 +59,12 @@ struct StatusCommand: Command {
     }
   }
 
-  /// One request for each that a server has begun to hold.
+  /// One request for each that a server has begun to hold. A server that is asked about an upload may end the request
+  /// that is bringing it, so uploads that a live process is sending are left alone.
   private func ask(_ entries: [JournalEntry]) async -> [Int64: ServerAnswer] {
     var answers: [Int64: ServerAnswer] = [:]
-    for (_, group) in Dictionary(grouping: entries.filter { $0.session != nil }, by: \.destinationID) {
+    let quiet = entries.filter { $0.session != nil && $0.owner == nil }
+    for (_, group) in Dictionary(grouping: quiet, by: \.destinationID) {
       do throws(UploadError) {
         let server = try await KnownServer(group[0].destination, connection)
         for entry in group {
