@@ -51,6 +51,10 @@ enum TusRoutes {
     }
     if !state.record.metadata.isEmpty { reply.headers["Upload-Metadata"] = state.record.metadata }
     reply.headers["Upload-Concat"] = state.record.concatenation?.text
+    // Where the file is: a client that asks whether it is still there asks for that.
+    if state.isWhole, !state.record.isPart {
+      reply.headers["Content-Location"] = "/" + HTTPURL.encode(state.record.target.bytes)
+    }
     reply.headers["Upload-Expires"] = HTTPDate.text(state.expires)
     return reply
   }
