@@ -19,6 +19,9 @@ final class Acquaintance: Sendable {
   let largestBody = Atomic<Int64>(.max)
   let methods = MethodOverride()
   let trailers = Trailers()
+  let putAnswers = PutAnswers()
+  /// Whether a tus server gives out the bytes of an upload under the upload's own URL.
+  let uploadURLs = UploadURLs()
 
   /// There is someone: bytes went there, whatever became of them.
   var isReal: Bool { reached.load(ordering: .relaxed) || hasAnswered }

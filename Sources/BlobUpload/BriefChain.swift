@@ -124,9 +124,9 @@ final class BriefChain<Observer: UploadObserver>: Sendable {
   }
 
   private func take(_ answer: Answer, to request: HTTPRequest, _ work: Work, _ id: Int64, _ progress: Progress) {
-    guard case .success(let response) = answer,
-      let result = dialect.result(of: response, to: request, for: work.item.target)
-    else { return handOver(work, progress, answer) }
+    guard case .success(let response) = answer, let result = stored(response, to: request, work, progress) else {
+      return handOver(work, progress, answer)
+    }
     acquaintance.note(response)
     progress.settle(at: work.item.info.length ?? 0)
     queue.journal.done(id, result)
@@ -134,15 +134,27 @@ final class BriefChain<Observer: UploadObserver>: Sendable {
     if let next = channel.poll() { begin(next) } else { end(nil) }
   }
 
+  /// nil: the answer does not say that all is stored, or it cannot be so, or the server must be asked about it.
+  private func stored(
+    _ response: HTTPResponse, to request: HTTPRequest, _ work: Work, _ progress: Progress
+  ) -> UploadResult? {
+    let item = work.item
+    guard let result = dialect.result(of: response, to: request, for: item.target),
+      response.status != 200 || !(dialect is PlainPut) || acquaintance.putAnswers.isTrusted
+    else { return nil }
+    let check = StoredCheck(target: item.target, length: item.info.length, sent: progress.sent)
+    do throws(UploadError) { try check.check(result) } catch { return nil }
+    return result
+  }
+
   private func handOver(_ work: Work, _ progress: Progress, _ answer: Answer) {
     var queue = queue
-    var (isPlain, isFollowed) = (true, false)
-    if case .success(let response) = answer {
-      (isPlain, isFollowed) = (dialect.isPlain(response), 300..<400 ~= response.status)
-    }
-    // Who sends it again, there or elsewhere, counts anew.
-    if !isPlain || isFollowed { progress.advance(by: -progress.sent) }
-    if isPlain { queue.uploader.transport = AnsweredTransport(answer, then: queue.uploader.transport) }
+    var isPlain = true
+    if case .success(let response) = answer { isPlain = dialect.isPlain(response) }
+    // What was sent is counted anew: as that of the request which gets this answer, or when it is sent again.
+    let sent = progress.sent
+    progress.advance(by: -sent)
+    if isPlain { queue.uploader.transport = AnsweredTransport(answer, sent, then: queue.uploader.transport) }
     end((queue, Work(work.item, work.claim, progress, looks: work.looks)))
   }
 
@@ -167,15 +179,21 @@ private final class PreparedRequest: Sendable {
 /// Gives the first request the answer that it has had already; the others are sent.
 private final class AnsweredTransport: Transport {
   private let answer: Mutex<Result<HTTPResponse, TransportError>?>
+  private let sent: Int64
   private let transport: any Transport
 
-  init(_ answer: Result<HTTPResponse, TransportError>, then transport: any Transport) {
+  /// `sent`: bytes of the body that were handed to the connection for that answer.
+  init(_ answer: Result<HTTPResponse, TransportError>, _ sent: Int64, then transport: any Transport) {
     self.answer = Mutex(answer)
+    self.sent = sent
     self.transport = transport
   }
 
   func send(_ request: HTTPRequest, body: BlobSlice?, _ on: Exchange) async throws(TransportError) -> HTTPResponse {
-    if let answer = answer.withLock({ $0.take() }) { return try answer.get() }
+    if let answer = answer.withLock({ $0.take() }) {
+      on.sent(Int(sent))
+      return try answer.get()
+    }
     return try await transport.send(request, body: body, on)
   }
 }

@@ -63,13 +63,15 @@ struct ParallelRun {
       if let failure = await sendParts() { throw failure }
       do {
         let result = try await join()
+        try StoredCheck(target: target, length: length, sent: parts.reduce(0) { $0 + ($1.isWhole ? $1.length : 0) })
+          .check(result)
         progress.settle(at: length)
         return result
       } catch {
         // What it has forgotten of the parts is found by asking for them all, once.
         if let status = error.status, [400, 404, 409, 410, 423].contains(status), !hasAskedAgain {
           hasAskedAgain = true
-          for index in parts.indices { parts[index].isWhole = false }
+          for index in parts.indices { (parts[index].isWhole, parts[index].isNew) = (false, false) }
           continue
         }
         if case .giveUp = error.recovery { throw uploader.destination.acquaintance.judge(refusal: error) }
@@ -92,7 +94,7 @@ struct ParallelRun {
         try await tus.forParts.create(target, first: nil, context)
       }
       guard case .upTo(_, let session) = held else { return false }
-      parts[0].url = try session.uploadURL()
+      (parts[0].url, parts[0].isNew) = (try session.uploadURL(), true)
       return true
     } catch {
       if error.isOfParts { return false }
@@ -129,6 +131,7 @@ struct ParallelRun {
       let run = UploadRun(
         one, slice, info, target, ledger.map { part.ledger($0, of: progress) }, session, [], comparing: nil,
         part.progress)
+      if part.isNew { run.sentEnd = 0 }
       let result = try await run.run()
       guard let url = result.location.flatMap({ HTTPURL($0) }) else {
         throw UploadError(.giveUp, .destination, "\(target.endpoint): a part that has arrived has no URL")
@@ -177,6 +180,8 @@ private struct UploadPart: Sendable {
   var length: Int64
   /// nil: it is not created yet.
   var url: HTTPURL?
+  /// Created by this run, and nothing of it was sent yet.
+  var isNew = false
   var isWhole = false
   var progress: Progress
 

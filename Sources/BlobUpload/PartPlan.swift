@@ -25,7 +25,7 @@ public struct PartPlan: Sendable, Hashable {
     size = size.map { max($0, limits.smallest) }
     if let largest { size = min(size ?? largest, largest) }
     // No part is so large: where none may be smaller, there is one.
-    partSize = size == .max ? nil : size
+    partSize = size == .max ? nil : size.map { max(1, $0) }
   }
 
   /// Parts of this size, as an earlier run had them.

@@ -85,7 +85,8 @@ struct PartSender: Sendable {
   }
 }
 
-private final class SentCounter: Sendable {
+/// Bytes handed to a connection.
+final class SentCounter: Sendable {
   let bytes = Atomic<Int64>(0)
 }
 

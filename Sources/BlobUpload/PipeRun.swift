@@ -52,7 +52,10 @@ struct PipeRun {
         try await dialect.create(target, first: nil, context)
       }
       guard case .parts(_, var session) = created else {
-        if case .finished(let result) = created { return result }
+        if case .finished(let result) = created {
+          try StoredCheck(target: target, length: nil, sent: 0).check(result)
+          return result
+        }
         throw UploadError(.giveUp, .destination, "\(target.url): the server does not count parts")
       }
       session.partSize = plan.partSize
@@ -87,6 +90,7 @@ struct PipeRun {
       [dialect, receipts, context] () async throws(UploadError) in
       try await dialect.complete(session, receipts, context)
     }
+    try StoredCheck(target: target, length: offset, sent: receipts.reduce(0) { $0 + $1.held }).check(result)
     progress.settle(at: offset)
     return result
   }

@@ -11,12 +11,37 @@ import Synchronization
 extension Uploader {
   /// Reads back what arrived and compares it with the source, byte by byte, both streamed.
   ///
-  /// For servers that give out under its URL what they took; where a server does not, the error says so.
-  public func verify(_ source: any BlobSource, _ info: BlobInfo, at target: UploadTarget) async throws(UploadError) {
+  /// For servers that give out under its URL what they took; where a server does not, the error says so. `location`: what
+  /// `UploadResult` said; a tus server may have the bytes there alone.
+  public func verify(
+    _ source: any BlobSource, _ info: BlobInfo, at target: UploadTarget, location: String? = nil
+  ) async throws(UploadError) {
     let slice = BlobSlice(source, length: info.length, validator: info.validator)
     try await patiently("\(target.path)") { () async throws(UploadError) in
-      try await context().compare(slice, with: target.url)
+      let context = context()
+      var place = target.url
+      if let tus = destination.dialect as? Tus, let upload = tus.uploadURL(location, of: target),
+        try await isFile(upload, target, context)
+      {
+        place = upload
+      }
+      try await context.compare(slice, with: place)
     }
+  }
+
+  /// Whether the server gives out the bytes under the upload's own URL; asked once for each host.
+  private func isFile(
+    _ upload: HTTPURL, _ target: UploadTarget, _ context: UploadContext
+  ) async throws(UploadError) -> Bool {
+    if let areFiles = context.uploadURLs.areFiles { return areFiles }
+    guard case .found(let length) = try await context.lengthByGet(of: upload, expecting: target.length) else {
+      context.uploadURLs.note(areFiles: false)
+      return false
+    }
+    // Something else may be shown there, like a page about the upload.
+    let isFile = target.length == nil || length == nil || length == target.length
+    if isFile { context.uploadURLs.note(areFiles: true) }
+    return isFile
   }
 }
 

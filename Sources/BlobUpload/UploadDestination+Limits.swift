@@ -5,6 +5,9 @@ extension UploadDestination {
   /// No body is made smaller than this: whoever takes no more takes no files.
   static let smallestBody: Int64 = 64 << 10
 
+  /// So many requests for one file are the most, where a server takes less than `smallestBody` in each.
+  static let mostSmallBodies: Int64 = 10_000
+
   /// What the server has told, as far as it gets through to it: a proxy on the way may take less.
   var currentLimits: PartLimits {
     var limits = limits
@@ -24,12 +27,14 @@ extension UploadDestination {
   ///
   /// Powers of 4: the limits that people set are found in few steps, and none is undercut by more than three quarters.
   func shrink(below size: Int64, to most: Int64?) -> Int64? {
+    // A request without a body cannot have been too large.
+    if size <= 0 { return nil }
     let known = acquaintance.largestBody.load(ordering: .relaxed)
     // Another upload was refused before, and this body was on its way already.
     if known < size { return known }
     var next = Self.smallestBody << 10
     while next >= size { next >>= 2 }
-    if let most, most > 0, most < size { next = most }
+    if let most, most > 0, most < size, size / most <= Self.mostSmallBodies { next = most }
     if next < Self.smallestBody && next != most { return nil }
     expect(largestBody: next)
     return next

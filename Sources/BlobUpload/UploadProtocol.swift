@@ -169,10 +169,13 @@ public struct Part: Sendable, Hashable {
 public struct PartReceipt: Sendable, Codable, Hashable {
   public var number: Int
   public var start: Int64
-  /// Bytes of the part that the server has.
+  /// Bytes of the part that the server has; `PartReceipt.all` where it only says that it has taken what was sent.
   public var held: Int64
   /// ETag, checksum, URL: what completing needs.
   public var state: [String: String]
+
+  /// The server took the part and did not say how many bytes of it.
+  public static let all = Int64.max
 
   public init(number: Int, start: Int64, held: Int64, state: [String: String] = [:]) {
     self.number = number
@@ -189,10 +192,20 @@ public struct UploadResult: Sendable, Codable, Hashable {
   public var state: [String: String]
   /// The server's answer, at most 64 KiB of it.
   public var reply: [UInt8]
+  /// Bytes that the server says it has of the whole; nil: it does not say.
+  public var length: Int64?
+  /// What the server has was found to be the source's bytes, by reading it back or by its digest: it need not have been
+  /// sent in this upload.
+  public var isCompared: Bool
 
-  public init(location: String? = nil, state: [String: String] = [:], reply: [UInt8] = []) {
+  public init(
+    location: String? = nil, state: [String: String] = [:], reply: [UInt8] = [], length: Int64? = nil,
+    isCompared: Bool = false
+  ) {
     self.location = location
     self.state = state
+    self.length = length
+    self.isCompared = isCompared
     self.reply = reply.count <= 64 << 10 ? reply : Array(reply.prefix(64 << 10))
   }
 
@@ -237,6 +250,10 @@ public struct UploadContext: Sendable {
   var trailers: Trailers
   /// How PATCH and DELETE get through.
   var methods: MethodOverride
+  /// Whether the host's 200 to a PUT means that the body was stored.
+  var putAnswers: PutAnswers
+  /// Whether the host gives out uploads under their own URLs.
+  var uploadURLs: UploadURLs
   /// Adds a signature, over what is there by then, as the last thing before a request is sent.
   var sign: (@Sendable (inout HTTPRequest) -> Void)?
 
@@ -256,6 +273,8 @@ public struct UploadContext: Sendable {
     self.sent = sent
     trailers = Trailers()
     methods = MethodOverride()
+    putAnswers = PutAnswers()
+    uploadURLs = UploadURLs()
   }
 
   /// To a destination of which something may be known.
@@ -273,5 +292,7 @@ public struct UploadContext: Sendable {
     self.sent = sent
     trailers = acquaintance.trailers
     methods = acquaintance.methods
+    putAnswers = acquaintance.putAnswers
+    uploadURLs = acquaintance.uploadURLs
   }
 }

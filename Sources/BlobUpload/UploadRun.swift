@@ -27,7 +27,12 @@ final class UploadRun {
   /// What the server holds; nil: it must be asked.
   private var offset: Int64?
   /// Where a source of unknown length was found to end.
-  private var end: Int64?
+  private(set) var end: Int64?
+  /// All bytes before it were handed to connections in this session; nil: an earlier run did that, and the server has
+  /// not been asked yet how far it got.
+  var sentEnd: Int64?
+  /// Bytes that the request under way has handed to its connection.
+  let handed = SentCounter()
   /// Bytes of the body that was sent last, or as many as it might have had.
   private var attempted: Int64 = 0
   /// Parts of unknown length are read ahead, because the server must know the length of each body.
@@ -57,6 +62,9 @@ final class UploadRun {
     self.session = session
     self.receipts = session == nil ? [] : receipts
     self.doubted = session == nil ? nil : doubted
+    // Of a source without a version nobody can say that it still ends there.
+    end = info.length == nil && info.validator != nil ? session?.sourceEnd : nil
+    sentEnd = session == nil ? 0 : nil
     isResuming = session != nil
     measures = uploader.destination.digestsAhead
     self.progress = progress
@@ -72,9 +80,10 @@ final class UploadRun {
         ledger?.opened(session)
       },
       acknowledged: { source.acknowledge($0) },
-      sent: { count in
+      sent: { [handed] count in
         progress.advance(by: Int64(count))
         reach.advance(by: Int64(count))
+        handed.bytes.add(Int64(count), ordering: .relaxed)
       })
     if uploader.destination.traits.trailsChecksums { context.isLocal = source.source.isLocal }
     context.whole = BlobSlice(source.source, length: info.length, validator: info.validator)
@@ -104,6 +113,7 @@ final class UploadRun {
     while true {
       do {
         if let result = try await step() {
+          try storedCheck.check(result)
           let length = info.length ?? end ?? progress.sent
           // What was only compared with what the server has is no doing of this run.
           if progress.hasSent { progress.settle(at: length) } else { progress.resume(at: length) }
@@ -125,6 +135,8 @@ final class UploadRun {
     }
     if parts != nil { return try await stepParts(session) }
     guard let next = try await next(from: offset) else { return try await dialect.complete(session, [], context) }
+    try checkPartCount(next)
+    let told = try await rememberEnd(session)
     // Only what is read tells where an open end is. The last part goes on to the end of the source: the server keeps it
     // whole or not at all, so it cannot wait for acknowledgements that would make room in the spool.
     let open =
@@ -135,12 +147,17 @@ final class UploadRun {
     let body = BlobSlice(
       open ?? trace(from: offset), start: offset, length: open == nil ? next.length : nil, validator: info.validator)
     attempted = next.length ?? .max
-    switch try await dialect.send(next, body, to: session, context) {
+    let answer = try await sending(from: offset, atMost: attempted) { () async throws(UploadError) in
+      try await dialect.send(next, body, to: told, context)
+    }
+    if let open, let end = open.end { self.end = end }
+    switch answer {
     case .finished(let result): return result
     case .receipt(let receipt, let session):
       // A server that does not say how much it has kept has kept what was sent.
-      let held = open.map { min(receipt.held, $0.reached - offset) } ?? receipt.held
-      if let open, let end = open.end { self.end = end }
+      let sent = open.map { $0.reached - offset } ?? attempted
+      let held = receipt.held == PartReceipt.all ? sent : receipt.held
+      try storedCheck.check(held: offset + held)
       if held == 0, end != offset || open == nil {
         // As one does that knows nothing of chunks.
         if open != nil, next.length != nil { measures = true }
@@ -181,8 +198,21 @@ final class UploadRun {
     return part
   }
 
+  /// Notes where a source of unknown length ends, before the server is told: it may say so later, and only what we have
+  /// told it is believed.
+  private func rememberEnd(_ session: UploadSession) async throws(UploadError) -> UploadSession {
+    guard info.length == nil, let end, session.sourceEnd != end else { return session }
+    var session = session
+    session.sourceEnd = end
+    self.session = session
+    context.opened(session)
+    try await ledger?.flush()
+    return session
+  }
+
   private func create() async throws(UploadError) -> UploadResult? {
     var first: (part: Part, body: BlobSlice)?
+    var open: OpenPart?
     var most = uploader.destination.currentLimits.firstPart
     // What goes in one can also go in parts, which can be sent again.
     if most != .max, let held = source.largestPart { most = min(most, held) }
@@ -192,10 +222,15 @@ final class UploadRun {
     }
     if most > 0, info.length ?? .max <= most {
       let whole = Part(number: 1, start: 0, length: info.length, isLast: true)
-      first = (whole, BlobSlice(source.source, length: info.length, validator: info.validator))
+      // Only what is read tells where a source of unknown length ends.
+      if info.length == nil { open = OpenPart(source.source, from: 0, length: nil) }
+      first = (whole, BlobSlice(open ?? source.source, length: info.length, validator: info.validator))
     }
     attempted = first.map { $0.part.length ?? .max } ?? 0
-    let held = try await dialect.create(target, first: first, context)
+    let held = try await sending(from: 0, atMost: attempted) { [first] () async throws(UploadError) in
+      try await dialect.create(target, first: first, context)
+    }
+    if let open { end = open.end }
     let result = try await take(held)
     // The session must outlive us before anything is sent into it.
     if result == nil { try await ledger?.flush() }
@@ -208,6 +243,8 @@ final class UploadRun {
       if isResuming { progress.resume(at: info.length ?? 0) }
       return result
     case .upTo(let offset, let session):
+      try storedCheck.check(held: offset)
+      sentEnd = sentEnd ?? offset
       if isResuming { progress.resume(at: offset) }
       isResuming = false
       advance(to: offset, session)
@@ -220,6 +257,7 @@ final class UploadRun {
 
   func advance(to offset: Int64, _ session: UploadSession) {
     self.session = session
+    opened.withLock { $0 = session }
     self.offset = offset
     if offset > best {
       best = offset
@@ -242,8 +280,9 @@ final class UploadRun {
       return
     }
     offset = nil
-    // A numbered dialect notes there what it expects to have made, and WebDAV every try before it begins.
-    if session == nil || parts != nil || dialect is WebDAV { session = opened.withLock { $0 } ?? session }
+    // The newest session: it has what the server was told last, as where the source ends, what is to be made of parts,
+    // or under which temporary name a try was begun.
+    session = opened.withLock { $0 } ?? session
     // Who does not know chunks says so with one of these; 422 is what frameworks say that check for a length.
     if session != nil, !measures, info.length == nil, let status = error.status, [411, 422, 501].contains(status) {
       measures = true
@@ -286,7 +325,7 @@ final class UploadRun {
     parts = nil
     traced = nil
     isResuming = false
-    best = 0
+    (best, sentEnd) = (0, 0)
   }
 
   /// One that the server has forgotten by its own word need not be asked for. Clocks differ: some minutes are nothing.

@@ -74,7 +74,10 @@ extension Uploader {
       let held = try await patiently("\(target.path)") { () async throws(UploadError) in
         try await destination.dialect.held(by: session, context())
       }
-      if case .finished(let result) = held { return result }
+      if case .finished(let result) = held {
+        try StoredCheck(target: target, length: nil, sent: nil).check(result)
+        return result
+      }
     } catch {
       if error.recovery != .restart { throw error }
     }

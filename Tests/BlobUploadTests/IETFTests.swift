@@ -145,14 +145,79 @@ import Testing
     let peer = ScriptedPeer([
       .readRequest, answer("204 No Content", "Upload-Limit: max-append-size=100000\r\n"), .readRequest,
       answer("201 Created", "Upload-Complete: ?0\r\nLocation: /up/1\r\n"), .readRequest,
-      answer("413 Too Large", "Upload-Complete: ?0\r\nUpload-Limit: max-append-size=100\r\n"), .readRequest,
+      answer("413 Too Large", "Upload-Complete: ?0\r\nUpload-Limit: max-append-size=75000\r\n"), .readRequest,
       answer("204 No Content", "Upload-Complete: ?0\r\nUpload-Offset: 0\r\n"), .readRequest,
-      answer("204 No Content", "Upload-Complete: ?0\r\nUpload-Offset: 100\r\n"), .readRequest,
+      answer("204 No Content", "Upload-Complete: ?0\r\nUpload-Offset: 75000\r\n"), .readRequest,
       answer("200 OK", "Upload-Complete: ?1\r\n"),
     ])
     _ = try await push(150_000, to: peer)
     #expect(peer.seen.heads[2].contains("Content-Length: 100000\r\n"))
-    #expect(peer.seen.heads[4].contains("Content-Length: 100\r\n"))
+    #expect(peer.seen.heads[4].contains("Content-Length: 75000\r\n"))
+  }
+
+  /// 0, a negative number, and a least size above the largest.
+  @Test(arguments: ["max-append-size=0", "max-append-size=-1", "max-append-size=1500, min-append-size=9000"])
+  func aLimitThatNothingCanKeepIsIgnored(_ limit: String) async throws {
+    let peer = ScriptedPeer([
+      .readRequest, answer("204 No Content", "Upload-Limit: \(limit), max-size=-7\r\n"), .readRequest,
+      answer("201 Created", "Upload-Complete: ?0\r\nLocation: /up/1\r\nUpload-Limit: \(limit)\r\n"), .readRequest,
+      answer("204 No Content", "Upload-Complete: ?0\r\nUpload-Offset: 1500\r\n"), .readRequest,
+      answer("200 OK", "Upload-Complete: ?1\r\n"),
+    ])
+    _ = try await push(2500, to: peer, wholeUpTo: 0)
+    #expect(peer.seen.heads[2].contains("Content-Length: \(limit.contains("1500") ? 1500 : 2500)\r\n"))
+  }
+
+  /// A byte a request, for ever, helps no one. Told at once, with the creation, or with a refusal.
+  @Test(arguments: 0..<3) func aServerThatTakesNextToNothingAtOnceIsRefused(_ when: Int) async throws {
+    let tiny = "Upload-Limit: max-append-size=1\r\n"
+    let peer = ScriptedPeer([
+      .readRequest, answer("204 No Content", when == 0 ? tiny : "Upload-Limit: max-age=60\r\n"), .readRequest,
+      answer("201 Created", "Upload-Complete: ?0\r\nLocation: /up/1\r\n" + (when == 1 ? tiny : "")), .readRequest,
+      answer("413 Too Large", "Upload-Complete: ?0\r\n" + tiny), .readRequest,
+      answer("204 No Content", "Upload-Complete: ?0\r\nUpload-Offset: 0\r\n"), .discard,
+    ])
+    let error = await #expect(throws: UploadError.self) { try await push(50_000, to: peer, wholeUpTo: 0) }
+    #expect(error?.recovery == .giveUp)
+    #expect(when == 2 || error?.message.contains("takes only 1 bytes in one request") == true, "\(error as Any)")
+    #expect(peer.seen.heads.count <= 4)
+  }
+
+  /// As tusd, which takes a request of another version for one of tus.
+  @Test(arguments: ["asked", "told", "tus"]) func anotherVersionOfTheProtocolIsNamed(_ how: String) async {
+    let script = Script { _, request throws(TransportError) in
+      let version = request.headers["Upload-Draft-Interop-Version"]
+      if request.method == "POST" {
+        return .status(412, how == "told" ? ["Upload-Draft-Interop-Version": "6"] : ["Tus-Resumable": "1.0.0"])
+      }
+      return .status(200, version == "6" ? ["Upload-Limit": "min-size=0"] : ["Tus-Version": "1.0.0"])
+    }
+    let error = await uploader(IETFResumable(), script, limits: PartLimits(firstPart: .max)).failure()
+    #expect(error?.side == .destination && error?.status == nil)
+    #expect(error?.message.contains("speaks interop version 6") == true, "\(error as Any)")
+    #expect(error?.message.contains("fullbore speaks version 8") == true)
+    #expect(error?.message.contains(how == "told" ? "put+" : "tus+") == true)
+  }
+
+  /// A refusal of a server that speaks our version, or none, is what it says.
+  @Test(arguments: [["Upload-Limit": "max-age=60"], [:]] as [HTTPHeaders])
+  func anOrdinaryRefusalStaysWhatItIs(_ offered: HTTPHeaders) async {
+    let script = Script { _, request throws(TransportError) in
+      request.method == "POST" ? .status(412) : .status(200, offered)
+    }
+    let error = await uploader(IETFResumable(), script, limits: PartLimits(firstPart: .max)).failure()
+    #expect(error?.status == 412)
+  }
+
+  /// The last word must be about all bytes: an append that says so at another offset would end the upload too early.
+  @Test func anUploadIsNotEndedBeforeAllIsThere() async throws {
+    let script = Script(.status(200, ["Upload-Complete": "?0", "Upload-Offset": "400"]))
+    let context = UploadContext(transport: script, origin: host.origin)
+    let session = UploadSession(state: ["url": "\(host)up/1", "length": "1000"])
+    let error = await #expect(throws: UploadError.self) {
+      _ = try await IETFResumable().complete(session, [], context)
+    }
+    #expect(error?.recovery == .resync && script.methods == ["HEAD"])
   }
 
   @Test func itsAgeIsKept() async throws {
@@ -168,10 +233,13 @@ import Testing
   }
 
   @discardableResult
-  private func push(_ length: Int64, to peer: ScriptedPeer, partSize: Int64? = nil) async throws -> PatternSource {
+  private func push(
+    _ length: Int64, to peer: ScriptedPeer, partSize: Int64? = nil, wholeUpTo: Int64? = nil
+  ) async throws -> PatternSource {
     let url = HTTPURL("http://127.0.0.1:\(peer.port)/")!
     let transport = CurlTransport()
-    let destination = try await UploadDestination.discover(url, named: "resumable", over: transport)
+    var destination = try await UploadDestination.discover(url, named: "resumable", over: transport)
+    if let wholeUpTo { destination.limits.firstPart = wholeUpTo }
     let uploader = Uploader(
       destination, transport: transport, retry: RetryPolicy(retries: 2, first: .milliseconds(1)), partSize: partSize)
     let source = PatternSource(length: length, seed: 9)

@@ -12,7 +12,7 @@ final class Script: Transport {
   private let answer: Answer
 
   /// `answer` is asked with the number of the request, counted from 0. Bodies are counted as sent where an answer
-  /// comes, and not read.
+  /// comes, and read only where their length is not known.
   init(_ answer: @escaping Answer) { self.answer = answer }
 
   /// Gives one answer after the other, the last one for ever.
@@ -31,8 +31,22 @@ final class Script: Transport {
       return requests.count - 1
     }
     let answer = try answer(number, request)
-    on.sent(Int(body?.length ?? 0))
+    on.sent(try body.map(Self.length) ?? 0)
     return answer
+  }
+
+  private static func length(of body: BlobSlice) throws(TransportError) -> Int {
+    if let length = body.length { return Int(length) }
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
+    defer { buffer.deallocate() }
+    do {
+      let reader = try body.open(Cancellation())
+      var length = 0
+      while case let count = try reader.read(into: buffer), count > 0 { length += count }
+      return length
+    } catch {
+      throw TransportError(.source, error.message, cause: error)
+    }
   }
 }
 

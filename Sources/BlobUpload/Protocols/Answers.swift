@@ -34,6 +34,10 @@ extension UploadError {
 }
 
 extension HTTPResponse {
+  /// Says of a request with a body that the body is stored now. Of the other answers that are successes, 202 leaves that
+  /// open, and 206 and 207 speak of parts. RFC 9110 §9.3.4, §15.3.
+  var saysStored: Bool { status == 200 || status == 201 || status == 204 }
+
   /// The status, what it means, and the first line of what the server says about it.
   var summary: String {
     var text = String(status)
@@ -75,6 +79,8 @@ extension HTTPResponse {
   }
 
   private static let meanings: [Int: String] = [
+    202: "it has been accepted, which does not say that it is stored", 203: "a proxy changed the answer",
+    205: "the content is to be reset", 206: "only a part", 207: "several answers in one",
     400: "it does not understand the request", 401: "it asks for credentials", 403: "it refuses",
     404: "there is no such place", 405: "it does not take this method there", 407: "the proxy asks for credentials",
     408: "it waited too long for us", 409: "another file has that name, or is on its way to it",

@@ -12,7 +12,7 @@ public struct FormPost: UploadProtocol {
   public var field: String
   /// Fields before the file, in this order. `{name}` in a value is the file's name, `{path}` its path below the endpoint.
   public var fields: [FormField]
-  /// The status that means success; nil: any 2xx. A redirect that is expected is not followed.
+  /// The status that means success; nil: 200, 201 or 204. A redirect that is expected is not followed.
   public var expectedStatus: Int?
   /// Where in a JSON answer it says what became of the file; nil: nowhere.
   public var reply: JSONPath?
@@ -70,7 +70,7 @@ public struct FormPost: UploadProtocol {
   }
 
   private func result(of request: HTTPRequest, _ response: HTTPResponse) throws(UploadError) -> UploadResult {
-    guard response.status == expectedStatus || response.isSuccess else {
+    guard response.status == expectedStatus || response.saysStored else {
       throw UploadError(creating: request, response)
     }
     if let expectedStatus, response.status != expectedStatus {

@@ -61,12 +61,19 @@ public struct IETFResumable: UploadProtocol {
     guard response.isSuccess else {
       let error = UploadError(creating: request, response)
       if isWhole == true { throw error.final }
+      if let other = await otherVersion(request, response, target, with) { throw other }
       // Without a body it is the file that is too large.
       throw first == nil ? error : error.cuttable(response.headers.uploadLimits?.largest)
     }
-    if isWhole ?? (first?.part.isLast == true) {
-      return .finished(UploadResult(location: response.headers["Location"], reply: response.body))
+    if first?.part.isLast == true, isWhole != false {
+      // A server that does not speak this protocol has taken an ordinary POST.
+      if isWhole == nil {
+        guard response.saysStored else { throw UploadError(creating: request, response) }
+        try await with.confirm(response, to: request, target)
+      }
+      return .finished(result(of: response))
     }
+    if isWhole == true { throw tooSoon(request, response) }
     guard isWhole == false else {
       throw UploadError(
         .giveUp, .destination,
@@ -79,6 +86,20 @@ public struct IETFResumable: UploadProtocol {
     with.opened(session)
     if first == nil { return .upTo(0, session) }
     return try await held(by: session, with)
+  }
+
+  private func result(of response: HTTPResponse) -> UploadResult {
+    UploadResult(
+      location: response.headers["Location"], reply: response.body,
+      length: StructuredField.integer(response.headers["Upload-Offset"]))
+  }
+
+  /// The server calls complete what was announced as a beginning (`Upload-Complete: ?0`).
+  private func tooSoon(_ request: HTTPRequest, _ response: HTTPResponse) -> UploadError {
+    UploadError(
+      .restart, .file,
+      "\(request.method) \(request.url): the server says that the upload is complete, and was told that more would come",
+      status: response.status)
   }
 
   private static func session(_ url: HTTPURL, _ length: Int64?, _ told: HTTPHeaders) -> UploadSession {
@@ -103,9 +124,14 @@ public struct IETFResumable: UploadProtocol {
     let request = request("HEAD", try session.uploadURL())
     let response = try await with.send(request)
     guard response.isSuccess else { throw UploadError(session: request, response) }
-    if StructuredField.boolean(response.headers["Upload-Complete"]) == true {
-      return .finished(UploadResult(location: response.headers["Location"]))
+    let length = session.length
+    if let theirs = StructuredField.integer(response.headers["Upload-Length"]), let ours = length ?? session.sourceEnd,
+      theirs != ours
+    {
+      throw UploadError(
+        .restart, .destination, "HEAD \(request.url): the server expects \(theirs) bytes, the source has \(ours)")
     }
+    if StructuredField.boolean(response.headers["Upload-Complete"]) == true { return .finished(result(of: response)) }
     guard let offset = StructuredField.integer(response.headers["Upload-Offset"]), offset >= 0 else {
       throw UploadError(
         .giveUp, .destination, "HEAD \(request.url): answered without a valid Upload-Offset", status: response.status)
@@ -113,11 +139,6 @@ public struct IETFResumable: UploadProtocol {
     var session = session
     session.expires = response.headers.expires ?? session.expires
     if let limits = response.headers.uploadLimits { session.limits = limits }
-    let length = session.length
-    if let theirs = StructuredField.integer(response.headers["Upload-Length"]), let length, theirs != length {
-      throw UploadError(
-        .restart, .destination, "HEAD \(request.url): the server expects \(theirs) bytes, the source has \(length)")
-    }
     if let length, offset > length {
       throw UploadError(
         .giveUp, .destination,
@@ -138,13 +159,18 @@ public struct IETFResumable: UploadProtocol {
       // With `?1` the upload is over, and this is its target's own answer.
       throw isWhole == true ? error.final : error.cuttable(response.headers.uploadLimits?.largest)
     }
-    if isWhole == true { return .finished(UploadResult(location: response.headers["Location"], reply: response.body)) }
+    if isWhole == true {
+      if part.isLast { return .finished(result(of: response)) }
+      throw tooSoon(request, response)
+    }
     if part.isLast {
       throw UploadError(.resync, .destination, "PATCH \(request.url): answered as if there were more to come")
     }
+    guard let offset = StructuredField.integer(response.headers["Upload-Offset"]) else {
+      return .receipt(PartReceipt(number: part.number, start: part.start, held: PartReceipt.all), session)
+    }
     // Of a part without an end the uploader knows how much was sent.
-    let end = part.start + (part.length ?? .max - part.start)
-    let offset = StructuredField.integer(response.headers["Upload-Offset"]) ?? end
+    let end = part.length.map { part.start + $0 } ?? .max
     if offset < part.start || offset > end {
       throw UploadError(
         .resync, .destination,
@@ -161,9 +187,15 @@ public struct IETFResumable: UploadProtocol {
     case .finished(let result): return result
     case .upTo(let offset, let session):
       let request = append(at: offset, isLast: true, try session.uploadURL())
+      if let length = session.length, offset != length {
+        throw UploadError(.resync, .file, "HEAD \(request.url): the server holds \(offset) bytes of \(length)")
+      }
       let response = try await with.send(request)
       guard response.isSuccess else { throw UploadError(session: request, response) }
-      return UploadResult(location: response.headers["Location"], reply: response.body)
+      if StructuredField.boolean(response.headers["Upload-Complete"]) == false {
+        throw UploadError(.resync, .destination, "PATCH \(request.url): answered as if there were more to come")
+      }
+      return result(of: response)
     case .parts: throw UploadError(.giveUp, .destination, "resumable uploads have no numbered parts")
     }
   }
@@ -218,12 +250,15 @@ extension UploadSession {
 }
 
 extension HTTPHeaders {
-  /// What `Upload-Limit` allows; nil where it is missing or makes no sense.
+  /// What `Upload-Limit` allows; nil where it is missing or no dictionary. A limit that nothing can keep is left out: the
+  /// server says by its answers what it means.
   fileprivate var uploadLimits: PartLimits? {
     guard let told = StructuredField.integers(self["Upload-Limit"]) else { return nil }
+    func limit(_ name: String, atLeast least: Int64) -> Int64? { told[name].flatMap { $0 < least ? nil : $0 } }
+    let largest = limit("max-append-size", atLeast: 1)
+    let smallest = limit("min-append-size", atLeast: 1) ?? 1
     return PartLimits(
-      smallest: max(1, told["min-append-size"] ?? 1), largest: told["max-append-size"].map { max(1, $0) },
-      total: told["max-size"])
+      smallest: smallest <= largest ?? .max ? smallest : 1, largest: largest, total: limit("max-size", atLeast: 0))
   }
 
   /// Seconds since 1970, from what is left by `Upload-Limit`.

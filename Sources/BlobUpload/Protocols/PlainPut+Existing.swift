@@ -34,7 +34,7 @@ extension PlainPut {
       guard error.recovery == .giveUp, error.side == .file, error.status == nil else { throw error }
       throw UploadError(.giveUp, .file, "\(target.url): another file has that name (\(error.message))", status: 409)
     }
-    return UploadResult(location: target.url.description)
+    return UploadResult(location: target.url.description, isCompared: true)
   }
 
   /// Whether the server compares what comes with what the name holds, and refuses other bytes, as Fullbore's own does.

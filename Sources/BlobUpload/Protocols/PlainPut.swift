@@ -44,6 +44,7 @@ public struct PlainPut: OneRequestProtocol {
     guard let result = result(of: response, to: request, for: target) else {
       throw UploadError(creating: request, response)
     }
+    try await with.confirm(response, to: request, target)
     begun.remove(target.url)
     return .finished(result)
   }
@@ -54,7 +55,7 @@ public struct PlainPut: OneRequestProtocol {
   }
 
   func result(of response: HTTPResponse, to request: HTTPRequest, for target: UploadTarget) -> UploadResult? {
-    response.isSuccess ? UploadResult(location: target.url.description, reply: response.body) : nil
+    response.saysStored ? UploadResult(location: target.url.description, reply: response.body) : nil
   }
 
   private func put(_ target: UploadTarget) -> HTTPRequest {

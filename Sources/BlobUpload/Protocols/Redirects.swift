@@ -29,6 +29,7 @@ extension UploadContext {
         told(count)
       }
       let response = try await exchange(request, body, on)
+      try checkAllSent(hop.sent.load(ordering: .relaxed), of: body, request, response)
       guard 300..<400 ~= response.status, response.status != 304, response.status != accepting else { return response }
       let next = try target(of: response, to: request)
       visited.append(request.url.text)
@@ -45,6 +46,18 @@ extension UploadContext {
       request.url = next
       on.sent(-hop.sent.load(ordering: .relaxed))
     }
+  }
+
+  /// A server that says that all is well before it was sent all cannot know. Of a body of unknown length only the
+  /// transport can tell.
+  private func checkAllSent(
+    _ sent: Int, of body: BlobSlice?, _ request: HTTPRequest, _ response: HTTPResponse
+  ) throws(UploadError) {
+    guard response.isSuccess, let length = body?.length, sent < length else { return }
+    throw UploadError(
+      .resync, .file,
+      "\(request.method) \(request.url): answered \(response.status) after \(sent) bytes of \(length) were sent",
+      status: response.status)
   }
 
   /// Sends `request`, with the credentials and the signature of this context, to its origin and no other.

@@ -46,6 +46,7 @@ extension Tus {
     let response = try await with.send(request)
     guard response.isSuccess else { throw UploadError(session: request, response) }
     return response.headers.bytes("Upload-Offset") == length
+      && response.headers.bytes("Upload-Length") ?? length == length
   }
 }
 

@@ -129,12 +129,16 @@ public struct Tus: MetadataProtocol {
     }
     var session = renewed(session, response)
     if let theirs = response.headers.bytes("Upload-Length") {
-      if let length = session.length, theirs != length {
+      // A length that was deferred is told with the last part, whose answer may have been lost.
+      guard let ours = session.length ?? session.sourceEnd else {
         throw UploadError(
-          .restart, .destination, "HEAD \(request.url): the server expects \(theirs) bytes, the source has \(length)")
+          .restart, .destination, "HEAD \(request.url): the server expects \(theirs) bytes, and was told no length")
       }
-      // A length that was deferred: we have told it, and the answer was lost.
-      session.state["length"] = String(theirs)
+      if theirs != ours {
+        throw UploadError(
+          .restart, .destination, "HEAD \(request.url): the server expects \(theirs) bytes, the source has \(ours)")
+      }
+      session.state["length"] = String(ours)
     }
     return try held(offset, session, request)
   }
@@ -159,7 +163,12 @@ public struct Tus: MetadataProtocol {
         .rephrase, .destination, "\(request.method) \(request.url): \(response.summary)", status: response.status)
     }
     if response.status == 409 { throw await conflict(request, response, session, with) }
-    guard response.isSuccess else { throw UploadError(session: request, response).cuttable() }
+    guard response.saysStored else {
+      if response.isInterruption {
+        throw UploadError(.resync, .file, "\(request.method) \(request.url): \(response.summary)", status: 400)
+      }
+      throw UploadError(session: request, response).cuttable()
+    }
     guard let offset = response.headers.bytes("Upload-Offset"), offset >= part.start else {
       throw UploadError(.resync, .destination, "PATCH \(request.url): answered without a valid Upload-Offset")
     }
@@ -190,18 +199,7 @@ public struct Tus: MetadataProtocol {
 
   /// The server has it whole once its offset is the length: there is nothing to add.
   public func complete(_ session: UploadSession, _ parts: [PartReceipt], _ with: UploadContext) -> UploadResult {
-    UploadResult(location: session.state["url"])
-  }
-
-  /// HEAD of the upload; a server that forgets finished uploads is asked for the file itself.
-  public func isThere(_ target: UploadTarget, location: String?, _ with: UploadContext) async throws(UploadError)
-    -> Bool
-  {
-    if let url = location.flatMap({ HTTPURL($0) }), url != target.url {
-      let answer = try await with.send(HTTPRequest("HEAD", url, ["Tus-Resumable": Self.version]))
-      if answer.isSuccess, answer.headers.bytes("Upload-Offset") == target.length { return true }
-    }
-    return try await with.isThere(target)
+    UploadResult(location: session.state["url"], length: session.length)
   }
 
   /// DELETE. A server without the extension keeps the upload until it expires. tus 1.0 §Termination.
@@ -228,10 +226,9 @@ public struct Tus: MetadataProtocol {
         "\(request.method) \(request.url): the server says that it holds \(offset) bytes of \(length): it cannot be trusted"
       )
     }
-    return offset == length ? .finished(complete(session)) : .upTo(offset, session)
+    if offset < length { return .upTo(offset, session) }
+    return .finished(UploadResult(location: session.state["url"], length: offset))
   }
-
-  private func complete(_ session: UploadSession) -> UploadResult { UploadResult(location: session.state["url"]) }
 
   private func renewed(_ session: UploadSession, _ response: HTTPResponse) -> UploadSession {
     var session = session
@@ -264,7 +261,16 @@ extension Tus: OneRequestProtocol {
     guard response.status == 201, let length = target.length, response.headers.bytes("Upload-Offset") == length,
       let url = try? HTTPRequest("POST", target.endpoint).uploadURL(response.head)
     else { return nil }
-    return UploadResult(location: url.text)
+    return UploadResult(location: url.text, length: length)
+  }
+}
+
+extension HTTPResponse {
+  /// tusd ends a PATCH when another request asks for the same upload, and keeps what has come by then.
+  fileprivate var isInterruption: Bool {
+    guard status == 400 else { return false }
+    let text = String(decoding: body.prefix(1000), as: UTF8.self)
+    return text.contains("ERR_UPLOAD_INTERRUPTED") || text.contains("upload has been interrupted by another request")
   }
 }
 

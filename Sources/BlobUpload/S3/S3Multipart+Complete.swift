@@ -75,7 +75,7 @@ extension S3Multipart {
       upload.whole.flatMap { whole in upload.checksum.flatMap { there.checksums[$0] }.map { $0 == whole } }
       ?? (upload.tag == there.tag?.unquoted)
     guard isOurs else { throw gone }
-    return UploadResult(location: upload.object.description, state: Self.state(there.tag))
+    return UploadResult(location: upload.object.description, state: Self.state(there.tag), isCompared: true)
   }
 
   private func list(of parts: [PartReceipt]) -> String {

@@ -50,7 +50,9 @@ extension S3Multipart {
       throw taken("there is an object of that name and length, and the server does not tell a digest of its bytes")
     }
     let ours = try await digests(of: whole, [algorithm])[0]
-    if value == ours { return UploadResult(location: url.description, state: Self.state(there.tag)) }
+    if value == ours {
+      return UploadResult(location: url.description, state: Self.state(there.tag), isCompared: true)
+    }
     throw taken("there is an object of that name with other bytes")
   }
 

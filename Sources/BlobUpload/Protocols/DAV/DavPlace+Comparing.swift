@@ -33,7 +33,9 @@ extension DavPlace {
   /// What was stored under the name, with the version that `isThere` compares in a later run.
   func result(_ headers: HTTPHeaders) -> UploadResult {
     let version = DavVersion(headers).text
-    return UploadResult(location: url.description, state: version.map { ["version": $0] } ?? [:])
+    return UploadResult(
+      location: url.description, state: version.map { ["version": $0] } ?? [:],
+      length: headers.bytes("Content-Length"))
   }
 
   /// Looks at the name after a MOVE. Some servers take `Destination` apart once more, and cut the name where another URL
@@ -79,7 +81,9 @@ extension DavPlace {
       guard error.isDifference else { throw error }
       throw UploadError(.giveUp, .file, "\(url): another file has that name (\(error.message))", status: 409)
     }
-    return result(response.headers)
+    var found = result(response.headers)
+    found.isCompared = true
+    return found
   }
 
   /// The server says that the name is taken: a success if the bytes are the same.

@@ -1,0 +1,33 @@
+import BlobHTTP
+
+// Drafts of resumable uploads differ, and each has a number of its own ("interop version").
+extension IETFResumable {
+  /// Interop versions of older drafts, which some servers speak alone; the newest of them first.
+  private static let olderVersions = ["7", "6", "5", "4", "3"]
+
+  /// After a refused creation: the error to be told where the server speaks another version of the protocol; nil: it does
+  /// not, or not as far as it says.
+  func otherVersion(
+    _ request: HTTPRequest, _ response: HTTPResponse, _ target: UploadTarget, _ with: UploadContext
+  ) async -> UploadError? {
+    guard [400, 405, 412, 415, 426, 501].contains(response.status), response.headers["Upload-Complete"] == nil else {
+      return nil
+    }
+    var spoken = response.headers["Upload-Draft-Interop-Version"]
+    var speaksTus = response.headers["Tus-Resumable"] != nil
+    for version in [Self.version] + Self.olderVersions where spoken == nil {
+      let question = HTTPRequest("OPTIONS", target.endpoint, ["Upload-Draft-Interop-Version": version])
+      // Without an answer the refusal itself is told.
+      guard let answer = try? await with.send(question), answer.isSuccess else { return nil }
+      speaksTus = speaksTus || answer.headers["Tus-Version"] != nil
+      // Limits are told to a client that names a version which the server speaks.
+      if answer.headers["Upload-Limit"] != nil { spoken = version }
+    }
+    guard let spoken, spoken != Self.version else { return nil }
+    let advice = speaksTus ? "It also speaks tus: put tus+ before the URL" : "Name another protocol: put+ before the URL"
+    return UploadError(
+      .giveUp, .destination,
+      "\(request.method) \(request.url): the server speaks interop version \(spoken.prefix(8)) of resumable uploads, and "
+        + "fullbore speaks version \(Self.version) (\(response.summary)). \(advice)")
+  }
+}

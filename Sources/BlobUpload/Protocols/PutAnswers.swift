@@ -1,0 +1,143 @@
+import BlobHTTP
+import Blobs
+import Synchronization
+
+/// Whether a host's 200 to a PUT means that the body was stored. 201 and 204 say so; 200 is also what a server says that
+/// answers every request with a page.
+final class PutAnswers: Sendable {
+  private let trusted = Atomic(false)
+  private let gate = Gate(1)
+
+  /// A file was found where it was put.
+  var isTrusted: Bool { trusted.load(ordering: .relaxed) }
+
+  /// Runs `ask` unless it has returned true before; one at a time. A failure is thrown, and the next caller asks again.
+  func trust(after ask: () async throws(UploadError) -> Bool) async throws(UploadError) {
+    if isTrusted { return }
+    let result = await gate.pass { () async -> Result<Void, UploadError> in
+      if isTrusted { return .success(()) }
+      do throws(UploadError) {
+        if try await ask() { trusted.store(true, ordering: .relaxed) }
+        return .success(())
+      } catch {
+        return .failure(error)
+      }
+    }
+    try result.get()
+  }
+}
+
+/// What a server shows of a file when it is asked by HEAD or GET.
+enum RemoteLength: Equatable {
+  /// So many bytes are there; nil: the server does not say.
+  case found(Int64?)
+  /// There is nothing.
+  case missing
+  /// The server does not let us look: it wants other credentials, sends us to another server, or takes no GET there.
+  case hidden
+}
+
+extension UploadContext {
+  /// Whether `response`, which is a success, means that `target` is stored: once per host it is asked for, where the
+  /// status does not say so. A server that does not let anyone look is believed: it tells a PUT from a GET.
+  func confirm(_ response: HTTPResponse, to request: HTTPRequest, _ target: UploadTarget) async throws(UploadError) {
+    if response.status != 200 { return }
+    try await putAnswers.trust { () async throws(UploadError) in
+      let found = try await remoteLength(of: request.url, expecting: target.length)
+      let what: String
+      switch found {
+      case .hidden, .found(nil): return true
+      case .found(let length?):
+        // An empty page looks like an empty file, so that one proves nothing for the next.
+        guard let wanted = target.length, length != wanted else { return length > 0 }
+        what = "has \(length) bytes there, and was sent \(wanted)"
+      case .missing: what = "has nothing there"
+      }
+      throw UploadError(
+        .giveUp, .destination,
+        "\(request.method) \(request.url): answered 200, but the server \(what): it seems to answer 200 to everything, and "
+          + "has stored nothing. Is the path right?", status: response.status)
+    }
+  }
+
+  /// Asks by HEAD; where that does not tell the wanted length, by a GET for the first byte: some servers take no HEAD, or
+  /// tell a length of 0.
+  func remoteLength(of url: HTTPURL, expecting length: Int64?) async throws(UploadError) -> RemoteLength {
+    let head = HTTPRequest("HEAD", url)
+    guard let response = try await look(head) else { return .hidden }
+    if response.isSuccess, let told = response.headers.bytes("Content-Length"), told == length ?? told {
+      return .found(told)
+    }
+    if [401, 403, 407].contains(response.status) { return .hidden }
+    guard response.isSuccess || [404, 405, 410, 501].contains(response.status) else { throw UploadError(head, response) }
+    let found = try await lengthByGet(of: url, expecting: length)
+    return found == .hidden && [404, 410].contains(response.status) ? .missing : found
+  }
+
+  private static let mostCounted: Int64 = 1 << 20
+
+  /// The length that a GET for the first byte tells; where the server sends all there is, it is counted up to 1 MiB.
+  func lengthByGet(of url: HTTPURL, expecting length: Int64?) async throws(UploadError) -> RemoteLength {
+    let get = HTTPRequest("GET", url, ["Range": "bytes=0-0"])
+    let content = CountedContent(atMost: min(length ?? 0, Self.mostCounted))
+    let response: HTTPResponse?
+    do {
+      let on = Exchange(
+        received: { bytes throws(BlobError) in try content.take(bytes) },
+        began: { head throws(BlobError) in content.begin(head) })
+      response = try await look(get, on)
+    } catch {
+      if !content.isFull { throw error }
+      if let told = content.told { return .found(told) }
+      // More has come than was wanted. Of a large file it is enough that there is much.
+      return .found(length ?? .max <= Self.mostCounted ? content.count : nil)
+    }
+    guard let response else { return .hidden }
+    switch response.status {
+    case 206: return .found(response.headers["Content-Range"]?.split(separator: "/").last.flatMap { Int64($0) })
+    // An empty file has no first byte.
+    case 416: return .found(0)
+    case 200: return .found(content.told ?? content.count)
+    case 404, 410: return .missing
+    default:
+      let error = UploadError(get, response)
+      if case .retry = error.recovery { throw error }
+      return .hidden
+    }
+  }
+
+  /// nil: the server sends us elsewhere.
+  private func look(_ request: HTTPRequest, _ on: Exchange? = nil) async throws(UploadError) -> HTTPResponse? {
+    var request = request
+    do {
+      return try await send(following: &request, on)
+    } catch {
+      if let status = error.status, 300..<400 ~= status { return nil }
+      throw error
+    }
+  }
+}
+
+/// Counts what a server sends and ends it once there is enough. One thread at a time calls `take`.
+private final class CountedContent: Sendable {
+  private let most: Int64
+  private let bytes = Atomic<Int64>(0)
+  private let length = Mutex<Int64?>(nil)
+
+  init(atMost most: Int64) { self.most = most }
+
+  var count: Int64 { bytes.load(ordering: .relaxed) }
+  var isFull: Bool { count > most }
+
+  /// What the head of a complete answer says of its length.
+  var told: Int64? { length.withLock { $0 } }
+
+  func begin(_ head: HTTPHead) {
+    if head.status == 200 { length.withLock { $0 = head.headers.bytes("Content-Length") } }
+  }
+
+  func take(_ content: UnsafeRawBufferPointer) throws(BlobError) {
+    bytes.add(Int64(content.count), ordering: .relaxed)
+    if isFull { throw BlobError(.io, "as much as was wanted has come") }
+  }
+}

@@ -1,0 +1,81 @@
+import Blobs
+
+/// Decides whether an upload counts as stored. Every protocol, and every way in which an upload can end, is decided here.
+///
+/// The word of a server is not enough. It is compared with what we know ourselves: where the source ends, and how many of
+/// its bytes were handed to connections.
+struct StoredCheck: Sendable {
+  let target: UploadTarget
+  /// Bytes of the source; nil: its end has not been found yet.
+  var length: Int64?
+  /// All bytes before this offset were handed to connections; nil: an earlier run sent some, and it is not known how many.
+  var sent: Int64?
+
+  /// Throws with `.restart` when the server cannot have what it says it has.
+  func check(_ result: UploadResult) throws(UploadError) {
+    // The bytes at the server were compared with those of the source, so it does not matter who sent them.
+    if result.isCompared { return }
+    guard let length else {
+      throw contradiction("the upload is complete\(count(result.length)), and was not told yet where it ends")
+    }
+    if let stored = result.length, stored != length {
+      throw contradiction("the upload is complete with \(stored) bytes, and the source has \(length)")
+    }
+    if let sent, sent < length {
+      throw contradiction("the upload is complete, and was sent \(sent) bytes of \(length)")
+    }
+  }
+
+  /// Throws with `.restart` when the server says that it holds bytes that were never sent.
+  func check(held offset: Int64) throws(UploadError) {
+    guard let sent, offset > sent else { return }
+    throw contradiction("it holds \(offset) bytes, and was sent \(sent)")
+  }
+
+  private func count(_ bytes: Int64?) -> String { bytes.map { " with \($0) bytes" } ?? "" }
+
+  private func contradiction(_ what: String) -> UploadError {
+    UploadError(.restart, .file, "\(target.url): the server says that \(what): it cannot be trusted")
+  }
+}
+
+extension UploadSession {
+  /// Where a source of unknown length ends, once that was found and before the server is told.
+  var sourceEnd: Int64? {
+    get { state["end"].flatMap { Int64($0) } }
+    set { state["end"] = newValue.map { String($0) } }
+  }
+}
+
+extension UploadRun {
+  /// Runs a request that sends at most `most` bytes from `offset` on, and notes how many were handed to the connection.
+  func sending<Result>(
+    from offset: Int64, atMost most: Int64, _ request: () async throws(UploadError) -> Result
+  ) async throws(UploadError) -> Result {
+    handed.bytes.store(0, ordering: .relaxed)
+    defer {
+      // A dialect may send a body twice, as after a redirect or a condition that did not hold.
+      let count = min(max(handed.bytes.load(ordering: .relaxed), 0), most)
+      sentEnd = sentEnd.map { max($0, offset + count) }
+    }
+    return try await request()
+  }
+
+  /// Throws when the server takes so little at once that the file would be sent byte by byte, so to speak.
+  func checkPartCount(_ next: Part) throws(UploadError) {
+    var limits = uploader.destination.currentLimits
+    if let session { limits.tighten(by: session.limits) }
+    guard let most = limits.largest, most < UploadDestination.smallestBody else { return }
+    let count = info.length.map { ($0 - next.start) / most } ?? Int64(next.number)
+    if count <= UploadDestination.mostSmallBodies { return }
+    throw UploadError(
+      .giveUp, .file,
+      "\(target.path): the server takes only \(most) bytes in one request (max-append-size), which would make more than "
+        + "\(UploadDestination.mostSmallBodies) requests for this file; it must take more, or another protocol be named")
+  }
+
+  /// What a server's word about this upload is compared with.
+  var storedCheck: StoredCheck {
+    StoredCheck(target: target, length: info.length ?? end, sent: parts.map(\.bytes) ?? sentEnd)
+  }
+}
