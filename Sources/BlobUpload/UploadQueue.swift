@@ -240,7 +240,7 @@ public struct UploadQueue: Sendable {
     let item = work.item
     if check {
       do {
-        if try await !uploader.isThere(item.target, location: entry.location) {
+        if try await !hasArrived(item, entry) {
           journal.restarted(entry.id)
           return await send(work, entry.id, nil, [], observer)
         }
@@ -251,6 +251,19 @@ public struct UploadQueue: Sendable {
     }
     observer.ended(item, nil, .doneBefore)
     return nil
+  }
+
+  /// Whether the server still has what an earlier run sent: it is asked, and with `verify` read back too.
+  private func hasArrived(_ item: UploadItem, _ entry: JournalEntry) async throws(UploadError) -> Bool {
+    if try await !uploader.isThere(item.target, location: entry.location) { return false }
+    guard verify else { return true }
+    do {
+      try await uploader.verify(item.source, item.info, at: item.target, location: entry.location)
+      return true
+    } catch {
+      if error.saysOtherBytes { return false }
+      throw error
+    }
   }
 
   private func send(
@@ -266,7 +279,7 @@ public struct UploadQueue: Sendable {
           item.source, item.info, to: item.target, entry: id, resuming: session, receipts: receipts,
           comparing: doubted, progress: progress)
       }
-      if verify { try await verify(item, id) }
+      if verify { try await verify(item, id, result) }
       journal.done(id, result)
       observer.ended(item, progress, .sent(result, from: progress.resumed))
       return nil
@@ -289,11 +302,11 @@ extension UploadQueue {
   }
 
   /// What arrived wrong must be sent again: its session, which is finished, is of no use to the next run.
-  private func verify(_ item: UploadItem, _ id: Int64) async throws(UploadError) {
+  private func verify(_ item: UploadItem, _ id: Int64, _ result: UploadResult) async throws(UploadError) {
     do {
-      try await uploader.verify(item.source, item.info, at: item.target)
+      try await uploader.verify(item.source, item.info, at: item.target, location: result.location)
     } catch {
-      if error.side == .file, error.status == nil { journal.restarted(id) }
+      if error.saysOtherBytes { journal.restarted(id) }
       throw error
     }
   }
@@ -310,6 +323,9 @@ extension UploadError {
   public init(journal error: JournalError) {
     self.init(.giveUp, .journal, error.message, cause: error)
   }
+
+  /// What was read back is not what the source has.
+  var saysOtherBytes: Bool { side == .file && status == nil && recovery == .giveUp && cause == nil }
 
   /// Nothing else can succeed after this one.
   var endsQueue: Bool { side == .destination || side == .journal || side == .cancelled }

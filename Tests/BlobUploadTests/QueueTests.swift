@@ -73,6 +73,29 @@ import Testing
     #expect(script.methods.sorted() == ["HEAD", "HEAD", "PUT"])
   }
 
+  /// Of equal length, with other bytes: only reading back tells.
+  @Test(arguments: [false, true]) func checkingAndVerifyingFindsOtherBytes(_ overwrites: Bool) async throws {
+    let desk = try await Desk()
+    let peer = try ServedFolder()
+    defer { peer.stop() }
+    let put = UploadDestination(endpoint: peer.endpoint, dialect: PlainPut(), limits: PartLimits(firstPart: .max))
+    var queue = desk.queue(CurlTransport())
+    queue.uploader.destination = put
+    #expect(try await desk.run(queue, ["same", "other"]).sent == 2)
+    _ = try await Uploader(put, transport: CurlTransport()).upload(
+      PatternSource(length: 1000, seed: 1), as: "other", overwrite: true)
+    queue.check = true
+    #expect(try await desk.run(queue, ["same", "other"]).doneBefore == 2)
+    queue.verify = true
+    let outcomes = try await desk.run(queue, ["same", "other"], overwrite: overwrites)
+    #expect(outcomes.doneBefore == 1)
+    if overwrites {
+      #expect(outcomes.sent == 1 && peer.contents(of: "other") == PatternSource(length: 1000).bytes(count: 1000))
+    } else {
+      #expect(outcomes.error("other")?.status == 409)
+    }
+  }
+
   @Test func checkingOutlastsABrokenConnection() async throws {
     let desk = try await Desk()
     _ = try await desk.run(desk.queue(Script(.status(201))), ["a"])

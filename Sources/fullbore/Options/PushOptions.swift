@@ -172,7 +172,7 @@ struct PushOptions: Sendable {
       .value("checksum", "ALG", "each request carries its digest: sha256, sha512; with tus and s3:// crc32c, sha1, …"),
       .flag("verify", "read back what arrived, or compare digests"),
       .flag("overwrite", "replace other bytes under the same name"),
-      .flag("check", "ask the server also for what is done according to the journal"),
+      .flag("check", "ask the server for what the journal calls done; without it the journal is believed"),
       .flag("no-times", "do not tell the server when files were last written"),
       .value("name", "NAME", "what a single source is called at the destination"),
       .value("spool-memory", "SIZE", "of standard input, bytes that are held to be sent again; 12M, to S3 32M"),
@@ -197,6 +197,8 @@ struct PushOptions: Sendable {
     DESTINATION is s3://bucket/folder/, or http[s]://host/path/ with put+, tus+, resumable+, dav+ or form+ before it, or
     none: then the server is asked. With a slash at its end it means "into"; without one, a single file is sent to
     exactly that name. Forms are always posted to the URL as it is, under the file's own name.
+    A file that the journal calls done is not sent again, and without --check the server is not asked whether it still
+    has it; with --check --verify it is also read back and compared.
     Sizes: 512KiB, 8M, 1.5G (K, M, G count in 1024s; kB, MB, GB in 1000s). Durations: 30s, 5m, 1h30m.
     Exit status: 0 everything is there, 1 something failed, 2 wrong usage, 3 the destination cannot be reached or
     refuses us, 130 interrupted.
