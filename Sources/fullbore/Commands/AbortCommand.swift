@@ -115,6 +115,7 @@ struct AbortCommand: Command {
   private func abort(in journal: Journal) async throws(UploadError) -> ExitStatus {
     var status = ExitStatus.ok
     let all = try await unfinished(in: journal)
+    let unread = choice == .all ? try await unreadListings(in: journal) : []
     let entries: [JournalEntry]
     switch choice {
     case .all: entries = all
@@ -129,7 +130,14 @@ struct AbortCommand: Command {
         status = .failed
       }
     }
-    if all.isEmpty || entries.isEmpty && choice == .expired {
+    do throws(UsageError) {
+      try connection.check(
+        isForAll: entries.filter { $0.session != nil }.map(\.destination), "Give the IDs of one server's uploads")
+    } catch {
+      tell(error.message)
+      return .usage
+    }
+    if all.isEmpty && unread.isEmpty || entries.isEmpty && choice == .expired {
       Console.output.write("Nothing \(choice == .expired ? "has expired" : "is unfinished").\n")
     }
     for (_, group) in Dictionary(grouping: entries, by: \.destinationID).sorted(by: { $0.key < $1.key }) {
@@ -137,6 +145,8 @@ struct AbortCommand: Command {
       if ended == .interrupted { return ended }
       if status == .ok { status = ended }
     }
+    do { try await journal.endListings(unread.map(\.id)) } catch { throw UploadError(journal: error) }
+    for listing in unread { Console.output.write("\(shown(listing.complaint)): given up\n") }
     return status
   }
 

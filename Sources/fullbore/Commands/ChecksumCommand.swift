@@ -28,7 +28,7 @@ struct ChecksumCommand: Command {
     var status = ExitStatus.ok
     for file in files {
       do throws(BlobError) {
-        let digest = try file == "-" ? digestOfInput() : digest(of: FileSource(file))
+        let digest = try file == "-" ? digestOfInput() : Digest.reading(FileSource(file), algorithm)
         Console.output.write(bytes: Self.line(digest.hexValue(), file))
         Console.output.flush()
       } catch {
@@ -37,20 +37,6 @@ struct ChecksumCommand: Command {
       }
     }
     return status
-  }
-
-  private func digest(of source: FileSource) throws(BlobError) -> Digest {
-    let reader = try source.open(at: 0, Cancellation())
-    let digest = Digest(algorithm)
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
-    defer { buffer.deallocate() }
-    while true {
-      let count = try reader.read(into: buffer)
-      if count == 0 { break }
-      digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-    }
-    try reader.finish()
-    return digest
   }
 
   private func digestOfInput() throws(BlobError) -> Digest {
@@ -80,5 +66,22 @@ struct ChecksumCommand: Command {
     }
     let mark = escaped.count == name.bytes.count ? "" : "\\"
     return Array("\(mark)\(digest)  ".utf8) + escaped + [UInt8(ascii: "\n")]
+  }
+}
+
+extension Digest {
+  /// That of a whole file. Blocks.
+  static func reading(_ source: FileSource, _ algorithm: Algorithm) throws(BlobError) -> Digest {
+    let reader = try source.open(at: 0, Cancellation())
+    let digest = Digest(algorithm)
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
+    defer { buffer.deallocate() }
+    while true {
+      let count = try reader.read(into: buffer)
+      if count == 0 { break }
+      digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+    }
+    try reader.finish()
+    return digest
   }
 }

@@ -10,7 +10,14 @@ struct KnownServer: Sendable {
   init(_ kept: JournalDestination, _ connection: ConnectionOptions) async throws(UploadError) {
     let connection = connection.completed(from: kept)
     let transport = CurlTransport(try connection.transportOptions(lanes: 1))
-    let destination = try await Reached(kept, connection, over: transport).destination
+    let destination: UploadDestination
+    do throws(UploadError) {
+      destination = try await Reached(kept, connection, over: transport).destination
+    } catch {
+      var error = error
+      if kept.hidesQuery == true { error.message += ". (The query of its URL is not kept, since it may be a secret.)" }
+      throw error
+    }
     dialect = destination.dialect
     context = UploadContext(
       transport: transport, headers: destination.headers, origin: destination.endpoint.origin)

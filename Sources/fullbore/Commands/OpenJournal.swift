@@ -40,3 +40,17 @@ func number(of destination: JournalDestination, in journal: Journal) async throw
 func unfinished(in journal: Journal) async throws(UploadError) -> [JournalEntry] {
   do { return try await journal.unfinished() } catch { throw UploadError(journal: error) }
 }
+
+/// Pushes that ended before each of their files had an entry; not those that run.
+func unreadListings(in journal: Journal) async throws(UploadError) -> [JournalListing] {
+  do { return try await journal.listings().filter { $0.owner == nil } } catch { throw UploadError(journal: error) }
+}
+
+extension JournalListing {
+  /// What is wrong with it, in one sentence without its end.
+  var complaint: String {
+    let names = sources.prefix(3).map { "\($0)" }.joined(separator: ", ")
+    let more = sources.count > 3 ? " and \(sources.count - 3) more" : ""
+    return "a push of \(names)\(more) to \(destination.endpoint) ended before all its files were known here"
+  }
+}

@@ -24,10 +24,20 @@ struct PushCommand: Command {
     } else {
       ended = await interruptible { await push(walk, report, counters) }
     }
+    var status = ExitStatus(ended, counters)
+    if ended == nil, counters.filesFound.load(ordering: .relaxed) == 0,
+      let complaint = walk.tally.complaint(options.tree.filter)
+    {
+      if walk.tally.isNothingIncluded {
+        report.ended(complaint)
+        status = .failed
+      } else {
+        report.notice(complaint)
+      }
+    }
     report.summary(
-      counters.summary(
-        elapsed: began.duration(to: .now), isInterrupted: ended?.side == .cancelled, isDryRun: options.isDryRun))
-    return ExitStatus(ended, counters)
+      counters.summary(elapsed: began.duration(to: .now), exit: status, ended: ended, isDryRun: options.isDryRun))
+    return status
   }
 
   private func push(_ walk: PushWalk, _ report: any PushReport, _ counters: PushCounters) async -> UploadError? {
@@ -42,7 +52,13 @@ struct PushCommand: Command {
       let reached = try await asked.get()
       let destination = reached.destination
       if options.output.isVerbose { report.notice("\(destination.endpoint): speaks \(destination.dialect.name)") }
-      let run = try await PushRun(options, reached, transport, journal, report, counters)
+      // A pipe may have nothing for as long as it likes.
+      let outage =
+        options.readsStandardInput
+        ? nil : OutageWatch(destination.endpoint, hasSlowSources: !options.urls.isEmpty, report, counters)
+      outage?.start()
+      defer { outage?.stop() }
+      let run = try await PushRun(options, reached, transport, journal, report, counters, outage)
       if options.readsStandardInput, let plan = run.uploader.pipePlan, let most = plan.most {
         // Not rounded up.
         let whole = most < 1 << 30 ? most : (most >> 30) << 30
@@ -53,8 +69,16 @@ struct PushCommand: Command {
       let limiter = options.bytesPerSecond.map { RateLimiter(bytesPerSecond: $0) }
       let feed = try PushFeed(
         run, .held(walk.promised), edits: options.edits, overwrites: options.overwrites,
-        omitsTimes: options.omitsTimes, limiter)
-      let ended = await run.run { () async throws(UploadError) in await feed.next(of: walk) }
+        omitsTimes: options.omitsTimes, names: options.namesMayMeet ? TakenNames() : nil, limiter)
+      let listing = options.readsStandardInput ? nil : try await run.beginListing(options.given)
+      let ended = await run.run { () async throws(UploadError) in
+        if let items = await feed.next(of: walk) { return items }
+        // The batches before are claimed. What has no entry in the journal, the next push has to find again.
+        if let listing, !Task.isCancelled, !counters.isIncomplete.load(ordering: .relaxed) {
+          try await run.endListing(listing)
+        }
+        return nil
+      }
       await journal.close()
       return ended
     } catch {
@@ -72,7 +96,7 @@ struct PushCommand: Command {
       return .success(
         try await Reached(
           options.destination, options.connection, checksum: options.checksum, form: options.form,
-          isStream: options.readsStandardInput, over: transport))
+          isStream: options.readsStandardInput, overwrites: options.overwrites, over: transport))
     } catch {
       return .failure(error)
     }

@@ -22,13 +22,23 @@ struct PushFeed: Sendable {
   /// The server is not told when files were last written.
   let omitsTimes: Bool
   let limiter: RateLimiter?
+  /// nil: each file has a name of its own, as those of one folder do.
+  let names: TakenNames?
+  /// Told of a file that is not sent.
+  let refused: @Sendable (UploadItem, UploadError) -> Void
   private let resolver: SourceResolver
 
   init(
     _ run: PushRun, _ files: Files, edits: GalleryEdits? = nil, overwrites: Bool, omitsTimes: Bool = false,
-    _ limiter: RateLimiter? = nil
+    names: TakenNames?, _ limiter: RateLimiter? = nil,
+    refused: (@Sendable (UploadItem, UploadError) -> Void)? = nil
   ) throws(UploadError) {
     self.run = run
+    self.names = names
+    self.refused =
+      refused ?? { item, error in
+        PushObserver(report: run.report, counters: run.counters).ended(item, nil, .failed(error))
+      }
     telling = run.destination.dialect is any MetadataProtocol ? GalleryTelling(edits: edits) : nil
     self.files = files
     self.overwrites = overwrites
@@ -41,7 +51,8 @@ struct PushFeed: Sendable {
 
   /// The next items; nil at the end of the walk.
   func next(of walk: some SourceWalk) async -> [UploadItem]? {
-    while let found = await walk.next() {
+    // A walk that is read on after it was cancelled would end without what it has passed over.
+    while !Task.isCancelled, let found = await walk.next() {
       let items = await items(found)
       if !items.isEmpty { return items }
     }
@@ -66,7 +77,7 @@ struct PushFeed: Sendable {
       case .rendition(let rendition): if let item = await item(found, rendition) { items.append(item) }
       }
     }
-    return items
+    return await withOwnNames(items)
   }
 
   /// By their place in `found`. Asked of their bytes, on a thread that may wait.
@@ -122,6 +133,7 @@ struct PushFeed: Sendable {
     case .failure(let error):
       if error.code != .cancelled {
         run.counters.failed(length: nil)
+        run.counters.isIncomplete.store(true, ordering: .relaxed)
         run.report.failed(rendition.original, error.message)
       }
       return nil

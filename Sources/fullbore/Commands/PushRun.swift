@@ -1,6 +1,7 @@
 import BlobHTTP
 import BlobUpload
 import Blobs
+import Glibc
 import Synchronization
 
 /// What `push` and `resume` share: one destination, a feed of items, a report, an exit status.
@@ -19,6 +20,10 @@ struct PushRun: Sendable {
   var spool = SpoolOptions()
   var partsAtOnce: Int?
   var replacesGrown = false
+  /// Told of tries that fail; nil: nobody is.
+  var outage: OutageWatch?
+  /// Files that another process sends are waited for.
+  var waitsForOthers = true
 
   /// Sends all that `feed` gives. The error, if any, is the one that ended it before its time; it has been told.
   func run(_ feed: @escaping @Sendable () async throws(UploadError) -> [UploadItem]?) async -> UploadError? {
@@ -32,12 +37,25 @@ struct PushRun: Sendable {
     return error
   }
 
+  /// Notes in the journal that the sources are being read.
+  func beginListing(_ sources: [BytePath]) async throws(UploadError) -> Int64 {
+    do { return try await journal.beginListing(sources, destination: destinationID) } catch {
+      throw UploadError(journal: error)
+    }
+  }
+
+  /// Notes that every file of the sources has an entry.
+  func endListing(_ id: Int64) async throws(UploadError) {
+    do { try await journal.endListings([id]) } catch { throw UploadError(journal: error) }
+  }
+
   var uploader: Uploader {
     var retry = RetryPolicy()
     if let retries = connection.retries { retry.retries = retries }
     var uploader = Uploader(destination, transport: transport, journal: journal, retry: retry, partSize: partSize)
     uploader.spool = spool
     uploader.partsAtOnce = partsAtOnce
+    uploader.retrying = { [outage] error, wait in outage?.failed(error, next: wait) }
     return uploader
   }
 
@@ -50,6 +68,14 @@ struct PushRun: Sendable {
     queue.check = checks
     queue.verify = verifies
     queue.replacesGrown = replacesGrown
+    if waitsForOthers {
+      queue.waiting = { [report, counters] pid in
+        // The same file may have been found twice.
+        if pid == getpid() { return }
+        counters.waitsForOthers.store(true, ordering: .relaxed)
+        report.notice("process \(pid) is sending some of these files just now: waiting until they are there")
+      }
+    }
     if let jobs { (queue.jobs, queue.largeJobs) = (jobs, jobs) }
     do {
       try await queue.run(feed, observer)
@@ -64,8 +90,7 @@ extension PushRun {
   /// As the options of `push` and `watch` say, to a destination that has answered.
   init(
     _ options: PushOptions, _ reached: Reached, _ transport: CurlTransport, _ journal: Journal,
-    _ report: any PushReport,
-    _ counters: PushCounters
+    _ report: any PushReport, _ counters: PushCounters, _ outage: OutageWatch?, waitsForOthers: Bool = true
   ) async throws(UploadError) {
     let kept = options.connection.journaled(
       reached.destination, overwrite: options.overwrites, checksum: options.checksum, form: options.form,
@@ -80,6 +105,8 @@ extension PushRun {
     verifies = options.verifies
     spool = options.spool
     partsAtOnce = options.partsAtOnce
+    self.outage = outage
+    self.waitsForOthers = waitsForOthers
   }
 }
 
@@ -102,6 +129,7 @@ final class PushObserver: UploadObserver {
   func ended(_ item: UploadItem, _ progress: Progress?, _ outcome: UploadOutcome) {
     let file = file(item, progress ?? Progress())
     switch outcome {
+    case .sent(_, let start) where start > 0 && start == file.length: finish(file, .alreadyThere)
     case .sent(_, let start):
       finish(file, .sent(bytes: (file.length ?? file.progress.acknowledged) - start, resumedFrom: start))
     case .doneBefore: finish(file, .doneBefore)

@@ -12,13 +12,18 @@ extension Reached {
   /// Where a push goes, as the user wrote it.
   init(
     _ destination: Destination, _ connection: ConnectionOptions, checksum: Digest.Algorithm?,
-    form: FormOptions = FormOptions(), isStream: Bool = false, over transport: any Transport
+    form: FormOptions = FormOptions(), isStream: Bool = false, overwrites: Bool = true, over transport: any Transport
   ) async throws(UploadError) {
     let headers = try connection.fields(for: destination.endpoint)
     guard let s3 = destination.s3 else {
-      self.destination = try await UploadDestination.discover(
-        destination.endpoint, named: destination.protocolName, headers: headers, checksum: checksum,
-        form: try form.postNow(), isStream: isStream, over: transport)
+      let post = try form.postNow()
+      do throws(UploadError) {
+        self.destination = try await UploadDestination.discover(
+          destination.endpoint, named: destination.protocolName, headers: headers, checksum: checksum, form: post,
+          isStream: isStream, asksForNames: !overwrites, over: transport)
+      } catch {
+        throw await connection.explained(error, at: destination.endpoint)
+      }
       return
     }
     let access = try Self.access { () throws(UsageError) in try S3Access(bucket: s3.bucket, connection.s3) }
@@ -41,7 +46,7 @@ extension Reached {
       destination = try await UploadDestination.discover(
         endpoint, named: kept.protocolName, headers: headers, checksum: checksum,
         form: try kept.form.map { kept throws(UploadError) in try FormOptions(kept).postNow() } ?? FormPost(),
-        over: transport)
+        asksForNames: !kept.overwrite, over: transport)
       return
     }
     let access = try Self.access { () throws(UsageError) in try S3Access(place, connection.s3) }

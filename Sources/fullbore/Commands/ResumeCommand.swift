@@ -4,15 +4,23 @@ import Blobs
 
 struct ResumeCommand: Command {
   static let declaration = CommandDeclaration(
-    name: "resume", synopsis: "resume",
+    name: "resume", synopsis: "resume [DESTINATION]",
     summary: "finish what earlier pushes left unfinished",
-    options: ConnectionOptions.declared + [journalOption] + OutputOptions.declared)
+    options: ConnectionOptions.declared + [journalOption] + OutputOptions.declared,
+    notes: """
+      DESTINATION is a URL as 'fullbore status' shows it: only what goes there, or below it, is finished. A URL that was
+      pushed to with a query is given with its query again, since the journal does not keep that.
+      Credentials and certificates come from where they were when the push began. Those given here are for one server,
+      so with unfinished uploads for several, DESTINATION must name one.
+      """)
 
+  let choice: DestinationChoice
   let connection: ConnectionOptions
   let journal: BytePath
   let output: OutputOptions
 
   init(_ arguments: Arguments) throws(UsageError) {
+    choice = try DestinationChoice(arguments.operands)
     connection = try ConnectionOptions(arguments)
     journal = try journalPath(arguments)
     output = try OutputOptions(arguments)
@@ -23,34 +31,57 @@ struct ResumeCommand: Command {
     let report = pushReport(output, counters)
     let began = ContinuousClock.now
     let ended = await interruptible { await resume(report, counters) }
-    report.summary(counters.summary(elapsed: began.duration(to: .now), isInterrupted: ended?.side == .cancelled))
-    return ExitStatus(ended, counters)
+    let error: UploadError?
+    switch ended {
+    case .success(let ended): error = ended
+    case .failure(let refusal):
+      report.ended("\(refusal.message). See 'fullbore resume --help'")
+      report.summary(counters.summary(elapsed: began.duration(to: .now), exit: .usage))
+      return .usage
+    }
+    let status = ExitStatus(error, counters)
+    report.summary(counters.summary(elapsed: began.duration(to: .now), exit: status, ended: error))
+    return status
   }
 
   /// Each destination in turn; one that cannot be reached does not keep the others from being served.
-  private func resume(_ report: any PushReport, _ counters: PushCounters) async -> UploadError? {
+  private func resume(
+    _ report: any PushReport, _ counters: PushCounters
+  ) async -> Result<UploadError?, UsageError> {
     var first: UploadError?
     do throws(UploadError) {
       let journal = try await openJournal(journal, report.notice)
-      let entries = try await unfinished(in: journal)
+      let entries = try await unfinished(in: journal).filter { choice.contains($0.destination) }
+      do throws(UsageError) {
+        try connection.check(
+          isForAll: entries.map(\.destination), "Name one: 'fullbore resume URL', with these options")
+      } catch {
+        await journal.close()
+        return .failure(error)
+      }
       for (id, group) in Dictionary(grouping: entries, by: \.destinationID).sorted(by: { $0.key < $1.key }) {
         let ended = await resume(group, id, journal, report, counters)
-        if let ended, ended.side == .cancelled || ended.side == .journal { return ended }
+        if let ended, ended.side == .cancelled || ended.side == .journal { return .success(ended) }
         first = first ?? ended
+      }
+      for listing in try await unreadListings(in: journal) where choice.contains(listing.destination) {
+        // The journal has not the names of what is missing, nor the options under which they were chosen.
+        counters.isIncomplete.store(true, ordering: .relaxed)
+        report.ended("\(listing.complaint): run that push again, which sends only what is missing")
       }
       await journal.close()
     } catch {
       report.tell(error)
-      return error
+      return .success(error)
     }
-    return first
+    return .success(first)
   }
 
   private func resume(
     _ entries: [JournalEntry], _ id: Int64, _ journal: Journal, _ report: any PushReport, _ counters: PushCounters
   ) async -> UploadError? {
     do throws(UploadError) {
-      let kept = entries[0].destination
+      let kept = try choice.completed(entries[0].destination)
       let connection = connection.completed(from: kept)
       let transport = CurlTransport(try connection.transportOptions(lanes: nil))
       let destination = try await Reached(kept, connection, over: transport).destination
@@ -58,7 +89,11 @@ struct ResumeCommand: Command {
         destination: destination, transport: transport, journal: journal, destinationID: id, report: report,
         counters: counters)
       run.connection = connection
-      let feed = try PushFeed(run, .held(nil), overwrites: kept.overwrite, omitsTimes: kept.omitsTimes == true)
+      let outage = OutageWatch(destination.endpoint, hasSlowSources: true, report, counters)
+      run.outage = outage
+      outage.start()
+      defer { outage.stop() }
+      let feed = try PushFeed(run, .held(nil), overwrites: kept.overwrite, omitsTimes: kept.omitsTimes == true, names: TakenNames())
       let walk = ResumeWalk(entries, report, counters)
       return await run.run { () async throws(UploadError) in await feed.next(of: walk) }
     } catch {

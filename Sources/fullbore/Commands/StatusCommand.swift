@@ -6,7 +6,8 @@ import Glibc
 /// What the journal knows, for people and for programs.
 struct StatusCommand: Command {
   static let declaration = CommandDeclaration(
-    name: "status", synopsis: "status", summary: "what the journal knows: done, under way, failed (with the reason)",
+    name: "status", synopsis: "status [DESTINATION]",
+    summary: "what the journal knows: done, under way, failed (with the reason)",
     options: [
       .flag("all", "every file, also what is done"),
       .flag("check", "ask the servers how much they hold of what is unfinished and not under way"), journalOption,
@@ -14,10 +15,12 @@ struct StatusCommand: Command {
     ] + ConnectionOptions.declared,
     notes: """
       'fullbore resume' finishes what is interrupted or failed; 'fullbore abort ID' gives it up.
+      DESTINATION is a URL as it is shown here: then only what goes there, or below it, is told and asked for.
       "up to" is how far bytes were sent; how many of them the server holds, --check asks. It does not ask about files
       that a process is sending just now.
       """)
 
+  let choice: DestinationChoice
   let journal: BytePath
   let showsAll: Bool
   let isJSON: Bool
@@ -25,7 +28,7 @@ struct StatusCommand: Command {
   let connection: ConnectionOptions
 
   init(_ arguments: Arguments) throws(UsageError) {
-    if let operand = arguments.operands.first { throw UsageError("'\(shown(operand))': status takes no names") }
+    choice = try DestinationChoice(arguments.operands)
     journal = try journalPath(arguments)
     showsAll = arguments.flag("all")
     isJSON = arguments.flag("json")
@@ -42,11 +45,22 @@ struct StatusCommand: Command {
     do throws(JournalError) {
       let journal = try await Journal(at: journal)
       var status = JournalStatus(
-        sums: try await journal.summary(), unfinished: try await journal.unfinished(),
-        done: showsAll ? try await journal.entries(.done, limit: -1) : [], showsAll: showsAll,
-        now: Int64(time(nil)))
+        sums: try await journal.summary().filter { choice.contains($0.destination) },
+        unfinished: try await journal.unfinished().filter { choice.contains($0.destination) },
+        done: showsAll
+          ? try await journal.entries(.done, limit: -1).filter { choice.contains($0.destination) } : [],
+        unread: try await journal.listings().filter { $0.owner == nil && choice.contains($0.destination) },
+        showsAll: showsAll, now: Int64(time(nil)))
       await journal.close()
       if isAsking {
+        do throws(UsageError) {
+          try connection.check(
+            isForAll: status.named.filter { $0.session != nil }.map(\.destination),
+            "Name one: 'fullbore status --check URL'")
+        } catch {
+          Console.error.write("fullbore status: \(shown(error.message))\n")
+          return .usage
+        }
         let unfinished = status.named
         status.answers = await interruptible { await ask(unfinished) }
       }

@@ -26,10 +26,10 @@ struct WatchCommand: Command {
     } else {
       ended = await interruptible { await watch(report, counters) }
     }
+    let status = ExitStatus(ended, counters)
     report.summary(
-      counters.summary(
-        elapsed: began.duration(to: .now), isInterrupted: ended?.side == .cancelled, isDryRun: push.isDryRun))
-    return ExitStatus(ended, counters)
+      counters.summary(elapsed: began.duration(to: .now), exit: status, ended: ended, isDryRun: push.isDryRun))
+    return status
   }
 
   /// One run after the other, for as long as the destination may only be away. Returns what ended it all.
@@ -38,15 +38,19 @@ struct WatchCommand: Command {
       let journal = try await openJournal(options.push.journal, report.notice)
       let feed = try WatchFeed(options, report, counters)
       var absence = Absence(report)
+      let outage = OutageWatch(options.push.destination.endpoint, report, counters)
+      outage.start()
+      defer { outage.stop() }
+      let names = options.push.namesMayMeet ? TakenNames() : nil
       // Files this process has sent: who takes some takes us.
       var known = 0
       while true {
-        let error = await send(feed, journal, report, counters)
+        let error = await send(feed, journal, names, outage, report, counters)
         let sent = counters.filesSent.load(ordering: .relaxed)
         if sent > known { absence = Absence(report) }
         known = sent
         let mayPass = error.side == .destination && (known > 0 || error.isTemporary)
-        guard mayPass, !Task.isCancelled, await absence.passes(error) else {
+        guard mayPass, !Task.isCancelled, await absence.passes(error, outage) else {
           report.tell(error)
           await journal.close()
           return Task.isCancelled ? UploadError(.giveUp, .cancelled, "interrupted") : error
@@ -61,19 +65,24 @@ struct WatchCommand: Command {
 
   /// Until it is cancelled, or nothing else can succeed. Credentials are read anew.
   private func send(
-    _ feed: WatchFeed, _ journal: Journal, _ report: any PushReport, _ counters: PushCounters
+    _ feed: WatchFeed, _ journal: Journal, _ names: TakenNames?, _ outage: OutageWatch, _ report: any PushReport,
+    _ counters: PushCounters
   ) async -> UploadError {
     let push = options.push
     do throws(UploadError) {
       let transport = CurlTransport(try push.connection.transportOptions(lanes: push.jobs))
       let reached = try await Reached(
-        push.destination, push.connection, checksum: push.checksum, form: push.form, over: transport)
-      var run = try await PushRun(push, reached, transport, journal, report, counters)
+        push.destination, push.connection, checksum: push.checksum, form: push.form,
+        overwrites: push.overwrites, over: transport)
+      outage.answered()
+      var run = try await PushRun(
+        push, reached, transport, journal, report, counters, outage, waitsForOthers: false)
       run.replacesGrown = true
       let limiter = push.bytesPerSecond.map { RateLimiter(bytesPerSecond: $0) }
-      let items = try PushFeed(
-        run, .byName, edits: push.edits, overwrites: push.overwrites, omitsTimes: push.omitsTimes, limiter)
       let observer = WatchObserver(feed, report, counters, options)
+      let items = try PushFeed(
+        run, .byName, edits: push.edits, overwrites: push.overwrites, omitsTimes: push.omitsTimes, names: names, limiter
+      ) { item, error in observer.ended(item, nil, .failed(error)) }
       let ended = await run.send(
         { () async throws(UploadError) in
           let found = await withTaskCancellationHandler {
@@ -101,7 +110,8 @@ private struct Absence {
   init(_ report: any PushReport) { self.report = report }
 
   /// Waits; false when the task was cancelled meanwhile.
-  mutating func passes(_ error: UploadError) async -> Bool {
+  mutating func passes(_ error: UploadError, _ outage: OutageWatch) async -> Bool {
+    outage.failed(error, next: wait)
     if told != error.message {
       report.notice("\(error.message): trying again, at least every \(Quantity.text(Self.longest))")
       told = error.message

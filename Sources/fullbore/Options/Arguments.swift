@@ -108,7 +108,7 @@ struct Arguments: Sendable {
   func parsed<Value>(_ name: String, wanted: String, _ parse: (String) -> Value?) throws(UsageError) -> Value? {
     guard let text = try text(name) else { return nil }
     guard let value = parse(text) else {
-      throw UsageError("--\(name) '\(shown(BytePath(text)))': wanted \(wanted)")
+      throw UsageError("--\(name) '\(shown(BytePath(text).withoutSecrets))': wanted \(wanted)")
     }
     return value
   }

@@ -49,6 +49,7 @@ extension ConnectionOptions {
       case nil: nil
       }
     return JournalDestination(
+      // Its query is not kept: it may be a signature.
       endpoint: destination.endpoint.text, protocolName: destination.dialect.name,
       tokenFile: tokenFile?.description, headerFiles: files, netrcFile: netrcFile?.description,
       caFile: certificates?.description, proxy: proxy, insecure: isInsecure, overwrite: overwrite,
@@ -103,7 +104,9 @@ extension ExitStatus {
     case .cancelled: self = .interrupted
     case .destination: self = .unreachable
     case .source, .file, .journal: self = .failed
-    case nil: self = counters.filesFailed.load(ordering: .relaxed) > 0 ? .failed : .ok
+    case nil:
+      let hasFailed = counters.filesFailed.load(ordering: .relaxed) > 0
+      self = hasFailed || counters.isIncomplete.load(ordering: .relaxed) ? .failed : .ok
     }
   }
 }

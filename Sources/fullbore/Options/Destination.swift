@@ -21,7 +21,7 @@ struct Destination: Sendable, Hashable {
   }
 
   init(_ argument: BytePath, _ options: S3Options = S3Options()) throws(UsageError) {
-    let given = "destination '\(shown(argument.withoutPassword))'"
+    let given = "destination '\(shown(argument.withoutSecrets))'"
     guard let end = argument.bytes.firstRange(of: Array("://".utf8)) else {
       throw UsageError("\(given): no scheme; a destination begins with http://, https:// or s3://")
     }
@@ -96,11 +96,13 @@ struct Destination: Sendable, Hashable {
 }
 
 extension BytePath {
-  /// For messages: `https://user:secret@host/` loses what stands before the `@`, wherever that is.
-  var withoutPassword: BytePath {
-    let end = bytes.firstRange(of: Array("://".utf8))?.upperBound ?? 0
-    guard let at = bytes[end...].lastIndex(of: UInt8(ascii: "@")) else { return self }
-    return BytePath(bytes[..<end] + Array("…".utf8) + bytes[at...])
+  /// A URL for messages: `https://user:secret@host/?sig=…` loses what stands before the last `@`, and its query.
+  var withoutSecrets: BytePath {
+    guard let end = bytes.firstRange(of: Array("://".utf8))?.upperBound else { return self }
+    var rest = bytes[end...]
+    if let at = rest.lastIndex(of: UInt8(ascii: "@")) { rest = Array("…".utf8) + rest[at...] }
+    if let question = rest.firstIndex(of: UInt8(ascii: "?")) { rest = rest[...question] + Array("…".utf8) }
+    return BytePath(bytes[..<end] + rest)
   }
 }
 

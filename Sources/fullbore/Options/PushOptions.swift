@@ -7,6 +7,8 @@ import Blobs
 struct PushOptions: Sendable {
   /// Files and folders.
   var sources: [BytePath] = []
+  /// Every source as it was given, but for secrets, and absolute where it is a path.
+  var given: [BytePath] = []
   /// Files elsewhere; they come first.
   var urls: [URLSource] = []
   var databases: [DatabaseSource] = []
@@ -53,10 +55,15 @@ struct PushOptions: Sendable {
     for source in operands.dropLast() {
       if let url = try URLSource(source) {
         urls.append(url)
+        given.append(source.withoutSecrets)
       } else if let database = try DatabaseSource(source) {
         databases.append(database)
+        given.append(source)
       } else {
-        sources.append(try source.withoutFileScheme())
+        let path = try source.withoutFileScheme()
+        sources.append(path)
+        let slash = path.hasTrailingSlash ? Array("/".utf8) : []
+        given.append(path == "-" ? path : BytePath(path.absolute().bytes + slash))
       }
     }
     connection = try ConnectionOptions(arguments)
@@ -97,6 +104,12 @@ struct PushOptions: Sendable {
     journal = try journalPath(arguments)
     output = try OutputOptions(arguments)
     try checkNames()
+  }
+
+  /// Two of the files may arrive under one name: those of one folder cannot, as long as they keep their own.
+  var namesMayMeet: Bool {
+    sources.count + urls.count + databases.count > 1 || layout != nil || !databases.isEmpty || edits == .current
+      || edits == .both
   }
 
   /// The one source is `-`.

@@ -1,7 +1,21 @@
 import BlobUpload
 
 /// What can be done about a failure of which only the message was kept; nil: the message says all.
-func remedy(for message: String) -> String? { statusCode(in: message).flatMap { UploadError.advice($0) } }
+func remedy(for message: String) -> String? {
+  folderHint(for: message) ?? statusCode(in: message).flatMap { UploadError.advice($0) }
+}
+
+/// tus servers make uploads at one URL, which ends in a slash mostly: one that was given with a file's name is none.
+func folderHint(for message: String) -> String? {
+  let words = message.split(separator: " ", maxSplits: 3)
+  guard words.count > 2, words[0] == "POST", [404, 405].contains(Int(words[2])), words[1].hasSuffix(":") else {
+    return nil
+  }
+  let url = words[1].dropLast()
+  guard !url.hasSuffix("/"), let slash = url.lastIndex(of: "/"), url.contains("://") else { return nil }
+  let name = url[url.index(after: slash)...]
+  return "If \(name) is to be the file's name, give \(url[...slash]) with --name \(name)"
+}
 
 /// As `UploadError` words it: `PUT http://host/name: 409 (conflict): …`.
 private func statusCode(in message: String) -> Int? {

@@ -5,7 +5,10 @@ extension UploadError {
   /// The message, and what this command line can do about it.
   var advised: String { advice.map { "\(message). \($0)" } ?? message }
 
-  private var advice: String? { status.flatMap(Self.advice) ?? (cause as? TransportError).flatMap(Self.advice) }
+  private var advice: String? {
+    if let hint = folderHint(for: message) { return hint }
+    return status.flatMap(Self.advice) ?? (cause as? TransportError).flatMap(Self.advice)
+  }
 
   /// What can be done about an answer with this status.
   static func advice(_ status: Int) -> String? {
@@ -15,7 +18,9 @@ extension UploadError {
     case 404: "Is the path right?"
     case 405, 501: "Is the path right? put+, tus+ or resumable+ before the URL chooses the protocol by hand"
     case 407: "Give a proxy URL with user and password with --proxy @FILE"
-    case 409, 412: "--overwrite replaces other bytes under the same name"
+    case 409, 412:
+      "--overwrite replaces that file, which is lost then; to keep both, send this one to another folder or under "
+        + "another name, with --name or --layout"
     case 413: "Only the server's owner can raise its limit, or that of a proxy before it"
     case 423, 425, 429, 500, 502, 503, 504: "Run the same command again later: what is there is not sent again"
     case 507: "Make room there, then run the same command again: what is there is not sent again"

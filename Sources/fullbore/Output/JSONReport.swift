@@ -67,7 +67,20 @@ final class JSONReport: PushReport {
     write(line)
   }
 
-  func ended(_ text: String) { notice(text) }
+  func outage(_ outage: Outage) {
+    var line = JSONLine(outage.isOver ? "outage_over" : "outage")
+    line.add("host", outage.host)
+    line.add("since", outage.since)
+    line.add("message", outage.text)
+    if let retry = outage.retry { line.add("retry_in", seconds: retry) }
+    write(line)
+  }
+
+  func ended(_ text: String) {
+    var line = JSONLine("error")
+    line.add("message", text)
+    write(line)
+  }
 
   func summary(_ summary: PushSummary) {
     ticker.stop()
@@ -80,10 +93,13 @@ final class JSONReport: PushReport {
     line.add("already_there", summary.filesAlreadyThere)
     line.add("left_out", summary.filesLeftOut)
     line.add("failed", summary.filesFailed)
+    line.add("not_tried", summary.isDryRun ? 0 : summary.filesNotTried)
     line.add("seconds", seconds: summary.elapsed)
     line.add("bytes_per_second", Int64(clamped: summary.bytesPerSecond))
     line.add("interrupted", summary.isInterrupted)
     line.add("dry_run", summary.isDryRun)
+    line.add("exit_status", summary.exit.rawValue)
+    if let error = summary.error { line.add("error", error) }
     write(line)
     output.flush()
   }

@@ -6,6 +6,8 @@ struct JournalStatus {
   let sums: [JournalSummary]
   let unfinished: [JournalEntry]
   let done: [JournalEntry]
+  /// Pushes that ended before each of their files had an entry.
+  let unread: [JournalListing]
   let showsAll: Bool
   /// Seconds since 1970.
   let now: Int64
@@ -15,11 +17,13 @@ struct JournalStatus {
   private static let most = 20
 
   init(
-    sums: [JournalSummary], unfinished: [JournalEntry], done: [JournalEntry], showsAll: Bool, now: Int64
+    sums: [JournalSummary], unfinished: [JournalEntry], done: [JournalEntry], unread: [JournalListing] = [],
+    showsAll: Bool, now: Int64
   ) {
     self.sums = sums
     self.unfinished = unfinished
     self.done = done
+    self.unread = unread
     self.showsAll = showsAll
     self.now = now
   }
@@ -42,7 +46,7 @@ struct JournalStatus {
   }
 
   var text: String {
-    if sums.isEmpty { return "The journal is empty: nothing was pushed yet.\n" }
+    if sums.isEmpty && unread.isEmpty { return "The journal is empty: nothing was pushed yet.\n" }
     var text = ""
     for id in destinations {
       guard let destination = sums.first(where: { $0.destinationID == id })?.destination else { continue }
@@ -52,6 +56,10 @@ struct JournalStatus {
         for entry in done where entry.destinationID == id { text += line(entry) }
       }
       for standing in Standing.allCases { text += list(standing, entries(of: id, standing)) }
+    }
+    if !text.isEmpty && !unread.isEmpty { text += "\n" }
+    for listing in unread {
+      text += "\(shown(listing.complaint)), \(age(listing.created)): run that push again\n"
     }
     return text + advice
   }
@@ -134,6 +142,15 @@ extension JournalStatus {
       return line
     }
     lines += (unfinished + done).map(json)
+    for listing in unread {
+      for source in listing.sources {
+        var line = JSONLine("unread")
+        line.add("endpoint", listing.destination.endpoint)
+        line.add("source", source.description)
+        line.add("created", listing.created)
+        lines.append(line)
+      }
+    }
     return lines.map { $0.text + "\n" }.joined()
   }
 

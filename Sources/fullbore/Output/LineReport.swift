@@ -38,6 +38,8 @@ final class LineReport: PushReport {
     if !options.isQuiet { errors.write("fullbore: \(shown(text))\n") }
   }
 
+  func outage(_ outage: Outage) { notice(outage.text) }
+
   func ended(_ text: String) { errors.write("fullbore: \(shown(text))\n") }
 
   func summary(_ summary: PushSummary) {

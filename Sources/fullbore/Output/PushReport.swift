@@ -17,6 +17,8 @@ protocol PushReport: Sendable {
   func leftOut(_ path: BytePath, reason: String)
   /// Something to know that concerns no one file. Shown unless `--quiet`.
   func notice(_ text: String)
+  /// The destination does not answer, or answers again. Shown unless `--quiet`.
+  func outage(_ outage: Outage)
   /// What ended it all before its time. Always shown.
   func ended(_ text: String)
   /// Last of all: everything is written and flushed when it returns.
@@ -73,6 +75,10 @@ final class PushCounters: Sendable {
   let filesAlreadyThere = Atomic<Int>(0)
   let filesLeftOut = Atomic<Int>(0)
   let filesFailed = Atomic<Int>(0)
+  /// Some of what was to be sent has no entry in the journal, so that a resume would not know of it.
+  let isIncomplete = Atomic<Bool>(false)
+  /// Another process sends some of the files, and is waited for.
+  let waitsForOthers = Atomic<Bool>(false)
 
   /// Counts a file as found.
   func found(length: Int64?) {
@@ -106,6 +112,7 @@ final class PushCounters: Sendable {
   /// Counts as failed what never became a file to push.
   func notFound() {
     filesFound.add(1, ordering: .relaxed)
+    isIncomplete.store(true, ordering: .relaxed)
     failed(length: 0)
   }
 
@@ -114,14 +121,18 @@ final class PushCounters: Sendable {
     settledBytes.addClamped(length ?? 0)
   }
 
-  func summary(elapsed: Duration, isInterrupted: Bool = false, isDryRun: Bool = false) -> PushSummary {
+  /// `exit` is what the shell is told, and `ended` what ended it all before its time.
+  func summary(
+    elapsed: Duration, exit: ExitStatus = .ok, ended: UploadError? = nil, isDryRun: Bool = false
+  ) -> PushSummary {
     PushSummary(
       filesFound: filesFound.load(ordering: .relaxed), bytesFound: bytesFound.load(ordering: .relaxed),
       filesSent: filesSent.load(ordering: .relaxed), bytesSent: bytes.acknowledged,
       filesDoneBefore: filesDoneBefore.load(ordering: .relaxed),
       filesAlreadyThere: filesAlreadyThere.load(ordering: .relaxed),
       filesLeftOut: filesLeftOut.load(ordering: .relaxed), filesFailed: filesFailed.load(ordering: .relaxed),
-      elapsed: elapsed, isInterrupted: isInterrupted, isDryRun: isDryRun)
+      elapsed: elapsed, exit: exit, error: ended.flatMap { $0.side == .cancelled ? nil : $0.message },
+      isInterrupted: exit == .interrupted, isDryRun: isDryRun)
   }
 }
 
@@ -138,8 +149,15 @@ struct PushSummary: Sendable, Hashable {
   var filesLeftOut = 0
   var filesFailed = 0
   var elapsed: Duration = .zero
+  /// What the shell is told.
+  var exit = ExitStatus.ok
+  /// What ended it all before its time; nil: nothing did, or the user.
+  var error: String?
   var isInterrupted = false
   var isDryRun = false
+
+  /// Files that were found, and came to no end of any kind.
+  var filesNotTried: Int { max(0, filesFound - filesSent - filesDoneBefore - filesAlreadyThere - filesFailed) }
 
   var bytesPerSecond: Double {
     let seconds = Quantity.seconds(elapsed)
@@ -159,6 +177,7 @@ struct PushSummary: Sendable, Hashable {
     if filesAlreadyThere > 0 { parts.append("\(Quantity.grouped(filesAlreadyThere)) already there") }
     if filesLeftOut > 0 { parts.append("\(Quantity.grouped(filesLeftOut)) left out") }
     if filesFailed > 0 { parts.append("\(Quantity.grouped(filesFailed)) failed") }
+    if error != nil { parts.append("stopped before its time") }
     if isInterrupted { parts.append("interrupted: run it again to go on") }
     return parts.joined(separator: "; ")
   }

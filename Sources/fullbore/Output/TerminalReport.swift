@@ -35,6 +35,7 @@ final class TerminalReport: PushReport {
   }
 
   func notice(_ text: String) { board.say(shown(text)) }
+  func outage(_ outage: Outage) { notice(outage.text) }
   func ended(_ text: String) { notice(text) }
 
   func summary(_ summary: PushSummary) {

@@ -45,10 +45,10 @@ final class FileTree: Sendable {
 
   /// `entering` is told of every folder, with the path it arrives under, before it is opened.
   init(
-    _ roots: [BytePath], _ options: TreeOptions = TreeOptions(),
+    _ roots: [BytePath], _ options: TreeOptions = TreeOptions(), counting tally: FilterTally = FilterTally(),
     entering: @escaping @Sendable (BytePath, BytePath) -> Void = { _, _ in }
   ) {
-    walk = Mutex(TreeWalk(roots, options, entering))
+    walk = Mutex(TreeWalk(roots, options, tally, entering))
   }
 
   /// What is in one folder within a tree; absolute, and not entered where a link has taken its place.
@@ -73,12 +73,17 @@ final class FileTree: Sendable {
 /// Where the walk is: roots to come, folders to come, and the one folder that is open.
 private struct TreeWalk {
   private let options: TreeOptions
+  private let tally: FilterTally
   private let entering: @Sendable (BytePath, BytePath) -> Void
   private var roots: [BytePath]
   private var pending: [PendingFolders] = []
   private var open: OpenFolder?
 
-  init(_ roots: [BytePath], _ options: TreeOptions, _ entering: @escaping @Sendable (BytePath, BytePath) -> Void) {
+  init(
+    _ roots: [BytePath], _ options: TreeOptions, _ tally: FilterTally,
+    _ entering: @escaping @Sendable (BytePath, BytePath) -> Void
+  ) {
+    self.tally = tally
     self.roots = roots.reversed()
     self.options = options
     self.entering = entering
@@ -147,7 +152,10 @@ private struct TreeWalk {
 
   private func look(at name: BytePath, in folder: OpenFolder) -> TreeEvent? {
     let relative = folder.relative.appending(name)
-    if options.passesOver(relative, name) { return nil }
+    if options.passesOver(relative, name) {
+      if !options.filter.excludes.isEmpty, options.filter.excludes(relative, name) { tally.exclude() }
+      return nil
+    }
     let path = folder.path.appending(name)
     var status = stat()
     if folder.look(at: name, &status, follow: false) != 0 { return .failed(path, message: reason(errno)) }
@@ -160,7 +168,7 @@ private struct TreeWalk {
       folder.subfolders.append(name)
       return nil
     }
-    if !options.filter.includes(relative, name) { return nil }
+    if !tally.includes(relative, name, options.filter) { return nil }
     return event(path, relative, status, isOnlyName: !isLink && status.st_nlink == 1)
   }
 

@@ -5,6 +5,7 @@ actor PushWalk: SourceWalk {
   static let batch = 128
   private static let few = 16
   nonisolated let promised: PromisedFiles
+  nonisolated let tally = FilterTally()
   private let options: PushOptions
   private let report: any PushReport
   private let counters: PushCounters
@@ -21,7 +22,7 @@ actor PushWalk: SourceWalk {
     self.counters = counters
     hasStandardInput = options.readsStandardInput
     let roots = hasStandardInput ? [] : options.sources
-    tree = FileTree(roots, options.tree)
+    tree = FileTree(roots, options.tree, counting: tally)
     promised = PromisedFiles(roots, options.tree)
     databases = DatabaseWalk(options.databases, as: options.nameOfOne, report, counters)
     urls = options.urls[...]

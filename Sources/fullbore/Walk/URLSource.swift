@@ -10,7 +10,7 @@ struct URLSource: Sendable, Hashable {
   /// nil: this is no URL.
   init?(_ argument: BytePath) throws(UsageError) {
     guard Self.isURL(argument) else { return nil }
-    let given = "source '\(shown(argument.withoutPassword))'"
+    let given = "source '\(shown(argument.withoutSecrets))'"
     guard let text = String(validating: argument.bytes, as: UTF8.self), let url = HTTPURL(text) else {
       throw UsageError("\(given): this is no URL that can be read; user and password do not belong into it")
     }

@@ -1,0 +1,28 @@
+import BlobHTTP
+import BlobUpload
+
+extension ConnectionOptions {
+  /// The error, or one that says that the server speaks TLS where it was asked without, or the other way round.
+  func explained(_ error: UploadError, at endpoint: HTTPURL) async -> UploadError {
+    let codes: [TransportError.Code] = [.broken, .badResponse, .tls, .untrusted]
+    let isOdd = error.status == 400 || (error.cause as? TransportError).map { codes.contains($0.code) } ?? false
+    let scheme = endpoint.scheme == "http" ? "https" : "http"
+    guard isOdd, !Task.isCancelled, let other = HTTPURL("\(scheme)://\(endpoint.host):\(endpoint.port)/"),
+      await isAnswered(other)
+    else { return error }
+    return UploadError(
+      .giveUp, .destination,
+      "\(endpoint.host):\(endpoint.port) speaks \(scheme), not \(endpoint.scheme): begin the destination with "
+        + "\(scheme)://")
+  }
+
+  /// Whether anyone speaks HTTP there. Nothing secret is sent, so it does not matter who it is.
+  private func isAnswered(_ url: HTTPURL) async -> Bool {
+    guard var options = try? transportOptions(lanes: 1) else { return false }
+    options.verifiesTLS = false
+    (options.connect, options.noProgress) = (.seconds(3), .seconds(3))
+    let answer = try? await CurlTransport(options).send(HTTPRequest("OPTIONS", url), body: nil, Exchange())
+    // Some servers tell a client that it should have used TLS, in plain text.
+    return answer.map { $0.status != 400 } ?? false
+  }
+}

@@ -1,0 +1,69 @@
+import Blobs
+import Synchronization
+
+/// The names under which the files of a push arrive, and whose they are: two files never get one name.
+///
+/// Of each name and its file 64 bits are kept in a hash table, so a million names take 16 MB. Two names may look alike
+/// in these: whoever is told that a name is taken has to look closer.
+final class TakenNames: Sendable {
+  /// Open addressing with linear probing. An entry is 44 bits of the name's hash, then 20 of the file's; 0 is free.
+  fileprivate struct Table {
+    var entries = [UInt64](repeating: 0, count: 1024)
+    var count = 0
+  }
+  private static let fileBits: UInt64 = 1 << 20 - 1
+  private let table = Mutex(Table())
+
+  /// Notes that `name` is the file's. False: it is another file's, as far as can be told, and nothing is noted.
+  func take(_ name: BytePath, for file: BytePath) -> Bool {
+    let entry = Self.entry(name, file)
+    return table.withLock { table in
+      if table.count * 4 > table.entries.count * 3 { table.grow() }
+      let place = table.place(of: entry)
+      if table.entries[place] == 0 {
+        table.entries[place] = entry
+        table.count += 1
+      }
+      return table.entries[place] == entry
+    }
+  }
+
+  /// From now on `name` is this file's.
+  func give(_ name: BytePath, to file: BytePath) {
+    let entry = Self.entry(name, file)
+    table.withLock { $0.entries[$0.place(of: entry)] = entry }
+  }
+
+  /// Whether `name` may be this file's.
+  func isTaken(_ name: BytePath, by file: BytePath) -> Bool {
+    let entry = Self.entry(name, file)
+    return table.withLock { $0.entries[$0.place(of: entry)] == entry }
+  }
+
+  private static func entry(_ name: BytePath, _ file: BytePath) -> UInt64 {
+    let entry = hash(name) & ~fileBits | hash(file) & fileBits
+    return entry == 0 ? 1 : entry
+  }
+
+  private static func hash(_ path: BytePath) -> UInt64 {
+    var hasher = Hasher()
+    path.bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
+    return UInt64(bitPattern: Int64(hasher.finalize()))
+  }
+}
+
+extension TakenNames.Table {
+  /// Where the name of `entry` is, or would be. There is a free place.
+  fileprivate func place(of entry: UInt64) -> Int {
+    let mask = entries.count - 1
+    var place = Int(truncatingIfNeeded: entry >> 20) & mask
+    while entries[place] != 0, entries[place] >> 20 != entry >> 20 { place = (place + 1) & mask }
+    return place
+  }
+
+  fileprivate mutating func grow() {
+    let old = entries
+    entries = [UInt64](repeating: 0, count: old.count * 2)
+    for entry in old where entry != 0 { entries[place(of: entry)] = entry }
+  }
+}

@@ -1,0 +1,70 @@
+import Foundation
+import Testing
+
+extension EndToEnd {
+  /// Two files of one name: both are kept, or it is said which one is not sent.
+  @Suite(.serialized) struct SameNameTests {
+    let scratch = try! Scratch()
+
+    private func photo(_ name: String, seed: UInt64) throws {
+      try scratch.file(name, 20_000, seed: seed)
+      try scratch.age(name)
+    }
+
+    @Test(arguments: ["tus+", "put+"], [false, true])
+    func twoCamerasPhotosNeverTakeOneName(_ dialect: String, _ overwrites: Bool) async throws {
+      try photo("one/IMG_0001.JPG", seed: 1)
+      try photo("two/IMG_0001.JPG", seed: 2)
+      let server = try await ServeProcess.start(in: scratch)
+      let push = try Command(
+        Tool.fullbore,
+        ["push", "--layout", "{year}/{month}/{name}"] + (overwrites ? ["--overwrite"] : [])
+          + [scratch.path("one"), scratch.path("two"), dialect + server.url], in: scratch)
+      #expect(try await push.wait() == .exited(1), "\(push.output)\(push.errors)")
+      #expect(server.folder.files().count == 1)
+      let name = try #require(server.folder.files().keys.first)
+      let arrived = FileManager.default.contents(atPath: "\(server.folder.path)/\(name)")
+      #expect(arrived == FileManager.default.contents(atPath: scratch.path("one/IMG_0001.JPG")))
+      for name in ["one", "two"] {
+        #expect(push.errors.contains("\(scratch.path(name))/IMG_0001.JPG"), "\(push.errors)")
+      }
+      #expect(push.errors.contains("{folder}") && !push.errors.contains("--overwrite"), "\(push.errors)")
+    }
+
+    @Test func theSamePhotoOnTwoCardsIsNoConflict() async throws {
+      for card in ["one", "two"] { try photo("\(card)/IMG_0001.JPG", seed: 7) }
+      let server = try await ServeProcess.start(in: scratch)
+      let (end, push) = try await fullbore(
+        "push", "--overwrite", scratch.path("one/"), scratch.path("two/"), scratch.path("one/IMG_0001.JPG"),
+        server.url, in: scratch)
+      #expect(end == .exited(0), "\(push.output)\(push.errors)")
+      #expect(server.folder.files().count == 1)
+    }
+
+    /// nginx replaces whatever a name holds.
+    @Test(.needs(.nginx), arguments: ["put+", ""])
+    func aServerThatWouldReplaceAFileIsAskedFirst(_ dialect: String) async throws {
+      let folder = Folder(try scratch.folder("received"))
+      let server = try await PeerServer.nginx(into: folder.path, in: scratch)
+      try scratch.file("one/IMG_0001.JPG", 20_000, seed: 1)
+      try scratch.file("two/IMG_0001.JPG", 20_000, seed: 2)
+      try scratch.file("three/IMG_0001.JPG", 20_001, seed: 3)
+      try scratch.file("copy/IMG_0001.JPG", 20_000, seed: 1)
+      #expect(
+        try await fullbore("push", scratch.path("one/"), "\(dialect)\(server.url)/", in: scratch).end == .exited(0))
+      for other in ["two/", "three/"] {
+        let (end, push) = try await fullbore("push", scratch.path(other), "\(dialect)\(server.url)/", in: scratch)
+        #expect(end == .exited(1), "\(push.output)\(push.errors)")
+        #expect(push.errors.contains("another file"), "\(push.errors)")
+        #expect(Folder(scratch.path("one")).hasSameBytes("IMG_0001.JPG", as: folder))
+      }
+      let (same, copy) = try await fullbore("push", scratch.path("copy/"), "\(dialect)\(server.url)/", in: scratch)
+      #expect(same == .exited(0) && copy.output.contains("0 files sent"), "\(copy.output)\(copy.errors)")
+      #expect(copy.output.contains("1 already there"), "\(copy.output)")
+      let (end, push) = try await fullbore(
+        "push", "--overwrite", scratch.path("two/"), "\(dialect)\(server.url)/", in: scratch)
+      #expect(end == .exited(0), "\(push.errors)")
+      #expect(Folder(scratch.path("two")).hasSameBytes("IMG_0001.JPG", as: folder))
+    }
+  }
+}

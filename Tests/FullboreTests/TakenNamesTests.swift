@@ -1,0 +1,61 @@
+import Blobs
+import Testing
+
+@testable import fullbore
+
+@Suite struct TakenNamesTests {
+  @Test func aNameIsOneFilesUntilItIsGivenToAnother() {
+    let names = TakenNames()
+    #expect(names.take("2024/a.jpg", for: "/one/a.jpg"))
+    #expect(names.take("2024/a.jpg", for: "/one/a.jpg"))
+    #expect(!names.take("2024/a.jpg", for: "/two/a.jpg"))
+    #expect(names.isTaken("2024/a.jpg", by: "/one/a.jpg") && !names.isTaken("2024/a.jpg", by: "/two/a.jpg"))
+    names.give("2024/a.jpg", to: "/two/a.jpg")
+    #expect(names.take("2024/a.jpg", for: "/two/a.jpg"))
+  }
+
+  @Test func manyNamesAreKeptApart() {
+    let names = TakenNames()
+    func take(_ card: String) -> Int {
+      (0..<100_000).filter { names.take(BytePath("2024/\($0).jpg"), for: BytePath("/\(card)/\($0).jpg")) }.count
+    }
+    // Two names of 100,000 look alike in 44 bits once in 3,500 runs.
+    #expect(take("one") > 99_990)
+    #expect(take("one") > 99_990)
+    #expect(take("two") < 100)
+  }
+}
+
+@Suite struct TrustTests {
+  @Test(arguments: [
+    ("POST http://host/files/a.jpg: 405 (it does not take this method there)", "http://host/files/ with --name a.jpg"),
+    ("POST http://host/files/: 405 (it does not take this method there)", "protocol"),
+    ("PUT http://host/files/a.jpg: 405 (it does not take this method there)", "protocol"),
+    ("PUT http://host/a.jpg: 409 (another file has that name)", "is lost then"),
+  ])
+  func adviceLosesNothing(_ message: String, _ words: String) {
+    #expect(remedy(for: message)?.contains(words) == true, "\(remedy(for: message) ?? "")")
+  }
+
+  @Test func refusalsDoNotRepeatSecrets() {
+    for destination: BytePath in ["ftp://me:secret@host/?sig=secret", "http://me:secret@host/?sig=secret"] {
+      let refusal = usageError { () throws(UsageError) in
+        _ = try PushOptions(try Arguments(["a", destination], PushCommand.declaration))
+      }
+      #expect(refusal?.contains("secret") == false, "\(refusal ?? "taken")")
+    }
+    let endpoint = usageError { () throws(UsageError) in
+      _ = try PushOptions(
+        try Arguments(["--endpoint", "http://me:secret@host/", "a", "s3://bucket/"], PushCommand.declaration))
+    }
+    #expect(endpoint?.contains("secret") == false, "\(endpoint ?? "taken")")
+  }
+
+  @Test func aPushIsToldAsItWasGivenButWithoutSecrets() throws {
+    let options = try PushOptions(
+      try Arguments(["https://other/a.mov?key=secret", "/card/", "http://host/"], PushCommand.declaration))
+    #expect(options.given == ["https://other/a.mov?…", "/card/"])
+    #expect(options.namesMayMeet)
+    #expect(try !PushOptions(try Arguments(["/card", "http://host/"], PushCommand.declaration)).namesMayMeet)
+  }
+}
