@@ -1,5 +1,5 @@
-/// An element of a small XML document, whole. It comes from strangers: what is not well-formed, nests deeply or defines
-/// anything is not read at all.
+/// An element of a small XML document, whole. It comes from strangers: what is not well-formed, is large, nests deeply or
+/// defines anything is not read at all. The time to read it grows with its size, and no faster.
 struct XMLNode: Sendable {
   struct Name: Sendable, Hashable {
     /// The namespace's URI; empty for none.
@@ -15,6 +15,7 @@ struct XMLNode: Sendable {
 
   /// In UTF-8, which all known writers use.
   init?(_ bytes: [UInt8]) {
+    guard bytes.count <= Sidecar.most else { return nil }
     var parser = XMLParser(bytes)
     guard let root = parser.document() else { return nil }
     self = root
@@ -25,6 +26,7 @@ struct XMLNode: Sendable {
 
 private struct XMLParser {
   private static let deepest = 32
+  /// Elements and attributes together.
   private static let most = 50_000
   private let bytes: [UInt8]
   private var place = 0
@@ -111,6 +113,7 @@ private struct XMLParser {
     nodes += 1
     guard nodes <= Self.most, spaces.count <= Self.deepest, take("<"), let own = name() else { return nil }
     var attributes: [(String, String)] = []
+    var keys: Set<String> = []
     var declared: [String: String] = [:]
     while true {
       let before = place
@@ -120,7 +123,8 @@ private struct XMLParser {
       skipBlanks()
       guard take("=") else { return nil }
       skipBlanks()
-      guard let value = quoted() else { return nil }
+      nodes += 1
+      guard nodes <= Self.most, let value = quoted(), keys.insert(key).inserted else { return nil }
       if key == "xmlns" {
         declared[""] = value
       } else if key.hasPrefix("xmlns:") {

@@ -15,7 +15,11 @@ struct XMPPacket {
     static let darktable = "http://darktable.sf.net/"
   }
 
-  private(set) var properties: [(name: XMLNode.Name, value: Value)] = []
+  private var properties: [(name: XMLNode.Name, value: Value)] = []
+  /// The first text of each property.
+  private var texts: [XMLNode.Name: String] = [:]
+  /// A property that is there a second time with another text: programs differ in which one they take.
+  private var contradiction: XMLNode.Name?
 
   /// nil: this is none.
   init?(_ root: XMLNode) {
@@ -23,13 +27,27 @@ struct XMPPacket {
     guard let graph = root.name == rdf ? root : root.children.first(where: { $0.name == rdf }) else { return nil }
     for description in graph.children where description.name == XMLNode.Name(space: Space.rdf, local: "Description") {
       for (name, value) in description.attributes where name.space != Space.rdf && !name.space.isEmpty {
-        properties.append((name, .text(value)))
+        add(name, .text(value))
       }
       for child in description.children {
         let isText = child.children.isEmpty && child.attributes.isEmpty
-        properties.append((child.name, isText ? .text(child.text) : .structure(child)))
+        add(child.name, isText ? .text(child.text) : .structure(child))
       }
     }
+  }
+
+  private mutating func add(_ name: XMLNode.Name, _ value: Value) {
+    properties.append((name, value))
+    guard case .text(let text) = value else { return }
+    if let known = texts[name] {
+      if known != text, Self.isUsed(name.space) { contradiction = contradiction ?? name }
+    } else {
+      texts[name] = text
+    }
+  }
+
+  private static func isUsed(_ space: String) -> Bool {
+    [Space.cameraRaw, Space.apple, Space.tiff, Space.photoshop].contains(space)
   }
 
   func all(in space: String) -> [(name: String, value: Value)] {
@@ -37,8 +55,7 @@ struct XMPPacket {
   }
 
   func text(_ local: String, in space: String) -> String? {
-    for case (let name, .text(let text)) in properties where name.space == space && name.local == local { return text }
-    return nil
+    texts[XMLNode.Name(space: space, local: local)]
   }
 
   func number(_ local: String, in space: String) -> Double? {
@@ -56,6 +73,7 @@ struct XMPPacket {
 
   var sidecar: Sidecar {
     do throws(RenditionRefusal) {
+      if let contradiction { throw RenditionRefusal("\(contradiction.local.prefix(60)) is there twice") }
       if all(in: Space.darktable).contains(where: { $0.name == "history" && !$0.value.isEmpty }) {
         throw RenditionRefusal("it was edited with darktable")
       }

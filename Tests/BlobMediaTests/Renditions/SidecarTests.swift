@@ -137,4 +137,41 @@ import Testing
     #expect(read("<html/>") == .nothing)
     #expect(refusal(read(Self.packet(Self.crop.replacing("0.9", with: "nan")))) != nil)
   }
+
+  /// The time must grow with the size, and not with its square: 1 MiB would take minutes.
+  @Test(arguments: [
+    "<crs:Temperature>5000</crs:Temperature>", "<crs:Tint>5</crs:Tint>", "<aas:AffineA>1</aas:AffineA>",
+  ])
+  func aPacketOfManyRepeatedFieldsIsReadInLinearTime(_ field: String) {
+    let fields = String(repeating: field, count: (190 << 10) / field.utf8.count)
+    let text = Self.packet("", fields + "<crs:WhiteBalance>As Shot</crs:WhiteBalance>")
+    let before = processorTime()
+    _ = read(text)
+    #expect(processorTime() - before < .seconds(3))
+  }
+
+  @Test func aPacketThatIsLargerOrHasMoreFieldsThanAnyProgramWritesIsNotRead() {
+    let attributes = (0..<60_000).map { #"a\#($0)="""# }.joined(separator: " ")
+    #expect(refusal(read(Self.packet(attributes))) == "its sidecar cannot be read")
+    #expect(refusal(read(Self.packet("", String(repeating: " ", count: 1 << 20)))) == "its sidecar cannot be read")
+    let deep = String(repeating: "<crs:a>", count: 100_000) + String(repeating: "</crs:a>", count: 100_000)
+    #expect(refusal(read(Self.packet("", deep))) == "its sidecar cannot be read")
+  }
+
+  /// Programs that read the first one, and programs that read the last one, would cut it differently.
+  @Test func aFieldThatIsThereTwiceWithTwoValuesIsRefused() {
+    let twice = "<crs:CropTop>0.1</crs:CropTop><crs:CropTop>0.2</crs:CropTop>"
+    let others = Self.crop.replacingOccurrences(of: #"crs:CropTop="0.1" "#, with: "")
+    #expect(refusal(read(Self.packet(others, twice)))?.contains("CropTop is there twice") == true)
+    let same = "<crs:CropTop>0.1</crs:CropTop><crs:CropTop>0.1</crs:CropTop>"
+    #expect(read(Self.packet(others, same)) == .edit(Self.cropped))
+    #expect(refusal(read(Self.packet(Self.crop + #" crs:CropTop="0.1""#))) == "its sidecar cannot be read")
+  }
+}
+
+/// Of this thread, whatever else the machine does.
+private func processorTime() -> Duration {
+  var time = timespec()
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+  return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
 }
