@@ -114,6 +114,13 @@ public final class Statement {
     return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
   }
 
+  /// The first bytes of a text, which may have been made to be long; nil for NULL.
+  func text(_ column: Int32, atMost bytes: Int) -> String? {
+    guard let start = sqlite3_column_text(handle, column) else { return nil }
+    let count = min(bytes, Int(sqlite3_column_bytes(handle, column)))
+    return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
+  }
+
   /// nil for NULL.
   public func blob(_ column: Int32) -> [UInt8]? {
     if isNull(column) { return nil }

@@ -20,7 +20,7 @@ struct ExpiredBlobTests {
       try insert.bind(1, pattern.bytes(count: 200_000))
       try insert.run()
     }
-    let connection = try ReadConnection(file, writes: true)
+    let connection = try ReadConnection(file, Cancellation(), writes: true)
     let version = try BlobVersion(place, in: connection, Cancellation())
     let walk = ChunkWalk(version.chunks, place, connection)
     let first = try read(walk, 70_000)
@@ -35,7 +35,9 @@ struct ExpiredBlobTests {
     again.seek(to: walk.offset)
     #expect(try first + read(again, 130_000) == pattern.bytes(count: 200_000))
     // What the product reads with cannot write at all.
-    #expect(throws: SQLiteError.self) { try ReadConnection(file).prepare("UPDATE photo SET name = 'none'").run() }
+    #expect(throws: SQLiteError.self) {
+      try ReadConnection(file, Cancellation()).prepare("UPDATE photo SET name = 'none'").run()
+    }
   }
 
   private func read(_ walk: ChunkWalk, _ count: Int) throws(SQLiteError) -> [UInt8] {

@@ -124,6 +124,32 @@ extension EndToEnd {
       #expect(try arrived.read(upToCount: 1)?.isEmpty ?? true)
     }
 
+    @Test func theRowsAtBothEndsOfAllNumbersArrive() async throws {
+      let database = try makeDatabase([10])
+      let numbers = [Int64.min, .max]
+      for (number, data) in zip(["-9223372036854775807 - 1", "9223372036854775807"], ["x'01'", "x'02'"]) {
+        try database.execute("INSERT INTO photo VALUES(\(number), 'at ' || (\(number)), 1, \(data))")
+      }
+      let server = try await ServeProcess.start(in: scratch)
+      for number in numbers {
+        let push = try Command(Tool.fullbore, ["push", "\(source)&row=\(number)", server.url], in: scratch)
+        #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
+        #expect(server.folder.files().keys.contains("at \(number)"))
+      }
+    }
+
+    @Test func aQuestionWithoutEndIsLeftAtTheFirstInterrupt() async throws {
+      let database = try makeDatabase([10])
+      try database.execute(
+        "CREATE VIEW v AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n")
+      let server = try await ServeProcess.start(in: scratch)
+      let endless = source + "&where=EXISTS (SELECT 1 FROM v WHERE i < 0)"
+      let push = try Command(Tool.fullbore, ["push", endless, server.url], in: scratch)
+      try await until("it is at work", .seconds(30)) { ticks(push.pid) > 30 ? true : nil }
+      push.kill(SIGINT)
+      #expect(try await push.wait(.seconds(20)) != .exited(0), "\(push.output)\(push.errors)")
+    }
+
     @Test(arguments: [
       ("album.db?table=nowhere&column=data", "no such table", 1),
       ("none.db?table=photo&column=data", "unable to open", 1),
@@ -138,4 +164,12 @@ extension EndToEnd {
       #expect(push.errors.contains(words), "\(push.errors)")
     }
   }
+}
+
+/// Hundredths of a second that a process has computed.
+private func ticks(_ pid: pid_t) -> Int {
+  let text = (try? String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8)) ?? ""
+  // The name before the last bracket may hold anything. proc(5): utime is the 14th field of all.
+  let fields = text.split(separator: ")").last?.split(separator: " ") ?? []
+  return fields.count > 11 ? Int(fields[11]) ?? 0 : 0
 }

@@ -12,22 +12,35 @@ struct BlobVersion {
   var length: Int64 = 0
   var validator = Validator(version: "")
 
+  /// A BLOB of more chunks would fill memory with where they are.
+  private static let mostChunks = 4 << 20
+  /// Bytes of a version in one row. A longer one is no version, but content.
+  private static let longestVersion = 4096
+
   /// Looks it up. Without a version column that reads every byte.
   init(_ place: BlobPlace, in connection: ReadConnection, _ cancel: Cancellation) throws {
+    try connection.checkTable(place.table, column: place.column)
     let column = quoted(place.column)
-    let version = place.version.map { "quote(\(quoted($0)))" } ?? "NULL"
     let rows = try connection.prepare(
       """
-      SELECT rowid, typeof(\(column)), length(\(column)), \(version) FROM \(quoted(place.table))
-      WHERE \(place.condition) ORDER BY \(place.order), rowid
+      SELECT rowid, typeof(\(column)), length(\(column)), \(Self.version(place)) FROM \(quoted(place.table))
+      WHERE \(place.condition) ORDER BY \(place.order), rowid LIMIT \(Self.mostChunks + 1)
       """)
     // It tells versions apart that come about, not forged ones: whoever can write the database can send what they like.
     let digest = Poly1305(key: Array(1...UInt8(Poly1305.keyCount)))
     while try rows.step() {
-      let (row, kind, version) = (rows.int(0), rows.text(1) ?? "", rows.text(3) ?? "")
+      let (row, kind) = (rows.int(0), rows.text(1) ?? "")
       guard kind == "blob" else {
         throw BlobError(
           .unsupported, "\(connection.file): \(place): row \(row) has a value of type \(kind), and no BLOB")
+      }
+      guard let version = rows.text(3) else {
+        throw BlobError(
+          .unsupported,
+          "\(connection.file): \(place): the version in row \(row) has more than \(Self.longestVersion) bytes")
+      }
+      if chunks.count == Self.mostChunks {
+        throw BlobError(.unsupported, "\(connection.file): \(place): it has more than \(Self.mostChunks) chunks")
       }
       let chunk = Chunk(row: row, start: length, count: Int32(clamping: rows.int(2)))
       chunks.append(chunk)
@@ -40,6 +53,12 @@ struct BlobVersion {
     }
     if place.version == nil { try digest.update(chunks, place, connection, cancel) }
     validator = Validator(version: "sqlite-\(length)-\(Digest.hex(digest.value().prefix(16)))")
+  }
+
+  /// SQL that tells one version from another; NULL where it is too long.
+  private static func version(_ place: BlobPlace) -> String {
+    guard let version = place.version.map(quoted) else { return "''" }
+    return "CASE WHEN coalesce(length(CAST(\(version) AS BLOB)), 0) <= \(longestVersion) THEN quote(\(version)) END"
   }
 }
 

@@ -8,33 +8,74 @@ import CSQLite
 #endif
 
 /// A connection that only reads, to a database of someone else's. One thread at a time.
+///
+/// Its file may have been made to harm whoever reads it. What its schema says is not trusted, statements may do nothing but
+/// read, what they may take is bounded, and a statement without end is left when the work is cancelled.
 final class ReadConnection {
+  /// Bytes that a statement may make or load as one value; BLOBs that are read in place may be larger.
+  static let longestValue: Int32 = 32 << 20
   let file: BytePath
   let handle: OpaquePointer
+  /// SQLite has its address for as long as the connection is open.
+  private let cancel: Cancellation
 
   /// `writes`: for a test of what a write on this connection does to its open BLOBs.
-  init(_ file: BytePath, writes: Bool = false) throws(SQLiteError) {
+  init(_ file: BytePath, _ cancel: Cancellation, writes: Bool = false) throws(SQLiteError) {
     self.file = file
+    self.cancel = cancel
     var handle: OpaquePointer?
     let flags = (writes ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY) | SQLITE_OPEN_NOMUTEX
     let code = file.withCString { sqlite3_open_v2($0, &handle, flags, nil) }
     guard let handle else { throw SQLiteError("open", file, code: SQLITE_NOMEM, "out of memory") }
-    self.handle = handle
     if code != SQLITE_OK {
       let error = lastError(of: handle, "open", file)
+      // Before it is set: what throws after that runs deinit, which closes it.
       sqlite3_close_v2(handle)
       throw error
     }
+    self.handle = handle
     sqlite3_extended_result_codes(handle, 1)
-    sqlite3_busy_timeout(handle, 5000)
     // Or the name of a column that is not there would be taken for a text, the same in every version.
     _ = fb_sqlite_config(handle, SQLITE_DBCONFIG_DQS_DML, 0)
+    _ = fb_sqlite_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1)
+    _ = fb_sqlite_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+    for (limit, most) in Self.limits { sqlite3_limit(handle, limit, most) }
+    if !writes { sqlite3_set_authorizer(handle, { _, action, first, _, _, _ in permission(action, first) }, nil) }
+    let context = Unmanaged.passUnretained(cancel).toOpaque()
+    // Some hundred times a second: asking takes a lock.
+    sqlite3_progress_handler(handle, 20_000, { isCancelled($0) ? 1 : 0 }, context)
+    sqlite3_busy_handler(handle, { context, count in waitsOn(context, count) }, context)
   }
 
-  // Statements someone still holds keep the connection until they are gone.
-  deinit { sqlite3_close_v2(handle) }
+  // Statements someone still holds keep the connection until they are gone; they must not be stepped any more.
+  deinit {
+    sqlite3_progress_handler(handle, 0, nil, nil)
+    sqlite3_busy_handler(handle, nil, nil)
+    sqlite3_close_v2(handle)
+  }
+
+  /// What a condition of the user's and the statements here stay far below. Those that are not named are SQLite's own.
+  private static let limits: [(Int32, Int32)] = [
+    (SQLITE_LIMIT_LENGTH, longestValue), (SQLITE_LIMIT_SQL_LENGTH, 1 << 20), (SQLITE_LIMIT_COMPOUND_SELECT, 50),
+    (SQLITE_LIMIT_VDBE_OP, 250_000), (SQLITE_LIMIT_ATTACHED, 0), (SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000),
+    (SQLITE_LIMIT_TRIGGER_DEPTH, 1), (SQLITE_LIMIT_WORKER_THREADS, 0),
+  ]
 
   func prepare(_ sql: String) throws(SQLiteError) -> Statement { try Statement(sql, connection: handle, file: file) }
+
+  /// Throws where a table has no such column, or is a view: that could make up rows without end, and has no BLOB that can
+  /// be read in place.
+  func checkTable(_ table: String, column: String) throws(SQLiteError) {
+    if sqlite3_table_column_metadata(handle, "main", table, column, nil, nil, nil, nil, nil) == SQLITE_OK { return }
+    let error = error("look at")
+    if error.code & 0xFF != SQLITE_ERROR { throw error }
+    let select = try prepare("SELECT 1 FROM main.sqlite_schema WHERE type = 'view' AND name = ?1 COLLATE NOCASE")
+    try select.bind(1, table)
+    if try select.first({ _ in true }) == true {
+      throw SQLiteError("look at", file, code: SQLITE_ERROR, "\(table) is a view, and no table")
+    }
+    throw error
+  }
 
   /// From the next read to the end of this connection, one snapshot.
   func beginSnapshot() throws(SQLiteError) { try prepare("BEGIN").run() }
@@ -52,4 +93,24 @@ final class ReadConnection {
   }
 
   func error(_ operation: String) -> SQLiteError { lastError(of: handle, operation, file) }
+}
+
+/// Statements may read, in a snapshot, and ask whether the file was changed.
+private func permission(_ action: Int32, _ first: UnsafePointer<CChar>?) -> Int32 {
+  switch action {
+  case SQLITE_SELECT, SQLITE_READ, SQLITE_FUNCTION, SQLITE_RECURSIVE, SQLITE_TRANSACTION: SQLITE_OK
+  case SQLITE_PRAGMA: first.map { strcmp($0, "data_version") } == 0 ? SQLITE_OK : SQLITE_DENY
+  default: SQLITE_DENY
+  }
+}
+
+private func isCancelled(_ context: UnsafeMutableRawPointer?) -> Bool {
+  context.map { Unmanaged<Cancellation>.fromOpaque($0).takeUnretainedValue().isCancelled } ?? false
+}
+
+/// Whether to ask for the lock again: for five seconds.
+private func waitsOn(_ context: UnsafeMutableRawPointer?, _ count: Int32) -> Int32 {
+  if count >= 500 || isCancelled(context) { return 0 }
+  usleep(10_000)
+  return 1
 }

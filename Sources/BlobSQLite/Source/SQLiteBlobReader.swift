@@ -13,10 +13,10 @@ final class SQLiteBlobReader: BlobReader {
   init(_ source: SQLiteBlobSource, at offset: Int64, _ cancel: Cancellation) throws {
     self.source = source
     self.cancel = cancel
-    watch = try ReadConnection(source.file)
+    watch = try ReadConnection(source.file, cancel)
     // Before the snapshot, so that no change falls between the two.
     seen = try watch.dataVersion()
-    let connection = try ReadConnection(source.file)
+    let connection = try ReadConnection(source.file, cancel)
     try connection.beginSnapshot()
     let version = try BlobVersion(source.place, in: connection, cancel)
     guard 0...version.length ~= offset else {
@@ -43,7 +43,7 @@ final class SQLiteBlobReader: BlobReader {
     do {
       let now = try watch.dataVersion()
       if now == seen { return }
-      let fresh = try ReadConnection(source.file)
+      let fresh = try ReadConnection(source.file, cancel)
       try fresh.beginSnapshot()
       let version = try BlobVersion(source.place, in: fresh, cancel)
       if version.validator != info.validator {

@@ -78,12 +78,14 @@ extension BlobError {
     let code: BlobError.Code =
       switch error.code & 0xFF {
       case 4, 5, 6: .invalidated  // ABORT, BUSY, LOCKED: the same bytes may be had again
+      case 9: .cancelled  // INTERRUPT
       case 14: .notFound  // CANTOPEN
       // WITHOUT ROWID
       case 1 where error.message.hasSuffix(": rowid"): .unsupported
       case 1 where error.message.hasPrefix("no such"): .notFound
       case 1: .unsupported
       case 3, 23: .permission
+      case 18: .unsupported  // TOOBIG
       default: .io
       }
     self.init(code, "\(operation): \(error.message) (SQLite \(error.code))", cause: error)

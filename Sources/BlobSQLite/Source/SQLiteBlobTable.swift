@@ -36,23 +36,49 @@ public struct SQLiteBlobTable: Sendable {
   }
 
   /// Up to `limit` rows with a number above `number`, in order; rows without a BLOB (NULL) are left out. Blocks.
-  /// Throws `.notFound` when there is no such file, table or column.
-  public func rows(after number: Int64?, limit: Int) throws(BlobError) -> [Row] {
+  /// Throws `.notFound` when there is no such file, table or column, `.unsupported` for a view.
+  public func rows(
+    after number: Int64?, limit: Int, _ cancel: Cancellation = Cancellation()
+  ) throws(BlobError) -> [Row] {
+    if number == .max { return [] }
+    return try rows(from: number.map { $0 + 1 } ?? .min, to: .max, condition, limit: limit, cancel)
+  }
+
+  /// The row of this number, whatever the condition says; nil where there is none, or it has no BLOB. As `rows`.
+  public func row(_ number: Int64, _ cancel: Cancellation = Cancellation()) throws(BlobError) -> Row? {
+    try rows(from: number, to: number, nil, limit: 1, cancel).first
+  }
+
+  private func rows(
+    from first: Int64, to last: Int64, _ condition: String?, limit: Int, _ cancel: Cancellation
+  ) throws(BlobError) -> [Row] {
+    try cancel.check("list \(file): \(table).\(column)")
     do {
-      let select = try ReadConnection(file).prepare(
+      let connection = try ReadConnection(file, cancel)
+      defer { withExtendedLifetime(connection) {} }
+      try connection.checkTable(table, column: column)
+      let select = try connection.prepare(
         """
         SELECT rowid, \(name.map(quoted) ?? "rowid") FROM \(quoted(table))
-        WHERE rowid > ?1 AND \(quoted(column)) IS NOT NULL AND (\(condition ?? "1")) ORDER BY rowid LIMIT ?2
+        WHERE rowid BETWEEN ?1 AND ?2 AND typeof(\(quoted(column))) <> 'null' AND (\(condition ?? "1"))
+        ORDER BY rowid LIMIT ?3
         """)
-      try select.bind(1, number ?? .min)
-      try select.bind(2, Int64(limit))
+      try select.bind(1, first)
+      try select.bind(2, last)
+      try select.bind(3, Int64(limit))
       var rows: [Row] = []
-      while try select.step() { rows.append(Row(number: select.int(0), name: select.text(1) ?? "\(select.int(0))")) }
+      while try select.step() {
+        let name = select.text(1, atMost: Self.longestName + 1)
+        rows.append(Row(number: select.int(0), name: name ?? "\(select.int(0))"))
+      }
       return rows
     } catch {
       throw BlobError(error, "list \(file): \(table).\(column)")
     }
   }
+
+  /// Bytes of a name. What is longer is cut after the next one, so that it can be seen.
+  public static let longestName = 4096
 
   public func source(row: Int64) -> SQLiteBlobSource {
     SQLiteBlobSource(file, table: table, column: column, row: row, version: version)

@@ -48,7 +48,12 @@ actor DatabaseWalk: SourceWalk {
         return [FoundSource(.url(url), BytePath(url), as: name ?? "")]
       }
       let last = last
-      let asked = await BlockingPool.shared.run { Result { () throws(BlobError) in try source.rows(after: last) } }
+      let cancel = Cancellation()
+      let asked = await withTaskCancellationHandler {
+        await BlockingPool.shared.run { Result { () throws(BlobError) in try source.rows(after: last, cancel) } }
+      } onCancel: {
+        cancel.cancel()
+      }
       switch asked {
       case .success(let rows) where !rows.isEmpty:
         self.last = rows.last?.number
@@ -56,6 +61,7 @@ actor DatabaseWalk: SourceWalk {
         if !found.isEmpty { return found }
         continue
       case .success: break
+      case .failure(let error) where error.code == .cancelled: return nil
       case .failure(let error): fail("\(source.table.file)", error.message)
       }
       sources = sources.dropFirst()
@@ -71,6 +77,10 @@ actor DatabaseWalk: SourceWalk {
       fail(url, "its name '\(shown(arrival))' is none that a file can have")
       return nil
     }
+    if arrival.bytes.count > SQLiteBlobTable.longestName {
+      fail(url, "its name has more than \(SQLiteBlobTable.longestName) bytes")
+      return nil
+    }
     return FoundSource(.url(url), BytePath(url), as: arrival)
   }
 
@@ -81,13 +91,12 @@ actor DatabaseWalk: SourceWalk {
 }
 
 extension DatabaseSource {
-  fileprivate func rows(after last: Int64?) throws(BlobError) -> [SQLiteBlobTable.Row] {
+  fileprivate func rows(after last: Int64?, _ cancel: Cancellation) throws(BlobError) -> [SQLiteBlobTable.Row] {
     // Without a version each row is read whole before it is sent: not many before the first.
     guard case .row(let row) = selection else {
-      return try table.rows(after: last, limit: table.version == nil ? 4 : PushWalk.batch)
+      return try table.rows(after: last, limit: table.version == nil ? 4 : PushWalk.batch, cancel)
     }
     if last != nil { return [] }
-    // It stands alone, whatever the condition says.
-    return try table.rows(after: row - 1, limit: 1).filter { $0.number == row }
+    return try table.row(row, cancel).map { [$0] } ?? []
   }
 }
