@@ -1,25 +1,3 @@
-import Blobs
-
-/// Bytes of a source by their place, a few at a time, for readers of formats that lead from place to place.
-struct BytesAt {
-  let source: any BlobSource
-  let cancel: Cancellation
-
-  /// As many of `count` bytes as there are; nil when they cannot be had.
-  func callAsFunction(_ offset: Int64, _ count: Int) -> [UInt8]? {
-    // A picture whose date cannot be read has its file's time: no reason to fail.
-    guard offset >= 0, count > 0, let reader = try? source.open(at: offset, cancel) else { return nil }
-    return [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
-      filled = 0
-      while filled < count {
-        let rest = UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[filled..<count])
-        guard let read = try? reader.read(into: rest), read > 0 else { return }
-        filled += read
-      }
-    }
-  }
-}
-
 /// The boxes of HEIC, AVIF, MP4 and QuickTime files, found by their kinds. It trusts no size in there.
 /// ISO/IEC 14496-12 §4.2.
 struct BoxFile {
@@ -58,6 +36,3 @@ struct BoxFile {
     return Box(kind: kind, start: place + header, end: place + size)
   }
 }
-
-/// Big-endian, eight bytes at most.
-func number(_ bytes: some Sequence<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }

@@ -56,6 +56,15 @@ public struct Gallery: Sendable {
     return name.name
   }
 
+  /// The other files that belong to a leader, of which the first that has a date counts where the leader has none: the
+  /// RAW file of a picture, and the film of a Live Photo.
+  public func companions(of leader: GalleryName, _ isThere: (BytePath) -> Bool) -> [BytePath] {
+    if leader.kind == .other || leader.kind == .sidecar { return [] }
+    return [GalleryName.raws, GalleryName.photos, GalleryName.videos].compactMap {
+      Self.first(of: $0, leader.stem) { $0 != leader.name && isThere($0) }
+    }
+  }
+
   /// The rendered edit of an original or of its sidecar; of a film its film, and of a picture its picture.
   private func rendering(of name: GalleryName, _ isThere: (BytePath) -> Bool) -> BytePath? {
     let kinds = name.kind == .video ? [GalleryName.videos] : [GalleryName.photos, GalleryName.videos]

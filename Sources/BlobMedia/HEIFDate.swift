@@ -61,6 +61,26 @@ extension BoxFile {
 }
 
 extension BoxFile {
+  /// The Exif block of a JPEG XL file. ISO/IEC 18181-2 §9.5; one that is compressed (`brob`) is not read.
+  func exifOfJXL(upTo end: Int64) -> Range<Int64>? {
+    guard let box = box("Exif", in: 0..<end), let skipped = bytes.big(box.start, 4) else { return nil }
+    let start = box.start + 4 + skipped
+    return start < box.end ? start..<box.end : nil
+  }
+
+  /// The TIFF blocks of a CR3 file: its Exif directory, then its main one. Canon's own format, in a `uuid` box.
+  func canonBlocks(upTo end: Int64) -> [Range<Int64>] {
+    guard let movie = box("moov", in: 0..<end), let own = box("uuid", in: movie.start..<movie.end),
+      bytes(own.start, 16) == Self.canon, own.end > own.start + 16
+    else { return [] }
+    let inside = (own.start + 16)..<own.end
+    return ["CMT2", "CMT1"].compactMap { box($0, in: inside) }.map { $0.start..<$0.end }
+  }
+
+  private static let canon: [UInt8] = [
+    0x85, 0xC0, 0xB6, 0x87, 0x82, 0x0F, 0x11, 0xE0, 0x81, 0x11, 0xF4, 0xCE, 0x46, 0x2B, 0x6A, 0x48,
+  ]
+
   /// Seconds since 1970 from a film's `mvhd`; nil where the camera left it empty. ISO/IEC 14496-12 §8.2.2.
   func filmed(upTo end: Int64) -> Int64? {
     guard let movie = box("moov", in: 0..<end), let head = box("mvhd", in: movie.start..<movie.end),

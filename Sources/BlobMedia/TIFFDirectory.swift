@@ -1,65 +1,88 @@
 /// The tags of a TIFF block, found by their numbers. It trusts no offset and no count in there. TIFF 6.0 §2.
 struct TIFFDirectory {
-  private let bytes: ArraySlice<UInt8>
+  /// Bytes by their place in the block: fewer than are asked for where it ends, none outside of it.
+  private let bytes: (_ place: Int64, _ count: Int) -> [UInt8]
   private let isLittleEndian: Bool
+  /// Where the directory of the main picture is.
+  private let main: Int64
 
   /// nil: this is no TIFF.
-  init?(_ bytes: ArraySlice<UInt8>) {
-    guard bytes.count >= 8 else { return nil }
-    let mark = bytes.prefix(2)
-    guard mark.elementsEqual("II".utf8) || mark.elementsEqual("MM".utf8) else { return nil }
+  init?(_ block: ArraySlice<UInt8>) {
+    self.init { place, count in
+      guard place >= 0, place < Int64(block.count) else { return [] }
+      return Array(block.dropFirst(Int(place)).prefix(count))
+    }
+  }
+
+  /// The block that is a part of a file, which may be large: only what is asked for is read.
+  init?(_ file: BytesAt, in range: Range<Int64>) {
+    self.init { place, count in
+      guard place >= 0, place < range.upperBound - range.lowerBound else { return [] }
+      let count = Int(min(Int64(count), range.upperBound - range.lowerBound - place))
+      return file(range.lowerBound + place, count) ?? []
+    }
+  }
+
+  private init?(_ bytes: @escaping (Int64, Int) -> [UInt8]) {
+    let head = bytes(0, 8)
+    let mark = head.prefix(2)
+    guard head.count == 8, mark.elementsEqual("II".utf8) || mark.elementsEqual("MM".utf8) else { return nil }
     self.bytes = bytes
     isLittleEndian = mark.elementsEqual("II".utf8)
-    // 42, and what Olympus and Panasonic write in its place.
-    guard let magic = number(at: 2, 2), [42, 0x4F52, 0x5352, 0x55].contains(magic) else { return nil }
-  }
-
-  /// DateTimeOriginal, else DateTimeDigitized, else DateTime.
-  static func captureDate(in bytes: ArraySlice<UInt8>) -> CaptureDate? {
-    guard let tiff = TIFFDirectory(bytes), let main = tiff.number(at: 4, 4) else { return nil }
-    if let exif = tiff.entry(0x8769, in: main), let place = tiff.number(at: exif + 8, 4) {
-      for tag in [0x9003, 0x9004] {
-        if let date = tiff.date(tag, in: place) { return date }
-      }
+    func value(_ bytes: ArraySlice<UInt8>) -> Int64 {
+      Int64(mark.elementsEqual("II".utf8) ? number(bytes.reversed()) : number(bytes))
     }
-    return tiff.date(0x0132, in: main)
+    // 42, and what Olympus and Panasonic write in its place.
+    guard [42, 0x4F52, 0x5352, 0x55].contains(value(head[2..<4])) else { return nil }
+    main = value(head[4..<8])
   }
 
-  /// As the main picture has it; nil where it says nothing, or something that is not known.
-  static func orientation(in bytes: ArraySlice<UInt8>) -> PhotoOrientation? {
-    guard let tiff = TIFFDirectory(bytes), let main = tiff.number(at: 4, 4), let entry = tiff.entry(0x0112, in: main),
-      tiff.number(at: entry + 2, 2) == 3, let number = tiff.number(at: entry + 8, 2)
-    else { return nil }
-    return PhotoOrientation(number)
-  }
-
-  private func date(_ tag: Int, in directory: Int) -> CaptureDate? {
-    guard let entry = entry(tag, in: directory), number(at: entry + 2, 2) == 2,
-      let count = number(at: entry + 4, 4), (19...64).contains(count), let place = number(at: entry + 8, 4),
-      let text = slice(at: place, 19)
-    else { return nil }
-    return CaptureDate(exif: text)
-  }
-
-  /// Where the twelve bytes of a tag are.
-  private func entry(_ tag: Int, in directory: Int) -> Int? {
-    guard let count = number(at: directory, 2) else { return nil }
-    for index in 0..<min(count, 512) {
-      let place = directory + 2 + index * 12
-      guard let found = number(at: place, 2) else { return nil }
-      if found == tag { return place }
+  /// DateTimeOriginal, else DateTimeDigitized, else DateTime. Some RAW formats have the first in their main directory.
+  var captureDate: CaptureDate? {
+    let main = entries([0x8769, 0x9003, 0x9004, 0x0132], in: self.main)
+    let exif = main[0x8769].map { entries([0x9003, 0x9004], in: $0.value) } ?? [:]
+    for entry in [exif[0x9003], exif[0x9004], main[0x9003], main[0x9004], main[0x0132]] {
+      if let date = entry.flatMap({ date($0) }) { return date }
     }
     return nil
   }
 
-  private func number(at place: Int, _ count: Int) -> Int? {
-    guard let slice = slice(at: place, count) else { return nil }
-    return isLittleEndian
-      ? slice.reversed().reduce(0) { $0 << 8 | Int($1) } : slice.reduce(0) { $0 << 8 | Int($1) }
+  /// As the main picture has it; nil where it says nothing, or something that is not known.
+  var orientation: PhotoOrientation? {
+    guard let entry = entries([0x0112], in: main)[0x0112], entry.type == 3 else { return nil }
+    return PhotoOrientation(entry.short)
   }
 
-  private func slice(at place: Int, _ count: Int) -> ArraySlice<UInt8>? {
-    guard place >= 0, place <= bytes.count - count else { return nil }
-    return bytes[(bytes.startIndex + place)..<(bytes.startIndex + place + count)]
+  private struct Entry {
+    let type: Int
+    let count: Int64
+    /// The four bytes of its value, or of the place where that is; the first two of them alone.
+    let value: Int64
+    let short: Int
+  }
+
+  private func date(_ entry: Entry) -> CaptureDate? {
+    guard entry.type == 2, (19...64).contains(entry.count) else { return nil }
+    return CaptureDate(exif: bytes(entry.value, 19))
+  }
+
+  /// The first entry of each of these tags.
+  private func entries(_ tags: Set<Int>, in directory: Int64) -> [Int: Entry] {
+    let count = value(bytes(directory, 2)[...])
+    let table = bytes(directory + 2, Int(min(count, 512)) * 12)
+    var found: [Int: Entry] = [:]
+    for start in stride(from: 0, through: table.count - 12, by: 12) {
+      let tag = Int(value(table[start..<start + 2]))
+      guard tags.contains(tag), found[tag] == nil else { continue }
+      found[tag] = Entry(
+        type: Int(value(table[start + 2..<start + 4])), count: value(table[start + 4..<start + 8]),
+        value: value(table[start + 8..<start + 12]), short: Int(value(table[start + 8..<start + 10])))
+    }
+    return found
+  }
+
+  /// Of at most four bytes.
+  private func value(_ bytes: ArraySlice<UInt8>) -> Int64 {
+    Int64(isLittleEndian ? number(bytes.reversed()) : number(bytes))
   }
 }

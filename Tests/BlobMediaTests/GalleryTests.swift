@@ -83,6 +83,18 @@ import Testing
 
   @Test(
     arguments: [
+      ("IMG_0001.HEIC", ["IMG_0001.MOV"]), ("IMG_0003.JPG", ["IMG_0003.CR2"]), ("IMG_0003.CR2", ["IMG_0003.JPG"]),
+      ("IMG_0004.MOV", []), ("notes.txt", []),
+    ] as [(BytePath, [BytePath])])
+  func whereALeaderHasNoDateItsCompanionsAreAsked(_ leader: BytePath, _ others: [BytePath]) {
+    let names: Set<BytePath> = [
+      "IMG_0001.HEIC", "IMG_0001.MOV", "IMG_0001.AAE", "IMG_0003.CR2", "IMG_0003.JPG", "IMG_0004.MOV", "notes.txt",
+    ]
+    #expect(Gallery().companions(of: GalleryName(leader), names.contains) == others)
+  }
+
+  @Test(
+    arguments: [
       ("IMG_20240102_030405_BURST001_COVER.jpg", "IMG_20240102_030405_"),
       ("IMG_20240102_030405_BURST012.jpg", "IMG_20240102_030405_"),
       ("00012IMG_00012_BURST20240102030405123.jpg", "BURST20240102030405123"), ("STARBURST.jpg", nil),

@@ -60,6 +60,23 @@ extension EndToEnd {
       #expect(end == .exited(0) && both.output.contains("8 files"), "\(both.output)")
     }
 
+    /// A picture that has lost its date is of the day of its film, and both arrive together.
+    @Test func aLivePhotoWithoutADateHasThatOfItsFilm() async throws {
+      let name = "card/DCIM/100APPLE/IMG_0009"
+      try scratch.file(name + ".HEIC", 10_000)
+      // Seconds since 1904: the ninth of September 2001.
+      let seconds = UInt32(1_000_000_000 + 2_082_844_800)
+      let time = (0..<4).map { UInt8(truncatingIfNeeded: seconds >> (24 - $0 * 8)) }
+      let head = [0, 0, 0, 28] + Array("mvhd".utf8) + [0, 0, 0, 0] + time + [UInt8](repeating: 0, count: 12)
+      let film = [0, 0, 0, 12] + Array("ftypqt  ".utf8) + [0, 0, 0, 36] + Array("moov".utf8) + head
+      try Data(film).write(to: URL(fileURLWithPath: scratch.path(name + ".MOV")))
+      let server = try await ServeProcess.start(in: scratch)
+      let (end, push) = try await fullbore(
+        "push", "--layout", "{year}/{month}/{name}", scratch.path("card/DCIM/"), server.url, in: scratch)
+      #expect(end == .exited(0), "\(push.output)\(push.errors)")
+      #expect(server.folder.files().keys.sorted() == ["2001/09/IMG_0009.HEIC", "2001/09/IMG_0009.MOV"])
+    }
+
     /// A film goes where its photo goes.
     @Test func theLayoutIsMadeOfWhenTheyWereTaken() async throws {
       let (names, _) = try await push("--edits", "current", "--layout", "{year}/{month}/{name}")

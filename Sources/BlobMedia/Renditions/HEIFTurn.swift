@@ -4,10 +4,8 @@ extension PhotoOrientation {
   /// Whether a HEIC file tells its decoder to turn the picture just as this orientation, its EXIF's, says: only then is
   /// it known how what is decoded lies in what is stored. Reads a bounded number of bytes, and blocks.
   public func isThatOfBoxes(in source: any BlobSource, _ cancel: Cancellation = Cancellation()) -> Bool {
-    // Not to be had: not known.
-    guard let length = (try? source.info(cancel))?.length,
-      let turns = BoxFile(bytes: BytesAt(source: source, cancel: cancel)).turns(upTo: length)
-    else { return false }
+    let bytes = BytesAt(source, cancel)
+    guard let turns = BoxFile(bytes: bytes).turns(upTo: bytes.end) else { return false }
     // Boxes count quarters against the clock; mirrored pictures are told in ways that differ.
     let quarters = [1: 0, 3: 2, 6: 3, 8: 1][number]
     return !turns.isMirrored && (turns.quarters.isEmpty ? [0] : turns.quarters) == [quarters]

@@ -13,12 +13,13 @@ public struct PhotoOrientation: Sendable, Hashable {
 
   /// As a picture says of itself: upright where it says nothing. Reads a bounded number of bytes, and blocks.
   public static func read(from source: any BlobSource, _ cancel: Cancellation = Cancellation()) -> PhotoOrientation {
-    CaptureDate.tiff(of: source, cancel).flatMap { TIFFDirectory.orientation(in: $0) } ?? .upright
+    let file = PictureFile(BytesAt(source, cancel))
+    return file.exifBlocks.first.flatMap { TIFFDirectory(file.bytes, in: $0)?.orientation } ?? .upright
   }
 
   /// As the TIFF block of a picture says, without the mark before it.
   public static func read(fromTIFF bytes: ArraySlice<UInt8>) -> PhotoOrientation {
-    TIFFDirectory.orientation(in: bytes) ?? .upright
+    TIFFDirectory(bytes)?.orientation ?? .upright
   }
 
   public static let upright = PhotoOrientation(1)!

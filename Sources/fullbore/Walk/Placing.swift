@@ -17,7 +17,7 @@ struct GalleryTelling: Sendable {
     let isThere = { (name: BytePath) in isFile(folder.appending(name)) }
     let gallery = Gallery(edits ?? .both)
     var facts = gallery.facts(of: name, isThere)
-    facts.captured = CaptureDate.read(from: FileSource(folder.appending(gallery.leader(of: name, isThere))))
+    facts.captured = CaptureDate(ofLeader: folder.appending(gallery.leader(of: name, isThere)))
     return facts.metadata
   }
 }
@@ -51,7 +51,7 @@ extension PushOptions {
   func place(_ item: TreeItem, named relative: BytePath, beside leader: @autoclosure () -> BytePath) -> BytePath {
     guard let layout else { return arrival(of: relative) }
     let leader = leader()
-    let date = CaptureDate.read(from: FileSource(leader)) ?? CaptureDate(ofFile: leader) ?? CaptureDate(item.stamp)
+    let date = CaptureDate(ofLeader: leader) ?? CaptureDate(ofFile: leader) ?? CaptureDate(item.stamp)
     return layout.path(of: relative, taken: date)
   }
 
@@ -73,6 +73,20 @@ func isFile(_ path: BytePath) -> Bool {
 }
 
 extension CaptureDate {
+  /// What the leader of those that belong together says, else what one of the others does: a Live Photo's film may have
+  /// the date that its picture has lost. nil: none says anything. Blocks.
+  init?(ofLeader leader: BytePath) {
+    var date = CaptureDate.read(from: FileSource(leader))
+    if date == nil {
+      let name = GalleryName(leader.name)
+      let folder = BytePath(leader.bytes.dropLast(name.name.bytes.count))
+      let others = Gallery().companions(of: name) { isFile(folder.appending($0)) }
+      date = others.lazy.compactMap { CaptureDate.read(from: FileSource(folder.appending($0))) }.first
+    }
+    guard let date else { return nil }
+    self = date
+  }
+
   /// When a file was last written, by the clock of this machine: for pictures that tell nothing.
   fileprivate init(_ stamp: FileStamp) { self.init(secondsSince1970: stamp.modified / 1_000_000_000) }
 
