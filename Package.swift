@@ -36,6 +36,7 @@ let package = Package(
     system("CExpat", pkgConfig: "expat", apt: "libexpat1-dev"),
     .systemLibrary(name: "CLinux"),
     .systemLibrary(name: "CVips", providers: [.apt(["libvips42"])]),
+    .systemLibrary(name: "CSeccomp"),
     .systemLibrary(name: "CIntrinsics"),
 
     .target(name: "Blobs", dependencies: ["CCrypto", "CIntrinsics", linux]),
@@ -51,7 +52,7 @@ let package = Package(
     .executableTarget(
       name: "fullbore",
       dependencies: ["Blobs", "BlobHTTP", "BlobMedia", "BlobSQLite", "BlobUpload", "BlobServer", linux]),
-    .executableTarget(name: "fullbore-media", dependencies: ["Blobs", "BlobMedia", "CVips"]),
+    .executableTarget(name: "fullbore-media", dependencies: ["Blobs", "BlobMedia", "CSeccomp", "CVips"]),
 
     .executableTarget(
       name: "UploadExample", dependencies: ["Blobs", "BlobHTTP", "BlobUpload"], path: "Examples/Upload"),

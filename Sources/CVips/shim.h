@@ -103,6 +103,17 @@ static inline int cvips_start(const cvips_api *_Nonnull api) {
   return 0;
 }
 
+/// Has libheif load its decoders, which it would look for in a folder when the first picture comes. Without libheif there
+/// is nothing to do.
+static inline void cvips_load_plugins(void) {
+  void *library = dlopen("libheif.so.1", RTLD_NOW | RTLD_NOLOAD);
+  if (!library) return;
+  // Takes parameters of which there are none, and returns an error by value, of two numbers and a text.
+  typedef struct { int code, detail; const char *text; } heif_error;
+  heif_error (*init)(void *) = (heif_error (*)(void *))dlsym(library, "heif_init");
+  if (init) init((void *)0);
+}
+
 /// Rows come once, from top to bottom. A picture that is damaged is an error.
 static inline cvips_image *_Nullable cvips_open(const cvips_api *_Nonnull api, cvips_source *_Nonnull source) {
   return api->image_new_from_source(source, "", "access", 1, "fail_on", 3, (void *)0);

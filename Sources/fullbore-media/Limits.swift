@@ -7,7 +7,7 @@ enum Limits {
   private static let memory: rlim_t = 640 << 20
 
   /// The kernel refuses it every byte of a file, dozens of open files and memory beyond the limit, and ends it after ten
-  /// minutes of work. A decoder that was taken over can do no more than that.
+  /// minutes of work. What it may do at all is the matter of `Confinement`.
   static func set() {
     // A file that grows is an error then, and no signal: libraries that want one do without.
     signal(SIGXFSZ, SIG_IGN)

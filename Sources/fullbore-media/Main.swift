@@ -6,6 +6,7 @@ import Glibc
 ///
 ///     fullbore-media render [--quality=N] [EDIT...] <ORIGINAL >JPEG
 ///     fullbore-media check [EDIT...] <ORIGINAL        whether it can be rendered exactly: status 3 and why, if not
+///     fullbore-media confinement                      what the kernel refuses a decoder, tried one by one
 ///     fullbore-media --version
 @main
 struct Main {
@@ -26,7 +27,11 @@ struct Main {
     let vips = try Vips()
     switch words.first {
     case "--version": put("fullbore-media 1, \(vips.version), libraries \(LoadedLibraries.digest())\n")
+    case "confinement":
+      try Confinement.begin()
+      put(Confinement.report())
     case "check":
+      try Confinement.begin()
       let rendering = try Rendering(try edit(words.dropFirst()), of: try Picture(0, vips))
       put("\(rendering.width)x\(rendering.height)\n")
     case "render":
@@ -37,6 +42,7 @@ struct Main {
         quality = number
         words = words.dropFirst()
       }
+      try Confinement.begin()
       let rendering = try Rendering(try edit(words), of: try Picture(0, vips))
       try rendering.write(to: 1, quality: quality)
     default: throw usage
@@ -48,7 +54,8 @@ struct Main {
     return edit
   }
 
-  private static let usage = Complaint("usage: fullbore-media render|check [EDIT...] <ORIGINAL", status: 2)
+  private static let usage = Complaint(
+    "usage: fullbore-media render|check [EDIT...] <ORIGINAL | confinement | --version", status: 2)
 
   private static func put(_ text: String) {
     let bytes = Array(text.utf8)

@@ -34,8 +34,7 @@ struct Picture {
     if isHEIC, profile?.isEmpty ?? true {
       throw Complaint("it is a HEIC without a colour profile", status: Complaint.refused)
     }
-    let itself = FileSource(BytePath("/proc/self/fd/\(descriptor)"))
-    if isHEIC, !(exif?.orientation ?? .upright).isThatOfBoxes(in: itself) {
+    if isHEIC, !(exif?.orientation ?? .upright).isThatOfBoxes(in: OriginalFile(descriptor: descriptor)) {
       throw Complaint("EXIF and HEIC do not say alike how it is to be held", status: Complaint.refused)
     }
     if !image.hasBytes { throw Complaint("it has more than 8 bits a colour", status: Complaint.refused) }

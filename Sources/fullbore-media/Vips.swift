@@ -9,6 +9,7 @@ final class Vips {
       throw Complaint("\(String(cString: missing)) is missing: install libvips (Debian: libvips42)")
     }
     if cvips_start(&api) != 0 { throw complaint("libvips does not start") }
+    cvips_load_plugins()
   }
 
   var version: String { "libvips \(api.version(0)).\(api.version(1)).\(api.version(2))" }
