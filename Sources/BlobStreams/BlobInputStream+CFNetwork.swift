@@ -23,7 +23,8 @@
       let (retain, release) = (context.retain, context.release)
       let client = StreamClient.Context(
         version: context.version, info: context.info,
-        retain: retain.map { retain in { retain($0) } }, release: release.map { release in { release($0) } })
+        retain: retain.map { retain in { @Sendable in retain($0) } },
+        release: release.map { release in { @Sendable in release($0) } })
       return setClient(
         StreamClient(Stream.Event(rawValue: flags), context: client) { stream, event, info in
           let bridged = unsafeBitCast(stream as InputStream, to: CFReadStream.self)
