@@ -65,13 +65,6 @@ struct EncryptingSourceTests {
     #expect(buffer.allSatisfy { $0 == 0 }, "nor is anything plain left behind")
   }
 
-  @Test func sourceWithoutVersionsIsRefused() throws {
-    let pipe = BlobPipe()
-    let source = EncryptingSource(PipeSource(pipe), key: key, name: "a")
-    #expect(failure { () throws(BlobError) in try source.info() }?.code == .unsupported)
-    #expect(failure { () throws(BlobError) in try source.open(at: 0, Cancellation()) }?.code == .unsupported)
-  }
-
   @Test func wrongKeyOrVersionGivesNoise() throws {
     let source = EncryptingSource(DataSource(text), key: key, name: "a")
     let encrypted = DataSource(try source.readAll())

@@ -1,3 +1,5 @@
+import Synchronization
+
 /// A source whose bytes are encrypted as they are read (AES-256-CTR): as many bytes, from any offset.
 ///
 /// **It hides, it does not authenticate**: whoever can change the encrypted bytes can flip chosen bits of the plain ones,
@@ -8,12 +10,17 @@
 /// other away. What was read is therefore held against the version before it is handed over. The same bytes of the same
 /// version under the same name are encrypted the same way each time.
 ///
+/// A source that is read once and has no validator, such as a stream that is still being written, gets a random version
+/// of its own with each `EncryptingSource`. It is read from the first byte to the last, and no reader goes back: no byte of
+/// the keystream is used a second time.
+///
 /// Keep `validator.version` of its `info` with the encrypted bytes: `DecryptingSource` asks for it. It tells nothing to
 /// those who do not have the key.
 public struct EncryptingSource: BlobSource {
   private let source: any BlobSource
   private let key: EncryptionKey
   private let name: String
+  private let pass = SinglePass()
 
   /// `name` tells this blob from all others under the same key, as its path would: two files of the same size and time,
   /// or two pages with the same tag, may have the same validator. To resume, use the same name.
@@ -26,25 +33,68 @@ public struct EncryptingSource: BlobSource {
   public var access: BlobAccess { source.access }
 
   /// Length and preferred block are the source's; the version is that of the encrypted bytes, another for each key, name
-  /// and validator. Throws `.unsupported` for a source without a validator, which could change unnoticed.
+  /// and validator. Throws `.unsupported` for a source without a validator that can be read more than once: it could
+  /// change unnoticed in between.
   public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo {
     let info = try source.info(cancel)
     return info.with(version: try version(of: info))
   }
 
+  /// A source without a validator is opened only where its last reader stopped: `.outOfRange` elsewhere, `.unsupported`
+  /// while that one is at work.
   public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     let reader = try openCipher(source, at: offset, cancel)
     let version = try version(of: reader.info)
+    let isOnce = reader.info.validator == nil
+    if isOnce { try pass.begin(at: offset, name) }
     return CipherReader(
-      reader, reader.info.with(version: version), CounterCipher(key, version, at: offset), asksBeforeEach: true)
+      reader, reader.info.with(version: version), CounterCipher(key, version, at: offset),
+      asksBeforeEach: !isOnce, isOnce ? pass : nil)
   }
 
   private func version(of info: BlobInfo) throws(BlobError) -> String {
     guard let validator = info.validator else {
-      throw BlobError(.unsupported, "encrypt \(name): its source cannot tell one version from another")
+      guard source.access == .sequential else {
+        throw BlobError(.unsupported, "encrypt \(name): its source cannot tell one version from another")
+      }
+      return Digest.hex(key.derive(32, "fullbore version of one pass", [name, pass.nonce]))
     }
     return Digest.hex(key.derive(32, "fullbore version", [name, validator.version, validator.instance]))
   }
+}
+
+/// How far a source without versions was encrypted, under a version that nothing else has. Copies share it.
+private final class SinglePass: Sendable {
+  private struct State {
+    var offset: Int64 = 0
+    var isRead = false
+  }
+  /// 256 bits of the system's random numbers.
+  let nonce: String
+  private let state = Mutex(State())
+
+  init() {
+    var random = SystemRandomNumberGenerator()
+    nonce = Digest.hex((0..<32).map { _ in UInt8.random(in: .min ... .max, using: &random) })
+  }
+
+  func begin(at offset: Int64, _ name: String) throws(BlobError) {
+    let found = state.withLock { state in
+      let found = state
+      if !state.isRead, state.offset == offset { state.isRead = true }
+      return found
+    }
+    if found.isRead { throw BlobError(.unsupported, "encrypt \(name): another reader is at it") }
+    if found.offset != offset {
+      throw BlobError(
+        .outOfRange, "encrypt \(name) from byte \(offset): it is at byte \(found.offset), and is read once only")
+    }
+  }
+
+  /// Before the bytes are handed over.
+  func encrypted(_ count: Int) { state.withLock { $0.offset += Int64(count) } }
+
+  func ended() { state.withLock { $0.isRead = false } }
 }
 
 /// The plain bytes of what an `EncryptingSource` gave, from any offset.
@@ -92,25 +142,33 @@ private final class CipherReader: BlobReader {
   private let reader: any BlobReader
   private let cipher: CounterCipher
   private let asksBeforeEach: Bool
+  /// nil: the bytes have a version, and may be encrypted again.
+  private let pass: SinglePass?
 
-  init(_ reader: any BlobReader, _ info: BlobInfo, _ cipher: CounterCipher, asksBeforeEach: Bool) {
+  init(
+    _ reader: any BlobReader, _ info: BlobInfo, _ cipher: CounterCipher, asksBeforeEach: Bool, _ pass: SinglePass? = nil
+  ) {
     self.reader = reader
     self.info = info
     self.cipher = cipher
     self.asksBeforeEach = asksBeforeEach
+    self.pass = pass
   }
 
+  deinit { pass?.ended() }
+
   func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
-    let count = try reader.readChecked(into: buffer)
-    let bytes = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(count))
+    let count: Int
     do {
+      count = try reader.readChecked(into: buffer)
       if asksBeforeEach { try reader.finish() }
     } catch {
       // What is left in the buffer of a failed read must not be plain.
-      bytes.initializeMemory(as: UInt8.self, repeating: 0)
+      buffer.initializeMemory(as: UInt8.self, repeating: 0)
       throw error
     }
-    cipher.apply(to: bytes)
+    pass?.encrypted(count)
+    cipher.apply(to: UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(count)))
     return count
   }
 
