@@ -19,16 +19,22 @@ public struct ProtocolCheck: Sendable, CustomStringConvertible {
     self.body = body
   }
 
-  /// Throws a `CheckFailure`, or what the upload threw against expectation. `transport` nil: libcurl, with short limits.
-  public func run(_ fixture: ProtocolFixture, over transport: (any Transport)? = nil) async throws {
-    let peer = try await ProtocolExam.threads.run { () throws in try fixture.makePeer() }
+  /// Throws a `CheckFailure`, also where the check has not ended within `limit`. `transport` nil: libcurl, with short
+  /// limits.
+  public func run(
+    _ fixture: ProtocolFixture, over transport: (any Transport)? = nil, within limit: Duration = .seconds(180)
+  ) async throws {
+    let peer = try await deadline(limit, "\(fixture): making its server") {
+      try await ProtocolExam.threads.run { () throws in try fixture.makePeer() }
+    }
     let result: Result<Void, any Error>
     do {
-      result = .success(try await body(ProtocolExam(fixture, peer, over: transport)))
+      try await deadline(limit, "the check") { [body] in try await body(ProtocolExam(fixture, peer, over: transport)) }
+      result = .success(())
     } catch {
       result = .failure(CheckFailure("\(fixture): \(self): \(error)"))
     }
-    await ProtocolExam.threads.run { peer.stop() }
+    try await deadline(limit, "\(fixture): stopping its server") { await ProtocolExam.threads.run { peer.stop() } }
     try result.get()
   }
 }

@@ -20,14 +20,14 @@ public struct SourceCheck: Sendable, CustomStringConvertible {
     self.body = body
   }
 
-  /// Throws a `CheckFailure`, or what the source threw against expectation. Runs on a thread that may block.
-  public func run(_ fixture: SourceFixture) async throws {
-    try await Self.threads.run { () throws in
-      do {
-        try body(fixture)
-      } catch {
-        throw CheckFailure("\(fixture): \(self): \(error)")
+  /// Throws a `CheckFailure`, also where the check has not ended within `limit`. Runs on a thread that may block.
+  public func run(_ fixture: SourceFixture, within limit: Duration = .seconds(180)) async throws {
+    do {
+      try await deadline(limit, "the check") { [body] in
+        try await Self.threads.run { () throws in try body(fixture) }
       }
+    } catch {
+      throw CheckFailure("\(fixture): \(self): \(error)")
     }
   }
 

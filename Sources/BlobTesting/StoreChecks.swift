@@ -32,16 +32,18 @@ package struct StoreCheck: Sendable, CustomStringConvertible {
     self.body = body
   }
 
-  /// Throws a `CheckFailure`. Runs on a thread that may block.
-  package func run(_ fixture: StoreFixture) async throws {
-    try await Self.threads.run { () throws in
-      do {
-        let exam = StoreExamination(open: try fixture.place())
-        defer { exam.close() }
-        try body(exam)
-      } catch {
-        throw CheckFailure("\(fixture): \(self): \(error)")
+  /// Throws a `CheckFailure`, also where the check has not ended within `limit`. Runs on a thread that may block.
+  package func run(_ fixture: StoreFixture, within limit: Duration = .seconds(180)) async throws {
+    do {
+      try await deadline(limit, "the check") { [body] in
+        try await Self.threads.run { () throws in
+          let exam = StoreExamination(open: try fixture.place())
+          defer { exam.close() }
+          try body(exam)
+        }
       }
+    } catch {
+      throw CheckFailure("\(fixture): \(self): \(error)")
     }
   }
 

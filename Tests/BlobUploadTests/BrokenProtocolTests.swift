@@ -1,0 +1,118 @@
+import BlobHTTP
+import BlobTesting
+import BlobUpload
+import Blobs
+import Synchronization
+import Testing
+
+/// Protocols that do nothing right: every check must fail, with words, and soon.
+@Suite struct BrokenProtocolTests {
+  @Test(arguments: Broken.allCases, ProtocolCheck.all)
+  func everyCheckOfABrokenProtocolFailsWithinSeconds(_ broken: Broken, _ check: ProtocolCheck) async throws {
+    let gate = Gate()
+    defer { gate.open() }
+    let dialect = BrokenProtocol(way: broken, gate: gate)
+    let fixture = ProtocolFixture("broken", dialect, wholeUpTo: 128 << 10, noticesChanges: true) { EmptyPeer() }
+    let start = ContinuousClock.now
+    let error = await #expect(throws: CheckFailure.self) { try await check.run(fixture, within: .milliseconds(500)) }
+    #expect(ContinuousClock.now - start < .seconds(15))
+    #expect(error?.description.hasPrefix("broken: \(check.description): ") == true, "\(error?.description ?? "none")")
+  }
+
+  /// The reason is the upload's own where it has one, and no deadline's.
+  @Test func aCheckThatWaitsForAnUploadSaysWhyThatFailed() async throws {
+    let fixture = ProtocolFixture("broken", BrokenProtocol(way: .fails, gate: Gate()), wholeUpTo: 1) { EmptyPeer() }
+    let check = try #require(ProtocolCheck.all.first { "\($0)".hasPrefix("cancelling") })
+    let error = await #expect(throws: CheckFailure.self) { try await check.run(fixture) }
+    #expect(error?.description.contains("it never works") == true, "\(error?.description ?? "none")")
+  }
+}
+
+enum Broken: CaseIterable, Sendable {
+  /// Each request fails at once, for good.
+  case fails
+  /// No request ever ends, and none obeys when it is cancelled.
+  case hangs
+  /// It says that all went well, and sends nothing.
+  case lies
+}
+
+private struct BrokenProtocol: UploadProtocol {
+  let way: Broken
+  let gate: Gate
+  var name: String { "broken" }
+
+  private func answer<Result>(_ lie: Result) async throws(UploadError) -> Result {
+    switch way {
+    case .fails: throw UploadError(.giveUp, .destination, "it never works")
+    case .hangs:
+      await gate.wait()
+      return lie
+    case .lies: return lie
+    }
+  }
+
+  private var session: UploadSession { UploadSession(state: [:]) }
+
+  func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits { PartLimits() }
+
+  func create(
+    _ target: UploadTarget, first: (part: Part, body: BlobSlice)?, _ with: UploadContext
+  ) async throws(UploadError) -> Held { try await answer(.finished(UploadResult())) }
+
+  func held(by session: UploadSession, _ with: UploadContext) async throws(UploadError) -> Held {
+    try await answer(.finished(UploadResult()))
+  }
+
+  func send(
+    _ part: Part, _ body: BlobSlice, to session: UploadSession, _ with: UploadContext
+  ) async throws(UploadError) -> Sent { try await answer(.finished(UploadResult())) }
+
+  func complete(
+    _ session: UploadSession, _ parts: [PartReceipt], _ with: UploadContext
+  ) async throws(UploadError) -> UploadResult { try await answer(UploadResult()) }
+
+  func isThere(
+    _ target: UploadTarget, location: String?, _ with: UploadContext
+  ) async throws(UploadError) -> Bool { try await answer(true) }
+
+  func abort(_ session: UploadSession, _ with: UploadContext) async throws(UploadError) { try await answer(()) }
+}
+
+/// Holds up whoever waits until it is opened, whether they are cancelled or not.
+private final class Gate: Sendable {
+  private struct State {
+    var isOpen = false
+    var waiting: [CheckedContinuation<Void, Never>] = []
+  }
+  private let state = Mutex(State())
+
+  func wait() async {
+    await withCheckedContinuation { continuation in
+      let isOpen = state.withLock { state in
+        if !state.isOpen { state.waiting.append(continuation) }
+        return state.isOpen
+      }
+      if isOpen { continuation.resume() }
+    }
+  }
+
+  func open() {
+    let waiting = state.withLock { state in
+      state.isOpen = true
+      defer { state.waiting = [] }
+      return state.waiting
+    }
+    for continuation in waiting { continuation.resume() }
+  }
+}
+
+/// A server that never gets anything.
+private struct EmptyPeer: ProtocolPeer {
+  var endpoint: HTTPURL { HTTPURL("http://127.0.0.1:9/")! }
+  func contents(of name: BytePath) -> [UInt8]? { nil }
+  func names() -> [BytePath] { [] }
+  func unfinished() -> Int64 { 0 }
+  func restart() throws {}
+  func stop() {}
+}
