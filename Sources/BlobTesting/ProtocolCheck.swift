@@ -129,13 +129,13 @@ struct ProtocolExam: Sendable {
     throw CheckFailure("\(what): nothing was thrown instead of an error with side .\(side)")
   }
 
-  /// A pattern of `length` bytes that, when byte `byte` is first wanted, waits until the server holds nearly all
-  /// before it, and what is sent beside it has been answered, and then lets `action` happen.
+  /// A source that, when byte `byte` is first wanted, waits until the server holds nearly all before it, and what is sent
+  /// beside it has been answered, and then lets `action` happen.
   func interrupted(
-    _ pattern: PatternSource, at byte: Int64, within limit: Duration = .seconds(30),
+    _ source: any BlobSource, at byte: Int64, within limit: Duration = .seconds(30),
     _ action: @escaping @Sendable () -> Void
   ) -> TriggerSource {
-    TriggerSource(pattern, at: byte) { [peer, transport] in
+    TriggerSource(source, at: byte) { [peer, transport] in
       pollUntil(within: limit) { transport.underWay <= 1 && peer.unfinished() >= byte - Self.slack }
       action()
     }
