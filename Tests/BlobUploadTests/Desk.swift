@@ -89,6 +89,7 @@ final class Gauge: Transport {
     } catch {
       throw TransportError(.cancelled, "cancelled")
     }
+    on.sent(Int(body?.length ?? 0))
     return .status(201)
   }
 }

@@ -12,7 +12,7 @@ final class Script: Transport {
   private let answer: Answer
 
   /// `answer` is asked with the number of the request, counted from 0. Bodies are counted as sent where an answer
-  /// comes, and read only where their length is not known.
+  /// comes or the connection breaks, and read only where their length is not known.
   init(_ answer: @escaping Answer) { self.answer = answer }
 
   /// Gives one answer after the other, the last one for ever.
@@ -30,9 +30,15 @@ final class Script: Transport {
       requests.append(request)
       return requests.count - 1
     }
-    let answer = try answer(number, request)
-    on.sent(try body.map(Self.length) ?? 0)
-    return answer
+    do {
+      let answer = try answer(number, request)
+      on.sent(try body.map(Self.length) ?? 0)
+      return answer
+    } catch {
+      // The connection broke after the body was sent.
+      if error.code == .broken { on.sent(try body.map(Self.length) ?? 0) }
+      throw error
+    }
   }
 
   private static func length(of body: BlobSlice) throws(TransportError) -> Int {
