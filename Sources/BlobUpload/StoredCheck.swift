@@ -71,7 +71,8 @@ extension UploadRun {
     throw UploadError(
       .giveUp, .file,
       "\(target.path): the server takes only \(most) bytes in one request (max-append-size), which would make more than "
-        + "\(UploadDestination.mostSmallBodies) requests for this file; it must take more, or another protocol be named")
+        + "\(UploadDestination.mostSmallBodies) requests for this file; it must take more, or another protocol be named"
+    )
   }
 
   /// What a server's word about this upload is compared with.

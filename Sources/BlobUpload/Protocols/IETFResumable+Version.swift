@@ -24,7 +24,8 @@ extension IETFResumable {
       if answer.headers["Upload-Limit"] != nil { spoken = version }
     }
     guard let spoken, spoken != Self.version else { return nil }
-    let advice = speaksTus ? "It also speaks tus: put tus+ before the URL" : "Name another protocol: put+ before the URL"
+    let advice =
+      speaksTus ? "It also speaks tus: put tus+ before the URL" : "Name another protocol: put+ before the URL"
     return UploadError(
       .giveUp, .destination,
       "\(request.method) \(request.url): the server speaks interop version \(spoken.prefix(8)) of resumable uploads, and "

@@ -69,7 +69,9 @@ extension UploadContext {
       return .found(told)
     }
     if [401, 403, 407].contains(response.status) { return .hidden }
-    guard response.isSuccess || [404, 405, 410, 501].contains(response.status) else { throw UploadError(head, response) }
+    guard response.isSuccess || [404, 405, 410, 501].contains(response.status) else {
+      throw UploadError(head, response)
+    }
     let found = try await lengthByGet(of: url, expecting: length)
     return found == .hidden && [404, 410].contains(response.status) ? .missing : found
   }
