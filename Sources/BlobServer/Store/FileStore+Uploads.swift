@@ -266,10 +266,3 @@ extension Folder {
     if renamed != 0 { throw failed("write the record of upload", record.id.description) }
   }
 }
-
-extension Int64 {
-  func addingClamped(_ other: Int64) -> Int64 {
-    let (sum, overflow) = addingReportingOverflow(other)
-    return overflow ? (other < 0 ? .min : .max) : sum
-  }
-}

@@ -121,15 +121,6 @@ private func nanoseconds(_ time: timespec) -> Int64 {
   return (isBeyond ? seconds : Int64(time.tv_nsec)) < 0 ? .min : .max
 }
 
-extension Int64 {
-  /// The difference, or the nearest number that an Int64 can hold.
-  package func subtractingClamped(_ other: Int64) -> Int64 {
-    let (difference, overflows) = subtractingReportingOverflow(other)
-    if !overflows { return difference }
-    return other > 0 ? .min : .max
-  }
-}
-
 /// Text of numbers, put together in place: there are two of these for every file.
 extension UnsafeMutableBufferPointer<UInt8> {
   /// Each returns where the next begins.
