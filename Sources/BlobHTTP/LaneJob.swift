@@ -20,6 +20,13 @@ final class LaneJob: StartableExchange {
   }
   typealias Answer = Result<HTTPResponse, TransportError>
 
+  /// Who waits for the answer, and the lane that works on it. A struct and no tuple: each access to a closure in a generic
+  /// tuple would wrap it once more.
+  private struct Place {
+    var waiter: (@Sendable (Answer) -> Void)?
+    var door: LaneDoor?
+  }
+
   let request: HTTPRequest
   let body: BlobSlice?
   let exchange: Exchange
@@ -31,7 +38,7 @@ final class LaneJob: StartableExchange {
   let cancellation = Cancellation()
   private let pool: LanePool
   private let phase = Atomic<Phase>(.new)
-  private let place = Mutex<(waiter: (@Sendable (Answer) -> Void)?, door: LaneDoor?)>((nil, nil))
+  private let place = Mutex(Place())
 
   init(_ request: HTTPRequest, _ body: BlobSlice?, _ exchange: Exchange, in pool: LanePool) {
     self.request = request
@@ -123,7 +130,7 @@ final class LaneJob: StartableExchange {
   /// Gives the answer to who waits; once, after the phase was won.
   func resume(_ answer: Answer) {
     let waiter = place.withLock { place in
-      defer { place = (nil, nil) }
+      defer { place = Place() }
       return place.waiter
     }
     waiter!(answer)

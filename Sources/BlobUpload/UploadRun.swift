@@ -348,18 +348,23 @@ extension UploadRun {
 
 /// Notes how far bytes have left that are not summed. Moved on the transport's thread.
 final class Reach: Sendable {
-  private let place = Mutex<(end: Int64, record: (@Sendable (Int64, [UInt8]) -> Void)?)>((0, nil))
+  /// A struct and no tuple: each access to a closure in a generic tuple would wrap it once more.
+  private struct State {
+    var end: Int64 = 0
+    var record: (@Sendable (Int64, [UInt8]) -> Void)?
+  }
+  private let state = Mutex(State())
 
   func begin(at offset: Int64, _ record: @escaping @Sendable (Int64, [UInt8]) -> Void) {
-    place.withLock { $0 = (offset, record) }
+    state.withLock { $0 = State(end: offset, record: record) }
   }
 
-  func end() { place.withLock { $0.record = nil } }
+  func end() { state.withLock { $0.record = nil } }
 
   func advance(by count: Int64) {
-    place.withLock { place in
-      place.end += count
-      if count > 0 { place.record?(place.end, SentRange.noValue) }
+    state.withLock { state in
+      state.end += count
+      if count > 0 { state.record?(state.end, SentRange.noValue) }
     }
   }
 }

@@ -64,6 +64,17 @@ struct StructureTests {
     }
   }
 
+  /// Swift wraps a closure once more at each access to a generic value that is one, an optional one or a tuple with one:
+  /// calling it overflows the stack in the end. In a struct of its own it stays as it is.
+  @Test func noClosureIsTheValueOfALock() throws {
+    for file in try SourceFile.all() where file.isSwift {
+      for (number, line) in file.lines.enumerated() where !line.trimmingCharacters(in: .whitespaces).hasPrefix("//") {
+        let found = line.range(of: #"\b(Mutex|Monitor)<[\[( ]*[^\[\]{}=]*->"#, options: .regularExpression)
+        #expect(found == nil, "\(file.path):\(number + 1): put the closure into a struct")
+      }
+    }
+  }
+
   @Test func noPublicSignatureMentionsATypeOfC() throws {
     for file in try SourceFile.all() where file.isSwift {
       for (number, line) in file.lines.enumerated() {

@@ -6,13 +6,16 @@ import Synchronization
 /// Something that whoever comes has to wait at, until it is opened.
 package final class Gate: Sendable {
   private let state = Monitor((isOpen: false, visitors: 0))
-  private let passing = Monitor<(@Sendable () -> Void)?>(nil)
+  private struct Passing {
+    var call: (@Sendable () -> Void)?
+  }
+  private let passing = Monitor(Passing())
 
   package init() {}
 
   /// `passed` runs on the thread of each who waited.
   package func open(_ passed: (@Sendable () -> Void)? = nil) {
-    passing.update { $0 = passed }
+    passing.update { $0.call = passed }
     state.update { $0.isOpen = true }
   }
 
@@ -28,7 +31,7 @@ package final class Gate: Sendable {
         return state.isOpen ? () : nil
       }
     }
-    passing.update { $0 }?()
+    passing.update { $0.call }?()
   }
 }
 

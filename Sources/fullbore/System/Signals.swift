@@ -6,17 +6,13 @@ import Synchronization
 ///
 /// The first asks for an orderly end; a second SIGINT ends the program at once with 130.
 enum Signals {
-  private static let handler = Mutex<(@Sendable (Int32) -> Void)?>(nil)
+  private static let handler = SignalHandler()
   private static let ends = makePipe()
 
   /// From now on, and instead of any handler before, `handler` is told of the signal's number. Call it once the
   /// thing to be stopped exists.
   static func onInterrupt(_ handler: @escaping @Sendable (Int32) -> Void) {
-    let isFirst = self.handler.withLock { current in
-      defer { current = handler }
-      return current == nil
-    }
-    if isFirst { listen() }
+    if self.handler.replace(with: handler) { listen() }
   }
 
   /// Every SIGINT and SIGTERM from now on, also those that come before anyone waits.
@@ -34,13 +30,33 @@ enum Signals {
       var number: UInt8 = 0
       while true {
         let count = read(ends.read, &number, 1)
-        if count == 1 { Signals.handler.withLock { $0 }?(Int32(number)) }
+        if count == 1 { Signals.handler.call(Int32(number)) }
         if count == 0 || count < 0 && errno != EINTR { return }
       }
     }
     catchSignal(SIGINT)
     catchSignal(SIGTERM)
   }
+}
+
+/// What is called for each signal. Any thread may replace it.
+final class SignalHandler: Sendable {
+  /// A closure that is itself the value of a lock would be wrapped once more at each access.
+  private struct State {
+    var call: (@Sendable (Int32) -> Void)?
+  }
+  private let state = Mutex(State())
+
+  /// true: there was none before.
+  func replace(with call: @escaping @Sendable (Int32) -> Void) -> Bool {
+    state.withLock { state in
+      defer { state.call = call }
+      return state.call == nil
+    }
+  }
+
+  /// Calls the handler outside the lock, so that it may replace itself.
+  func call(_ number: Int32) { state.withLock { $0.call }?(number) }
 }
 
 // Read by the handler below, which may run on any thread at any time and may only use what is safe there. Both are

@@ -1,0 +1,105 @@
+import BlobHTTP
+import BlobTesting
+import Blobs
+import Glibc
+import Synchronization
+import Testing
+
+@testable import BlobUpload
+
+/// A film over a slow connection is reported in a million pieces, on a thread with a small stack. Whoever hears of them
+/// must need no more stack and memory for the last than for the first.
+@Suite(.serialized) struct ManyReportsTests {
+  private static let reports = 1_000_000
+
+  @Test func theSentOffsetIsToldAMillionTimes() async throws {
+    let (reach, gauge) = (Reach(), StackGauge())
+    reach.begin(at: 0) { end, _ in gauge.note(end) }
+    try await repeated { _ in reach.advance(by: 1) }
+    #expect(gauge.last == Int64(Self.reports))
+    #expect(gauge.depth < 4096, "\(gauge.depth) bytes of stack")
+  }
+
+  @Test func progressIsToldAMillionTimes() async throws {
+    let totals = UploadTotals()
+    let whole = Progress(totals: totals)
+    let part = Progress(partOf: whole)
+    try await repeated { number in
+      part.advance(by: 2)
+      part.acknowledge(1, sent: 2)
+      whole.settle(at: Int64(number))
+    }
+    #expect(totals.sent == 2 * Int64(Self.reports))
+  }
+
+  @Test func aCancellationIsWaitedForAMillionTimes() async throws {
+    let (cancellation, gauge) = (Cancellation(), StackGauge())
+    try await repeated { _ in cancellation.whileWaiting(wakeUp: { gauge.note(1) }) { gauge.note(0) } }
+    cancellation.cancel()
+    #expect(gauge.depth < 4096 && gauge.last == 0)
+  }
+
+  /// The gate of a protocol's context: what is sent goes through several closures, which are made once.
+  @Test func whatAnExchangeSendsIsToldAMillionTimes() async throws {
+    let (gauge, progress) = (StackGauge(), Progress())
+    let reach = Reach()
+    reach.begin(at: 0) { end, _ in gauge.note(end) }
+    let exchange = Exchange(sent: { count in
+      progress.advance(by: Int64(count))
+      reach.advance(by: Int64(count))
+    })
+    try await repeated { _ in exchange.sent(1) }
+    #expect(progress.sent == Int64(Self.reports) && gauge.last == progress.sent && gauge.depth < 4096)
+  }
+
+  /// Every block of a traced source goes to the journal's file beside it.
+  @Test func whatIsSentIsKeptAMillionTimes() async throws {
+    let folder = try ScratchFolder()
+    let log = SentLog(beside: folder.path.appending("journal"))
+    log.start(as: 1)
+    let keep = log.begin(7, from: 0, key: [UInt8](repeating: 1, count: 32))
+    try await repeated { number in keep(Int64(number), SentRange.noValue) }
+    #expect(log.range(of: 7)?.end == Int64(Self.reports - 1))
+  }
+
+  /// On a thread with a stack of 64 KiB, which is what a few hundred calls within each other need.
+  private func repeated(_ report: @escaping @Sendable (Int) -> Void) async throws {
+    let before = residentBytes()
+    await withCheckedContinuation { done in
+      SystemThread.start("reports", stack: 64 << 10) {
+        for number in 0..<Self.reports { report(number) }
+        done.resume()
+      }
+    }
+    let after = residentBytes()
+    #expect(after < before + 24 << 20, "\(after) bytes are in memory, and were \(before)")
+  }
+
+  /// The second number of proc(5), /proc/self/statm.
+  private func residentBytes() -> Int {
+    guard let file = fopen("/proc/self/statm", "r") else { return 0 }
+    defer { fclose(file) }
+    var line = [CChar](repeating: 0, count: 128)
+    let count = fread(&line, 1, line.count - 1, file)
+    let text = String(decoding: line.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    return (Int(text.split(separator: " ").dropFirst().first ?? "") ?? 0) * Int(getpagesize())
+  }
+}
+
+/// How much deeper than at first the stack was when it was told something.
+private final class StackGauge: Sendable {
+  private let first = Atomic<UInt>(0)
+  private let lowest = Atomic<UInt>(.max)
+  private let told = Atomic<Int64>(-1)
+
+  var last: Int64 { told.load(ordering: .relaxed) }
+  var depth: UInt { first.load(ordering: .relaxed) - lowest.load(ordering: .relaxed) }
+
+  func note(_ value: Int64) {
+    var mark: UInt8 = 0
+    let address = withUnsafeMutablePointer(to: &mark) { UInt(bitPattern: $0) }
+    _ = first.compareExchange(expected: 0, desired: address, ordering: .relaxed)
+    lowest.min(address, ordering: .relaxed)
+    told.store(value, ordering: .relaxed)
+  }
+}
