@@ -21,6 +21,7 @@
       let protocols = [8] + Array("http/1.1".utf8)
       SSL_CTX_set_alpn_protos(context, protocols, UInt32(protocols.count))
       SSL_CTX_set_verify(context, verifies ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nil)
+      SSL_CTX_set_cert_verify_callback(context, verifyCertificate, nil)
       if verifies { try trust(options.caFile) }
     }
 
@@ -52,7 +53,7 @@
           isSet && SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, Int(TLSEXT_NAMETYPE_host_name), &name) == 1
       }
       if verifies {
-        SSL_set_hostflags(ssl, UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS))
+        SSL_set_hostflags(ssl, hostFlags)
         let isNamed =
           isNumber ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name) : SSL_set1_host(ssl, name)
         isSet = isSet && isNamed == 1
@@ -88,6 +89,35 @@
         isUseful && sessions[origin] != 0 ? sessions.updateValue(address, forKey: origin) : address
       }
       release(spare)
+    }
+  }
+
+  private let hostFlags = UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS)
+
+  /// OpenSSL's own verification, except that it looks at the subject's common name in fewer certificates.
+  private func verifyCertificate(_ verification: OpaquePointer?, _ context: UnsafeMutableRawPointer?) -> Int32 {
+    guard let verification else { return 0 }
+    if let certificate = X509_STORE_CTX_get0_cert(verification), !mayNameHostBySubject(certificate) {
+      X509_VERIFY_PARAM_set_hostflags(
+        X509_STORE_CTX_get0_param(verification), hostFlags | UInt32(X509_CHECK_FLAG_NEVER_CHECK_SUBJECT))
+    }
+    return X509_verify_cert(verification)
+  }
+
+  /// Whether the subject's common name may be a host's: as in libcurl, only where no alternative name is a DNS name or an
+  /// address. OpenSSL overlooks the addresses. Of several common names none counts. RFC 6125 §6.4.4.
+  private func mayNameHostBySubject(_ certificate: OpaquePointer) -> Bool {
+    let subject = X509_get_subject_name(certificate)
+    let first = X509_NAME_get_index_by_NID(subject, NID_commonName, -1)
+    if first < 0 || X509_NAME_get_index_by_NID(subject, NID_commonName, first) >= 0 { return false }
+    if X509_get_ext_by_NID(certificate, NID_subject_alt_name, -1) < 0 { return true }
+    // Those that cannot be read may be for hosts.
+    guard let names = X509_get_ext_d2i(certificate, NID_subject_alt_name, nil, nil) else { return false }
+    let list = OpaquePointer(names)
+    defer { GENERAL_NAMES_free(list) }
+    return (0..<OPENSSL_sk_num(list)).allSatisfy { index in
+      let name = OPENSSL_sk_value(list, index)?.assumingMemoryBound(to: GENERAL_NAME.self)
+      return name.map { $0.pointee.type != GEN_DNS && $0.pointee.type != GEN_IPADD } ?? false
     }
   }
 

@@ -16,19 +16,25 @@ class Certificate: @unchecked Sendable {  // nothing in it changes
 
   fileprivate init(empty: Void) {}
 
-  fileprivate var newKey: [String] {
+  fileprivate var newKey: [String] { newKey(of: "/CN=fullbore test") }
+
+  fileprivate func newKey(of subject: String) -> [String] {
     let kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    return kind + ["-subj", "/CN=fullbore test", "-keyout", key]
+    return kind + ["-subj", subject, "-keyout", key]
   }
 }
 
 /// An authority that makes certificates.
 final class Authority: Certificate, @unchecked Sendable {
-  /// `names` as in subjectAltName: `DNS:a.example,IP:127.0.0.1`. With days below 0 it has expired.
-  func certificate(for names: String, days: Int = 2) throws -> Certificate {
+  /// `names` as in subjectAltName: `DNS:a.example,IP:127.0.0.1`; nil: there are none beside the subject. With days below 0
+  /// it has expired.
+  func certificate(
+    for names: String?, days: Int = 2, subject: String = "/CN=fullbore test"
+  ) throws -> Certificate {
     let certificate = Certificate(empty: ())
     let request = certificate.folder.path + "/request.pem"
-    try openssl(["req", "-new", "-addext", "subjectAltName=\(names)", "-out", request] + certificate.newKey)
+    let names = names.map { ["-addext", "subjectAltName=\($0)"] } ?? []
+    try openssl(["req", "-new", "-out", request] + names + certificate.newKey(of: subject))
     try openssl([
       "x509", "-req", "-in", request, "-CA", path, "-CAkey", key, "-CAserial", certificate.folder.path + "/serial",
       "-CAcreateserial", "-copy_extensions", "copy", "-days", "\(days)", "-out", certificate.path,

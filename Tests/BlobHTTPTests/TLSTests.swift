@@ -81,6 +81,27 @@ import Testing
     #expect(error.code == .tls && error.message.contains("is not for 'localhost'"), "\(error)")
   }
 
+  /// The subject's common name counts only where the certificate has no other name for a host. RFC 6125 §6.4.4.
+  @Test(
+    arguments: [
+      (nil, "/CN=localhost", true), ("email:a@localhost", "/CN=localhost", true),
+      ("IP:127.0.0.1", "/CN=localhost", false), ("DNS:other.example", "/CN=localhost", false),
+      ("email:a@localhost,IP:127.0.0.1", "/CN=localhost", false), (nil, "/CN=localhost/CN=other.example", false),
+      (nil, "/CN=other.example/CN=localhost", false), (nil, "/O=localhost", false),
+    ] as [(String?, String, Bool)])
+  func aCommonNameCountsWhereThereIsNoOtherName(_ names: String?, _ subject: String, _ isFor: Bool) async throws {
+    let authority = try Authority()
+    let server = OpenSSLServer(try authority.certificate(for: names, subject: subject))
+    let transport = CurlTransport(.init(caFile: authority.path))
+    let url = HTTPURL("https://localhost:\(server.port)/")!
+    if isFor {
+      #expect(try await transport.get(url).status == 200)
+    } else {
+      let error = await failure { () async throws(TransportError) in try await transport.get(url) }
+      #expect(error.code == .tls && error.message.contains("is not for 'localhost'"), "\(error)")
+    }
+  }
+
   @Test func aCertificateOfATrustedAuthorityIsAccepted() async throws {
     let authority = try Authority()
     let server = OpenSSLServer(try authority.certificate(for: "IP:127.0.0.1"))
