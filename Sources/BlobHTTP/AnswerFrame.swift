@@ -52,6 +52,7 @@ struct AnswerFrame {
 
   /// The final head is known: what follows it? false: nobody can say.
   mutating func begin(_ head: HTTPHead, to method: String) -> Bool {
+    let codings = head.headers.fields.filter { $0.name.isSameField("Transfer-Encoding") }
     // Most name nothing else, and a list takes more work than all of the rest.
     let isPlain = head.headers.fields.allSatisfy {
       !$0.name.isSameField("Connection") || $0.value.isSameField("keep-alive")
@@ -61,8 +62,10 @@ struct AnswerFrame {
     }
     if method == "HEAD" || head.status == 204 || head.status == 304 {
       stage = .whole
-    } else if let coding = head.headers["Transfer-Encoding"] {
-      guard coding.isSameField("chunked") else { return false }
+    } else if !codings.isEmpty {
+      guard codings.count == 1, codings[0].value.isSameField("chunked") else { return false }
+      // Two statements about the length: what follows on this connection may be part of what went before. RFC 9112 §6.3.
+      if head.headers["Content-Length"] != nil { keepsConnection = false }
       stage = .chunkSize
     } else if head.headers["Content-Length"] != nil {
       guard let length = Self.length(in: head.headers) else { return false }
@@ -100,8 +103,8 @@ struct AnswerFrame {
       return .line(end)
     }
     if isFirstLine {
-      guard let minor = Self.statusLine(UnsafeRawBufferPointer(rebasing: bytes[..<end])) else { return .malformed }
-      keepsConnection = minor > 0
+      guard let line = StatusLine(UnsafeRawBufferPointer(rebasing: bytes[..<end])) else { return .malformed }
+      keepsConnection = line.minorVersion > 0
     }
     isFirstLine = isEmpty  // after an interim head comes another
     return .line(end)
@@ -113,15 +116,6 @@ struct AnswerFrame {
     // What cannot become a head need not end in a line break to be told apart.
     let begins = stage != .head || !isFirstLine || bytes.isEmpty || "HTTP/1.".utf8.starts(with: bytes.prefix(7))
     return begins && bytes.count < Self.longestLine ? .more : .malformed
-  }
-
-  /// `HTTP/1.1 200 Words`; the minor version. RFC 9112 §4.
-  private static func statusLine(_ line: UnsafeRawBufferPointer) -> Int? {
-    guard line.begins(with: "HTTP/1."), line.count >= 13, 48...57 ~= line[7], line[8] == 32,
-      49...57 ~= line[9], 48...57 ~= line[10], 48...57 ~= line[11],
-      line[12] == 32 || line[12] == 13 || line[12] == 10
-    else { return nil }
-    return Int(line[7]) - 48
   }
 
   /// Hexadecimal digits, before an extension if there is one.

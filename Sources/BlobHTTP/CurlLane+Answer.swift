@@ -14,29 +14,35 @@ extension CurlLane {
   /// The answer, or the reason why there is none.
   func answer(_ transfer: Transfer, _ result: CURLcode) throws(TransportError) -> HTTPResponse {
     if let failure = transfer.failure { throw failure }
-    // An answer that came before the body was sent counts, however the connection ended after it.
+    // A refusal that came before the body was sent counts, however the connection ended after it.
     if result == CURLE_OK || (transfer.isBroken(result) && !transfer.isSent), let head = transfer.head.final {
       return HTTPResponse(head: head, body: transfer.content)
     }
     throw error(transfer, result)
   }
 
-  /// What says that all is well must not come before all is sent.
-  func checkNotTooSoon(_ head: HTTPHead, _ transfer: Transfer) throws(TransportError) {
-    if transfer.isSent || !(200..<300 ~= head.status) { return }
-    throw TransportError(
-      .broken,
-      "\(transfer.job.name): \(transfer.server) answered \(head.status) after \(transfer.sent) bytes were sent"
-        + " of \(transfer.length ?? 0)")
-  }
-
-  /// One line of a head, or a trailer.
+  /// One line of a head, or a trailer. false: the exchange is over, and `transfer.failure` says why. What was sent so far
+  /// must have been reported.
   func take(line: UnsafeRawBufferPointer) -> Bool {
     let transfer = transfer!
     transfer.received += Int64(line.count)
-    guard let interim = transfer.head.take(line) else { return true }
-    transfer.failure = outside(transfer) { () throws(BlobError) in transfer.job.exchange.interim(interim) }
+    switch transfer.head.take(line) {
+    case .nothing: break
+    case .interim(let head):
+      transfer.failure = outside(transfer) { () throws(BlobError) in transfer.job.exchange.interim(head) }
+    case .final(let head):
+      transfer.failure = head.earlySuccess(
+        to: transfer.job.name, from: transfer.server, sent: transfer.body.count, of: transfer.length,
+        isWhole: transfer.isSent)
+    case .malformed: transfer.failure = notHTTP(transfer)
+    }
     return transfer.failure == nil
+  }
+
+  /// As `take(line:)`, where libcurl has read it.
+  fileprivate func take(lineOfLibcurl line: UnsafeRawBufferPointer) -> Bool {
+    report(transfer!, by: handle!)
+    return take(line: line)
   }
 
   func take(content: UnsafeRawBufferPointer) -> Bool {
@@ -65,15 +71,15 @@ extension CurlLane {
     sockets.removeAll { $0 == socket }
     if socket == taken { return }
     defer { _ = closeDescriptor(socket) }
-    guard handle?.use != .connection, let transfer, transfer.failure == nil, transfer.attempts > 0, !transfer.isSent,
+    guard let handle, handle.use != .connection, let transfer, transfer.failure == nil, transfer.attempts > 0,
       transfer.head.final == nil, transfer.received == 0, transfer.job.request.url.scheme == "http",
       !transfer.job.isCancelled
     else { return }
+    report(transfer, by: handle)
+    if transfer.isSent { return }
     var early = EarlyAnswer()
     early.read(socket)
-    for interim in early.parse(into: &transfer.head) where transfer.failure == nil {
-      transfer.failure = outside(transfer) { () throws(BlobError) in transfer.job.exchange.interim(interim) }
-    }
+    early.forEachLine { take(line: $0) && transfer.head.final == nil }
     transfer.content = early.content(for: transfer.head.final)
   }
 }
@@ -89,7 +95,7 @@ func takeLine(
   _ buffer: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
 ) -> Int {
   let line = UnsafeRawBufferPointer(start: buffer, count: size * count)
-  return CurlLane.from(context).take(line: line) ? line.count : 0
+  return CurlLane.from(context).take(lineOfLibcurl: line) ? line.count : 0
 }
 
 func takeContent(

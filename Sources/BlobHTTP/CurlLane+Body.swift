@@ -57,20 +57,31 @@ extension CurlLane {
     let transfer = transfer!
     // Never more than was announced, however the source has grown.
     let owed = transfer.length.map { Int(clamping: $0 - transfer.given) } ?? buffer.count
-    if owed == 0 { return 0 }
+    if owed == 0 { return end(transfer) }
     // Before the source, which may take its time.
     report(transfer, by: handle!)
     let window = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(owed))
     guard let count = read(transfer, into: window) else { return fb_curl_read_abort() }
-    if count == 0 { transfer.ended = true }
+    if count == 0 { return end(transfer) }
+    transfer.body.frame(count)
     return count
+  }
+
+  /// Nothing follows in the body: what libcurl is told then.
+  private func end(_ transfer: Transfer) -> Int {
+    // Where trailers follow, they are known after this.
+    if transfer.job.exchange.trailers == nil { transfer.body.end([:]) }
+    return 0
   }
 
   /// All of the body was read. The lines are libcurl's to free.
   fileprivate func trailers(_ list: UnsafeMutablePointer<UnsafeMutablePointer<curl_slist>?>) {
-    for (name, value) in transfer!.job.exchange.trailers!().fields {
+    let transfer = transfer!
+    let trailers = transfer.job.exchange.trailers!()
+    for (name, value) in trailers.fields {
       list.pointee = curl_slist_append(list.pointee, "\(name): \(value)")
     }
+    transfer.body.end(trailers)
   }
 
   /// A kept-alive connection was found dead and the request begins again. Only a body that can be opened again is sent.
@@ -80,7 +91,7 @@ extension CurlLane {
     let promised = transfer.length
     transfer.reader = nil
     transfer.given = 0
-    transfer.ended = false
+    transfer.body = SentBody(isChunked: transfer.body.isChunked)
     do throws(TransportError) {
       try openBody(transfer)
       if transfer.length == promised { return CURL_SEEKFUNC_OK }
@@ -99,7 +110,7 @@ extension CurlLane {
       hasConnected(transfer, from: port)
       return CURL_PREREQFUNC_OK
     }
-    transfer.attempts += 1
+    transfer.beginAttempt()
     let isAllowed = transfer.attempts == 1 || (transfer.job.mayBeRepeated && isAtStart(transfer))
     if isAllowed { return CURL_PREREQFUNC_OK }
     transfer.failure =

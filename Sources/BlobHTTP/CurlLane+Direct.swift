@@ -37,7 +37,8 @@ import CCurl
       }
       var connection = kept.take()!
       connection.lets(wait: length < Self.smallBody)
-      transfer.attempts = 1
+      transfer.attempts = 0
+      transfer.beginAttempt()
       // Unless all goes well: nothing more is sent over it, not even TLS's goodbye.
       defer { if kept == nil { close(connection) } }
       var watch = Watch(options, transfer)
@@ -46,7 +47,6 @@ import CCurl
         try step(&talk, transfer, &watch)
       }
       if let head = transfer.head.final, talk.isAnswered || !transfer.isSent {
-        try checkNotTooSoon(head, transfer)
         if talk.isReusable(transfer), talk.wire.giveBack() {
           connection.wasIdle = true
           connection.since = .now
@@ -117,7 +117,7 @@ import CCurl
         let count = talk.wire.send(left, isWhole: talk.sent == 0, hasMore: talk.body != nil)
         guard let count else { return .broken }
         talk.sent += count
-        if talk.body == nil { report(transfer, sent: Int64(max(0, talk.sent - talk.head))) }
+        if talk.body == nil { report(transfer, handedOver: Int64(max(0, talk.sent - talk.head))) }
         if talk.sent < talk.size { return .blocked }
         if !pool.smallBuffers.mayBeKept { giveBackSmall() }
       }
@@ -196,12 +196,6 @@ import CCurl
       }
       talk.isAnswered = true
       talk.isOver = true
-    }
-
-    private func notHTTP(_ transfer: Transfer) -> TransportError {
-      TransportError(
-        .badResponse,
-        "\(transfer.job.name): what \(transfer.server) answers is not HTTP/1.1, after \(transfer.sent) bytes were sent")
     }
 
     private func broken(_ transfer: Transfer, _ talk: DirectTalk) -> TransportError {

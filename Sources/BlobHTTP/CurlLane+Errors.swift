@@ -16,6 +16,12 @@ extension CurlLane {
     return TransportError(code, "\(transfer.job.name): \(words)")
   }
 
+  func notHTTP(_ transfer: Transfer) -> TransportError {
+    TransportError(
+      .badResponse,
+      "\(transfer.job.name): what \(transfer.server) answers is not HTTP/1.1, after \(transfer.sent) bytes were sent")
+  }
+
   func tooLate(_ transfer: Transfer) -> String { "no connection to \(transfer.server) within \(options.connect)" }
 
   private func number(_ info: CURLINFO) -> Int {

@@ -57,7 +57,7 @@ import CCurl
       }
       if let failure { throw failure }
       transfer.given = body.sent
-      report(transfer, sent: body.sent)
+      report(transfer, handedOver: body.sent)
       return outcome
     }
   }

@@ -21,6 +21,7 @@ extension CurlLane {
   private func setBody(of transfer: Transfer, on handle: CurlHandle) {
     let request = transfer.request
     let hasTrailers = transfer.job.exchange.trailers != nil
+    transfer.body = SentBody()
     if hasTrailers {
       fb_curl_set_trailers(handle.easy, giveTrailers)
       fb_curl_set_pointer(handle.easy, CURLOPT_TRAILERDATA, Unmanaged.passUnretained(self).toOpaque())
@@ -29,6 +30,7 @@ extension CurlLane {
       handle.become(.head)
     } else if hasTrailers || transfer.reader != nil || request.sendsLength {
       let length = hasTrailers ? nil : transfer.length
+      transfer.body = SentBody(isChunked: length == nil)
       takenBuffer = pool.takeBuffer(isTLS: request.url.scheme == "https")
       handle.stream(length, from: takenBuffer)
     } else {

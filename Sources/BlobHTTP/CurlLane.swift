@@ -160,11 +160,17 @@ final class CurlLane {
   func report(_ transfer: Transfer, by handle: CurlHandle) {
     var uploaded: curl_off_t = 0
     fb_curl_get_offset(handle.easy, CURLINFO_SIZE_UPLOAD_T, &uploaded)
-    // libcurl counts the frames of a chunked body too. After a new attempt it counts from 0: nothing is told twice.
-    report(transfer, sent: min(Int64(uploaded), transfer.given))
+    transfer.body.hasSent(Int64(uploaded), byLibcurlOf: transfer.given)
+    report(transfer, sent: transfer.body.count)
   }
 
-  func report(_ transfer: Transfer, sent: Int64) {
+  /// As `report(_:by:)`, for a body that the lane sends by itself.
+  func report(_ transfer: Transfer, handedOver count: Int64) {
+    transfer.body.hasSent(count)
+    report(transfer, sent: count)
+  }
+
+  private func report(_ transfer: Transfer, sent: Int64) {
     if sent <= transfer.sent { return }
     transfer.job.exchange.sent(Int(sent - transfer.sent))
     transfer.sent = sent

@@ -22,19 +22,17 @@ struct EarlyAnswer {
     }
   }
 
-  /// The interim heads; the final one goes to `parser`, if it is whole.
-  mutating func parse(into parser: inout HeadParser) -> [HTTPHead] {
-    var trial = HeadParser()
-    var interim: [HTTPHead] = []
-    guard bytes.starts(with: "HTTP/1.".utf8) else { return [] }
+  /// Calls `take` with each whole line, its line break included, until it wants no more of them: they end with the head.
+  mutating func forEachLine(_ take: (UnsafeRawBufferPointer) -> Bool) {
+    guard bytes.starts(with: "HTTP/1.".utf8) else { return }
     bytes.withUnsafeBytes { bytes in
-      while trial.final == nil, let end = bytes[headEnd...].firstIndex(of: 10) {
-        if let head = trial.take(UnsafeRawBufferPointer(rebasing: bytes[headEnd...end])) { interim.append(head) }
-        headEnd = end + 1
+      var wantsMore = true
+      while wantsMore, let end = UnsafeRawBufferPointer(rebasing: bytes[headEnd...]).place(of: 10) {
+        let line = UnsafeRawBufferPointer(rebasing: bytes[headEnd...(headEnd + end)])
+        headEnd += line.count
+        wantsMore = take(line)
       }
     }
-    if trial.final != nil { parser = trial }
-    return interim
   }
 
   /// Its content, as far as it came and is not framed in chunks.

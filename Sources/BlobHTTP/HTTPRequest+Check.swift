@@ -47,7 +47,8 @@ extension String {
 }
 
 extension UInt8 {
-  fileprivate var isTokenByte: Bool {
+  /// Of a token, such as the name of a field. RFC 9110 §5.6.2.
+  var isTokenByte: Bool {
     switch self {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
       UInt8(ascii: "0")...UInt8(ascii: "9"):

@@ -4,44 +4,77 @@
   import Darwin
 #endif
 
-/// Makes heads of the lines libcurl hands over one by one.
+/// Makes heads of the lines of an answer, one by one, whoever reads them from the connection.
+///
+/// What is not HTTP/1.x is refused, and never guessed at: a line that one program skips is another one's status.
+/// RFC 9112 §4, §5.
 struct HeadParser {
+  /// What a line has completed.
+  enum Step {
+    case nothing
+    /// A head with a status of 1xx. That of 100 is nothing.
+    case interim(HTTPHead)
+    case final(HTTPHead)
+    /// The line has no place in a head: nothing that follows can be trusted.
+    case malformed
+  }
+
   /// The final head, once it is complete.
   private(set) var final: HTTPHead?
+  /// 0: the next line must be a status line.
   private var status = 0
   private var headers = HTTPHeaders()
 
-  /// Takes one line with its line break. Returns an interim head (1xx but 100) when the line completes one.
-  mutating func take(_ line: UnsafeRawBufferPointer) -> HTTPHead? {
-    if final != nil { return nil }  // trailers
-    let line = line.strippingLineBreak
+  /// Takes one line with its line break. Lines after the final head are trailers, and are left out.
+  mutating func take(_ line: UnsafeRawBufferPointer) -> Step {
+    if final != nil { return .nothing }
+    let line = line.withoutLineBreak
+    // Either would end a line, or a text, for other programs.
+    if line.place(of: 0) != nil || line.place(of: 13) != nil { return .malformed }
+    if status == 0 { return begin(line) }
     if line.isEmpty { return complete() }
-    if line.begins(with: "HTTP/") {
-      status = Self.status(of: line)
-      headers = HTTPHeaders()
-      headers.reserve(8)
-    } else if let colon = line.place(of: UInt8(ascii: ":")) {
-      headers.add(
-        String(decoding: UnsafeRawBufferPointer(rebasing: line[..<colon]), as: UTF8.self),
-        String(decoding: UnsafeRawBufferPointer(rebasing: line[(colon + 1)...]).trimmed, as: UTF8.self))
+    // White space before the name or the colon is refused with all the rest that is no name: so are folded lines.
+    guard let colon = line.place(of: UInt8(ascii: ":")), colon > 0, line[..<colon].allSatisfy({ $0.isTokenByte }) else {
+      return .malformed
     }
-    return nil
+    headers.add(
+      String(decoding: UnsafeRawBufferPointer(rebasing: line[..<colon]), as: UTF8.self),
+      String(decoding: UnsafeRawBufferPointer(rebasing: line[(colon + 1)...]).trimmed, as: UTF8.self))
+    return .nothing
   }
 
-  private mutating func complete() -> HTTPHead? {
+  private mutating func begin(_ line: UnsafeRawBufferPointer) -> Step {
+    guard let line = StatusLine(line) else { return .malformed }
+    status = line.status
+    headers = HTTPHeaders()
+    headers.reserve(8)
+    return .nothing
+  }
+
+  private mutating func complete() -> Step {
     let head = HTTPHead(status: status, headers: headers)
-    if status == 0 || status == 100 { return nil }
-    if status < 200 && status != 101 { return head }
+    // After an interim head comes another one.
+    status = 0
+    if head.status == 100 { return .nothing }
+    if head.status < 200 && head.status != 101 { return .interim(head) }
     final = head
-    return nil
+    return .final(head)
   }
+}
 
-  /// The three digits after the first space; 0 when there are none.
-  private static func status(of line: UnsafeRawBufferPointer) -> Int {
-    guard let space = line.place(of: UInt8(ascii: " ")) else { return 0 }
-    let digits = line[(space + 1)...].prefix(3)
-    guard digits.count == 3, digits.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }) else { return 0 }
-    return digits.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }
+/// `HTTP/1.1 200 Words`, with or without its line break. RFC 9112 §4.
+struct StatusLine {
+  let minorVersion: Int
+  let status: Int
+
+  /// nil: it is something else.
+  init?(_ line: UnsafeRawBufferPointer) {
+    guard line.begins(with: "HTTP/1."), line.count >= 12, 48...57 ~= line[7], line[8] == 32,
+      49...57 ~= line[9], 48...57 ~= line[10], 48...57 ~= line[11],
+      line.count == 12 || line[12] == 32 || line[12] == 13 || line[12] == 10
+    else { return nil }
+    minorVersion = Int(line[7]) - 48
+    status = line[9...11].reduce(0) { $0 * 10 + Int($1) - 48 }
   }
 }
 
@@ -56,9 +89,10 @@ extension UnsafeRawBufferPointer {
     count >= text.utf8CodeUnitCount && memcmp(baseAddress!, text.utf8Start, text.utf8CodeUnitCount) == 0
   }
 
-  fileprivate var strippingLineBreak: UnsafeRawBufferPointer {
-    var end = count
-    while end > 0, self[end - 1] == 10 || self[end - 1] == 13 { end -= 1 }
+  /// Without a line feed at its end, and the carriage return before that. RFC 9112 §2.2.
+  fileprivate var withoutLineBreak: UnsafeRawBufferPointer {
+    guard let last, last == 10 else { return self }
+    let end = count >= 2 && self[count - 2] == 13 ? count - 2 : count - 1
     return UnsafeRawBufferPointer(rebasing: self[..<end])
   }
 

@@ -15,10 +15,11 @@ final class Transfer {
     var isReadAhead = false
   #endif
 
-  /// Body bytes given to libcurl, and whether it asked past the last one.
+  /// Body bytes that were read for this attempt to send them.
   var given: Int64 = 0
-  var ended = false
-  /// Body bytes handed to the connection and reported to `Exchange.sent`.
+  /// What this attempt has handed to the connection.
+  var body = SentBody()
+  /// Body bytes handed to the connection and reported to `Exchange.sent`, by all attempts: nothing is reported twice.
   var sent: Int64 = 0
   /// Bytes of heads and content received.
   var received: Int64 = 0
@@ -44,6 +45,14 @@ final class Transfer {
     request = job.request
   }
 
-  /// libcurl has handed every body byte to the system.
-  var isSent: Bool { length.map { sent >= $0 } ?? ended }
+  /// This attempt has handed the whole body to the connection.
+  var isSent: Bool { body.isWhole(of: length) }
+
+  /// The request is about to be sent over another connection: nothing has left there, and nothing has come.
+  func beginAttempt() {
+    attempts += 1
+    body = SentBody(isChunked: body.isChunked)
+    head = HeadParser()
+    content = []
+  }
 }

@@ -146,9 +146,20 @@ final class SessionExchange: NSObject, @unchecked Sendable {
   func completed(_ error: (any Error)?) {
     let (response, sourceError) = lock.withLock { (self.response, BlobError(underlying: stream?.streamError)) }
     if let sourceError { return end(.failure(failed(sourceError))) }
-    // An answer may come before the whole body is sent, and the connection break then.
+    if let early = earlySuccess(response.head) { return end(.failure(early)) }
+    // A refusal may come before the whole body is sent, and the connection break then.
     if error == nil || response.status >= 300 { return end(.success(response)) }
     end(.failure(TransportError(error!, name)))
+  }
+
+  /// Why a success is not believed. On Linux `CurlTransport` has asked this already.
+  private func earlySuccess(_ head: HTTPHead) -> TransportError? {
+    guard body != nil else { return nil }
+    let (given, length, status) = lock.withLock { (self.given, self.length, stream?.streamStatus) }
+    // A body whose end alone tells its length was read to that end, or the stream is still open.
+    return head.earlySuccess(
+      to: name, from: "the server", sent: given, of: length,
+      isWhole: length.map { given >= $0 } ?? (status != .open && status != .reading))
   }
 
   private func failed(_ error: BlobError) -> TransportError {

@@ -59,6 +59,9 @@ import Testing
     }
     let old = try #require(read("HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n", by: 5))
     #expect(old.frame.stage == .whole && !old.frame.keepsConnection)
+    let both = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 9\r\n\r\n0\r\n\r\n"
+    let doubtful = try #require(read(both, by: 5))
+    #expect(doubtful.frame.stage == .whole && !doubtful.frame.keepsConnection)
     let open = try #require(read("HTTP/1.1 200 OK\r\n\r\nabc", by: 5))
     #expect(open.frame.stage == .untilClosed && !open.frame.keepsConnection && open.content == "abc")
   }
@@ -69,6 +72,8 @@ import Testing
     "HTTP/1.1 099 No\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef",
     "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n",
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n", "HTTP/1.1 101 Other\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: gzip\r\n\r\n0\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n",
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n",
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n",

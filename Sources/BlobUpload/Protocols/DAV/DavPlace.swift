@@ -48,6 +48,7 @@ struct DavPlace: Sendable {
     length = state["length"].flatMap { Int64($0) }
     contentType = state["type"] ?? "application/octet-stream"
     overwrites = state["overwrite"] != nil
+    modified = state["modified"]
     if let mark = state["mark"], mark.utf8.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }) {
       self.mark = mark
       tries = min(max(0, state["tries"].flatMap { Int($0) } ?? 0), Self.mostTries)
@@ -57,7 +58,6 @@ struct DavPlace: Sendable {
       // A session of release 1.0 and before has one temporary name for all tries.
       if state["chunks"] == nil, let old = place("url") { leftovers = [old] }
     }
-    modified = state["modified"]
   }
 
   var session: UploadSession {
