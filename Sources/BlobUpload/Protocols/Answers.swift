@@ -34,14 +34,18 @@ extension UploadError {
 }
 
 extension HTTPResponse {
-  /// Says of a request with a body that the body is stored now. Of the other answers that are successes, 202 leaves that
-  /// open, and 206 and 207 speak of parts. RFC 9110 §9.3.4, §15.3.
-  var saysStored: Bool { status == 200 || status == 201 || status == 204 }
+  /// The answer to a PUT says that the server has stored the body. Another 2xx promises less: 202 may come to nothing, 206
+  /// speaks of a part, 207 of several things of which some may have failed. RFC 9110 §9.3.4, RFC 4918 §13.
+  var saysStored: Bool { [200, 201, 204].contains(status) }
 
   /// The status, what it means, and the first line of what the server says about it.
   var summary: String {
     var text = String(status)
-    if let meaning = Self.meanings[tellsOtherDigest ? 460 : status] { text += " (\(meaning))" }
+    if let meaning = Self.meanings[tellsOtherDigest ? 460 : status] {
+      text += " (\(meaning))"
+    } else if isSuccess, !saysStored {
+      text += " (this does not say that the file is stored)"
+    }
     if 300..<400 ~= status, let location = headers["Location"] {
       text += " to \(location.prefix { $0 != "?" }.split(separator: "@").last ?? "")"
     }

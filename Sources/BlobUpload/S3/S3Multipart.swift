@@ -119,7 +119,7 @@ public struct S3Multipart: MetadataProtocol {
   ) async throws(UploadError) -> UploadResult {
     let request = put(target)
     let response = try await send(request, vouchedBy: body, with).0
-    if response.isSuccess { return stored(target, response) }
+    if response.saysStored { return stored(target, response) }
     return try await afterRefusal(request, response, target.url, with)
   }
 

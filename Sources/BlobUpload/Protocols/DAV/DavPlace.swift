@@ -164,8 +164,8 @@ struct DavPlace: Sendable {
       try await folders.make(temporary.folder, with)
       response = try await with.sendOnce(&request, body)
     }
-    guard response.isSuccess else {
-      if response.status < 500 { leftovers.removeAll { $0 == temporary } }
+    guard response.saysStored else {
+      if 400..<500 ~= response.status { leftovers.removeAll { $0 == temporary } }
       throw refusal(request, response)
     }
     return response.headers["ETag"]
@@ -190,7 +190,7 @@ struct DavPlace: Sendable {
       throw UploadError(
         .giveUp, .file, "MOVE \(temporary): only a part of it was moved (207)", status: response.status)
     }
-    guard response.isSuccess else {
+    guard response.saysStored else {
       var error = refusal(request, response)
       // What we have sent is gone: someone has cleared it away, or an answer was lost.
       if response.status == 404 { error.recovery = .resync }
@@ -213,7 +213,7 @@ struct DavPlace: Sendable {
       response = try await with.sendOnce(&request, body)
     }
     if response.status == 412, !overwrites { return try await taken(body, with) }
-    guard response.isSuccess else { throw refusal(request, response) }
+    guard response.saysStored else { throw refusal(request, response) }
     let headers = try await look(at: url, body, with)
     // An earlier try may have written to the same file at the same time.
     if tries > 1, body.source.access == .random { try await with.compareAgain(body, with: url) }

@@ -83,7 +83,7 @@ struct NextcloudChunks: Sendable {
   ) async throws(UploadError) -> PartReceipt {
     var request = request("PUT", chunk(count + 1))
     let response = try await with.send(following: &request, body: body)
-    guard response.isSuccess else {
+    guard response.saysStored else {
       // The upload has expired, or the folder that the file is to be in was removed: the status is the same.
       if response.status == 404 { folders.forget(place.url.folder) }
       let error = refusal(request, response)
@@ -99,7 +99,7 @@ struct NextcloudChunks: Sendable {
     request.headers["Overwrite"] = place.overwrites ? "T" : "F"
     request.headers[ModificationTime.field] = place.modified
     let response = try await with.send(following: &request)
-    guard response.isSuccess else {
+    guard response.saysStored else {
       if response.status == 409 {
         folders.forget(place.url.folder)
         try await folders.make(place.url.folder, with)
