@@ -120,7 +120,9 @@ package final class MultipartParser {
       if byte != 10, head.last == 13 { throw MultipartError("a line of a part's head has a bare CR in it") }
       head.append(byte)
       // An empty line ends it, also where no line is before it.
-      if head.count == 2 ? head == [13, 10] : byte == 10 && head.suffix(4) == [13, 10, 13, 10] {
+      // Looked at in place: a slice of the head would make the next byte copy all of it.
+      let count = head.count
+      if byte == 10, count == 2 || (count >= 4 && head[count - 4] == 13 && head[count - 3] == 10) {
         state = .content
         matched = 0
         return try MultipartHead(head)

@@ -101,27 +101,28 @@ extension HeadCheck {
   ///
   /// `fields` are as they were sent, but for blanks around values.
   static func framingProblem(_ method: String, _ headers: HTTPHeaders, isHTTP11: Bool) -> ServerError? {
-    var (lengths, codings): ([String], [String]) = ([], [])
+    var (length, lengths): (String?, Int) = (nil, 0)
+    var (coding, codings): (String?, Int) = (nil, 0)
     for (name, value) in headers.fields {
-      if name.isSameField("Content-Length") { lengths.append(value) }
-      if name.isSameField("Transfer-Encoding") { codings.append(value) }
+      if name.isSameField("Content-Length") { (length, lengths) = (value, lengths + 1) }
+      if name.isSameField("Transfer-Encoding") { (coding, codings) = (value, codings + 1) }
     }
-    if let length = lengths.first {
-      if lengths.count > 1 {
-        return ServerError(400, "a request may have one Content-Length, this one has \(lengths.count)")
+    if let length {
+      if lengths > 1 {
+        return ServerError(400, "a request may have one Content-Length, this one has \(lengths)")
       }
-      if !codings.isEmpty { return ServerError(400, "a request may not have Transfer-Encoding and Content-Length") }
+      if coding != nil { return ServerError(400, "a request may not have Transfer-Encoding and Content-Length") }
       if length.isEmpty || !length.utf8.allSatisfy({ (48...57).contains($0) }) {
         return ServerError(400, "Content-Length must be a decimal number")
       }
     }
-    guard let coding = codings.first else {
+    guard let coding else {
       // The body would end with the connection, as it does when the connection breaks.
-      let lacksLength = !isHTTP11 && lengths.isEmpty && ["PUT", "POST", "PATCH"].contains(method)
+      let lacksLength = !isHTTP11 && length == nil && ["PUT", "POST", "PATCH"].contains(method)
       return lacksLength ? ServerError(411, "\(method) in HTTP/1.0 needs a Content-Length") : nil
     }
-    if codings.count > 1 {
-      return ServerError(400, "a request may have one Transfer-Encoding, this one has \(codings.count)")
+    if codings > 1 {
+      return ServerError(400, "a request may have one Transfer-Encoding, this one has \(codings)")
     }
     if !isHTTP11 { return ServerError(400, "HTTP/1.0 has no Transfer-Encoding") }
     if coding.isEmpty { return ServerError(400, "Transfer-Encoding is empty") }

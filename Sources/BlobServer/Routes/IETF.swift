@@ -59,7 +59,8 @@ struct IETF: Sendable {
   /// `Upload-Limit`, which versions before 6 do not know. `expires`: nanoseconds since 1970.
   func limit(_ maxSize: Int64?, expires: Int64) -> String? {
     if let version, version < 6 { return nil }
-    return Self.limit(maxSize, seconds: max(0, (expires - wallClock()) / 1_000_000_000), version: version ?? 8)
+    let left = max(0, expires.addingClamped(-wallClock()) / 1_000_000_000)
+    return Self.limit(maxSize, seconds: left, version: version ?? 8)
   }
 
   static func limit(_ maxSize: Int64?, seconds: Int64, version: Int = 8) -> String {
