@@ -33,7 +33,7 @@ struct DestinationChoice: Sendable {
     guard kept.hidesQuery == true else { return kept }
     guard let place, let query = place.query, HTTPURL(kept.endpoint)?.path == place.path else {
       throw UploadError(
-        .giveUp, .journal,
+        .giveUp, .file,
         "the query of \(kept.endpoint)?… is not kept, since it may be a secret: give the URL again, as in "
           + "'fullbore resume \(kept.endpoint)?…'")
     }

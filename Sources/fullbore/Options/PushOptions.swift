@@ -62,8 +62,7 @@ struct PushOptions: Sendable {
       } else {
         let path = try source.withoutFileScheme()
         sources.append(path)
-        let slash = path.hasTrailingSlash ? Array("/".utf8) : []
-        given.append(path == "-" ? path : BytePath(path.absolute().bytes + slash))
+        given.append(path == "-" ? path : path.absolute())
       }
     }
     connection = try ConnectionOptions(arguments)
