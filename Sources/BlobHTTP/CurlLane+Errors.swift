@@ -47,6 +47,9 @@ extension CurlLane {
       return (.connect, tooLate(transfer))
     case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL, CURLE_BAD_CONTENT_ENCODING, CURLE_WRITE_ERROR:
       return (.badResponse, "what \(server) answers is not HTTP/1.1 (\(text)), after \(transfer.sent) bytes were sent")
+    // libcurl 7.88's word for a folded line that follows no field.
+    case CURLE_BAD_FUNCTION_ARGUMENT where transfer.attempts > 0:
+      return (.badResponse, "what \(server) answers is not HTTP/1.1, after \(transfer.sent) bytes were sent")
     case CURLE_URL_MALFORMAT: return (.badRequest, "\(text) (\(server))")
     case CURLE_GOT_NOTHING where transfer.isSent:
       return (.broken, "\(server) closed the connection without an answer, after \(transfer.sent) bytes were sent")

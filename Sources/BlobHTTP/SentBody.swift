@@ -32,8 +32,9 @@ struct SentBody {
     isFlushed = total >= given + framing
   }
 
-  /// libcurl was given `count` bytes for a chunk of their own.
+  /// libcurl was given `count` bytes: of a chunked body they are a chunk of their own.
   mutating func frame(_ count: Int) {
+    if !isChunked { return }
     // Its size in hexadecimal digits, and two line breaks.
     framing += Int64((Int.bitWidth - count.leadingZeroBitCount + 3) / 4 + 4)
     isFlushed = false

@@ -7,6 +7,7 @@ import Testing
   @Test func aBodyOfKnownLengthIsWholeAtItsLastByte() {
     var body = SentBody()
     #expect(body.isWhole(of: 0) && !body.isWhole(of: 1) && !body.isWhole(of: nil))
+    body.frame(10)
     body.hasSent(9, byLibcurlOf: 10)
     #expect(body.count == 9 && !body.isWhole(of: 10))
     body.hasSent(10, byLibcurlOf: 10)

@@ -88,16 +88,17 @@ import Testing
 
 /// How much deeper than at first the stack was when it was told something.
 private final class StackGauge: Sendable {
-  private let first = Atomic<UInt>(0)
-  private let lowest = Atomic<UInt>(.max)
+  private let first = Atomic<Int>(0)
+  private let lowest = Atomic<Int>(.max)
   private let told = Atomic<Int64>(-1)
 
   var last: Int64 { told.load(ordering: .relaxed) }
-  var depth: UInt { first.load(ordering: .relaxed) - lowest.load(ordering: .relaxed) }
+  /// `Int.max` where nothing was told.
+  var depth: Int { last < 0 ? .max : first.load(ordering: .relaxed) - lowest.load(ordering: .relaxed) }
 
   func note(_ value: Int64) {
     var mark: UInt8 = 0
-    let address = withUnsafeMutablePointer(to: &mark) { UInt(bitPattern: $0) }
+    let address = withUnsafeMutablePointer(to: &mark) { Int(bitPattern: $0) }
     _ = first.compareExchange(expected: 0, desired: address, ordering: .relaxed)
     lowest.min(address, ordering: .relaxed)
     told.store(value, ordering: .relaxed)

@@ -51,12 +51,15 @@ struct Fault: Sendable {
       let server = try await bench.secureServer()
       return try await bench.push(1000, to: server.url, column)
     },
-    status(401, "Unauthorized"), status(403, "Forbidden"), status(404, "Not Found"),
+    status(202, "Accepted"), status(401, "Unauthorized"), status(403, "Forbidden"), status(404, "Not Found"),
     status(405, "Method Not Allowed"), status(409, "Conflict"), status(413, "Content Too Large"),
     status(423, "Locked"), status(429, "Too Many Requests", "Retry-After: 1\r\n"),
     status(500, "Internal Server Error"), status(502, "Bad Gateway"), status(503, "Service Unavailable"),
     status(507, "Insufficient Storage"),
     scripted("redirect to another place", script: [.readRequest, .send(elsewhere)]),
+    scripted("a page for every URL", script: [.readRequest, .send(page)]),
+    scripted("success after a first status line that says otherwise", script: [.readRequest, .send(doubled), .close]),
+    scripted(large: "success before it has the file", script: [.readHead, .read(1 << 20), .send(soon), .close]),
     scripted("garbage instead of HTTP", script: [.readRequest, .send("SSH-2.0-OpenSSH_9.2\r\n"), .close]),
     scripted("closed in the middle of the answer's head", script: [.readRequest, .send("HTTP/1.1 201 Cre"), .close]),
     scripted("closed in the middle of the answer's body", script: [.readRequest, .send(half), .close]),
@@ -102,5 +105,8 @@ struct Fault: Sendable {
 
   private static let elsewhere =
     "HTTP/1.1 307 There\r\nLocation: http://elsewhere.example/in/\r\nContent-Length: 0\r\n\r\n"
+  private static let page = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 14\r\n\r\n<html>Welcome!"
+  private static let doubled = "HTTP/1.1 500 No\r\nHTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"
+  private static let soon = "HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"
   private static let half = "HTTP/1.1 201 Created\r\nContent-Length: 1000\r\n\r\nhalf"
 }
