@@ -76,7 +76,8 @@ extension EndToEnd {
     @Test(.needs(.nginx)) func filesThatComeToNothingStopNoOther() async throws {
       let folder = Folder(try scratch.folder("received"))
       let server = try await PeerServer.nginx(
-        into: folder.path, rules: "location ~ /IMG_[37].jpg$ { return 444; }", in: scratch)
+        into: folder.path, rules: "location ~ /IMG_[37].jpg$ { if ($request_method = PUT) { return 444; } }",
+        in: scratch)
       for number in 0..<40 { try scratch.file("gallery/IMG_\(number).jpg", 100_000 + number) }
       let (end, push) = try await fullbore(
         "push", "--retries", "1", scratch.path("gallery/"), server.url + "/", in: scratch)

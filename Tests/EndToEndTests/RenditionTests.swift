@@ -178,7 +178,8 @@ extension EndToEnd {
       try FileManager.default.copyItem(atPath: Tool.fullbore, toPath: alone)
       let server = try await ServeProcess.start(in: scratch)
       let push = try Command(
-        alone, ["push", "--edits", "current", scratch.path("card/"), server.url], in: scratch, environment: ["PATH": "/bin:/usr/bin"])
+        alone, ["push", "--edits", "current", scratch.path("card/"), server.url], in: scratch,
+        environment: ["PATH": "/bin:/usr/bin"])
       #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
       #expect(push.errors.contains("fullbore-media, which renders edits, is neither beside fullbore nor in PATH"))
       Folder(scratch.path("card")).expectSame(as: server.folder)
@@ -204,7 +205,8 @@ extension EndToEnd {
       try photograph(.photographs, "rocket.jpg", as: "card/DCIM/IMG_0001.JPG")
       try write(packet(Self.corners), "card/DCIM/IMG_0001.xmp")
       let server = try await ServeProcess.start(in: scratch)
-      let (end, push) = try await fullbore("push", "--edits", "current", scratch.path("card/"), dialect + server.url, in: scratch)
+      let (end, push) = try await fullbore(
+        "push", "--edits", "current", scratch.path("card/"), dialect + server.url, in: scratch)
       #expect(end == .exited(0), "\(push.output)\(push.errors)")
       let line = "\"$0\" render --corners=0.1,0.2,0.8,0.9,0.0 <\"$1\" | cat >\"$2\""
       let words = ["-c", line, helper, scratch.path("card/DCIM/IMG_0001.JPG"), scratch.path("direct.jpg")]
@@ -275,7 +277,8 @@ extension EndToEnd {
       let (apart, fresh) = (try Scratch(), try Scratch())
       let whole = try await ServeProcess.start(in: apart)
       let push = try Command.fullbore(
-        "push", "--edits", "current", "--edit-quality", "100", "--bwlimit", "200K", "--part-size", "64K", "--exclude", "*.xmp",
+        "push", "--edits", "current", "--edit-quality", "100", "--bwlimit", "200K", "--part-size", "64K", "--exclude",
+        "*.xmp",
         scratch.path("card/"), dialect + server.url, in: scratch)
       try await until("a part has arrived") { server.folder.unfinished() > 150_000 || push.end != nil ? true : nil }
       push.kill(SIGKILL)

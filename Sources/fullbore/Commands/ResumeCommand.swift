@@ -93,7 +93,8 @@ struct ResumeCommand: Command {
       run.outage = outage
       outage.start()
       defer { outage.stop() }
-      let feed = try PushFeed(run, .held(nil), overwrites: kept.overwrite, omitsTimes: kept.omitsTimes == true, names: TakenNames())
+      let feed = try PushFeed(
+        run, .held(nil), overwrites: kept.overwrite, omitsTimes: kept.omitsTimes == true, names: TakenNames())
       let walk = ResumeWalk(entries, report, counters)
       return await run.run { () async throws(UploadError) in await feed.next(of: walk) }
     } catch {

@@ -14,7 +14,7 @@ func folderHint(for message: String) -> String? {
   let url = words[1].dropLast()
   guard !url.hasSuffix("/"), let slash = url.lastIndex(of: "/"), url.contains("://") else { return nil }
   let name = url[url.index(after: slash)...]
-  return "If \(name) is to be the file's name, give \(url[...slash]) with --name \(name)"
+  return "Is the path right? A tus server takes the name apart from the URL: \(url[...slash]) with --name \(name)"
 }
 
 /// As `UploadError` words it: `PUT http://host/name: 409 (conflict): …`.
