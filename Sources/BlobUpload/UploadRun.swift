@@ -14,7 +14,7 @@ final class UploadRun {
   /// One that is known from an interim answer, to a creation that may yet fail.
   private let opened: OpenedSession
   /// How far is being sent, for who asks meanwhile or after a kill.
-  let reach: Reach
+  let reach: SentOffset
   /// What must be compared before the session goes on; nil: nothing.
   var doubted: [SentRange]?
   /// Of a dialect that numbers its parts; nil: it counts in offsets, or has not said yet.
@@ -68,7 +68,7 @@ final class UploadRun {
     isResuming = session != nil
     measures = uploader.destination.digestsAhead
     self.progress = progress
-    let reach = Reach()
+    let reach = SentOffset()
     self.reach = reach
     let size = uploader.destination.dialect.numbersParts ? Self.plan(uploader, source, info, nil).partSize : nil
     sizeOfNumbered = size
@@ -344,33 +344,4 @@ extension UploadRun {
       "; it cannot begin anew, since the source is read once, and is held from byte \(source.first) on only"
     return error
   }
-}
-
-/// Notes how far bytes have left that are not summed. Moved on the transport's thread.
-final class Reach: Sendable {
-  /// A struct and no tuple: each access to a closure in a generic tuple would wrap it once more.
-  private struct State {
-    var end: Int64 = 0
-    var record: (@Sendable (Int64, [UInt8]) -> Void)?
-  }
-  private let state = Mutex(State())
-
-  func begin(at offset: Int64, _ record: @escaping @Sendable (Int64, [UInt8]) -> Void) {
-    state.withLock { $0 = State(end: offset, record: record) }
-  }
-
-  func end() { state.withLock { $0.record = nil } }
-
-  func advance(by count: Int64) {
-    state.withLock { state in
-      state.end += count
-      if count > 0 { state.record?(state.end, SentRange.noValue) }
-    }
-  }
-}
-
-/// Set on the transport's thread.
-private final class OpenedSession: Sendable {
-  private let session = Mutex<UploadSession?>(nil)
-  func withLock<Result: Sendable>(_ body: (inout UploadSession?) -> Result) -> Result { session.withLock { body(&$0) } }
 }

@@ -13,7 +13,7 @@ import Testing
   private static let reports = 1_000_000
 
   @Test func theSentOffsetIsToldAMillionTimes() async throws {
-    let (reach, gauge) = (Reach(), StackGauge())
+    let (reach, gauge) = (SentOffset(), StackGauge())
     reach.begin(at: 0) { end, _ in gauge.note(end) }
     try await repeated { _ in reach.advance(by: 1) }
     #expect(gauge.last == Int64(Self.reports))
@@ -42,7 +42,7 @@ import Testing
   /// The gate of a protocol's context: what is sent goes through several closures, which are made once.
   @Test func whatAnExchangeSendsIsToldAMillionTimes() async throws {
     let (gauge, progress) = (StackGauge(), Progress())
-    let reach = Reach()
+    let reach = SentOffset()
     reach.begin(at: 0) { end, _ in gauge.note(end) }
     let exchange = Exchange(sent: { count in
       progress.advance(by: Int64(count))
