@@ -119,7 +119,16 @@ public struct S3Multipart: MetadataProtocol {
   ) async throws(UploadError) -> UploadResult {
     let request = put(target)
     let response = try await send(request, vouchedBy: body, with).0
-    if response.saysStored { return stored(target, response) }
+    if response.saysStored {
+      // S3 tells the ETag of each object that it stores. A server that answers every request with a page does not.
+      guard response.headers["ETag"] != nil else {
+        throw UploadError(
+          .giveUp, .destination,
+          "PUT \(target.url): answered \(response.status) without an ETag, as S3 never does. Is the endpoint right?",
+          status: response.status)
+      }
+      return stored(target, response)
+    }
     return try await afterRefusal(request, response, target.url, with)
   }
 
