@@ -55,7 +55,7 @@ struct FileTimeTests {
     try check(descriptor >= 0)
     let path = BytePath(cString: template)
     defer { path.withCString { _ = unlink($0) } }
-    try check(write(descriptor, [1, 2, 3], 3) == 3)
+    try check(write(descriptor, [1, 2, 3] as [UInt8], 3) == 3)
     close(descriptor)
     for seconds in [99_999_999_999, -2_000_000_000] {
       let time = timespec(tv_sec: seconds, tv_nsec: 0)
