@@ -7,7 +7,8 @@ import Testing
 /// Which answers to a PUT say that the file is stored. RFC 9110 §9.3.4, §15.3.
 @Suite struct StoredStatusTests {
   private func put(_ status: Int, _ body: [UInt8] = []) async throws -> UploadResult {
-    let peer = HTTPPeer { _ in .init(status, [:], body) }
+    // It lets nobody look at what it has stored.
+    let peer = HTTPPeer { $0.method == "PUT" ? .init(status, [:], body) : .init(403) }
     defer { peer.stop() }
     var uploader = Uploader(
       UploadDestination(endpoint: peer.url, dialect: PlainPut(), limits: PartLimits(firstPart: .max)),

@@ -83,8 +83,6 @@ extension HTTPResponse {
   }
 
   private static let meanings: [Int: String] = [
-    202: "it has been accepted, which does not say that it is stored", 203: "a proxy changed the answer",
-    205: "the content is to be reset", 206: "only a part", 207: "several answers in one",
     400: "it does not understand the request", 401: "it asks for credentials", 403: "it refuses",
     404: "there is no such place", 405: "it does not take this method there", 407: "the proxy asks for credentials",
     408: "it waited too long for us", 409: "another file has that name, or is on its way to it",
