@@ -93,12 +93,21 @@ import Testing
     let pipe = scratch.path.appending("dir/pipe")
     #expect(pipe.withCString { mkfifo($0, 0o644) } == 0)
     #expect(makeSocket(scratch.path.appending("dir/socket")))
-    let events = walk([scratch.path.appending("dir"), "/dev/null"])
+    let events = walk([scratch.path.appending("dir")])
     let skipped = events.compactMap { event -> String? in
       if case .skipped(let path, let reason) = event { "\(path.name): \(reason)" } else { nil }
     }
-    #expect(skipped == ["pipe: a pipe", "socket: a socket", "null: a device"])
-    #expect(events.count == 3)
+    #expect(skipped == ["pipe: a pipe", "socket: a socket"])
+    #expect(events.count == 2)
+  }
+
+  @Test func whatIsNamedAndIsNoFileFails() {
+    let pipe = scratch.path.appending("pipe")
+    #expect(pipe.withCString { mkfifo($0, 0o644) } == 0)
+    let failed = walk([pipe, "/dev/null"]).compactMap { event -> String? in
+      if case .failed(let path, let message) = event { "\(path.name): \(message.prefix(11))" } else { nil }
+    }
+    #expect(failed == ["pipe: it is a pip", "null: it is a dev"])
   }
 
   @Test func whatCannotBeReadFailsAndTheRestGoesOn() {

@@ -19,7 +19,7 @@ struct StructureTests {
       "CLinux",
     ],
     "fullbore": ["BlobHTTP", "BlobMedia", "BlobSQLite", "BlobServer", "BlobUpload", "Blobs", "CLinux"],
-    "fullbore-media": ["BlobMedia", "Blobs", "CVips"],
+    "fullbore-media": ["BlobMedia", "Blobs", "CSeccomp", "CVips"],
   ]
   static let system: Set<String> = ["Glibc", "Darwin", "CommonCrypto", "Synchronization", "FoundationEssentials"]
   /// The edge, where Foundation may be.

@@ -38,7 +38,7 @@ struct AbortCommand: Command {
     var ids: Set<Int64> = []
     for operand in arguments.operands {
       guard let id = Int64(operand.description) else {
-        throw UsageError("'\(shown(operand))': wanted a number, as 'fullbore status' shows them")
+        throw UsageError("'\(shown(operand.withoutSecrets))': wanted a number, as 'fullbore status' shows them")
       }
       ids.insert(id)
     }

@@ -21,7 +21,7 @@ struct ServeCommand: Command {
         "allow-origin", "ORIGIN", isRepeatable: true, "web pages that may talk to it: https://host, or *; repeatable"),
       .value(
         "host", "NAME", isRepeatable: true,
-        "a name it answers to, as behind a proxy: photos.example; repeatable; with a token it answers to any"),
+        "a name it answers to, as behind a proxy; repeatable; with a token it answers to any"),
       .flag("quiet", short: "q", "print nothing but the URL"),
       .value("tls-cert", "FILE", "speak HTTPS with this certificate and those it is signed with, PEM"),
       .value("tls-key", "FILE", "the certificate's key, PEM; nobody else should be able to read it"),

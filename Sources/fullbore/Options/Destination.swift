@@ -98,10 +98,15 @@ struct Destination: Sendable, Hashable {
 extension BytePath {
   /// A URL for messages: `https://user:secret@host/?sig=…` loses what stands before the last `@`, and its query.
   var withoutSecrets: BytePath {
-    guard let end = bytes.firstRange(of: Array("://".utf8))?.upperBound else { return self }
+    let scheme = bytes.firstRange(of: Array("://".utf8))
+    let end = scheme?.upperBound ?? bytes.startIndex
     var rest = bytes[end...]
-    if let at = rest.lastIndex(of: UInt8(ascii: "@")) { rest = Array("…".utf8) + rest[at...] }
-    if let question = rest.firstIndex(of: UInt8(ascii: "?")) { rest = rest[...question] + Array("…".utf8) }
+    // A mistyped URL may have no scheme, and a path may have an @: a password follows a colon.
+    if let at = rest.lastIndex(of: UInt8(ascii: "@")), scheme != nil || rest[..<at].contains(UInt8(ascii: ":")) {
+      rest = Array("…".utf8) + rest[at...]
+    }
+    let query = rest.firstIndex { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }
+    if let query, scheme != nil { rest = rest[...query] + Array("…".utf8) }
     return BytePath(bytes[..<end] + rest)
   }
 }

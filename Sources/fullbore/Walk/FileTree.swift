@@ -117,7 +117,10 @@ private struct TreeWalk {
     let sendsContents = root.hasTrailingSlash || root.name == "." || root.name == ".."
     let relative = isFolder && sendsContents ? BytePath("") : root.name
     if isFolder { return enter(path, relative, follow: true) }
-    return event(path, relative, status)
+    let event = event(path, relative, status)
+    // A folder may hold things that are no files. What the user names is wanted, and must not be left out in silence.
+    guard case .skipped(_, let reason) = event else { return event }
+    return .failed(path, message: "it is \(reason), and no file or folder; '-' sends what comes through standard input")
   }
 
   private mutating func enterNextFolder() -> TreeEvent? {
