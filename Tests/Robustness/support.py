@@ -112,7 +112,7 @@ def serve(folder, log, *options):
     token.write_text("robustness-test-token")
     token.chmod(0o600)
     server = Process(
-        [FULLBORE, "serve", folder, "--listen", f"0.0.0.0:{port}", "--token-file", token, *options], port, log)
+        [FULLBORE, "serve", folder, "--listen", f"127.0.0.1:{port}", "--token-file", token, *options], port, log)
     server.credentials = ["--token-file", token]
     return server
 
