@@ -107,12 +107,13 @@ extension EndToEnd {
         in: scratch)
       #expect(try await socket.wait() == .exited(0), "\(socket.errors)")
       let (end, push) = try await fullbore("push", "-v", gallery, "/dev/null", server.url, in: scratch)
-      // The links that lead nowhere are failures; the rest is left out, and says why.
+      // The links that lead nowhere are failures, and so is a device that is named; the rest is left out, and says why.
       #expect(end == .exited(1))
+      #expect(push.errors.contains("/dev/null: it is a device, and no file or folder"), "\(push.errors)")
       #expect(push.errors.split(separator: "\n").filter { $0.contains("leads nowhere") }.count == 3, "\(push.errors)")
       #expect(server.folder.files().keys.sorted() == ["gallery/a/b/IMG_1.jpg", "gallery/file"])
       for reason in [
-        "pipe  left out: a pipe", "socket  left out: a socket", "/dev/null  left out: a device",
+        "pipe  left out: a pipe", "socket  left out: a socket",
         "loop  left out: a symbolic link to a folder", "top  left out: a symbolic link to a folder",
       ] { #expect(push.output.contains(reason), "\(push.output)") }
     }
