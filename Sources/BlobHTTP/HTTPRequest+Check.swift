@@ -18,7 +18,7 @@ extension HTTPRequest {
   /// Of a field anywhere, be it a request's or a form part's.
   static func problem(_ name: String, _ value: String) -> String? {
     if !name.isToken { return "a header's name is no HTTP token" }
-    if value.utf8.contains(where: { $0 == 0 || $0 == 10 || $0 == 13 }) {
+    if value.anyByte({ $0 == 0 || $0 == 10 || $0 == 13 }) {
       return "the value of \(name) contains a line break or NUL"
     }
     return nil
@@ -43,7 +43,17 @@ extension HTTPRequest {
 
 extension String {
   /// RFC 9110 §5.6.2.
-  fileprivate var isToken: Bool { !isEmpty && utf8.allSatisfy { $0.isTokenByte } }
+  fileprivate var isToken: Bool { !isEmpty && !anyByte { !$0.isTokenByte } }
+
+  /// Whether `found` holds for a byte of the UTF-8. It goes over the bytes where they lie: every field of every request is
+  /// looked through, and an iterator over `utf8` takes several times as many instructions.
+  fileprivate func anyByte(_ found: (UInt8) -> Bool) -> Bool {
+    let answer = utf8.withContiguousStorageIfAvailable { bytes in
+      for byte in bytes where found(byte) { return true }
+      return false
+    }
+    return answer ?? utf8.contains(where: found)
+  }
 }
 
 extension UInt8 {

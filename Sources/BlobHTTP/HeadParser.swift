@@ -34,11 +34,11 @@ struct HeadParser {
     if status == 0 { return begin(line) }
     if line.isEmpty { return complete() }
     // White space before the name or the colon is refused with all the rest that is no name: so are folded lines.
-    guard let colon = line.place(of: UInt8(ascii: ":")), colon > 0, line[..<colon].allSatisfy({ $0.isTokenByte }) else {
-      return .malformed
-    }
+    guard let colon = line.place(of: UInt8(ascii: ":")), colon > 0 else { return .malformed }
+    let name = UnsafeRawBufferPointer(rebasing: line[..<colon])
+    for byte in name where !byte.isTokenByte { return .malformed }
     headers.add(
-      String(decoding: UnsafeRawBufferPointer(rebasing: line[..<colon]), as: UTF8.self),
+      String(decoding: name, as: UTF8.self),
       String(decoding: UnsafeRawBufferPointer(rebasing: line[(colon + 1)...]).trimmed, as: UTF8.self))
     return .nothing
   }

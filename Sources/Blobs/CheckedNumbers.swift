@@ -6,9 +6,18 @@ import Synchronization
 extension Int64 {
   /// A count as HTTP, XML and JSON write it: ASCII digits only, below 2^63; nil for anything else.
   /// `Int64(_:)` also takes `+5` and `-5`.
+  @inlinable
   package init?(digits text: some StringProtocol) {
-    guard text.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }) else { return nil }
-    self.init(text)
+    var (number, isEmpty) = (Int64(0), true)
+    for byte in text.utf8 {
+      guard UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte else { return nil }
+      let (tens, tooMany) = number.multipliedReportingOverflow(by: 10)
+      let (sum, tooLarge) = tens.addingReportingOverflow(Int64(byte) - 48)
+      if tooMany || tooLarge { return nil }
+      (number, isEmpty) = (sum, false)
+    }
+    if isEmpty { return nil }
+    self = number
   }
 
   /// The nearest number to `value`; 0 for NaN.
