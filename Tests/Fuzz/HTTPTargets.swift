@@ -23,8 +23,12 @@ private func answer(_ bytes: [UInt8], _ piece: Int, _ method: String) -> [UInt8]
       switch next {
       case .line(let count):
         if !hasBegun {
-          let interim = pending.withUnsafeBytes { parser.take(UnsafeRawBufferPointer(rebasing: $0[..<count])) }
-          if let interim { seen += Array("<\(interim.status)>".utf8) }
+          let step = pending.withUnsafeBytes { parser.take(UnsafeRawBufferPointer(rebasing: $0[..<count])) }
+          switch step {
+          case .interim(let head): seen += Array("<\(head.status)>".utf8)
+          case .malformed: return seen + Array("<malformed>".utf8)
+          case .nothing, .final: break
+          }
           if let final = parser.final {
             hasBegun = true
             if !frame.begin(final, to: method) { return seen + Array("<refused>".utf8) }
