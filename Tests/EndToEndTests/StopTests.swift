@@ -70,6 +70,45 @@ extension EndToEnd {
       try await stops("https", [.read(5), .hold]) { $0.steps.last == 1 }
     }
 
+    /// As on a network drive whose server is gone: a file system that answers nothing is mounted, for the program alone.
+    @Test(
+      .enabled(if: canMountSilently, "it takes root to mount a file system that answers nothing"),
+      arguments: ["push", "watch"])
+    func whileAFolderIsStuck(command: String) async throws {
+      let server = try await ServeProcess.start(in: scratch)
+      let folder = try scratch.folder("card/stuck")
+      try await measure {
+        let words = [command, "--journal", scratch.newPath("journal"), scratch.path("card"), server.url]
+        let push = try Command(
+          "unshare", ["-m", "sh", "-c", Self.mounting, "sh", folder, Tool.fullbore] + words, in: scratch)
+        try await until("it waits for the folder") {
+          let threads = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(push.pid)/task")
+          let waits = threads.contains {
+            let place = try? FileHandle(forReadingAtPath: "/proc/\(push.pid)/task/\($0)/wchan")?.readToEnd()
+            return place.map { String(decoding: $0, as: UTF8.self).hasPrefix("fuse_") } == true
+          }
+          return waits ? true : nil
+        }
+        return push
+      }
+    }
+
+    /// Nobody reads the requests to it. It goes with the last process that has its device open.
+    private static let mounting = """
+      exec 9<>/dev/fuse
+      mount -i -t fuse -o fd=9,rootmode=40000,user_id=0,group_id=0 none "$1" && shift && exec "$@"
+      """
+
+    private static let canMountSilently: Bool = {
+      let process = Process()
+      process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+      process.arguments = ["unshare", "-m", "sh", "-c", mounting, "sh", "/mnt", "true"]
+      (process.standardOutput, process.standardError) = (FileHandle.nullDevice, FileHandle.nullDevice)
+      guard (try? process.run()) != nil else { return false }
+      process.waitUntilExit()
+      return process.terminationStatus == 0
+    }()
+
     @Test func whileTheServerIsAskedWhatItSpeaks() async throws {
       try await stops("http", [.readHead, .hold]) { $0.steps.last == 1 }
     }

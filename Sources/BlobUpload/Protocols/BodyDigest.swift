@@ -7,15 +7,15 @@ func digests(of body: BlobSlice, _ algorithms: [Digest.Algorithm]) async throws(
 }
 
 /// For so long a read of a source may give nothing, when it is not read to be sent.
-let longestRead = Duration.seconds(300)
+package let longestRead = Duration.seconds(300)
 
 /// Runs `body`, which reads a source, on a thread that may block for ever, as a file on a server that is gone makes it.
 ///
 /// Cancelling the task ends it at once, and so does a source that gives nothing for `longest`: `body` calls its second
 /// argument with what it has read, at each read. The thread that is stuck holds up nobody else.
-func readingSource<Result: Sendable>(
+package func readingSource<Result: Sendable>(
   longest: Duration = longestRead,
-  _ body: @escaping @Sendable (Cancellation, _ noteRead: (Int) -> Void) throws(BlobError) -> Result
+  _ body: @escaping @Sendable (Cancellation, _ noteRead: @Sendable (Int) -> Void) throws(BlobError) -> Result
 ) async throws(UploadError) -> Result {
   typealias Outcome = Swift.Result<Result, BlobError>
   let read = ReadBytes()

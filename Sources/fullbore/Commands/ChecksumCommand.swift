@@ -71,14 +71,18 @@ struct ChecksumCommand: Command {
 
 extension Digest {
   /// That of a whole file. Blocks.
-  static func reading(_ source: FileSource, _ algorithm: Algorithm) throws(BlobError) -> Digest {
-    let reader = try source.open(at: 0, Cancellation())
+  static func reading(
+    _ source: FileSource, _ algorithm: Algorithm, _ cancel: Cancellation = Cancellation(), noteRead: () -> Void = {}
+  ) throws(BlobError) -> Digest {
+    let reader = try source.open(at: 0, cancel)
     let digest = Digest(algorithm)
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
     defer { buffer.deallocate() }
     while true {
+      try cancel.check("read \(source.path)")
       let count = try reader.read(into: buffer)
       if count == 0 { break }
+      noteRead()
       digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
     }
     try reader.finish()

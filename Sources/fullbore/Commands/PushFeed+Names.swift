@@ -31,7 +31,12 @@ extension PushFeed {
     others += (try? await run.journal.sources(of: item.target.url.text)) ?? []
     for other in others where other != item.identity && names.isTaken(item.target.path, by: other) {
       let identity = item.identity
-      if await BlockingPool.shared.run({ !haveSameBytes(identity, other) }) { return other }
+      switch await SourceReads().run({ haveSameBytes(identity, other, $0, noteRead: $1) }) {
+      case .done(true): continue
+      case .cancelled: return nil
+      // What cannot be compared is not taken for the same.
+      case .done(false), .stuck: return other
+      }
     }
     return nil
   }
@@ -49,7 +54,9 @@ extension PushFeed {
 
 /// Whether both are the same file, or have the same content, or the second is not there any more. Files elsewhere are
 /// different ones. Blocks.
-private func haveSameBytes(_ path: BytePath, _ other: BytePath) -> Bool {
+private func haveSameBytes(
+  _ path: BytePath, _ other: BytePath, _ cancel: Cancellation, noteRead: () -> Void
+) -> Bool {
   guard path.isAbsolute, other.isAbsolute else { return false }
   var (first, second) = (stat(), stat())
   if other.status(&second) != 0 { return errno == ENOENT || errno == ENOTDIR }
@@ -57,8 +64,8 @@ private func haveSameBytes(_ path: BytePath, _ other: BytePath) -> Bool {
   if first.st_dev == second.st_dev, first.st_ino == second.st_ino { return true }
   guard first.st_size == second.st_size else { return false }
   do throws(BlobError) {
-    let mine = try Digest.reading(FileSource(path), .sha256).value()
-    return mine == (try Digest.reading(FileSource(other), .sha256).value())
+    let mine = try Digest.reading(FileSource(path), .sha256, cancel, noteRead: noteRead).value()
+    return mine == (try Digest.reading(FileSource(other), .sha256, cancel, noteRead: noteRead).value())
   } catch {
     return false
   }

@@ -83,15 +83,11 @@ struct PushFeed: Sendable {
   /// By their place in `found`. Asked of their bytes, on a thread that may wait.
   private func tell(of found: [FoundSource]) async -> [Int: [String: String]] {
     guard let telling else { return [:] }
-    return await BlockingPool.shared.run {
-      var told: [Int: [String: String]] = [:]
-      for (index, found) in found.enumerated() {
-        guard case .file = found.place else { continue }
-        let metadata = telling.metadata(of: found.identity)
-        if !metadata.isEmpty { told[index] = metadata }
-      }
-      return told
-    }
+    let files = found.indices.filter { if case .file = found[$0].place { true } else { false } }
+    // A file that is stuck here goes without metadata: the upload that reads it says what is wrong with it.
+    let told = await SourceReads().each(files) { telling.metadata(of: found[$0].identity) } ?? []
+    return Dictionary(uniqueKeysWithValues: zip(files, told).compactMap { index, told in told.map { (index, $0) } })
+      .filter { !$0.value.isEmpty }
   }
 
   private func source(_ path: BytePath, _ stamp: FileStamp, _ info: BlobInfo) -> any BlobSource {
@@ -106,18 +102,14 @@ struct PushFeed: Sendable {
   }
 
   private func item(_ found: FoundSource, at url: String) async -> UploadItem? {
-    let cancel = Cancellation()
-    let asked = await withTaskCancellationHandler {
-      await asking.run { [resolver] in
-        Result { () throws(BlobError) in
-          let source = try resolver.source(for: url)
-          return (source, try source.info(cancel))
-        }
+    let asked = await asking.runUntilCancelled { [resolver] cancel in
+      Result { () throws(BlobError) in
+        let source = try resolver.source(for: url)
+        return (source, try source.info(cancel))
       }
-    } onCancel: {
-      cancel.cancel()
     }
     switch asked {
+    case nil: return nil
     case .success(let (source, info)):
       run.counters.found(length: info.length)
       return item(found, source, info)

@@ -85,12 +85,9 @@ struct WatchCommand: Command {
       ) { item, error in observer.ended(item, nil, .failed(error)) }
       let ended = await run.send(
         { () async throws(UploadError) in
-          let found = await withTaskCancellationHandler {
-            await feed.next()
-          } onCancel: {
-            feed.wake()
-          }
-          guard let found else { return nil }
+          // The thread of the feed may be stuck in a folder whose server is gone.
+          let found = await untilCancelled(wakeUp: { feed.wake() }) { await feed.next() }
+          guard case let found?? = found else { return nil }
           return await items.items(found.map { FoundSource($0) })
         }, observer)
       return ended ?? UploadError(.giveUp, .cancelled, "interrupted")

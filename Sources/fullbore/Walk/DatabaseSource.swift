@@ -48,13 +48,11 @@ actor DatabaseWalk: SourceWalk {
         return [FoundSource(.url(url), BytePath(url), as: name ?? "")]
       }
       let last = last
-      let cancel = Cancellation()
-      let asked = await withTaskCancellationHandler {
-        await BlockingPool.shared.run { Result { () throws(BlobError) in try source.rows(after: last, cancel) } }
-      } onCancel: {
-        cancel.cancel()
+      let asked = await BlockingPool.shared.runUntilCancelled { cancel in
+        Result { () throws(BlobError) in try source.rows(after: last, cancel) }
       }
       switch asked {
+      case nil: return nil
       case .success(let rows) where !rows.isEmpty:
         self.last = rows.last?.number
         let found = rows.compactMap { place($0, in: source.table) }

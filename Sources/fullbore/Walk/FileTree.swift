@@ -42,13 +42,19 @@ final class FileTree: Sendable {
   static let sortedLimit = 4096
 
   private let walk: Mutex<TreeWalk>
+  private let log = TreeLog()
+  private let roots: [BytePath]
+  private let options: TreeOptions
+  private let tally: FilterTally
+  private let entering: @Sendable (BytePath, BytePath) -> Void
 
   /// `entering` is told of every folder, with the path it arrives under, before it is opened.
   init(
     _ roots: [BytePath], _ options: TreeOptions = TreeOptions(), counting tally: FilterTally = FilterTally(),
     entering: @escaping @Sendable (BytePath, BytePath) -> Void = { _, _ in }
   ) {
-    walk = Mutex(TreeWalk(roots, options, tally, entering))
+    (self.roots, self.options, self.tally, self.entering) = (roots, options, tally, entering)
+    walk = Mutex(TreeWalk(roots, options, tally, entering, log))
   }
 
   /// What is in one folder within a tree; absolute, and not entered where a link has taken its place.
@@ -61,12 +67,50 @@ final class FileTree: Sendable {
   }
 
   /// The next events, `max` at most; empty at the end. Blocks on the file system: call it on a thread that may wait.
-  func next(max: Int) -> [TreeEvent] {
+  /// `noteProgress` is called for every name that is looked at.
+  func next(max: Int, noteProgress: @Sendable () -> Void = {}) -> [TreeEvent] {
     walk.withLock { walk in
-      var events: [TreeEvent] = []
-      while events.count < max, let event = walk.next() { events.append(event) }
-      return events
+      var count = 0
+      while count < max, let event = walk.next(noteProgress) {
+        log.append(event)
+        count += 1
+      }
     }
+    return log.take()
+  }
+
+  /// Instead of waiting for a `next` that does not return: the events it has found so far, the folder or file where it is
+  /// stuck, and a walk over the roots that it has not come to. This walk must not be used any more.
+  func abandon() -> (events: [TreeEvent], place: BytePath, rest: FileTree) {
+    let (events, place, rootsLeft) = log.abandon()
+    return (events, place, FileTree(roots.suffix(rootsLeft), options, counting: tally, entering: entering))
+  }
+}
+
+/// What a walk has found and where it is, which can be asked while a thread is stuck in it.
+private final class TreeLog: Sendable {
+  private struct State {
+    var events: [TreeEvent] = []
+    var place: BytePath = ""
+    var rootsLeft = 0
+  }
+  private let state = Mutex(State())
+
+  func append(_ event: TreeEvent) { state.withLock { $0.events.append(event) } }
+
+  func enter(_ place: BytePath, rootsLeft: Int) {
+    state.withLock { ($0.place, $0.rootsLeft) = (place, rootsLeft) }
+  }
+
+  func take() -> [TreeEvent] {
+    state.withLock { state in
+      defer { state.events = [] }
+      return state.events
+    }
+  }
+
+  func abandon() -> (events: [TreeEvent], place: BytePath, rootsLeft: Int) {
+    state.withLock { ($0.events, $0.place, $0.rootsLeft) }
   }
 }
 
@@ -75,14 +119,16 @@ private struct TreeWalk {
   private let options: TreeOptions
   private let tally: FilterTally
   private let entering: @Sendable (BytePath, BytePath) -> Void
+  private let log: TreeLog
   private var roots: [BytePath]
   private var pending: [PendingFolders] = []
   private var open: OpenFolder?
 
   init(
     _ roots: [BytePath], _ options: TreeOptions, _ tally: FilterTally,
-    _ entering: @escaping @Sendable (BytePath, BytePath) -> Void
+    _ entering: @escaping @Sendable (BytePath, BytePath) -> Void, _ log: TreeLog
   ) {
+    self.log = log
     self.tally = tally
     self.roots = roots.reversed()
     self.options = options
@@ -96,9 +142,10 @@ private struct TreeWalk {
     pending.append(PendingFolders(path: parents[0], relative: parents[1], names: names))
   }
 
-  mutating func next() -> TreeEvent? {
+  mutating func next(_ noteProgress: @Sendable () -> Void) -> TreeEvent? {
     while true {
-      if let event = nextInFolder() { return event }
+      noteProgress()
+      if let event = nextInFolder(noteProgress) { return event }
       if let event = enterNextFolder() { return event }
       if open != nil { continue }
       guard let root = roots.popLast() else { return nil }
@@ -109,6 +156,7 @@ private struct TreeWalk {
   /// A source as given by the user: its own name is what it arrives as, unless it ends in a slash or a dot.
   private mutating func take(_ root: BytePath) -> TreeEvent? {
     let path = root.absolute()
+    log.enter(path, rootsLeft: roots.count)
     var status = stat()
     if root.isEmpty || path.status(&status) != 0 {
       return .failed(path, message: reason(root.isEmpty ? ENOENT : errno))
@@ -132,6 +180,7 @@ private struct TreeWalk {
   }
 
   private mutating func enter(_ path: BytePath, _ relative: BytePath, follow: Bool) -> TreeEvent? {
+    log.enter(path, rootsLeft: roots.count)
     entering(path, relative)
     guard let folder = OpenFolder(path, relative, follow: follow) else {
       return .failed(path, message: "the folder cannot be opened: \(reason(errno))")
@@ -140,9 +189,10 @@ private struct TreeWalk {
     return nil
   }
 
-  private mutating func nextInFolder() -> TreeEvent? {
+  private mutating func nextInFolder(_ noteProgress: @Sendable () -> Void) -> TreeEvent? {
     guard let folder = open else { return nil }
     while let name = folder.nextName() {
+      noteProgress()
       if let event = look(at: name, in: folder) { return event }
     }
     open = nil

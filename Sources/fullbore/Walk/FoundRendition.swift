@@ -197,17 +197,12 @@ extension PushOptions {
 extension FoundRendition {
   /// The rendition as a source, and what is known of it. Where lengths are wanted it is rendered once to know its own.
   func open(needsLength: Bool) async -> Result<(any BlobSource, BlobInfo), BlobError> {
-    let cancel = Cancellation()
-    return await withTaskCancellationHandler {
-      await rendering.run {
-        Result { () throws(BlobError) in
-          let source = needsLength ? try source.measured(cancel) : source
-          return (source, try source.info(cancel))
-        }
+    await rendering.runUntilCancelled { cancel in
+      Result { () throws(BlobError) in
+        let source = needsLength ? try source.measured(cancel) : source
+        return (source, try source.info(cancel))
       }
-    } onCancel: {
-      cancel.cancel()
-    }
+    } ?? .failure(BlobError(.cancelled, "render \(original): cancelled"))
   }
 }
 

@@ -118,15 +118,16 @@ final class EditedPhotos: Sendable {
   private func look(at folder: BytePath, _ answer: (Look) -> Bool) -> Bool {
     var status = stat()
     let stamp = folder.status(&status) == 0 ? FileStamp(status) : nil
-    return latest.withLock { look in
-      if look.folder != folder || look.stamp == nil || look.stamp != stamp {
-        look = Look(folder: folder, stamp: stamp)
-        Self.fill(&look)
-        // It may change once more without another time to show for it.
-        if let stamp, stamp.unsettled(at: FileStamp.now) > 0 { look.stamp = nil }
-      }
-      return answer(look)
+    var look = latest.withLock { $0 }
+    if look.folder != folder || look.stamp == nil || look.stamp != stamp {
+      look = Look(folder: folder, stamp: stamp)
+      // Without the lock: a thread that is stuck in the folder must not hold up the others.
+      Self.fill(&look)
+      // It may change once more without another time to show for it.
+      if let stamp, stamp.unsettled(at: FileStamp.now) > 0 { look.stamp = nil }
+      latest.withLock { $0 = look }
     }
+    return answer(look)
   }
 
   private static func fill(_ look: inout Look) {

@@ -71,7 +71,12 @@ final class PromisedFiles: Sendable {
   func place(of stamp: FileStamp, _ cancel: Cancellation) throws(BlobError) -> BytePath? {
     let number = Number(stamp)
     while true {
-      if let answer = try answer(for: number, cancel) { return answer }
+      // The file system is asked without the lock: a disk that does not answer must not hold up the walk.
+      guard let promise = state.update(waking: .none, { $0.promises[number] }), !promise.isGone else { return nil }
+      // It was moved back.
+      if number.isAt(promise.path) { return promise.path }
+      if let moved = promise.moved, number.isAt(moved) { return moved }
+      if try !beginSearch(cancel) { continue }
       defer {
         state.update { $0.isSearched = false }
       }
@@ -79,18 +84,19 @@ final class PromisedFiles: Sendable {
     }
   }
 
-  /// nil: there is none yet, and this thread is the one that has to search.
-  private func answer(for number: Number, _ cancel: Cancellation) throws(BlobError) -> BytePath?? {
+  /// True: this thread is the one that has to search. False: another thread did, and this one has waited for its end.
+  private func beginSearch(_ cancel: Cancellation) throws(BlobError) -> Bool {
     try cancel.whileWaiting(wakeUp: { self.state.update { _ in } }) { () throws(BlobError) in
-      try state.wait { state throws(BlobError) -> BytePath??? in
+      var hasWaited = false
+      return try state.wait { state throws(BlobError) -> Bool? in
         try cancel.check("look for a file that was moved")
-        guard let promise = state.promises[number], !promise.isGone else { return .some(.some(nil)) }
-        // It was moved back.
-        if number.isAt(promise.path) { return .some(.some(promise.path)) }
-        if let moved = promise.moved, number.isAt(moved) { return .some(.some(moved)) }
-        if state.isSearched { return nil }
+        if state.isSearched {
+          hasWaited = true
+          return nil
+        }
+        if hasWaited { return false }
         state.isSearched = true
-        return .some(nil)
+        return true
       }
     }
   }

@@ -9,20 +9,25 @@ actor PushWalk: SourceWalk {
   private let options: PushOptions
   private let report: any PushReport
   private let counters: PushCounters
-  private let tree: FileTree
+  private var tree: FileTree
+  private let reads: SourceReads
   private let databases: DatabaseWalk
   private var urls: ArraySlice<URLSource>
   private var hasStandardInput: Bool
   /// What `lookAhead` has seen, in batches.
   private var seen: [[TreeEvent]] = []
 
-  init(_ options: PushOptions, _ report: any PushReport, _ counters: PushCounters) {
+  init(
+    _ options: PushOptions, _ report: any PushReport, _ counters: PushCounters, reads: SourceReads = SourceReads(),
+    entering: @escaping @Sendable (BytePath, BytePath) -> Void = { _, _ in }
+  ) {
+    self.reads = reads
     self.options = options
     self.report = report
     self.counters = counters
     hasStandardInput = options.readsStandardInput
     let roots = hasStandardInput ? [] : options.sources
-    tree = FileTree(roots, options.tree, counting: tally)
+    tree = FileTree(roots, options.tree, counting: tally, entering: entering)
     promised = PromisedFiles(roots, options.tree)
     databases = DatabaseWalk(options.databases, as: options.nameOfOne, report, counters)
     urls = options.urls[...]
@@ -32,7 +37,7 @@ actor PushWalk: SourceWalk {
   func lookAhead() async -> Int {
     let most = 64
     if !options.databases.isEmpty { return most }
-    let events = await BlockingPool.shared.run { [tree] in tree.next(max: most) }
+    let events = await walkTree(atMost: most)
     // The first byte need not wait until all these are claimed.
     seen = [events.prefix(Self.few), events.dropFirst(Self.few)].filter { !$0.isEmpty }.map(Array.init)
     return min(most, urls.count + events.count)
@@ -54,18 +59,26 @@ actor PushWalk: SourceWalk {
   }
 
   private func nextFiles() async -> [FoundSource]? {
-    while true {
-      let first = seen.isEmpty ? nil : seen.removeFirst()
-      // Where a file goes may be asked of its bytes.
-      let found = await BlockingPool.shared.run { [self] in
-        let events = first ?? tree.next(max: Self.batch)
-        return events.isEmpty ? nil : events.flatMap(files)
-      }
-      guard let found else {
-        counters.isListed.store(true, ordering: .relaxed)
-        return nil
-      }
+    while !Task.isCancelled {
+      let events = seen.isEmpty ? await walkTree(atMost: Self.batch) : seen.removeFirst()
+      if events.isEmpty { break }
+      let found = await files(events)
       if !found.isEmpty { return found }
+    }
+    if !Task.isCancelled { counters.isListed.store(true, ordering: .relaxed) }
+    return nil
+  }
+
+  /// Empty at the end, or when the task is cancelled. A source that is stuck is given up, and the next one is walked.
+  private func walkTree(atMost most: Int) async -> [TreeEvent] {
+    let walked = tree
+    switch await reads.run({ _, noteProgress in walked.next(max: most, noteProgress: noteProgress) }) {
+    case .done(let events): return events
+    case .cancelled: return []
+    case .stuck:
+      let (events, place, rest) = walked.abandon()
+      tree = rest
+      return events + [.failed(place, message: "\(reads.complaint) The rest of that source was not looked at")]
     }
   }
 
@@ -87,26 +100,52 @@ actor PushWalk: SourceWalk {
     }
   }
 
-  /// None, the file, its rendered edit, or both.
-  private nonisolated func files(_ event: TreeEvent) -> [FoundSource] {
+  /// What was found out about a file by reading it, and what lies beside it.
+  private enum Look: Sendable {
+    /// It was found before, under another name.
+    case known
+    case leftOut(String)
+    case at(BytePath, edit: FoundRendition.Finding)
+  }
+
+  /// Blocks, and is without effect once it was given up.
+  private nonisolated func look(at event: TreeEvent) -> Look {
+    guard case .file(let item) = event, promised.take(item) else { return .known }
+    switch options.placing(of: item) {
+    case .at(let arrival): return .at(arrival, edit: options.edit(of: item))
+    case .leftOut(let reason): return .leftOut(reason)
+    }
+  }
+
+  /// Of each event none, the file, its rendered edit, or both. Where a file goes may be asked of its bytes.
+  private func files(_ events: [TreeEvent]) async -> [FoundSource] {
+    guard let looks = await reads.each(events, { [self] in look(at: $0) }) else { return [] }
+    return zip(events, looks).flatMap { event, look in files(event, look) }
+  }
+
+  private func files(_ event: TreeEvent, _ look: Look?) -> [FoundSource] {
     switch event {
     case .file(let item):
-      guard promised.take(item) else { return [] }
-      switch options.placing(of: item) {
-      case .at(let arrival): return original(item, as: arrival)
+      switch look {
+      case .known: return []
       case .leftOut(let reason): leaveOut(item.path, reason)
+      case .at(let arrival, let edit): return original(item, as: arrival, edit)
+      case nil: fail(item.path, reads.complaint)
       }
     case .skipped(let path, let reason): leaveOut(path, reason)
-    case .failed(let path, let message):
-      counters.notFound()
-      report.failed(path, message)
+    case .failed(let path, let message): fail(path, message)
     }
     return []
   }
 
-  private nonisolated func original(_ item: TreeItem, as arrival: BytePath) -> [FoundSource] {
+  private func fail(_ path: BytePath, _ message: String) {
+    counters.notFound()
+    report.failed(path, message)
+  }
+
+  private func original(_ item: TreeItem, as arrival: BytePath, _ edit: FoundRendition.Finding) -> [FoundSource] {
     let original = FoundSource(.file(item.stamp), item.path, as: arrival)
-    switch options.edit(of: item) {
+    switch edit {
     case .none: break
     case .refused(let reason):
       report.notice("\(item.path): its edit is not rendered, the original is sent: \(reason)")
@@ -123,7 +162,7 @@ actor PushWalk: SourceWalk {
     return [original]
   }
 
-  private nonisolated func leaveOut(_ path: BytePath, _ reason: String) {
+  private func leaveOut(_ path: BytePath, _ reason: String) {
     counters.filesLeftOut.add(1, ordering: .relaxed)
     report.leftOut(path, reason: reason)
   }

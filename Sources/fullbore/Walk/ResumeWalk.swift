@@ -9,6 +9,7 @@ actor ResumeWalk: SourceWalk {
   private let renderer = FoundRenderer()
   private let report: any PushReport
   private let counters: PushCounters
+  private let reads = SourceReads()
 
   init(_ entries: [JournalEntry], _ report: any PushReport, _ counters: PushCounters) {
     elsewhere = entries.filter(\.isElsewhere)[...]
@@ -27,10 +28,15 @@ actor ResumeWalk: SourceWalk {
     while !files.isEmpty {
       let batch = Array(files.prefix(PushWalk.batch))
       files = files.dropFirst(PushWalk.batch)
-      let seen = await BlockingPool.shared.run { [renderer] in
-        batch.map { ($0, stamp(of: $0.intent.source), FoundRendition.Finding(kept: $0.intent, renderer)) }
+      let seen = await reads.each(batch) { [renderer] entry in
+        (stamp(of: entry.intent.source), FoundRendition.Finding(kept: entry.intent, renderer))
       }
-      let found = seen.compactMap { entry, stamp, rendition in place(entry, stamp, rendition) }
+      guard let seen else { return nil }
+      let found = zip(batch, seen).compactMap { entry, seen -> FoundSource? in
+        if let (stamp, rendition) = seen { return place(entry, stamp, rendition) }
+        fail(entry.intent.source, reads.complaint)
+        return nil
+      }
       if !found.isEmpty { return found }
     }
     counters.isListed.store(true, ordering: .relaxed)

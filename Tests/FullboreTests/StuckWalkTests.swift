@@ -1,0 +1,95 @@
+import BlobTesting
+import Blobs
+import Synchronization
+import Testing
+
+@testable import fullbore
+
+/// Walks over folders and files whose disk or server is gone: a call of the system's that does not return.
+@Suite struct StuckWalkTests {
+  let scratch = Scratch()
+  private let counters = PushCounters()
+
+  private func walk(
+    _ words: [BytePath], patience: Duration = .seconds(300),
+    entering: @escaping @Sendable (BytePath, BytePath) -> Void = { _, _ in }
+  ) throws -> PushWalk {
+    let options = try PushOptions(Arguments(["--quiet"] + words + ["http://host/"], PushCommand.declaration))
+    return PushWalk(
+      options, pushReport(options.output, counters), counters, reads: SourceReads(patience: patience),
+      entering: entering)
+  }
+
+  private func names(_ walk: PushWalk) async -> [BytePath] {
+    var names: [BytePath] = []
+    while let found = await walk.next() { names += found.map(\.identity.name) }
+    return names
+  }
+
+  @Test func aWalkInAStuckFolderIsCancelledAtOnce() async throws {
+    let gate = StuckGate()
+    defer { gate.open() }
+    scratch.file("stuck/photo")
+    let walk = try walk([scratch.path.appending("stuck")]) { _, _ in gate.pass() }
+    let task = Task { await names(walk) }
+    await gate.entered(1)
+    task.cancel()
+    #expect(await task.value == [])
+    let isListed = counters.isListed.load(ordering: .relaxed)
+    #expect(!isListed)
+  }
+
+  /// More of them than a pool of the usual size has threads.
+  @Test func stuckWalksHoldUpNoOther() async throws {
+    let gate = StuckGate()
+    defer { gate.open() }
+    scratch.file("stuck/photo")
+    scratch.file("other/photo")
+    let walks = try (0..<8).map { _ in try walk([scratch.path.appending("stuck")]) { _, _ in gate.pass() } }
+    let other = try walk([scratch.path.appending("other")])
+    await withTaskGroup(of: Void.self) { group in
+      for walk in walks { group.addTask { _ = await walk.lookAhead() } }
+      await gate.entered(8)
+      #expect(await names(other) == ["photo"])
+      group.cancelAll()
+    }
+  }
+
+  @Test func aStuckFolderIsGivenUpAndTheOtherSourcesAreFound() async throws {
+    let gate = StuckGate()
+    defer { gate.open() }
+    for name: BytePath in ["first/1", "stuck/2", "last/3"] { scratch.file(name) }
+    let sources = ["first", "stuck", "last"].map { scratch.path.appending($0) }
+    let walk = try walk(sources, patience: .milliseconds(30)) { path, _ in if path.name == "stuck" { gate.pass() } }
+    #expect(await names(walk) == ["1", "3"])
+    let (failed, isIncomplete) = (
+      counters.filesFailed.load(ordering: .relaxed), counters.isIncomplete.load(ordering: .relaxed)
+    )
+    #expect(failed == 1 && isIncomplete)
+  }
+
+  @Test func anItemThatIsStuckHoldsUpNoOther() async {
+    let gate = StuckGate()
+    defer { gate.open() }
+    let reads = SourceReads(patience: .milliseconds(30))
+    let values = await reads.each(Array(1...5)) { number in
+      if number == 1 || number == 3 { gate.pass() }
+      return number
+    }
+    #expect(values == [nil, 2, nil, 4, 5])
+  }
+}
+
+/// Where threads are stuck until it is opened.
+private final class StuckGate: Sendable {
+  private let state = Monitor((entered: 0, isOpen: false))
+
+  func pass() {
+    state.update { $0.entered += 1 }
+    state.wait { $0.isOpen ? () : nil }
+  }
+
+  func open() { state.update { $0.isOpen = true } }
+
+  func entered(_ count: Int) async { while state.update({ $0.entered }) < count { await Task.yield() } }
+}
