@@ -26,6 +26,10 @@ package struct MultipartHead: Sendable, Equatable {
     if let coding, !["7bit", "8bit", "binary"].contains(coding) {
       throw MultipartError(415, "parts must come as they are, without Content-Transfer-Encoding")
     }
+    let codings = try field("Content-Encoding").map { String(decoding: $0, as: UTF8.self).trimmed } ?? ""
+    if !codings.isEmpty, !codings.isSameField("identity") {
+      throw MultipartError(415, "parts must come as they are, without Content-Encoding")
+    }
     guard let disposition = try field("Content-Disposition"),
       let parameters = try Self.parameters(disposition, of: "form-data")
     else { throw MultipartError("a part has no 'Content-Disposition: form-data'") }

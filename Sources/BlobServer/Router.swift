@@ -9,6 +9,7 @@ enum Router {
       let method = method(of: request)
       if method == "OPTIONS" { return .reply(OptionsRoutes.reply(service)) }
       if let refusal = refusal(request, service.options) { return .reply(refusal) }
+      if ["PUT", "POST", "PATCH"].contains(method) { try checkCoding(request.headers) }
       return try route(Call(request, method: method, target, service))
     } catch {
       return .refuse(error)
@@ -43,6 +44,15 @@ enum Router {
           known ? 405 : 501, ["Allow": OptionsRoutes.allowed(call.options)],
           text: known ? "\(call.method) is not allowed here" : "the method is not spoken"))
     }
+  }
+
+  /// Bytes are stored as they come, so a coded body would become another file than the client means. RFC 9110 §15.5.16.
+  private static func checkCoding(_ headers: HTTPHeaders) throws(ServerError) {
+    guard let coding = headers.list("Content-Encoding").first(where: { !$0.isSameField("identity") }) else { return }
+    var error = ServerError(
+      415, "a body with Content-Encoding '\(coding.prefix(100))' is not taken: send the file's own bytes, uncoded")
+    error.headers["Accept-Encoding"] = "identity"
+    throw error
   }
 
   /// Some proxies let only GET and POST through. tus 1.0 §X-HTTP-Method-Override.
