@@ -39,10 +39,13 @@ enum Router {
       }
     default:
       let known = ["PUT", "POST", "DELETE", "PATCH"].contains(call.method)
-      return .reply(
-        Reply(
-          known ? 405 : 501, ["Allow": OptionsRoutes.allowed(call.options)],
-          text: known ? "\(call.method) is not allowed here" : "the method is not spoken"))
+      let text =
+        if !known { "the method is not spoken" } else if call.options.isReadOnly {
+          "this server is read-only"
+        } else {
+          "\(call.method) is not allowed here"
+        }
+      return .reply(Reply(known ? 405 : 501, ["Allow": OptionsRoutes.allowed(call.options)], text: text))
     }
   }
 

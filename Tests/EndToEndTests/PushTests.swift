@@ -114,6 +114,32 @@ extension EndToEnd {
       Folder(scratch.path("gallery")).expectSame(as: server.folder)
     }
 
+    /// However many files are under way when the first answer comes.
+    @Test(arguments: ["put+", "tus+", "resumable+", "form+"]) func wrongCredentialsAreSaidOnce(_ dialect: String)
+      async throws
+    {
+      for number in 0..<40 { try scratch.file("gallery/\(number).jpg", 100) }
+      let (right, wrong) = (scratch.path("right"), scratch.path("wrong"))
+      try Data("right".utf8).write(to: URL(fileURLWithPath: right))
+      try Data("wrong".utf8).write(to: URL(fileURLWithPath: wrong))
+      let server = try await ServeProcess.start(in: scratch, "--token-file", right)
+      let (end, push) = try await fullbore(
+        "push", "--token-file", wrong, scratch.path("gallery/"), dialect + server.url, in: scratch)
+      #expect(end == .exited(3))
+      #expect(push.errors.components(separatedBy: " 401 ").count == 2, "\(push.errors)")
+      #expect(push.errors.contains("stopped: nothing else would succeed"), "\(push.errors)")
+    }
+
+    @Test(arguments: ["", "put+", "tus+", "resumable+", "dav+", "form+"])
+    func aReadOnlyServerIsNoMatterOfThePath(_ dialect: String) async throws {
+      for number in 0..<40 { try scratch.file("gallery/\(number).jpg", 100) }
+      let server = try await ServeProcess.start(in: scratch, "--read-only")
+      let (end, push) = try await fullbore("push", scratch.path("gallery/"), dialect + server.url, in: scratch)
+      #expect(end == .exited(3))
+      #expect(push.errors.components(separatedBy: "this server is read-only").count == 2, "\(push.errors)")
+      #expect(push.errors.contains("--read-only") && !push.errors.contains("Is the path right?"), "\(push.errors)")
+    }
+
     @Test func fileThatChangesWhileItIsSentIsNeverPublished() async throws {
       let file = try scratch.file("gallery/video.mov", 16 << 20)
       let server = try await ServeProcess.start(in: scratch)

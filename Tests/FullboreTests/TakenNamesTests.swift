@@ -29,6 +29,7 @@ import Testing
 @Suite struct TrustTests {
   @Test(arguments: [
     ("POST http://host/files/a.jpg: 405 (it does not take this method there)", "http://host/files/ with --name a.jpg"),
+    ("POST http://host/files/a.jpg: 405 (it takes no uploads there)", "--read-only"),
     ("POST http://host/files/: 405 (it does not take this method there)", "protocol"),
     ("PUT http://host/files/a.jpg: 405 (it does not take this method there)", "protocol"),
     ("PUT http://host/a.jpg: 409 (another file has that name)", "is lost then"),

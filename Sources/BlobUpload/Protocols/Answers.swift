@@ -41,7 +41,9 @@ extension HTTPResponse {
   /// The status, what it means, and the first line of what the server says about it.
   var summary: String {
     var text = String(status)
-    if let meaning = Self.meanings[tellsOtherDigest ? 460 : status] {
+    if takesNoUploads {
+      text += " (\(Self.noUploads))"
+    } else if let meaning = Self.meanings[tellsOtherDigest ? 460 : status] {
       text += " (\(meaning))"
     } else if isSuccess, !saysStored {
       text += " (this does not say that the file is stored)"
@@ -51,6 +53,15 @@ extension HTTPResponse {
     }
     if let reason { text += ": \(reason)" }
     return text
+  }
+
+  /// What `summary` says of a server that lists methods for the place, and none that uploads.
+  package static let noUploads = "it takes no uploads there"
+
+  /// RFC 9110 §15.5.6: the answer lists the methods that the place takes.
+  private var takesNoUploads: Bool {
+    let methods = headers.list("Allow")
+    return status == 405 && !methods.isEmpty && !methods.contains { ["PUT", "POST", "PATCH", "MKCOL"].contains($0) }
   }
 
   /// What the server says is wrong, at most 200 characters, with nothing a terminal would obey.

@@ -114,7 +114,7 @@ extension PushRun {
 final class PushObserver: UploadObserver {
   private let report: any PushReport
   private let counters: PushCounters
-  /// Messages of errors that end it all; few, since they do.
+  /// Kinds of errors that end it all; few, since they do.
   private let told = Mutex<Set<String>>([])
 
   init(report: any PushReport, counters: PushCounters) {
@@ -122,7 +122,15 @@ final class PushObserver: UploadObserver {
     self.counters = counters
   }
 
-  func hasTold(_ error: UploadError) -> Bool { told.withLock { $0.contains(error.message) } }
+  func hasTold(_ error: UploadError) -> Bool { told.withLock { $0.contains(Self.kind(of: error)) } }
+
+  /// What the errors of files that were under way together have in common when the destination refuses all of them: their
+  /// messages differ by the files' URLs.
+  private static func kind(of error: UploadError) -> String {
+    if let status = error.status { return "status \(status)" }
+    if let cause = error.cause as? TransportError { return "\(cause.code)" }
+    return error.message
+  }
 
   func started(_ item: UploadItem, _ progress: Progress) { report.started(file(item, progress)) }
 
@@ -135,9 +143,14 @@ final class PushObserver: UploadObserver {
     case .doneBefore: finish(file, .doneBefore)
     case .busy(let pid): fail(file, "process \(pid) is sending it just now; nothing was done here")
     case .failed(let error) where error.side == .cancelled: report.dropped(file)
-    case .failed(let error):
-      if error.side == .destination { told.withLock { _ = $0.insert(error.message) } }
-      fail(file, error.advised)
+    case .failed(let error) where error.side == .destination:
+      // It ends the push, so that saying it once is enough.
+      if told.withLock({ $0.insert(Self.kind(of: error)).inserted }) {
+        fail(file, error.advised)
+      } else {
+        report.dropped(file)
+      }
+    case .failed(let error): fail(file, error.advised)
     }
   }
 

@@ -1,8 +1,15 @@
+import BlobHTTP
 import BlobUpload
 
 /// What can be done about a failure of which only the message was kept; nil: the message says all.
 func remedy(for message: String) -> String? {
-  folderHint(for: message) ?? statusCode(in: message).flatMap { UploadError.advice($0) }
+  readOnlyHint(for: message) ?? folderHint(for: message) ?? statusCode(in: message).flatMap { UploadError.advice($0) }
+}
+
+/// No other path or protocol helps where the server says that it takes no uploads.
+func readOnlyHint(for message: String) -> String? {
+  guard message.contains(" 405 (\(HTTPResponse.noUploads))") else { return nil }
+  return "Is it the right server? 'fullbore serve' takes uploads where it was started without --read-only"
 }
 
 /// tus servers make uploads at one URL, which ends in a slash mostly: one that was given with a file's name is none.

@@ -6,7 +6,7 @@ extension UploadError {
   var advised: String { advice.map { "\(message). \($0)" } ?? message }
 
   private var advice: String? {
-    if let hint = folderHint(for: message) { return hint }
+    if let hint = readOnlyHint(for: message) ?? folderHint(for: message) { return hint }
     return status.flatMap(Self.advice) ?? (cause as? TransportError).flatMap(Self.advice)
   }
 
