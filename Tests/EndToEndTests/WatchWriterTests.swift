@@ -43,6 +43,32 @@ extension EndToEnd {
       #expect(watch.command.output.contains("6 files sent"), "\(watch.command.output)\(watch.command.errors)")
     }
 
+    /// As browsers and copy programs do, which write under another name and rename the file when it is whole.
+    @Test func aFileInTheMakingIsSentUnderItsLastName() async throws {
+      for name in ["before.mov.part", "film.mov.crdownload", "notes.txt~"] { try scratch.file("gallery/\(name)", 1000) }
+      let server = try await ServeProcess.start(in: scratch)
+      let watch = try await WatchProcess.start(to: server.url, in: scratch)
+      try scratch.file("gallery/later.tmp", 1000)
+      // Each waits for 250 ms after it was closed: together for longer than --settle.
+      for number in 0..<3 {
+        try scratch.file("gallery/IMG_\(number).jpg", 1000)
+        try await watch.until("IMG_\(number) arrives") { server.folder.files()["IMG_\(number).jpg"] }
+      }
+      #expect(server.folder.files().count == 3, "\(server.folder.files())")
+      for (name, last) in [
+        ("before.mov.part", "before.mov"), ("film.mov.crdownload", "film.mov"), ("later.tmp", "later"),
+      ] {
+        #expect(rename(gallery(name), gallery(last)) == 0)
+        try await watch.until("\(last) arrives") { server.folder.files()[last] }
+      }
+      #expect(try await watch.stop() == .exited(130))
+      #expect(server.folder.files().count == 6 && server.folder.files()["notes.txt~"] == nil)
+      #expect(watch.command.output.components(separatedBy: "later.tmp  left out: its name").count == 2)
+      // A push is asked for what is there now.
+      let (end, _) = try await fullbore("push", scratch.path("gallery/"), server.url, in: scratch)
+      #expect(end == .exited(0) && server.folder.files()["notes.txt~"] == 1000)
+    }
+
     /// A file that was taken for finished too early. Another one that was rewritten is not replaced without being asked.
     @Test(arguments: ["put+", "tus+", "resumable+"])
     func whatHasGrownReplacesWhatWasSent(_ dialect: String) async throws {

@@ -20,6 +20,8 @@ actor WatchFeed {
   private var settling: Settling
   /// Of whose edit it was said that it is not rendered.
   private var toldOfEdit = RememberedFiles()
+  /// Of which it was said that their names are those of files in the making.
+  private var toldOfUnfinished = RememberedFiles()
   /// Device and inode of each source; nil while it is away.
   private var roots: [WatchedRoot]
   private var walk: Walk?
@@ -103,13 +105,22 @@ extension WatchFeed {
     if options.push.tree.passesOver(relative, notice.name) { return }
     if notice.isOfFolder {
       if !folders.contains(path) { come(WatchedFolders.Place(path: path, relative: relative)) }
-    } else if options.push.tree.filter.includes(relative, notice.name) {
+    } else if options.push.tree.filter.includes(relative, notice.name), !isInTheMaking(path) {
       // One that is waited for anyway is asked when its time has come: a notice for each write is too many to follow.
       if notice.says(IN_MODIFY) && settling.noteWrite(to: path) { return }
       let isClosed = notice.says(IN_CLOSE_WRITE | IN_MOVED_TO)
       let wait = isClosed ? settling.restOnceClosed : settling.rest
       settle(path, as: relative, isClosed ? .closed : notice.says(IN_MODIFY) ? .written : .none, after: wait)
     }
+  }
+
+  /// Another program is writing it, and will rename it when it is whole: then it comes under that name.
+  private func isInTheMaking(_ path: BytePath) -> Bool {
+    guard UnfinishedName.matches(path.name) else { return false }
+    if toldOfUnfinished.insert(path, nil) {
+      report.leftOut(path, reason: "its name is that of a file in the making; it is sent when it is renamed")
+    }
+    return true
   }
 
   private func come(_ folder: WatchedFolders.Place) {
@@ -221,7 +232,7 @@ extension WatchFeed {
   private func take(_ event: TreeEvent, tells: Bool) -> TreeItem? {
     switch event {
     case .file(let item):
-      if settling.contains(item.path) { return nil }
+      if settling.contains(item.path) || isInTheMaking(item.path) { return nil }
       // What is under way may be what was there before its folder was moved: it is looked at again.
       if !inbox.isUnderWay(item.path), isAtRest(item) { return hand(out: item) }
       settle(item.path, as: item.relative, after: settling.rest)
