@@ -12,8 +12,10 @@ struct BoxFile {
   let bytes: BytesAt
 
   /// The first box of a kind between two places.
-  func box(_ kind: String, in range: Range<Int64>) -> Box? {
-    let wanted = Array(kind.utf8)
+  func box(_ kind: String, in range: Range<Int64>) -> Box? { box(kind: Array(kind.utf8), in: range) }
+
+  /// The same, of a kind that is no text.
+  func box(kind wanted: [UInt8], in range: Range<Int64>) -> Box? {
     var place = range.lowerBound
     for _ in 0..<Self.mostBoxes {
       guard place < range.upperBound, let box = box(at: place, before: range.upperBound) else { return nil }

@@ -61,7 +61,7 @@ struct PictureFile {
   /// The date that it has beside EXIF or instead of it.
   var ownDate: CaptureDate? {
     switch format {
-    case .boxes: BoxFile(bytes: bytes).filmed(upTo: bytes.end).map { CaptureDate(secondsSince1970: $0) }
+    case .boxes: BoxFile(bytes: bytes).dateOfFilm
     case .avi: RIFFFile(bytes: bytes).dateOfAVI
     case .sigma: SigmaFile(bytes)?.date
     case .ciff: dateOfCIFF(in: bytes)

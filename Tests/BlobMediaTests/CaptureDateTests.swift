@@ -112,6 +112,65 @@ import Testing
     #expect(date(unset) == nil)
   }
 
+  private static let midnight = "2024-01-02T00:30:05"
+
+  /// By the clock of the place, whatever the offset is and whatever the zone of this machine.
+  @Test(arguments: ["+0900", "-08:00", "+00:00", "", ".000+1400"]) func aFilmsLocalTimeCounts(_ offset: String) {
+    let text = Array((Self.midnight + offset).utf8)
+    for film in Self.films(text) { #expect(date(film) == CaptureDate(2024, 1, 2, 0, 30, 5)) }
+  }
+
+  @Test func aFilmsTimeInUTCIsTakenByThisMachinesClock() {
+    for film in Self.films(Array((Self.midnight + "Z").utf8)) {
+      #expect(date(film) == CaptureDate(secondsSince1970: 1_704_155_405))
+    }
+  }
+
+  @Test(arguments: ["", "2024", "2024-01-02", "2024:01:02 00:30:05", "2024-13-02T00:30:05+0100"])
+  func aFilmWithoutSuchATimeHasThatOfItsHead(_ text: String) {
+    for film in Self.films(Array(text.utf8)) { #expect(date(film) == CaptureDate(secondsSince1970: 1_000_000_000)) }
+  }
+
+  @Test func noBoxOfAFilmIsTrusted() {
+    for film in Self.films(Array((Self.midnight + "+0900").utf8)) {
+      for count in 0..<film.count { _ = date(Array(film.prefix(count))) }
+      for place in film.indices {
+        for value: UInt8 in [0, 1, 0x7F, 0xFF] {
+          var bytes = film
+          bytes[place] = value
+          _ = date(bytes)
+        }
+      }
+    }
+  }
+
+  /// Films that tell `text` as QuickTime's metadata does, as those of ISO 14496-12 do, in the user data, and as Sony's do.
+  /// Their heads tell another time.
+  private static func films(_ text: [UInt8]) -> [[UInt8]] {
+    func big(_ number: Int, _ count: Int) -> [UInt8] {
+      (0..<count).map { UInt8(number >> ((count - 1 - $0) * 8) & 0xFF) }
+    }
+    func box(_ kind: [UInt8], _ content: [UInt8]) -> [UInt8] { big(content.count + 8, 4) + kind + content }
+    func box(_ kind: String, _ content: [UInt8]) -> [UInt8] { box(Array(kind.utf8), content) }
+    let zeros = [UInt8](repeating: 0, count: 4)
+    let names = ["com.apple.quicktime.make", "com.apple.quicktime.creationdate"]
+    let keys = box("keys", zeros + big(2, 4) + names.flatMap { box("mdta", Array($0.utf8)) })
+    func item(_ number: Int, _ value: [UInt8]) -> [UInt8] {
+      box(big(number, 4), box("data", big(1, 4) + zeros + value))
+    }
+    let list = box("ilst", item(1, Array("Apple".utf8)) + item(2, text))
+    let day = box([0xA9] + Array("day".utf8), big(text.count, 2) + big(0, 2) + text)
+    let xml = Array("<?xml?><NonRealTimeMeta><CreationDate value=\"".utf8) + text + Array("\"/></NonRealTimeMeta>".utf8)
+    let head = box("mvhd", zeros + big(1_000_000_000 + 2_082_844_800, 4) + zeros)
+    let start = box("ftyp", Array("qt  ".utf8) + zeros)
+    return [
+      start + box("moov", head + box("meta", keys + list)),
+      start + box("moov", head + box("meta", zeros + keys + list)),
+      start + box("moov", head + box("udta", day)),
+      start + box("mdat", zeros) + box("moov", head) + box("meta", zeros + box("xml ", zeros + xml)),
+    ]
+  }
+
   @Test func noBoxIsTrusted() {
     let whole = heic(tiff(little: true, "2025:06:07 08:09:10", original: "2024:01:02 03:04:05"))
     for count in 0..<whole.count { _ = date(Array(whole.prefix(count))) }
