@@ -212,7 +212,7 @@ struct TusRecoveryTests {
   @Test func whatExpiredWhileTheServerWasDownIsGone() throws {
     let folder = try TestFolder()
     let upload = try killed(folder, with: [1])
-    folder.age(BytePath(".fullbore/\(upload.id).data"), seconds: 7200)
+    for kind in ["data", "info"] { folder.age(BytePath(".fullbore/\(upload.id).\(kind)"), seconds: 7200) }
     let server = try TestServer(over: folder) { $0.expire = .seconds(3600) }
     #expect([404, 410].contains(try server.ask("HEAD", upload.path, [tus]).status))
     #expect(try eventually { folder.kept.isEmpty })

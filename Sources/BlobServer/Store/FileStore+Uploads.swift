@@ -61,7 +61,7 @@ extension FileStore {
     if let record = try store.record(id, id.info) {
       if let waiting = try loadJoint(record, store) { return waiting }
       if let status = try store.status(id.data) {
-        let expires = status.modified.addingClamped(expiry)
+        let expires = (lastByte(of: id, store) ?? status.modified).addingClamped(expiry)
         if expires <= wallClock() {
           delete(id)
           throw ServerError(410, "the upload has expired")
@@ -198,7 +198,7 @@ extension FileStore {
     let now = wallClock()
     var expired: [UploadID] = []
     for name in names {
-      guard let file = UploadFile(name), [.info, .done, .bad].contains(file.kind), claimant(of: file.id) == nil else {
+      guard let file = UploadFile(name), [.info, .done, .bad].contains(file.kind), !isHeldByFinal(file.id) else {
         continue
       }
       let parts = claims.withLock { $0.parts[file.id] } ?? []
@@ -206,18 +206,36 @@ extension FileStore {
       let modified =
         file.kind == .info
         ? ([file.id] + parts).compactMap { lastByte(of: $0, store) }.max() : (try? store.status(name))?.modified
-      guard let modified, modified.addingClamped(expiry) <= now else { continue }
+      guard let modified else { continue }
+      if modified > now.addingClamped(Self.clockDifference) { beginToAge([file.id] + parts, store) }
+      guard modified.addingClamped(expiry) <= now else { continue }
       delete(file.id)
       if file.kind == .info { expired += [file.id] + parts }
     }
     return expired
   }
 
-  /// When an unfinished upload got its last byte, or its record where it has none.
+  /// A part lives as long as its final upload. A final upload is never a part: where damaged records say so, and perhaps
+  /// that one is a part of itself, each expires by its own age.
+  private func isHeldByFinal(_ id: UploadID) -> Bool {
+    claimant(of: id).map { claimant(of: $0) == nil } ?? false
+  }
+
+  /// Nanoseconds by which clocks may differ.
+  private static let clockDifference: Int64 = 3_600_000_000_000
+
+  /// What has a time that is still to come, as after a wrong clock was put right, would stay until then.
+  private func beginToAge(_ ids: [UploadID], _ store: Folder) {
+    for name in ids.flatMap({ [$0.data, $0.info, $0.done, $0.bad] }) {
+      name.withCString { _ = utimensat(store.number, $0, nil, 0) }  // most of these names are not there
+    }
+  }
+
+  /// When an unfinished upload got its last byte, or its record where that is later: a kill while it was published may
+  /// have left its bytes with the time that the client wants for the file.
   func lastByte(of id: UploadID, _ store: Folder) -> Int64? {
     // Gone meanwhile: it does not expire any more.
-    let status = (try? store.status(id.data)) ?? (try? store.status(id.info))
-    return status?.modified
+    [try? store.status(id.data), try? store.status(id.info)].compactMap { $0?.modified }.max()
   }
 
   package func complete() -> [UploadRecord] {

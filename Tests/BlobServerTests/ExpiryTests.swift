@@ -1,0 +1,54 @@
+import BlobServer
+import Blobs
+import Testing
+
+/// What is removed because it is old, and what is not.
+struct ExpiryTests {
+  /// A record that says that the upload is a part of itself, as after damage, is no reason to keep it.
+  @Test func aFinishedUploadThatNamesItselfExpires() throws {
+    let folder = try TestFolder()
+    folder.makeFolder(".fullbore")
+    let id = String(repeating: "1", count: 32)
+    let record = """
+      fullbore upload 2
+      target x
+      existing keep
+      length 3
+      metadata \n\
+      concat final;/.fullbore-upload/\(id)
+      end
+
+      """
+    folder.write(BytePath(".fullbore/\(id).done"), Array(record.utf8))
+    folder.write(BytePath(".fullbore/\(id).join"), [])
+    for name in folder.kept { folder.age(BytePath(".fullbore/\(name)"), seconds: 7200) }
+    let server = try TestServer(over: folder) { $0.expire = .seconds(3600) }
+    #expect(try eventually { server.folder.kept.isEmpty }, "\(server.folder.kept)")
+  }
+
+  /// As after a clock that was wrong when it was written.
+  @Test func whatIsFromTheFutureExpiresToo() throws {
+    let folder = try TestFolder()
+    do {
+      let server = try TestServer(over: folder)
+      _ = try server.create("unfinished", length: 3)
+      let done = try server.create("done", length: 1)
+      #expect(try server.patch(done, at: 0, [1]).status == 204)
+    }
+    #expect(folder.kept.count == 3)
+    for name in folder.kept { folder.age(BytePath(".fullbore/\(name)"), seconds: -100_000) }
+    let server = try TestServer(over: folder) { $0.expire = .milliseconds(200) }
+    #expect(try eventually { server.folder.kept.isEmpty }, "\(server.folder.kept)")
+  }
+
+  /// The client's time is set just before the file is published: a kill in between must not make the upload look old.
+  @Test func aCompleteUploadWithTheClientsTimeIsPublished() throws {
+    let folder = try TestFolder()
+    var upload = ""
+    do { upload = try TestServer(over: folder).create("x", length: 3) }
+    folder.write(kept(upload, "data"), [1, 2, 3])
+    folder.age(kept(upload, "data"), seconds: 1_000_000_000)
+    let server = try TestServer(over: folder)
+    #expect(try eventually { server.folder.read("x") == [1, 2, 3] })
+  }
+}
