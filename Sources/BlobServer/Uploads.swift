@@ -35,6 +35,7 @@ final class Uploads: Sendable {
     self.workers = workers
     self.maxSize = maxSize
     self.expire = expire.nanoseconds
+    store.onShortage { [weak self] in self?.tidy() }
   }
 
   /// Begins to receive, at `target`, or under its own id in `folder`. The upload outlives neither the request nor the

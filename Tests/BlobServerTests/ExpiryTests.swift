@@ -4,6 +4,23 @@ import Testing
 
 /// What is removed because it is old, and what is not.
 struct ExpiryTests {
+  /// The housekeeper would come to it within a minute.
+  @Test func roomIsMadeOfWhatHasExpired() throws {
+    let server = try TestServer {
+      $0.maxTotal = 1000
+      $0.expire = .seconds(3600)
+    }
+    let old = try server.create("a", length: 900)
+    for kind in ["data", "info"] { server.folder.age(kept(old, kind), seconds: 7200) }
+    #expect(try server.ask("PUT", "/b", body: pattern(500)).status == 201)
+    #expect(try server.ask("HEAD", old, [tus]).status == 410)
+    #expect(server.folder.kept.isEmpty)
+    _ = try server.create("c", length: 400)
+    let refused = try server.ask("PUT", "/d", body: pattern(200))
+    #expect(refused.status == 413)
+    #expect(refused.text.contains("400 are kept for unfinished uploads"), "\(refused.text)")
+  }
+
   /// A record that says that the upload is a part of itself, as after damage, is no reason to keep it.
   @Test func aFinishedUploadThatNamesItselfExpires() throws {
     let folder = try TestFolder()

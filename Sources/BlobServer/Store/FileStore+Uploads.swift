@@ -192,6 +192,8 @@ extension FileStore {
     deleteParts(of: id, store)
   }
 
+  package func onShortage(_ makeRoom: @escaping @Sendable () -> Void) { quota.onShortage(makeRoom) }
+
   package func expire(isBusy: (UploadID) -> Bool) -> [UploadID] {
     // An unreadable folder is tried again at the next round.
     guard let store, let names = try? store.names() else { return [] }

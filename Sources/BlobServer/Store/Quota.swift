@@ -16,25 +16,57 @@ final class Quota: Sendable {
     var used: Int128 = 0
     var shares: [UploadID: Share] = [:]
   }
+  /// Asked to remove uploads that have expired.
+  private struct Shortage {
+    var makeRoom: (@Sendable () -> Void)?
+    /// When it may be asked again.
+    var due = Duration.zero
+  }
   private let limit: Int64?
   private let state = Mutex(State())
+  private let shortage = Mutex(Shortage())
   private let changes = Mutex(())
 
   init(_ limit: Int64?) { self.limit = limit }
 
   var isLimited: Bool { limit != nil }
 
+  /// `makeRoom` is called when there is no room, at most once a second: it should remove what has expired.
+  func onShortage(_ makeRoom: @escaping @Sendable () -> Void) { shortage.withLock { $0.makeRoom = makeRoom } }
+
   /// Makes the upload's share large enough for `promised` bytes in all and for `held` bytes. Throws 413 when there is no
-  /// room; the share is as it was then. Returns how many bytes the upload may hold before it must ask again.
+  /// room, even without what has expired; the share is as it was then. Returns how many bytes the upload may hold before
+  /// it must ask again.
   @discardableResult
   func reserve(_ id: UploadID, promised: Int64 = 0, held: Int64 = 0) throws(ServerError) -> Int64 {
     guard let limit else { return .max }
-    return try state.withLock { (state) throws(ServerError) in
+    do throws(ServerError) {
+      return try take(id, promised: promised, held: held, limit)
+    } catch {
+      let makeRoom: (@Sendable () -> Void)? = shortage.withLock { shortage in
+        let now = MonotonicClock().now
+        if now < shortage.due { return nil }
+        shortage.due = now + .seconds(1)
+        return shortage.makeRoom
+      }
+      guard let makeRoom else { throw error }
+      makeRoom()
+      return try take(id, promised: promised, held: held, limit)
+    }
+  }
+
+  private func take(_ id: UploadID, promised: Int64, held: Int64, _ limit: Int64) throws(ServerError) -> Int64 {
+    try state.withLock { (state) throws(ServerError) in
       let old = state.shares[id] ?? Share()
       let new = Share(promised: max(old.promised, promised), held: max(old.held, held))
       let more = new.room - old.room
       let free = max(0, Int128(limit) - state.used)
-      if Int128(more) > free { throw ServerError(413, "no room for \(more) bytes: \(free) of \(limit) are free") }
+      if Int128(more) > free {
+        let unfinished = state.shares.values.reduce(Int128(0)) { $0 + Int128($1.room) }
+        throw ServerError(
+          413,
+          "no room for \(more) bytes: \(free) of \(limit) are free, \(unfinished) are kept for unfinished uploads")
+      }
       state.used += Int128(more)
       state.shares[id] = new
       return new.room

@@ -60,6 +60,9 @@ package protocol UploadStore: Sendable {
   /// Deletes what has had no new byte for too long, `isBusy` ones aside, and returns their ids.
   func expire(isBusy: (UploadID) -> Bool) -> [UploadID]
 
+  /// Before an upload is refused because the store may not hold so much, `makeRoom` is called, which should `expire`.
+  func onShortage(_ makeRoom: @escaping @Sendable () -> Void)
+
   /// Saved uploads that have all their bytes and were not published, because the server was killed in between.
   func complete() -> [UploadRecord]
 

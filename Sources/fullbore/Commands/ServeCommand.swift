@@ -12,8 +12,9 @@ struct ServeCommand: Command {
       .value(
         "token-file", "FILE", "what every request must present, in a file; a must unless ADDRESS is this machine's"),
       .value("max-size", "SIZE", "of one upload, like 8G"),
-      .value("max-total", "SIZE", "of all files in FOLDER together"),
-      .value("expire", "DURATION", "how long an unfinished upload is kept, like 7d; 1d when not given"),
+      .value("max-total", "SIZE", "of all files in FOLDER, with what unfinished uploads are to have"),
+      .value(
+        "expire", "DURATION", "how long an unfinished upload is kept after its last byte, like 7d; 1d when not given"),
       .value("max-unfinished", "N", "uploads begun and not finished at any time; 10000 when not given"),
       .flag("read-only", "receive nothing"),
       .flag("allow-delete", "let clients delete"),
@@ -29,7 +30,8 @@ struct ServeCommand: Command {
     notes: """
       The URL is the first line printed. Ctrl-C ends it; unfinished uploads go on when it runs again.
       A finished upload appears under its name at once and whole; other bytes are never written over a name unless the
-      client asks for it. FOLDER/.fullbore holds what is unfinished.
+      client asks for it. FOLDER/.fullbore holds what is unfinished, and remembers what was finished, for the time of
+      --expire; with --max-total, what has expired goes at once when its room is wanted.
       A client has 20 s for the head of a request, may be silent for 60 s, and must move 500 bytes a second on the
       average of a minute; a connection that is slower is closed, and what a resumable upload has brought stays.
       """)
