@@ -27,6 +27,11 @@ final class OpenFile: Sendable {
     do throws(BlobError) {
       let status = try statusOf(descriptor, path)
       if status.st_mode & S_IFMT != S_IFREG { throw BlobError(.unsupported, "open \(path): not a regular file") }
+      if status.st_size == 0, try Self.hasUnsizedContent(descriptor, path) {
+        throw BlobError(
+          .unsupported,
+          "open \(path): its size is 0 and it has content, as files have that the system makes up: read it as a stream")
+      }
       var found = FileStamp(status, descriptor)
       // Before the version is settled, so that no write to it can be missed.
       let isWatched = watching && found.size > Self.leastWatched && found.volume?.keepsNumbers == true
@@ -45,7 +50,7 @@ final class OpenFile: Sendable {
   /// Bytes that are read again in less time than the system takes to watch a file.
   static let leastWatched: Int64 = 64 << 10
 
-  private static func open(_ path: BytePath) throws(BlobError) -> Int32 {
+  static func open(_ path: BytePath) throws(BlobError) -> Int32 {
     var descriptor: Int32
     repeat {
       // O_NONBLOCK: a pipe in the place of a file must not hang us; regular files ignore it.
@@ -57,6 +62,20 @@ final class OpenFile: Sendable {
     }
     if descriptor < 0 { throw systemError(errno, "open \(path)") }
     return descriptor
+  }
+
+  /// Whether an open file of size 0 has content all the same. It is read at its first byte only; a file that has got a
+  /// size meanwhile is an ordinary one.
+  static func hasUnsizedContent(_ descriptor: Int32, _ path: BytePath) throws(BlobError) -> Bool {
+    var byte: UInt8 = 0
+    var count: Int
+    repeat {
+      count = pread(descriptor, &byte, 1, 0)
+    } while count < 0 && errno == EINTR
+    if count == 0 { return false }
+    // EAGAIN: there will be some. ESPIPE: it can be read in order only.
+    if count < 0, ![EAGAIN, ESPIPE].contains(errno) { throw systemError(errno, "read \(path) at byte 0") }
+    return try statusOf(descriptor, path).st_size == 0
   }
 
   private static func settle(

@@ -28,7 +28,7 @@ struct ChecksumCommand: Command {
     var status = ExitStatus.ok
     for file in files {
       do throws(BlobError) {
-        let digest = try file == "-" ? digestOfInput() : Digest.reading(FileSource(file), algorithm)
+        let digest = try file == "-" ? digestOfInput() : Digest.reading(Self.source(of: file), algorithm)
         Console.output.write(bytes: Self.line(digest.hexValue(), file))
         Console.output.flush()
       } catch {
@@ -37,6 +37,15 @@ struct ChecksumCommand: Command {
       }
     }
     return status
+  }
+
+  /// A file whose size is 0 may have content all the same.
+  private static func source(of file: BytePath) throws(BlobError) -> any BlobSource {
+    var status = stat()
+    guard file.status(&status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size == 0,
+      try UnsizedFileSource.isNeeded(for: file)
+    else { return FileSource(file) }
+    return UnsizedFileSource(file)
   }
 
   private func digestOfInput() throws(BlobError) -> Digest {
@@ -72,7 +81,7 @@ struct ChecksumCommand: Command {
 extension Digest {
   /// That of a whole file. Blocks.
   static func reading(
-    _ source: FileSource, _ algorithm: Algorithm, _ cancel: Cancellation = Cancellation(), noteRead: () -> Void = {}
+    _ source: any BlobSource, _ algorithm: Algorithm, _ cancel: Cancellation = Cancellation(), noteRead: () -> Void = {}
   ) throws(BlobError) -> Digest {
     let reader = try source.open(at: 0, cancel)
     let digest = Digest(algorithm)

@@ -66,6 +66,17 @@ struct PushFeed: Sendable {
     for (index, found) in found.enumerated() where !Task.isCancelled {
       switch found.place {
       case .file(let stamp):
+        if stamp.size == 0 {
+          switch await unsized(found.identity, stamp) {
+          case .success(nil): break
+          case .success(let source?):
+            items.append(item(found, source, BlobInfo(length: nil, modified: stamp.modified)))
+            continue
+          case .failure(let error):
+            fail(found.identity, error)
+            continue
+          }
+        }
         let info = stamp.info
         var item = item(found, source(found.identity, stamp, info), info)
         item.target.metadata = told[index] ?? [:]
@@ -88,6 +99,22 @@ struct PushFeed: Sendable {
     let told = await SourceReads().each(files) { telling.metadata(of: found[$0].identity) } ?? []
     return Dictionary(uniqueKeysWithValues: zip(files, told).compactMap { index, told in told.map { (index, $0) } })
       .filter { !$0.value.isEmpty }
+  }
+
+  /// A file whose size is 0 may have content all the same, as in /proc: then it is a source of unknown length. nil: it
+  /// is empty.
+  private func unsized(_ path: BytePath, _ stamp: FileStamp) async -> Result<UnsizedFileSource?, BlobError> {
+    await BlockingPool.shared.run {
+      Result { () throws(BlobError) in
+        do throws(BlobError) {
+          return try UnsizedFileSource.isNeeded(for: path) ? UnsizedFileSource(path, modified: stamp.modified) : nil
+        } catch {
+          // It was renamed or deleted meanwhile: that is met again, and dealt with, when it is sent.
+          if error.code == .notFound { return nil }
+          throw error
+        }
+      }
+    }
   }
 
   private func source(_ path: BytePath, _ stamp: FileStamp, _ info: BlobInfo) -> any BlobSource {
@@ -123,13 +150,17 @@ struct PushFeed: Sendable {
     switch await rendition.open(needsLength: run.destination.limits.needsLength) {
     case .success(let (source, info)): return item(found, source, info, "image/jpeg")
     case .failure(let error):
-      if error.code != .cancelled {
-        run.counters.failed(length: nil)
-        run.counters.isIncomplete.store(true, ordering: .relaxed)
-        run.report.failed(rendition.original, error.message)
-      }
+      fail(rendition.original, error)
       return nil
     }
+  }
+
+  /// Something that was counted as found, and never became an item.
+  private func fail(_ path: BytePath, _ error: BlobError) {
+    if error.code == .cancelled { return }
+    run.counters.failed(length: nil)
+    run.counters.isIncomplete.store(true, ordering: .relaxed)
+    run.report.failed(path, error.message)
   }
 
   private func item(

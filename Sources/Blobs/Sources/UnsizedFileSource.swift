@@ -1,0 +1,89 @@
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+import Synchronization
+
+/// A regular file that has content although its size is 0, as the files of /proc and /sys have, and those of some FUSE
+/// and network file systems.
+///
+/// The system makes the content up while it is read, so it is read once, in order, and only its end tells its length.
+/// Opening it at byte 0 always begins anew.
+public struct UnsizedFileSource: BlobSource {
+  public let path: BytePath
+  public var access: BlobAccess { .sequential }
+
+  private let modified: Int64?
+  private let latest = LatestReading()
+
+  /// `modified`: nanoseconds since 1970 when the file was last written, where the file system tells that.
+  public init(_ path: BytePath, modified: Int64? = nil) {
+    self.path = path
+    self.modified = modified
+  }
+
+  public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo {
+    try cancel.check("look at \(path)")
+    return BlobInfo(length: nil, modified: modified)
+  }
+
+  /// Opens at byte 0, or where the last reader stopped; throws `.outOfRange` elsewhere.
+  public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
+    let reading = try latest.reading(at: offset) { () throws(BlobError) in
+      OpenReading(try OpenFile.open(path))
+    }
+    return UnsizedFileReader(reading, try reading.source.open(at: offset, cancel))
+  }
+
+  /// Whether the regular file at `path`, whose size is 0, has content all the same. Opens it and reads a byte: blocks.
+  ///
+  /// false for a file that has got a size meanwhile: someone is writing it, and it is an ordinary file.
+  public static func isNeeded(for path: BytePath) throws(BlobError) -> Bool {
+    let descriptor = try OpenFile.open(path)
+    defer { close(descriptor) }
+    return try OpenFile.hasUnsizedContent(descriptor, path)
+  }
+}
+
+/// Where reading goes on. One reader at a time, as for any sequential source.
+private final class LatestReading: Sendable {
+  private let latest = Mutex<OpenReading?>(nil)
+
+  func reading(
+    at offset: Int64, _ begin: () throws(BlobError) -> OpenReading
+  ) throws(BlobError) -> OpenReading {
+    if offset > 0, let reading = latest.withLock({ $0 }) { return reading }
+    let reading = try begin()
+    latest.withLock { $0 = reading }
+    return reading
+  }
+}
+
+/// An open descriptor, which is closed once neither the source nor a reader needs it.
+private final class OpenReading: Sendable {
+  let source: DescriptorSource
+  private let descriptor: Int32
+
+  init(_ descriptor: Int32) {
+    self.descriptor = descriptor
+    source = DescriptorSource(descriptor)
+  }
+
+  deinit { close(descriptor) }
+}
+
+private final class UnsizedFileReader: BlobReader {
+  private let reading: OpenReading
+  private let reader: any BlobReader
+
+  init(_ reading: OpenReading, _ reader: any BlobReader) {
+    self.reading = reading
+    self.reader = reader
+  }
+
+  var info: BlobInfo { reader.info }
+  func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int { try reader.read(into: buffer) }
+  func fileRegion() -> FileRegion? { nil }
+  func finish() throws(BlobError) { try reader.finish() }
+}

@@ -1,0 +1,58 @@
+import Blobs
+import Glibc
+import Testing
+
+struct UnsizedFileSourceTests {
+  private func content(of path: BytePath) -> [UInt8] {
+    let descriptor = path.open(O_RDONLY)
+    defer { close(descriptor) }
+    var (content, buffer) = ([UInt8](), [UInt8](repeating: 0, count: 4096))
+    while case let count = read(descriptor, &buffer, buffer.count), count > 0 { content += buffer[..<count] }
+    return content
+  }
+
+  private func content(_ reader: any BlobReader, atMost most: Int = .max) throws(BlobError) -> [UInt8] {
+    var content: [UInt8] = []
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 7, alignment: 1)
+    defer { buffer.deallocate() }
+    while content.count < most, case let count = try reader.read(into: buffer), count > 0 {
+      content += buffer[..<count]
+    }
+    return content
+  }
+
+  @Test func itIsReadToItsEndAndAgainFromItsStart() throws {
+    let path: BytePath = "/proc/version"
+    let source = UnsizedFileSource(path)
+    #expect(try source.info(Cancellation()).length == nil && source.access == .sequential)
+    for _ in 0..<2 { #expect(try content(source.open(at: 0, Cancellation())) == content(of: path)) }
+  }
+
+  @Test func readingGoesOnWhereItStopped() throws {
+    let path: BytePath = "/proc/version"
+    let source = UnsizedFileSource(path)
+    var first: (any BlobReader)? = try source.open(at: 0, Cancellation())
+    let begin = try content(#require(first), atMost: 14)
+    first = nil
+    #expect(try begin + content(source.open(at: 14, Cancellation())) == content(of: path))
+    #expect { _ = try source.open(at: 3, Cancellation()) } throws: { ($0 as? BlobError)?.code == .outOfRange }
+  }
+
+  /// Who takes it for a file of 0 bytes is told.
+  @Test func aFileSourceRefusesIt() throws {
+    #expect(try UnsizedFileSource.isNeeded(for: "/proc/version"))
+    for source in [FileSource("/proc/version"), HeldFileSource("/proc/version")] as [any BlobSource] {
+      #expect {
+        _ = try source.info(Cancellation())
+      } throws: {
+        ($0 as? BlobError)?.message.contains("its size is 0 and it has content") == true
+      }
+    }
+  }
+
+  @Test func anEmptyFileIsAnEmptyFile() throws {
+    let file = try TemporaryFile([])
+    #expect(try !UnsizedFileSource.isNeeded(for: file.path))
+    #expect(try FileSource(file.path).info(Cancellation()).length == 0)
+  }
+}
