@@ -114,6 +114,9 @@ struct PushOptions: Sendable {
   /// The one source is `-`.
   var readsStandardInput: Bool { sources == ["-"] }
 
+  /// Every source is a file or a folder of this machine.
+  var hasOnlyFiles: Bool { urls.isEmpty && databases.isEmpty && !readsStandardInput }
+
   private static func check(_ checksum: Digest.Algorithm, for destination: Destination) throws(UsageError) {
     switch destination.protocolName ?? "tus" {
     case "tus": return

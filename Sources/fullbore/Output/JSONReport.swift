@@ -92,6 +92,7 @@ final class JSONReport: PushReport {
     line.add("done_before", summary.filesDoneBefore)
     line.add("already_there", summary.filesAlreadyThere)
     line.add("left_out", summary.filesLeftOut)
+    line.add("hidden", summary.filesHidden)
     line.add("failed", summary.filesFailed)
     line.add("not_tried", summary.isDryRun ? 0 : summary.filesNotTried)
     line.add("seconds", seconds: summary.elapsed)

@@ -74,6 +74,8 @@ final class PushCounters: Sendable {
   let filesDoneBefore = Atomic<Int>(0)
   let filesAlreadyThere = Atomic<Int>(0)
   let filesLeftOut = Atomic<Int>(0)
+  /// Files and folders whose names begin with a dot, without `--hidden`.
+  let filesHidden = Atomic<Int>(0)
   let filesFailed = Atomic<Int>(0)
   /// Some of what was to be sent has no entry in the journal, so that a resume would not know of it.
   let isIncomplete = Atomic<Bool>(false)
@@ -130,7 +132,8 @@ final class PushCounters: Sendable {
       filesSent: filesSent.load(ordering: .relaxed), bytesSent: bytes.acknowledged,
       filesDoneBefore: filesDoneBefore.load(ordering: .relaxed),
       filesAlreadyThere: filesAlreadyThere.load(ordering: .relaxed),
-      filesLeftOut: filesLeftOut.load(ordering: .relaxed), filesFailed: filesFailed.load(ordering: .relaxed),
+      filesLeftOut: filesLeftOut.load(ordering: .relaxed), filesHidden: filesHidden.load(ordering: .relaxed),
+      filesFailed: filesFailed.load(ordering: .relaxed),
       elapsed: elapsed, exit: exit, error: ended.flatMap { $0.side == .cancelled ? nil : $0.message },
       isInterrupted: exit == .interrupted, isDryRun: isDryRun)
   }
@@ -147,6 +150,8 @@ struct PushSummary: Sendable, Hashable {
   var filesAlreadyThere = 0
   /// Sockets, links to folders: nothing that can be sent.
   var filesLeftOut = 0
+  /// Files and folders whose names begin with a dot, without `--hidden`.
+  var filesHidden = 0
   var filesFailed = 0
   var elapsed: Duration = .zero
   /// What the shell is told.
@@ -166,8 +171,9 @@ struct PushSummary: Sendable, Hashable {
 
   /// For people; one line.
   var text: String {
+    let hidden = filesHidden > 0 ? "; \(Quantity.grouped(filesHidden)) hidden left out (--hidden sends them)" : ""
     if isDryRun {
-      return "\(Quantity.plural(filesFound, "file")), \(Quantity.text(bytes: bytesFound)): nothing was sent"
+      return "\(Quantity.plural(filesFound, "file")), \(Quantity.text(bytes: bytesFound)): nothing was sent\(hidden)"
     }
     var parts = [
       "\(Quantity.plural(filesSent, "file")) sent, \(Quantity.text(bytes: bytesSent)) in \(Quantity.text(elapsed))"
@@ -179,7 +185,7 @@ struct PushSummary: Sendable, Hashable {
     if filesFailed > 0 { parts.append("\(Quantity.grouped(filesFailed)) failed") }
     if error != nil { parts.append("stopped before its time") }
     if isInterrupted { parts.append("interrupted: run it again to go on") }
-    return parts.joined(separator: "; ")
+    return parts.joined(separator: "; ") + hidden
   }
 }
 

@@ -28,8 +28,11 @@ struct TreeOptions: Sendable, Hashable {
 
   /// Whether a file or folder is passed over because of its name.
   func passesOver(_ relative: BytePath, _ name: BytePath) -> Bool {
-    name.bytes.first == UInt8(ascii: ".") && !includesHidden || filter.excludes(relative, name)
+    isHidden(name) || filter.excludes(relative, name)
   }
+
+  /// Whether a file or folder is passed over because its name begins with a dot.
+  func isHidden(_ name: BytePath) -> Bool { name.bytes.first == UInt8(ascii: ".") && !includesHidden }
 }
 
 /// Walks files and folders, in the order given, and hands out what it finds batch by batch.
@@ -205,11 +208,12 @@ private struct TreeWalk {
 
   private func look(at name: BytePath, in folder: OpenFolder) -> TreeEvent? {
     let relative = folder.relative.appending(name)
-    if options.passesOver(relative, name) {
-      if !options.filter.excludes.isEmpty, options.filter.excludes(relative, name) { tally.exclude() }
+    if tally.excludes(relative, name, options.filter) { return nil }
+    let path = folder.path.appending(name)
+    if options.isHidden(name) {
+      tally.foundHidden(path)
       return nil
     }
-    let path = folder.path.appending(name)
     var status = stat()
     if folder.look(at: name, &status, follow: false) != 0 { return .failed(path, message: reason(errno)) }
     let isLink = status.st_mode & S_IFMT == S_IFLNK

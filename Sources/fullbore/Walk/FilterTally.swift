@@ -1,12 +1,18 @@
 import Blobs
 import Synchronization
 
-/// What `--include` and `--exclude` made of the files of a walk.
+/// What `--include`, `--exclude` and the rule for hidden names made of the files of a walk.
 final class FilterTally: Sendable {
+  /// Called with each file or folder that is left out because its name begins with a dot.
+  let foundHidden: @Sendable (BytePath) -> Void
   private let included = Atomic<Int>(0)
   private let passedOver = Atomic<Int>(0)
   private let ofOtherCase = Atomic<Int>(0)
   private let excluded = Atomic<Int>(0)
+  /// By its place among the `--exclude` patterns, whether anything matched it.
+  private let usedExcludes = Mutex<[Bool]>([])
+
+  init(foundHidden: @escaping @Sendable (BytePath) -> Void = { _ in }) { self.foundHidden = foundHidden }
 
   /// Whether a file is included, which is counted.
   func includes(_ relative: BytePath, _ name: BytePath, _ filter: GlobFilter) -> Bool {
@@ -22,8 +28,31 @@ final class FilterTally: Sendable {
     return false
   }
 
-  /// A file or folder was excluded.
-  func exclude() { excluded.add(1, ordering: .relaxed) }
+  /// Whether a file or folder is excluded, which is counted.
+  func excludes(_ relative: BytePath, _ name: BytePath, _ filter: GlobFilter) -> Bool {
+    if filter.excludes.isEmpty { return false }
+    let isExcluded = usedExcludes.withLock { used in
+      if used.isEmpty { used = filter.excludes.map { _ in false } }
+      var isExcluded = false
+      // Every pattern is tried that has matched nothing yet, so that only those are complained of which never match.
+      for (index, glob) in filter.excludes.enumerated() where !(isExcluded && used[index]) {
+        guard glob.matches(relative, name) else { continue }
+        isExcluded = true
+        used[index] = true
+      }
+      return isExcluded
+    }
+    if isExcluded { excluded.add(1, ordering: .relaxed) }
+    return isExcluded
+  }
+
+  /// The `--exclude` patterns that matched nothing, once the walk is over; nil: there are none.
+  func uselessExcludes(_ filter: GlobFilter) -> String? {
+    let used = usedExcludes.withLock { $0 }
+    let globs = filter.excludes.enumerated().filter { !used.indices.contains($0.offset) || !used[$0.offset] }
+    if globs.isEmpty { return nil }
+    return globs.map { "--exclude '\(shown($0.element.pattern))'" }.joined(separator: " ") + " matched nothing"
+  }
 
   /// No file was as an `--include` wants it, though some were there.
   var isNothingIncluded: Bool {

@@ -5,7 +5,7 @@ actor PushWalk: SourceWalk {
   static let batch = 128
   private static let few = 16
   nonisolated let promised: PromisedFiles
-  nonisolated let tally = FilterTally()
+  nonisolated let tally: FilterTally
   private let options: PushOptions
   private let report: any PushReport
   private let counters: PushCounters
@@ -27,6 +27,11 @@ actor PushWalk: SourceWalk {
     self.counters = counters
     hasStandardInput = options.readsStandardInput
     let roots = hasStandardInput ? [] : options.sources
+    let namesHidden = options.output.isVerbose || options.output.isJSON
+    tally = FilterTally { path in
+      counters.filesHidden.add(1, ordering: .relaxed)
+      if namesHidden { report.leftOut(path, reason: "its name begins with a dot; --hidden sends it") }
+    }
     tree = FileTree(roots, options.tree, counting: tally, entering: entering)
     promised = PromisedFiles(roots, options.tree)
     databases = DatabaseWalk(options.databases, as: options.nameOfOne, report, counters)

@@ -1,0 +1,60 @@
+import Foundation
+import Testing
+
+extension EndToEnd {
+  /// What a push leaves out, it says.
+  @Suite(.serialized) struct NothingFoundTests {
+    let scratch = try! Scratch()
+
+    /// A card that is not mounted is an empty folder.
+    @Test(arguments: [[], ["--json"], ["--quiet"], ["--dry-run"]])
+    func anEmptyFolderIsNoSuccess(_ options: [String]) async throws {
+      let folder = try scratch.folder("card")
+      let server = try await ServeProcess.start(in: scratch)
+      let push = try Command(Tool.fullbore, ["push"] + options + [scratch.path("card"), server.url], in: scratch)
+      #expect(try await push.wait() == .exited(1), "\(push.output)\(push.errors)")
+      let said = push.output + push.errors
+      #expect(said.contains("no files found in ") && said.contains("card: is it the right folder"), "\(said)")
+      _ = folder
+    }
+
+    /// Its files were sent and deleted: that is how a card looks that was cleared.
+    @Test func aFolderWhoseFilesWereSentBeforeMayBeEmpty() async throws {
+      let file = try scratch.file("card/DCIM/a.jpg", 10)
+      let server = try await ServeProcess.start(in: scratch)
+      #expect(try await fullbore("push", scratch.path("card"), server.url, in: scratch).end == .exited(0))
+      try FileManager.default.removeItem(atPath: file)
+      let (end, push) = try await fullbore("push", scratch.path("card"), server.url, in: scratch)
+      #expect(end == .exited(0) && push.errors.contains("from which files were sent before"), "\(push.errors)")
+      try scratch.folder("card2")
+      let (other, second) = try await fullbore("push", scratch.path("card2"), server.url, in: scratch)
+      #expect(other == .exited(1), "another folder whose name begins the same: \(second.output)\(second.errors)")
+    }
+
+    @Test func hiddenFilesThatAreLeftOutAreCounted() async throws {
+      for name in ["a.jpg", ".b.jpg", ".trash/c.jpg", "d/.e.jpg"] { try scratch.file("card/\(name)", 10) }
+      let server = try await ServeProcess.start(in: scratch)
+      let (end, push) = try await fullbore("push", scratch.path("card"), server.url, in: scratch)
+      #expect(end == .exited(0))
+      #expect(push.output.contains("; 3 hidden left out (--hidden sends them)"), "\(push.output)")
+      #expect(!push.output.contains(".b.jpg"), "\(push.output)")
+      let (_, verbose) = try await fullbore("push", "-v", scratch.path("card"), server.url, in: scratch)
+      #expect(verbose.output.contains("card/.b.jpg  left out: its name begins with a dot"), "\(verbose.output)")
+      let (_, json) = try await fullbore("push", "--json", scratch.path("card"), server.url, in: scratch)
+      #expect(json.output.contains(#""hidden":3,"#), "\(json.output)")
+      let (_, all) = try await fullbore("push", "--hidden", scratch.path("card"), server.url, in: scratch)
+      #expect(all.output.contains("3 files sent") && !all.output.contains("left out"), "\(all.output)")
+    }
+
+    @Test func aPatternThatExcludesNothingIsNamed() async throws {
+      for name in ["a.jpg", "b.tmp"] { try scratch.file("card/\(name)", 10) }
+      let server = try await ServeProcess.start(in: scratch)
+      let (end, push) = try await fullbore(
+        "push", "--exclude", "*.tmp", "--exclude", "b.*", "--exclude", "*.TMP", scratch.path("card"), server.url,
+        in: scratch)
+      #expect(end == .exited(0))
+      #expect(push.errors.contains("--exclude '*.TMP' matched nothing"), "\(push.errors)")
+      #expect(!push.errors.contains("'b.*'") && !push.errors.contains("'*.tmp'"), "each has matched: \(push.errors)")
+    }
+  }
+}
