@@ -57,7 +57,7 @@ struct ParallelRun {
   /// nil: the server does not take it in parts after all; nothing was sent.
   mutating func run() async throws(UploadError) -> UploadResult? {
     if parts.allSatisfy({ $0.url == nil }), try await !begin() { return nil }
-    var failures = 0
+    var failures = FailureCount()
     var hasAskedAgain = false
     while true {
       if let failure = await sendParts() { throw failure }
@@ -75,8 +75,7 @@ struct ParallelRun {
           continue
         }
         if case .giveUp = error.recovery { throw uploader.destination.acquaintance.judge(refusal: error) }
-        failures += 1
-        try await uploader.wait(after: error, failures, "\(target.path)")
+        try await uploader.wait(after: error, &failures, "\(target.path)")
       }
     }
   }

@@ -39,7 +39,7 @@ struct PartSender: Sendable {
   }
 
   @Sendable private func send(_ part: Part) async -> Result<PartReceipt, UploadError> {
-    var failures = 0
+    var failures = FailureCount()
     while true {
       let sent = SentCounter()
       var with = context
@@ -58,9 +58,8 @@ struct PartSender: Sendable {
       } catch {
         progress.advance(by: -sent.bytes.load(ordering: .relaxed))
         if error.recovery == .giveUp || error.recovery == .restart { return .failure(error) }
-        failures += 1
         do throws(UploadError) {
-          try await uploader.wait(after: error, failures, "\(name), part \(part.number)")
+          try await uploader.wait(after: error, &failures, "\(name), part \(part.number)")
         } catch {
           return .failure(error)
         }

@@ -45,7 +45,7 @@ struct PipeRun {
   private var dialect: any UploadProtocol { uploader.destination.dialect }
 
   mutating func run() async throws(UploadError) -> UploadResult {
-    var failures = 0
+    var failures = FailureCount()
     while true {
       let created = try await uploader.patiently("\(target.path)") {
         [dialect, target, context] () async throws(UploadError) in
@@ -67,9 +67,8 @@ struct PipeRun {
         await giveUp(session, error)
         // As long as all is held, it can begin anew.
         guard error.recovery == .restart, source.first == 0 else { throw final(error) }
-        failures += 1
         progress.restart()
-        try await uploader.wait(after: error, failures, "\(target.path)")
+        try await uploader.wait(after: error, &failures, "\(target.path)")
       }
     }
   }

@@ -8,11 +8,20 @@ public struct RetryPolicy: Sendable {
   public var first: Duration
   /// The longest wait of our own choosing, and the longest that a server may ask for.
   public var longest: Duration
+  /// How long a destination is waited for that was reached before and to which no connection can be made now: a machine
+  /// that changes networks, a server that is started again. The waits are summed up since the last byte that the server
+  /// acknowledged, and these failures do not count as `retries`. nil: they count like any other failure.
+  public var outage: Duration?
 
-  public init(retries: Int = 8, first: Duration = .milliseconds(250), longest: Duration = .seconds(30)) {
-    self.retries = retries
+  /// - `retries`: nil stands for 8 failures, and `outage` besides. With a number, every failure counts.
+  public init(
+    retries: Int? = nil, first: Duration = .milliseconds(250), longest: Duration = .seconds(30),
+    outage: Duration? = .seconds(600)
+  ) {
+    self.retries = retries ?? 8
     self.first = first
     self.longest = longest
+    self.outage = retries == nil ? outage : nil
   }
 
   /// How long to wait after `failures` in a row, the last of them included; nil: give up.
@@ -22,8 +31,42 @@ public struct RetryPolicy: Sendable {
     after failures: Int, asked: Duration?, using random: inout some RandomNumberGenerator
   ) -> Duration? {
     if failures > retries { return nil }
+    return wait(after: failures, asked: asked, using: &random)
+  }
+
+  private func wait(after failures: Int, asked: Duration?, using random: inout some RandomNumberGenerator) -> Duration {
     if let asked { return min(asked, longest) }
     let wait = min(first * (1 << min(failures - 1, 20)), longest)
     return wait * Double.random(in: 0.5...1, using: &random)
+  }
+}
+
+/// Failures in a row, since something last moved.
+struct FailureCount: Sendable {
+  /// All of them: each wait is longer than the one before.
+  private(set) var total = 0
+  /// Those for which `RetryPolicy.retries` is the limit.
+  private var limited = 0
+  /// How long an outage has been waited for by now.
+  private var waited = Duration.zero
+
+  /// Counts a failure, and says how long to wait after it; nil: give up. `isOutage`: no connection could be made to a
+  /// destination that was reached before. `least`: failures that are known from elsewhere.
+  mutating func delay(
+    _ policy: RetryPolicy, isOutage: Bool, asked: Duration?, atLeast least: Int = 0,
+    using random: inout some RandomNumberGenerator
+  ) -> Duration? {
+    total += 1
+    guard isOutage, let outage = policy.outage else {
+      limited = max(limited + 1, least)
+      return policy.delay(after: limited, asked: asked, using: &random)
+    }
+    if waited >= outage { return nil }
+    var patient = policy
+    patient.retries = .max
+    let wait = patient.delay(after: total, asked: asked, using: &random)
+    // A policy without waits must come to an end too.
+    waited += max(wait ?? .zero, .milliseconds(100))
+    return wait
   }
 }

@@ -39,7 +39,7 @@ final class UploadRun {
   private var measures: Bool
   /// The furthest the server has acknowledged in this session.
   private var best: Int64 = 0
-  private var failures = 0
+  private var failures = FailureCount()
   /// Sessions that were lost. Not forgotten when bytes are acknowledged: a server that loses every session would be
   /// sent the same bytes for ever.
   private var restarts = 0
@@ -261,7 +261,7 @@ final class UploadRun {
     self.offset = offset
     if offset > best {
       best = offset
-      failures = 0
+      failures = FailureCount()
     }
     // Parts with numbers are not all before it.
     if parts == nil { source.acknowledge(offset) }
@@ -293,13 +293,14 @@ final class UploadRun {
       return
     }
     if error.recovery == .giveUp { throw uploader.destination.acquaintance.judge(refusal: error) }
-    failures += 1
     if error.recovery == .restart { restart() }
     if session == nil {
       if source.first > 0, await !source.rewind() { throw lost(error) }
       progress.restart()
     }
-    try await uploader.wait(after: error, max(failures, restarts), "\(target.path)")
+    var failures = failures
+    defer { self.failures = failures }
+    try await uploader.wait(after: error, &failures, atLeast: restarts, "\(target.path)")
   }
 
   private func shrink(_ error: UploadError, to most: Int64?) async throws(UploadError) {

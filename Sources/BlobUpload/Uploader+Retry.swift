@@ -1,18 +1,24 @@
 import BlobHTTP
 
 extension Uploader {
-  /// Waits as the policy says after `failures` in a row, `error` the last of them. Throws it when that is enough, and
-  /// an error with side `.cancelled` when the task is cancelled meanwhile; `what` is named there.
-  func wait(after error: UploadError, _ failures: Int, _ what: String) async throws(UploadError) {
+  /// Counts `error` as a failure, and waits as the policy says. Throws it when there have been enough of them, and an
+  /// error with side `.cancelled` when the task is cancelled meanwhile; `what` is named there.
+  ///
+  /// `least`: failures that are known from elsewhere.
+  func wait(
+    after error: UploadError, _ failures: inout FailureCount, atLeast least: Int = 0, _ what: String
+  ) async throws(UploadError) {
     var policy = retry
+    let isReal = destination.acquaintance.isReal
     // A place that was never reached is most likely a wrong one: say so soon.
-    if error.isUnreachable, !destination.acquaintance.isReal { policy.retries = min(policy.retries, 1) }
+    if error.isUnreachable, !isReal { policy.retries = min(policy.retries, 1) }
     var asked: Duration?
     if case .retry(let after) = error.recovery { asked = after }
     var random = SystemRandomNumberGenerator()
-    guard let wait = policy.delay(after: failures, asked: asked, using: &random) else {
-      throw destination.acquaintance.judge(exhausted: error.after(failures))
-    }
+    let isOutage = error.isUnreachable && isReal
+    guard
+      let wait = failures.delay(policy, isOutage: isOutage, asked: asked, atLeast: least, using: &random)
+    else { throw destination.acquaintance.judge(exhausted: error.after(failures.total)) }
     retrying?(error, wait)
     do {
       try await clock.sleep(for: wait)
@@ -25,7 +31,7 @@ extension Uploader {
   func patiently<Answer>(
     _ what: String, _ ask: () async throws(UploadError) -> Answer
   ) async throws(UploadError) -> Answer {
-    var failures = 0
+    var failures = FailureCount()
     while true {
       do {
         return try await ask()
@@ -34,8 +40,7 @@ extension Uploader {
         if case .restart = error.recovery { throw error }
         if case .shrink = error.recovery { throw error }
         if case .rephrase = error.recovery { throw error }
-        failures += 1
-        try await wait(after: error, failures, what)
+        try await wait(after: error, &failures, what)
       }
     }
   }

@@ -1,3 +1,5 @@
+import BlobHTTP
+import BlobTesting
 import Testing
 
 @testable import BlobUpload
@@ -36,5 +38,60 @@ private struct Last: RandomNumberGenerator { mutating func next() -> UInt64 { .m
     let policy = RetryPolicy()
     let waits = Set((0..<20).map { _ in policy.delay(after: 5, asked: nil, using: &random)! })
     #expect(waits.count > 10)
+  }
+
+  /// Sums up the waits until it gives up.
+  private func waits(_ policy: RetryPolicy, isOutage: Bool) -> (count: Int, sum: Duration) {
+    var (failures, count, sum) = (FailureCount(), 0, Duration.zero)
+    var random = SystemRandomNumberGenerator()
+    while let wait = failures.delay(policy, isOutage: isOutage, asked: nil, using: &random) {
+      (count, sum) = (count + 1, sum + wait)
+      if count > 100_000 { break }
+    }
+    return (count, sum)
+  }
+
+  @Test func aDestinationThatIsAwayIsWaitedForByTime() {
+    let away = waits(RetryPolicy(), isOutage: true)
+    #expect(away.sum >= .seconds(600) && away.sum <= .seconds(630), "\(away)")
+    #expect(waits(RetryPolicy(), isOutage: false).count == 8)
+    #expect(waits(RetryPolicy(retries: 3), isOutage: true).count == 3, "who gives a number means all failures")
+    #expect(waits(RetryPolicy(first: .zero), isOutage: true).count <= 6000, "waits of no length come to an end too")
+  }
+
+  /// A server that is started again answers that it is not ready, after a hundred refused connections.
+  @Test func whatIsRefusedAfterAnOutageIsCountedApart() {
+    var (failures, random) = (FailureCount(), Last())
+    let policy = RetryPolicy(first: .milliseconds(1), longest: .milliseconds(200))
+    for _ in 0..<100 { #expect(failures.delay(policy, isOutage: true, asked: nil, using: &random) != nil) }
+    for _ in 0..<8 { #expect(failures.delay(policy, isOutage: false, asked: nil, using: &random) != nil) }
+    #expect(failures.delay(policy, isOutage: false, asked: nil, using: &random) == nil)
+  }
+
+  /// 503, then nobody for so many tries, then it is back.
+  @Test(arguments: [(16, true), (1000, false)])
+  func anUploadRidesOutAnOutage(_ refused: Int, _ isWhole: Bool) async {
+    let clock = LeapingClock()
+    let script = Script { number, _ throws(TransportError) in
+      if number == 0 { return .status(503) }
+      if number <= refused { throw TransportError(.connect, "connection refused") }
+      return .status(201)
+    }
+    var uploader = uploader(PlainPut(), script, clock: clock)
+    uploader.retry = RetryPolicy()
+    let error = await uploader.failure()
+    let away = clock.waits.reduce(.zero, +)
+    #expect((error == nil) == isWhole, "\(String(describing: error))")
+    #expect(away > .seconds(isWhole ? 37 : 600) && away < .seconds(700), "\(away)")
+  }
+
+  /// A mistyped host.
+  @Test func aDestinationThatWasNeverReachedIsGivenUpSoon() async {
+    let clock = LeapingClock()
+    let script = Script { _, _ throws(TransportError) in throw TransportError(.resolve, "no such host") }
+    var uploader = uploader(PlainPut(), script, clock: clock)
+    uploader.retry = RetryPolicy()
+    #expect(await uploader.failure()?.side == .destination)
+    #expect(clock.waits.count <= 1 && script.requests.count <= 2)
   }
 }

@@ -50,9 +50,9 @@ struct PushRun: Sendable {
   }
 
   var uploader: Uploader {
-    var retry = RetryPolicy()
-    if let retries = connection.retries { retry.retries = retries }
-    var uploader = Uploader(destination, transport: transport, journal: journal, retry: retry, partSize: partSize)
+    var uploader = Uploader(
+      destination, transport: transport, journal: journal, retry: RetryPolicy(retries: connection.retries),
+      partSize: partSize)
     uploader.spool = spool
     uploader.partsAtOnce = partsAtOnce
     uploader.retrying = { [outage] error, wait in outage?.failed(error, next: wait) }
