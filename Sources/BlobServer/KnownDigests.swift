@@ -14,13 +14,28 @@ final class KnownDigests: Sendable {
   func remember(_ values: [Digest.Algorithm: [UInt8]]?, of item: StoredItem) -> String? {
     guard let values, !values.isEmpty else { return nil }
     state.withLock { state in
-      if state.values.updateValue(values, forKey: item) == nil { state.order.append(item) }
+      // One that was asked for with another algorithm is not forgotten.
+      if state.values[item] == nil { state.order.append(item) }
+      state.values[item, default: [:]].merge(values) { $1 }
       if state.order.count > 4096 {
         for item in state.order.prefix(2048) { state.values[item] = nil }
         state.order.removeFirst(2048)
       }
     }
     return DigestField.text(values)
+  }
+
+  /// Files that are read at once to tell their digests: there must be workers left for what arrives.
+  private static let mostReading = 4
+  private let reading = Atomic(0)
+
+  /// Computes and remembers the digest that `Want-Repr-Digest` asks for. nil: none is asked for, or so many files are read
+  /// for this already that the answer goes without it. Blocks for as long as reading the file takes.
+  func compute(_ wanted: String?, of file: OpenItem, in store: any UploadStore) throws(ServerError) -> String? {
+    guard let algorithm = DigestField.wanted(wanted) else { return nil }
+    defer { reading.subtract(1, ordering: .relaxed) }
+    if reading.add(1, ordering: .relaxed).newValue > Self.mostReading { return nil }
+    return remember([algorithm: try store.digest(of: file, algorithm)], of: file.item)
   }
 
   /// What `Want-Repr-Digest` asks for, if it is known: another file under the same name is another item.

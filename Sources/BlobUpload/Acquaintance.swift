@@ -20,6 +20,7 @@ final class Acquaintance: Sendable {
   let methods = MethodOverride()
   let trailers = Trailers()
   let putAnswers = PutAnswers()
+  let existing = ExistingFiles()
   /// Whether a tus server gives out the bytes of an upload under the upload's own URL.
   let uploadURLs = UploadURLs()
 

@@ -65,7 +65,9 @@ final class BriefChain<Observer: UploadObserver>: Sendable {
 
   /// Whether an item is new, and of a kind that one request may be enough for.
   private func takes(_ work: Work) -> Bool {
-    guard case .fresh = work.claim, work.progress == nil, let length = work.item.info.length else { return false }
+    guard case .fresh = work.claim, work.progress == nil, let length = work.item.info.length,
+      !acquaintance.existing.isAskedFirst(length, work.item.target)
+    else { return false }
     // As many as get through to the server, as far as is known by now.
     let most = min(longest, queue.uploader.destination.currentLimits.firstPart)
     return length <= most && work.item.source.access == .random
@@ -128,9 +130,11 @@ final class BriefChain<Observer: UploadObserver>: Sendable {
       return handOver(work, progress, answer)
     }
     acquaintance.note(response)
-    progress.settle(at: work.item.info.length ?? 0)
+    acquaintance.existing.note(wasThere: result.wasThere)
+    let length = work.item.info.length ?? 0
+    if result.wasThere { progress.resume(at: length) } else { progress.settle(at: length) }
     queue.journal.done(id, result)
-    observer.ended(work.item, progress, .sent(result, from: 0))
+    observer.ended(work.item, progress, .sent(result, from: progress.resumed))
     if let next = channel.poll() { begin(next) } else { end(nil) }
   }
 

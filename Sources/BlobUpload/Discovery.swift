@@ -1,5 +1,6 @@
 import BlobHTTP
 import Blobs
+import Synchronization
 
 extension UploadDestination {
   /// Finds out how `endpoint` takes uploads, and what it allows, with at most one request.
@@ -15,7 +16,13 @@ extension UploadDestination {
     _ endpoint: HTTPURL, named: String?, headers: HTTPHeaders = [:], checksum: Digest.Algorithm? = nil,
     form: FormPost = FormPost(), isStream: Bool = false, asksForNames: Bool = false, over transport: any Transport
   ) async throws(UploadError) -> UploadDestination {
-    let context = UploadContext(transport: transport, headers: headers, origin: endpoint.origin)
+    let offersDigests = Atomic(false)
+    let context = UploadContext(
+      transport: transport, headers: headers, origin: endpoint.origin,
+      answered: { response in
+        // A server that compares digests tells them too.
+        if response.headers["Want-Content-Digest"] != nil { offersDigests.store(true, ordering: .relaxed) }
+      })
     let target = UploadTarget(endpoint: endpoint, url: endpoint, path: "", length: nil)
     var answer: (any UploadProtocol, PartLimits)
     let tus = Tus(checksum: checksum)
@@ -46,6 +53,7 @@ extension UploadDestination {
     default: throw UploadError(.giveUp, .destination, "\(endpoint): the dialect \(named!) is not known")
     }
     let destination = UploadDestination(endpoint: endpoint, dialect: answer.0, limits: answer.1, headers: headers)
+    destination.acquaintance.existing.note(tellsDigests: offersDigests.load(ordering: .relaxed))
     if named != PlainPut().name, named != form.name { destination.acquaintance.noteAnswer() }
     return destination
   }

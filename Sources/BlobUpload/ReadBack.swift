@@ -54,7 +54,11 @@ extension UploadContext {
     let answered: HTTPResponse
     do {
       answered = try await send(
-        following: &request, Exchange(received: { bytes throws(BlobError) in try comparison.take(bytes) }))
+        following: &request,
+        Exchange(received: { bytes throws(BlobError) in
+          compared(bytes.count)
+          try comparison.take(bytes)
+        }))
     } catch {
       throw comparison.difference ?? error
     }

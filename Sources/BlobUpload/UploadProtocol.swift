@@ -194,6 +194,8 @@ public struct UploadResult: Sendable, Codable, Hashable {
   public var reply: [UInt8]
   /// Bytes that the server says it has of the whole; nil: it does not say.
   public var length: Int64?
+  /// The server had the same bytes under the name before they were sent, and has stored nothing.
+  public var wasThere = false
   /// What the server has was found to be the source's bytes, by reading it back or by its digest: it need not have been
   /// sent in this upload.
   public var isCompared: Bool
@@ -243,6 +245,8 @@ public struct UploadContext: Sendable {
   public var acknowledged: @Sendable (Int64) -> Void
   /// Body bytes handed to the connection since the last call; below 0 where a redirect has them sent again.
   public var sent: @Sendable (Int) -> Void
+  /// Bytes that were read to be compared with what the server has.
+  var compared: @Sendable (Int) -> Void = { _ in }
   /// All that is to be uploaded, for a dialect that must compare it with what is there; nil where nothing is.
   public var whole: BlobSlice?
   /// Reading a body twice costs next to nothing.

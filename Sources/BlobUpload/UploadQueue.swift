@@ -23,8 +23,8 @@ public enum UploadOutcome: Sendable {
   /// It is there now. `from` is the byte from which this run sent; 0 for a new upload, and the length of one that the
   /// server was found to have.
   case sent(UploadResult, from: Int64)
-  /// The journal says that it was finished before; with `check`, the server says so too.
-  case doneBefore
+  /// It was finished before: how that is known.
+  case doneBefore(StoredEvidence)
   /// Another process has it.
   case busy(pid: Int32)
   case failed(UploadError)
@@ -238,30 +238,35 @@ public struct UploadQueue: Sendable {
     _ work: Claimed, _ entry: JournalEntry, _ observer: some UploadObserver
   ) async -> UploadError? {
     let item = work.item
+    var evidence = StoredEvidence.journal
     if check {
       do {
-        if try await !hasArrived(item, entry) {
+        guard let found = try await arrived(item, entry) else {
           journal.restarted(entry.id)
           return await send(work, entry.id, nil, [], observer)
         }
+        evidence = found
       } catch {
         observer.ended(item, nil, .failed(error))
         return error.endsQueue ? error : nil
       }
     }
-    observer.ended(item, nil, .doneBefore)
+    observer.ended(item, nil, .doneBefore(evidence))
     return nil
   }
 
-  /// Whether the server still has what an earlier run sent: it is asked, and with `verify` read back too.
-  private func hasArrived(_ item: UploadItem, _ entry: JournalEntry) async throws(UploadError) -> Bool {
-    if try await !uploader.isThere(item.target, location: entry.location) { return false }
-    guard verify else { return true }
+  /// How it is known that the server still has what an earlier run sent: it is asked, and with `verify` it is read back
+  /// too. nil: it has not.
+  private func arrived(_ item: UploadItem, _ entry: JournalEntry) async throws(UploadError) -> StoredEvidence? {
+    if !verify {
+      return try await uploader.evidence(of: item.source, item.info, item.target, location: entry.location)
+    }
+    if try await !uploader.isThere(item.target, location: entry.location) { return nil }
     do {
       try await uploader.verify(item.source, item.info, at: item.target, location: entry.location)
-      return true
+      return .bytes
     } catch {
-      if error.saysOtherBytes { return false }
+      if error.saysOtherBytes { return nil }
       throw error
     }
   }

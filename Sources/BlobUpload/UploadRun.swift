@@ -115,8 +115,9 @@ final class UploadRun {
         if let result = try await step() {
           try storedCheck.check(result)
           let length = info.length ?? end ?? progress.sent
-          // What was only compared with what the server has is no doing of this run.
-          if progress.hasSent { progress.settle(at: length) } else { progress.resume(at: length) }
+          uploader.destination.acquaintance.existing.note(wasThere: result.wasThere)
+          // What the server had before is no doing of this run.
+          if progress.hasSent, !result.wasThere { progress.settle(at: length) } else { progress.resume(at: length) }
           return result
         }
       } catch {

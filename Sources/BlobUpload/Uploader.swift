@@ -23,6 +23,9 @@ public struct Uploader: Sendable {
   public var clock: any Clock<Duration> = ContinuousClock()
   /// Called with what went wrong and the time until the next try. On any thread; must be short.
   public var retrying: (@Sendable (UploadError, Duration) -> Void)?
+  /// Called with the number of bytes that were just read to be compared with what the server has: read back from it, or
+  /// read from the source for a digest. On any thread; must be short.
+  public var compared: (@Sendable (Int) -> Void)?
 
   public init(
     _ destination: UploadDestination, transport: any Transport, journal: Journal? = nil,
@@ -53,6 +56,10 @@ public struct Uploader: Sendable {
     let source = Self.prepared(source, info)
     var ledger: (any UploadLedger)?
     if let journal, let entry { ledger = JournalLedger(journal: journal, entry: entry) }
+    if session == nil, doubted == nil, let found = try await existing(source, info, target) {
+      progress.resume(at: info.length ?? 0)
+      return found
+    }
     // Most files are small, and meet nothing of what follows.
     if session == nil, let length = info.length, length < parallelFrom {
       let run = UploadRun(self, source, info, target, ledger, nil, [], comparing: doubted, progress)
@@ -111,6 +118,7 @@ public struct Uploader: Sendable {
         sent(count)
       })
     context.sign = destination.traits.signature
+    if let compared { context.compared = compared }
     return context
   }
 }

@@ -20,7 +20,7 @@ import Testing
     for name in ["a.jpg", "b.jpg", "c.jpg", odd] { report.started(file(name)) }
     report.finished(file("a.jpg"), how: .sent(bytes: 1024, resumedFrom: 0))
     report.finished(file("b.jpg"), how: .sent(bytes: 24, resumedFrom: 1000))
-    report.finished(file("c.jpg"), how: .doneBefore)
+    report.finished(file("c.jpg"), how: .doneBefore(.journal))
     report.failed(file(odd), "409: other bytes are there; give --overwrite")
     report.failed("/src/gone", "No such file or directory")
     report.leftOut("/src/pipe", reason: "a pipe")
@@ -51,6 +51,17 @@ import Testing
         "fullbore: a\u{FFFD}\\n: 409: other bytes are there; give --overwrite",
         "fullbore: /src/gone: No such file or directory", "fullbore: the link is slow",
       ])
+  }
+
+  @Test func theSummarySaysWhatWasAsked() {
+    let summary = PushSummary(
+      filesFound: 10, filesDoneBefore: 10, filesComparedByLength: 3, filesComparedByDigest: 2, filesReadBack: 1,
+      filesHidden: 1200)
+    #expect(
+      summary.text.hasSuffix(
+        "; 4 done before, not asked; 2 done before, compared by digest; 1 done before, read back and compared; "
+          + "3 done before, compared by length (--verify reads back); 1,200 hidden left out (--hidden sends them)"),
+      "\(summary.text)")
   }
 
   @Test func quietSaysOnlyWhatFailed() {

@@ -10,7 +10,17 @@ enum GetRoutes {
       return .reply(Reply(301, ["Location": path.folderURL], text: "\(path) is a folder"))
     }
     if isFolder { throw ServerError(404, "\(path) is a file, not a folder") }
-    return .reply(reply(call, path, try call.service.store.open(path)))
+    let file = try call.service.store.open(path)
+    let known = call.service.digests.answer(call.headers["Want-Repr-Digest"], of: file.item)
+    if known != nil || call.method != "HEAD" || DigestField.wanted(call.headers["Want-Repr-Digest"]) == nil {
+      return .reply(reply(call, path, file, known))
+    }
+    // Who asks with HEAD wants to know whether to send or fetch the bytes: the file is read, which is cheaper than that.
+    return call.service.onWorker { () throws(ServerError) in
+      let service = call.service
+      let digest = try service.digests.compute(call.headers["Want-Repr-Digest"], of: file, in: service.store)
+      return .reply(reply(call, path, file, digest))
+    }
   }
 
   /// Below a file there is nothing, which is no conflict when only reading.
@@ -23,12 +33,12 @@ enum GetRoutes {
     }
   }
 
-  private static func reply(_ call: Call, _ path: ServedPath, _ file: OpenItem) -> Reply {
+  private static func reply(_ call: Call, _ path: ServedPath, _ file: OpenItem, _ digest: String?) -> Reply {
     let item = file.item
     let modified = HTTPDate.text(seconds: item.modifiedSeconds)
     var headers: HTTPHeaders = ["ETag": item.etag, "Accept-Ranges": "bytes"]
     headers["Last-Modified"] = modified
-    headers["Repr-Digest"] = call.service.digests.answer(call.headers["Want-Repr-Digest"], of: item)
+    headers["Repr-Digest"] = digest
     let known = call.headers.list("If-None-Match")
     if known.contains("*") || known.contains(item.etag) || known.contains("W/" + item.etag) {
       return Reply(304, headers)

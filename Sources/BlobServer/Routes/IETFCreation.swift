@@ -178,6 +178,7 @@ final class IETFReceiver: BodyReceiver {
       var reply = ietf.answer(
         publication.outcome == .created ? 201 : 200, isWhole: true, offset: upload.offset,
         ["ETag": publication.item.etag, "Location": upload.record.target.url])
+      reply.tell(publication)
       if publication.hasModificationTime { reply.headers[ModificationTime.field] = "accepted" }
       let values = isCreation ? digests?.values : nil
       reply.headers["Repr-Digest"] = service.digests.remember(values, of: publication.item) ?? upload.record.digest

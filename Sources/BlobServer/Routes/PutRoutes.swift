@@ -36,6 +36,13 @@ enum PutRoutes {
   }
 }
 
+extension Reply {
+  /// Says where the bytes were there before.
+  mutating func tell(_ publication: Publication) {
+    if publication.outcome == .same { headers[UploadOutcomeField.name] = UploadOutcomeField.unchanged }
+  }
+}
+
 private final class PutReceiver: BodyReceiver {
   private let reception: any Reception
   private let record: UploadRecord
@@ -68,6 +75,7 @@ private final class PutReceiver: BodyReceiver {
         try digests?.check(trailers)
         let publication = try service.store.publish(reception, record, isSaved: false)
         var reply = Reply(publication.outcome == .created ? 201 : 204, ["ETag": publication.item.etag])
+        reply.tell(publication)
         if publication.hasModificationTime { reply.headers[ModificationTime.field] = "accepted" }
         reply.headers["Repr-Digest"] = service.digests.remember(digests?.values, of: publication.item)
         return .reply(reply)

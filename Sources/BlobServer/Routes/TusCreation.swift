@@ -135,7 +135,10 @@ private func publish(_ upload: Upload, _ reply: @escaping @Sendable (Upload, Ser
   .later { decided in
     upload.publish { result in
       switch result {
-      case .success: decided(.reply(reply(upload, nil)))
+      case .success(let publication):
+        var reply = reply(upload, nil)
+        reply.tell(publication)
+        decided(.reply(reply))
       case .failure(let error): decided(.reply(reply(upload, error)))
       }
     }

@@ -111,15 +111,22 @@ final class FileReception: Reception {
   func digests(
     _ algorithms: [Digest.Algorithm], _ cancel: Cancellation
   ) throws(ServerError) -> [Digest.Algorithm: [UInt8]] {
+    try Self.digests(algorithms, of: file, length: length, cancel) { "read upload \(self.id)" }
+  }
+
+  /// Of the first `length` bytes of an open file.
+  static func digests(
+    _ algorithms: [Digest.Algorithm], of file: Descriptor, length total: Int64, _ cancel: Cancellation,
+    _ what: () -> String
+  ) throws(ServerError) -> [Digest.Algorithm: [UInt8]] {
     let digests = algorithms.map { Digest($0) }
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 4096)
     defer { buffer.deallocate() }
-    let total = length
     var offset: Int64 = 0
     while offset < total {
       if cancel.isCancelled { throw ServerError(503, "the server is stopping") }
       let count = Int(min(Int64(buffer.count), total - offset))
-      guard Self.read(file, buffer.baseAddress!, count, offset) else { throw failed("read upload", id.description) }
+      guard read(file, buffer.baseAddress!, count, offset) else { throw failed(what(), "to its end") }
       for digest in digests { digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<count])) }
       offset += Int64(count)
     }

@@ -44,6 +44,9 @@ package protocol UploadStore: Sendable {
     of reception: any Reception, _ algorithms: [Digest.Algorithm]
   ) throws(ServerError) -> [Digest.Algorithm: [UInt8]]
 
+  /// Of all the bytes of a published file, which are read for it. Throws 503 after `interrupt`.
+  func digest(of file: OpenItem, _ algorithm: Digest.Algorithm) throws(ServerError) -> [UInt8]
+
   /// Shows the bytes of `reception` under the record's target, whole and durable, or not at all.
   ///
   /// An existing name keeps its bytes unless the record says `.replace`: equal bytes count as published, others throw

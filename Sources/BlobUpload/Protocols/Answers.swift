@@ -105,6 +105,20 @@ extension HTTPResponse {
   ]
 }
 
+extension HTTPResponse {
+  /// A Fullbore server had the bytes before they were sent.
+  var saysUnchanged: Bool { headers[UploadOutcomeField.name] == UploadOutcomeField.unchanged }
+}
+
+extension UploadResult {
+  /// As the answer that ends the upload says.
+  func told(by response: HTTPResponse) -> UploadResult {
+    var result = self
+    result.wasThere = response.saysUnchanged
+    return result
+  }
+}
+
 extension HTTPHeaders {
   /// The wait a server asks for, in seconds; dates are left to the policy. RFC 9110 §10.2.3.
   var retryAfter: Duration? { bytes("Retry-After").map { .seconds($0) } }

@@ -1,9 +1,17 @@
 import Blobs
 import Synchronization
 
-/// The digests of a body, which is read for them once, on a thread that may block.
-func digests(of body: BlobSlice, _ algorithms: [Digest.Algorithm]) async throws(UploadError) -> [[UInt8]] {
-  try await readingSource { cancel, noteRead throws(BlobError) in try digests(of: body, algorithms, cancel, noteRead) }
+/// The digests of a body, which is read for them once, on a thread that may block. `noteRead` hears how many bytes each
+/// read gave.
+func digests(
+  of body: BlobSlice, _ algorithms: [Digest.Algorithm], noteRead: @escaping @Sendable (Int) -> Void = { _ in }
+) async throws(UploadError) -> [[UInt8]] {
+  try await readingSource { cancel, note throws(BlobError) in
+    try digests(of: body, algorithms, cancel) { count in
+      note(count)
+      noteRead(count)
+    }
+  }
 }
 
 /// For so long a read of a source may give nothing, when it is not read to be sent.

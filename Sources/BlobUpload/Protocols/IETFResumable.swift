@@ -91,7 +91,8 @@ public struct IETFResumable: UploadProtocol {
   private func result(of response: HTTPResponse) -> UploadResult {
     UploadResult(
       location: response.headers["Location"], reply: response.body,
-      length: StructuredField.integer(response.headers["Upload-Offset"]))
+      length: StructuredField.integer(response.headers["Upload-Offset"])
+    ).told(by: response)
   }
 
   /// The server calls complete what was announced as a beginning (`Upload-Complete: ?0`).

@@ -55,7 +55,8 @@ public struct PlainPut: OneRequestProtocol {
   }
 
   func result(of response: HTTPResponse, to request: HTTPRequest, for target: UploadTarget) -> UploadResult? {
-    response.saysStored ? UploadResult(location: target.url.description, reply: response.body) : nil
+    guard response.saysStored else { return nil }
+    return UploadResult(location: target.url.description, reply: response.body).told(by: response)
   }
 
   private func put(_ target: UploadTarget) -> HTTPRequest {

@@ -87,7 +87,7 @@ public struct Tus: MetadataProtocol {
       with.opened(session)
       return try await held(by: session, with)
     }
-    let held = try held(offset, session, request)
+    let held = try held(offset, session, request, response)
     if case .upTo = held { with.opened(session) }
     return held
   }
@@ -140,7 +140,7 @@ public struct Tus: MetadataProtocol {
       }
       session.state["length"] = String(ours)
     }
-    return try held(offset, session, request)
+    return try held(offset, session, request, response)
   }
 
   /// PATCH. tus 1.0 §Core Protocol, PATCH; the length of a deferred one goes with the last part.
@@ -177,7 +177,7 @@ public struct Tus: MetadataProtocol {
         .giveUp, .destination,
         "PATCH \(request.url): the server says it holds \(offset) bytes, and was sent \(part.start + length)")
     }
-    switch try held(offset, renewed(session, response), request) {
+    switch try held(offset, renewed(session, response), request, response) {
     case .finished(let result): return .finished(result)
     case .upTo(_, let session), .parts(_, let session):
       return .receipt(PartReceipt(number: part.number, start: part.start, held: offset - part.start), session)
@@ -218,7 +218,9 @@ public struct Tus: MetadataProtocol {
     }
   }
 
-  private func held(_ offset: Int64, _ session: UploadSession, _ request: HTTPRequest) throws(UploadError) -> Held {
+  private func held(
+    _ offset: Int64, _ session: UploadSession, _ request: HTTPRequest, _ response: HTTPResponse
+  ) throws(UploadError) -> Held {
     guard let length = session.length else { return .upTo(offset, session) }
     if offset > length {
       throw UploadError(
@@ -227,7 +229,7 @@ public struct Tus: MetadataProtocol {
       )
     }
     if offset < length { return .upTo(offset, session) }
-    return .finished(UploadResult(location: session.state["url"], length: offset))
+    return .finished(UploadResult(location: session.state["url"], length: offset).told(by: response))
   }
 
   private func renewed(_ session: UploadSession, _ response: HTTPResponse) -> UploadSession {
@@ -261,7 +263,7 @@ extension Tus: OneRequestProtocol {
     guard response.status == 201, let length = target.length, response.headers.bytes("Upload-Offset") == length,
       let url = try? HTTPRequest("POST", target.endpoint).uploadURL(response.head)
     else { return nil }
-    return UploadResult(location: url.text, length: length)
+    return UploadResult(location: url.text, length: length).told(by: response)
   }
 }
 

@@ -25,7 +25,7 @@ struct S3Object: Sendable {
   }
 }
 
-extension S3Multipart {
+extension S3Multipart: DigestingProtocol {
   /// nil: there is nothing under the name, or whoever asks may not know.
   func find(_ url: HTTPURL, _ with: UploadContext) async throws(UploadError) -> S3Object? {
     let request = HTTPRequest("HEAD", url, ["x-amz-checksum-mode": "ENABLED"])
@@ -54,6 +54,15 @@ extension S3Multipart {
       return UploadResult(location: url.description, state: Self.state(there.tag), isCompared: true)
     }
     throw taken("there is an object of that name with other bytes")
+  }
+
+  /// By a checksum of the whole that the server tells, or its ETag where that is an MD5.
+  func hasSameBytes(
+    as whole: BlobSlice, _ target: UploadTarget, _ with: UploadContext
+  ) async throws(UploadError) -> Bool? {
+    guard whole.canBeReadTwice, let there = try await find(target.url, with), let (algorithm, value) = known(of: there)
+    else { return nil }
+    return try await digests(of: whole, [algorithm], noteRead: with.compared)[0] == value
   }
 
   private func known(of there: S3Object) -> (Digest.Algorithm, [UInt8])? {

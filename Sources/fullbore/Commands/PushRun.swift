@@ -55,6 +55,7 @@ struct PushRun: Sendable {
       partSize: partSize)
     uploader.spool = spool
     uploader.partsAtOnce = partsAtOnce
+    uploader.compared = { [counters] count in counters.comparedBytes.addClamped(Int64(count)) }
     uploader.retrying = { [outage] error, wait in outage?.failed(error, next: wait) }
     return uploader
   }
@@ -132,15 +133,19 @@ final class PushObserver: UploadObserver {
     return error.message
   }
 
-  func started(_ item: UploadItem, _ progress: Progress) { report.started(file(item, progress)) }
+  func started(_ item: UploadItem, _ progress: Progress) {
+    let file = file(item, progress)
+    report.started(file)
+  }
 
   func ended(_ item: UploadItem, _ progress: Progress?, _ outcome: UploadOutcome) {
     let file = file(item, progress ?? Progress())
     switch outcome {
-    case .sent(_, let start) where start > 0 && start == file.length: finish(file, .alreadyThere)
+    case .sent(let result, let start) where result.wasThere || start > 0 && start == file.length:
+      finish(file, .alreadyThere)
     case .sent(_, let start):
       finish(file, .sent(bytes: (file.length ?? file.progress.acknowledged) - start, resumedFrom: start))
-    case .doneBefore: finish(file, .doneBefore)
+    case .doneBefore(let evidence): finish(file, .doneBefore(evidence))
     case .busy(let pid): fail(file, "process \(pid) is sending it just now; nothing was done here")
     case .failed(let error) where error.side == .cancelled: report.dropped(file)
     case .failed(let error) where error.side == .destination:

@@ -33,7 +33,9 @@ final class JSONReport: PushReport {
       line.add("how", "sent")
       line.add("sent", bytes)
       line.add("resumed_from", start)
-    case .doneBefore: line.add("how", "done_before")
+    case .doneBefore(let evidence):
+      line.add("how", "done_before")
+      line.add("known_by", "\(evidence)")
     case .alreadyThere: line.add("how", "already_there")
     }
     write(line)

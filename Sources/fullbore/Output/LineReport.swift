@@ -57,7 +57,8 @@ func finishedLine(_ file: PushedFile, _ how: Finish, _ options: OutputOptions) -
   switch how {
   case .sent(_, resumedFrom: 0): return shown(file.relative) + size
   case .sent(_, let start): return shown(file.relative) + size + "  resumed at byte \(start)"
-  case .doneBefore: return options.isVerbose ? shown(file.relative) + size + "  done before, not asked" : nil
+  case .doneBefore(let evidence):
+    return options.isVerbose ? shown(file.relative) + size + "  done before, " + evidence.text : nil
   case .alreadyThere: return options.isVerbose ? shown(file.relative) + size + "  already there" : nil
   }
 }

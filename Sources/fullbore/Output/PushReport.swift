@@ -55,10 +55,22 @@ struct PushedFile: Sendable {
 enum Finish: Sendable, Hashable {
   /// `bytes` went over the line in this run, beginning at `resumedFrom`; 0: from the start.
   case sent(bytes: Int64, resumedFrom: Int64)
-  /// The journal says so; the server was not asked.
-  case doneBefore
+  /// By an earlier push: how that is known.
+  case doneBefore(StoredEvidence)
   /// The server has the same bytes under the same name.
   case alreadyThere
+}
+
+extension StoredEvidence {
+  /// What was asked of the server, for people.
+  var text: String {
+    switch self {
+    case .journal: "not asked"
+    case .length: "compared by length"
+    case .digest: "compared by digest"
+    case .bytes: "read back and compared"
+    }
+  }
 }
 
 /// Totals of a push; written by whoever pushes, sampled by whoever shows.
@@ -68,10 +80,16 @@ final class PushCounters: Sendable {
   /// The sources are walked to the end: `filesFound` and `bytesFound` stay.
   let isListed = Atomic<Bool>(false)
   let bytes = UploadTotals()
+  /// Bytes that were read to be compared with what the server has.
+  let comparedBytes = Atomic<Int64>(0)
   /// Lengths of files that are settled in any way: their share of the whole.
   let settledBytes = Atomic<Int64>(0)
   let filesSent = Atomic<Int>(0)
   let filesDoneBefore = Atomic<Int>(0)
+  /// Of the files done before, those that were compared with the server's.
+  let filesComparedByLength = Atomic<Int>(0)
+  let filesComparedByDigest = Atomic<Int>(0)
+  let filesReadBack = Atomic<Int>(0)
   let filesAlreadyThere = Atomic<Int>(0)
   let filesLeftOut = Atomic<Int>(0)
   /// Files and folders whose names begin with a dot, without `--hidden`.
@@ -105,7 +123,14 @@ final class PushCounters: Sendable {
   func finished(_ file: PushedFile, how: Finish) {
     switch how {
     case .sent: filesSent.add(1, ordering: .relaxed)
-    case .doneBefore: filesDoneBefore.add(1, ordering: .relaxed)
+    case .doneBefore(let evidence):
+      filesDoneBefore.add(1, ordering: .relaxed)
+      switch evidence {
+      case .journal: break
+      case .length: filesComparedByLength.add(1, ordering: .relaxed)
+      case .digest: filesComparedByDigest.add(1, ordering: .relaxed)
+      case .bytes: filesReadBack.add(1, ordering: .relaxed)
+      }
     case .alreadyThere: filesAlreadyThere.add(1, ordering: .relaxed)
     }
     settledBytes.addClamped(file.length ?? 0)
@@ -131,6 +156,9 @@ final class PushCounters: Sendable {
       filesFound: filesFound.load(ordering: .relaxed), bytesFound: bytesFound.load(ordering: .relaxed),
       filesSent: filesSent.load(ordering: .relaxed), bytesSent: bytes.acknowledged,
       filesDoneBefore: filesDoneBefore.load(ordering: .relaxed),
+      filesComparedByLength: filesComparedByLength.load(ordering: .relaxed),
+      filesComparedByDigest: filesComparedByDigest.load(ordering: .relaxed),
+      filesReadBack: filesReadBack.load(ordering: .relaxed),
       filesAlreadyThere: filesAlreadyThere.load(ordering: .relaxed),
       filesLeftOut: filesLeftOut.load(ordering: .relaxed), filesHidden: filesHidden.load(ordering: .relaxed),
       filesFailed: filesFailed.load(ordering: .relaxed),
@@ -147,6 +175,10 @@ struct PushSummary: Sendable, Hashable {
   /// Bytes the server came to vouch for in this run.
   var bytesSent: Int64 = 0
   var filesDoneBefore = 0
+  /// Of the files done before, those that were compared with the server's.
+  var filesComparedByLength = 0
+  var filesComparedByDigest = 0
+  var filesReadBack = 0
   var filesAlreadyThere = 0
   /// Sockets, links to folders: nothing that can be sent.
   var filesLeftOut = 0
@@ -179,7 +211,12 @@ struct PushSummary: Sendable, Hashable {
       "\(Quantity.plural(filesSent, "file")) sent, \(Quantity.text(bytes: bytesSent)) in \(Quantity.text(elapsed))"
     ]
     if bytesSent > 0 { parts[0] += " (\(Quantity.text(bytesPerSecond: bytesPerSecond)))" }
-    if filesDoneBefore > 0 { parts.append("\(Quantity.grouped(filesDoneBefore)) done before, not asked") }
+    let notAsked = filesDoneBefore - filesComparedByLength - filesComparedByDigest - filesReadBack
+    for (count, how) in [
+      (notAsked, StoredEvidence.journal.text), (filesComparedByDigest, StoredEvidence.digest.text),
+      (filesReadBack, StoredEvidence.bytes.text),
+      (filesComparedByLength, StoredEvidence.length.text + " (--verify reads back)"),
+    ] where count > 0 { parts.append("\(Quantity.grouped(count)) done before, \(how)") }
     if filesAlreadyThere > 0 { parts.append("\(Quantity.grouped(filesAlreadyThere)) already there") }
     if filesLeftOut > 0 { parts.append("\(Quantity.grouped(filesLeftOut)) left out") }
     if filesFailed > 0 { parts.append("\(Quantity.grouped(filesFailed)) failed") }
