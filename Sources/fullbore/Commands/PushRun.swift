@@ -135,11 +135,13 @@ final class PushObserver: UploadObserver {
 
   func started(_ item: UploadItem, _ progress: Progress) {
     let file = file(item, progress)
+    counters.large.began(file)
     report.started(file)
   }
 
   func ended(_ item: UploadItem, _ progress: Progress?, _ outcome: UploadOutcome) {
     let file = file(item, progress ?? Progress())
+    counters.large.ended(file)
     switch outcome {
     case .sent(let result, let start) where result.wasThere || start > 0 && start == file.length:
       finish(file, .alreadyThere)

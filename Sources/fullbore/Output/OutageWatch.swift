@@ -95,8 +95,15 @@ final class OutageWatch: Sendable {
     let since = Int64(time(nil)) - (now - begin).components.seconds
     var outage = Outage(host: host, since: since, text: "")
     if state.failed == nil {
-      let whom = hasSlowSources ? "\(host) or a source does not answer" : "waiting for \(host)"
-      outage.text = "nothing has moved since \(clockTime(since)): \(whom)"
+      let sent = counters.large.waitingForAnswer
+      if let first = sent.first {
+        // A server may take long to join parts, or to bring a film to its disk.
+        let what = sent.count == 1 ? shown(first) : Quantity.plural(sent.count, "file")
+        outage.text = "all bytes of \(what) are sent: waiting since \(clockTime(since)) for \(host) to confirm it"
+      } else {
+        let whom = hasSlowSources ? "\(host) or a source does not answer" : "waiting for \(host)"
+        outage.text = "nothing has moved since \(clockTime(since)): \(whom)"
+      }
     } else {
       outage.text = "\(host) does not answer since \(clockTime(since)) (\(state.reason))"
       if let next = state.next, next > now {
@@ -123,7 +130,11 @@ final class OutageWatch: Sendable {
     if let outage { report.outage(outage) }
   }
 
-  private var moved: Int64 { counters.bytes.sent + counters.bytes.acknowledged + Int64(counters.filesThere) }
+  /// Grows with all that is progress. Reading back is, too. Sums wrap around, since servers' offsets are in them.
+  private var moved: Int64 {
+    counters.bytes.sent &+ counters.bytes.acknowledged &+ counters.comparedBytes.load(ordering: .relaxed)
+      &+ Int64(counters.filesThere)
+  }
 }
 
 extension PushCounters {

@@ -82,6 +82,7 @@ final class PushCounters: Sendable {
   let bytes = UploadTotals()
   /// Bytes that were read to be compared with what the server has.
   let comparedBytes = Atomic<Int64>(0)
+  let large = LargeFiles()
   /// Lengths of files that are settled in any way: their share of the whole.
   let settledBytes = Atomic<Int64>(0)
   let filesSent = Atomic<Int>(0)
