@@ -11,8 +11,9 @@ struct ServeCommand: Command {
       .value("listen", "ADDRESS:PORT", "127.0.0.1:8080 when not given; port 0 picks a free one"),
       .value(
         "token-file", "FILE", "what every request must present, in a file; a must unless ADDRESS is this machine's"),
-      .value("max-size", "SIZE", "of one upload, like 8G"),
-      .value("max-total", "SIZE", "of all files in FOLDER, with what unfinished uploads are to have"),
+      .value("max-size", "SIZE", "of one upload, like 8G; no limit when not given"),
+      .value(
+        "max-total", "SIZE", "of all files in FOLDER, with what unfinished uploads are to have; no limit when not given"),
       .value(
         "expire", "DURATION", "how long an unfinished upload is kept after its last byte, like 7d; 1d when not given"),
       .value("max-unfinished", "N", "uploads begun and not finished at any time; 10000 when not given"),

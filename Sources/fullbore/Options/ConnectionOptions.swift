@@ -170,8 +170,10 @@ struct ConnectionOptions: Sendable, Hashable {
       .value("cacert", "FILE", "certificates to trust, PEM"),
       .flag("insecure", "trust any certificate: whoever answers can read and change everything"),
       .value("proxy", "URL", "http:// or socks5h://host:port, or @FILE with it; never used for this machine"),
-      .value("retries", "N", "attempts without progress before a file is given up"),
-      .value("timeout", "DURATION", "without progress before a connection is given up, like 30s"),
+      .value(
+        "retries", "N",
+        "failures in a row before a file is given up; when not given 8, and 10m of a server that was there and is away"),
+      .value("timeout", "DURATION", "without progress before a connection is given up, like 30s; 1m when not given"),
       .value("finish-timeout", "DURATION", "for the server's answer once it has everything; 5m when not given"),
     ] + S3Options.declared
 }

@@ -180,21 +180,32 @@ struct PushOptions: Sendable {
 
   static let declared: [OptionDeclaration] =
     [
-      .value("jobs", "N", short: "j", "files at once"),
-      .value("parts-at-once", "N", "parts of one file at once"),
-      .value("part-size", "SIZE", "bytes in one request, like 64M"),
-      .value("bwlimit", "RATE", "bytes a second for all together, like 20M"),
-      .value("checksum", "ALG", "each request carries its digest: sha256, sha512; with tus and s3:// crc32c, sha1, …"),
+      .value(
+        "jobs", "N", short: "j",
+        "files at once; when not given up to 64, of them some 8 over 4M, as many as the link gains by"),
+      .value("parts-at-once", "N", "parts of one file at once; when not given as many as the link gains by"),
+      .value(
+        "part-size", "SIZE",
+        "bytes in one request, like 64M; when not given 8M to s3://, else all that the server takes"),
+      .value("bwlimit", "RATE", "bytes a second for all together, like 20M; no limit when not given"),
+      .value(
+        "checksum", "ALG",
+        "each request carries its digest: sha256, sha512; with tus and s3:// crc32c, sha1, …; only to s3:// (crc32c) when not given"
+      ),
       .flag("verify", "read back what arrived, or compare digests"),
       .flag("overwrite", "replace other bytes under the same name"),
-      .flag("check", "ask the server for what the journal calls done; without it the journal is believed"),
+      .flag(
+        "check", "ask the server for what the journal calls done, and compare digests where it tells them, else lengths"
+      ),
       .flag("no-times", "do not tell the server when files were last written"),
       .value("name", "NAME", "what a single source is called at the destination"),
-      .value("spool-memory", "SIZE", "of standard input, bytes that are held to be sent again; 12M, to S3 32M"),
+      .value(
+        "spool-memory", "SIZE",
+        "of standard input, bytes that are held to be sent again; 12M when not given, to s3:// 32M"),
       .value("spool-dir", "FOLDER", "where what does not fit is held; without it nothing is written to disk"),
       .value("layout", "TEMPLATE", "where photos go, by when they were taken, like '{year}/{month}/{name}'"),
       .value("edits", "WHICH", "of edited photos: current, original or both; without it all files go as they are"),
-      .value("edit-quality", "N", "of edits that are rendered on the way, as JPEG has it; 93"),
+      .value("edit-quality", "N", "of edits that are rendered on the way, as JPEG has it; 93 when not given"),
       .value("include", "GLOB", isRepeatable: true, "only files whose path or name matches; repeatable"),
       .value("exclude", "GLOB", isRepeatable: true, "no files or folders whose path or name matches; repeatable"),
       .flag("hidden", "also what begins with a dot"),
@@ -212,8 +223,9 @@ struct PushOptions: Sendable {
     DESTINATION is s3://bucket/folder/, or http[s]://host/path/ with put+, tus+, resumable+, dav+ or form+ before it, or
     none: then the server is asked. With a slash at its end it means "into"; without one, a single file is sent to
     exactly that name. Forms are always posted to the URL as it is, under the file's own name.
-    A file that the journal calls done is not sent again, and without --check the server is not asked whether it still
-    has it; with --check --verify it is also read back and compared.
+    A file counts as done before when the journal says that a file of the same path, size and modification time was sent
+    to this destination. It is not sent again, and the server is not asked; --check asks whether it still has it, and
+    --check --verify reads it back and compares. What the server has already with the same bytes is not sent again.
     Sizes: 512KiB, 8M, 1.5G (K, M, G count in 1024s; kB, MB, GB in 1000s). Durations: 30s, 5m, 1h30m.
     Exit status: 0 everything is there, 1 something failed, 2 wrong usage, 3 the destination cannot be reached or
     refuses us, 130 interrupted.

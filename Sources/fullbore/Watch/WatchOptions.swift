@@ -42,7 +42,9 @@ struct WatchOptions: Sendable {
   static let declared: [OptionDeclaration] =
     [
       .value("settle", "DURATION", "how long a file must have been left alone; 2s when not given"),
-      .value("rescan", "DURATION", "look at everything again so often: for network drives, which tell nothing"),
+      .value(
+        "rescan", "DURATION",
+        "look at everything again so often: for network drives, which tell nothing; never when not given"),
     ] + PushOptions.declared
 
   static let notes = """
