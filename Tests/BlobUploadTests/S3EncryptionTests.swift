@@ -45,6 +45,7 @@ import Testing
   @Test func aServerThatWantsChecksumsLaterGetsThem() async throws {
     let dialect = S3Multipart(
       bucketPath: "/in/", signer: S3Signer(S3Credentials(accessKey: "k", secretKey: "s"), region: "us-east-1"))
+    dialect.conditions.noteHeeded()
     let wanted = HTTPResponse.status(
       400,
       text: "<Error><Code>InvalidRequest</Code><Message>Content-MD5 OR x-amz-checksum- HTTP header is required"

@@ -18,7 +18,9 @@ struct Fault: Sendable {
       let script = Array(repeating: script, count: 12).flatMap { $0 }
       let peer = ScriptedPeer(column.greeting + script, script)
       defer { withExtendedLifetime(peer) {} }
-      return try await bench.push(1000, to: "http://127.0.0.1:\(peer.port)/", column)
+      // In S3 the name would be asked for first, and that question would meet the fault.
+      let options = column == .s3 ? ["--overwrite"] : []
+      return try await bench.push(1000, to: "http://127.0.0.1:\(peer.port)/", column, options)
     }
   }
 
@@ -74,7 +76,8 @@ struct Fault: Sendable {
     },
     Fault("the answer is lost") { column, bench in
       let server = try await bench.server(column)
-      let proxy = ChaosProxy(to: server.port, .init([.dropResponse(column.greeting.isEmpty ? 1 : 2)]))
+      let before = column == .s3 ? 2 : column.greeting.isEmpty ? 0 : 1
+      let proxy = ChaosProxy(to: server.port, .init([.dropResponse(before + 1)]))
       // Ours is told its name; in S3 the one that is sent to is signed.
       let host = column == .s3 ? [] : ["--header", "Host: 127.0.0.1"]
       return try await bench.push(1000, to: "http://127.0.0.1:\(proxy.port)/", column, host)

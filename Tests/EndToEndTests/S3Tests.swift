@@ -267,6 +267,27 @@ extension EndToEnd {
       #expect(refused == .exited(3) && again.errors.contains("SignatureDoesNotMatch"), "\(again.output)\(again.errors)")
     }
 
+    /// It ignores the condition that keeps objects from being replaced, so each name is asked for.
+    @Test(.needs(.rcloneS3)) func namesThatAreTakenAreKeptAtRclone() async throws {
+      let mine = S3Peer.Options().credentials
+      let received = try scratch.folder("received/media")
+      let peer = try await PeerServer.rcloneS3(
+        scratch.path("received"), key: mine.accessKey, secret: mine.secretKey, in: scratch)
+      for number in 0..<30 { try scratch.file("gallery/\(number).jpg", 1000, seed: UInt64(number)) }
+      try scratch.file("gallery/film.mov", 20 << 20)
+      for name in ["0.jpg", "1.jpg", "17.jpg", "29.jpg", "film.mov"] {
+        try scratch.file("received/media/\(name)", 1000, seed: 99)
+      }
+      let kept = Folder(received).files().count
+      let others = try Data(contentsOf: URL(fileURLWithPath: received + "/0.jpg"))
+      let (end, command) = try await push(scratch.path("gallery") + "/", "s3://media/", "--endpoint", peer.url)
+      #expect(kept == 5 && end == .exited(1), "\(command.output)\(command.errors)")
+      for name in ["0.jpg", "1.jpg", "17.jpg", "29.jpg", "film.mov"] {
+        #expect(try Data(contentsOf: URL(fileURLWithPath: received + "/" + name)) == others, "\(name) was replaced")
+      }
+      #expect(Folder(received).files().count == 31)
+    }
+
     @Test(.needs(.moto, .curl)) func killedPushGoesOnAtMoto() async throws {
       let peer = try await PeerServer.moto(in: scratch)
       try await peer.put("/media", in: scratch)

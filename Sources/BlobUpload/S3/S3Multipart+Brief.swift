@@ -7,7 +7,9 @@ extension S3Multipart: OneRequestProtocol {
   private static let longest: Int64 = 256 << 10
 
   func request(bringing target: UploadTarget, _ body: BlobSlice) -> HTTPRequest? {
-    guard vouching == .header, let length = body.length, length <= Self.longest, (try? check(target)) != nil else {
+    guard vouching == .header, !asksFirst(overwriting: target.overwrite), let length = body.length,
+      length <= Self.longest, (try? check(target)) != nil
+    else {
       return nil
     }
     var request = put(target)
@@ -31,7 +33,7 @@ extension S3Multipart: OneRequestProtocol {
   }
 
   func result(of response: HTTPResponse, to request: HTTPRequest, for target: UploadTarget) -> UploadResult? {
-    guard response.saysStored, response.headers["ETag"] != nil else { return nil }
+    guard response.saysStored, (try? checkStored(request, response)) != nil else { return nil }
     let (told, echo) = (request.headers[options.checksum.s3Field], response.headers[options.checksum.s3Field])
     if told != nil { acquaintance.note(echo: echo) }
     return echo == nil || echo == told ? stored(target, response) : nil

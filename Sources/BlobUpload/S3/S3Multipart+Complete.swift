@@ -16,6 +16,7 @@ extension S3Multipart {
     expecting.state["etag"] = Self.tag(of: parts)
     expecting.state["value"] = whole
     with.opened(expecting)
+    if let found = try await alreadyNamed(expecting, upload, with) { return found }
 
     var request = HTTPRequest("POST", upload.url(), ["Content-Type": "application/xml"])
     if !upload.overwrites { request.headers["If-None-Match"] = "*" }
@@ -29,6 +30,9 @@ extension S3Multipart {
     let response = try await send(request, BlobSlice(DataSource(text)), with)
     // The status may have been sent before the server knew.
     if response.isSuccess, let answer = XMLElement(response.body), answer.name == "CompleteMultipartUploadResult" {
+      if let name = otherName(in: answer, than: upload.object) {
+        return try await published(as: name, request, expecting, with)
+      }
       return UploadResult(location: upload.object.description, state: Self.state(answer.text("ETag")))
     }
     return try await afterRefusal(completing: request, response, expecting, with)
@@ -63,18 +67,52 @@ extension S3Multipart {
     throw error
   }
 
+  /// What has the name by now, where the server may not heed the condition that the completion carries: some heed it with
+  /// a PUT alone. The upload is deleted then, since nobody else would, and it would be paid for.
+  private func alreadyNamed(
+    _ session: UploadSession, _ upload: S3Upload, _ with: UploadContext
+  ) async throws(UploadError) -> UploadResult? {
+    guard !upload.overwrites, !isAmazon, let there = try await look(at: upload.object, with) else { return nil }
+    try await abort(upload, with)
+    let expected = try S3Upload(session)
+    if expected.made(there) {
+      // An earlier completion, whose answer was lost.
+      return UploadResult(location: upload.object.description, state: Self.state(there.tag), isCompared: true)
+    }
+    return try await claim(there, upload.object, with)
+  }
+
+  /// The server says that it has made an object of another name. One that means an access point by its alias says so too,
+  /// and has the object under our name.
+  private func published(
+    as name: String, _ request: HTTPRequest, _ session: UploadSession, _ with: UploadContext
+  ) async throws(UploadError) -> UploadResult {
+    do throws(UploadError) {
+      return try await published(session, try S3Upload(session), with)
+    } catch {
+      guard error.recovery == .restart else { throw error }
+      throw UploadError(
+        .giveUp, .destination,
+        "\(request.method) \(request.url): the server says that it has stored \(name.shownLine(200)), which is another "
+          + "name, and the file is not at \(request.url)")
+    }
+  }
+
+  /// Bucket and key that a completion names; nil where it names `object`, or nothing.
+  private func otherName(in answer: XMLElement, than object: HTTPURL) -> String? {
+    let (bucket, key) = (answer.text("Bucket"), answer.text("Key"))
+    let isBucket = bucket.map { bucketPath.hasSuffix("/\($0)/") || object.host.hasPrefix("\($0).") } ?? true
+    let isKey = key.map { Array($0.utf8) == object.key(in: bucketPath) } ?? true
+    return isBucket && isKey ? nil : "\(bucket ?? "…")/\(key ?? "…")"
+  }
+
   /// The object that a completion made whose answer was lost.
   func published(
     _ session: UploadSession, _ upload: S3Upload, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
     let gone = UploadError(.restart, .file, "\(upload.object): the upload is gone there")
-    guard upload.tag != nil || upload.whole != nil, let there = try await find(upload.object, with),
-      there.length == upload.length
+    guard upload.tag != nil || upload.whole != nil, let there = try await find(upload.object, with), upload.made(there)
     else { throw gone }
-    let isOurs =
-      upload.whole.flatMap { whole in upload.checksum.flatMap { there.checksums[$0] }.map { $0 == whole } }
-      ?? (upload.tag == there.tag?.unquoted)
-    guard isOurs else { throw gone }
     return UploadResult(location: upload.object.description, state: Self.state(there.tag), isCompared: true)
   }
 

@@ -28,7 +28,7 @@ struct S3Object: Sendable {
 extension S3Multipart: DigestingProtocol {
   /// nil: there is nothing under the name, or whoever asks may not know.
   func find(_ url: HTTPURL, _ with: UploadContext) async throws(UploadError) -> S3Object? {
-    let request = HTTPRequest("HEAD", url, ["x-amz-checksum-mode": "ENABLED"])
+    let request = Self.head(url)
     let response = try await send(request, nil, with)
     if response.isSuccess { return S3Object(response.headers) }
     if [403, 404, 410].contains(response.status) { return nil }
@@ -38,7 +38,7 @@ extension S3Multipart: DigestingProtocol {
   /// What is there counts as ours if it has the same bytes: then its source is read for a digest, once.
   func claim(_ there: S3Object, _ url: HTTPURL, _ with: UploadContext) async throws(UploadError) -> UploadResult {
     func taken(_ how: String) -> UploadError {
-      UploadError(.giveUp, .file, "PUT \(url): 412 (a condition did not hold): \(how)", status: 412)
+      UploadError(.giveUp, .file, "\(url): \(how)", status: 412)
     }
     guard let whole = with.whole, let length = whole.length, whole.canBeReadTwice else {
       throw taken("there is an object of that name")

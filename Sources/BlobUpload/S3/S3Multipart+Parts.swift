@@ -35,12 +35,9 @@ extension S3Multipart {
     guard response.isSuccess else {
       throw UploadError(request, response, s3: S3Refusal(response), signer)
     }
-    guard let tag = response.headers["ETag"], !tag.isEmpty else {
-      throw UploadError(
-        .giveUp, .destination, "PUT \(request.url): part \(part.number) was taken without an ETag: is this S3?",
-        status: response.status)
-    }
-    var receipt = PartReceipt(number: part.number, start: part.start, held: length, state: ["etag": tag])
+    try checkStored(request, response)
+    var receipt = PartReceipt(
+      number: part.number, start: part.start, held: length, state: Self.state(response.headers["ETag"]))
     if let checksum = body.checksum {
       receipt.state[PartReceipt.digestKey] = "\(options.checksum) \(base64(checksum))"
       if response.headers[options.checksum.s3Field] != nil { receipt.state["echoed"] = "true" }
@@ -147,6 +144,13 @@ struct S3Upload: Sendable {
     checksum = session.state["checksum"].flatMap { Digest.Algorithm($0) }
     tag = session.state["etag"]
     whole = session.state["value"]
+  }
+
+  /// Whether `object` is what its completion was to make of it.
+  func made(_ object: S3Object) -> Bool {
+    guard object.length == length else { return false }
+    if let whole, let theirs = checksum.flatMap({ object.checksums[$0] }) { return whole == theirs }
+    return tag != nil && tag == object.tag?.unquoted
   }
 
   /// The upload's URL, with further fields in the query; nil ones are left out.

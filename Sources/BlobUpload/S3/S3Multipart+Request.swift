@@ -25,7 +25,8 @@ extension S3Multipart {
           counter.sent.add(count, ordering: .relaxed)
           with.sent(count)
         }))
-      if response.isSuccess { return response }
+      // A name that is free is no refusal, so nothing is waited for.
+      if response.isSuccess || request.method == "HEAD" && response.status == 404 { return response }
       try await question?.answered()
       if signer.version != version, outdated < 2, Self.outdated.contains(response.status) {
         outdated += 1

@@ -50,6 +50,7 @@ public struct S3Multipart: MetadataProtocol {
   let signer: S3Signer
   var vouching: S3Vouching
   let acquaintance = S3Acquaintance()
+  let conditions = S3Conditions()
   /// What objects do not wait for.
   var question: OpenQuestion?
   /// Amazon's own, with its limits.
@@ -108,28 +109,27 @@ public struct S3Multipart: MetadataProtocol {
       precondition(first.part.isLast && first.part.start == 0, "a small object is one part")
       return .finished(try await put(target, first.body, with))
     }
-    if !target.overwrite, let there = try await find(target.url, with) {
-      return .finished(try await claim(there, target.url, with))
-    }
+    // A large object is worth a question wherever it goes.
+    let there =
+      asksFirst(overwriting: target.overwrite)
+      ? try await look(at: target.url, with) : target.overwrite ? nil : try await find(target.url, with)
+    if let there { return .finished(try await claim(there, target.url, with)) }
     return try await begin(target, with)
   }
 
   private func put(
     _ target: UploadTarget, _ body: BlobSlice, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
+    let asks = asksFirst(overwriting: target.overwrite)
+    if asks, let there = try await look(at: target.url, with) { return try await claim(there, target.url, with) }
     let request = put(target)
-    let response = try await send(request, vouchedBy: body, with).0
-    if response.saysStored {
-      // S3 tells the ETag of each object that it stores. A server that answers every request with a page does not.
-      guard response.headers["ETag"] != nil else {
-        throw UploadError(
-          .giveUp, .destination,
-          "PUT \(target.url): answered \(response.status) without an ETag, as S3 never does. Is the endpoint right?",
-          status: response.status)
-      }
-      return stored(target, response)
+    var response = try await send(request, vouchedBy: body, with).0
+    guard response.saysStored else { return try await afterRefusal(request, response, target.url, with) }
+    try checkStored(request, response)
+    if asks, let length = body.length, body.canBeReadTwice, conditions.beginTrial(with: length) {
+      response = try await tryCondition(request, body, with) ?? response
     }
-    return try await afterRefusal(request, response, target.url, with)
+    return stored(target, response)
   }
 
   func put(_ target: UploadTarget) -> HTTPRequest {
@@ -148,6 +148,7 @@ public struct S3Multipart: MetadataProtocol {
   ) async throws(UploadError) -> UploadResult {
     let refusal = S3Refusal(response)
     var error = UploadError(request, response, s3: refusal, signer)
+    if response.status == 412, request.headers["If-None-Match"] != nil { conditions.noteHeeded() }
     if response.status == 412, let there = try await find(url, with) { return try await claim(there, url, with) }
     // Two at once under one name: whoever comes second asks again.
     if response.status == 409 || response.status == 412 { error.recovery = .retry(after: nil) }
