@@ -148,6 +148,7 @@ import Testing
   @Test func namesAreCheckedBeforeAnythingIsSent() {
     #expect(refusal("a", "b", "http://host/x")?.contains("end it with a slash") == true)
     #expect(refusal("--name", "x", "a", "b", "http://host/")?.contains("single source") == true)
+    #expect(refusal("--name", "x", "a", "http://host/y")?.contains("ends in a name already, 'y'") == true)
     #expect(refusal("--name", "../x", "a", "http://host/")?.contains("wanted a name") == true)
     #expect(refusal("a")?.contains("destination") == true)
   }

@@ -48,7 +48,8 @@ extension PushFeed {
       UploadError(
         .giveUp, .file,
         "\(item.identity) is not sent: \(other), which is another file, has that name in this push. Send each source "
-          + "to a folder of its own, or tell the files apart with {folder} in --layout"))
+          + "to a folder of its own, or give folders without a slash at their ends: then each arrives under its own "
+          + "name, which is in {folder} of --layout"))
   }
 }
 

@@ -170,6 +170,11 @@ struct PushOptions: Sendable {
       throw UsageError("--layout names every file: leave out --name, and end the destination with a slash")
     }
     guard let name else { return }
+    if !destination.isFolder {
+      throw UsageError(
+        "--name '\(shown(name))': the destination ends in a name already, '\(shown(BytePath(destination.endpoint.lastComponent)))': "
+          + "leave out --name, or end the destination with a slash")
+    }
     if isSeveral { throw UsageError("--name is for a single source, and \(count) were given") }
     if name.isEmpty || name.isAbsolute || name.hasTrailingSlash || name.components.contains("..") {
       throw UsageError("--name '\(shown(name))': wanted a name, like IMG_1.jpg or 2024/IMG_1.jpg")
@@ -209,7 +214,7 @@ struct PushOptions: Sendable {
       .value("include", "GLOB", isRepeatable: true, "only files whose path or name matches; repeatable"),
       .value("exclude", "GLOB", isRepeatable: true, "no files or folders whose path or name matches; repeatable"),
       .flag("hidden", "also what begins with a dot"),
-      .flag("dry-run", short: "n", "only say what would be sent"),
+      .flag("dry-run", short: "n", "only name the chosen files, also what is sent already; asks no server, no journal"),
     ] + FormOptions.declared + ConnectionOptions.declared + S3Options.objectDeclared + [journalOption]
     + OutputOptions.declared
 

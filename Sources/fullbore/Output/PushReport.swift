@@ -206,7 +206,9 @@ struct PushSummary: Sendable, Hashable {
   var text: String {
     let hidden = filesHidden > 0 ? "; \(Quantity.grouped(filesHidden)) hidden left out (--hidden sends them)" : ""
     if isDryRun {
-      return "\(Quantity.plural(filesFound, "file")), \(Quantity.text(bytes: bytesFound)): nothing was sent\(hidden)"
+      return
+        "\(Quantity.plural(filesFound, "file")), \(Quantity.text(bytes: bytesFound)): nothing was sent; neither the "
+        + "journal nor the server was asked what of it is there already\(hidden)"
     }
     var parts = [
       "\(Quantity.plural(filesSent, "file")) sent, \(Quantity.text(bytes: bytesSent)) in \(Quantity.text(elapsed))"
