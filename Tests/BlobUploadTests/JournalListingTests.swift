@@ -27,6 +27,38 @@ extension JournalTests {
       await second.close()
     }
 
+    /// Whatever the options were: they do not tell what is missing.
+    @Test func aListingIsReplacedByALaterPushOfTheSameSourcesToTheSameURL() async throws {
+      let journal = try await folder.open()
+      let first = try await folder.open()
+      for (sources, destination) in [(["/card/"], JournalDestination.tus), (["/other/"], .tus)]
+        as [([BytePath], JournalDestination)]
+      {
+        _ = try await first.beginListing(sources, destination: try await first.destinationID(destination))
+      }
+      await first.close()
+      let put = try await journal.destinationID(.put)
+      let id = try await journal.beginListing(["/card/"], destination: put)
+      #expect(try await journal.listings().map(\.sources) == [["/other/"], ["/card/"]])
+      try await journal.endListings([id])
+      #expect(try await journal.listings().map(\.sources) == [["/other/"]])
+      #expect(Set(try await journal.destinations()) == [.tus, .put])
+      await journal.close()
+    }
+
+    @Test func aListingThatAnotherProcessHasTakenOverStays() async throws {
+      let (first, second) = (try await folder.open(), try await folder.open())
+      let destination = try await first.destinationID(.tus)
+      let id = try await first.beginListing(["/card/"], destination: destination)
+      #expect(try await second.beginListing(["/card/"], destination: destination) == id)
+      try await first.endListings([id])
+      #expect(try await first.listings().map(\.id) == [id])
+      try await second.endListings([id])
+      #expect(try await first.listings().isEmpty)
+      await first.close()
+      await second.close()
+    }
+
     @Test func theQueryOfADestinationIsNotKept() async throws {
       let given = JournalDestination(endpoint: "https://host.example/in/?sig=planted", protocolName: "tus")
       #expect(given.endpoint == "https://host.example/in/" && given.hidesQuery == true)

@@ -86,6 +86,7 @@ final class FaultBench: Sendable {
     if let entry = try await journal.unfinished().first {
       return entry.session == nil ? "to be sent from the start" : "to go on at what the server has"
     }
+    if try await !journal.listings().isEmpty { return "the push, to be run again" }
     return try await journal.entries(.done, limit: 1).isEmpty ? "nothing" : "done"
   }
 

@@ -92,6 +92,79 @@ extension EndToEnd {
       #expect(last == .exited(0) && nothing.errors.isEmpty, "\(nothing.errors)")
     }
 
+    /// The server is silent, or nobody is there: the journal knows of the push before the first answer.
+    @Test(arguments: [true, false], ["", "put+"])
+    func aPushThatEndedBeforeTheFirstAnswerIsKnown(_ isKilled: Bool, _ dialect: String) async throws {
+      let file = try scratch.file("gallery/a.jpg", 100_000)
+      let nobody = Loopback.listen()
+      let peer = ScriptedPeer([.readHead, .hold])
+      Loopback.close(nobody.descriptor)
+      let place = "http://127.0.0.1:\(isKilled ? peer.port : nobody.port)/in/"
+      let push = try Command.fullbore("push", "--retries", "0", file, dialect + place, in: scratch)
+      if isKilled {
+        await peer.wait { !$0.heads.isEmpty }
+        push.kill(SIGKILL)
+      }
+      #expect(try await push.wait() == (isKilled ? .killed(by: SIGKILL) : .exited(3)), "\(push.errors)")
+
+      let status = try await fullbore("status", in: scratch).command
+      #expect(status.output.contains("\(file) to \(place)") || status.output.contains("a.jpg"), "\(status.output)")
+      let lines = try await fullbore("status", "--json", place, in: scratch).command
+      #expect(!lines.output.contains("under way"), "\(lines.output)")
+      let (end, resume) = try await fullbore("resume", "--retries", "0", "--timeout", "1s", in: scratch)
+      #expect(end == .exited(1) || end == .exited(3), "\(resume.output)\(resume.errors)")
+      if dialect.isEmpty {
+        #expect(end == .exited(1) && resume.errors.contains("run that push again"), "\(resume.errors)")
+      }
+    }
+
+    @Test(arguments: ["resume", "status"]) func aDestinationThatTheJournalDoesNotKnowIsRefused(_ word: String)
+      async throws
+    {
+      let file = try scratch.file("gallery/a.jpg", 1000)
+      let server = try await ServeProcess.start(in: scratch)
+      let (none, early) = try await fullbore(word, "http://elsewhere.example/", in: scratch)
+      #expect(none == .exited(2), "\(early.output)\(early.errors)")
+      #expect(try await fullbore("push", file, server.url, in: scratch).end == .exited(0))
+      for place in ["http://elsewhere.example/?sig=planted", "s3://media/in"] {
+        let (end, command) = try await fullbore(word, place, in: scratch)
+        #expect(end == .exited(2), "\(command.output)\(command.errors)")
+        #expect(command.errors.contains("knows of no push to") && command.errors.contains(server.url))
+        #expect(!command.errors.contains("planted"), "\(command.errors)")
+      }
+      #expect(try await fullbore(word, server.url, in: scratch).end == .exited(0))
+    }
+
+    /// What a push leaves that read all its sources, and could not send some: another push, or the user, ends it.
+    @Test func whatIsLeftOfAnIncompletePushCanBeEnded() async throws {
+      try scratch.file("one/a.jpg", 1000, seed: 1)
+      try scratch.file("two/a.jpg", 1000, seed: 2)
+      let server = try await ServeProcess.start(in: scratch)
+      let cards = [scratch.path("one/"), scratch.path("two/")]
+      let (clash, refused) = try await fullbore("push", cards[0], cards[1], server.url, in: scratch)
+      #expect(clash == .exited(1) && refused.errors.contains("without a slash"), "\(refused.errors)")
+      let missing = scratch.path("three/b.jpg")
+      #expect(try await fullbore("push", "--overwrite", missing, server.url, in: scratch).end == .exited(1))
+      #expect(try await fullbore("resume", in: scratch).end == .exited(1))
+      try scratch.file("three/b.jpg", 1000)
+      #expect(try await fullbore("push", missing, server.url, in: scratch).end == .exited(0))
+      let status = try await fullbore("status", in: scratch).command
+      #expect(!status.output.contains("b.jpg") && status.output.contains(cards[0]), "\(status.output)")
+      #expect(status.output.contains("'fullbore abort --unread'"), "\(status.output)")
+      #expect(status.output.components(separatedBy: "\(server.url) (").count == 2, "one heading for one place")
+
+      // As it was advised.
+      let (end, apart) = try await fullbore(
+        "push", String(cards[0].dropLast()), String(cards[1].dropLast()), server.url, in: scratch)
+      #expect(end == .exited(0), "\(apart.errors)")
+      for card in ["one", "two"] {
+        Folder(scratch.path(card)).expectSame(as: Folder(server.folder.path + "/" + card))
+      }
+      let (given, abort) = try await fullbore("abort", "--unread", in: scratch)
+      #expect(given == .exited(0) && abort.output.contains("given up"), "\(abort.output)\(abort.errors)")
+      #expect(try await fullbore("resume", in: scratch).end == .exited(0))
+    }
+
     @Test func theQueryOfADestinationIsKeptNowhere() async throws {
       let server = try await ServeProcess.start(in: scratch)
       let file = try scratch.file("gallery/a.mov", 12 << 20)

@@ -45,6 +45,43 @@ import Testing
     #expect(text.hasSuffix("'fullbore abort 2' gives it up.\n"))
     #expect(!text.contains("done.jpg"))
     #expect(status.json.split(separator: "\n").count == 5)
+    #expect(!text.contains("reading") && !text.contains("run that push again"))
+  }
+
+  /// Its owner has died: nobody is sending it any more.
+  @Test func whatNobodySendsIsInterruptedForProgramsToo() async throws {
+    let journal = try await Journal(at: scratch.path.appending("journal.sqlite"))
+    for overwrite in [false, true] {
+      let id = try await journal.destinationID(
+        JournalDestination(endpoint: "http://host/in/", protocolName: "tus", overwrite: overwrite))
+      _ = try await journal.claim(
+        [
+          JournalIntent(
+            source: BytePath("/src/\(overwrite)"), target: "http://host/in/\(overwrite)",
+            path: BytePath("\(overwrite)"), length: 1024,
+            validator: nil)
+        ], destination: id)
+    }
+    await journal.close()
+    let later = try await Journal(at: scratch.path.appending("journal.sqlite"))
+    let status = JournalStatus(
+      sums: try await later.summary(), unfinished: try await later.unfinished(), done: [], showsAll: false, now: now)
+    await later.close()
+    #expect(!status.json.contains("under way") && status.json.contains(#""state":"interrupted","files":2,"#))
+    #expect(status.text.components(separatedBy: "http://host/in/ (tus)").count == 2, "\(status.text)")
+  }
+
+  @Test func aPlaceMayBeABucket() throws {
+    let place = S3Place(S3Address(bucket: "media", endpoint: "http://host:9000"))
+    let kept = JournalDestination(endpoint: "http://host:9000/media/in/card/", protocolName: "s3", s3: place)
+    for (name, isMeant) in [
+      ("s3://media", true), ("s3://media/in", true), ("s3://media/in/card/", true),
+      ("s3://media/i", false), ("s3://other/in/", false), ("http://host:9000/media/", true),
+    ] as [(BytePath, Bool)] {
+      #expect(try DestinationChoice([name]).contains(kept) == isMeant, "\(name)")
+    }
+    #expect(throws: UsageError.self) { try DestinationChoice(["s3://other/"]).check(isAmong: [kept]) }
+    #expect(throws: UsageError.self) { try DestinationChoice(["s3://b"]) }
   }
 
   @Test func programsSeeNamesAsBytes() async throws {

@@ -22,6 +22,7 @@ class FaultyProxy:
     def __init__(self, target, seed, faults, share=0.5, limit=20):
         self.target, self.random, self.faults = target, random.Random(seed), list(faults)
         self.share, self.left, self.lock = share, limit, threading.Lock()
+        self.has_received = False  # Some byte of a request, on any connection.
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=512)
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 10)
         self.port = self.listener.getsockname()[1]
@@ -56,6 +57,7 @@ class FaultyProxy:
             if fault == "close-at-once":
                 return
             first = client.recv(65536)
+            self.has_received = self.has_received or bool(first)
             if fault == "early-answer" and body_length(first) < TOLD_APART:
                 fault = None
             if fault in ("early-answer", "busy", "garbage"):

@@ -32,6 +32,11 @@ public actor Journal {
     try read { store throws(SQLiteError) in try store.destinationID(destination) }
   }
 
+  /// Every destination that a push was begun for, in no order.
+  public func destinations() throws(JournalError) -> [JournalDestination] {
+    try read { store throws(SQLiteError) in try store.allDestinations() }
+  }
+
   /// Claims what is to be sent: answers in the order of the intents, committed as one when it returns.
   /// With `again`, what was done before counts as fresh.
   public func claim(

@@ -1,10 +1,11 @@
 import BlobSQLite
 import Blobs
 
-/// A push that has begun to read its sources. It is kept until every file that it is to send has an entry of its own:
-/// what is unfinished tells nothing of files that were never read.
+/// A push that has begun. The journal keeps it until every file that the push is to send has an entry of its own: the
+/// unfinished entries tell nothing of files that were never read.
 public struct JournalListing: Sendable, Hashable, Identifiable {
   public var id: Int64
+  /// Where the push goes, as far as it is known before the server has answered: the URL, and for S3 the bucket.
   public var destination: JournalDestination
   public var destinationID: Int64
   /// As they were given, made absolute.
@@ -16,22 +17,32 @@ public struct JournalListing: Sendable, Hashable, Identifiable {
 }
 
 extension Journal {
-  /// Notes, before a source is read, that a push of `sources` begins. One that was begun earlier with the same sources
-  /// for the same destination is this one from now on.
+  /// Notes that a push of `sources` begins, before a source is read and before a request is sent. Listings that earlier
+  /// pushes of the same sources to the same URL have left are replaced by this one, whatever their options were.
   public func beginListing(_ sources: [BytePath], destination: Int64) throws(JournalError) -> Int64 {
     try write { store, me throws(SQLiteError) in try store.beginListing(sources, destination, me) }
   }
 
-  /// Forgets listings: every file has an entry, or the user wants no more of them.
+  /// Forgets listings: every file has an entry, or the user gives them up. A listing that another process has taken over
+  /// meanwhile stays.
   public func endListings(_ ids: [Int64]) throws(JournalError) {
-    try write { store, _ throws(SQLiteError) in
-      for id in ids { try store.run("DELETE FROM listing WHERE id = ?1", with: id) }
+    try write { store, me throws(SQLiteError) in
+      let delete = try store.database.statement(
+        "DELETE FROM listing WHERE id = ?1 AND (owner IS NULL OR owner = ?2)")
+      for id in ids {
+        try delete.bind(1, id)
+        try delete.bind(2, me)
+        try delete.run()
+      }
     }
   }
 
   /// Those that have not ended, the oldest first.
   public func listings() throws(JournalError) -> [JournalListing] {
-    try read { store throws(SQLiteError) in try store.listings() }
+    try read { store throws(SQLiteError) in
+      try store.buryDead()
+      return try store.listings()
+    }
   }
 }
 
@@ -42,6 +53,13 @@ extension JournalStore {
   ) throws(SQLiteError) -> Int64 {
     // No path has a NUL in it.
     let joined = Array(sources.map(\.bytes).joined(separator: [0]))
+    let endpoint = try self.destination(destination).endpoint
+    for old in try listings()
+    where old.sources == sources && old.destination.endpoint == endpoint && old.destinationID != destination
+      && old.owner == nil
+    {
+      try run("DELETE FROM listing WHERE id = ?1", with: old.id)
+    }
     let upsert = try database.statement(
       """
       INSERT INTO listing(destination, owner, created, sources) VALUES(?1, ?2, ?3, ?4)
@@ -59,7 +77,6 @@ extension JournalStore {
   }
 
   fileprivate func listings() throws(SQLiteError) -> [JournalListing] {
-    try buryDead()
     forgetLookups()
     let select = try database.statement("SELECT id, destination, sources, created, owner FROM listing ORDER BY id")
     defer { select.reset() }

@@ -22,6 +22,10 @@ extension JournalStore {
     }
   }
 
+  func allDestinations() throws(SQLiteError) -> [JournalDestination] {
+    try destinationTexts().compactMap { value($0.1) }
+  }
+
   private func destinationTexts() throws(SQLiteError) -> [(Int64, String)] {
     let select = try database.statement("SELECT id, json FROM destination")
     defer { select.reset() }

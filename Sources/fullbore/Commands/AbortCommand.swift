@@ -6,10 +6,11 @@ import Glibc
 /// Gives up unfinished uploads: deletes them on their servers, then forgets them here.
 struct AbortCommand: Command {
   static let declaration = CommandDeclaration(
-    name: "abort", synopsis: "abort [ID... | --all | --orphans s3://BUCKET/PREFIX]",
+    name: "abort", synopsis: "abort [ID... | --all | --unread | --orphans s3://BUCKET/PREFIX]",
     summary: "delete unfinished uploads, here and on the server",
     options: [
       .flag("all", "every unfinished upload"),
+      .flag("unread", "the notes of pushes that ended before all their files were known; deletes nothing anywhere"),
       .flag("expired", "those that their servers have said to keep no longer than until now"),
       .value("orphans", "PLACE", "at s3://bucket/prefix: uploads in parts that nobody finished, whoever began them"),
       .value("older-than", "DURATION", "of the orphans only those begun so long ago, like 24h"),
@@ -25,6 +26,8 @@ struct AbortCommand: Command {
   enum Choice: Sendable, Hashable {
     case ids(Set<Int64>)
     case all
+    /// Listings alone: no upload.
+    case unread
     case expired
     case orphans(Destination, age: Duration?, isDryRun: Bool)
   }
@@ -46,8 +49,9 @@ struct AbortCommand: Command {
     connection = try ConnectionOptions(arguments)
     journal = try journalPath(arguments)
     if let place = arguments.value("orphans") {
-      guard ids.isEmpty, !arguments.flag("all"), !arguments.flag("expired") else {
-        throw UsageError("--orphans asks the server, not the journal: neither IDs nor --all nor --expired with it")
+      guard ids.isEmpty, !["all", "unread", "expired"].contains(where: { arguments.flag($0) }) else {
+        throw UsageError(
+          "--orphans asks the server, not the journal: neither IDs nor --all nor --unread nor --expired with it")
       }
       let destination = try Destination(place, connection.s3)
       if destination.s3 == nil { throw UsageError("--orphans '\(shown(place))': wanted s3://bucket/prefix") }
@@ -55,13 +59,13 @@ struct AbortCommand: Command {
       choice = .orphans(destination, age: age, isDryRun: arguments.flag("dry-run"))
       return
     }
-    switch (ids.isEmpty, arguments.flag("all"), arguments.flag("expired")) {
-    case (false, false, false): choice = .ids(ids)
-    case (true, true, false): choice = .all
-    case (true, false, true): choice = .expired
-    case (true, false, false): throw UsageError("which? Give IDs, --all or --expired")
-    default: throw UsageError("IDs, --all, --expired: which of these?")
+    var choices: [Choice] = ids.isEmpty ? [] : [.ids(ids)]
+    for (name, choice) in [("all", Choice.all), ("unread", .unread), ("expired", .expired)] where arguments.flag(name) {
+      choices.append(choice)
     }
+    guard let choice = choices.first else { throw UsageError("which? Give IDs, --all, --unread or --expired") }
+    if choices.count > 1 { throw UsageError("IDs, --all, --unread, --expired: which of these?") }
+    self.choice = choice
   }
 
   func run() async -> ExitStatus {
@@ -115,14 +119,14 @@ struct AbortCommand: Command {
   private func abort(in journal: Journal) async throws(UploadError) -> ExitStatus {
     var status = ExitStatus.ok
     let all = try await unfinished(in: journal)
-    let unread = choice == .all ? try await unreadListings(in: journal) : []
+    let unread = choice == .all || choice == .unread ? try await unreadListings(in: journal) : []
     let entries: [JournalEntry]
     switch choice {
     case .all: entries = all
     case .expired:
       let now = Int64(time(nil))
       entries = all.filter { $0.session?.expires.map { $0 <= now } ?? false }
-    case .orphans: entries = []
+    case .orphans, .unread: entries = []
     case .ids(let ids):
       entries = all.filter { ids.contains($0.id) }
       for id in ids.subtracting(entries.map(\.id)).sorted() {
@@ -137,15 +141,15 @@ struct AbortCommand: Command {
       tell(error.message)
       return .usage
     }
-    if all.isEmpty && unread.isEmpty || entries.isEmpty && choice == .expired {
-      Console.output.write("Nothing \(choice == .expired ? "has expired" : "is unfinished").\n")
+    if all.isEmpty && unread.isEmpty || entries.isEmpty && choice == .expired || unread.isEmpty && choice == .unread {
+      Console.output.write("\(choice.none).\n")
     }
     for (_, group) in Dictionary(grouping: entries, by: \.destinationID).sorted(by: { $0.key < $1.key }) {
       let ended = try await abort(group, journal)
       if ended == .interrupted { return ended }
       if status == .ok { status = ended }
     }
-    do { try await journal.endListings(unread.map(\.id)) } catch { throw UploadError(journal: error) }
+    try await endListings(unread.map(\.id), in: journal)
     for listing in unread { Console.output.write("\(shown(listing.complaint)): given up\n") }
     return status
   }
@@ -199,6 +203,17 @@ struct AbortCommand: Command {
   }
 
   private func tell(_ message: String) { Console.error.write("fullbore abort: \(shown(message))\n") }
+}
+
+extension AbortCommand.Choice {
+  /// What is said where there is nothing of the kind.
+  fileprivate var none: String {
+    switch self {
+    case .expired: "Nothing has expired"
+    case .unread: "No push ended before all its files were known"
+    case .ids, .all, .orphans: "Nothing is unfinished"
+    }
+  }
 }
 
 extension ExitStatus {

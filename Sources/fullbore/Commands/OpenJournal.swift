@@ -41,6 +41,25 @@ func unfinished(in journal: Journal) async throws(UploadError) -> [JournalEntry]
   do { return try await journal.unfinished() } catch { throw UploadError(journal: error) }
 }
 
+/// Notes that a push begins, before anything is asked or sent. Returns the number of the listing.
+func beginListing(_ options: PushOptions, in journal: Journal) async throws(UploadError) -> Int64 {
+  let noted = options.destinationBeforeAnswer
+  do {
+    return try await journal.beginListing(options.given, destination: try await journal.destinationID(noted))
+  } catch {
+    throw await told(UploadError(journal: error), journal)
+  }
+}
+
+/// Notes that every file of a push has an entry of its own, or that the user gives the listings up.
+func endListings(_ ids: [Int64], in journal: Journal) async throws(UploadError) {
+  do { try await journal.endListings(ids) } catch { throw UploadError(journal: error) }
+}
+
+func destinations(in journal: Journal) async throws(UploadError) -> [JournalDestination] {
+  do { return try await journal.destinations() } catch { throw UploadError(journal: error) }
+}
+
 /// Pushes that ended before each of their files had an entry; not those that run.
 func unreadListings(in journal: Journal) async throws(UploadError) -> [JournalListing] {
   do { return try await journal.listings().filter { $0.owner == nil } } catch { throw UploadError(journal: error) }
@@ -48,9 +67,16 @@ func unreadListings(in journal: Journal) async throws(UploadError) -> [JournalLi
 
 extension JournalListing {
   /// What is wrong with it, in one sentence without its end.
-  var complaint: String {
-    let names = sources.prefix(3).map { "\($0)" }.joined(separator: ", ")
+  var complaint: String { "a push of \(route) ended before all its files were known here" }
+
+  /// What ends it.
+  static let remedy =
+    "run that push again, which sends only what is missing, or give it up with 'fullbore abort --unread'"
+
+  /// The sources and the destination.
+  var route: String {
+    let names = sources.prefix(3).map { $0 == "-" ? "standard input" : "\($0)" }.joined(separator: ", ")
     let more = sources.count > 3 ? " and \(sources.count - 3) more" : ""
-    return "a push of \(names)\(more) to \(destination.endpoint) ended before all its files were known here"
+    return "\(names)\(more) to \(destination.endpoint)"
   }
 }

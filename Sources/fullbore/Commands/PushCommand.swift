@@ -78,11 +78,13 @@ struct PushCommand: Command {
     do throws(UploadError) {
       let transport = CurlTransport(try options.connection.transportOptions(lanes: options.jobs))
       untilExit.withLock { $0.append(transport) }
-      // While connections are made, the server is asked and the journal is opened.
+      // The first connection is made while the journal is opened.
       expect(1, over: transport)
+      let journal = try await openJournal(options.journal, report.notice)
+      // Before the first request, so that a push which is killed or refused is known to `status` and `resume`.
+      let listing = try await beginListing(options, in: journal)
       async let asked = reached(over: transport)
       if !options.readsStandardInput { expect(await walk.lookAhead(), over: transport) }
-      let journal = try await openJournal(options.journal, report.notice)
       let reached = try await asked.get()
       let destination = reached.destination
       if options.output.isVerbose { report.notice("\(destination.endpoint): speaks \(destination.dialect.name)") }
@@ -104,12 +106,11 @@ struct PushCommand: Command {
       let feed = try PushFeed(
         run, .held(walk.promised), edits: options.edits, overwrites: options.overwrites,
         omitsTimes: options.omitsTimes, names: options.namesMayMeet ? TakenNames() : nil, limiter)
-      let listing = options.readsStandardInput ? nil : try await run.beginListing(options.given)
       let ended = await run.run { () async throws(UploadError) in
         if let items = await feed.next(of: walk) { return items }
         // The batches before are claimed. What has no entry in the journal, the next push has to find again.
-        if let listing, !Task.isCancelled, !counters.isIncomplete.load(ordering: .relaxed) {
-          try await run.endListing(listing)
+        if !Task.isCancelled, !counters.isIncomplete.load(ordering: .relaxed) {
+          try await endListings([listing], in: journal)
         }
         return nil
       }

@@ -37,18 +37,6 @@ struct PushRun: Sendable {
     return error
   }
 
-  /// Notes in the journal that the sources are being read.
-  func beginListing(_ sources: [BytePath]) async throws(UploadError) -> Int64 {
-    do { return try await journal.beginListing(sources, destination: destinationID) } catch {
-      throw UploadError(journal: error)
-    }
-  }
-
-  /// Notes that every file of the sources has an entry.
-  func endListing(_ id: Int64) async throws(UploadError) {
-    do { try await journal.endListings([id]) } catch { throw UploadError(journal: error) }
-  }
-
   var uploader: Uploader {
     var uploader = Uploader(
       destination, transport: transport, journal: journal, retry: RetryPolicy(retries: connection.retries),

@@ -54,9 +54,8 @@ extension Reached {
     (options.storageClass, options.metadata, options.encryption) = (
       place.storageClass, place.metadata, place.encryption
     )
-    let prefix = place.address.url.map { PercentCoding.decoded(endpoint.path.utf8.dropFirst($0.path.utf8.count)) }
     destination = try await UploadDestination.s3(
-      access.address, prefix: prefix ?? [], signer: access.signer, options: options.objects(checksum),
+      access.address, prefix: kept.s3Prefix ?? [], signer: access.signer, options: options.objects(checksum),
       headers: headers, over: transport)
     s3 = access.place(options)
   }

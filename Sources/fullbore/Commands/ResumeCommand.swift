@@ -8,8 +8,9 @@ struct ResumeCommand: Command {
     summary: "finish what earlier pushes left unfinished",
     options: ConnectionOptions.declared + [journalOption] + OutputOptions.declared,
     notes: """
-      DESTINATION is a URL as 'fullbore status' shows it: only what goes there, or below it, is finished. A URL that was
-      pushed to with a query is given with its query again, since the journal does not keep that.
+      DESTINATION is a URL as 'fullbore status' shows it, or s3://bucket/prefix: only what goes there, or below it, is
+      finished. A URL that was pushed to with a query is given with its query again, since the journal does not keep that.
+      A push that ended before all its files were known cannot be finished here: it is named, and has to be run again.
       Credentials and certificates come from where they were when the push began. Those given here are for one server,
       so with unfinished uploads for several, DESTINATION must name one.
       """)
@@ -52,7 +53,9 @@ struct ResumeCommand: Command {
     do throws(UploadError) {
       let journal = try await openJournal(journal, report.notice)
       let entries = try await unfinished(in: journal).filter { choice.contains($0.destination) }
+      let known = try await destinations(in: journal)
       do throws(UsageError) {
+        try choice.check(isAmong: known)
         try connection.check(
           isForAll: entries.map(\.destination), "Name one: 'fullbore resume URL', with these options")
       } catch {
@@ -67,7 +70,7 @@ struct ResumeCommand: Command {
       for listing in try await unreadListings(in: journal) where choice.contains(listing.destination) {
         // The journal has not the names of what is missing, nor the options under which they were chosen.
         counters.isIncomplete.store(true, ordering: .relaxed)
-        report.ended("\(listing.complaint): run that push again, which sends only what is missing")
+        report.ended("\(listing.complaint): \(JournalListing.remedy)")
       }
       await journal.close()
     } catch {

@@ -11,11 +11,12 @@ struct StatusCommand: Command {
     options: [
       .flag("all", "every file, also what is done"),
       .flag("check", "ask the servers how much they hold of what is unfinished and not under way"), journalOption,
-      .flag("json", "one JSON object a line: destination, file"),
+      .flag("json", "one JSON object a line: destination, file, reading, unread"),
     ] + ConnectionOptions.declared,
     notes: """
       'fullbore resume' finishes what is interrupted or failed; 'fullbore abort ID' gives it up.
-      DESTINATION is a URL as it is shown here: then only what goes there, or below it, is told and asked for.
+      DESTINATION is a URL as it is shown here, or s3://bucket/prefix: then only what goes there, or below it, is told
+      and asked for.
       "up to" is how far bytes were sent; how many of them the server holds, --check asks. It does not ask about files
       that a process is sending just now.
       """)
@@ -39,18 +40,24 @@ struct StatusCommand: Command {
   func run() async -> ExitStatus {
     // Asking must not make a journal.
     if journal.withCString({ access($0, F_OK) }) != 0 {
+      do { try choice.check(isAmong: []) } catch { return refuse(error) }
       if !isJSON { Console.output.write("There is no journal at \(shown(journal)): nothing was pushed yet.\n") }
       return .ok
     }
     do throws(JournalError) {
       let journal = try await Journal(at: journal)
+      let known = try await journal.destinations()
+      do { try choice.check(isAmong: known) } catch {
+        await journal.close()
+        return refuse(error)
+      }
+      let listings = try await journal.listings().filter { choice.contains($0.destination) }
       var status = JournalStatus(
         sums: try await journal.summary().filter { choice.contains($0.destination) },
         unfinished: try await journal.unfinished().filter { choice.contains($0.destination) },
         done: showsAll
           ? try await journal.entries(.done, limit: -1).filter { choice.contains($0.destination) } : [],
-        unread: try await journal.listings().filter { $0.owner == nil && choice.contains($0.destination) },
-        showsAll: showsAll, now: Int64(time(nil)))
+        listings: listings, showsAll: showsAll, now: Int64(time(nil)))
       await journal.close()
       if isAsking {
         do throws(UsageError) {
@@ -58,8 +65,7 @@ struct StatusCommand: Command {
             isForAll: status.named.filter { $0.session != nil }.map(\.destination),
             "Name one: 'fullbore status --check URL'")
         } catch {
-          Console.error.write("fullbore status: \(shown(error.message))\n")
-          return .usage
+          return refuse(error)
         }
         let unfinished = status.named
         status.answers = await interruptible { await ask(unfinished) }
@@ -71,6 +77,11 @@ struct StatusCommand: Command {
       Console.error.write("fullbore status: \(shown(error.message + advice))\n")
       return .failed
     }
+  }
+
+  private func refuse(_ error: UsageError) -> ExitStatus {
+    Console.error.write("fullbore status: \(shown(error.message))\n")
+    return .usage
   }
 
   /// One request for each that a server has begun to hold. A server that is asked about an upload may end the request

@@ -11,6 +11,8 @@ struct Destination: Sendable, Hashable {
   let protocolName: String?
   /// The bucket and what is below it; nil: not S3.
   let s3: S3Name?
+  /// Where the bucket is, by the options and the settings; nil: not S3.
+  let address: S3Address?
   /// The path ends in a slash: sources go into it. Else a single source takes exactly this name.
   /// A form is posted to the URL itself, and says the file's own name.
   var isFolder: Bool { endpoint.path.hasSuffix("/") || protocolName == "form" }
@@ -33,14 +35,15 @@ struct Destination: Sendable, Hashable {
     }
     if scheme == "s3", name == nil {
       let name = try Self.s3(argument.bytes[end.upperBound...], given)
-      guard let bucket = try S3Access(bucket: name.bucket, options).address.url else {
+      let address = try S3Access(bucket: name.bucket, options).address
+      guard let bucket = address.url else {
         throw UsageError("\(given): with this endpoint and this bucket there is no URL")
       }
       endpoint = name.prefix.isEmpty ? bucket : bucket.appending(pathBytes: name.prefix)
-      (s3, protocolName) = (name, "s3")
+      (s3, self.address, protocolName) = (name, address, "s3")
       return
     }
-    s3 = nil
+    (s3, address) = (nil, nil)
     guard scheme == "http" || scheme == "https" else {
       throw UsageError("\(given): the scheme '\(scheme)' is none we speak; use http:// or https://")
     }
@@ -70,7 +73,7 @@ struct Destination: Sendable, Hashable {
   }
 
   /// `bucket/folder/`, as bytes: nothing in a name means anything but itself.
-  private static func s3(_ rest: ArraySlice<UInt8>, _ given: String) throws(UsageError) -> S3Name {
+  static func s3(_ rest: ArraySlice<UInt8>, _ given: String) throws(UsageError) -> S3Name {
     let bucket = String(decoding: rest.prefix { $0 != slash }, as: UTF8.self)
     if bucket.contains("@") {
       throw UsageError("\(given): keys do not belong into a URL: put them into the environment")

@@ -4,34 +4,69 @@ import Blobs
 
 /// Which of the journal's destinations a command is for: all of them, or those at and below a URL.
 struct DestinationChoice: Sendable {
+  private enum Place: Sendable {
+    case url(HTTPURL)
+    /// A bucket, on whichever server, and what is below it.
+    case s3(Destination.S3Name)
+  }
+
   /// nil: all of them.
-  private let place: HTTPURL?
+  private let place: Place?
+  /// As the user wrote it, without secrets.
+  private let given: String
 
   init(_ operands: [BytePath]) throws(UsageError) {
-    guard let given = operands.first else {
-      place = nil
+    guard let first = operands.first else {
+      (place, given) = (nil, "")
       return
     }
-    let text = given.description
-    let plus = text.firstRange(of: "+http")
-    guard operands.count == 1, let url = HTTPURL(plus.map { String(text[$0.lowerBound...].dropFirst()) } ?? text)
-    else {
-      throw UsageError("'\(shown(given.withoutSecrets))': wanted one destination's URL, as 'fullbore status' shows it")
+    let text = first.description
+    given = shown(first.withoutSecrets)
+    let wanted = "'\(given)': wanted one destination's URL, as 'fullbore status' shows it, or s3://bucket/prefix"
+    if operands.count > 1 { throw UsageError(wanted) }
+    if text.lowercased().hasPrefix("s3://") {
+      place = .s3(try Destination.s3(first.bytes.dropFirst("s3://".utf8.count), "destination '\(given)'"))
+      return
     }
-    place = url
+    let plus = text.firstRange(of: "+http")
+    guard let url = HTTPURL(plus.map { String(text[$0.lowerBound...].dropFirst()) } ?? text) else {
+      throw UsageError(wanted)
+    }
+    place = .url(url)
   }
 
   func contains(_ kept: JournalDestination) -> Bool {
-    guard let place else { return true }
-    guard let endpoint = HTTPURL(kept.endpoint), endpoint.origin == place.origin else { return false }
-    let folder = place.path.hasSuffix("/") ? place.path : place.path + "/"
-    return endpoint.path == place.path || endpoint.path.hasPrefix(folder)
+    switch place {
+    case nil: return true
+    case .url(let place):
+      guard let endpoint = HTTPURL(kept.endpoint), endpoint.origin == place.origin else { return false }
+      return Self.isAtOrBelow(Array(endpoint.path.utf8), Array(place.path.utf8))
+    case .s3(let place):
+      guard let s3 = kept.s3, s3.address.bucket == place.bucket, let prefix = kept.s3Prefix else { return false }
+      return place.prefix.isEmpty || Self.isAtOrBelow(prefix, place.prefix)
+    }
+  }
+
+  private static func isAtOrBelow(_ path: [UInt8], _ place: [UInt8]) -> Bool {
+    path == place || path.starts(with: place.last == UInt8(ascii: "/") ? place : place + [UInt8(ascii: "/")])
+  }
+
+  /// Refuses a destination that no push was begun for, and names those that the journal knows.
+  func check(isAmong known: [JournalDestination]) throws(UsageError) {
+    if place == nil || known.contains(where: contains) { return }
+    let names = Set(known.map(\.endpoint)).sorted()
+    let most = 10
+    let more = names.count > most ? " and \(names.count - most) more" : ""
+    throw UsageError(
+      "the journal knows of no push to '\(given)'"
+        + (names.isEmpty
+          ? ", nor to any other destination" : "; it knows \(names.prefix(most).joined(separator: ", "))\(more)"))
   }
 
   /// The destination with the query that was given again, where the journal does not keep one.
   func completed(_ kept: JournalDestination) throws(UploadError) -> JournalDestination {
     guard kept.hidesQuery == true else { return kept }
-    guard let place, let query = place.query, HTTPURL(kept.endpoint)?.path == place.path else {
+    guard case .url(let place) = place, let query = place.query, HTTPURL(kept.endpoint)?.path == place.path else {
       throw UploadError(
         .giveUp, .file,
         "the query of \(kept.endpoint)?… is not kept, since it may be a secret: give the URL again, as in "
@@ -40,6 +75,28 @@ struct DestinationChoice: Sendable {
     var kept = kept
     kept.endpoint += "?\(query)"
     return kept
+  }
+}
+
+extension JournalDestination {
+  /// What is below the bucket, as bytes; nil: not S3, or the bucket has no URL.
+  var s3Prefix: [UInt8]? {
+    guard let bucket = s3?.address.url, let endpoint = HTTPURL(endpoint) else { return nil }
+    return PercentCoding.decoded(endpoint.path.utf8.dropFirst(bucket.path.utf8.count))
+  }
+}
+
+extension PushOptions {
+  /// Where the push goes, as far as the command line says it: the journal keeps it before the server has answered.
+  var destinationBeforeAnswer: JournalDestination {
+    var endpoint = destination.endpoint
+    // Two pushes of standard input are told apart by where they go.
+    if readsStandardInput, destination.isFolder, let name {
+      endpoint = endpoint.folder.appending(pathBytes: name.bytes)
+    }
+    return JournalDestination(
+      endpoint: endpoint.text, protocolName: destination.protocolName ?? "", s3: destination.address.map { S3Place($0) }
+    )
   }
 }
 

@@ -6,8 +6,8 @@ struct JournalStatus {
   let sums: [JournalSummary]
   let unfinished: [JournalEntry]
   let done: [JournalEntry]
-  /// Pushes that ended before each of their files had an entry.
-  let unread: [JournalListing]
+  /// Pushes that have not read all their sources.
+  let listings: [JournalListing]
   let showsAll: Bool
   /// Seconds since 1970.
   let now: Int64
@@ -17,13 +17,13 @@ struct JournalStatus {
   private static let most = 20
 
   init(
-    sums: [JournalSummary], unfinished: [JournalEntry], done: [JournalEntry], unread: [JournalListing] = [],
+    sums: [JournalSummary], unfinished: [JournalEntry], done: [JournalEntry], listings: [JournalListing] = [],
     showsAll: Bool, now: Int64
   ) {
     self.sums = sums
     self.unfinished = unfinished
     self.done = done
-    self.unread = unread
+    self.listings = listings
     self.showsAll = showsAll
     self.now = now
   }
@@ -40,38 +40,57 @@ struct JournalStatus {
     }
   }
 
+  /// A URL and how it is spoken to. Pushes with other options, such as `--overwrite`, go to the same place.
+  private struct Place: Hashable {
+    var endpoint: String
+    var protocolName: String
+
+    init(_ destination: JournalDestination) {
+      (endpoint, protocolName) = (destination.endpoint, destination.protocolName)
+    }
+  }
+
   /// The unfinished that are named.
   var named: [JournalEntry] {
-    destinations.flatMap { id in Standing.allCases.flatMap { entries(of: id, $0).prefix(most) } }
+    places.flatMap { place in Standing.allCases.flatMap { entries(of: place, $0).prefix(most) } }
   }
 
   var text: String {
-    if sums.isEmpty && unread.isEmpty { return "The journal is empty: nothing was pushed yet.\n" }
+    if sums.isEmpty && listings.isEmpty { return "The journal is empty: nothing was pushed yet.\n" }
     var text = ""
-    for id in destinations {
-      guard let destination = sums.first(where: { $0.destinationID == id })?.destination else { continue }
-      text += "\(shown(destination.endpoint)) (\(destination.protocolName))\n"
-      for sum in sums where sum.destinationID == id && sum.state == .done {
-        text += "  done: \(Quantity.plural(sum.count, "file")), \(Quantity.text(bytes: sum.bytes))\n"
-        for entry in done where entry.destinationID == id { text += line(entry) }
-      }
-      for standing in Standing.allCases { text += list(standing, entries(of: id, standing)) }
+    for place in places {
+      text += "\(shown(place.endpoint)) (\(place.protocolName))\n"
+      let (count, bytes) = whatIsDone(at: place)
+      if count > 0 { text += "  done: \(Quantity.plural(count, "file")), \(Quantity.text(bytes: bytes))\n" }
+      for entry in done where Place(entry.destination) == place { text += line(entry) }
+      for standing in Standing.allCases { text += list(standing, entries(of: place, standing)) }
     }
-    if !text.isEmpty && !unread.isEmpty { text += "\n" }
-    for listing in unread {
-      text += "\(shown(listing.complaint)), \(age(listing.created)): run that push again\n"
+    if !text.isEmpty && !listings.isEmpty { text += "\n" }
+    for listing in listings {
+      if let owner = listing.owner {
+        text += "process \(owner.pid) pushes \(shown(listing.route)), and does not know all its files yet\n"
+      } else {
+        text += "\(shown(listing.complaint)), \(age(listing.created)): \(JournalListing.remedy)\n"
+      }
     }
     return text + advice
   }
 
-  private var destinations: [Int64] {
-    sums.map(\.destinationID).reduce(into: []) { if $0.last != $1 { $0.append($1) } }
+  /// In the order in which they were first pushed to.
+  private var places: [Place] {
+    var seen: Set<Place> = []
+    return sums.map { Place($0.destination) }.filter { seen.insert($0).inserted }
+  }
+
+  private func whatIsDone(at place: Place) -> (count: Int, bytes: Int64) {
+    let sums = sums.filter { $0.state == .done && Place($0.destination) == place }
+    return (sums.reduce(0) { $0 + $1.count }, sums.lazy.map(\.bytes).clampedSum)
   }
 
   private var most: Int { showsAll ? .max : Self.most }
 
-  private func entries(of destination: Int64, _ standing: Standing) -> [JournalEntry] {
-    unfinished.filter { $0.destinationID == destination && Standing($0) == standing }
+  private func entries(of place: Place, _ standing: Standing) -> [JournalEntry] {
+    unfinished.filter { Place($0.destination) == place && Standing($0) == standing }
   }
 
   private func list(_ standing: Standing, _ entries: [JournalEntry]) -> String {
@@ -131,22 +150,31 @@ struct JournalStatus {
 // For programs.
 extension JournalStatus {
   var json: String {
-    var lines: [JSONLine] = sums.map { sum in
-      var line = JSONLine("destination")
-      line.add("endpoint", sum.destination.endpoint)
-      line.add("protocol", sum.destination.protocolName)
-      line.add("state", Self.name(sum.state))
-      line.add("files", sum.count)
-      line.add("bytes", sum.bytes)
-      line.add("acknowledged", sum.acknowledged)
-      return line
+    var lines: [JSONLine] = []
+    for place in places {
+      for standing in Standing.allCases {
+        let entries = entries(of: place, standing)
+        if entries.isEmpty { continue }
+        var line = json(place, standing.rawValue, files: entries.count)
+        line.add("bytes", entries.lazy.map { $0.intent.length ?? 0 }.clampedSum)
+        line.add("acknowledged", entries.lazy.map(\.acknowledged).clampedSum)
+        line.add("sent", entries.lazy.map(\.reached).clampedSum)
+        lines.append(line)
+      }
+      let (count, bytes) = whatIsDone(at: place)
+      if count == 0 { continue }
+      var line = json(place, "done", files: count)
+      line.add("bytes", bytes)
+      line.add("acknowledged", bytes)
+      lines.append(line)
     }
     lines += (unfinished + done).map(json)
-    for listing in unread {
+    for listing in listings {
       for source in listing.sources {
-        var line = JSONLine("unread")
+        var line = JSONLine(listing.owner == nil ? "unread" : "reading")
         line.add("endpoint", listing.destination.endpoint)
         line.add("source", source.description)
+        if let owner = listing.owner { line.add("pid", owner.pid) }
         line.add("created", listing.created)
         lines.append(line)
       }
@@ -154,10 +182,19 @@ extension JournalStatus {
     return lines.map { $0.text + "\n" }.joined()
   }
 
+  private func json(_ place: Place, _ state: String, files: Int) -> JSONLine {
+    var line = JSONLine("destination")
+    line.add("endpoint", place.endpoint)
+    line.add("protocol", place.protocolName)
+    line.add("state", state)
+    line.add("files", files)
+    return line
+  }
+
   private func json(_ entry: JournalEntry) -> JSONLine {
     var line = JSONLine("file")
     line.add("id", entry.id)
-    line.add("state", Self.name(entry.state))
+    line.add("state", entry.state == .done ? "done" : Standing(entry).rawValue)
     line.add(path: entry.intent.path)
     line.add("source", entry.intent.source.description)
     line.add("endpoint", entry.destination.endpoint)
@@ -177,13 +214,5 @@ extension JournalStatus {
     line.add("updated", entry.updated)
     if let expires = entry.session?.expires { line.add("expires", expires) }
     return line
-  }
-
-  private static func name(_ state: JournalEntry.State) -> String {
-    switch state {
-    case .done: "done"
-    case .failed: "failed"
-    case .intent, .open: "under way"
-    }
   }
 }
