@@ -157,7 +157,7 @@ final class BriefChain<Observer: UploadObserver>: Sendable {
     if case .success(let response) = answer { isPlain = dialect.isPlain(response) }
     // What was sent is counted anew: as that of the request which gets this answer, or when it is sent again.
     let sent = progress.sent
-    progress.advance(by: -sent)
+    if isPlain { progress.takeBack(sent) } else { progress.advance(by: -sent) }
     if isPlain { queue.uploader.transport = AnsweredTransport(answer, sent, then: queue.uploader.transport) }
     end((queue, Work(work.item, work.claim, progress, looks: work.looks)))
   }

@@ -1,5 +1,6 @@
 import BlobHTTP
 import Blobs
+import Synchronization
 
 /// One large file in parts that are uploads of their own, several at once; the server makes one of them in the end.
 ///
@@ -19,6 +20,8 @@ struct ParallelRun {
   /// Bytes of each part but the last.
   let size: Int64
   private var parts: [UploadPart]
+  /// Parts of an earlier run that the server has not been asked for yet.
+  private let unasked: UnaskedParts
 
   /// A run that goes on with what an earlier one has left; `session` nil: a new one.
   init(
@@ -43,6 +46,7 @@ struct ParallelRun {
         number: Int(number) + 1, start: start, length: min(size, length - start),
         url: receipt?.state["url"].flatMap { HTTPURL($0) }, progress: Progress(partOf: progress))
     }
+    unasked = UnaskedParts(parts.filter { $0.url != nil }.map(\.number))
   }
 
   /// In quarters of the smallest part, which are whole MiB.
@@ -85,7 +89,7 @@ struct ParallelRun {
     ledger?.opened(UploadSession(parts: size, length: length))
     try await ledger?.flush()
     let part = parts[0]
-    let partLedger = ledger.map { part.ledger($0, of: progress) }
+    let partLedger = ledger.map { part.ledger($0, of: progress, unasked) }
     let context = uploader.context(opened: { partLedger?.opened($0) })
     let target = target(of: part)
     do {
@@ -128,7 +132,7 @@ struct ParallelRun {
     do throws(UploadError) {
       let info = try await readingSource { cancel, _ throws(BlobError) in try slice.info(cancel) }
       let run = UploadRun(
-        one, slice, info, target, ledger.map { part.ledger($0, of: progress) }, session, [], comparing: nil,
+        one, slice, info, target, ledger.map { part.ledger($0, of: progress, unasked) }, session, [], comparing: nil,
         part.progress)
       if part.isNew { run.sentEnd = 0 }
       let result = try await run.run()
@@ -185,8 +189,24 @@ private struct UploadPart: Sendable {
   var progress: Progress
 
   /// The part's share in what is kept of the whole.
-  func ledger(_ whole: any UploadLedger, of progress: Progress) -> any UploadLedger {
-    PartLedger(whole: whole, progress: progress, number: number, start: start)
+  func ledger(_ whole: any UploadLedger, of progress: Progress, _ unasked: UnaskedParts) -> any UploadLedger {
+    PartLedger(whole: whole, progress: progress, unasked: unasked, number: number, start: start)
+  }
+}
+
+/// Which parts of an earlier run the server has still to be asked for. Until it was asked for all of them, the sum of what
+/// it is known to hold leaves some out.
+private final class UnaskedParts: Sendable {
+  private let numbers: Mutex<Set<Int>>
+
+  init(_ numbers: [Int]) { self.numbers = Mutex(Set(numbers)) }
+
+  /// Notes that the server has told of a part. True once it has told of all.
+  func isLast(_ number: Int) -> Bool {
+    numbers.withLock { numbers in
+      numbers.remove(number)
+      return numbers.isEmpty
+    }
   }
 }
 
@@ -194,6 +214,7 @@ private struct UploadPart: Sendable {
 private struct PartLedger: UploadLedger {
   let whole: any UploadLedger
   let progress: Progress
+  let unasked: UnaskedParts
   let number: Int
   let start: Int64
 
@@ -201,7 +222,7 @@ private struct PartLedger: UploadLedger {
     let state = session.state.filter { $0.key == "url" }
     whole.receipt(PartReceipt(number: number, start: start, held: 0, state: state))
   }
-  func acknowledged(_ offset: Int64) { whole.acknowledged(progress.acknowledged) }
+  func acknowledged(_ offset: Int64) { if unasked.isLast(number) { whole.acknowledged(progress.acknowledged) } }
   func restarted() {}
   func recognized(_ validator: Validator) {}
   func receipt(_ receipt: PartReceipt) {}

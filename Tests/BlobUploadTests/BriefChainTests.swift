@@ -46,8 +46,10 @@ import Testing
     let script = Script { _, request throws(TransportError) in
       request.url.path.hasSuffix("/7") ? .status(413) : .status(201)
     }
-    let outcomes = try await desk.run(desk.queue(Starter(script)), names)
+    let queue = desk.queue(Starter(script))
+    let outcomes = try await desk.run(queue, names)
     #expect(outcomes.sent == 299 && outcomes.error("7")?.status == 413)
+    #expect(queue.totals.sent == 300_000 && queue.totals.acknowledged == 299_000)
     #expect(script.requests.count == 300)
     #expect(try await desk.journal.entries(.failed, limit: 9).map(\.intent.path) == ["7"])
   }

@@ -58,6 +58,27 @@ import Testing
     #expect(bench.peer.unfinished() == 0)
   }
 
+  /// What the journal knows of the whole does not fall while the parts of an earlier run are asked for, one by one.
+  @Test func whatEarlierRunsBroughtIsNotForgottenMeanwhile() async throws {
+    let folder = try ScratchFolder()
+    let bench = try await Bench()
+    let journal = try await Journal(at: folder.path.appending("journal"))
+    var uploader = bench.uploader
+    uploader.journal = journal
+    let failing = FaultySource(pattern, .fail(at: 10 << 20, BlobError(.io, "the card was pulled out")))
+    #expect(await uploader.error(failing)?.side == .source)
+    let entry = try #require(try await journal.unfinished().first)
+    #expect(entry.acknowledged > 4 << 20)
+    let ledger = OffsetLedger()
+    let target = uploader.destination.target("video", length: pattern.length)
+    var run = ParallelRun(
+      uploader, Tus(), pattern, pattern.info, length: pattern.length, to: target, ledger, entry.session,
+      entry.receipts, Progress())
+    _ = try await run.run()
+    #expect(ledger.offsets.min() ?? 0 >= entry.acknowledged && ledger.offsets.max() == pattern.length)
+    await journal.close()
+  }
+
   /// Other bytes under the same name: the parts of the old ones are deleted.
   @Test func anotherVersionGivesThePartsUp() async throws {
     let folder = try ScratchFolder()
@@ -213,6 +234,18 @@ import Testing
       _ = try await uploader.upload(
         source, source.info, to: uploader.destination.target("video", length: source.length), progress: progress)
     }
+  }
+
+  private final class OffsetLedger: UploadLedger {
+    private let noted = Mutex<[Int64]>([])
+    var offsets: [Int64] { noted.withLock { $0 } }
+    func opened(_ session: UploadSession) {}
+    func acknowledged(_ offset: Int64) { noted.withLock { $0.append(offset) } }
+    func restarted() {}
+    func recognized(_ validator: Validator) {}
+    func receipt(_ receipt: PartReceipt) {}
+    func sending(from start: Int64, key: [UInt8]) -> (@Sendable (Int64, [UInt8]) -> Void)? { nil }
+    func flush() async throws(UploadError) {}
   }
 
   private final class Concats: Sendable {

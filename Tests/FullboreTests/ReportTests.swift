@@ -27,7 +27,8 @@ import Testing
     report.notice("the link is slow")
     report.summary(
       PushSummary(
-        filesFound: 4, bytesFound: 4096, filesSent: 2, bytesSent: 1048, filesDoneBefore: 1, filesLeftOut: 1,
+        filesFound: 4, bytesFound: 4096, filesSent: 2, bytesSent: 1048, bytesAcknowledged: 1024, filesDoneBefore: 1,
+        filesLeftOut: 1,
         filesFailed: 2, elapsed: .seconds(2)))
     close(output)
     close(errors)
@@ -85,7 +86,9 @@ import Testing
     #expect(output[5].hasSuffix(#""how":"sent","sent":24,"resumed_from":1000}"#))
     #expect(output[8] == #"{"event":"failed","path":"/src/gone","message":"No such file or directory"}"#)
     #expect(
-      output[11].hasPrefix(#"{"event":"summary","files_found":4,"bytes_found":4096,"files_sent":2,"bytes_sent":1048"#))
+      output[11].hasPrefix(
+        #"{"event":"summary","files_found":4,"bytes_found":4096,"files_sent":2,"bytes_sent":1048,"bytes_acknowledged":1024"#
+      ))
   }
 
   @Test func aTerminalIsDrawnOverAndKeepsTheFailures() {

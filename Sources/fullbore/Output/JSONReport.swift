@@ -91,6 +91,7 @@ final class JSONReport: PushReport {
     line.add("bytes_found", summary.bytesFound)
     line.add("files_sent", summary.filesSent)
     line.add("bytes_sent", summary.bytesSent)
+    line.add("bytes_acknowledged", summary.bytesAcknowledged)
     line.add("done_before", summary.filesDoneBefore)
     line.add("already_there", summary.filesAlreadyThere)
     line.add("left_out", summary.filesLeftOut)

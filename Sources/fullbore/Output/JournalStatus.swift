@@ -116,7 +116,8 @@ struct JournalStatus {
     case .gone: text += "the server has dropped it: \(length) go again"
     case .failed, nil:
       let isVouched = entry.reached == entry.acknowledged
-      text += "\(isVouched ? "" : "up to ")\(Quantity.text(bytes: entry.reached)) of \(length) sent"
+      text += "\(isVouched ? "" : "up to ")\(Quantity.text(bytes: entry.reached)) of \(length) "
+      text += isVouched && entry.session != nil ? "confirmed" : "sent"
     }
     text += ", begun \(age(entry.created))"
     if let owner = entry.owner {

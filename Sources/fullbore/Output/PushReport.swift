@@ -155,7 +155,7 @@ final class PushCounters: Sendable {
   ) -> PushSummary {
     PushSummary(
       filesFound: filesFound.load(ordering: .relaxed), bytesFound: bytesFound.load(ordering: .relaxed),
-      filesSent: filesSent.load(ordering: .relaxed), bytesSent: bytes.acknowledged,
+      filesSent: filesSent.load(ordering: .relaxed), bytesSent: bytes.sent, bytesAcknowledged: bytes.acknowledged,
       filesDoneBefore: filesDoneBefore.load(ordering: .relaxed),
       filesComparedByLength: filesComparedByLength.load(ordering: .relaxed),
       filesComparedByDigest: filesComparedByDigest.load(ordering: .relaxed),
@@ -173,8 +173,10 @@ struct PushSummary: Sendable, Hashable {
   var filesFound = 0
   var bytesFound: Int64 = 0
   var filesSent = 0
-  /// Bytes the server came to vouch for in this run.
+  /// Bytes that were handed to connections in this run, whatever became of them; what was sent twice counts twice.
   var bytesSent: Int64 = 0
+  /// Bytes of which the servers said in this run that they hold them.
+  var bytesAcknowledged: Int64 = 0
   var filesDoneBefore = 0
   /// Of the files done before, those that were compared with the server's.
   var filesComparedByLength = 0
