@@ -76,8 +76,7 @@ final class BriefChain<Observer: UploadObserver>: Sendable {
   private func begin(_ work: Work) {
     guard takes(work), case .fresh(let id) = work.claim else { return end((queue, work)) }
     let body = BlobSlice(
-      Uploader.prepared(work.item.source, work.item.info), length: work.item.info.length,
-      validator: work.item.info.validator)
+      source(of: work.item, id), length: work.item.info.length, validator: work.item.info.validator)
     guard var request = request(for: work, body) else { return end((queue, work)) }
     let progress = Progress(totals: queue.totals)
     var on = Exchange(sent: { [acquaintance] count in
@@ -104,6 +103,14 @@ final class BriefChain<Observer: UploadObserver>: Sendable {
     exchange.start { [self, request, prepared] answer in
       take(answer, to: prepared?.get() ?? request, work, id, progress)
     }
+  }
+
+  /// The source as it is sent: summed where the journal wants to know the content again.
+  private func source(of item: UploadItem, _ id: Int64) -> any BlobSource {
+    let source = Uploader.prepared(item.source, item.info)
+    if !item.info.wantsTrace { return source }
+    let key = Poly1305.newKey()
+    return TracedSource(source, from: 0, key: key, queue.journal.sending(id, from: 0, key: key))
   }
 
   private func request(for work: Work, _ body: BlobSlice) -> HTTPRequest? {
@@ -133,7 +140,7 @@ final class BriefChain<Observer: UploadObserver>: Sendable {
     acquaintance.existing.note(wasThere: result.wasThere)
     let length = work.item.info.length ?? 0
     if result.wasThere { progress.resume(at: length) } else { progress.settle(at: length) }
-    queue.journal.done(id, result)
+    queue.journal.done(id, result, keepsChecksums: work.item.info.wantsTrace)
     observer.ended(work.item, progress, .sent(result, from: progress.resumed))
     if let next = channel.poll() { begin(next) } else { end(nil) }
   }

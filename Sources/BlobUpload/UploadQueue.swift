@@ -239,17 +239,20 @@ public struct UploadQueue: Sendable {
   ) async -> UploadError? {
     let item = work.item
     var evidence = StoredEvidence.journal
-    if check {
-      do {
-        guard let found = try await arrived(item, entry) else {
-          journal.restarted(entry.id)
-          return await send(work, entry.id, nil, [], observer)
-        }
-        evidence = found
-      } catch {
-        observer.ended(item, nil, .failed(error))
-        return error.endsQueue ? error : nil
+    do {
+      let isSame = try await isWhatWasSent(item, entry)
+      var found: StoredEvidence? = isSame ? .journal : nil
+      if isSame, check { found = try await arrived(item, entry) }
+      guard let found else {
+        journal.restarted(entry.id)
+        if !isSame, let validator = item.info.validator { journal.recognized(entry.id, validator) }
+        return await send(work, entry.id, nil, [], observer)
       }
+      evidence = found
+      }
+    } catch {
+      observer.ended(item, nil, .failed(error))
+      return error.endsQueue ? error : nil
     }
     observer.ended(item, nil, .doneBefore(evidence))
     return nil
@@ -285,7 +288,7 @@ public struct UploadQueue: Sendable {
           comparing: doubted, progress: progress)
       }
       if verify { try await verify(item, id, result) }
-      journal.done(id, result)
+      journal.done(id, result, keepsChecksums: item.info.wantsTrace)
       observer.ended(item, progress, .sent(result, from: progress.resumed))
       return nil
     } catch {

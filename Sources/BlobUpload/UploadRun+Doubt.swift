@@ -34,7 +34,8 @@ extension UploadRun {
     if let validator = info.validator { ledger?.recognized(validator) }
   }
 
-  /// Only a session that the next run can go on with needs it, and a version that it may meet under another name.
+  /// The source as it is sent, noted in the journal as far as it goes; summed where the next run may meet the same version
+  /// under other numbers.
   func trace(from offset: Int64) -> any BlobSource {
     guard let ledger, info.length != nil else { return source.source }
     guard info.wantsTrace, source.source.access == .random else {

@@ -225,7 +225,8 @@ final class UploadRun {
       let whole = Part(number: 1, start: 0, length: info.length, isLast: true)
       // Only what is read tells where a source of unknown length ends.
       if info.length == nil { open = OpenPart(source.source, from: 0, length: nil) }
-      first = (whole, BlobSlice(open ?? source.source, length: info.length, validator: info.validator))
+      let body: any BlobSource = open ?? (info.wantsTrace ? trace(from: 0) : source.source)
+      first = (whole, BlobSlice(body, length: info.length, validator: info.validator))
     }
     attempted = first.map { $0.part.length ?? .max } ?? 0
     let held = try await sending(from: 0, atMost: attempted) { [first] () async throws(UploadError) in

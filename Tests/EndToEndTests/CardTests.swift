@@ -55,6 +55,55 @@ extension EndToEnd {
       #expect(try await half.finish() < Self.size - half.held + 256 << 10)
     }
 
+    /// What was sent before is read and compared once its numbers are others; what differs is another card's file.
+    @Test(arguments: [FaultColumn.put, .tus, .resumable, .dav, .s3], [100_000, 20 << 20])
+    func aFileThatIsDoneIsComparedUnderOtherNumbers(_ column: FaultColumn, _ size: Int) async throws {
+      let file = try scratch.file("card/photo.jpg", size)
+      let server = try await FaultServer.start(for: column, comesBack: false, isFull: false, in: scratch)
+      let first = try await push(file, to: server, column)
+      #expect(first.end == .exited(0), "\(first.output)\(first.errors)")
+      for _ in 0..<2 {
+        try await plugInAgain(file)
+        let again = try await push(file, to: server, column)
+        #expect(again.end == .exited(0) && again.output.contains("1 done before"), "\(again.output)\(again.errors)")
+      }
+      try await plugInAgain(file, changing: size - 1)
+      let other = try await push(file, to: server, column)
+      #expect(other.end == .exited(1) && !other.output.contains("done before"), "\(other.output)\(other.errors)")
+      let whole = try await push(file, to: server, column, ["--overwrite"])
+      #expect(whole.end == .exited(0), "\(whole.output)\(whole.errors)")
+      #expect(server.contents("photo.jpg") == FileManager.default.contents(atPath: file))
+    }
+
+    /// No checksum is kept of a file on a disk: it is sent again, and the server says whether it has these bytes.
+    @Test(arguments: [FaultColumn.tus, .put])
+    func onADiskAFileThatIsDoneIsSentAgainUnderOtherNumbers(_ column: FaultColumn) async throws {
+      let file = try scratch.file("card/photo.jpg", 100_000)
+      let server = try await FaultServer.start(for: column, comesBack: false, isFull: false, in: scratch)
+      #expect(try await push(file, to: server, column, isCard: false).end == .exited(0))
+      try await plugInAgain(file)
+      for isKnown in [false, true] {
+        let again = try await push(file, to: server, column, isCard: false)
+        #expect(again.end == .exited(0), "\(again.output)\(again.errors)")
+        #expect(again.output.contains("1 done before") == isKnown, "\(again.output)")
+      }
+      try await plugInAgain(file, changing: 5)
+      let other = try await push(file, to: server, column, isCard: false)
+      #expect(other.end == .exited(1), "\(other.output)\(other.errors)")
+    }
+
+    private func push(
+      _ file: String, to server: FaultServer, _ column: FaultColumn, _ options: [String] = [], isCard: Bool = true
+    ) async throws -> Command {
+      var environment = isCard ? try Shim.environment(.onlyCards, in: scratch) : [:]
+      environment.merge(column.environment) { $1 }
+      let push = try Command(
+        Tool.fullbore, ["push", "--part-size", "5M"] + options + [file] + column.destination(server.url), in: scratch,
+        environment: environment)
+      try await push.wait()
+      return push
+    }
+
     /// An upload that was interrupted somewhere, and a proxy that counts.
     private struct Half {
       let scratch: Scratch

@@ -98,6 +98,11 @@ public actor Journal {
     try read { store throws(SQLiteError) in try store.entries(state, limit: limit) }
   }
 
+  /// What was kept of an upload's content when it was done: ranges, or parts with their digests. Empty where nothing was.
+  func checksums(of id: Int64) throws(JournalError) -> (sent: [SentRange], parts: [PartReceipt]) {
+    try read { store throws(SQLiteError) in (try store.ranges(id, underWayBy: nil), try store.receipts(id)) }
+  }
+
   /// Who was or is to be sent to `target`, the URL under which the bytes will be found.
   public func sources(of target: String) throws(JournalError) -> [BytePath] {
     try read { store throws(SQLiteError) in try store.sources(of: target) }
@@ -192,8 +197,11 @@ extension Journal {
   /// The server has a numbered part. Takes the place of an earlier receipt for it. Written at once.
   public nonisolated func receipt(_ id: Int64, _ receipt: PartReceipt) { note(id, .receipt(receipt)) }
 
-  /// Finished; the claim ends. Written within 250 ms, with others.
-  public nonisolated func done(_ id: Int64, _ result: UploadResult) { note(id, .done(location: result.journaled)) }
+  /// Finished; the claim ends. Written within 250 ms, with others. With `keepsChecksums` the checksums of what was sent
+  /// stay, for a source whose version alone does not tell its content: see `checksums(of:)`.
+  public nonisolated func done(_ id: Int64, _ result: UploadResult, keepsChecksums: Bool = false) {
+    note(id, .done(location: result.journaled, keepsChecksums: keepsChecksums))
+  }
 
   /// Given up; the session is kept and the claim ends. Written within 250 ms.
   public nonisolated func failed(_ id: Int64, _ message: String) { note(id, .failed(message)) }
@@ -202,7 +210,8 @@ extension Journal {
   /// claimed by this.
   public nonisolated func restarted(_ id: Int64) { note(id, .restarted) }
 
-  /// The entry is about this version of its source. Written within 250 ms.
+  /// The entry is about this version of its source; also of an entry that is done, and claimed by nobody. Written within
+  /// 250 ms.
   public nonisolated func recognized(_ id: Int64, _ validator: Validator) { note(id, .recognized(validator)) }
 
   /// The claim ends, and the entry stays unfinished. Written within 250 ms.

@@ -7,7 +7,8 @@ struct JournalNote: Sendable {
     case opened(UploadSession)
     case acknowledged(Int64)
     case receipt(PartReceipt)
-    case done(location: String?)
+    /// `keepsChecksums`: what was summed of the source stays, so that a later run can compare.
+    case done(location: String?, keepsChecksums: Bool)
     case failed(String)
     case restarted
     case recognized(Validator)
@@ -17,7 +18,14 @@ struct JournalNote: Sendable {
   var id: Int64
   var event: Event
 
-  var isRestart: Bool { if case .restarted = event { true } else { false } }
+  /// Whether it is true of an entry that nobody has claimed.
+  func needsNoClaim(isDone: Bool) -> Bool {
+    switch event {
+    case .restarted: true
+    case .recognized: isDone
+    default: false
+    }
+  }
 }
 
 /// The notes that wait for the writer, in the order they came.

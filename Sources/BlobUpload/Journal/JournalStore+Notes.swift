@@ -9,7 +9,9 @@ extension JournalStore {
     // Ends of entries that went in one, which are most of all notes.
     var ended: [Int64] = []
     for note in notes {
-      if case .done(let location) = note.event, let known = fresh[note.id], location == known.target {
+      if case .done(let location, keepsChecksums: false) = note.event, let known = fresh[note.id],
+        location == known.target
+      {
         ended.append(note.id)
       } else {
         try end(ended, me, now)
@@ -31,7 +33,9 @@ extension JournalStore {
         for id in run { if let known = fresh.removeValue(forKey: id) { self.count(known.destination, known.bytes) } }
       } else {
         // One by one it shows which of them the journal knows otherwise.
-        for id in run { try apply(JournalNote(id: id, event: .done(location: fresh[id]?.target)), me, now) }
+        for id in run {
+          try apply(JournalNote(id: id, event: .done(location: fresh[id]?.target, keepsChecksums: false)), me, now)
+        }
       }
     }
   }
@@ -54,14 +58,17 @@ extension JournalStore {
   }
 
   private func apply(_ note: JournalNote, _ me: Int64, _ now: Int64) throws(SQLiteError) {
-    if let known = fresh.removeValue(forKey: note.id), case .done(let location) = note.event,
+    if let known = fresh.removeValue(forKey: note.id), case .done(let location, keepsChecksums: false) = note.event,
       try end(note.id, known.bytes, location, me, now)
     {
       return count(known.destination, known.bytes)
     }
-    guard let row = try glance(note.id), row.owner == me || row.isFree && note.isRestart else { return }
+    guard let row = try glance(note.id), row.owner == me || row.isFree && note.needsNoClaim(isDone: row.isDone) else {
+      return
+    }
     switch note.event {
-    case .done(let location):
+    case .done(let location, let keepsChecksums):
+      if keepsChecksums { try keepSent(note.id, me, hasSucceeded: true) }
       // '' says "the same as the target" in no space.
       let done = try database.statement(
         """
@@ -72,7 +79,7 @@ extension JournalStore {
       try done.bind(4, location)
       try run(done, note.id, now)
       count(row.destination, row.bytes)
-      if row.hasSession { try removeTraces(note.id) }
+      if !keepsChecksums, row.hasSession { try removeTraces(note.id) }
     case .opened(let session):
       let open = try database.statement("UPDATE upload SET state = 1, session = ?3, updated = ?2 WHERE id = ?1")
       try open.bind(3, json(session))

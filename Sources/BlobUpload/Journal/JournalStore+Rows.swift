@@ -163,7 +163,7 @@ extension JournalStore {
       owner: row.isNull(3) ? nil : try liveOwner(row.int(3)))
   }
 
-  private func receipts(_ id: Int64) throws(SQLiteError) -> [PartReceipt] {
+  func receipts(_ id: Int64) throws(SQLiteError) -> [PartReceipt] {
     let select = try database.statement(
       "SELECT number, start, held, state FROM receipt WHERE upload = ?1 ORDER BY number")
     defer { select.reset() }

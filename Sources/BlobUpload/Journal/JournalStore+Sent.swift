@@ -3,15 +3,18 @@ import Blobs
 
 extension JournalStore {
   /// Inside a transaction, before the claim ends: moves what this process has under way of an upload into the journal.
-  func keepSent(_ upload: Int64, _ me: Int64) throws(SQLiteError) {
+  /// An upload that did not succeed and has no session begins anew, so nothing of it is kept.
+  func keepSent(_ upload: Int64, _ me: Int64, hasSucceeded: Bool = false) throws(SQLiteError) {
     guard let range = log.range(of: upload) else { return }
-    try keep(range, of: upload, sentBy: me)
+    try keep(range, of: upload, sentBy: me, hasSucceeded: hasSucceeded)
     log.drop(upload)
   }
 
-  /// Inside a transaction. Keeps a range for an upload that `owner` still has and that has a session.
-  func keep(_ range: SentRange, of upload: Int64, sentBy owner: Int64) throws(SQLiteError) {
-    guard let row = try glance(upload), row.hasSession, row.owner == owner else { return }
+  /// Inside a transaction. Keeps a range for an upload that `owner` still has.
+  func keep(
+    _ range: SentRange, of upload: Int64, sentBy owner: Int64, hasSucceeded: Bool = false
+  ) throws(SQLiteError) {
+    guard let row = try glance(upload), row.hasSession || hasSucceeded, row.owner == owner else { return }
     let insert = try database.statement(
       "INSERT OR REPLACE INTO sent(upload, start, end, key, value) VALUES(?1, ?2, ?3, ?4, ?5)")
     try insert.bind(1, upload)

@@ -112,6 +112,20 @@ public struct FileStamp: Sendable, Hashable {
   }
 }
 
+extension Validator {
+  /// Whether two instances of a file system whose numbers last have the same inode and change time. The number of a device
+  /// without an id of its own may be another one after a restart.
+  package func hasSameNumbers(as other: Validator) -> Bool {
+    let (mine, theirs) = (
+      instance.split(separator: "-", maxSplits: 1), other.instance.split(separator: "-", maxSplits: 1)
+    )
+    guard mine.count == 2, theirs.count == 2, !mine[0].hasPrefix("volume"), !theirs[0].hasPrefix("volume") else {
+      return false
+    }
+    return mine[1] == theirs[1]
+  }
+}
+
 /// A file system may have any numbers here: times beyond what an Int64 counts, and more nanoseconds than a second has.
 private func nanoseconds(_ time: timespec) -> Int64 {
   let seconds = Int64(time.tv_sec)

@@ -228,9 +228,11 @@ struct PushOptions: Sendable {
     DESTINATION is s3://bucket/folder/, or http[s]://host/path/ with put+, tus+, resumable+, dav+ or form+ before it, or
     none: then the server is asked. With a slash at its end it means "into"; without one, a single file is sent to
     exactly that name. Forms are always posted to the URL as it is, under the file's own name.
-    A file counts as done before when the journal says that a file of the same path, size and modification time was sent
-    to this destination. It is not sent again, and the server is not asked; --check asks whether it still has it, and
-    --check --verify reads it back and compares. What the server has already with the same bytes is not sent again.
+    A file counts as done before when the journal says that a file of the same path, size, modification time, inode and
+    change time was sent to this destination. It is not sent again, and the server is not asked; --check asks whether it
+    still has it, and --check --verify reads it back and compares. Where only inode and change time differ, a file of a
+    card or a network drive is read and compared with the checksum that was kept when it was sent; a file on a disk, of
+    which none is kept, is sent again. What the server has already with the same bytes is not sent again.
     Sizes: 512KiB, 8M, 1.5G (K, M, G count in 1024s; kB, MB, GB in 1000s). Durations: 30s, 5m, 1h30m.
     Exit status: 0 everything is there, 1 something failed, 2 wrong usage, 3 the destination cannot be reached or
     refuses us, 130 interrupted.

@@ -1,0 +1,49 @@
+import Blobs
+
+extension UploadQueue {
+  /// Whether an item that was sent before has the same content now.
+  ///
+  /// Where its size and modification time are the same, and its inode or its change time is not, the item is read again and
+  /// compared with the checksums that were kept when it was sent. Without any it counts as other content: it is sent
+  /// again, and the server compares.
+  func isWhatWasSent(_ item: UploadItem, _ entry: JournalEntry) async throws(UploadError) -> Bool {
+    guard let now = item.info.validator, let before = entry.intent.validator, now.likeness(to: before) == .unsure else {
+      return true
+    }
+    let isSame: Bool
+    if item.info.instanceLasts && now.hasSameNumbers(as: before) {
+      isSame = true
+    } else {
+      isSame = try await matchesChecksums(item, entry.id)
+    }
+    if isSame { journal.recognized(entry.id, now) }
+    return isSame
+  }
+
+  private func matchesChecksums(_ item: UploadItem, _ id: Int64) async throws(UploadError) -> Bool {
+    guard let length = item.info.length, item.source.access == .random else { return false }
+    let kept: (sent: [SentRange], parts: [PartReceipt])
+    do { kept = try await journal.checksums(of: id) } catch { throw UploadError(journal: error) }
+    if !kept.parts.isEmpty {
+      guard kept.parts.cover(length) else { return false }
+      return try await kept.parts.match(item.source, item.info.validator)
+    }
+    // No range at all would match an empty file; there is one for every file that was read.
+    if kept.sent.isEmpty { return length == 0 }
+    return try await readingSource { cancel, noteRead throws(BlobError) in
+      try kept.sent.match(item.source, item.info, upTo: length, cancel, noteRead)
+    }
+  }
+}
+
+extension [PartReceipt] {
+  /// Whether they are all the parts of a file, without a gap.
+  fileprivate func cover(_ length: Int64) -> Bool {
+    var end: Int64 = 0
+    for part in sorted(by: { $0.start < $1.start }) {
+      if part.start != end { return false }
+      end += part.held
+    }
+    return end == length
+  }
+}
