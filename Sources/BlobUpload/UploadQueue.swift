@@ -249,7 +249,6 @@ public struct UploadQueue: Sendable {
         return await send(work, entry.id, nil, [], observer)
       }
       evidence = found
-      }
     } catch {
       observer.ended(item, nil, .failed(error))
       return error.endsQueue ? error : nil

@@ -88,7 +88,7 @@ extension Digest {
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
     defer { buffer.deallocate() }
     while true {
-      try cancel.check("read \(source.path)")
+      try cancel.check("read the file")
       let count = try reader.read(into: buffer)
       if count == 0 { break }
       noteRead()
