@@ -136,6 +136,8 @@ struct ParallelRun {
         part.progress)
       if part.isNew { run.sentEnd = 0 }
       let result = try await run.run()
+      // The answer that ends a part is no acknowledgement to its run.
+      run.ledger?.acknowledged(part.length)
       guard let url = result.location.flatMap({ HTTPURL($0) }) else {
         throw UploadError(.giveUp, .destination, "\(target.endpoint): a part that has arrived has no URL")
       }
