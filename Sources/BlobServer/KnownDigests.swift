@@ -25,16 +25,10 @@ final class KnownDigests: Sendable {
     return DigestField.text(values)
   }
 
-  /// Files that are read at once to tell their digests: there must be workers left for what arrives.
-  private static let mostReading = 4
-  private let reading = Atomic(0)
-
-  /// Computes and remembers the digest that `Want-Repr-Digest` asks for. nil: none is asked for, or so many files are read
-  /// for this already that the answer goes without it. Blocks for as long as reading the file takes.
+  /// Computes and remembers the digest that `Want-Repr-Digest` asks for; nil: none is asked for. Blocks for as long as
+  /// reading the file takes.
   func compute(_ wanted: String?, of file: OpenItem, in store: any UploadStore) throws(ServerError) -> String? {
     guard let algorithm = DigestField.wanted(wanted) else { return nil }
-    defer { reading.subtract(1, ordering: .relaxed) }
-    if reading.add(1, ordering: .relaxed).newValue > Self.mostReading { return nil }
     return remember([algorithm: try store.digest(of: file, algorithm)], of: file.item)
   }
 

@@ -6,6 +6,8 @@ final class Service: Sendable {
   let store: any UploadStore
   let uploads: Uploads
   let workers: Workers
+  /// Read whole files to tell their digests, apart from `workers`: what arrives need not wait for them.
+  let readers = Workers(threads: 4)
   let housekeeper: Housekeeper
   let pump: BodyPump
   /// A socket at its end; see `Connection.detach`.
@@ -46,12 +48,18 @@ final class Service: Sendable {
   /// Ends the threads, once all that was asked of them is done.
   func stop() {
     housekeeper.stop()
+    readers.finish()
     workers.finish()
   }
 
   /// Runs `work` on a worker while the connection is suspended.
-  func onWorker(_ work: @escaping @Sendable () throws(ServerError) -> Plan) -> Plan {
-    .later { [workers] decided in
+  func onWorker(_ work: @escaping @Sendable () throws(ServerError) -> Plan) -> Plan { on(workers, work) }
+
+  /// As `onWorker`, for what reads a whole file.
+  func onReader(_ work: @escaping @Sendable () throws(ServerError) -> Plan) -> Plan { on(readers, work) }
+
+  private func on(_ workers: Workers, _ work: @escaping @Sendable () throws(ServerError) -> Plan) -> Plan {
+    .later { decided in
       workers.submit {
         do throws(ServerError) {
           decided(try work())

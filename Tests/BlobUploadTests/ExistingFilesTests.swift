@@ -122,7 +122,8 @@ extension ExistingFilesTests {
     let transport = Self.lanes
 
     @Test func aCheckComparesTheChecksumOfAnObject() async throws {
-      let uploader = try await uploader(peer())
+      let peer = peer()
+      let uploader = try await uploader(peer)
       let source = PatternSource(length: 1000)
       let target = uploader.destination.target("a", length: 1000)
       #expect(try await uploader.evidence(of: source, source.info, target, location: nil) == nil)
@@ -130,6 +131,7 @@ extension ExistingFilesTests {
       #expect(try await uploader.evidence(of: source, source.info, target, location: nil) == .digest)
       let other = PatternSource(length: 1000, seed: 1)
       #expect(try await uploader.evidence(of: other, other.info, target, location: nil) == nil)
+      withExtendedLifetime(peer) {}
     }
   }
 }

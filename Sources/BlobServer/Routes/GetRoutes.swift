@@ -16,7 +16,7 @@ enum GetRoutes {
       return .reply(reply(call, path, file, known))
     }
     // Who asks with HEAD wants to know whether to send or fetch the bytes: the file is read, which is cheaper than that.
-    return call.service.onWorker { () throws(ServerError) in
+    return call.service.onReader { () throws(ServerError) in
       let service = call.service
       let digest = try service.digests.compute(call.headers["Want-Repr-Digest"], of: file, in: service.store)
       return .reply(reply(call, path, file, digest))
