@@ -187,26 +187,26 @@ struct PushOptions: Sendable {
     [
       .value(
         "jobs", "N", short: "j",
-        "files at once; when not given up to 64, of them some 8 over 4M, as many as the link gains by"),
+        "files at once; when not given up to 64, some 8 of them over 4M"),
       .value("parts-at-once", "N", "parts of one file at once; when not given as many as the link gains by"),
       .value(
         "part-size", "SIZE",
-        "bytes in one request, like 64M; when not given 8M to s3://, else all that the server takes"),
+        "bytes in one request, like 64M; when not given 8M to s3://, else all in one"),
       .value("bwlimit", "RATE", "bytes a second for all together, like 20M; no limit when not given"),
       .value(
         "checksum", "ALG",
-        "each request carries its digest: sha256, sha512; with tus and s3:// crc32c, sha1, …; only to s3:// (crc32c) when not given"
+        "each request carries its digest: sha256, sha512; tus: crc32c, …; s3://: crc32c anyway"
       ),
       .flag("verify", "read back what arrived, or compare digests"),
       .flag("overwrite", "replace other bytes under the same name"),
       .flag(
-        "check", "ask the server for what the journal calls done, and compare digests where it tells them, else lengths"
+        "check", "ask the server for what is done: by digest where it tells one, else by length"
       ),
       .flag("no-times", "do not tell the server when files were last written"),
       .value("name", "NAME", "what a single source is called at the destination"),
       .value(
         "spool-memory", "SIZE",
-        "of standard input, bytes that are held to be sent again; 12M when not given, to s3:// 32M"),
+        "of standard input, bytes held to be sent again; 12M when not given, to s3:// 32M"),
       .value("spool-dir", "FOLDER", "where what does not fit is held; without it nothing is written to disk"),
       .value("layout", "TEMPLATE", "where photos go, by when they were taken, like '{year}/{month}/{name}'"),
       .value("edits", "WHICH", "of edited photos: current, original or both; without it all files go as they are"),

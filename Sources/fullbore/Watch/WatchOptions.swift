@@ -44,7 +44,7 @@ struct WatchOptions: Sendable {
       .value("settle", "DURATION", "how long a file must have been left alone; 2s when not given"),
       .value(
         "rescan", "DURATION",
-        "look at everything again so often: for network drives, which tell nothing; never when not given"),
+        "look at everything again so often, as network drives need; not done when not given"),
     ] + PushOptions.declared
 
   static let notes = """
