@@ -33,7 +33,7 @@ private func answer(_ bytes: [UInt8], _ piece: Int, _ method: String) -> [UInt8]
             hasBegun = true
             if !frame.begin(final, to: method) { return seen + Array("<refused>".utf8) }
             seen += Array("<\(final.status) \(final.headers.fields)>".utf8)
-            _ = RemoteFacts(final)
+            _ = RemoteFacts(final, of: place)
           }
         }
         pending.removeFirst(count)
@@ -73,7 +73,9 @@ func fuzzFields(_ data: UnsafeRawBufferPointer) {
   if let limits = Tus().limits(from: headers) { plan(limits) }
   if let limits = IETFResumable().limits(from: headers) { plan(limits) }
   for status in [200, 206, 416] {
-    if let facts = RemoteFacts(HTTPHead(status: status, headers: headers)) { precondition(facts.length ?? 0 >= 0) }
+    if let facts = RemoteFacts(HTTPHead(status: status, headers: headers), of: place) {
+      precondition(facts.length ?? 0 >= 0)
+    }
   }
   _ = S3Multipart.seconds(value)
 }
@@ -100,3 +102,5 @@ func fuzzURLs(_ data: UnsafeRawBufferPointer) {
   _ = base.appending(pathBytes: data)
   _ = S3Address(bucket: lines.first ?? "", endpoint: lines.last, region: "eu-west-1").url
 }
+
+private let place = HTTPURL("http://host.example/a")!

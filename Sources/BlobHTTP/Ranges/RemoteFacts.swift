@@ -13,9 +13,10 @@ struct RemoteFacts: Sendable, Hashable {
   /// Not all of it comes with this answer.
   var isPartial = false
 
-  /// nil where the answer does not add up. RFC 9110 §14.4.
-  init?(_ head: HTTPHead) {
+  /// nil where the answer does not add up, or has the file in another form than asked for. RFC 9110 §14.4.
+  init?(_ head: HTTPHead, of url: HTTPURL) {
     let headers = head.headers
+    if Self.encoding(headers, of: url) != nil { return nil }
     condition = Self.condition(headers)
     switch head.status {
     case 206:
@@ -27,13 +28,41 @@ struct RemoteFacts: Sendable, Hashable {
       guard ContentRange(headers["Content-Range"])?.length == 0 else { return nil }
       length = 0
       isRandom = condition != nil
-    default:
-      // What is encoded on the way has another length.
-      let isPlain = headers["Content-Encoding"] == nil && headers["Transfer-Encoding"] == nil
-      length = isPlain ? headers.bytes("Content-Length") : nil
+    case 200:
+      length = headers["Transfer-Encoding"] == nil ? headers.bytes("Content-Length") : nil
       // Ranges of an empty file need none.
       isRandom = length == 0 && condition != nil
+    // 204 has no file, and another success is not the file that was asked for.
+    default: return nil
     }
+  }
+
+  /// How what comes was changed although it was asked for as it is; nil: it was not. Some servers call a file encoded that
+  /// was stored so, as its name says.
+  private static func encoding(_ headers: HTTPHeaders, of url: HTTPURL) -> String? {
+    let encodings = headers.list("Content-Encoding").filter { !$0.isSameField("identity") }
+    guard let first = encodings.first else { return nil }
+    let path = url.path.lowercased()
+    let isStoredSo = storedEncodings.contains { ending, name in path.hasSuffix(ending) && first.lowercased() == name }
+    return isStoredSo && encodings.count == 1 ? nil : first
+  }
+
+  private static let storedEncodings = [
+    (".gz", "gzip"), (".gz", "x-gzip"), (".tgz", "gzip"), (".tgz", "x-gzip"), (".svgz", "gzip"), (".z", "compress"),
+    (".z", "x-compress"), (".br", "br"), (".zst", "zstd"), (".bz2", "bzip2"), (".bz2", "x-bzip2"),
+  ]
+
+  /// Why a success has no usable facts.
+  static func problem(_ head: HTTPHead, of url: HTTPURL) -> BlobError {
+    if let encoding = Self.encoding(head.headers, of: url) {
+      return BlobError(
+        .unsupported,
+        "GET \(url): the server sends it encoded (Content-Encoding: \(encoding.prefix(32))) although it was asked for it as "
+          + "it is. To send it decoded: curl --compressed URL | fullbore push - DESTINATION; without --compressed it goes "
+          + "as it comes")
+    }
+    let what = head.status == 206 || head.status == 416 ? "does not say which bytes it has" : "is not that of a file"
+    return BlobError(.io, "GET \(url): its answer \(head.status) \(what)")
   }
 
   var info: BlobInfo {

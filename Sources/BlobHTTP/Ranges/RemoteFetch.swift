@@ -22,15 +22,17 @@ final class RemoteFetch: Sendable {
       let exchange = Exchange(
         received: { bytes throws(BlobError) in try pipe.write(bytes) },
         began: { head throws(BlobError) in
-          guard let facts = RemoteFacts(head) else {
-            throw BlobError(.io, "GET \(ask.url): its answer \(head.status) does not say which bytes it has")
-          }
+          guard let facts = RemoteFacts(head, of: ask.url) else { throw RemoteFacts.problem(head, of: ask.url) }
           answer.update { $0 = .success(facts) }
         })
       do throws(TransportError) {
         let response = try await ask.get(fields, exchange)
-        let facts = response.isSuccess || response.status == 416 ? RemoteFacts(response.head) : nil
-        let result = facts.map { .success($0) } ?? Result<RemoteFacts, BlobError>.failure(ask.refusal(response))
+        let isTold = response.isSuccess || response.status == 416
+        let facts = isTold ? RemoteFacts(response.head, of: ask.url) : nil
+        let result =
+          facts.map { .success($0) }
+          ?? Result<RemoteFacts, BlobError>.failure(
+            response.isSuccess ? RemoteFacts.problem(response.head, of: ask.url) : ask.refusal(response))
         answer.update { answer in if answer == nil { answer = result } }
         if case .failure(let error) = result { pipe.fail(error) } else { pipe.finish() }
       } catch {

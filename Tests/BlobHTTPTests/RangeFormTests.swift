@@ -1,0 +1,48 @@
+import BlobHTTP
+import BlobTesting
+import Blobs
+import Testing
+
+/// Answers to a source's GET that are not the file, or not in the form that was asked for.
+@Suite struct RangeFormTests {
+  /// Some servers compress whatever they send, and some have nothing to show.
+  @Test func whatIsNotTheFileIsNotTakenForIt() async throws {
+    let answers: [(HTTPPeer.Reply, String)] = [
+      (.init(200, ["Content-Encoding": "gzip"], [1, 2, 3]), "Content-Encoding: gzip"),
+      (.init(206, ["Content-Encoding": "br", "Content-Range": "bytes 0-2/3", "ETag": "\"1\""], [1, 2, 3]), "br"),
+      (.init(200, ["Content-Encoding": "identity, gzip"], [1, 2, 3]), "curl --compressed"),
+      (.init(204), "204"), (.init(202, [:], [1, 2, 3]), "202"), (.init(203, [:], [1, 2, 3]), "203"),
+    ]
+    for (answer, wanted) in answers {
+      let peer = RangePeer(.init(bytes: [])) { _, _ in answer }
+      let source = HTTPRangeSource(peer.url, over: CurlTransport(), retries: 1)
+      let error = await #expect(throws: BlobError.self) { () async throws in _ = try await read(BlobSlice(source)) }
+      #expect(error?.message.contains(wanted) == true, "\(wanted): \(error?.message ?? "")")
+    }
+  }
+
+  @Test func aFileThatIsStoredCompressedIsTakenAsItIs() async throws {
+    let peer = HTTPPeer { _ in .init(200, ["Content-Encoding": "x-gzip"], [1, 2, 3]) }
+    defer { peer.stop() }
+    let source = HTTPRangeSource(peer.url.appending(pathBytes: "albums.tar.gz".utf8), over: CurlTransport())
+    #expect(try await read(BlobSlice(source)) == [1, 2, 3])
+    #expect(try await info(source).length == 3)
+  }
+
+  private func info(_ source: HTTPRangeSource) async throws -> BlobInfo {
+    try await threads.run { () throws(BlobError) in try source.info(Cancellation()) }
+  }
+
+  private func read(_ slice: BlobSlice) async throws -> [UInt8] {
+    try await threads.run { () throws in
+      let reader = try slice.open(Cancellation())
+      let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
+      defer { buffer.deallocate() }
+      var bytes: [UInt8] = []
+      while case let count = try reader.read(into: buffer), count > 0 { bytes += buffer.prefix(count) }
+      return bytes
+    }
+  }
+}
+
+private let threads = BlockingPool("form-tests", threads: 2)
