@@ -159,10 +159,24 @@ struct ParallelRun {
       }
     } catch {
       guard case .restart = error.recovery else { throw error }
+      try await checkIsThere(url, context)
       return result
     }
     await forget(urls, context)
     return result
+  }
+
+  /// A server that has put the parts together and does not know the upload any more must have the file. One that does not
+  /// let anyone look is believed.
+  private func checkIsThere(_ upload: HTTPURL, _ context: UploadContext) async throws(UploadError) {
+    switch try await context.remoteLength(of: target.url, expecting: length) {
+    case .hidden, .found(nil), .found(length): return
+    case .found, .missing:
+      throw UploadError(
+        .giveUp, .file,
+        "\(target.endpoint): the server said that it has put the \(parts.count) parts together, and knows neither the upload "
+          + "(\(upload)) nor a file of \(length) bytes at \(target.url). --parts-at-once 1 sends it in one upload")
+    }
   }
 
   /// Most servers copy the parts, and keep them. What cannot be deleted expires there.

@@ -159,6 +159,30 @@ import Testing
     #expect(bench.sent == pattern.length + 4 << 20)
   }
 
+  /// It says that it has made a file of the parts, and then knows nothing of it.
+  @Test func aWholeThatNobodyKnowsIsNotBelieved() async throws {
+    let bench = try await Bench { _, request in
+      if request.headers["Upload-Concat"]?.hasPrefix("final") == true {
+        return .answer(.status(201, ["Location": "/nowhere"]))
+      }
+      return request.url.path == "/nowhere" ? .answer(.status(404)) : .none
+    }
+    let error = await #expect(throws: UploadError.self) { try await bench.upload(pattern) }
+    #expect(error?.side == .file && error?.message.contains("knows neither the upload") == true, "\(error as Any)")
+  }
+
+  /// It has the file, and has forgotten the upload that brought it.
+  @Test func aWholeWhoseUploadIsForgottenIsFoundByItsName() async throws {
+    let isMade = Mutex(false)
+    let bench = try await Bench { _, request in
+      if request.headers["Upload-Concat"]?.hasPrefix("final") == true { isMade.withLock { $0 = true } }
+      let isOfUpload = request.method == "HEAD" && request.headers["Tus-Resumable"] != nil
+      return isOfUpload && isMade.withLock { $0 } ? .answer(.status(404)) : .none
+    }
+    try await bench.upload(pattern)
+    #expect(bench.peer.contents(of: "video") == pattern.bytes(count: Self.length))
+  }
+
   @Test func aRefusalOfTheWholeIsFinal() async throws {
     let bench = try await Bench { _, request in
       request.headers["Upload-Concat"]?.hasPrefix("final") == true ? .answer(.status(409, text: "taken")) : .none
@@ -260,54 +284,5 @@ extension Uploader {
   fileprivate func error(_ source: any BlobSource) async -> UploadError? {
     do { _ = try await upload(source, as: "video") } catch { return error }
     return nil
-  }
-}
-
-@Suite struct PartWidthTests {
-  private let start = ContinuousClock.now
-
-  /// Each connection brings the same, up to so many.
-  private func width(after rounds: Int, gainingUpTo useful: Int, most: Int = 16) -> Int {
-    var (pace, now) = (PartWidth(most: most, at: start), start)
-    for _ in 0..<rounds {
-      let width = pace.width
-      now += .seconds(Double(width) / Double(min(width, useful)))
-      for _ in 0..<width { pace.arrived(1 << 20, at: now) }
-    }
-    return pace.width
-  }
-
-  @Test func itGrowsForAsLongAsMoreArrives() {
-    #expect(width(after: 0, gainingUpTo: 16) == 4)
-    #expect(width(after: 1, gainingUpTo: 16) == 8)
-    #expect(width(after: 5, gainingUpTo: 16) == 16)
-    #expect(width(after: 9, gainingUpTo: 4) == 8, "one step too far shows that it is one")
-    #expect(width(after: 9, gainingUpTo: 10) == 16)
-    #expect(width(after: 9, gainingUpTo: 16, most: 3) == 3)
-    #expect(PartWidth(most: 12, fixed: true).width == 12)
-  }
-
-  @Test func partsFitIntoOneField() {
-    for length: Int64 in [16 << 20, 100 << 20, 256 << 20, 1 << 40, .max >> 20] {
-      let size = ParallelRun.size(of: length)
-      #expect((length + size - 1) / size <= 64)
-      #expect(size >= 4 << 20 && size % (1 << 20) == 0)
-    }
-    #expect(ParallelRun.size(of: 256 << 20) == 4 << 20)
-  }
-
-  @Test func aPartsProgressIsTheWholes() {
-    let totals = UploadTotals()
-    let whole = Progress(totals: totals)
-    let (one, two) = (Progress(partOf: whole), Progress(partOf: whole))
-    one.advance(by: 100)
-    two.resume(at: 50)
-    two.advance(by: 20)
-    #expect(whole.sent == 170 && whole.acknowledged == 50 && whole.resumed == 50)
-    one.settle(at: 90)
-    two.settle(at: 70)
-    #expect(whole.sent == 160 && whole.acknowledged == 160 && totals.acknowledged == 110 && totals.sent == 120)
-    two.restart()
-    #expect(whole.sent == 90 && whole.acknowledged == 90 && whole.resumed == 0 && totals.acknowledged == 90)
   }
 }
