@@ -160,9 +160,12 @@ final class UploadRun {
       let held = receipt.held == PartReceipt.all ? sent : receipt.held
       try storedCheck.check(held: offset + held)
       if held == 0, end != offset || open == nil {
-        // As one does that knows nothing of chunks.
+        // A server that knows nothing of chunked bodies takes them for empty.
         if open != nil, next.length != nil { measures = true }
-        throw UploadError(.resync, .destination, "\(target.url): the server kept nothing of what was sent")
+        throw UploadError(
+          .resync, .file,
+          "\(target.url): the server was sent \(sent) bytes, and still says that it holds \(offset): it keeps nothing of what "
+            + "it is sent. Another protocol may do: put+ or resumable+ before the URL")
       }
       advance(to: offset + held, session)
       part += 1

@@ -104,7 +104,7 @@ import Testing
       request.method == "POST" ? .created : .at(0, of: 1000)
     }
     let error = await uploader(Tus(), script, retries: 3).failure()
-    #expect(error?.message.contains("kept nothing") == true)
+    #expect(error?.message.contains("keeps nothing") == true)
     #expect(error?.message.contains("gave up after 4 failures") == true)
     #expect(script.methods.count { $0 == "PATCH" } == 4)
   }

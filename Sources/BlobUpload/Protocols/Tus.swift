@@ -170,7 +170,10 @@ public struct Tus: MetadataProtocol {
       throw UploadError(session: request, response).cuttable()
     }
     guard let offset = response.headers.bytes("Upload-Offset"), offset >= part.start else {
-      throw UploadError(.resync, .destination, "PATCH \(request.url): answered without a valid Upload-Offset")
+      let what =
+        response.headers.bytes("Upload-Offset").map { "says that it holds \($0) bytes, and held \(part.start) before" }
+        ?? "does not say how many bytes it holds (no valid Upload-Offset)"
+      throw UploadError(.resync, .file, "PATCH \(request.url): answered \(response.status), and the server \(what)")
     }
     if let length = part.length, offset > part.start + length {
       throw UploadError(
