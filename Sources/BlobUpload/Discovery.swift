@@ -55,7 +55,23 @@ extension UploadDestination {
     let destination = UploadDestination(endpoint: endpoint, dialect: answer.0, limits: answer.1, headers: headers)
     destination.acquaintance.existing.note(tellsDigests: offersDigests.load(ordering: .relaxed))
     if named != PlainPut().name, named != form.name { destination.acquaintance.noteAnswer() }
+    try destination.checkQuery()
     return destination
+  }
+
+  /// A query belongs to one URL. Where files have URLs of their own, below a folder's, none of them would carry it.
+  private func checkQuery() throws(UploadError) {
+    guard endpoint.query != nil else { return }
+    func refuse(_ why: String) -> UploadError { UploadError(.giveUp, .destination, "\(endpoint)?…: \(why)") }
+    if dialect is WebDAV {
+      throw refuse(
+        "WebDAV writes to other URLs than this one, which would not carry the query: give what it says otherwise")
+    }
+    if dialect is PlainPut || dialect is IETFResumable, endpoint.path.hasSuffix("/") {
+      throw refuse(
+        "the query is for this URL, and files in a folder have URLs of their own, which would not carry it: give the URL of "
+          + "one file, or what the query says by --header @FILE")
+    }
   }
 
   private static func ask(

@@ -150,8 +150,11 @@ extension UploadDestination {
   public func target(
     _ path: BytePath, length: Int64?, contentType: String = "application/octet-stream", overwrite: Bool = false
   ) -> UploadTarget {
-    UploadTarget(
-      endpoint: endpoint, url: endpoint.folder.appending(pathBytes: path.bytes), path: path, length: length,
-      contentType: contentType, overwrite: overwrite)
+    // The query of a URL that names one file, as a signature, belongs to that file's URL.
+    let isNamed = endpoint.query != nil && endpoint.path.utf8.last != UInt8(ascii: "/")
+    let url =
+      isNamed && endpoint.lastComponent == path.bytes ? endpoint : endpoint.folder.appending(pathBytes: path.bytes)
+    return UploadTarget(
+      endpoint: endpoint, url: url, path: path, length: length, contentType: contentType, overwrite: overwrite)
   }
 }

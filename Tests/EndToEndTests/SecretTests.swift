@@ -18,6 +18,8 @@ extension EndToEnd {
     }
 
     private static let nothing = "Content-Length: 0\r\n\r\n"
+    /// Said by a server that has stored a file with its modification time, so that it is not asked for the file.
+    private static let stored = "X-OC-MTime: accepted\r\n" + nothing
 
     /// Some servers repeat what they were told: `told`, the credential.
     private func script(_ outcome: Outcome, told: String) -> [ScriptedPeer.Step] {
@@ -25,7 +27,7 @@ extension EndToEnd {
         Array(repeating: [.readRequest, .send("HTTP/1.1 \(head)")], count: 8).flatMap { $0 }
       }
       switch outcome {
-      case .success: return every("201 Created\r\n" + Self.nothing)
+      case .success: return every("201 Created\r\n" + Self.stored)
       // A server that repeats what it was told.
       case .unauthorized:
         let text = "nobody has \(told)"
@@ -95,7 +97,7 @@ extension EndToEnd {
     /// What is left goes on with the secrets from where they are, which is all that the journal knows.
     @Test func whatWasKilledIsResumedWithTheSameCredentials() async throws {
       let peer = ScriptedPeer(
-        [.readHead, .read(100_000), .hold], [.readRequest, .send("HTTP/1.1 201 Made\r\n" + Self.nothing)])
+        [.readHead, .read(100_000), .hold], [.readRequest, .send("HTTP/1.1 201 Made\r\n" + Self.stored)])
       let proxy = ProxyPeer(to: peer.port, .wants(user: "me", password: plants.proxyPassword))
       try plants.write(proxyPort: proxy.port)
       let file = try scratch.file("a.jpg", 8 << 20)
@@ -176,7 +178,7 @@ extension EndToEnd {
       return try Command(
         Tool.fullbore,
         [
-          "push", mode, "--retries", "1", "--journal", scratch.newPath("journal"), "--endpoint",
+          "push", mode, "--overwrite", "--retries", "1", "--journal", scratch.newPath("journal"), "--endpoint",
           "http://127.0.0.1:\(port)", file, "s3://media/in/",
         ], in: scratch, environment: environment)
     }
@@ -206,6 +208,30 @@ extension EndToEnd {
       case .expired: return every(answer("400 No", error("ExpiredToken")))
       case .failure: return every(answer("500 Oops", error("InternalError")))
       }
+    }
+
+    /// A URL that was signed for one file. The server lets nobody look at what was put there.
+    @Test(arguments: ["", "/"]) func aSignatureInADestinationGoesWithTheOneFileItIsFor(_ slash: String) async throws {
+      let file = try scratch.file("a.jpg", 1000)
+      let peer = ScriptedPeer(
+        Array(
+          repeating: [
+            ScriptedPeer.Step.readRequest, .send("HTTP/1.1 403 No\r\n" + Self.nothing), .readRequest,
+            .send("HTTP/1.1 403 No\r\n" + Self.nothing), .readRequest,
+            .send("HTTP/1.1 200 OK\r\n" + Self.stored), .readRequest, .send("HTTP/1.1 403 No\r\n" + Self.nothing),
+          ], count: 2
+        ).flatMap { $0 })
+      let place = "http://127.0.0.1:\(peer.port)/in/film.mov\(slash)?sig=\(plants.key)"
+      let push = try Command.fullbore("push", file, "put+" + place, in: scratch)
+      if slash.isEmpty {
+        #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
+        let puts = peer.seen.heads.filter { $0.hasPrefix("PUT ") }
+        #expect(puts.count == 1 && puts[0].hasPrefix("PUT /in/film.mov?sig=\(plants.key) "), "\(peer.seen.heads)")
+      } else {
+        #expect(try await push.wait() == .exited(3), "\(push.output)\(push.errors)")
+        #expect(push.errors.contains("have URLs of their own") && !peer.seen.heads.contains { $0.hasPrefix("PUT") })
+      }
+      try plants.expectNoTrace()
     }
 
     @Test func aPasswordInAURLIsRefusedAndNotRepeated() async throws {
