@@ -151,7 +151,7 @@ final class BriefChain<Observer: UploadObserver>: Sendable {
   ) -> UploadResult? {
     let item = work.item
     guard let result = dialect.result(of: response, to: request, for: item.target),
-      response.status != 200 || !(dialect is PlainPut) || acquaintance.putAnswers.isTrusted
+      !(dialect is PlainPut) || acquaintance.putAnswers.isTrusted(after: request, response)
     else { return nil }
     let check = StoredCheck(target: item.target, length: item.info.length, sent: progress.sent)
     do throws(UploadError) { try check.check(result) } catch { return nil }

@@ -68,3 +68,12 @@ final class OpenPart: BlobSource {
     func finish() throws(BlobError) { try reader.finish() }
   }
 }
+
+extension BlobSource {
+  /// Bytes that were read from `start` to the end of a part whose end is found by reading it; nil: the end was not found, or
+  /// this is a source of another kind.
+  func lengthRead(from start: Int64) -> Int64? {
+    guard let open = self as? OpenPart, open.end != nil else { return nil }
+    return open.reached - start
+  }
+}

@@ -16,9 +16,10 @@ final class Desk: Sendable {
   }
 
   func queue(
-    _ transport: any Transport, _ dialect: any UploadProtocol = PlainPut(), partSize: Int64? = nil
+    _ transport: any Transport, _ dialect: any UploadProtocol = PlainPut(), partSize: Int64? = nil,
+    knowsHost: Bool = true
   ) -> UploadQueue {
-    var uploader = uploader(dialect, transport, partSize: partSize)
+    var uploader = uploader(dialect, transport, partSize: partSize, knowsHost: knowsHost)
     uploader.journal = journal
     return UploadQueue(uploader, journal: journal, destinationID: 0)
   }

@@ -179,6 +179,9 @@ struct Lie: Sendable, CustomTestStringConvertible {
         "it was told that the first part is all",
         tusServer(patch: { _ in nil }, head: { _ in tus(200, 40_000, of: 40_000) })),
       pipe("twice the bytes of a part", tusServer(patch: { _ in tus(204, 80_000) })),
+      pipe("it keeps nothing", tusServer(patch: { _ in tus(204, 0) })),
+      pipe("it tells no offset", tusServer(patch: { _ in .init(204) })),
+      pipe("it never tells an offset", tusServer(patch: { _ in .init(204) }, head: { _ in .init(200) })),
       pipe(
         "more after a part whose answer is lost", tusServer(patch: { _ in nil }, head: { _ in tus(200, 80_000) })),
       pipe(
@@ -253,12 +256,25 @@ struct Lie: Sendable, CustomTestStringConvertible {
     ]
   }()
 
-  /// Successes that do not say that all is stored.
-  private static let wholes: [Lie] = [202, 205, 206, 207].flatMap { status in
+  /// Successes that do not say that all is stored, and successes to every request.
+  private static let wholes: [Lie] =
+    everything
+    + [202, 205, 206, 207].flatMap { status in
+      let answer: HTTPPeer.Answer = { _ in .init(status) }
+      return [
+        Lie("\(status)", PlainPut(), answer), Lie("\(status)", PlainPut(), isPipe: true, answer),
+        Lie("\(status)", FormPost(), answer), Lie("\(status)", FormPost(), isPipe: true, answer),
+      ]
+    }
+
+  private static let everything: [Lie] = [200, 201, 204].flatMap { status in
     let answer: HTTPPeer.Answer = { _ in .init(status) }
+    let resumable = IETFResumable(wholeUpTo: length)
     return [
-      Lie("\(status)", PlainPut(), answer), Lie("\(status)", PlainPut(), isPipe: true, answer),
-      Lie("\(status)", FormPost(), answer), Lie("\(status)", FormPost(), isPipe: true, answer),
+      Lie("\(status) to everything", PlainPut(), answer),
+      Lie("\(status) to everything", PlainPut(), isPipe: true, answer),
+      Lie("\(status) to everything", resumable, wholeUpTo: length, answer),
+      Lie("\(status) to everything", WebDAV(), answer),
     ]
   }
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import BlobUpload
 
-/// What is made of a 200 to a PUT, which some servers say to everything.
+/// What is made of a success to a PUT, which some servers say to everything.
 @Suite struct PutAnswerTests {
   private static let page = HTTPResponse.status(200, ["Content-Length": "670"], text: "welcome")
 
@@ -28,9 +28,51 @@ import Testing
     (.status(200, ["Content-Length": "0"]), .status(200, ["Content-Length": "0"])),
   ])
   func aServerThatHasNothingThereIsNotBelieved(_ head: HTTPResponse, _ get: HTTPResponse) async {
-    let error = await uploader(PlainPut(), server(head: head, get: get)).failure()
-    #expect(error?.side == .destination)
-    #expect(error?.message.contains("answered 200, but the server has") == true, "\(error as Any)")
+    for status in [200, 201, 204] {
+      let error = await uploader(PlainPut(), server(put: status, head: head, get: get), knowsHost: false).failure()
+      #expect(error?.side == .destination)
+      #expect(error?.message.contains("answered \(status), but the server has") == true, "\(error as Any)")
+    }
+  }
+
+  /// Whatever it is asked, it says that it has done it.
+  @Test(arguments: [200, 201, 204], ["put", "resumable"])
+  func aServerThatSaysTheSameToEverythingIsNotBelieved(_ status: Int, _ name: String) async {
+    let limits = PartLimits(firstPart: .max)
+    for headers in [[:], ["Content-Length": "0"], ["Content-Length": "2", "ETag": "\"1\""]] as [HTTPHeaders] {
+      let script = Script(.status(status, status == 204 ? [:] : headers))
+      let dialect: any UploadProtocol = name == "put" ? PlainPut() : IETFResumable()
+      let error = await uploader(dialect, script, limits: limits, knowsHost: false).failure()
+      #expect(error?.side == .destination, "\(headers): \(error as Any)")
+      #expect(error?.message.contains("answered \(status), but the server has") == true, "\(error as Any)")
+    }
+  }
+
+  /// A server that knows the field for the modification time says what it has done with it, and is asked nothing.
+  @Test func anAnswerThatOnlyAServerGivesThatHasTheFileIsBelieved() async throws {
+    let script = Script(.status(201, ["X-OC-MTime": "accepted"]))
+    let uploader = uploader(PlainPut(), script, knowsHost: false)
+    var target = uploader.destination.target("a", length: 1000)
+    let source = PatternSource(length: 1000)
+    target.modified = 1_700_000_000_000_000_000
+    _ = try await uploader.upload(source, source.info, to: target, progress: Progress())
+    #expect(script.methods == ["PUT"])
+    // It was not asked to, so it cannot know.
+    let other = Script(.status(201, ["X-OC-MTime": "accepted"]))
+    #expect(await BlobUploadTests.uploader(PlainPut(), other, knowsHost: false).failure()?.side == .destination)
+  }
+
+  /// 201 to a POST may have made something of another name.
+  @Test func whatWasMadeIsLookedForWhereTheServerSaysItIs() async {
+    let script = Script { _, request throws(TransportError) in
+      switch (request.method, request.url.path) {
+      case ("POST", _): .status(201, ["Location": "/made/1"])
+      case ("HEAD", "/made/1"): .status(200, ["Content-Length": "1000"])
+      default: .status(404)
+      }
+    }
+    let limits = PartLimits(firstPart: .max)
+    #expect(await uploader(IETFResumable(), script, limits: limits, knowsHost: false).failure() == nil)
   }
 
   @Test(arguments: [
@@ -41,16 +83,19 @@ import Testing
     (.status(302, ["Location": "http://elsewhere.example/a"]), .status(404)),
   ])
   func aServerThatHasItOrLetsNobodyLookIsBelieved(_ head: HTTPResponse, _ get: HTTPResponse) async {
-    #expect(await uploader(PlainPut(), server(head: head, get: get)).failure() == nil)
+    for status in [200, 201, 204] {
+      let script = server(put: status, head: head, get: get)
+      #expect(await uploader(PlainPut(), script, knowsHost: false).failure() == nil)
+    }
   }
 
   /// Many files at once, which go the quick way: one of them asks.
-  @Test(arguments: [200, 201, 204]) func oneFileIsAskedForAndOnlyAfterA200(_ status: Int) async throws {
+  @Test(arguments: [200, 201, 204]) func oneFileIsAskedForAfterASuccess(_ status: Int) async throws {
     let desk = try await Desk()
     let script = server(put: status, head: .status(200, ["Content-Length": "1000"]))
     let names = (0..<200).map { "\($0)" }
-    #expect(try await desk.run(desk.queue(Starter(script)), names).sent == 200)
-    #expect(script.methods.count { $0 == "HEAD" } == (status == 200 ? 1 : 0))
+    #expect(try await desk.run(desk.queue(Starter(script), knowsHost: false), names).sent == 200)
+    #expect(script.methods.count { $0 == "HEAD" } == 1)
     #expect(script.methods.count { $0 == "PUT" } == 200, "none goes twice")
   }
 
@@ -58,7 +103,7 @@ import Testing
     let desk = try await Desk()
     let script = server(head: Self.page, get: Self.page)
     let error = await #expect(throws: UploadError.self) {
-      try await desk.run(desk.queue(Starter(script)), (0..<200).map { "\($0)" })
+      try await desk.run(desk.queue(Starter(script), knowsHost: false), (0..<200).map { "\($0)" })
     }
     #expect(error?.side == .destination)
     #expect(try await desk.journal.entries(.done, limit: -1).isEmpty)
@@ -68,7 +113,7 @@ import Testing
   @Test func anEmptyFileProvesNothing() async throws {
     let desk = try await Desk()
     let script = server(head: .status(200, ["Content-Length": "0"]), get: .status(200, ["Content-Length": "0"]))
-    var queue = desk.queue(script)
+    var queue = desk.queue(script, knowsHost: false)
     queue.jobs = 1
     let error = await #expect(throws: UploadError.self) {
       try await desk.run(queue, ["empty", "full"], lengths: [0, 1000])
@@ -79,8 +124,8 @@ import Testing
   @Test func aPlainServerThatGetsAResumableUploadIsAskedToo() async {
     let limits = PartLimits(firstPart: .max)
     let nothing = Script(.status(200), Self.page, Self.page)
-    #expect(await uploader(IETFResumable(), nothing, limits: limits).failure()?.side == .destination)
+    #expect(await uploader(IETFResumable(), nothing, limits: limits, knowsHost: false).failure()?.side == .destination)
     let there = Script(.status(200), .status(200, ["Content-Length": "1000"]))
-    #expect(await uploader(IETFResumable(), there, limits: limits).failure() == nil)
+    #expect(await uploader(IETFResumable(), there, limits: limits, knowsHost: false).failure() == nil)
   }
 }

@@ -1,8 +1,9 @@
 import BlobHTTP
 import BlobTesting
-import BlobUpload
 import Blobs
 import Synchronization
+
+@testable import BlobUpload
 
 /// A transport that answers itself, and keeps what it was asked.
 final class Script: Transport {
@@ -97,16 +98,18 @@ final class LeapingClock: Clock {
 
 let host = HTTPURL("http://media.example/in/")!
 
-/// An uploader to nowhere, whose waits take no time.
+/// An uploader to nowhere, whose waits take no time. `knowsHost`: the host's successes are known to mean that a file is
+/// stored, so that no file is asked for; what is asked where that is not known is in `PutAnswerTests`.
 func uploader(
   _ dialect: any UploadProtocol, _ transport: any Transport, retries: Int = 8, partSize: Int64? = nil,
-  headers: HTTPHeaders = [:], limits: PartLimits? = nil, clock: LeapingClock = LeapingClock()
+  headers: HTTPHeaders = [:], limits: PartLimits? = nil, knowsHost: Bool = true, clock: LeapingClock = LeapingClock()
 ) -> Uploader {
   let natural = dialect is PlainPut ? PartLimits(firstPart: .max) : PartLimits()
   var uploader = Uploader(
     UploadDestination(endpoint: host, dialect: dialect, limits: limits ?? natural, headers: headers),
     transport: transport, retry: RetryPolicy(retries: retries), partSize: partSize)
   uploader.clock = clock
+  if knowsHost { uploader.destination.acquaintance.putAnswers.trust() }
   return uploader
 }
 

@@ -65,11 +65,11 @@ public struct IETFResumable: UploadProtocol {
       // Without a body it is the file that is too large.
       throw first == nil ? error : error.cuttable(response.headers.uploadLimits?.largest)
     }
-    if first?.part.isLast == true, isWhole != false {
+    if let first, first.part.isLast, isWhole != false {
       // A server that does not speak this protocol has taken an ordinary POST.
       if isWhole == nil {
         guard response.saysStored else { throw UploadError(creating: request, response) }
-        try await with.confirm(response, to: request, target)
+        try await with.confirm(response, to: request, first.body, target)
       }
       return .finished(result(of: response))
     }

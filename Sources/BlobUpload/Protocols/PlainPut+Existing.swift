@@ -8,33 +8,14 @@ extension PlainPut {
   func find(
     _ target: UploadTarget, _ body: BlobSlice, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult? {
-    let request = HTTPRequest("HEAD", target.url)
-    let response = try await with.send(request)
-    guard response.status == 200 else {
-      let error = UploadError(request, response)
-      // Any other answer says nothing about the name; the answer to the PUT says what is wrong.
+    switch try await with.nameInUse(target.url, by: body, length: target.length) {
+    case .sameBytes: return UploadResult(location: target.url.description, isCompared: true)
+    case .nothing: return nil
+    case .unknown(let error):
       if case .retry = error.recovery { throw error }
+      // It says nothing about the name; the answer to the PUT says what is wrong.
       return nil
     }
-    let size = response.headers.bytes("Content-Length")
-    if let size, let length = target.length, size != length {
-      throw UploadError(
-        .giveUp, .file, "\(target.url): another file of \(size) bytes has that name, and this one has \(length)",
-        status: 409)
-    }
-    guard target.length != nil else {
-      throw UploadError(
-        .giveUp, .file, "\(target.url): there is a file of that name, with which a stream cannot be compared",
-        status: 409)
-    }
-    do {
-      try await with.compare(body, with: target.url)
-    } catch {
-      // A connection that broke says nothing about the bytes.
-      guard error.recovery == .giveUp, error.side == .file, error.status == nil else { throw error }
-      throw UploadError(.giveUp, .file, "\(target.url): another file has that name (\(error.message))", status: 409)
-    }
-    return UploadResult(location: target.url.description, isCompared: true)
   }
 
   /// Whether the server compares what comes with what the name holds, and refuses other bytes, as Fullbore's own does.

@@ -44,7 +44,7 @@ public struct PlainPut: OneRequestProtocol {
     guard let result = result(of: response, to: request, for: target) else {
       throw UploadError(creating: request, response)
     }
-    try await with.confirm(response, to: request, target)
+    try await with.confirm(response, to: request, first.body, target)
     begun.remove(target.url)
     return .finished(result)
   }

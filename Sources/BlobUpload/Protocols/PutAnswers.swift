@@ -2,8 +2,8 @@ import BlobHTTP
 import Blobs
 import Synchronization
 
-/// Whether a host's 200 to a PUT means that the body was stored. 201 and 204 say so; 200 is also what a server says that
-/// answers every request with a page.
+/// Whether a host's success to a PUT means that the body was stored. Some servers answer every request with a page, or with
+/// an empty success.
 final class PutAnswers: Sendable {
   private let trusted = Atomic(false)
   private let gate = Gate(1)
@@ -11,13 +11,27 @@ final class PutAnswers: Sendable {
   /// A file was found where it was put.
   var isTrusted: Bool { trusted.load(ordering: .relaxed) }
 
+  /// The host is known to say what is so.
+  func trust() { trusted.store(true, ordering: .relaxed) }
+
+  /// Whether the answer itself shows that a server has stored the file. A server repeats `X-OC-MTime` as `accepted` once
+  /// it has set the modification time of what it stored, and nobody else knows that field.
+  func isTrusted(after request: HTTPRequest, _ response: HTTPResponse) -> Bool {
+    if isTrusted { return true }
+    guard request.headers[ModificationTime.field] != nil,
+      response.headers[ModificationTime.field]?.isSameField("accepted") == true
+    else { return false }
+    trust()
+    return true
+  }
+
   /// Runs `ask` unless it has returned true before; one at a time. A failure is thrown, and the next caller asks again.
   func trust(after ask: () async throws(UploadError) -> Bool) async throws(UploadError) {
     if isTrusted { return }
     let result = await gate.pass { () async -> Result<Void, UploadError> in
       if isTrusted { return .success(()) }
       do throws(UploadError) {
-        if try await ask() { trusted.store(true, ordering: .relaxed) }
+        if try await ask() { trust() }
         return .success(())
       } catch {
         return .failure(error)
@@ -38,25 +52,32 @@ enum RemoteLength: Equatable {
 }
 
 extension UploadContext {
-  /// Whether `response`, which is a success, means that `target` is stored: once per host it is asked for, where the
-  /// status does not say so. A server that does not let anyone look is believed: it tells a PUT from a GET.
-  func confirm(_ response: HTTPResponse, to request: HTTPRequest, _ target: UploadTarget) async throws(UploadError) {
-    if response.status != 200 { return }
+  /// Whether `response`, which is a success, means that `target` is stored: once per host the server is asked for the file.
+  /// A server that does not let anyone look is believed: it tells a PUT from a GET.
+  func confirm(
+    _ response: HTTPResponse, to request: HTTPRequest, _ body: BlobSlice, _ target: UploadTarget
+  ) async throws(UploadError) {
+    if putAnswers.isTrusted(after: request, response) { return }
     try await putAnswers.trust { () async throws(UploadError) in
-      let found = try await remoteLength(of: request.url, expecting: target.length)
+      // 201 names what was made, where that has another URL than the request. RFC 9110 §15.3.2.
+      let made = response.status == 201 ? response.headers["Location"].flatMap { request.url.resolve($0) } : nil
+      let url = made.flatMap { $0.origin == origin ? $0 : nil } ?? request.url
+      // Of a pipe the end was found while it was sent.
+      let wanted = target.length ?? body.source.lengthRead(from: body.start)
+      let found = try await remoteLength(of: url, expecting: wanted)
       let what: String
       switch found {
       case .hidden, .found(nil): return true
       case .found(let length?):
         // An empty page looks like an empty file, so that one proves nothing for the next.
-        guard let wanted = target.length, length != wanted else { return length > 0 }
+        guard let wanted, length != wanted else { return length > 0 }
         what = "has \(length) bytes there, and was sent \(wanted)"
       case .missing: what = "has nothing there"
       }
       throw UploadError(
         .giveUp, .destination,
-        "\(request.method) \(request.url): answered 200, but the server \(what): it seems to answer 200 to everything, and "
-          + "has stored nothing. Is the path right?", status: response.status)
+        "\(request.method) \(request.url): answered \(response.status), but the server \(what): it seems to answer "
+          + "\(response.status) to everything, and has stored nothing. Is the path right?", status: response.status)
     }
   }
 
@@ -65,7 +86,7 @@ extension UploadContext {
   func remoteLength(of url: HTTPURL, expecting length: Int64?) async throws(UploadError) -> RemoteLength {
     let head = HTTPRequest("HEAD", url)
     guard let response = try await look(head) else { return .hidden }
-    if response.isSuccess, let told = response.headers.bytes("Content-Length"), told == length ?? told {
+    if response.status == 200, let told = response.headers.bytes("Content-Length"), told == length ?? told {
       return .found(told)
     }
     if [401, 403, 407].contains(response.status) { return .hidden }
@@ -100,7 +121,9 @@ extension UploadContext {
     // An empty file has no first byte.
     case 416: return .found(0)
     case 200: return .found(content.told ?? content.count)
-    case 404, 410: return .missing
+    // 204 shows no bytes. Another success to a GET is said by a server that says it to everything.
+    case 204: return .found(0)
+    case 201..<300, 404, 410: return .missing
     default:
       let error = UploadError(get, response)
       if case .retry = error.recovery { throw error }

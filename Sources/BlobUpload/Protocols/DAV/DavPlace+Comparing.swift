@@ -25,8 +25,8 @@ extension DavPlace {
 
   /// Bytes that were read of the source for `body`.
   private func sentLength(of body: BlobSlice) throws(UploadError) -> Int64? {
-    guard let open = body.source as? OpenPart else { return body.length ?? length }
-    if open.end != nil { return open.reached - body.start }
+    if !(body.source is OpenPart) { return body.length ?? length }
+    if let read = body.source.lengthRead(from: body.start) { return read }
     throw UploadError(.resync, .file, "PUT \(url): the server answered before it was sent the end of the file")
   }
 
@@ -66,24 +66,14 @@ extension DavPlace {
   /// Throws if there are others.
   func find(_ body: BlobSlice, _ with: UploadContext) async throws(UploadError) -> UploadResult? {
     if overwrites { return nil }
-    let request = HTTPRequest("HEAD", url)
-    let response = try await with.send(request)
-    if [404, 410].contains(response.status) { return nil }
-    guard response.isSuccess else { throw UploadError(request, response) }
-    if let size = response.headers.bytes("Content-Length"), let length = body.length ?? length, size != length {
-      throw UploadError(
-        .giveUp, .file, "\(url): another file of \(size) bytes has that name, and this one has \(length)", status: 409)
+    switch try await with.nameInUse(url, by: body, length: length) {
+    case .sameBytes(let headers):
+      var found = result(headers)
+      found.isCompared = true
+      return found
+    case .nothing: return nil
+    case .unknown(let error): throw error
     }
-    do {
-      try await with.compare(body, with: url)
-    } catch {
-      // A connection that broke says nothing about the bytes.
-      guard error.isDifference else { throw error }
-      throw UploadError(.giveUp, .file, "\(url): another file has that name (\(error.message))", status: 409)
-    }
-    var found = result(response.headers)
-    found.isCompared = true
-    return found
   }
 
   /// The server says that the name is taken: a success if the bytes are the same.
@@ -112,9 +102,4 @@ extension UploadContext {
       throw UploadError(.resync, .file, error.message, cause: error.cause)
     }
   }
-}
-
-extension UploadError {
-  /// What was read back differs from what was sent.
-  fileprivate var isDifference: Bool { recovery == .giveUp && side == .file && status == nil }
 }
