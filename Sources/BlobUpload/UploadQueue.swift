@@ -186,7 +186,7 @@ public struct UploadQueue: Sendable {
   func claim(_ items: [UploadItem]) async throws(UploadError) -> [Claimed] {
     let intents = items.map { item in
       JournalIntent(
-        source: item.identity, target: item.target.url.text, path: item.target.path, length: item.info.length,
+        source: item.identity, target: item.target.url.description, path: item.target.path, length: item.info.length,
         validator: item.info.validator, contentType: item.target.contentType, partSize: uploader.partSize)
     }
     do {

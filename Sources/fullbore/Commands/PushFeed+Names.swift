@@ -28,7 +28,7 @@ extension PushFeed {
     var others = batch.filter { $0.target.path == item.target.path }.map(\.identity)
     // What earlier batches have is in the journal, and so is what earlier pushes have sent. One that cannot be read ends
     // the push at the next claim.
-    others += (try? await run.journal.sources(of: item.target.url.text)) ?? []
+    others += (try? await run.journal.sources(of: item.target.url.description)) ?? []
     for other in others where other != item.identity && names.isTaken(item.target.path, by: other) {
       let identity = item.identity
       switch await SourceReads().run({ haveSameBytes(identity, other, $0, noteRead: $1) }) {
