@@ -13,7 +13,8 @@ struct ServeCommand: Command {
         "token-file", "FILE", "what every request must present, in a file; a must unless ADDRESS is this machine's"),
       .value("max-size", "SIZE", "of one upload, like 8G; no limit when not given"),
       .value(
-        "max-total", "SIZE", "of all files in FOLDER, with what unfinished uploads are to have; no limit when not given"),
+        "max-total", "SIZE", "of all files in FOLDER, with what unfinished uploads are to have; no limit when not given"
+      ),
       .value(
         "expire", "DURATION", "how long an unfinished upload is kept after its last byte, like 7d; 1d when not given"),
       .value("max-unfinished", "N", "uploads begun and not finished at any time; 10000 when not given"),
