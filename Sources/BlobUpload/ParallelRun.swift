@@ -171,7 +171,7 @@ struct ParallelRun {
   private func checkIsThere(_ upload: HTTPURL, _ context: UploadContext) async throws(UploadError) {
     switch try await context.remoteLength(of: target.url, expecting: length) {
     case .hidden, .found(nil), .found(length): return
-    case .found, .missing:
+    case .found, .noContent, .missing:
       throw UploadError(
         .giveUp, .file,
         "\(target.endpoint): the server said that it has put the \(parts.count) parts together, and knows neither the upload "

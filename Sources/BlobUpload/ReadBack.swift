@@ -38,9 +38,9 @@ extension Uploader {
       context.uploadURLs.note(areFiles: false)
       return false
     }
-    // Something else may be shown there, like a page about the upload.
+    // Something else may be shown there, like a page about the upload; an empty page looks like an empty file.
     let isFile = target.length == nil || length == nil || length == target.length
-    if isFile { context.uploadURLs.note(areFiles: true) }
+    if isFile, length != 0 { context.uploadURLs.note(areFiles: true) }
     return isFile
   }
 }

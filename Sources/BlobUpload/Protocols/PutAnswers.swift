@@ -45,6 +45,8 @@ final class PutAnswers: Sendable {
 enum RemoteLength: Equatable {
   /// So many bytes are there; nil: the server does not say.
   case found(Int64?)
+  /// A GET is answered without content (204): there is an empty file, or something that is no file.
+  case noContent
   /// There is nothing.
   case missing
   /// The server does not let us look: it wants other credentials, sends us to another server, or takes no GET there.
@@ -72,6 +74,10 @@ extension UploadContext {
         // An empty page looks like an empty file, so that one proves nothing for the next.
         guard let wanted, length != wanted else { return length > 0 }
         what = "has \(length) bytes there, and was sent \(wanted)"
+      case .noContent:
+        // This proves nothing for the next file either.
+        guard let wanted, wanted > 0 else { return false }
+        what = "has 0 bytes there, and was sent \(wanted)"
       case .missing: what = "has nothing there"
       }
       throw UploadError(
@@ -121,8 +127,8 @@ extension UploadContext {
     // An empty file has no first byte.
     case 416: return .found(0)
     case 200: return .found(content.told ?? content.count)
-    // 204 shows no bytes. Another success to a GET is said by a server that says it to everything.
-    case 204: return .found(0)
+    case 204: return .noContent
+    // Another success to a GET is said by a server that says it to everything.
     case 201..<300, 404, 410: return .missing
     default:
       let error = UploadError(get, response)

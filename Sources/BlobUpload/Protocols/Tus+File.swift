@@ -30,7 +30,7 @@ extension Tus {
       return target.length == nil || length == target.length
     case .missing where isMissing == nil: return try await with.isThere(target)
     case .missing: return false
-    case .hidden: return try await isStored(target, isMissing: isMissing ?? true, upload, with)
+    case .hidden, .noContent: return try await isStored(target, isMissing: isMissing ?? true, upload, with)
     }
   }
 
