@@ -140,6 +140,17 @@ extension EndToEnd {
       #expect(push.errors.contains("--read-only") && !push.errors.contains("Is the path right?"), "\(push.errors)")
     }
 
+    @Test(arguments: ["put+", "tus+", "resumable+", "form+"]) func aServerOfAnotherNameIsSaidOnce(_ dialect: String)
+      async throws
+    {
+      for number in 0..<40 { try scratch.file("gallery/\(number).jpg", 100) }
+      let server = try await ServeProcess.start(in: scratch)
+      let (end, push) = try await fullbore(
+        "push", "--header", "Host: nas.example", scratch.path("gallery/"), dialect + server.url, in: scratch)
+      #expect(end == .exited(3))
+      #expect(push.errors.components(separatedBy: " 421").count == 2, "\(push.errors)")
+    }
+
     @Test func fileThatChangesWhileItIsSentIsNeverPublished() async throws {
       let file = try scratch.file("gallery/video.mov", 16 << 20)
       let server = try await ServeProcess.start(in: scratch)

@@ -13,7 +13,8 @@ extension UploadError {
       case 423, 460: (.resync, .file)
       case _ where response.tellsOtherDigest: (.resync, .file)
       case 507: (.giveUp, .destination)
-      case 300..<400, 405, 501: (.giveUp, .destination)
+      // 421: the server does not answer to the host's name, whatever the file. RFC 9110 §15.5.20.
+      case 300..<400, 405, 421, 501: (.giveUp, .destination)
       default: (.giveUp, .file)
       }
     self.init(
