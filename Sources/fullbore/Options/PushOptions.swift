@@ -170,7 +170,8 @@ struct PushOptions: Sendable {
       throw UsageError("--layout names every file: leave out --name, and end the destination with a slash")
     }
     guard let name else { return }
-    if !destination.isFolder {
+    // The URL at which tus uploads are created may end in anything.
+    if !destination.isFolder, destination.protocolName != "tus" {
       throw UsageError(
         "--name '\(shown(name))': the destination ends in a name already, '\(shown(BytePath(destination.endpoint.lastComponent)))': "
           + "leave out --name, or end the destination with a slash")
