@@ -26,7 +26,7 @@ import CCurl
       defer { if !pool.smallBuffers.mayBeKept { giveBackSmall() } }
       var talk = DirectTalk(wire: kept!.wire, head: write(headOf: request, transfer))
       takenBuffer = 0
-      defer { pool.returnBuffer(takenBuffer) }
+      defer { giveBackPiece() }
       if length < Self.smallBody {
         talk.waits = talk.wire.canWait
         try readSmallBody(transfer, at: talk.head)

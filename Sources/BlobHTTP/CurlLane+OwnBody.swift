@@ -27,6 +27,16 @@ import CCurl
       return ReadFeed(transfer.reader!, length: length, piece)
     }
 
+    /// Returns what an exchange took of the budget. Where many lanes are in use, none keeps a large buffer for its next
+    /// body: all of them together would have many times the budget.
+    func giveBackPiece() {
+      pool.returnBuffer(takenBuffer)
+      if piece.count > 64 << 10, !pool.smallBuffers.mayBeKept {
+        piece.deallocate()
+        piece = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+      }
+    }
+
     /// nil: it would not pay, or there is too little memory left for it.
     private func aheadFeed(_ transfer: Transfer) -> (any BodyFeed)? {
       let length = transfer.length!
