@@ -20,7 +20,11 @@ extension UploadContext {
     let request = HTTPRequest("HEAD", url)
     let response = try await send(request)
     if [404, 410].contains(response.status) { return .nothing }
-    guard response.status == 200 else { return .unknown(UploadError(request, response)) }
+    guard response.status == 200 else {
+      var error = UploadError(request, response)
+      if response.isSuccess { error.message += " (this does not say whether a file has that name)" }
+      return .unknown(error)
+    }
     if let size = response.headers.bytes("Content-Length"), let length = body.length ?? length, size != length {
       throw UploadError(
         .giveUp, .file, "\(url): another file of \(size) bytes has that name, and this one has \(length)", status: 409)
