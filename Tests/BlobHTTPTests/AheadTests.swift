@@ -14,7 +14,8 @@ import Testing
     let front = scheme == "https" ? TLSFront(certificate, to: peer.port) : nil
     let url = front?.url() ?? peer.url()
     let transport = CurlTransport(.init(caFile: certificate.path))
-    transport.expect(bodiesAt: url, atMost: 64)
+    // One alone, since a busy machine looks like a slow server, which gets more.
+    transport.expect(bodiesAt: url, atMost: 1)
     await peer.wait { $0.received.count == 1 }
     _ = try await transport.get(url, "OPTIONS")
     for size in [10, 100_000] { _ = try await transport.put(url, PatternSource(length: Int64(size))) }
@@ -35,19 +36,24 @@ import Testing
   }
 
   @Test func aServerThatAnswersAtOnceGetsNoMore() async throws {
-    let peer = ScriptedPeer(Self.fiveTimes)
-    let transport = CurlTransport()
-    transport.expect(bodiesAt: peer.url(), atMost: 64)
-    _ = try await transport.get(peer.url(), "OPTIONS")
-    try await Task.sleep(for: .milliseconds(100))
-    _ = try await transport.put(peer.url(), PatternSource(length: 10))
-    #expect(peer.seen.received.count == 1)
+    var counts: [Int] = []
+    // A busy machine makes any server look slow, but hardly ten times in a row.
+    while counts.count < 10, counts.last != 1 {
+      let peer = ScriptedPeer(Self.fiveTimes)
+      let transport = CurlTransport()
+      transport.expect(bodiesAt: peer.url(), atMost: 64)
+      _ = try await transport.get(peer.url(), "OPTIONS")
+      try await Task.sleep(for: .milliseconds(100))
+      _ = try await transport.put(peer.url(), PatternSource(length: 10))
+      counts.append(peer.seen.received.count)
+    }
+    #expect(counts.last == 1, "\(counts)")
   }
 
   @Test func oneThatTheServerClosesIsReplaced() async throws {
     let peer = ScriptedPeer([.close], Self.fiveTimes)
     let transport = CurlTransport()
-    transport.expect(bodiesAt: peer.url(), atMost: 64)
+    transport.expect(bodiesAt: peer.url(), atMost: 1)
     await peer.wait { $0.ended == 1 }
     #expect(try await transport.get(peer.url(), "POST").status == 200)
     #expect(peer.seen.received.count == 2)

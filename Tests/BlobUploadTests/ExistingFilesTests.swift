@@ -29,7 +29,10 @@ import Testing
     let firstDesk = try await Desk()
     let (queue, recorder) = try await queue(firstDesk, peer, dialect)
     #expect(try await firstDesk.run(queue, names, lengths: Self.lengths).sent == names.count)
-    #expect(recorder.count("HEAD") <= 1, "a new tree is not asked for, but for its one large file")
+    // A PUT that tells no time is confirmed once, which an empty file cannot do.
+    let confirmations = dialect == "put" ? 2 : 0
+    #expect(
+      recorder.count("HEAD") <= 1 + confirmations, "a new tree is not asked for, but for its one large file")
 
     let desk = try await Desk()
     let (again, second) = try await self.queue(desk, peer, dialect)

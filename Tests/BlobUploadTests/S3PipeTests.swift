@@ -87,8 +87,8 @@ import Testing
     let peer = peer(isLikeCeph: isLikeCeph)
     let pipe = pipe(3 << 20)
     var uploader = try await uploader(peer)
-    // HEAD, POST, three parts, POST.
-    uploader.transport = FaultyTransport(transport) { number, _ in number == 5 ? .loseAnswer : .none }
+    // HEAD, POST, three parts, HEAD, POST.
+    uploader.transport = FaultyTransport(transport) { number, _ in number == 6 ? .loseAnswer : .none }
     _ = try await uploader.upload(pipe, as: "a")
     #expect(peer.objects["a"]?.bytes == pipe.bytes(count: 3 << 20) && peer.uploads.isEmpty)
     #expect(peer.requests.filter { $0.hasPrefix("POST") && $0.contains("uploadId=") }.count == 2)

@@ -32,13 +32,13 @@ import Testing
     S3Signer(peer.options.credentials, region: region)
   }
 
-  /// To the question, that is: once an object has come.
+  /// To the question, that is: once there was a request for an object.
   private func peerThatAnswersLate(_ change: (inout S3Peer.Options) -> Void = { _ in }) -> S3Peer {
     let isThere = Monitor(false)
     return peer { options in
       change(&options)
       options.refuse = { _, request in
-        if request.method == "PUT" { isThere.update { $0 = true } }
+        if request.method != "GET" { isThere.update { $0 = true } }
         if request.method == "GET" { _ = isThere.wait { $0 ? true : nil } }
         return nil
       }
@@ -62,7 +62,7 @@ import Testing
     // What had begun was dropped, and did not fail by itself.
     let errors = Self.names.compactMap { outcomes.error($0) }
     #expect(!errors.isEmpty && errors.allSatisfy { $0.side == .cancelled }, "\(errors)")
-    #expect(peer.requests.contains { $0.hasPrefix("PUT") })
+    #expect(peer.requests.contains { $0.hasPrefix("HEAD") })
     #expect(left.isEmpty, "nothing that another run would try again")
   }
 
@@ -93,7 +93,7 @@ import Testing
     let isThere = Monitor(false)
     let peer = peer { options in
       options.refuse = { _, request in
-        if request.method == "PUT" { isThere.update { $0 = true } }
+        if request.method != "GET" { isThere.update { $0 = true } }
         guard request.method == "GET" else { return nil }
         _ = isThere.wait { $0 ? true : nil }
         return (503, "SlowDown")

@@ -14,6 +14,7 @@ extension EndToEnd {
       let push = try Command.fullbore(
         "push", "--overwrite", scratch.file(name, 8 << 20), "put+http://127.0.0.1:\(peer.port)/in/", in: scratch)
       await peer.wait { $0.steps.last == 2 }
+      while try await fullbore("status", "--json", in: scratch).1.output.contains("\"reading\"") {}
       push.kill(SIGKILL)
       try await push.wait()
     }
