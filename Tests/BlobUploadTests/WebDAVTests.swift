@@ -295,6 +295,18 @@ import Testing
     #expect(try await !uploader.isThere(uploader.destination.target("a", length: 99), location: nil))
   }
 
+  @Test func anETagMayChangeWithTheTime() async throws {
+    let peer = DavPeer(tagsBeforeTime: true)
+    defer { peer.stop() }
+    let uploader = uploader(peer)
+    var target = uploader.destination.target("a", length: 100)
+    target.modified = 1_700_000_000_000_000_000
+    let source = PatternSource(length: 100)
+    _ = try await uploader.upload(source, source.info, to: target)
+    #expect(peer.contents(of: "a") == source.bytes(count: 100))
+    #expect(peer.requests.filter { $0.hasPrefix("PUT") }.count == 1, "\(peer.requests)")
+  }
+
   @Test func serverThatOffersItIsFoundOut() async throws {
     let peer = DavPeer()
     defer { peer.stop() }

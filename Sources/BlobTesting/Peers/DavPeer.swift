@@ -9,8 +9,10 @@ public final class DavPeer: ProtocolPeer {
   private let store: DavStore
   private let peer: HTTPPeer
 
-  public init(refusing refusal: @escaping Refusal = { _ in nil }) {
-    let store = DavStore()
+  /// `tagsBeforeTime`: the ETag that a PUT tells is that of the file before it gets the time that it was sent with, as
+  /// with rclone.
+  public init(tagsBeforeTime: Bool = false, refusing refusal: @escaping Refusal = { _ in nil }) {
+    let store = DavStore(tagsBeforeTime: tagsBeforeTime)
     self.store = store
     peer = HTTPPeer { request in refusal(request) ?? store.answer(request) }
   }

@@ -7,8 +7,11 @@ final class DavStore: Sendable {
   private let folders = Monitor<Set<BytePath>>([BytePath("")])
   private let root: String
 
-  /// `root`: a path that every name is below; "" or one without a slash at its end.
-  init(root: String = "") { self.root = root }
+  private let tagsBeforeTime: Bool
+
+  /// `root`: a path that every name is below; "" or one without a slash at its end. `tagsBeforeTime`: the ETag that a PUT
+  /// tells is that of the file before it gets the time that it was sent with.
+  init(root: String = "", tagsBeforeTime: Bool = false) { (self.root, self.tagsBeforeTime) = (root, tagsBeforeTime) }
 
   /// Those that are no one's temporary ones.
   func names() -> [BytePath] { files.all.filter { !Self.isTemporary($0) } }
@@ -34,7 +37,8 @@ final class DavStore: Sendable {
       let old = files[name]
       if request.headers["If-None-Match"] == "*", old != nil { return .init(412) }
       _ = files.publish(request.body, as: name, overwrites: true)
-      return .init(old == nil ? 201 : 204, ["ETag": tag(request.body)])
+      let hasOtherTag = tagsBeforeTime && request.headers["X-OC-MTime"] != nil
+      return .init(old == nil ? 201 : 204, ["ETag": hasOtherTag ? "\"of the time before\"" : tag(request.body)])
     case "MKCOL":
       if isFolder(name) || files[name] != nil { return .init(405) }
       if !hasParent(name) { return .init(409) }

@@ -175,7 +175,13 @@ struct DavPlace: Sendable {
   private func check(
     _ temporary: HTTPURL, _ tag: String?, _ body: BlobSlice, _ with: UploadContext
   ) async throws(UploadError) {
-    let headers = try await look(at: temporary, body, with)
+    var tag = tag
+    var headers = try await look(at: temporary, body, with)
+    if modified != nil, tag != headers["ETag"] {
+      // Some servers, like rclone, tell the ETag that the file has before they give it the time which it was sent with.
+      tag = headers["ETag"]
+      headers = try await look(at: temporary, body, with)
+    }
     if let tag, let now = headers["ETag"], tag != now, ![tag, now].contains(where: { $0.hasPrefix("W/") }) {
       throw UploadError(
         .resync, .file,
