@@ -29,6 +29,7 @@ extension CurlLane {
     switch transfer.head.take(line) {
     case .nothing: break
     case .interim(let head):
+      transfer.interimHeads += 1
       transfer.failure = outside(transfer) { () throws(BlobError) in transfer.job.exchange.interim(head) }
     case .final(let head):
       transfer.failure = head.earlySuccess(

@@ -23,6 +23,8 @@ final class Transfer {
   var sent: Int64 = 0
   /// Bytes of heads and content received.
   var received: Int64 = 0
+  /// Heads of 1xx that came, but for 100.
+  var interimHeads = 0
 
   /// What the pool was told of it; nil: it need not be.
   var told: LaneTold?

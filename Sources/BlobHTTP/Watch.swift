@@ -6,11 +6,14 @@ struct Watch {
   private let began: SuspendingClock.Instant
   private var moved: SuspendingClock.Instant
   private var mark: Int64 = 0
+  /// When a byte was sent, or an interim head came, last.
+  private var asked: SuspendingClock.Instant
+  private var askedMark: Int64 = 0
 
   init(_ options: CurlTransport.Options, _ transfer: Transfer) {
     (noProgress, finishing) = (options.noProgress, options.finishing)
     began = SuspendingClock.now
-    moved = began
+    (moved, asked) = (began, began)
   }
 
   /// Milliseconds until a limit is reached. Throws `.timeout` when one is.
@@ -23,11 +26,21 @@ struct Watch {
       self.mark = mark
       moved = now
     }
-    let isFinishing = transfer.isSent && transfer.head.final == nil && !transfer.job.request.isSafe
+    let askedMark = transfer.sent + transfer.given + Int64(transfer.attempts + transfer.interimHeads)
+    if askedMark != self.askedMark {
+      self.askedMark = askedMark
+      asked = now
+    }
+    let mustAnswer = transfer.isSent && !transfer.job.request.isSafe
+    let isFinishing = mustAnswer && transfer.head.final == nil
     let limit = isFinishing ? finishing : noProgress
     let left = limit - (now - moved)
     if left <= .zero { throw expired(transfer, isFinishing, limit) }
-    return left.pollTime
+    if !mustAnswer { return left.pollTime }
+    // However often a byte of the answer comes.
+    let rest = finishing - (now - asked)
+    if rest <= .zero { throw expired(transfer, true, finishing) }
+    return min(left, rest).pollTime
   }
 
   private func expired(_ transfer: Transfer, _ isFinishing: Bool, _ limit: Duration) -> TransportError {

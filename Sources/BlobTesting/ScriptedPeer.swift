@@ -1,5 +1,11 @@
 import Blobs
 
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
 /// A server of one's own words: takes connections on 127.0.0.1 and plays a script on each.
 public final class ScriptedPeer: Sendable {
   /// What the peer does next on a connection.
@@ -15,6 +21,8 @@ public final class ScriptedPeer: Sendable {
     case send(String)
     /// Waits until `ScriptedPeer.release` is called.
     case hold
+    /// Does nothing for so many milliseconds.
+    case pause(Int)
     case close
     case reset
   }
@@ -116,6 +124,7 @@ public final class ScriptedPeer: Sendable {
       case .discard: while take(65_536) != nil {}
       case .send(let text):
         return Array(text.utf8).withUnsafeBytes { Loopback.write(socket, $0) }
+      case .pause(let milliseconds): usleep(UInt32(clamping: milliseconds * 1000))
       case .hold: state.wait { $0.released ? () : nil }
       case .close, .reset: return false
       }

@@ -26,6 +26,16 @@ import Testing
       error.message.contains("did not answer within 2.0 seconds of the last byte, after 100000 bytes"), "\(error)")
   }
 
+  @Test func aServerThatAnswersByteByByteRunsIntoFinishing() async {
+    let bytes = (0..<20).flatMap { _ in [ScriptedPeer.Step.pause(400), .send("x")] }
+    let peer = ScriptedPeer([.readRequest, .send("HTTP/1.1 201 Created\r\nX-Field: ")] + bytes)
+    let error = await failure { () async throws(TransportError) in
+      try await short.put(peer.url(), PatternSource(length: 100_000))
+    }
+    #expect(error.code == .timeout)
+    #expect(error.message.contains("did not answer within 2.0 seconds of the last byte"), "\(error)")
+  }
+
   @Test func aQuestionIsNoFinishing() async {
     let peer = ScriptedPeer([.readRequest, .hold])
     let error = await failure { () async throws(TransportError) in try await short.get(peer.url(), "HEAD") }

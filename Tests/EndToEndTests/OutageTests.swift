@@ -32,7 +32,7 @@ extension EndToEnd {
     @Test func aSilentServerIsNamed() async throws {
       let server = try await ServeProcess.start(in: scratch)
       let push = try Command.fullbore(
-        "push", "--bwlimit", "8M", scratch.file("gallery/a.mov", 24 << 20), "tus+" + server.url, in: scratch)
+        "push", "--bwlimit", "4M", scratch.file("gallery/a.mov", 40 << 20), "tus+" + server.url, in: scratch)
       try await until("some has arrived") { server.folder.received() > 4 << 20 ? true : nil }
       server.command.kill(SIGSTOP)
       try await until("it says so") { push.errors.contains("nothing has moved since") ? true : nil }
