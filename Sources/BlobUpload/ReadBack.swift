@@ -49,6 +49,15 @@ extension UploadContext {
   /// Reads back what is at `url` and compares it with `slice`. What differs is given up, with side `.file` and no
   /// status.
   func compare(_ slice: BlobSlice, with url: HTTPURL) async throws(UploadError) {
+    let (request, response) = try await readBack(slice, from: url)
+    if response.status != 200 { throw UploadError(reading: request, response) }
+  }
+
+  /// GET of `url`. Where the answer is 200, its content is compared with `slice`, and a difference is thrown as by
+  /// `compare`. Returns the request that was answered, and the answer.
+  func readBack(
+    _ slice: BlobSlice, from url: HTTPURL
+  ) async throws(UploadError) -> (request: HTTPRequest, response: HTTPResponse) {
     var request = HTTPRequest("GET", url)
     let comparison = Comparison(slice, url)
     let answered: HTTPResponse
@@ -62,17 +71,22 @@ extension UploadContext {
     } catch {
       throw comparison.difference ?? error
     }
-    if answered.status != 200 {
-      var error = UploadError(request, answered)
-      error.message = "\(request.method) \(url): cannot be read back: \(answered.summary)"
-      if case .retry = error.recovery { throw error }
-      (error.recovery, error.side) = (.giveUp, .file)
-      throw error
-    }
+    guard answered.status == 200 else { return (request, answered) }
     let end = try await readingSource { _, _ throws(BlobError) in
       Result { () throws(UploadError) in try comparison.end() }
     }
     try end.get()
+    return (request, answered)
+  }
+}
+
+extension UploadError {
+  /// `response` to a GET for what is to be compared is no 200.
+  init(reading request: HTTPRequest, _ response: HTTPResponse) {
+    self.init(request, response)
+    message = "\(request.method) \(request.url): cannot be read back: \(response.summary)"
+    if case .retry = recovery { return }
+    (recovery, side) = (.giveUp, .file)
   }
 }
 

@@ -3,41 +3,56 @@ import Blobs
 
 /// What has the name that a file is to have.
 enum NameInUse: Sendable {
-  /// The very bytes that are to be sent; with the fields of the answer to HEAD.
+  /// The very bytes that are to be sent; with the fields of the answer that told so.
   case sameBytes(HTTPHeaders)
   /// Nothing: it can be written to.
   case nothing
-  /// The server does not say; its answer.
-  case unknown(UploadError)
+  /// The server lets nobody look, by HEAD or by GET; its answer.
+  case hidden(UploadError)
 }
 
 extension UploadContext {
-  /// Looks at the name that `body` is to have (HEAD), and compares what is there with it (GET). Throws with status 409 if
-  /// there are other bytes. `length`: that of the body, where it is known by other means.
+  /// Looks at the name that `body` is to have (HEAD), and compares what is there with it (GET). Some servers take no HEAD, or
+  /// answer it in a way that says nothing: these are asked by GET. Throws with status 409 if there are other bytes, and where
+  /// the server lets us look but does not say what is there. `length`: that of the body, where it is known by other means.
   func nameInUse(
     _ url: HTTPURL, by body: BlobSlice, length: Int64?
   ) async throws(UploadError) -> NameInUse {
-    let request = HTTPRequest("HEAD", url)
-    let response = try await send(request)
+    let head = HTTPRequest("HEAD", url)
+    let response = try await send(head)
     if [404, 410].contains(response.status) { return .nothing }
-    guard response.status == 200 else {
-      var error = UploadError(request, response)
-      if response.isSuccess { error.message += " (this does not say whether a file has that name)" }
-      return .unknown(error)
-    }
-    if let size = response.headers.bytes("Content-Length"), let length = body.length ?? length, size != length {
+    let refusal = UploadError(head, response)
+    if case .retry = refusal.recovery { throw refusal }
+    if response.status == 200, let size = response.headers.bytes("Content-Length"),
+      let length = body.length ?? length, size != length
+    {
       throw UploadError(
         .giveUp, .file, "\(url): another file of \(size) bytes has that name, and this one has \(length)", status: 409)
     }
+    let read: (request: HTTPRequest, response: HTTPResponse)
     do {
-      try await compare(body, with: url)
+      read = try await readBack(body, from: url)
     } catch {
       // A connection that broke says nothing about the bytes.
       guard error.isDifference else { throw error }
       throw UploadError(.giveUp, .file, "\(url): another file has that name (\(error.message))", status: 409)
     }
-    return .sameBytes(response.headers)
+    if read.response.status == 200 { return .sameBytes((response.status == 200 ? response : read.response).headers) }
+    if response.status == 200 { throw UploadError(reading: read.request, read.response) }
+    if [404, 410].contains(read.response.status) { return .nothing }
+    var error = UploadError(read.request, read.response)
+    if case .retry = error.recovery { throw error }
+    if response.letsNobodyLook, read.response.letsNobodyLook { return .hidden(refusal) }
+    error.message =
+      "\(url): whether a file has that name is not known, since the server answers \(response.status) to HEAD and "
+      + "\(read.response.summary) to GET. Nothing was sent; --overwrite sends without asking"
+    throw error
   }
+}
+
+extension HTTPResponse {
+  /// The server wants other credentials, or does not take the method there.
+  fileprivate var letsNobodyLook: Bool { [401, 403, 405, 407, 501].contains(status) }
 }
 
 extension UploadError {

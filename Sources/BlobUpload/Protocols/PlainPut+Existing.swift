@@ -11,10 +11,8 @@ extension PlainPut {
     switch try await with.nameInUse(target.url, by: body, length: target.length) {
     case .sameBytes: return UploadResult(location: target.url.description, isCompared: true)
     case .nothing: return nil
-    case .unknown(let error):
-      if case .retry = error.recovery { throw error }
-      // It says nothing about the name; the answer to the PUT says what is wrong.
-      return nil
+    // A place that takes PUT alone, for example a presigned URL. The answer to the PUT says what else is wrong.
+    case .hidden: return nil
     }
   }
 

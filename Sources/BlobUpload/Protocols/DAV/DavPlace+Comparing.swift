@@ -72,7 +72,7 @@ extension DavPlace {
       found.isCompared = true
       return found
     case .nothing: return nil
-    case .unknown(let error): throw error
+    case .hidden(let error): throw error
     }
   }
 

@@ -1,0 +1,72 @@
+import BlobHTTP
+import BlobTesting
+import Blobs
+import Synchronization
+import Testing
+
+@testable import BlobUpload
+
+/// A plain PUT replaces what has a name, so the name is asked for first.
+@Suite struct NameInUseTests {
+  static func asking() -> PlainPut {
+    var put = PlainPut()
+    put.asksFirst = true
+    return put
+  }
+
+  /// A server that has `content` under every name, answers HEAD with `head`, and counts what it is sent by PUT.
+  private func push(head: Int, get: Int = 200, content: [UInt8]) async -> (puts: Int, error: UploadError?) {
+    let puts = Atomic(0)
+    let peer = HTTPPeer { request in
+      switch request.method {
+      case "HEAD": return .init(head)
+      case "GET": return .init(get, [:], get == 200 ? content : [])
+      default:
+        puts.add(1, ordering: .relaxed)
+        return .init(201)
+      }
+    }
+    defer { peer.stop() }
+    var uploader = Uploader(
+      UploadDestination(endpoint: peer.url, dialect: Self.asking(), limits: PartLimits(firstPart: .max)),
+      transport: CurlTransport(), retry: RetryPolicy(retries: 1))
+    uploader.clock = LeapingClock()
+    uploader.destination.acquaintance.putAnswers.trust()
+    let error = await uploader.failure()
+    return (puts.load(ordering: .relaxed), error)
+  }
+
+  private static let statuses = [201, 204, 206, 304, 400, 401, 402, 403, 405, 406, 412, 415, 418, 423, 451, 501, 505, 520]
+
+  @Test(arguments: statuses)
+  func anotherFileIsFoundByGetWhereHeadSaysNothing(_ status: Int) async {
+    let (puts, error) = await push(head: status, content: [UInt8](repeating: 7, count: 1000))
+    #expect(puts == 0 && error?.status == 409 && error?.side == .file, "\(error as Any)")
+  }
+
+  @Test(arguments: statuses)
+  func theSameBytesAreFoundByGetWhereHeadSaysNothing(_ status: Int) async {
+    let (puts, error) = await push(head: status, content: PatternSource(length: 1000).bytes(count: 1000))
+    #expect(puts == 0 && error == nil, "\(error as Any)")
+  }
+
+  @Test(arguments: statuses, [404, 410])
+  func aNameThatGetDoesNotFindIsFree(_ status: Int, _ get: Int) async {
+    let (puts, error) = await push(head: status, get: get, content: [])
+    #expect(puts == 1 && error == nil, "\(error as Any)")
+  }
+
+  /// For example a presigned URL, or a receiver that takes PUT alone.
+  @Test(arguments: [401, 403, 405, 501], [401, 403, 405, 501])
+  func aServerThatLetsNobodyLookIsSentTheFile(_ status: Int, _ get: Int) async {
+    let (puts, error) = await push(head: status, get: get, content: [])
+    #expect(puts == 1 && error == nil, "\(error as Any)")
+  }
+
+  @Test(arguments: [(204, 204), (400, 400), (405, 400), (400, 403), (418, 405), (423, 423), (304, 304), (520, 520)])
+  func nothingIsSentWhereTheServerDoesNotSayWhatIsThere(_ status: Int, _ get: Int) async {
+    let (puts, error) = await push(head: status, get: get, content: [])
+    #expect(puts == 0)
+    #expect(error?.message.contains("--overwrite sends without asking") == true, "\(error as Any)")
+  }
+}
