@@ -69,4 +69,36 @@ import Testing
     #expect(puts == 0)
     #expect(error?.message.contains("--overwrite sends without asking") == true, "\(error as Any)")
   }
+
+  /// Another client stores a file of that name while the first PUT is refused.
+  @Test(arguments: [423, 429, 500, 503])
+  func aFileThatCameBetweenTwoTriesIsNotReplaced(_ status: Int) async {
+    let puts = Atomic(0)
+    let script = Script { _, request throws(TransportError) in
+      switch request.method {
+      case "PUT" where puts.add(1, ordering: .relaxed).oldValue == 0: return .status(status)
+      case "PUT": return .status(201)
+      default: return puts.load(ordering: .relaxed) == 0 ? .status(404) : .status(200, ["Content-Length": "14"])
+      }
+    }
+    let error = await uploader(Self.asking(), script).failure()
+    #expect(error?.status == 409 && script.methods == ["HEAD", "PUT", "HEAD"], "\(script.methods) \(error as Any)")
+  }
+
+  /// What a PUT left that broke is a part of our own file.
+  @Test func aPartOfOurOwnFileIsReplaced() async {
+    let puts = Atomic(0)
+    let script = Script { _, request throws(TransportError) in
+      guard request.method == "PUT" else {
+        return puts.load(ordering: .relaxed) == 0 ? .status(404) : .status(200, ["Content-Length": "14"])
+      }
+      switch puts.add(1, ordering: .relaxed).oldValue {
+      case 0: throw TransportError(.broken, "the connection broke")
+      case 1: return .status(503)
+      default: return .status(201)
+      }
+    }
+    let error = await uploader(Self.asking(), script).failure()
+    #expect(error == nil && script.methods == ["HEAD", "PUT", "PUT", "PUT"], "\(script.methods) \(error as Any)")
+  }
 }

@@ -4,6 +4,24 @@ import Synchronization
 
 /// Most servers that take a PUT replace what the name holds, and most heed no `If-None-Match`. RFC 9110 §9.3.4, §13.1.2.
 extension PlainPut {
+  /// PUT, once the name was found to hold nothing. A PUT of ours that broke may have left a part of the file, so after one
+  /// the name is not asked for again. One that was refused has left nothing: another client may have taken the name since.
+  func storeUnlessTaken(
+    _ target: UploadTarget, _ body: BlobSlice, _ with: UploadContext
+  ) async throws(UploadError) -> UploadResult {
+    let wasBegun = begun.contains(target.url)
+    if !wasBegun, let found = try await find(target, body, with) { return found }
+    begun.insert(target.url)
+    do throws(UploadError) {
+      let result = try await store(target, body, with)
+      begun.remove(target.url)
+      return result
+    } catch {
+      if !wasBegun, error.leavesNothing { begun.remove(target.url) }
+      throw error
+    }
+  }
+
   /// Success if the name holds the very bytes of `body`; nil if it holds nothing. Throws if it holds others.
   func find(
     _ target: UploadTarget, _ body: BlobSlice, _ with: UploadContext
@@ -27,7 +45,17 @@ extension PlainPut {
   }
 }
 
-/// Names that a PUT of ours has been sent to and not answered with success: what is there may be a part of ours.
+extension UploadError {
+  /// A PUT that ended so has left nothing at the server: it was refused, or no connection could be made for it. Those that
+  /// answer 408, 502 and 504 have waited in vain, and the server may have begun to store what it was sent.
+  fileprivate var leavesNothing: Bool {
+    guard let status else { return isUnreachable }
+    return 300..<600 ~= status && ![408, 502, 504].contains(status)
+  }
+}
+
+/// Names that a PUT of ours was sent to that was neither answered with success nor refused: what is there may be a part of
+/// ours.
 final class BegunPuts: Sendable {
   private let urls = Mutex<Set<HTTPURL>>([])
   func contains(_ url: HTTPURL) -> Bool { urls.withLock { $0.contains(url) } }

@@ -31,22 +31,27 @@ public struct PlainPut: OneRequestProtocol {
       preconditionFailure("a PUT is one part from the first byte to the last")
     }
     if asksFirst, !target.overwrite {
-      if !begun.contains(target.url), let found = try await find(target, first.body, with) { return .finished(found) }
-      begun.insert(target.url)
+      return .finished(try await storeUnlessTaken(target, first.body, with))
     }
+    return .finished(try await store(target, first.body, with))
+  }
+
+  /// PUT, whatever has the name.
+  func store(
+    _ target: UploadTarget, _ body: BlobSlice, _ with: UploadContext
+  ) async throws(UploadError) -> UploadResult {
     var request = put(target)
-    if checksum != nil { request.headers["Content-Digest"] = try await ContentDigest.field(of: first.body, checksum) }
-    var response = try await with.send(following: &request, body: first.body)
+    if checksum != nil { request.headers["Content-Digest"] = try await ContentDigest.field(of: body, checksum) }
+    var response = try await with.send(following: &request, body: body)
     if response.status == 412, target.overwrite {  // there is nothing yet to overwrite
       request.headers["If-Match"] = nil
-      response = try await with.send(following: &request, body: first.body)
+      response = try await with.send(following: &request, body: body)
     }
     guard let result = result(of: response, to: request, for: target) else {
       throw UploadError(creating: request, response)
     }
-    try await with.confirm(response, to: request, first.body, target)
-    begun.remove(target.url)
-    return .finished(result)
+    try await with.confirm(response, to: request, body, target)
+    return result
   }
 
   /// The digest must be computed first, where one is wanted.
