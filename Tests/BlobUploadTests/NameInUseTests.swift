@@ -36,7 +36,9 @@ import Testing
     return (puts.load(ordering: .relaxed), error)
   }
 
-  private static let statuses = [201, 204, 206, 304, 400, 401, 402, 403, 405, 406, 412, 415, 418, 423, 451, 501, 505, 520]
+  private static let statuses = [
+    201, 204, 206, 304, 400, 401, 402, 403, 405, 406, 412, 415, 418, 423, 451, 501, 505, 520,
+  ]
 
   @Test(arguments: statuses)
   func anotherFileIsFoundByGetWhereHeadSaysNothing(_ status: Int) async {
