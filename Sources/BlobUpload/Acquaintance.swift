@@ -21,6 +21,7 @@ final class Acquaintance: Sendable {
   let trailers = Trailers()
   let putAnswers = PutAnswers()
   let existing = ExistingFiles()
+  let names = NameGates()
   /// Whether a tus server gives out the bytes of an upload under the upload's own URL.
   let uploadURLs = UploadURLs()
 

@@ -258,6 +258,8 @@ public struct UploadContext: Sendable {
   var putAnswers: PutAnswers
   /// Whether the host gives out uploads under their own URLs.
   var uploadURLs: UploadURLs
+  /// The names that uploads to this destination are at.
+  var names: NameGates
   /// Adds a signature, over what is there by then, as the last thing before a request is sent.
   var sign: (@Sendable (inout HTTPRequest) -> Void)?
 
@@ -279,6 +281,7 @@ public struct UploadContext: Sendable {
     methods = MethodOverride()
     putAnswers = PutAnswers()
     uploadURLs = UploadURLs()
+    names = NameGates()
   }
 
   /// To a destination of which something may be known.
@@ -298,5 +301,6 @@ public struct UploadContext: Sendable {
     methods = acquaintance.methods
     putAnswers = acquaintance.putAnswers
     uploadURLs = acquaintance.uploadURLs
+    names = acquaintance.names
   }
 }

@@ -6,6 +6,12 @@ import Testing
 
 @testable import BlobUpload
 
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
 /// A plain PUT replaces what has a name, so the name is asked for first.
 @Suite struct NameInUseTests {
   static func asking() -> PlainPut {
@@ -102,5 +108,68 @@ import Testing
     }
     let error = await uploader(Self.asking(), script).failure()
     #expect(error == nil && script.methods == ["HEAD", "PUT", "PUT", "PUT"], "\(script.methods) \(error as Any)")
+  }
+
+  // Pairs of names that a file system which ignores case or Unicode form takes for one.
+  private static let pairs = [
+    ("IMG_1.JPG", "img_1.jpg"), ("caf\u{e9}", "cafe\u{301}"), ("\u{c9}T\u{c9}", "e\u{301}te\u{301}"),
+  ]
+
+  /// A store whose names are those of such a file system. It stores the first file only once another upload waits for the
+  /// name, and ignores the condition `Overwrite: F`.
+  private final class FoldingStore: Sendable {
+    let names = Mutex<NameGates?>(nil)
+    private let isFirst = Atomic(true)
+    private let files = Mutex<[FoldedName: [UInt8]]>([:])
+    private func name(_ url: String) -> FoldedName { FoldedName(host.resolve(url) ?? host) }
+
+    var count: Int { files.withLock { $0.count } }
+
+    func answer(_ request: HTTPPeer.Request) -> HTTPPeer.Reply {
+      switch request.method {
+      case "PUT":
+        let names = names.withLock { $0 }
+        if isFirst.exchange(false, ordering: .relaxed) {
+          for _ in 0..<5000 where names?.count ?? 2 < 2 { usleep(1000) }
+        }
+        files.withLock { $0[name(request.path)] = request.body }
+        return .init(201)
+      case "MOVE":
+        files.withLock { $0[name(request.headers["Destination"] ?? "")] = $0.removeValue(forKey: name(request.path)) }
+        return .init(201)
+      case "HEAD", "GET": return files.withLock { $0[name(request.path)] }.map { .init(200, [:], $0) } ?? .init(404)
+      default:
+        return .init(204)
+      }
+    }
+  }
+
+  @Test(arguments: pairs, [false, true])
+  func namesThatAreOneToTheServerAreNotLost(_ pair: (String, String), _ isDAV: Bool) async throws {
+    let store = FoldingStore()
+    let peer = HTTPPeer { store.answer($0) }
+    defer { peer.stop() }
+    let dialect: any UploadProtocol = isDAV ? WebDAV() : Self.asking()
+    let uploader = Uploader(
+      UploadDestination(endpoint: peer.url, dialect: dialect, limits: PartLimits(firstPart: .max)),
+      transport: CurlTransport(), retry: RetryPolicy(retries: 1))
+    uploader.destination.acquaintance.putAnswers.trust()
+    store.names.withLock { $0 = uploader.destination.acquaintance.names }
+    let errors = await withTaskGroup(of: UploadError?.self) { group in
+      for (seed, name) in [(1, pair.0), (2, pair.1)] as [(UInt64, String)] {
+        group.addTask {
+          do throws(UploadError) {
+            _ = try await uploader.upload(PatternSource(length: 1000, seed: seed), as: BytePath(name))
+            return nil
+          } catch {
+            return error
+          }
+        }
+      }
+      return await group.reduce(into: []) { $0 += [$1].compactMap(\.self) }
+    }
+    #expect(errors.map(\.status) == [409], "\(errors)")
+    #expect(store.count == 1)
+    #expect(uploader.destination.acquaintance.names.count == 0)
   }
 }

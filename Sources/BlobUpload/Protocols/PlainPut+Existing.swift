@@ -7,17 +7,17 @@ extension PlainPut {
   /// PUT, once the name was found to hold nothing. A PUT of ours that broke may have left a part of the file, so after one
   /// the name is not asked for again. One that was refused has left nothing: another client may have taken the name since.
   func storeUnlessTaken(
-    _ target: UploadTarget, _ body: BlobSlice, _ with: UploadContext
+    _ target: UploadTarget, _ name: FoldedName, _ body: BlobSlice, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
-    let wasBegun = begun.contains(target.url)
+    let wasBegun = begun.contains(target.url, name)
     if !wasBegun, let found = try await find(target, body, with) { return found }
-    begun.insert(target.url)
+    begun.insert(target.url, name)
     do throws(UploadError) {
       let result = try await store(target, body, with)
-      begun.remove(target.url)
+      begun.remove(name)
       return result
     } catch {
-      if !wasBegun, error.leavesNothing { begun.remove(target.url) }
+      if !wasBegun, error.leavesNothing { begun.remove(target.url, name) }
       throw error
     }
   }
@@ -57,8 +57,18 @@ extension UploadError {
 /// Names that a PUT of ours was sent to that was neither answered with success nor refused: what is there may be a part of
 /// ours.
 final class BegunPuts: Sendable {
-  private let urls = Mutex<Set<HTTPURL>>([])
-  func contains(_ url: HTTPURL) -> Bool { urls.withLock { $0.contains(url) } }
-  func insert(_ url: HTTPURL) { urls.withLock { _ = $0.insert(url) } }
-  func remove(_ url: HTTPURL) { urls.withLock { _ = $0.remove(url) } }
+  private let urls = Mutex<[FoldedName: Set<HTTPURL>]>([:])
+
+  func contains(_ url: HTTPURL, _ name: FoldedName) -> Bool { urls.withLock { $0[name]?.contains(url) == true } }
+  func insert(_ url: HTTPURL, _ name: FoldedName) { urls.withLock { _ = $0[name, default: []].insert(url) } }
+
+  func remove(_ url: HTTPURL, _ name: FoldedName) {
+    urls.withLock { urls in
+      urls[name]?.remove(url)
+      if urls[name]?.isEmpty == true { urls[name] = nil }
+    }
+  }
+
+  /// A file was stored whole, and a server may have given it all of these names.
+  func remove(_ name: FoldedName) { urls.withLock { $0[name] = nil } }
 }

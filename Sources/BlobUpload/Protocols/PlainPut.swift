@@ -31,7 +31,10 @@ public struct PlainPut: OneRequestProtocol {
       preconditionFailure("a PUT is one part from the first byte to the last")
     }
     if asksFirst, !target.overwrite {
-      return .finished(try await storeUnlessTaken(target, first.body, with))
+      let name = FoldedName(target.url)
+      return try await with.names.alone(at: name) { (_) async throws(UploadError) in
+        .finished(try await storeUnlessTaken(target, name, first.body, with))
+      }
     }
     return .finished(try await store(target, first.body, with))
   }

@@ -39,9 +39,9 @@ public struct WebDAV: UploadProtocol {
   public func create(_ target: UploadTarget, first: (part: Part, body: BlobSlice)?, _ with: UploadContext)
     async throws(UploadError) -> Held
   {
-    var place = DavPlace(target)
+    let place = DavPlace(target)
     try await folders.make(for: place, with)
-    if let first { return .finished(try await place.publish(first.body, folders, with)) }
+    if let first { return .finished(try await publish(first.body, at: place, with)) }
     if let chunks = NextcloudChunks(target) {
       // A chunk for a file whose folder is missing is refused, as one whose upload has expired.
       try await folders.make(target.url.folder, with)
@@ -72,8 +72,11 @@ public struct WebDAV: UploadProtocol {
     guard part.isLast, part.start == 0 else {
       throw UploadError(.giveUp, .file, "WebDAV takes a file in one piece: leave --part-size out")
     }
-    var place = try DavPlace(session)
-    return .finished(try await place.publishUnlessThere(body, folders, with))
+    let place = try DavPlace(session)
+    return try await with.names.alone(at: FoldedName(place.url)) { (_) async throws(UploadError) in
+      var place = place
+      return .finished(try await place.publishUnlessThere(body, folders, with))
+    }
   }
 
   public func complete(_ session: UploadSession, _ parts: [PartReceipt], _ with: UploadContext)
@@ -81,8 +84,19 @@ public struct WebDAV: UploadProtocol {
   {
     if let chunks = try NextcloudChunks(session) { return try await chunks.assemble(folders, with) }
     // Nothing is left to send of a file without bytes.
-    var place = try DavPlace(session)
-    return try await place.publish(BlobSlice(DataSource([])), folders, with)
+    return try await publish(BlobSlice(DataSource([])), at: try DavPlace(session), with)
+  }
+
+  /// Publishes a file whose name was not asked for before: that is left to the condition of the MOVE, except after another
+  /// file of the same name to the server, since some servers ignore the condition.
+  private func publish(
+    _ body: BlobSlice, at place: DavPlace, _ with: UploadContext
+  ) async throws(UploadError) -> UploadResult {
+    try await with.names.alone(at: FoldedName(place.url)) { hasWaited async throws(UploadError) in
+      var place = place
+      return hasWaited
+        ? try await place.publishUnlessThere(body, folders, with) : try await place.publish(body, folders, with)
+    }
   }
 
   public func isThere(_ target: UploadTarget, location: String?, _ with: UploadContext) async throws(UploadError)
