@@ -23,6 +23,8 @@ extension UploadContext {
     if [404, 410].contains(response.status) { return .nothing }
     let refusal = UploadError(head, response)
     if case .retry = refusal.recovery { throw refusal }
+    // What the server refuses whatever the name is no word about the name.
+    if refusal.side == .destination, response.status >= 400, !response.letsNobodyLook { throw refusal }
     if response.status == 200, let size = response.headers.bytes("Content-Length"),
       let length = body.length ?? length, size != length
     {
