@@ -91,7 +91,8 @@ import Testing
     uploader.transport = FaultyTransport(transport) { number, _ in number == 6 ? .loseAnswer : .none }
     _ = try await uploader.upload(pipe, as: "a")
     #expect(peer.objects["a"]?.bytes == pipe.bytes(count: 3 << 20) && peer.uploads.isEmpty)
-    #expect(peer.requests.filter { $0.hasPrefix("POST") && $0.contains("uploadId=") }.count == 2)
+    // The object may be found before the parts are put together a second time.
+    #expect(1...2 ~= peer.requests.filter { $0.hasPrefix("POST") && $0.contains("uploadId=") }.count)
   }
 
   /// The condition fails, for the object that the first request made; the pipe is there still to be compared.

@@ -218,6 +218,7 @@ extension EndToEnd {
           repeating: [
             ScriptedPeer.Step.readRequest, .send("HTTP/1.1 403 No\r\n" + Self.nothing), .readRequest,
             .send("HTTP/1.1 403 No\r\n" + Self.nothing), .readRequest,
+            .send("HTTP/1.1 403 No\r\n" + Self.nothing), .readRequest,
             .send("HTTP/1.1 200 OK\r\n" + Self.stored), .readRequest, .send("HTTP/1.1 403 No\r\n" + Self.nothing),
           ], count: 2
         ).flatMap { $0 })

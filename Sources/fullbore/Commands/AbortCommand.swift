@@ -10,7 +10,7 @@ struct AbortCommand: Command {
     summary: "delete unfinished uploads, here and on the server",
     options: [
       .flag("all", "every unfinished upload"),
-      .flag("unread", "the notes of pushes that ended before all their files were known; deletes nothing anywhere"),
+      .flag("unread", "notes of pushes that ended before all their files were known; deletes no file"),
       .flag("expired", "those that their servers have said to keep no longer than until now"),
       .value("orphans", "PLACE", "at s3://bucket/prefix: uploads in parts that nobody finished, whoever began them"),
       .value("older-than", "DURATION", "of the orphans only those begun so long ago, like 24h"),

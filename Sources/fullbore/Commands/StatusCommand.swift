@@ -17,8 +17,8 @@ struct StatusCommand: Command {
       'fullbore resume' finishes what is interrupted or failed; 'fullbore abort ID' gives it up.
       DESTINATION is a URL as it is shown here, or s3://bucket/prefix: then only what goes there, or below it, is told
       and asked for.
-      "up to" is how far bytes were sent, "confirmed" what the server last said that it holds; what it holds now, --check asks. It does not ask about files
-      that a process is sending just now.
+      "up to" is how far bytes were sent, "confirmed" what the server last said that it holds; what it holds
+      now, --check asks. It does not ask about files that a process is sending just now.
       """)
 
   let choice: DestinationChoice
