@@ -1,4 +1,4 @@
-/// What a Fullbore server has made of an upload, in the answer that ends it: `Upload-Outcome`.
+/// The field `Upload-Outcome` in the answer that ends an upload: a Fullbore server says by it what came of the upload.
 ///
 /// 201 says that a file is there, and where tus is spoken it is the only success; whether the file was there before with
 /// the same bytes, no standard field tells.

@@ -14,7 +14,7 @@ final class KnownDigests: Sendable {
   func remember(_ values: [Digest.Algorithm: [UInt8]]?, of item: StoredItem) -> String? {
     guard let values, !values.isEmpty else { return nil }
     state.withLock { state in
-      // One that was asked for with another algorithm is not forgotten.
+      // A digest by another algorithm, computed for an earlier request, is kept.
       if state.values[item] == nil { state.order.append(item) }
       state.values[item, default: [:]].merge(values) { $1 }
       if state.order.count > 4096 {

@@ -14,7 +14,9 @@ final class Gate: Sendable {
 
   /// Runs `body` once there is room. Tasks enter in the order they came; waiting is not cancelled, since whoever is
   /// inside ends soon when everything is.
-  func pass<Result>(_ body: () async -> Result) async -> Result {
+  func pass<Result, Failure: Error>(
+    _ body: () async throws(Failure) -> Result
+  ) async throws(Failure) -> Result {
     await withCheckedContinuation { continuation in
       let isFree = state.withLock { state in
         if state.free > 0 {
@@ -27,7 +29,7 @@ final class Gate: Sendable {
       if isFree { continuation.resume() }
     }
     defer { leave() }
-    return await body()
+    return try await body()
   }
 
   /// From now on as many may be inside; those that are stay.

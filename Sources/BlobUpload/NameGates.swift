@@ -35,8 +35,6 @@ final class NameGates: Sendable {
         gates[name] = users > 0 ? (gate, users) : nil
       }
     }
-    return try await gate.pass { () async -> Result<Answer, UploadError> in
-      do throws(UploadError) { return .success(try await body(others > 0)) } catch { return .failure(error) }
-    }.get()
+    return try await gate.pass { () async throws(UploadError) in try await body(others > 0) }
   }
 }

@@ -34,7 +34,9 @@ public struct RetryPolicy: Sendable {
     return wait(after: failures, asked: asked, using: &random)
   }
 
-  private func wait(after failures: Int, asked: Duration?, using random: inout some RandomNumberGenerator) -> Duration {
+  fileprivate func wait(
+    after failures: Int, asked: Duration?, using random: inout some RandomNumberGenerator
+  ) -> Duration {
     if let asked { return min(asked, longest) }
     let wait = min(first * (1 << min(failures - 1, 20)), longest)
     return wait * Double.random(in: 0.5...1, using: &random)
@@ -62,11 +64,9 @@ struct FailureCount: Sendable {
       return policy.delay(after: limited, asked: asked, using: &random)
     }
     if waited >= outage { return nil }
-    var patient = policy
-    patient.retries = .max
-    let wait = patient.delay(after: total, asked: asked, using: &random)
+    let wait = policy.wait(after: total, asked: asked, using: &random)
     // A policy without waits must come to an end too.
-    waited += max(wait ?? .zero, .milliseconds(100))
+    waited += max(wait, .milliseconds(100))
     return wait
   }
 }

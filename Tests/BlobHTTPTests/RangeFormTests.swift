@@ -4,7 +4,7 @@ import Blobs
 import Testing
 
 /// Answers to a source's GET that are not the file, or not in the form that was asked for.
-@Suite struct RangeFormTests {
+@Suite struct RangeFormTests: RangeReading {
   /// Some servers compress whatever they send, and some have nothing to show.
   @Test func whatIsNotTheFileIsNotTakenForIt() async throws {
     let answers: [(HTTPPeer.Reply, String)] = [
@@ -28,21 +28,4 @@ import Testing
     #expect(try await read(BlobSlice(source)) == [1, 2, 3])
     #expect(try await info(source).length == 3)
   }
-
-  private func info(_ source: HTTPRangeSource) async throws -> BlobInfo {
-    try await threads.run { () throws(BlobError) in try source.info(Cancellation()) }
-  }
-
-  private func read(_ slice: BlobSlice) async throws -> [UInt8] {
-    try await threads.run { () throws in
-      let reader = try slice.open(Cancellation())
-      let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
-      defer { buffer.deallocate() }
-      var bytes: [UInt8] = []
-      while case let count = try reader.read(into: buffer), count > 0 { bytes += buffer.prefix(count) }
-      return bytes
-    }
-  }
 }
-
-private let threads = BlockingPool("form-tests", threads: 2)

@@ -3,7 +3,7 @@ import BlobTesting
 import Blobs
 import Testing
 
-@Suite(.timeLimit(.minutes(3))) struct RangeSourceTests {
+@Suite(.timeLimit(.minutes(3))) struct RangeSourceTests: RangeReading {
   @Test(arguments: SourceFixture.remote, SourceCheck.all)
   func conforms(_ fixture: SourceFixture, _ check: SourceCheck) async throws { try await check.run(fixture) }
 
@@ -89,7 +89,7 @@ import Testing
     let peer = RangePeer(.init(bytes: [UInt8](repeating: 1, count: 1000)))
     let source = HTTPRangeSource(peer.url, over: CurlTransport())
     let error = await #expect(throws: BlobError.self) { () async throws in
-      try await threads.run { () throws in
+      try await rangeThreads.run { () throws in
         let reader = try source.open(at: 0, Cancellation())
         var count = 0
         while count < 1000 {
@@ -170,7 +170,7 @@ import Testing
     let proxy = ChaosProxy(to: peer.peer.port)
     let source = HTTPRangeSource(
       HTTPURL("http://127.0.0.1:\(proxy.port)/a")!, over: CurlTransport(), readAhead: 64 << 10)
-    let before = try await threads.run { () throws -> Int64 in
+    let before = try await rangeThreads.run { () throws -> Int64 in
       let reader = try source.open(at: 0, Cancellation())
       _ = try withUnsafeTemporaryAllocation(byteCount: 10, alignment: 1) { try reader.read(into: $0) }
       var (last, calm) = (proxy.counters.bytesDown, 0)
@@ -204,24 +204,7 @@ import Testing
     #expect(try await read(BlobSlice(try resolver.source(for: peer.url.text))) == [1, 2, 3])
     #expect(throws: BlobError.self) { _ = try resolver.source(for: "http://user:secret@host/") }
   }
-
-  private func info(_ source: HTTPRangeSource) async throws -> BlobInfo {
-    try await threads.run { () throws(BlobError) in try source.info(Cancellation()) }
-  }
-
-  private func read(_ slice: BlobSlice) async throws -> [UInt8] {
-    try await threads.run { () throws in
-      let reader = try slice.open(Cancellation())
-      let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
-      defer { buffer.deallocate() }
-      var bytes: [UInt8] = []
-      while case let count = try reader.read(into: buffer), count > 0 { bytes += buffer.prefix(count) }
-      return bytes
-    }
-  }
 }
-
-private let threads = BlockingPool("range-tests", threads: 16)
 
 extension SourceFixture {
   fileprivate static let remote = [0, 1, 5000, 300_000].flatMap { length -> [SourceFixture] in

@@ -58,8 +58,9 @@ import Testing
     #expect(bench.peer.unfinished() == 0)
   }
 
-  /// What the journal knows of the whole does not fall while the parts of an earlier run are asked for, one by one.
-  @Test func whatEarlierRunsBroughtIsNotForgottenMeanwhile() async throws {
+  /// A bench, and an uploader with a journal, after an upload of `pattern` that failed at 10 MiB. The journal lies in the
+  /// folder, which goes when nobody holds it.
+  private func interrupted() async throws -> (Bench, Uploader, Journal, ScratchFolder) {
     let folder = try ScratchFolder()
     let bench = try await Bench()
     let journal = try await Journal(at: folder.path.appending("journal"))
@@ -67,6 +68,13 @@ import Testing
     uploader.journal = journal
     let failing = FaultySource(pattern, .fail(at: 10 << 20, BlobError(.io, "the card was pulled out")))
     #expect(await uploader.error(failing)?.side == .source)
+    return (bench, uploader, journal, folder)
+  }
+
+  /// What the journal knows of the whole does not fall while the parts of an earlier run are asked for, one by one.
+  @Test func whatEarlierRunsBroughtIsNotForgottenMeanwhile() async throws {
+    let (bench, uploader, journal, folder) = try await interrupted()
+    defer { withExtendedLifetime(folder) {} }
     let entry = try #require(try await journal.unfinished().first)
     let held = bench.peer.unfinished()
     let ledger = OffsetLedger()
@@ -81,13 +89,8 @@ import Testing
 
   /// Other bytes under the same name: the parts of the old ones are deleted.
   @Test func anotherVersionGivesThePartsUp() async throws {
-    let folder = try ScratchFolder()
-    let bench = try await Bench()
-    let journal = try await Journal(at: folder.path.appending("journal"))
-    var uploader = bench.uploader
-    uploader.journal = journal
-    let failing = FaultySource(pattern, .fail(at: 10 << 20, BlobError(.io, "the card was pulled out")))
-    #expect(await uploader.error(failing) != nil)
+    let (bench, uploader, journal, folder) = try await interrupted()
+    defer { withExtendedLifetime(folder) {} }
     #expect(bench.peer.unfinished() > 0)
     let other = PatternSource(length: 1000, seed: 6)
     _ = try await uploader.upload(other, as: "video")
@@ -98,13 +101,8 @@ import Testing
 
   /// A disk that was mounted elsewhere: no checksum of parts is kept, so they are not gone on with.
   @Test func partsOfADoubtfulSourceAreGivenUp() async throws {
-    let bench = try await Bench()
-    let folder = try ScratchFolder()
-    let journal = try await Journal(at: folder.path.appending("journal"))
-    var uploader = bench.uploader
-    uploader.journal = journal
-    let failing = FaultySource(pattern, .fail(at: 10 << 20, BlobError(.io, "the card was pulled out")))
-    #expect(await uploader.error(failing)?.side == .source)
+    let (bench, uploader, journal, folder) = try await interrupted()
+    defer { withExtendedLifetime(folder) {} }
     let entry = try #require(try await journal.unfinished().first)
     _ = try await uploader.upload(
       pattern, pattern.info, to: uploader.destination.target("video", length: pattern.length), entry: entry.id,

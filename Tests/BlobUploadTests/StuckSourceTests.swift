@@ -82,20 +82,6 @@ import Testing
   }
 }
 
-/// Where readers are stuck until it is opened.
-private final class StuckGate: Sendable {
-  private let state = Monitor((entered: 0, isOpen: false))
-
-  func pass() {
-    state.update { $0.entered += 1 }
-    state.wait { $0.isOpen ? () : nil }
-  }
-
-  func open() { state.update { $0.isOpen = true } }
-
-  func entered(_ count: Int) async { while state.update({ $0.entered }) < count { await Task.yield() } }
-}
-
 /// Blocks where it is opened, whatever is cancelled.
 private struct StuckSource: BlobSource {
   private let gate: StuckGate

@@ -79,17 +79,3 @@ import Testing
     #expect(values == [nil, 2, nil, 4, 5])
   }
 }
-
-/// Where threads are stuck until it is opened.
-private final class StuckGate: Sendable {
-  private let state = Monitor((entered: 0, isOpen: false))
-
-  func pass() {
-    state.update { $0.entered += 1 }
-    state.wait { $0.isOpen ? () : nil }
-  }
-
-  func open() { state.update { $0.isOpen = true } }
-
-  func entered(_ count: Int) async { while state.update({ $0.entered }) < count { await Task.yield() } }
-}

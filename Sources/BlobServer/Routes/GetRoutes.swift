@@ -15,7 +15,7 @@ enum GetRoutes {
     if known != nil || call.method != "HEAD" || DigestField.wanted(call.headers["Want-Repr-Digest"]) == nil {
       return .reply(reply(call, path, file, known))
     }
-    // Who asks with HEAD wants to know whether to send or fetch the bytes: the file is read, which is cheaper than that.
+    // A client asks by HEAD to decide whether to send or fetch the bytes. Reading the file here is cheaper than either.
     return call.service.onReader { () throws(ServerError) in
       let service = call.service
       let digest = try service.digests.compute(call.headers["Want-Repr-Digest"], of: file, in: service.store)

@@ -114,7 +114,7 @@ final class FileReception: Reception {
     try Self.digests(algorithms, of: file, length: length, cancel) { "read upload \(self.id)" }
   }
 
-  /// Of the first `length` bytes of an open file.
+  /// The digests of the first `length` bytes of an open file.
   static func digests(
     _ algorithms: [Digest.Algorithm], of file: Descriptor, length total: Int64, _ cancel: Cancellation,
     _ what: () -> String

@@ -233,7 +233,7 @@ extension FileStore {
   /// Nanoseconds by which clocks may differ.
   private static let clockDifference: Int64 = 3_600_000_000_000
 
-  /// What has a time that is still to come, as after a wrong clock was put right, would stay until then.
+  /// Files whose time lies in the future, as after a wrong clock was put right, would not expire before that time.
   private func beginToAge(_ ids: [UploadID], _ store: Folder) {
     for name in ids.flatMap({ [$0.data, $0.info, $0.done, $0.bad] }) {
       name.withCString { _ = utimensat(store.number, $0, nil, 0) }  // most of these names are not there

@@ -13,7 +13,7 @@ extension JournalStore {
     var bytes = folder.bytes
     while bytes.last == UInt8(ascii: "/") { bytes.removeLast() }
     let select = try database.statement("SELECT 1 FROM upload WHERE source >= ?1 AND source < ?2 LIMIT 1")
-    // What follows the slash in ASCII is the digit 0, so these are all names that begin with the folder and a slash.
+    // The digit 0 follows the slash in ASCII, so this range holds all names that begin with the folder and a slash.
     try select.bind(1, bytes + [UInt8(ascii: "/")])
     try select.bind(2, bytes + [UInt8(ascii: "0")])
     return try select.first { $0.int(0) } != nil

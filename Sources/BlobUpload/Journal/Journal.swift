@@ -98,7 +98,8 @@ public actor Journal {
     try read { store throws(SQLiteError) in try store.entries(state, limit: limit) }
   }
 
-  /// What was kept of an upload's content when it was done: ranges, or parts with their digests. Empty where nothing was.
+  /// The record of an upload's content, made when it was done: ranges, or parts with their digests. Empty where none was
+  /// made.
   func checksums(of id: Int64) throws(JournalError) -> (sent: [SentRange], parts: [PartReceipt]) {
     try read { store throws(SQLiteError) in (try store.ranges(id, underWayBy: nil), try store.receipts(id)) }
   }

@@ -56,7 +56,7 @@ extension HTTPResponse {
     return text
   }
 
-  /// What `summary` says of a server that lists methods for the place, and none that uploads.
+  /// The words of `summary` for a server that lists methods for the place, none of which uploads.
   package static let noUploads = "it takes no uploads there"
 
   /// RFC 9110 §15.5.6: the answer lists the methods that the place takes.

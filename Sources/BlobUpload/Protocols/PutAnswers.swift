@@ -28,16 +28,10 @@ final class PutAnswers: Sendable {
   /// Runs `ask` unless it has returned true before; one at a time. A failure is thrown, and the next caller asks again.
   func trust(after ask: () async throws(UploadError) -> Bool) async throws(UploadError) {
     if isTrusted { return }
-    let result = await gate.pass { () async -> Result<Void, UploadError> in
-      if isTrusted { return .success(()) }
-      do throws(UploadError) {
-        if try await ask() { trust() }
-        return .success(())
-      } catch {
-        return .failure(error)
-      }
+    try await gate.pass { () async throws(UploadError) in
+      if isTrusted { return }
+      if try await ask() { trust() }
     }
-    try result.get()
   }
 }
 

@@ -64,13 +64,9 @@ extension S3Multipart {
     _ get: HTTPRequest, _ response: HTTPResponse, _ with: UploadContext
   ) async throws(UploadError) -> S3Object? {
     if conditions.areHeeded { return nil }
-    let result = await conditions.gate.pass { () async -> Result<Void, UploadError> in
-      if conditions.areHeeded { return .success(()) }
-      do throws(UploadError) { return .success(try await tryOwnName(beside: get.url, with)) } catch {
-        return .failure(error)
-      }
+    try await conditions.gate.pass { () async throws(UploadError) in
+      if !conditions.areHeeded { try await tryOwnName(beside: get.url, with) }
     }
-    try result.get()
     if conditions.areHeeded { return nil }
     var error = UploadError(get, response, s3: S3Refusal(response), signer)
     error.message +=

@@ -109,11 +109,12 @@ public struct S3Multipart: MetadataProtocol {
       precondition(first.part.isLast && first.part.start == 0, "a small object is one part")
       return .finished(try await put(target, first.body, with))
     }
-    // A large object is worth a question wherever it goes.
-    let there =
-      asksFirst(overwriting: target.overwrite)
-      ? try await look(at: target.url, with) : target.overwrite ? nil : try await find(target.url, with)
-    if let there { return .finished(try await claim(there, target.url, with)) }
+    if !target.overwrite {
+      // A large object is worth a question wherever it goes.
+      let there =
+        asksFirst(overwriting: false) ? try await look(at: target.url, with) : try await find(target.url, with)
+      if let there { return .finished(try await claim(there, target.url, with)) }
+    }
     return try await begin(target, with)
   }
 

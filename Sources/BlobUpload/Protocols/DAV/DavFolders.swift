@@ -24,17 +24,11 @@ final class DavFolders: Sendable {
 
   /// Makes `folder`, and those above it, though it was thought to be there.
   func make(_ folder: HTTPURL, _ with: UploadContext) async throws(UploadError) {
-    try await enter { () async throws(UploadError) in try await makeNow(folder, with) }
+    try await turn.pass { () async throws(UploadError) in try await makeNow(folder, with) }
   }
 
   /// A folder that was thought to be there seems to be missing: the next `make` asks the server again.
   func forget(_ folder: HTTPURL) { state.withLock { _ = $0.known.remove(folder.path) } }
-
-  private func enter(_ body: () async throws(UploadError) -> Void) async throws(UploadError) {
-    try await turn.pass { () async -> Result<Void, UploadError> in
-      do throws(UploadError) { return .success(try await body()) } catch { return .failure(error) }
-    }.get()
-  }
 
   private func makeNow(_ folder: HTTPURL, _ with: UploadContext) async throws(UploadError) {
     if isKnown(folder) { return }
