@@ -21,7 +21,9 @@ import CCurl
         takenBuffer = isTLS ? size + pool.take(size) : size
         if size != piece.count {
           piece.deallocate()
-          piece = .allocate(byteCount: size, alignment: 4096)
+          // With a larger alignment glibc before 2.38 finds no use for a buffer of this size that was freed: each one takes
+          // new memory.
+          piece = .allocate(byteCount: size, alignment: 16)
         }
       }
       return ReadFeed(transfer.reader!, length: length, piece)

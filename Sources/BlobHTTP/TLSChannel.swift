@@ -167,7 +167,7 @@
     private func reserve(_ size: Int) {
       if size <= records.count { return }
       let larger =
-        size <= stock.size ? stock.take() : UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 64)
+        size <= stock.size ? stock.take() : UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 16)
       if !gathered.isEmpty {
         larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: records[..<gathered.upperBound]))
       }

@@ -36,7 +36,7 @@ package enum BodyPiece {
 
   /// For file systems that no pipe can be emptied into.
   private static func copy(_ pipe: Descriptor, to file: Descriptor, at offset: Int64, _ count: Int) -> Int {
-    withUnsafeTemporaryAllocation(byteCount: min(count, 64 << 10), alignment: 4096) { buffer in
+    withUnsafeTemporaryAllocation(byteCount: min(count, 64 << 10), alignment: 16) { buffer in
       let got = read(pipe.number, buffer.baseAddress!, buffer.count)
       var done = 0
       while done < got {

@@ -39,6 +39,7 @@ SCENARIOS = [
     Scenario("short-film-tus-one-part", "tus+", film=2 * GiB, mbit=150, flags=("--part-size", "8G", "-j", "1"), is_short=True),
     Scenario("short-card", photos=1000, film=512 * MiB, mbit=100, is_short=True),
     Scenario("short-card-bwlimit", photos=300, film=512 * MiB, mbit=200, flags=("--bwlimit", "8M"), is_short=True),
+    Scenario("short-photos", photos=5000, mbit=400, delay_ms=25, is_short=True),
     Scenario("short-film-resets", film=768 * MiB, mbit=120, reset_mean=200 * MiB, rate_seconds=5, is_short=True),
     Scenario("short-sleeps", "resumable+", film=512 * MiB, mbit=100, stops_client=(10, 8), is_short=True),
 
