@@ -34,7 +34,9 @@ enum Router {
       return try TusRoutes.create(call, isFolder ? path : path.parent)
     case "DELETE" where call.options.allowsDelete && !call.options.isReadOnly:
       return call.service.onWorker { () throws(ServerError) in
-        try call.service.store.remove(path)
+        try call.service.store.remove(path) { (item) throws(ServerError) in
+          try Preconditions.check(call.headers, item)
+        }
         return .reply(Reply(204))
       }
     default:

@@ -130,6 +130,27 @@ struct RuleTests {
     #expect(answer.headers.list("Allow").contains("GET"))
   }
 
+  @Test func deleteKeepsAFileThatItsPreconditionsDoNotMean() throws {
+    let server = try TestServer { $0.allowsDelete = true }
+    let old = try #require(try server.ask("PUT", "/a", body: [1])["ETag"])
+    let now = try #require(try server.ask("PUT", "/a", [("If-Match", old)], body: [2, 3])["ETag"])
+    let refused = [
+      ("If-Match", old), ("If-Match", "\"other\""), ("If-Match", "W/" + now), ("If-None-Match", "*"),
+      ("If-None-Match", now), ("If-None-Match", "W/" + now),
+      ("If-Unmodified-Since", "Mon, 01 Jan 2001 00:00:00 GMT"),
+    ]
+    for header in refused {
+      #expect(try server.ask("DELETE", "/a", [header]).status == 412, "\(header)")
+      #expect(server.folder.read("a") == [2, 3])
+    }
+    // A date that is none says nothing, and with If-Match the time does not count.
+    let admitted = [("If-Match", "\(old), \(now)"), refused[6], ("If-None-Match", old)]
+    #expect(try server.ask("DELETE", "/a", admitted).status == 204)
+    #expect(try server.ask("DELETE", "/a", [("If-Match", now)]).status == 404)
+    #expect(try server.ask("PUT", "/a", body: [1]).status == 201)
+    #expect(try server.ask("DELETE", "/a", [("If-Match", "*"), ("If-Unmodified-Since", "soon")]).status == 204)
+  }
+
   @Test func unknownMethodsAndCodingsAreRefused() throws {
     let server = try TestServer()
     #expect(try server.ask("BREW", "/").status == 501)

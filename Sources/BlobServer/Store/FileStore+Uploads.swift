@@ -131,7 +131,7 @@ extension FileStore {
     _ reception: FileReception, _ record: UploadRecord, _ folder: Folder, _ store: Folder, replaces: Bool
   ) throws(ServerError) -> Bool {
     let (data, name) = (record.id.data, record.target.name)
-    return try quota.counting { () throws(ServerError) in
+    func change() throws(ServerError) -> Bool {
       let old = replaces && quota.isLimited ? try folder.status(name) : nil
       let renamed =
         replaces
@@ -145,6 +145,8 @@ extension FileStore {
       quota.publish(record.id, reception.length, replacing: old.map { Int64($0.st_size) } ?? 0)
       return true
     }
+    // A new name takes no file away, so that it needs the lock only for the sum.
+    return try replaces || quota.isLimited ? quota.changing(change) : change()
   }
 
   /// What the rule says about a name that is taken: its item when the bytes are equal, nil to replace it.

@@ -157,12 +157,13 @@ extension FileStore {
     return entries
   }
 
-  package func remove(_ path: ServedPath) throws(ServerError) {
+  package func remove(_ path: ServedPath, _ check: (StoredItem) throws(ServerError) -> Void) throws(ServerError) {
     let folder = try root.folder(path.parent)
-    try quota.counting { () throws(ServerError) in
+    try quota.changing { () throws(ServerError) in
       guard !path.isRoot, let status = try folder.status(path.name) else { throw ServerError(404, "no file \(path)") }
       let item = try Self.item(status, path)
       if item.isFolder { throw ServerError(409, "\(path) is a folder; only files can be deleted") }
+      try check(item)
       if !folder.unlink(path.name) { throw failed("delete", path.description) }
       quota.remove(item.length)
     }

@@ -116,10 +116,10 @@ final class Quota: Sendable {
     }
   }
 
-  /// Lets one change of published names happen at a time, so that the sizes seen are those that go. No waiting inside.
-  func counting<Result>(_ change: () throws(ServerError) -> Result) throws(ServerError) -> Result {
-    if !isLimited { return try change() }
-    return try changes.withLock { (_) throws(ServerError) in try change() }
+  /// Runs `change`, which removes or replaces a published file, while no other such change runs: the file that it has
+  /// looked at is the one that goes. `change` must be short.
+  func changing<Result>(_ change: () throws(ServerError) -> Result) throws(ServerError) -> Result {
+    try changes.withLock { (_) throws(ServerError) in try change() }
   }
 
   /// Counts what is there when the server starts: published files and unfinished uploads.

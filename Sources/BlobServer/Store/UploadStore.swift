@@ -14,8 +14,9 @@ package protocol UploadStore: Sendable {
   /// The names in a folder in the order of their bytes, without those that begin with a dot. Throws 404.
   func list(_ folder: ServedPath) throws(ServerError) -> [StoredEntry]
 
-  /// Removes a published file. Throws 404, or 409 for a folder.
-  func remove(_ path: ServedPath) throws(ServerError)
+  /// Removes a published file. Throws 404, or 409 for a folder. `check` looks at the file that is about to be removed and
+  /// throws to keep it; no other request replaces the file in between.
+  func remove(_ path: ServedPath, _ check: (StoredItem) throws(ServerError) -> Void) throws(ServerError)
 
   /// Takes bytes aside under a new id. Nothing of it outlives the process until it is saved or published.
   /// `length` is what will come, if known: 413 when the store may not hold so much.
