@@ -77,6 +77,11 @@ package protocol UploadStore: Sendable {
   func close()
 }
 
+extension UploadStore {
+  /// Removes a published file, whatever version it is. Throws 404, or 409 for a folder.
+  package func remove(_ path: ServedPath) throws(ServerError) { try remove(path) { (_) throws(ServerError) in } }
+}
+
 /// Bytes that are taken aside until they are published. One writer at a time; any thread.
 package protocol Reception: AnyObject, Sendable {
   var id: UploadID { get }
