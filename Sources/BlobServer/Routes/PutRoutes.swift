@@ -32,7 +32,7 @@ enum PutRoutes {
     guard let item, headers.list("If-Match").contains(item.etag) else {
       throw ServerError(412, "the file is not the version that If-Match names")
     }
-    return .replace
+    return .replaceVersion(etag: item.etag)
   }
 }
 

@@ -104,6 +104,11 @@ extension FileStore {
     var isSynced = false
     while true {
       let before = try folder.status(name)
+      if before == nil {
+        try ending(reception, record, store) { () throws(ServerError) in
+          try record.existing.checkVersion(nil, at: record.target)
+        }
+      }
       if let before, let same = try meet(before, reception, record, folder, store) {
         if isSaved { finish(record, store) }
         reception.discard()
@@ -116,7 +121,7 @@ extension FileStore {
       var isShown = false
       defer { if hasTime, !isShown { futimens(reception.file.number, nil) } }
       isShown = try show(reception, record, folder, store, replaces: before != nil)
-      if !isShown { continue }  // the name appeared meanwhile: meet it
+      if !isShown { continue }  // the name appeared or changed meanwhile: meet it
       try folder.sync(record.target.parent.description)
       if isSaved { finish(record, store) }
       var status = stat()
@@ -126,13 +131,19 @@ extension FileStore {
     }
   }
 
-  /// Gives the bytes their name, and counts them as published. False when the name is taken and must not be replaced.
+  /// Gives the bytes their name, and counts them as published. False when what is there now must not be replaced.
   private func show(
     _ reception: FileReception, _ record: UploadRecord, _ folder: Folder, _ store: Folder, replaces: Bool
   ) throws(ServerError) -> Bool {
     let (data, name) = (record.id.data, record.target.name)
     func change() throws(ServerError) -> Bool {
-      let old = replaces && quota.isLimited ? try folder.status(name) : nil
+      var old: stat?
+      if case .replaceVersion(let etag) = record.existing {
+        old = try folder.status(name)
+        if old.map({ StoredItem($0).etag }) != etag { return false }
+      } else if replaces, quota.isLimited {
+        old = try folder.status(name)
+      }
       let renamed =
         replaces
         ? data.withCString { data in name.withCString { renameat(store.number, data, folder.number, $0) } }
@@ -153,13 +164,22 @@ extension FileStore {
   private func meet(
     _ status: stat, _ reception: FileReception, _ record: UploadRecord, _ folder: Folder, _ store: Folder
   ) throws(ServerError) -> StoredItem? {
-    do throws(ServerError) {
+    try ending(reception, record, store) { () throws(ServerError) -> StoredItem? in
       let item = try Self.item(status, record.target)
       try record.existing.admit(item, at: record.target, length: reception.length)
-      if record.existing == .replace { return nil }
+      if record.existing.replaces { return nil }
       let file = try folder.open(record.target.name, O_RDONLY | O_NONBLOCK)
       if try reception.hasSameBytes(as: file, interruption) { return item }
       throw ServerError(409, "\(record.target) exists with other bytes")
+    }
+  }
+
+  /// Deletes the upload when `decide` refuses the name for good.
+  private func ending<Result>(
+    _ reception: FileReception, _ record: UploadRecord, _ store: Folder, _ decide: () throws(ServerError) -> Result
+  ) throws(ServerError) -> Result {
+    do throws(ServerError) {
+      return try decide()
     } catch {
       if [403, 409, 412].contains(error.status) { forget(reception, record, store) }
       throw error
@@ -260,38 +280,5 @@ extension FileStore {
       guard let status = try? store.status(file.id.data), Int64(status.st_size) == record.length else { return nil }
       return record
     }
-  }
-}
-
-extension Folder {
-  /// nil when there is none, or no whole one.
-  func record(_ id: UploadID, _ name: BytePath) throws(ServerError) -> UploadRecord? {
-    let file: Descriptor
-    do throws(ServerError) {
-      file = try open(name, O_RDONLY)
-    } catch {
-      if error.status == 404 { return nil }
-      throw error
-    }
-    // Most are far smaller than the largest, and a start may read many.
-    for size in [1 << 10, 64 << 10] {
-      let text = withUnsafeTemporaryAllocation(byteCount: size, alignment: 1) { buffer -> [UInt8]? in
-        let count = max(0, pread(file.number, buffer.baseAddress!, size, 0))
-        return count < size ? Array(buffer[..<count]) : nil
-      }
-      if let text { return UploadRecord(id, text) }
-    }
-    return nil
-  }
-
-  /// Whole or not at all.
-  fileprivate func write(_ record: UploadRecord) throws(ServerError) {
-    let draft = BytePath("\(record.id).draft")
-    let file = try open(draft, O_WRONLY | O_CREAT | O_TRUNC)
-    var text = record.text
-    let written = text.withUTF8 { pwrite(file.number, $0.baseAddress!, $0.count, 0) == $0.count }
-    if !written { throw failed("write the record of upload", record.id.description) }
-    let renamed = draft.withCString { old in record.id.info.withCString { renameat(number, old, number, $0) } }
-    if renamed != 0 { throw failed("write the record of upload", record.id.description) }
   }
 }

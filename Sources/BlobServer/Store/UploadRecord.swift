@@ -23,19 +23,61 @@ package struct UploadID: Sendable, Hashable, CustomStringConvertible {
 }
 
 /// What becomes of bytes that are already published under the name.
-package enum ExistingRule: String, Sendable {
+package enum ExistingRule: RawRepresentable, Sendable, Equatable {
   /// Equal bytes are fine, others are not.
   case keep
   /// They are replaced in one step.
   case replace
+  /// They are replaced if they still are the version with this ETag when the new bytes are published. RFC 9110 §13.1.1.
+  case replaceVersion(etag: String)
   /// Nothing may be there. RFC 9110 §13.1.2, `If-None-Match: *`.
   case mustBeNew
+
+  private static let versionPrefix = "replace "
+
+  /// How the rule is written in a record.
+  package var rawValue: String {
+    switch self {
+    case .keep: "keep"
+    case .replace: "replace"
+    case .replaceVersion(let etag): Self.versionPrefix + etag
+    case .mustBeNew: "mustBeNew"
+    }
+  }
+
+  package init?(rawValue: String) {
+    switch rawValue {
+    case "keep": self = .keep
+    case "replace": self = .replace
+    case "mustBeNew": self = .mustBeNew
+    case _ where rawValue.utf8.starts(with: Self.versionPrefix.utf8):
+      self = .replaceVersion(
+        etag: String(decoding: rawValue.utf8.dropFirst(Self.versionPrefix.utf8.count), as: UTF8.self))
+    default: return nil
+    }
+  }
+
+  /// Other bytes may take the place of those that are there.
+  var replaces: Bool {
+    switch self {
+    case .replace, .replaceVersion: true
+    case .keep, .mustBeNew: false
+    }
+  }
+
+  /// Throws 412 when the rule is for a version that `item`, nil for a free name, is not.
+  func checkVersion(_ item: StoredItem?, at target: ServedPath) throws(ServerError) {
+    if case .replaceVersion(let etag) = self, item?.etag != etag {
+      throw ServerError(412, "\(target) is not the version that If-Match names")
+    }
+  }
 
   /// Throws what keeps bytes of this length, if it is known, away from a name that is taken.
   package func admit(_ item: StoredItem, at target: ServedPath, length: Int64?) throws(ServerError) {
     if item.isFolder { throw ServerError(409, "\(target) is a folder") }
     switch self {
     case .replace: break
+    case .replaceVersion: try checkVersion(item, at: target)
     case .mustBeNew: throw ServerError(412, "\(target) exists")
     case .keep:
       if let length, length != item.length {

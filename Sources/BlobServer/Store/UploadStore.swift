@@ -50,8 +50,9 @@ package protocol UploadStore: Sendable {
 
   /// Shows the bytes of `reception` under the record's target, whole and durable, or not at all.
   ///
-  /// An existing name keeps its bytes unless the record says `.replace`: equal bytes count as published, others throw
-  /// 409 and `.mustBeNew` throws 412; either ends the upload. After any other throw it can be tried again.
+  /// An existing name keeps its bytes unless the record says that they are replaced: equal bytes count as published,
+  /// others throw 409. `.mustBeNew`, and `.replaceVersion` where another version is there, throw 412. Either ends the
+  /// upload. After any other throw it can be tried again.
   /// A saved upload is remembered as finished until it expires, also over a kill at any instant.
   func publish(_ reception: any Reception, _ record: UploadRecord, isSaved: Bool) throws(ServerError) -> Publication
 

@@ -1,0 +1,39 @@
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+import Blobs
+
+extension Folder {
+  /// nil when there is none, or no whole one.
+  func record(_ id: UploadID, _ name: BytePath) throws(ServerError) -> UploadRecord? {
+    let file: Descriptor
+    do throws(ServerError) {
+      file = try open(name, O_RDONLY)
+    } catch {
+      if error.status == 404 { return nil }
+      throw error
+    }
+    // Most are far smaller than the largest, and a start may read many.
+    for size in [1 << 10, 64 << 10] {
+      let text = withUnsafeTemporaryAllocation(byteCount: size, alignment: 1) { buffer -> [UInt8]? in
+        let count = max(0, pread(file.number, buffer.baseAddress!, size, 0))
+        return count < size ? Array(buffer[..<count]) : nil
+      }
+      if let text { return UploadRecord(id, text) }
+    }
+    return nil
+  }
+
+  /// Whole or not at all.
+  func write(_ record: UploadRecord) throws(ServerError) {
+    let draft = BytePath("\(record.id).draft")
+    let file = try open(draft, O_WRONLY | O_CREAT | O_TRUNC)
+    var text = record.text
+    let written = text.withUTF8 { pwrite(file.number, $0.baseAddress!, $0.count, 0) == $0.count }
+    if !written { throw failed("write the record of upload", record.id.description) }
+    let renamed = draft.withCString { old in record.id.info.withCString { renameat(number, old, number, $0) } }
+    if renamed != 0 { throw failed("write the record of upload", record.id.description) }
+  }
+}
