@@ -88,6 +88,10 @@ public struct ServerError: Error, Sendable, CustomStringConvertible {
   package var headers: HTTPHeaders = [:]
   /// The upload was sent more bytes than it has.
   package var isPastLength = false
+  /// The file system kept an upload from being published, although its status is below 500: the operator can mend that.
+  package var canBeRetried = false
+  /// An upload whose publication failed with this error cannot be published any more.
+  package var endsUpload: Bool { status < 500 && !canBeRetried }
 
   public init(_ message: String) { self.init(500, message) }
 
@@ -98,4 +102,20 @@ public struct ServerError: Error, Sendable, CustomStringConvertible {
   }
 
   public var description: String { message }
+}
+
+extension ServerError {
+  /// Marks what the file system refuses, such as a folder without the right to write: the operator can mend it, and the
+  /// upload keeps its bytes until then. An upload without bytes has nothing to keep.
+  static func retryable<Result>(
+    _ attempt: () throws(ServerError) -> Result
+  ) throws(ServerError) -> Result {
+    do throws(ServerError) {
+      return try attempt()
+    } catch {
+      var error = error
+      error.canBeRetried = error.status != 410
+      throw error
+    }
+  }
 }

@@ -227,8 +227,8 @@ final class Upload: Sendable {
     }
     home.ended(self.record, result)
     let waiting = state.withLock { state in
-      if case .failure(let error) = result, error.status >= 500 {
-        state.phase = .open  // the disk's fault: the bytes are still there, asking again tries again
+      if case .failure(let error) = result, !error.endsUpload {
+        state.phase = .open  // the file system's fault: the bytes are still there, asking again tries again
       } else {
         state.phase = .ended(result)
         state.reception = nil

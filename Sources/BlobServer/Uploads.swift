@@ -103,10 +103,10 @@ final class Uploads: Sendable {
     }
   }
 
-  /// Publishing came to an end. After a 5xx the upload is as it was.
+  /// Publishing came to an end. After an error that can be retried the upload is as it was.
   func ended(_ record: UploadRecord, _ result: Result<Publication, ServerError>) {
     var finished: SavedUpload?
-    if case .failure(let error) = result, error.status < 500, let parts = record.parts {
+    if case .failure(let error) = result, error.endsUpload, let parts = record.parts {
       store.delete(record.id)
       for part in parts { forget(part) }
     }
@@ -115,7 +115,7 @@ final class Uploads: Sendable {
       finished = SavedUpload(
         record: record, offset: publication.item.length, isFinished: true,
         expires: wallClock().addingClamped(expire))
-    case .failure(let error) where error.status >= 500: return
+    case .failure(let error) where !error.endsUpload: return
     case .failure: break
     }
     state.withLock { state in

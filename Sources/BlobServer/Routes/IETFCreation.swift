@@ -185,8 +185,8 @@ final class IETFReceiver: BodyReceiver {
       return reply
     case .failure(let error):
       var reply = Reply(error)
-      // The disk's fault can be asked for again; all else is the last word.
-      if error.status < 500 { ietf.mark(&reply, isWhole: true) }
+      // What the file system refused can be asked for again; all else is the last word.
+      if error.endsUpload { ietf.mark(&reply, isWhole: true) }
       return reply
     }
   }

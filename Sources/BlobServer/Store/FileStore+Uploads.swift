@@ -99,11 +99,13 @@ extension FileStore {
   ) throws(ServerError) -> Publication {
     guard let reception = reception as? FileReception else { preconditionFailure("a reception of another store") }
     let store = try uploads()
-    let folder = try root.folder(record.target.parent, creating: true)
+    let folder = try ServerError.retryable { () throws(ServerError) in
+      try root.folder(record.target.parent, creating: true)
+    }
     let name = record.target.name
     var isSynced = false
     while true {
-      let before = try folder.status(name)
+      let before = try ServerError.retryable { () throws(ServerError) in try folder.status(name) }
       if before == nil {
         try ending(reception, record, store) { () throws(ServerError) in
           try record.existing.checkVersion(nil, at: record.target)
@@ -120,7 +122,9 @@ extension FileStore {
       let hasTime = record.modified?.apply(to: reception.file) ?? false
       var isShown = false
       defer { if hasTime, !isShown { futimens(reception.file.number, nil) } }
-      isShown = try show(reception, record, folder, store, replaces: before != nil)
+      isShown = try ServerError.retryable { () throws(ServerError) in
+        try show(reception, record, folder, store, replaces: before != nil)
+      }
       if !isShown { continue }  // the name appeared or changed meanwhile: meet it
       try folder.sync(record.target.parent.description)
       if isSaved { finish(record, store) }
