@@ -115,6 +115,8 @@ extension ServerError {
     } catch {
       var error = error
       error.canBeRetried = error.status != 410
+      // A folder or a file that someone else has removed meanwhile: 404 would mean that the upload is unknown.
+      if error.status == 404 { error.status = 500 }
       throw error
     }
   }

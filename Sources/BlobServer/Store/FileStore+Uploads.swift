@@ -172,7 +172,9 @@ extension FileStore {
       let item = try Self.item(status, record.target)
       try record.existing.admit(item, at: record.target, length: reception.length)
       if record.existing.replaces { return nil }
-      let file = try folder.open(record.target.name, O_RDONLY | O_NONBLOCK)
+      let file = try ServerError.retryable { () throws(ServerError) in
+        try folder.open(record.target.name, O_RDONLY | O_NONBLOCK)
+      }
       if try reception.hasSameBytes(as: file, interruption) { return item }
       throw ServerError(409, "\(record.target) exists with other bytes")
     }
@@ -185,7 +187,7 @@ extension FileStore {
     do throws(ServerError) {
       return try decide()
     } catch {
-      if [403, 409, 412].contains(error.status) { forget(reception, record, store) }
+      if error.endsUpload, [403, 409, 412].contains(error.status) { forget(reception, record, store) }
       throw error
     }
   }
