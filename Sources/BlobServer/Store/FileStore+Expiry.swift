@@ -1,0 +1,67 @@
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+import Blobs
+
+extension FileStore {
+  package func expire(isBusy: (UploadID) -> Bool) -> [UploadID] {
+    // An unreadable folder is tried again at the next round.
+    guard let store, let names = try? store.names() else { return [] }
+    let now = wallClock()
+    var expired: [UploadID] = []
+    for name in names {
+      guard let file = UploadFile(name), [.info, .done, .bad].contains(file.kind), !isHeldByFinal(file.id) else {
+        continue
+      }
+      let parts = claims.withLock { $0.parts[file.id] } ?? []
+      if ([file.id] + parts).contains(where: isBusy) { continue }
+      let modified =
+        file.kind == .info
+        ? ([file.id] + parts).compactMap { lastByte(of: $0, store) }.max() : (try? store.status(name))?.modified
+      guard let modified else { continue }
+      if modified > now.addingClamped(Self.clockDifference) { beginToAge([file.id] + parts, store) }
+      guard modified.addingClamped(expiry) <= now else { continue }
+      delete(file.id)
+      if file.kind == .info { expired += [file.id] + parts }
+    }
+    return expired
+  }
+
+  /// A part lives as long as its final upload. A final upload is never a part: where damaged records say so, and perhaps
+  /// that one is a part of itself, each expires by its own age.
+  private func isHeldByFinal(_ id: UploadID) -> Bool {
+    claimant(of: id).map { claimant(of: $0) == nil } ?? false
+  }
+
+  /// Nanoseconds by which clocks may differ.
+  private static let clockDifference: Int64 = 3_600_000_000_000
+
+  /// Files whose time lies in the future, as after a wrong clock was put right, would not expire before that time.
+  private func beginToAge(_ ids: [UploadID], _ store: Folder) {
+    for name in ids.flatMap({ [$0.data, $0.info, $0.done, $0.bad] }) {
+      name.withCString { _ = utimensat(store.number, $0, nil, 0) }  // most of these names are not there
+    }
+  }
+
+  /// When an unfinished upload got its last byte, or its record where that is later: a kill while it was published may
+  /// have left its bytes with the time that the client wants for the file.
+  func lastByte(of id: UploadID, _ store: Folder) -> Int64? {
+    // Gone meanwhile: it does not expire any more.
+    [try? store.status(id.data), try? store.status(id.info)].compactMap { $0?.modified }.max()
+  }
+
+  package func complete() -> [UploadRecord] {
+    // The client that asks for such an upload gets it published as well.
+    guard let store, let names = try? store.names() else { return [] }
+    return names.compactMap { name in
+      guard let file = UploadFile(name), file.kind == .info, let record = try? store.record(file.id, name),
+        !record.isPart
+      else { return nil }
+      if let parts = record.parts { return parts.allSatisfy { isWhole($0, store) } ? record : nil }
+      guard let status = try? store.status(file.id.data), Int64(status.st_size) == record.length else { return nil }
+      return record
+    }
+  }
+}
