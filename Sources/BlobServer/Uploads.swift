@@ -35,7 +35,12 @@ final class Uploads: Sendable {
     self.workers = workers
     self.maxSize = maxSize
     self.expire = expire.nanoseconds
-    store.onShortage { [weak self] in self?.tidy() }
+    store.onShortage { [weak self, workers] work in
+      workers.submit { [weak self] in
+        self?.tidy()
+        work()
+      }
+    }
   }
 
   /// Begins to receive, at `target`, or under its own id in `folder`. The upload outlives neither the request nor the

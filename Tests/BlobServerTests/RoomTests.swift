@@ -1,6 +1,8 @@
+import BlobServer
 import BlobTesting
 import Blobs
 import Glibc
+import Synchronization
 import Testing
 
 /// `maxTotal`, against what is on the disk.
@@ -15,6 +17,45 @@ struct RoomTests {
     #expect(try server.ask("DELETE", late, [tus]).status == 204)
     #expect(try server.ask("PUT", "/b", body: pattern(1000)).status == 201)
     #expect(try server.ask("PUT", "/c", body: [1]).status == 413)
+  }
+
+  /// The operator deletes files below the folder, past the server.
+  @Test func roomThatTheOperatorMakesIsFound() throws {
+    let server = try TestServer { $0.maxTotal = 1000 }
+    #expect(try server.ask("PUT", "/a", body: pattern(600)).status == 201)
+    #expect(try server.ask("PUT", "/d/b", body: pattern(300)).status == 201)
+    let upload = try server.create("late", length: 100)
+    server.folder.remove("a")
+    #expect(try eventually { try server.ask("PUT", "/c", body: pattern(600)).status == 201 })
+    // What an unfinished upload was promised still counts.
+    #expect(try server.ask("PUT", "/e", body: [1]).status == 413)
+    #expect(try server.patch(upload, at: 0, pattern(100)).status == 204)
+    server.folder.remove("c")
+    #expect(try eventually { try server.ask("PUT", "/e", body: pattern(600)).status == 201 })
+    #expect(try server.ask("PUT", "/f", body: [1]).status == 413)
+  }
+
+  /// A thread that never comes to its work is as good as a tree that takes long to read.
+  @Test func uploadsAreToldToComeAgainWhileTheFolderIsMeasured() throws {
+    let folder = try TestFolder()
+    folder.write("a", pattern(900))
+    let store = try FileStore(folder.path, expire: .seconds(3600), maxTotal: 1000)
+    defer { store.close() }
+    let works = Mutex<[@Sendable () -> Void]>([])
+    store.onShortage { work in works.withLock { $0.append(work) } }
+    func begin(_ length: Int64) -> Int? {
+      do throws(ServerError) {
+        try store.begin(length: length).discard()
+        return nil
+      } catch {
+        return error.status
+      }
+    }
+    folder.remove("a")
+    #expect([begin(1001), begin(1000), begin(1000), begin(100)] == [413, 507, 507, nil])
+    let work = try #require(works.withLock { $0.count == 1 ? $0.first : nil }, "one measures at a time")
+    work()
+    #expect(begin(1000) == nil)
   }
 
   /// Deleting uploads gives back what they took and no more.

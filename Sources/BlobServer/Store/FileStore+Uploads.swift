@@ -227,5 +227,7 @@ extension FileStore {
     deleteParts(of: id, store)
   }
 
-  package func onShortage(_ makeRoom: @escaping @Sendable () -> Void) { quota.onShortage(makeRoom) }
+  package func onShortage(_ submit: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) {
+    quota.onShortage(submit)
+  }
 }

@@ -47,7 +47,7 @@ package final class FileStore: UploadStore {
     let found = try clearLeftOvers(store)
     damages.withLock { $0 = found }
     if maxTotal != nil {
-      try quota.measure(root, store) { (id) throws(ServerError) in try self.joined(id, store) }
+      try quota.measure(root, store, interruption) { (id) throws(ServerError) in try self.joined(id, store) }
     }
   }
 

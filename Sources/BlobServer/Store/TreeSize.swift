@@ -17,18 +17,24 @@ struct TreeSize {
   }
   private let root: Folder
   private var current: Folder
+  private let cancel: Cancellation
   private var way: [Level] = []
   private var sum: Int128 = 0
 
-  /// Bytes of all files below `root`, leaving out its folder `name`. Symbolic links are not followed.
-  static func bytes(below root: Folder, without name: BytePath) throws(ServerError) -> Int128 {
-    var tree = TreeSize(root: root, current: root)
+  /// Bytes of all files below `root`, leaving out its folder `name`. Symbolic links are not followed. Throws 503 when
+  /// `cancel` asks to stop.
+  static func bytes(
+    below root: Folder, without name: BytePath, _ cancel: Cancellation
+  ) throws(ServerError) -> Int128 {
+    var tree = TreeSize(root: root, current: root, cancel)
     try tree.enter("", without: name)
     while try tree.advance() {}
     return tree.sum
   }
 
-  private init(root: Folder, current: Folder) { (self.root, self.current) = (root, current) }
+  private init(root: Folder, current: Folder, _ cancel: Cancellation) {
+    (self.root, self.current, self.cancel) = (root, current, cancel)
+  }
 
   /// Visits the next folder; false after the last.
   private mutating func advance() throws(ServerError) -> Bool {
@@ -50,6 +56,7 @@ struct TreeSize {
     let own = try current.status()
     var level = Level(name: name, device: own.st_dev, inode: own.st_ino, folders: [])
     for name in try current.names() where name != left {
+      if cancel.isCancelled { throw ServerError(503, "the server is stopping") }
       guard let status = try current.status(name) else { continue }
       if status.isFile { sum += Int128(status.st_size) }
       if StoredItem(status).isFolder { level.folders.append(name) }

@@ -65,8 +65,10 @@ package protocol UploadStore: Sendable {
   /// Deletes what has had no new byte for too long, `isBusy` ones aside, and returns their ids.
   func expire(isBusy: (UploadID) -> Bool) -> [UploadID]
 
-  /// Before an upload is refused because the store may not hold so much, `makeRoom` is called, which should `expire`.
-  func onShortage(_ makeRoom: @escaping @Sendable () -> Void)
+  /// Before an upload is refused because the store may not hold so much, `submit` is called with work that looks for room
+  /// that the store does not know of. It must run that work once, on another thread, after `expire`. Until the work has
+  /// ended the store may refuse with 507 instead of 413.
+  func onShortage(_ submit: @escaping @Sendable (_ work: @escaping @Sendable () -> Void) -> Void)
 
   /// Saved uploads that have all their bytes and were not published, because the server was killed in between.
   func complete() -> [UploadRecord]
