@@ -7,7 +7,8 @@ import Blobs
 
 extension FileStore {
   package func expire(isBusy: (UploadID) -> Bool) -> [UploadID] {
-    // An unreadable folder is tried again at the next round.
+    // What fails here is tried again at the next round, or by the next upload, which says why.
+    try? restoreOwnFolder()
     guard let store, let names = try? store.names() else { return [] }
     let now = wallClock()
     var expired: [UploadID] = []

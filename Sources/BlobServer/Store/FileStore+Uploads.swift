@@ -19,6 +19,10 @@ import Blobs
 // After a power cut data may be shorter than what was acknowledged: its size is the offset, so the client learns it.
 extension FileStore {
   package func begin(length: Int64?) throws(ServerError) -> any Reception {
+    try restoringOwnFolder { () throws(ServerError) in try receive(length: length) }
+  }
+
+  private func receive(length: Int64?) throws(ServerError) -> any Reception {
     let store = try uploads()
     var random = SystemRandomNumberGenerator()
     let id = UploadID(using: &random)
@@ -123,7 +127,7 @@ extension FileStore {
       var isShown = false
       defer { if hasTime, !isShown { futimens(reception.file.number, nil) } }
       isShown = try ServerError.retryable { () throws(ServerError) in
-        try show(reception, record, folder, store, replaces: before != nil)
+        try show(reception, record, folder, store, replaces: before != nil, isSaved: isSaved)
       }
       if !isShown { continue }  // the name appeared or changed meanwhile: meet it
       try folder.sync(record.target.parent.description)
@@ -137,7 +141,8 @@ extension FileStore {
 
   /// Gives the bytes their name, and counts them as published. False when what is there now must not be replaced.
   private func show(
-    _ reception: FileReception, _ record: UploadRecord, _ folder: Folder, _ store: Folder, replaces: Bool
+    _ reception: FileReception, _ record: UploadRecord, _ folder: Folder, _ store: Folder, replaces: Bool,
+    isSaved: Bool
   ) throws(ServerError) -> Bool {
     let (data, name) = (record.id.data, record.target.name)
     func change() throws(ServerError) -> Bool {
@@ -153,8 +158,14 @@ extension FileStore {
         ? data.withCString { data in name.withCString { renameat(store.number, data, folder.number, $0) } }
         : renameNew(store, data, folder, name)
       if renamed != 0 {
-        if errno == EEXIST { return false }
-        if errno == ENOENT { throw ServerError(410, "the upload is gone") }
+        let problem = errno
+        if problem == EEXIST { return false }
+        if problem == ENOENT, try store.status(data) == nil {
+          throw isSaved
+            ? ServerError(410, "the upload is gone")
+            : ServerError(500, "someone has removed the bytes from \(ServedPath.storeName) while they came")
+        }
+        errno = problem
         throw failed("publish", record.target.description)
       }
       quota.publish(record.id, reception.length, replacing: old.map { Int64($0.st_size) } ?? 0)

@@ -11,15 +11,16 @@ import Synchronization
 /// bytes are on probation, `ID.START.mark` tells where they begin. An empty `ID.join` beside one of the two records says
 /// that it is a final upload, made of others.
 package final class FileStore: UploadStore {
+  let path: BytePath
   let root: Folder
-  let store: Folder?
+  /// nil: the store is read-only.
+  let own: Mutex<OwnFolder?>
   let expiry: Int64
   let quota: Quota
   let interruption = Cancellation()
   let saved = Atomic(0)
   let claims = Mutex(Claims())
   private let damages = Mutex<[String]>([])
-  private let lock: Descriptor?
 
   /// Serves `folder`, which must exist. One store to a folder: a second one is refused. `readOnly` needs no right to
   /// write and no lock. Blocks while left-overs are cleared away.
@@ -27,23 +28,17 @@ package final class FileStore: UploadStore {
     _ folder: BytePath, expire: Duration, maxTotal: Int64? = nil, readOnly: Bool = false
   ) throws(ServerError) {
     expiry = expire.nanoseconds
+    path = folder
     let root = try Folder(folder)
     self.root = root
     quota = Quota(maxTotal)
     if readOnly {
-      store = nil
-      lock = nil
+      own = Mutex(nil)
       return
     }
-    let made = ServedPath.storeName.withCString { mkdirat(root.number, $0, 0o700) }
-    if made != 0, errno != EEXIST { throw failed("make \(ServedPath.storeName) in", folder.description) }
-    let store = try root.storeFolder()
-    let lock = try store.open("lock", O_RDWR | O_CREAT)
-    if flock(lock.number, LOCK_EX | LOCK_NB) != 0 {
-      throw ServerError("the folder \(folder) is already served: another server holds its .fullbore/lock")
-    }
-    self.store = store
-    self.lock = lock
+    let own = try OwnFolder(in: root, folder)
+    self.own = Mutex(own)
+    let store = own.folder
     let found = try clearLeftOvers(store)
     damages.withLock { $0 = found }
     if maxTotal != nil {
@@ -56,9 +51,10 @@ package final class FileStore: UploadStore {
 
   package func interrupt() { interruption.cancel() }
 
-  package func close() {
-    if let lock { flock(lock.number, LOCK_UN) }
-  }
+  package func close() { own.withLock { $0?.unlock() } }
+
+  /// The server's own folder; nil: the store is read-only.
+  var store: Folder? { own.withLock { $0?.folder } }
 
   /// Where uploads are kept; a read-only server has no such place.
   func uploads() throws(ServerError) -> Folder {
@@ -168,17 +164,6 @@ extension FileStore {
       quota.remove(item.length)
     }
     try folder.sync(path.parent.description)
-  }
-}
-
-extension Folder {
-  /// The place for what is unfinished, in a served folder.
-  fileprivate func storeFolder() throws(ServerError) -> Folder {
-    let number = ServedPath.storeName.withCString {
-      openAt(self.number, $0, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
-    }
-    if number < 0 { throw failed("open", ServedPath.storeName.description) }
-    return Folder(Descriptor(number))
   }
 }
 

@@ -91,6 +91,15 @@ final class Quota: Sendable {
     change(id) { $0 = nil }
   }
 
+  /// All uploads are gone, and their bytes with them.
+  func forgetUploads() {
+    if !isLimited { return }
+    state.withLock { state in
+      state.used = max(0, state.used - state.unfinished)
+      state.shares = [:]
+    }
+  }
+
   /// Bytes of a part belong to its final upload now; the part has none left.
   func move(_ bytes: Int64, from part: UploadID, to final: UploadID) {
     change(part) { $0 = nil }

@@ -1,0 +1,62 @@
+import BlobServer
+import Blobs
+import Glibc
+import Testing
+
+/// The server's own folder, `.fullbore`, after someone else was in it.
+struct OwnFolderTests {
+  @Test func itIsMadeAnewWhereItWasRemoved() throws {
+    let server = try TestServer {
+      $0.maxTotal = 1000
+      $0.maxUnfinished = 1
+    }
+    let lost = try server.create("lost", length: 900)
+    server.folder.removeOwnFolder()
+    #expect(try server.ask("PUT", "/a", body: pattern(500)).status == 201)
+    #expect(server.folder.read("a") == pattern(500))
+    // Nothing of the lost upload is left: no room, no place among the unfinished ones.
+    #expect(try [404, 410].contains(server.ask("HEAD", lost, [tus]).status))
+    let upload = try server.create("b", length: 400)
+    #expect(try server.patch(upload, at: 0, pattern(400)).status == 204)
+    #expect(server.folder.read("b") == pattern(400))
+    #expect(throws: ServerError.self, "the new folder is locked too") { try TestServer(over: server.folder) }
+  }
+
+  @Test func whoeverSendsMeanwhileIsToldToSendAgain() throws {
+    let server = try TestServer()
+    let put = try server.client()
+    try put.head("PUT", "/a", [("Content-Length", "10")])
+    try put.send(pattern(5))
+    let upload = try server.create("b", length: 10)
+    let patch = try server.beginPatch(upload, at: 0, length: 10, pattern(5))
+    #expect(try eventually { server.folder.sizeOfKept == 10 })
+    server.folder.removeOwnFolder()
+    try put.send(pattern(5))
+    try patch.send(pattern(5))
+    #expect(try put.answer().status == 500)
+    #expect(try patch.answer().status == 410)
+    #expect(try put.ask("PUT", "/a", body: pattern(10)).status == 201)
+  }
+
+  @Test func whatCannotBeMadeAnewIsSaid() throws {
+    let server = try TestServer()
+    server.folder.removeOwnFolder()
+    server.folder.write(".fullbore", [1])
+    for _ in 0..<2 {
+      let answer = try server.ask("PUT", "/a", body: [1])
+      #expect(answer.status == 500)
+      #expect(answer.text.contains(".fullbore was removed"), "\(answer.text)")
+    }
+    server.folder.remove(".fullbore")
+    #expect(try server.ask("PUT", "/a", body: [1]).status == 201)
+  }
+}
+
+extension TestFolder {
+  /// Removes what an operator removes who takes the folder for left-overs.
+  func removeOwnFolder() {
+    let own = path.appending(".fullbore")
+    for name in Self.names(own) { own.appending(name).withCString { _ = unlink($0) } }
+    own.withCString { _ = rmdir($0) }
+  }
+}
