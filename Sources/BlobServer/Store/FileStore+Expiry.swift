@@ -62,6 +62,29 @@ extension FileStore {
       else { return nil }
       if let parts = record.parts { return parts.allSatisfy { isWhole($0, store) } ? record : nil }
       guard let status = try? store.status(file.id.data), Int64(status.st_size) == record.length else { return nil }
+  /// Notes a record as finished just now.
+  func noteFinished(_ id: UploadID, _ status: stat?) {
+    finished.withLock { $0.add(id, bytes: status.map { Int64($0.st_size) } ?? 0) }
+  }
+
+  /// Notes the records that were there when the server started.
+  func noteFinished(_ names: [BytePath], _ store: Folder) {
+    let found = names.compactMap { name -> (id: UploadID, status: stat)? in
+      // A record that cannot be looked at is not counted.
+      guard let file = UploadFile(name), file.kind == .done, let status = try? store.status(name) else { return nil }
+      return (file.id, status)
+    }
+    for record in found.sorted(by: { $0.status.modified < $1.status.modified }) {
+      noteFinished(record.id, record.status)
+    }
+    deleteExcessRecords()
+  }
+
+  /// Deletes the oldest records of finished uploads where there are too many; those of parts go with their final upload.
+  func deleteExcessRecords() {
+    while let oldest = finished.withLock({ $0.removeExcess() }) { delete(oldest) }
+  }
+
       return record
     }
   }

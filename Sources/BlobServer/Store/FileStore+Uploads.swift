@@ -208,6 +208,7 @@ extension FileStore {
     // A kill before the last of them is seen at the next start.
     for part in record.parts ?? [] { finish(part, store) }
   }
+    deleteExcessRecords()
 
   func finish(_ id: UploadID, _ store: Folder) {
     // A record that cannot be marked is found as finished by `load` all the same.
@@ -215,7 +216,9 @@ extension FileStore {
       _ = utimensat(store.number, info, nil, 0)  // it is remembered from now on
       return id.done.withCString { renameat(store.number, info, store.number, $0) }
     }
-    if renamed == 0 { saved.subtract(1, ordering: .relaxed) }
+    if renamed != 0 { return }
+    saved.subtract(1, ordering: .relaxed)
+    noteFinished(id, (try? store.status(id.done)) ?? nil)  // unreadable, it counts as empty
   }
 
   private func forget(_ reception: FileReception, _ record: UploadRecord, _ store: Folder) {
@@ -235,6 +238,7 @@ extension FileStore {
     store.unlink(id.data)
     store.unlink(id.bad)
     quota.release(id)
+    finished.withLock { $0.remove(id) }
     deleteParts(of: id, store)
   }
 

@@ -20,13 +20,16 @@ package final class FileStore: UploadStore {
   let interruption = Cancellation()
   let saved = Atomic(0)
   let claims = Mutex(Claims())
+  let finished: Mutex<FinishedRecords>
   private let damages = Mutex<[String]>([])
 
   /// Serves `folder`, which must exist. One store to a folder: a second one is refused. `readOnly` needs no right to
   /// write and no lock. Blocks while left-overs are cleared away.
   package init(
-    _ folder: BytePath, expire: Duration, maxTotal: Int64? = nil, readOnly: Bool = false
+    _ folder: BytePath, expire: Duration, maxTotal: Int64? = nil, readOnly: Bool = false,
+    finishedRecords: FinishedRecords.Limits = FinishedRecords.Limits()
   ) throws(ServerError) {
+    finished = Mutex(FinishedRecords(finishedRecords))
     expiry = expire.nanoseconds
     path = folder
     let root = try Folder(folder)
@@ -41,6 +44,7 @@ package final class FileStore: UploadStore {
     let store = own.folder
     let found = try clearLeftOvers(store)
     damages.withLock { $0 = found }
+    noteFinished(try store.names(), store)
     if maxTotal != nil {
       try quota.measure(root, store, interruption) { (id) throws(ServerError) in try self.joined(id, store) }
     }

@@ -59,6 +59,7 @@ extension FileStore {
       own = try OwnFolder(in: root, path)
       saved.store(0, ordering: .relaxed)
       claims.withLock { $0 = Claims() }
+      finished.withLock { $0.removeAll() }
       quota.forgetUploads()
     }
   }
