@@ -17,6 +17,8 @@ struct Reply: Sendable {
   var status: Int
   var headers: HTTPHeaders
   var body: Body
+  /// Given back once the client has the answer.
+  var permit: Allowance.Permit?
 
   init(_ status: Int, _ headers: HTTPHeaders = [:], body: Body = .bytes([])) {
     self.status = status

@@ -35,6 +35,8 @@ final class Request: @unchecked Sendable {
   /// Bytes of the body.
   private var received: Int64 = 0
   private let decision = Mutex<Plan?>(nil)
+  /// That of the answer: the request lives until it was sent.
+  private var permit: Allowance.Permit?
 
   /// `target`: in libmicrohttpd's buffer, where it stays until the head is read.
   init(_ connection: Connection, target: UnsafePointer<CChar>, _ service: Service) {
@@ -134,6 +136,7 @@ final class Request: @unchecked Sendable {
 
   private func queue(_ reply: Reply) -> MHD_Result {
     phase = .answered
+    permit = reply.permit
     return connection.queue(service.completed(reply, to: self))
   }
 

@@ -8,6 +8,10 @@ final class Service: Sendable {
   let workers: Workers
   /// Read whole files to tell their digests, apart from `workers`: what arrives need not wait for them.
   let readers = Workers(threads: 4)
+  /// List folders, which may have any number of names: what arrives does not wait for them either.
+  private let listers = Workers(threads: 2)
+  /// Pages of folders that are made or sent at a time. Each is in memory until its client has read it.
+  private let pages = Allowance(64)
   let housekeeper: Housekeeper
   let pump: BodyPump
   /// A socket at its end; see `Connection.detach`.
@@ -49,6 +53,7 @@ final class Service: Sendable {
   func stop() {
     housekeeper.stop()
     readers.finish()
+    listers.finish()
     workers.finish()
   }
 
@@ -57,6 +62,20 @@ final class Service: Sendable {
 
   /// As `onWorker`, for what reads a whole file.
   func onReader(_ work: @escaping @Sendable () throws(ServerError) -> Plan) -> Plan { on(readers, work) }
+
+  /// As `onWorker`, for the page of a folder. Throws 503 where there are too many of them.
+  func onLister(_ work: @escaping @Sendable () throws(ServerError) -> Reply) throws(ServerError) -> Plan {
+    guard let permit = pages.take() else {
+      var error = ServerError(503, "too many clients read lists of folders; try again in a moment")
+      error.headers["Retry-After"] = "5"
+      throw error
+    }
+    return on(listers) { () throws(ServerError) in
+      var reply = try work()
+      reply.permit = permit
+      return .reply(reply)
+    }
+  }
 
   private func on(_ workers: Workers, _ work: @escaping @Sendable () throws(ServerError) -> Plan) -> Plan {
     .later { decided in

@@ -6,7 +6,7 @@ enum GetRoutes {
   static func plan(_ call: Call, _ path: ServedPath, isFolder: Bool) throws(ServerError) -> Plan {
     guard let item = try find(call, path) else { throw ServerError(404, "nothing is at \(path)") }
     if item.isFolder {
-      if isFolder || path.isRoot { return PageRoutes.plan(call, path) }
+      if isFolder || path.isRoot { return try PageRoutes.plan(call, path) }
       return .reply(Reply(301, ["Location": path.folderURL], text: "\(path) is a folder"))
     }
     if isFolder { throw ServerError(404, "\(path) is a file, not a folder") }

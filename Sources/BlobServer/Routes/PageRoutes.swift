@@ -3,10 +3,9 @@ import Blobs
 
 /// A plain page of what is in a folder.
 enum PageRoutes {
-  static func plan(_ call: Call, _ path: ServedPath) -> Plan {
-    call.service.onWorker { () throws(ServerError) in
-      let page = page(path, try call.service.store.list(path), takesForms: takesForms(call.options))
-      return .reply(reply(200, page))
+  static func plan(_ call: Call, _ path: ServedPath) throws(ServerError) -> Plan {
+    try call.service.onLister { () throws(ServerError) in
+      reply(200, page(path, try call.service.store.list(path), takesForms: takesForms(call.options)))
     }
   }
 
@@ -54,6 +53,7 @@ enum PageRoutes {
 
   private static func page(_ path: ServedPath, _ entries: [StoredEntry], takesForms: Bool) -> String {
     var html = begin(escape(path.description)) + (takesForms ? form : "") + "<table>\n"
+    html.reserveCapacity(html.utf8.count + 128 * entries.count)
     if !path.isRoot { html += "<tr><td><a href=\"../\">../</a></td><td></td></tr>\n" }
     for entry in entries {
       let slash = entry.item.isFolder ? "/" : ""
@@ -69,6 +69,7 @@ enum PageRoutes {
 
   /// For text between tags. Control characters, and marks that turn the direction of what follows, become U+FFFD.
   private static func escape(_ text: String) -> String {
+    if text.utf8.allSatisfy(standsForItself) { return text }
     var escaped = ""
     for scalar in text.unicodeScalars {
       switch scalar {
@@ -83,6 +84,14 @@ enum PageRoutes {
       }
     }
     return escaped
+  }
+
+  /// Most names have nothing else than such bytes.
+  private static func standsForItself(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "&"), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "\""), UInt8(ascii: "'"): false
+    default: 0x20..<0x7F ~= byte
+    }
   }
 
   /// Exact below 1,024 bytes, else with one decimal.

@@ -1,0 +1,46 @@
+import Blobs
+import Testing
+
+/// Pages of folders with many names.
+struct ListingTests {
+  private func server(names: Int) throws -> TestServer {
+    let server = try TestServer()
+    for number in 0..<names { server.folder.write(BytePath("file \(number).jpg"), []) }
+    return server
+  }
+
+  /// Sixty clients ask for a page each. A file that comes then does not wait for their pages, which take far longer.
+  @Test func filesDoNotWaitForPages() throws {
+    let server = try server(names: 500)
+    let clock = ContinuousClock()
+    let readers = try (0..<60).map { _ in try server.client() }
+    let began = clock.now
+    for reader in readers { try reader.head("GET", "/") }
+    #expect(try server.ask("PUT", "/new", body: [1]).status == 201)
+    let stored = clock.now
+    for reader in readers { #expect(try reader.answer().text.contains(">file 499.jpg<")) }
+    let (file, pages) = (stored - began, clock.now - began)
+    print("the file took \(file), all pages \(pages)")
+    #expect(file < pages / 2)
+  }
+
+  /// A page is in memory until its client has read it, so that there may only be so many.
+  @Test func onlySoManyPagesAreMadeAtATime() throws {
+    let server = try server(names: 300)
+    server.folder.makeFolder("empty")
+    let readers = try (0..<150).map { _ in try server.client() }
+    for reader in readers { try reader.head("GET", "/") }
+    var statuses: [Int: Int] = [:]
+    for reader in readers {
+      let answer = try reader.answer()
+      statuses[answer.status, default: 0] += 1
+      if answer.status == 503 { #expect(answer["Retry-After"] != nil) }
+    }
+    let (made, refused) = (statuses[200] ?? 0, statuses[503] ?? 0)
+    #expect(made >= 64 && refused > 0 && made + refused == 150, "\(statuses)")
+    // Those that were read make room for others, and so do those whose client has gone.
+    for _ in 0..<100 { #expect(try readers[0].ask("GET", "/empty/").status == 200) }
+    for _ in 0..<100 { try server.client().head("GET", "/empty/") }
+    #expect(try eventually { try server.ask("GET", "/empty/").status == 200 })
+  }
+}
