@@ -87,6 +87,26 @@ struct FormTests {
     #expect(try eventually { server.folder.kept.isEmpty })
   }
 
+  /// The files up to the limit are taken, and the answer comes after the whole form and says what was left out.
+  @Test func aFormWithTooManyFilesIsToldWhichWereTaken() throws {
+    let server = try TestServer()
+    let body = Array((0..<1003).map { part("f", [1], file: $0 == 1001 ? "late" : "x") }.joined()) + close
+    let client = try server.client()
+    let answer = try client.ask("POST", "/", [type], body: body)
+    #expect(answer.status == 413)
+    #expect(answer.text.contains("\"leftOut\":3,\"error\":\"a form may bring 1000 files at most"))
+    #expect(answer.text.split(separator: "\"name\":").count == 1001)
+    #expect(server.folder.read("x") == [1])
+    #expect(server.folder.read("late") == nil)
+    let page = try client.ask("POST", "/", [type, ("Accept", "text/html")], body: body)
+    #expect(page.status == 413)
+    #expect(page.text.contains("<b>3 more files</b>"))
+    #expect(try eventually { server.folder.kept.isEmpty })
+    // Fields that are no files are not counted.
+    let fields = Array((0..<2000).map { part("n", Array("\($0)".utf8)) }.joined()) + part("f", [2], file: "y") + close
+    #expect(try client.ask("POST", "/", [type], body: fields).status == 201)
+  }
+
   @Test func twoFilesOfOneNameAreOneOrAConflict() throws {
     let server = try TestServer()
     let twice = part("f", [1], file: "x") + part("f", [1], file: "x") + close

@@ -11,25 +11,27 @@ struct FormAnswer: Sendable {
     self.folder = folder
   }
 
-  /// The status is that of the first file that was not taken.
-  func reply(_ entries: [FormEntries.Entry]) -> Reply {
+  /// The status is that of the first file that was not taken. `leftOut`: how many files more the form had than are taken.
+  func reply(_ entries: [FormEntries.Entry], leftOut: Int) -> Reply {
     if entries.isEmpty { return Reply(400, text: "the form has no file") }
     let failures = entries.compactMap { entry in
       if case .failure(let error)? = entry.result { (entry, error) } else { nil }
     }
-    let status = failures.first?.1.status
+    let excess = leftOut > 0 ? "a form may bring \(entries.count) files at most; send these in another one" : nil
+    let status = failures.first?.1.status ?? (leftOut > 0 ? 413 : nil)
     if !isForBrowser {
       let files = entries.map(json).joined(separator: ",")
+      let more = excess.map { ",\"leftOut\":\(leftOut),\"error\":\(JSONText.quoted($0))" } ?? ""
       let isNew = entries.contains { (try? $0.result?.get())?.publication.outcome == .created }
       return Reply(
         status ?? (isNew ? 201 : 200), ["Content-Type": "application/json"],
-        body: .bytes(Array("{\"files\":[\(files)]}\n".utf8)))
+        body: .bytes(Array("{\"files\":[\(files)]\(more)}\n".utf8)))
     }
     // So that loading the page again does not send the form again.
     guard let status else { return Reply(303, ["Location": folder.folderURL], text: "all files have arrived") }
-    return PageRoutes.problem(
-      status, folder, failures.map { (BytePath($0.0.name).description, $0.1.message) },
-      published: entries.count - failures.count)
+    var lines = failures.map { (name: BytePath($0.0.name).description, reason: $0.1.message) }
+    if let excess { lines.append(("\(leftOut) more files", excess)) }
+    return PageRoutes.problem(status, folder, lines, published: entries.count - failures.count)
   }
 
   private func json(_ entry: FormEntries.Entry) -> String {

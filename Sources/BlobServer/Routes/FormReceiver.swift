@@ -21,6 +21,8 @@ final class FormReceiver: BodyReceiver {
     /// Of a file field that was left empty.
     var mayHaveBytes = true
   }
+  /// How many files of one form are taken. The answer has a line for each of them.
+  static let mostFiles = 1000
   private let state: Mutex<State>
 
   init(
@@ -30,7 +32,9 @@ final class FormReceiver: BodyReceiver {
     self.existing = existing
     self.answer = answer
     self.service = service
-    state = Mutex(State(parser: MultipartParser(boundary: boundary)))
+    var limits = MultipartParser.Limits()
+    limits.parts = .max  // nothing is kept of a part that is no file; files are counted here
+    state = Mutex(State(parser: MultipartParser(boundary: boundary, limits)))
   }
 
   var takesPipes: Bool { false }
@@ -60,9 +64,10 @@ final class FormReceiver: BodyReceiver {
     state.isInTime = head.fileName == nil && head.name.elementsEqual("mtime".utf8)
     if state.isInTime { state.time = [] }
     guard let name = head.fileName, !name.isEmpty else { return }
-    let entry = entries.begin(name)
     let modified = state.time.flatMap { ModificationTime($0) }
     state.time = nil
+    // The rest of the form is read all the same, so that its sender gets the answer that tells which files were taken.
+    guard let entry = entries.begin(name, atMost: Self.mostFiles) else { return }
     do throws(ServerError) {
       let target = try folder.appending(name)
       if let item = try service.store.item(at: target) { try existing.admit(item, at: target, length: nil) }
@@ -111,7 +116,7 @@ final class FormReceiver: BodyReceiver {
       return .refuse(ServerError(error))
     }
     return .later { [entries, answer] decided in
-      entries.whenAllHaveEnded { decided(.reply(answer.reply($0))) }
+      entries.whenAllHaveEnded { decided(.reply(answer.reply($0, leftOut: $1))) }
     }
   }
 
@@ -133,34 +138,47 @@ final class FormEntries: Sendable {
   }
   private struct State {
     var entries: [Entry] = []
-    var waiting: (@Sendable ([Entry]) -> Void)?
+    /// Files that were too many.
+    var leftOut = 0
+    /// Files that are being published.
+    var open = 0
+    var waiting: (@Sendable (_ entries: [Entry], _ leftOut: Int) -> Void)?
   }
   private let state = Mutex(State())
 
-  func begin(_ name: [UInt8]) -> Int {
+  /// The number of its entry; nil where there are `limit` of them already.
+  func begin(_ name: [UInt8], atMost limit: Int) -> Int? {
     state.withLock { state in
+      if state.entries.count == limit {
+        state.leftOut += 1
+        return nil
+      }
       state.entries.append(Entry(name: name))
+      state.open += 1
       return state.entries.count - 1
     }
   }
 
   func end(_ entry: Int, _ result: Result<(record: UploadRecord, publication: Publication), ServerError>) {
-    state.withLock { $0.entries[entry].result = result }
+    state.withLock { state in
+      state.entries[entry].result = result
+      state.open -= 1
+    }
     tell()
   }
 
   /// Once, when no more files begin.
-  func whenAllHaveEnded(_ then: @escaping @Sendable ([Entry]) -> Void) {
+  func whenAllHaveEnded(_ then: @escaping @Sendable (_ entries: [Entry], _ leftOut: Int) -> Void) {
     state.withLock { $0.waiting = then }
     tell()
   }
 
   private func tell() {
-    let (then, entries) = state.withLock { state in
-      let isOver = state.entries.allSatisfy { $0.result != nil }
-      defer { if isOver { state.waiting = nil } }
-      return (isOver ? state.waiting : nil, state.entries)
+    let ended = state.withLock { state -> State? in
+      guard state.open == 0, state.waiting != nil else { return nil }
+      defer { state.waiting = nil }
+      return state
     }
-    then?(entries)
+    if let ended { ended.waiting?(ended.entries, ended.leftOut) }
   }
 }
