@@ -50,6 +50,25 @@ struct OwnFolderTests {
     server.folder.remove(".fullbore")
     #expect(try server.ask("PUT", "/a", body: [1]).status == 201)
   }
+
+  /// Whoever opens a pipe waits for its other end.
+  @Test func pipesInItKeepNothingWaiting() throws {
+    let folder = try TestFolder()
+    folder.makeFolder(".fullbore")
+    let ids = ["1", "2", "3", "4"].map { String(repeating: $0, count: 32) }
+    let record = "fullbore upload 1\ntarget x\nexisting keep\nlength 3\nmetadata \n"
+    folder.write(BytePath(".fullbore/\(ids[1]).info"), Array(record.utf8))
+    for name in ["\(ids[0]).info", "\(ids[1]).data", "\(ids[2]).done", "\(ids[3]).join", "\(ids[3]).info"] {
+      folder.makePipe(BytePath(".fullbore/\(name)"))
+    }
+    let server = try TestServer(over: folder)
+    #expect(server.server.notices.count == 2, "\(server.server.notices)")
+    #expect(try server.ask("PUT", "/a", body: [1]).status == 201)
+    let url = "/.fullbore-upload/"
+    for id in [ids[0], ids[2], ids[3]] { #expect(try server.ask("HEAD", url + id, [tus]).status == 404) }
+    #expect(try server.patch(url + ids[1], at: 0, [1, 2, 3]).status == 410)
+    #expect(folder.read("x") == nil)
+  }
 }
 
 extension TestFolder {
@@ -59,4 +78,6 @@ extension TestFolder {
     for name in Self.names(own) { own.appending(name).withCString { _ = unlink($0) } }
     own.withCString { _ = rmdir($0) }
   }
+
+  func makePipe(_ name: BytePath) { path.appending(name).withCString { _ = mkfifo($0, 0o600) } }
 }

@@ -39,6 +39,7 @@ extension FileStore {
   package func reopen(_ id: UploadID) throws(ServerError) -> any Reception {
     let store = try uploads()
     guard let status = try store.status(id.data) else { throw ServerError(410, "the upload is gone") }
+    guard status.isFile else { throw ServerError(410, "the upload is gone: \(id.data) is not a file") }
     let file = try store.open(id.data, O_RDWR)
     return FileReception(id, file, length: Int64(status.st_size), store, quota)
   }
@@ -184,7 +185,7 @@ extension FileStore {
       try record.existing.admit(item, at: record.target, length: reception.length)
       if record.existing.replaces { return nil }
       let file = try ServerError.retryable { () throws(ServerError) in
-        try folder.open(record.target.name, O_RDONLY | O_NONBLOCK)
+        try folder.open(record.target.name, O_RDONLY)
       }
       if try reception.hasSameBytes(as: file, interruption) { return item }
       throw ServerError(409, "\(record.target) exists with other bytes")

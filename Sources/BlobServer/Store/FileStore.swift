@@ -136,8 +136,7 @@ extension FileStore {
 
   package func open(_ path: ServedPath) throws(ServerError) -> OpenItem {
     if path.isRoot { throw ServerError(409, "/ is a folder") }
-    // O_NONBLOCK: a pipe in the place of a file must not hang us.
-    let file = try root.folder(path.parent).open(path.name, O_RDONLY | O_NONBLOCK)
+    let file = try root.folder(path.parent).open(path.name, O_RDONLY)
     var status = stat()
     if fstat(file.number, &status) != 0 { throw failed("look at", path.description) }
     let item = try Self.item(status, path)

@@ -72,9 +72,11 @@ struct Folder: Sendable {
     return Folder(Descriptor(number))
   }
 
-  /// A file in this folder; a symbolic link in its place is 403.
+  /// A file in this folder; a symbolic link in its place is 403. Never waits for the other end of a pipe that someone has
+  /// put in the place of a file.
   func open(_ name: BytePath, _ flags: Int32) throws(ServerError) -> Descriptor {
-    let number = name.withCString { openAt(self.number, $0, flags | O_CLOEXEC | O_NOFOLLOW, 0o666) }
+    let flags = flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
+    let number = name.withCString { openAt(self.number, $0, flags, 0o666) }
     if number < 0 { throw failed("open", name.description) }
     return Descriptor(number)
   }
