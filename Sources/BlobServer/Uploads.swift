@@ -81,9 +81,16 @@ final class Uploads: Sendable {
 
   /// Ends an unfinished upload. A finished one is only forgotten: the published file stays. Blocks.
   func terminate(_ id: UploadID) throws(ServerError) {
-    if let final = store.claimant(of: id), case .unfinished? = try? find(final) {  // gone: nothing needs the part
-      throw ServerError(409, "the part belongs to the final upload \(final), which can be terminated")
+    let claimant = try store.unlessClaimed(id) { () throws(ServerError) in try terminateUnclaimed(id) }
+    guard let claimant else { return }
+    // Where the final upload has ended nothing needs the part any more.
+    if case .unfinished? = try? find(claimant) {
+      throw ServerError(409, "the part belongs to the final upload \(claimant), which can be terminated")
     }
+    try terminateUnclaimed(id)
+  }
+
+  private func terminateUnclaimed(_ id: UploadID) throws(ServerError) {
     switch try find(id) {
     case .unfinished(let upload):
       try upload.terminate()

@@ -13,7 +13,6 @@ enum TusConcatenation {
     return call.service.onWorker { () throws(ServerError) in
       if let plan = try again(call, parts, target) { return plan }
       let length = try length(of: parts, in: folder, call)
-      if let length { try TusRoutes.checkLength(length, call.options) }
       try target.admit(length: length, call.service)
       return publish(
         try call.service.uploads.begin(
@@ -53,11 +52,12 @@ enum TusConcatenation {
     return reply
   }
 
-  /// Of all parts together; nil while one does not know its own.
+  /// Of all parts together; nil while one does not know its own. Throws 413 when those that know theirs are too long.
   private static func length(
     of parts: [UploadID], in folder: ServedPath, _ call: Call
   ) throws(ServerError) -> Int64? {
-    var sum: Int64? = 0
+    var sum: Int64 = 0
+    var isKnown = true
     for part in parts {
       let record: UploadRecord
       switch try call.service.uploads.find(part) {
@@ -66,9 +66,16 @@ enum TusConcatenation {
       }
       if !record.isPart { throw ServerError(400, "the upload \(part) was not created with Upload-Concat: partial") }
       if record.target.parent != folder { throw ServerError(400, "the part \(part) was created in another folder") }
-      sum = record.length.flatMap { length in sum.map { $0.addingClamped(length) } }
+      guard let length = record.length else {
+        isKnown = false
+        continue
+      }
+      let (more, overflow) = sum.addingReportingOverflow(length)
+      if overflow { throw ServerError(413, "the parts have more than \(Int64.max) bytes together") }
+      sum = more
     }
-    return sum
+    try TusRoutes.checkLength(sum, call.options)
+    return isKnown ? sum : nil
   }
 
   /// From URLs of uploads on this server, absolute or relative to the request's.

@@ -24,10 +24,19 @@ extension FileStore {
       guard let modified else { continue }
       if modified > now.addingClamped(Self.clockDifference) { beginToAge([file.id] + parts, store) }
       guard modified.addingClamped(expiry) <= now else { continue }
-      delete(file.id)
+      if !deleteExpired(file.id) { continue }
       if file.kind == .info { expired += [file.id] + parts }
     }
     return expired
+  }
+
+  /// False where the upload is a part that a final upload has claimed meanwhile.
+  @discardableResult func deleteExpired(_ id: UploadID) -> Bool {
+    let final = try? unlessClaimed(id) { () throws(ServerError) in delete(id) }  // which throws nothing
+    if final == nil { return true }
+    if isHeldByFinal(id) { return false }
+    delete(id)
+    return true
   }
 
   /// A part lives as long as its final upload. A final upload is never a part: where damaged records say so, and perhaps
@@ -53,15 +62,6 @@ extension FileStore {
     [try? store.status(id.data), try? store.status(id.info)].compactMap { $0?.modified }.max()
   }
 
-  package func complete() -> [UploadRecord] {
-    // The client that asks for such an upload gets it published as well.
-    guard let store, let names = try? store.names() else { return [] }
-    return names.compactMap { name in
-      guard let file = UploadFile(name), file.kind == .info, let record = try? store.record(file.id, name),
-        !record.isPart
-      else { return nil }
-      if let parts = record.parts { return parts.allSatisfy { isWhole($0, store) } ? record : nil }
-      guard let status = try? store.status(file.id.data), Int64(status.st_size) == record.length else { return nil }
   /// Notes a record as finished just now.
   func noteFinished(_ id: UploadID, _ status: stat?) {
     finished.withLock { $0.add(id, bytes: status.map { Int64($0.st_size) } ?? 0) }
@@ -85,6 +85,15 @@ extension FileStore {
     while let oldest = finished.withLock({ $0.removeExcess() }) { delete(oldest) }
   }
 
+  package func complete() -> [UploadRecord] {
+    // The client that asks for such an upload gets it published as well.
+    guard let store, let names = try? store.names() else { return [] }
+    return names.compactMap { name in
+      guard let file = UploadFile(name), file.kind == .info, let record = try? store.record(file.id, name),
+        !record.isPart
+      else { return nil }
+      if let parts = record.parts { return parts.allSatisfy { isWhole($0, store) } ? record : nil }
+      guard let status = try? store.status(file.id.data), Int64(status.st_size) == record.length else { return nil }
       return record
     }
   }

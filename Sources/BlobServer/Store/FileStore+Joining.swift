@@ -22,6 +22,8 @@ import Blobs
 struct Claims {
   var finals: [UploadID: UploadID] = [:]
   var parts: [UploadID: [UploadID]] = [:]
+  /// Parts that are being deleted, which nothing can claim.
+  var deleted: Set<UploadID> = []
 }
 
 extension FileStore {
@@ -32,18 +34,38 @@ extension FileStore {
 
   func claim(_ parts: [UploadID], for id: UploadID, _ store: Folder) throws(ServerError) {
     try claims.withLock { (claims) throws(ServerError) in
-      for part in parts where claims.finals[part] ?? id != id {
-        throw ServerError(409, "the part \(part) belongs to another final upload")
+      for part in parts {
+        if claims.finals[part] ?? id != id {
+          throw ServerError(409, "the part \(part) belongs to another final upload")
+        }
+        if claims.deleted.contains(part) { throw Self.isGone(part) }
       }
       for part in parts { claims.finals[part] = id }
       claims.parts[id] = parts
     }
     do throws(ServerError) {
+      // From here on no request can delete a part; one that was deleted before has no record any more.
+      for part in parts where try store.status(part.info) == nil { throw Self.isGone(part) }
       _ = try store.open(id.join, O_WRONLY | O_CREAT)
     } catch {
       releaseClaims(of: id, store)
       throw error
     }
+  }
+
+  private static func isGone(_ part: UploadID) -> ServerError { ServerError(410, "the part \(part) is gone") }
+
+  package func unlessClaimed(
+    _ part: UploadID, _ delete: () throws(ServerError) -> Void
+  ) throws(ServerError) -> UploadID? {
+    let claimant = claims.withLock { claims in
+      if claims.finals[part] == nil { claims.deleted.insert(part) }
+      return claims.finals[part]
+    }
+    if let claimant { return claimant }
+    defer { claims.withLock { _ = $0.deleted.remove(part) } }
+    try delete()
+    return nil
   }
 
   func releaseClaims(of id: UploadID, _ store: Folder) {
@@ -123,7 +145,7 @@ extension FileStore {
 
   private func length(of part: UploadID, _ store: Folder) throws(ServerError) -> Int64 {
     guard let length = try store.record(part, part.info)?.length else {
-      throw ServerError(410, "the part \(part) is gone")
+      throw Self.isGone(part)
     }
     return length
   }

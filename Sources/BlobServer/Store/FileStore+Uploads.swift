@@ -68,7 +68,7 @@ extension FileStore {
       if let status = try store.status(id.data) {
         let expires = (lastByte(of: id, store) ?? status.modified).addingClamped(expiry)
         if expires <= wallClock() {
-          delete(id)
+          deleteExpired(id)
           throw ServerError(410, "the upload has expired")
         }
         return SavedUpload(record: record, offset: Int64(status.st_size), isFinished: false, expires: expires)
@@ -208,8 +208,8 @@ extension FileStore {
     finish(record.id, store)
     // A kill before the last of them is seen at the next start.
     for part in record.parts ?? [] { finish(part, store) }
-  }
     deleteExcessRecords()
+  }
 
   func finish(_ id: UploadID, _ store: Folder) {
     // A record that cannot be marked is found as finished by `load` all the same.
@@ -238,8 +238,8 @@ extension FileStore {
     store.unlink(id.done)
     store.unlink(id.data)
     store.unlink(id.bad)
-    quota.release(id)
     finished.withLock { $0.remove(id) }
+    quota.release(id)
     deleteParts(of: id, store)
   }
 

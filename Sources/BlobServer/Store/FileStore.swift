@@ -147,8 +147,8 @@ extension FileStore {
   package func list(_ path: ServedPath) throws(ServerError) -> [StoredEntry] {
     let folder = try root.folder(path)
     var entries: [StoredEntry] = []
-      if interruption.isCancelled { throw ServerError(503, "the server is stopping") }
     for name in try folder.names().sorted() where name.bytes.first != UInt8(ascii: ".") {
+      if interruption.isCancelled { throw ServerError(503, "the server is stopping") }
       // Gone since the folder was read, or no longer ours to see: not worth failing the page.
       guard let status = try? folder.status(name) else { continue }
       let item = StoredItem(status)

@@ -27,11 +27,18 @@ package protocol UploadStore: Sendable {
 
   /// Makes a reception outlive the process, or changes what is known of it; 413 when the store may not hold the length.
   /// From then on `load` finds it. A final upload
-  /// has no reception; it claims its parts, or 409 when one is another's. They live as long as it does.
+  /// has no reception; it claims its parts, or 409 when one is another's, 410 when one is gone. They live as long as it
+  /// does.
   func save(_ record: UploadRecord) throws(ServerError)
 
   /// The final upload that has claimed a part; nil: none has.
   func claimant(of part: UploadID) -> UploadID?
+
+  /// Runs `delete`, which ends the part, while no final upload can claim it. Returns the final upload that has claimed it
+  /// already, where `delete` is not run.
+  func unlessClaimed(
+    _ part: UploadID, _ delete: () throws(ServerError) -> Void
+  ) throws(ServerError) -> UploadID?
 
   /// The bytes of a saved final upload, from its parts, which must be whole and not be written any more; its length must
   /// be known. Parts are used up on the way. After a throw, or a kill, it goes on where it was; 410: a part is gone.
