@@ -124,6 +124,30 @@ extension EndToEnd {
       #expect(try arrived.read(upToCount: 1)?.isEmpty ?? true)
     }
 
+    @Test(arguments: [[], ["--dry-run"]])
+    func rowsThatAreNotThereAreFailures(_ options: [String]) async throws {
+      let database = try makeDatabase([10])
+      try database.execute("INSERT INTO photo VALUES(2, 'null.jpg', 1, NULL)")
+      let server = try await ServeProcess.start(in: scratch)
+      for (query, words) in [
+        ("&row=7", "there is no such row"), ("&row=2", "its value is NULL"),
+        ("&where=id=7", "no files found in \(scratch.path("album.db")): photo.data where id=7"),
+        ("&where=id=2", "photo.data where id=2: left out 1 row with NULL"),
+      ] {
+        let push = try Command(Tool.fullbore, ["push"] + options + [source + query, server.url], in: scratch)
+        #expect(try await push.wait() == .exited(1), "\(query): \(push.output)\(push.errors)")
+        #expect(push.errors.contains(words), "\(query): \(push.errors)")
+      }
+      let all = try Command(Tool.fullbore, ["push"] + options + [source, server.url], in: scratch)
+      #expect(try await all.wait() == .exited(0), "\(all.output)\(all.errors)")
+      #expect(all.errors.contains("photo.data: left out 1 row with NULL"), "\(all.errors)")
+      #expect(server.folder.files().count == (options.isEmpty ? 1 : 0))
+      guard options.isEmpty else { return }
+      // The table has been pushed, so that there may be nothing new in it.
+      let (end, later) = try await fullbore("push", source + "&where=id=7", server.url, in: scratch)
+      #expect(end == .exited(0) && later.errors.contains("from which files were sent before"), "\(later.errors)")
+    }
+
     @Test func theRowsAtBothEndsOfAllNumbersArrive() async throws {
       let database = try makeDatabase([10])
       let numbers = [Int64.min, .max]

@@ -18,6 +18,33 @@ extension EndToEnd {
       _ = folder
     }
 
+    /// A card that is not mounted, beside one that is.
+    @Test(arguments: [[], ["--dry-run"]])
+    func anEmptyFolderAmongOthersIsNoSuccess(_ options: [String]) async throws {
+      try scratch.folder("A")
+      try scratch.file("B/b.jpg", 10)
+      let server = try await ServeProcess.start(in: scratch)
+      let push = try Command(
+        Tool.fullbore, ["push"] + options + [scratch.path("A/"), scratch.path("B/"), server.url], in: scratch)
+      #expect(try await push.wait() == .exited(1), "\(push.output)\(push.errors)")
+      #expect(push.errors.contains("no files found in \(scratch.path("A/")): is it the right"), "\(push.errors)")
+      #expect(server.folder.files().count == (options.isEmpty ? 1 : 0))
+      guard options.isEmpty else { return }
+      // What was found is there, so that nothing of the push is left to be done.
+      #expect(try await fullbore("resume", in: scratch).end == .exited(0))
+      // Files that a pattern leaves out are there: the card is mounted.
+      try scratch.file("A/a.txt", 10)
+      let (end, again) = try await fullbore(
+        "push", "--include", "*.jpg", scratch.path("A/"), scratch.path("B/"), server.url, in: scratch)
+      #expect(end == .exited(0) && again.errors.isEmpty, "\(again.errors)")
+      // It was mounted once, and is empty now.
+      let (all, first) = try await fullbore("push", scratch.path("A/"), scratch.path("B/"), server.url, in: scratch)
+      #expect(all == .exited(0), "\(first.errors)")
+      try FileManager.default.removeItem(atPath: scratch.path("A/a.txt"))
+      let (last, cleared) = try await fullbore("push", scratch.path("A/"), scratch.path("B/"), server.url, in: scratch)
+      #expect(last == .exited(0) && cleared.errors.contains("from which files were sent before"), "\(cleared.errors)")
+    }
+
     /// Its files were sent and deleted: that is how a card looks that was cleared.
     @Test func aFolderWhoseFilesWereSentBeforeMayBeEmpty() async throws {
       let file = try scratch.file("card/DCIM/a.jpg", 10)

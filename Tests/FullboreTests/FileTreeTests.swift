@@ -1,5 +1,6 @@
 import Blobs
 import Glibc
+import Synchronization
 import Testing
 
 @testable import fullbore
@@ -129,6 +130,20 @@ import Testing
     #expect(arrivals(scratch.path.appending("dir"), options: options) == ["dir/2024/d.jpg"])
     options.filter = GlobFilter(includes: [Glob("[ab].*")])
     #expect(arrivals(scratch.path.appending("dir"), options: options) == ["dir/a.jpg", "dir/b.MOV"])
+  }
+
+  @Test func aSourceInWhichNothingIsFoundIsTold() {
+    scratch.file("full/a.jpg")
+    scratch.file("filtered/a.txt")
+    scratch.file("hidden/.a.jpg")
+    scratch.folder("empty/a/b")
+    scratch.link("empty/a/link", to: "b")
+    let told = Mutex<[BytePath]>([])
+    let tally = FilterTally(foundNothing: { path in told.withLock { $0.append(path.name) } })
+    let roots = ["empty", "full", "filtered", "hidden", "gone"].map { scratch.path.appending($0) }
+    let tree = FileTree(roots, TreeOptions(filter: GlobFilter(includes: [Glob("*.jpg")])), counting: tally)
+    while !tree.next(max: 1).isEmpty {}
+    #expect(told.withLock { $0 } == ["empty", "hidden"])
   }
 
   @Test func aVeryDeepTreeNeedsNeitherStackNorDescriptors() {

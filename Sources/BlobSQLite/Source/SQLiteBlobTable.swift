@@ -49,14 +49,23 @@ public struct SQLiteBlobTable: Sendable {
     try rows(from: number, to: number, nil, limit: 1, cancel).first
   }
 
+  /// How many rows have no BLOB (NULL), of those that the condition picks; with `number`, of the row of this number alone,
+  /// whatever the condition says. Looks at every row: blocks. Throws as `rows`.
+  public func countOfNulls(
+    row number: Int64? = nil, _ cancel: Cancellation = Cancellation()
+  ) throws(BlobError) -> Int64 {
+    try listing(cancel) { connection throws(SQLiteError) in
+      let condition = number.map { "rowid = \($0)" } ?? condition ?? "1"
+      let select = try connection.prepare(
+        "SELECT count(*) FROM \(quoted(table)) WHERE typeof(\(quoted(column))) = 'null' AND (\(condition))")
+      return try select.first { $0.int(0) } ?? 0
+    }
+  }
+
   private func rows(
     from first: Int64, to last: Int64, _ condition: String?, limit: Int, _ cancel: Cancellation
   ) throws(BlobError) -> [Row] {
-    try cancel.check("list \(file): \(table).\(column)")
-    do {
-      let connection = try ReadConnection(file, cancel)
-      defer { withExtendedLifetime(connection) {} }
-      try connection.checkTable(table, column: column)
+    try listing(cancel) { connection throws(SQLiteError) in
       let select = try connection.prepare(
         """
         SELECT rowid, \(name.map(quoted) ?? "rowid") FROM \(quoted(table))
@@ -72,6 +81,19 @@ public struct SQLiteBlobTable: Sendable {
         rows.append(Row(number: select.int(0), name: name ?? "\(select.int(0))"))
       }
       return rows
+    }
+  }
+
+  /// Runs `body` with a connection of its own, once the table and the column were found to be there.
+  private func listing<Result>(
+    _ cancel: Cancellation, _ body: (ReadConnection) throws(SQLiteError) -> Result
+  ) throws(BlobError) -> Result {
+    try cancel.check("list \(file): \(table).\(column)")
+    do {
+      let connection = try ReadConnection(file, cancel)
+      defer { withExtendedLifetime(connection) {} }
+      try connection.checkTable(table, column: column)
+      return try body(connection)
     } catch {
       throw BlobError(error, "list \(file): \(table).\(column)")
     }
@@ -137,7 +159,10 @@ extension SQLiteBlobTable {
   }
 
   /// The URL that names one row of this table.
-  public func url(row: Int64) -> String { "\(url)&row=\(row)" }
+  public func url(row: Int64) -> String { "\(rowPrefix)\(row)" }
+
+  /// With this begins the URL of every row, whatever its number is.
+  public var rowPrefix: String { "\(url)&row=" }
 
   /// The URL that names the one BLOB of `source(chunksOrderedBy:)`.
   public func url(chunksOrderedBy order: String) -> String {

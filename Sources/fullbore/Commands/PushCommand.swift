@@ -19,62 +19,37 @@ struct PushCommand: Command {
     let began = ContinuousClock.now
     let walk = PushWalk(options, report, counters)
     var ended: UploadError?
-    var isKnown = false
     if options.isDryRun {
       await walk.list()
     } else {
-      (ended, isKnown) = await interruptible { await push(walk, report, counters) }
+      ended = await interruptible { await push(walk, report, counters) }
     }
     var status = ExitStatus(ended, counters)
-    if ended == nil, !sayWhatFiltersDid(walk.tally, isKnown: isKnown, report, counters) { status = .failed }
+    if ended == nil, !sayWhatFiltersDid(walk, report, counters) { status = .failed }
     report.summary(
       counters.summary(elapsed: began.duration(to: .now), exit: status, ended: ended, isDryRun: options.isDryRun))
     return status
   }
 
-  /// Says which patterns matched nothing, and why nothing was found. Returns whether that is what the user can have meant.
+  /// Says which patterns matched nothing, and where nothing was found. Returns whether that is what the user can have
+  /// meant.
   private func sayWhatFiltersDid(
-    _ tally: FilterTally, isKnown: Bool, _ report: any PushReport, _ counters: PushCounters
+    _ walk: PushWalk, _ report: any PushReport, _ counters: PushCounters
   ) -> Bool {
     let filter = options.tree.filter
-    if let useless = tally.uselessExcludes(filter) { report.notice(useless) }
-    if counters.filesFound.load(ordering: .relaxed) > 0 { return true }
-    if let complaint = tally.complaint(filter) {
-      if tally.isNothingIncluded {
+    if let useless = walk.tally.uselessExcludes(filter) { report.notice(useless) }
+    if counters.filesFound.load(ordering: .relaxed) == 0, let complaint = walk.tally.complaint(filter) {
+      if walk.tally.isNothingIncluded {
         report.ended(complaint)
         return false
       }
       report.notice(complaint)
-      return true
     }
-    guard options.hasOnlyFiles else { return true }
-    // A card that is not mounted looks like an empty folder.
-    let places = options.sources.map { shown($0.absolute()) }.joined(separator: ", ")
-    if isKnown {
-      report.notice("no files found in \(places), from which files were sent before")
-      return true
-    }
-    report.ended("no files found in \(places): is it the right folder, and is it mounted?")
-    return false
+    return walk.emptySources.tell(report)
   }
 
-  /// Whether the journal knows of files in the folders in which none was found now.
-  private func knowsSources(_ journal: Journal, _ counters: PushCounters) async throws(UploadError) -> Bool {
-    guard counters.filesFound.load(ordering: .relaxed) == 0, options.hasOnlyFiles else { return false }
-    do {
-      for source in options.sources {
-        if try await journal.hasUploads(in: source.absolute()) { return true }
-      }
-      return false
-    } catch {
-      throw UploadError(journal: error)
-    }
-  }
-
-  /// What ended it before its time, and whether the journal knows of files in the sources.
-  private func push(
-    _ walk: PushWalk, _ report: any PushReport, _ counters: PushCounters
-  ) async -> (ended: UploadError?, isKnown: Bool) {
+  /// Returns what ended the push before its time.
+  private func push(_ walk: PushWalk, _ report: any PushReport, _ counters: PushCounters) async -> UploadError? {
     do throws(UploadError) {
       let transport = CurlTransport(try options.connection.transportOptions(lanes: options.jobs))
       untilExit.withLock { $0.append(transport) }
@@ -114,12 +89,12 @@ struct PushCommand: Command {
         }
         return nil
       }
-      let isKnown = try await knowsSources(journal, counters)
+      if ended == nil { try await walk.emptySources.look(in: journal) }
       await journal.close()
-      return (ended, isKnown)
+      return ended
     } catch {
       report.tell(error)
-      return (error, false)
+      return error
     }
   }
 

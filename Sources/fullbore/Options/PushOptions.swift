@@ -226,6 +226,8 @@ struct PushOptions: Sendable {
     &chunks=COLUMN its rows are one file, in the order of that column. A folder DIR arrives as DIR/…; DIR/ and . send
     their contents. Links to files are followed, links to folders are not entered; sockets, pipes, devices and empty
     folders are left out.
+    Rows of a database that are NULL there are left out. A folder or table with nothing to send is a failure (a card may
+    not be mounted), unless files were sent from there before.
     DESTINATION is s3://bucket/folder/, or http[s]://host/path/ with put+, tus+, resumable+, dav+ or form+ before it, or
     none: then the server is asked. With a slash at its end it means "into"; without one, a single file is sent to
     exactly that name. Forms are always posted to the URL as it is, under the file's own name.

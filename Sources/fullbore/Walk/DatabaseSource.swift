@@ -29,16 +29,22 @@ actor DatabaseWalk: SourceWalk {
   private let name: BytePath?
   private let report: any PushReport
   private let counters: PushCounters
+  private let emptySources: EmptySources
 
   /// `name` is what a single row is called; nil: as its name column says.
-  init(_ sources: [DatabaseSource], as name: BytePath?, _ report: any PushReport, _ counters: PushCounters) {
+  init(
+    _ sources: [DatabaseSource], as name: BytePath?, _ report: any PushReport, _ counters: PushCounters,
+    _ emptySources: EmptySources
+  ) {
     self.sources = sources[...]
     self.name = name
     self.report = report
     self.counters = counters
+    self.emptySources = emptySources
   }
 
-  /// Rows of one table. A table that cannot be read is reported, and so is a name that no file can have.
+  /// Rows of one table. A table that cannot be read is reported, and so are rows that are not there or have no BLOB, and
+  /// names that no file can have.
   func next() async -> [FoundSource]? {
     while let source = sources.first {
       if case .chunks(let order) = source.selection {
@@ -58,7 +64,7 @@ actor DatabaseWalk: SourceWalk {
         let found = rows.compactMap { place($0, in: source.table) }
         if !found.isEmpty { return found }
         continue
-      case .success: break
+      case .success: if await !end(source, isEmpty: last == nil) { return nil }
       case .failure(let error) where error.code == .cancelled: return nil
       case .failure(let error): fail("\(source.table.file)", error.message)
       }
@@ -66,6 +72,35 @@ actor DatabaseWalk: SourceWalk {
       self.last = nil
     }
     return nil
+  }
+
+  /// After the last row of a table: says what of it is not sent. False: the task was cancelled.
+  private func end(_ source: DatabaseSource, isEmpty: Bool) async -> Bool {
+    let table = source.table
+    var number: Int64?
+    if case .row(let row) = source.selection { number = row }
+    // A single row that was found has a BLOB.
+    if number != nil && !isEmpty { return true }
+    let asked = await BlockingPool.shared.runUntilCancelled { [number] cancel in
+      Result { () throws(BlobError) in try table.countOfNulls(row: number, cancel) }
+    }
+    switch asked {
+    case nil: return false
+    case .failure(let error) where error.code == .cancelled: return false
+    case .failure(let error): fail("\(table.file)", error.message)
+    case .success(let nulls):
+      if let number {
+        fail(table.url(row: number), nulls > 0 ? "its value is NULL, and no BLOB" : "there is no such row")
+        return true
+      }
+      if nulls > 0 {
+        counters.filesLeftOut.add(Int(clamping: nulls), ordering: .relaxed)
+        report.notice(
+          "\(source.place): left out \(Quantity.plural(Int(clamping: nulls), "row")) with NULL, and no BLOB")
+      }
+      if isEmpty { emptySources.note(.table(place: source.place, prefix: Array(table.rowPrefix.utf8))) }
+    }
+    return true
   }
 
   private func place(_ row: SQLiteBlobTable.Row, in table: SQLiteBlobTable) -> FoundSource? {
@@ -89,6 +124,11 @@ actor DatabaseWalk: SourceWalk {
 }
 
 extension DatabaseSource {
+  /// For messages.
+  fileprivate var place: String {
+    "\(table.file): \(table.table).\(table.column)\(table.condition.map { " where \($0)" } ?? "")"
+  }
+
   fileprivate func rows(after last: Int64?, _ cancel: Cancellation) throws(BlobError) -> [SQLiteBlobTable.Row] {
     // Without a version each row is read whole before it is sent: not many before the first.
     guard case .row(let row) = selection else {

@@ -126,6 +126,8 @@ private struct TreeWalk {
   private var roots: [BytePath]
   private var pending: [PendingFolders] = []
   private var open: OpenFolder?
+  /// The root that is walked, as long as nothing was found in it that could be sent, was left out by a pattern or failed.
+  private var emptyRoot: BytePath?
 
   init(
     _ roots: [BytePath], _ options: TreeOptions, _ tally: FilterTally,
@@ -148,12 +150,20 @@ private struct TreeWalk {
   mutating func next(_ noteProgress: @Sendable () -> Void) -> TreeEvent? {
     while true {
       noteProgress()
-      if let event = nextInFolder(noteProgress) { return event }
-      if let event = enterNextFolder() { return event }
+      if let event = nextInFolder(noteProgress) ?? enterNextFolder() { return counted(event) }
       if open != nil { continue }
+      if let root = emptyRoot { tally.foundNothing(root) }
+      emptyRoot = nil
       guard let root = roots.popLast() else { return nil }
-      if let event = take(root) { return event }
+      emptyRoot = root.absolute()
+      if let event = take(root) { return counted(event) }
     }
+  }
+
+  private mutating func counted(_ event: TreeEvent) -> TreeEvent {
+    if case .skipped = event { return event }
+    emptyRoot = nil
+    return event
   }
 
   /// A source as given by the user: its own name is what it arrives as, unless it ends in a slash or a dot.
@@ -206,9 +216,12 @@ private struct TreeWalk {
     return .failed(folder.path, message: "the folder cannot be read to its end: \(reason(folder.error))")
   }
 
-  private func look(at name: BytePath, in folder: OpenFolder) -> TreeEvent? {
+  private mutating func look(at name: BytePath, in folder: OpenFolder) -> TreeEvent? {
     let relative = folder.relative.appending(name)
-    if tally.excludes(relative, name, options.filter) { return nil }
+    if tally.excludes(relative, name, options.filter) {
+      emptyRoot = nil
+      return nil
+    }
     let path = folder.path.appending(name)
     if options.isHidden(name) {
       tally.foundHidden(path)
@@ -225,7 +238,10 @@ private struct TreeWalk {
       folder.subfolders.append(name)
       return nil
     }
-    if !tally.includes(relative, name, options.filter) { return nil }
+    if !tally.includes(relative, name, options.filter) {
+      emptyRoot = nil
+      return nil
+    }
     return event(path, relative, status, isOnlyName: !isLink && status.st_nlink == 1)
   }
 

@@ -5,6 +5,8 @@ import Synchronization
 final class FilterTally: Sendable {
   /// Called with each file or folder that is left out because its name begins with a dot.
   let foundHidden: @Sendable (BytePath) -> Void
+  /// Called with each source, absolute, in which there was nothing that could be sent or that a pattern left out.
+  let foundNothing: @Sendable (BytePath) -> Void
   private let included = Atomic<Int>(0)
   private let passedOver = Atomic<Int>(0)
   private let ofOtherCase = Atomic<Int>(0)
@@ -12,7 +14,13 @@ final class FilterTally: Sendable {
   /// By its place among the `--exclude` patterns, whether anything matched it.
   private let usedExcludes = Mutex<[Bool]>([])
 
-  init(foundHidden: @escaping @Sendable (BytePath) -> Void = { _ in }) { self.foundHidden = foundHidden }
+  init(
+    foundHidden: @escaping @Sendable (BytePath) -> Void = { _ in },
+    foundNothing: @escaping @Sendable (BytePath) -> Void = { _ in }
+  ) {
+    self.foundHidden = foundHidden
+    self.foundNothing = foundNothing
+  }
 
   /// Whether a file is included, which is counted.
   func includes(_ relative: BytePath, _ name: BytePath, _ filter: GlobFilter) -> Bool {

@@ -6,6 +6,7 @@ actor PushWalk: SourceWalk {
   private static let few = 16
   nonisolated let promised: PromisedFiles
   nonisolated let tally: FilterTally
+  nonisolated let emptySources = EmptySources()
   private let options: PushOptions
   private let report: any PushReport
   private let counters: PushCounters
@@ -28,13 +29,14 @@ actor PushWalk: SourceWalk {
     hasStandardInput = options.readsStandardInput
     let roots = hasStandardInput ? [] : options.sources
     let namesHidden = options.output.isVerbose || options.output.isJSON
-    tally = FilterTally { path in
-      counters.filesHidden.add(1, ordering: .relaxed)
-      if namesHidden { report.leftOut(path, reason: "its name begins with a dot; --hidden sends it") }
-    }
+    tally = FilterTally(
+      foundHidden: { path in
+        counters.filesHidden.add(1, ordering: .relaxed)
+        if namesHidden { report.leftOut(path, reason: "its name begins with a dot; --hidden sends it") }
+      }, foundNothing: { [emptySources] in emptySources.note(.folder($0)) })
     tree = FileTree(roots, options.tree, counting: tally, entering: entering)
     promised = PromisedFiles(roots, options.tree)
-    databases = DatabaseWalk(options.databases, as: options.nameOfOne, report, counters)
+    databases = DatabaseWalk(options.databases, as: options.nameOfOne, report, counters, emptySources)
     urls = options.urls[...]
   }
 
@@ -70,7 +72,14 @@ actor PushWalk: SourceWalk {
       let found = await files(events)
       if !found.isEmpty { return found }
     }
-    if !Task.isCancelled { counters.isListed.store(true, ordering: .relaxed) }
+    if Task.isCancelled { return nil }
+    if options.hasOnlyFiles, emptySources.isEmpty, counters.filesFound.load(ordering: .relaxed) == 0,
+      tally.complaint(options.tree.filter) == nil
+    {
+      // There were files, and all of them were left out, for example by --edits.
+      for source in options.sources { emptySources.note(.folder(source.absolute())) }
+    }
+    counters.isListed.store(true, ordering: .relaxed)
     return nil
   }
 
