@@ -83,5 +83,30 @@ extension EndToEnd {
       #expect(push.errors.contains("--exclude '*.TMP' matched nothing"), "\(push.errors)")
       #expect(!push.errors.contains("'b.*'") && !push.errors.contains("'*.tmp'"), "each has matched: \(push.errors)")
     }
+
+    @Test func aLinkThatLeadsNowhereAndIsLeftOutIsNoFailure() async throws {
+      try scratch.file("card/a.jpg", 10)
+      try FileManager.default.createSymbolicLink(atPath: scratch.path("card/b.txt"), withDestinationPath: "gone")
+      let server = try await ServeProcess.start(in: scratch)
+      for filter in [["--include", "*.jpg"], ["--exclude", "*.txt"]] {
+        let push = try Command(
+          Tool.fullbore, ["push"] + filter + [scratch.path("card"), server.url], in: scratch)
+        #expect(try await push.wait() == .exited(0), "\(push.errors)")
+        let (_, status) = try await fullbore("status", in: scratch)
+        #expect(!status.output.contains("ended before all its files were known"), "\(status.output)")
+      }
+    }
+
+    @Test func aFolderIsLeftOutByItsNameWithASlash() async throws {
+      for name in ["a.jpg", "thumbs/b.jpg", "2024/thumbs/c.jpg", "2024/d.jpg"] { try scratch.file("card/\(name)", 10) }
+      let server = try await ServeProcess.start(in: scratch)
+      let (end, push) = try await fullbore(
+        "push", "--exclude", "thumbs/", "--exclude", "/a.jpg", scratch.path("card"), server.url, in: scratch)
+      #expect(end == .exited(0) && push.errors.isEmpty, "\(push.errors)")
+      #expect(server.folder.files().keys.sorted() == ["card/2024/d.jpg"])
+      let (refused, wrong) = try await fullbore(
+        "push", "--exclude", "[a.jpg", scratch.path("card"), server.url, in: scratch)
+      #expect(refused == .exited(2) && wrong.errors.contains("its '[' is not closed"), "\(wrong.errors)")
+    }
   }
 }

@@ -132,6 +132,20 @@ import Testing
     #expect(arrivals(scratch.path.appending("dir"), options: options) == ["dir/a.jpg", "dir/b.MOV"])
   }
 
+  /// What would not be sent if it were a file cannot be missed.
+  @Test func aLinkThatLeadsNowhereFailsOnlyWhereAFileOfItsNameWouldBeSent() {
+    scratch.file("dir/a.jpg")
+    scratch.link("dir/b.txt", to: "gone")
+    let dir = scratch.path.appending("dir")
+    for filter in [GlobFilter(includes: [Glob("*.jpg")]), GlobFilter(excludes: [Glob("*.txt")])] {
+      for roots in [[dir], [dir.appending("a.jpg"), dir.appending("b.txt")]] {
+        let events = walk(roots, TreeOptions(filter: filter))
+        #expect(events.count == 1 && files(events).count == 1, "\(events)")
+      }
+    }
+    #expect(walk([dir], TreeOptions(filter: GlobFilter(includes: [Glob("*.txt")]))).count == 1)
+  }
+
   @Test func aSourceInWhichNothingIsFoundIsTold() {
     scratch.file("full/a.jpg")
     scratch.file("filtered/a.txt")
@@ -144,6 +158,35 @@ import Testing
     let tree = FileTree(roots, TreeOptions(filter: GlobFilter(includes: [Glob("*.jpg")])), counting: tally)
     while !tree.next(max: 1).isEmpty {}
     #expect(told.withLock { $0 } == ["empty", "hidden"])
+  }
+
+  @Test(
+    arguments: [
+      ("thumbs/", ["2024/a.jpg", "2024/b/a.jpg", "a.jpg", "b/thumbs"]),
+      ("/a.jpg", ["2024/a.jpg", "2024/b/a.jpg", "2024/thumbs/a.jpg", "b/thumbs", "thumbs/a.jpg"]),
+      ("./a.jpg", ["2024/a.jpg", "2024/b/a.jpg", "2024/thumbs/a.jpg", "b/thumbs", "thumbs/a.jpg"]),
+      ("/thumbs/", ["2024/a.jpg", "2024/b/a.jpg", "2024/thumbs/a.jpg", "a.jpg", "b/thumbs"]),
+      ("2024/b/", ["2024/a.jpg", "2024/thumbs/a.jpg", "a.jpg", "b/thumbs", "thumbs/a.jpg"]),
+      ("b//", ["2024/a.jpg", "2024/thumbs/a.jpg", "a.jpg", "thumbs/a.jpg"]),
+      ("/b", ["2024/a.jpg", "2024/b/a.jpg", "2024/thumbs/a.jpg", "a.jpg", "thumbs/a.jpg"]),
+    ] as [(BytePath, [BytePath])])
+  func aPatternMayNameAFolderOrTheTopOfASource(_ pattern: BytePath, _ left: [BytePath]) {
+    let all: [BytePath] = [
+      "2024/a.jpg", "2024/b/a.jpg", "2024/thumbs/a.jpg", "a.jpg", "b/thumbs", "thumbs/a.jpg",
+    ]
+    for name in all { scratch.file(BytePath("dir").appending(name)) }
+    let dir = scratch.path.appending("dir")
+    var options = TreeOptions(filter: GlobFilter(excludes: [Glob(pattern)]))
+    #expect(arrivals(BytePath(dir.bytes + [UInt8(ascii: "/")]), options: options).sorted() == left)
+    options.filter.sourceNames = ["dir"]
+    #expect(arrivals(dir, options: options).sorted() == left.map { BytePath("dir").appending($0) })
+    // What is included is what would have been excluded.
+    options.filter = GlobFilter(includes: [Glob(pattern)], sourceNames: ["dir"])
+    if pattern != "/b" {
+      #expect(
+        arrivals(dir, options: options).sorted()
+          == all.filter { !left.contains($0) }.map { BytePath("dir").appending($0) })
+    }
   }
 
   @Test func aVeryDeepTreeNeedsNeitherStackNorDescriptors() {

@@ -35,7 +35,8 @@ import Testing
     #expect(options.bytesPerSecond == 20 << 20)
     #expect(options.verifies && options.overwrites && options.checks && options.isDryRun)
     #expect(options.name == "x.jpg" && options.journal == "/j" && options.tree.includesHidden)
-    #expect(options.tree.filter == GlobFilter(includes: [Glob("*.jpg")], excludes: [Glob("tmp")]))
+    #expect(
+      options.tree.filter == GlobFilter(includes: [Glob("*.jpg")], excludes: [Glob("tmp")], sourceNames: ["a"]))
     #expect(options.connection.headers == [.field(name: "K", value: "V")])
     #expect(options.connection.isInsecure && options.connection.proxy == .url(Proxy("http://proxy:3128")!))
     #expect(options.connection.retries == 0 && options.connection.timeout == .seconds(30))
@@ -51,6 +52,27 @@ import Testing
       endpoint: HTTPURL("http://host/")!, dialect: PlainPut(), limits: PartLimits())
     #expect(ConnectionOptions().journaled(destination, overwrite: false).omitsTimes == nil)
     #expect(ConnectionOptions().journaled(destination, overwrite: false, omitsTimes: true).omitsTimes == true)
+  }
+
+  @Test(
+    arguments: [
+      ("[a.jpg", "not closed"), ("a[]", "not closed"), ("[!]x", "not closed"), ("[[:alpha:]", "not closed"),
+      ("[[:letter:]]", "no class '[:letter:]'"), ("a\\", "nothing follows"), ("a/../b", "no path"), ("..", "no path"),
+      ("a//b", "no path"), ("./", "names nothing"), ("", "names nothing"),
+    ] as [(BytePath, String)])
+  func aPatternThatCanMatchNothingIsRefused(_ pattern: BytePath, _ words: String) {
+    for option: BytePath in ["--include", "--exclude"] {
+      #expect(refusal(option, pattern, "a", "http://host/")?.contains(words) == true)
+    }
+  }
+
+  @Test(
+    arguments: [
+      "*.jpg", "[]a]", "[!]]", "[^]x]", "[[:alpha:]_]", "[a-z[]", "\\[a", "[\\]]", "a]", "**/x/", "/x", "./x", "..x",
+      "a.",
+    ] as [BytePath])
+  func otherPatternsAreTaken(_ pattern: BytePath) throws {
+    #expect(try options("--exclude", pattern, "a", "http://host/").tree.filter.excludes == [Glob(pattern)])
   }
 
   @Test func databasesThatCannotBeSentAreRefused() {

@@ -37,7 +37,7 @@ struct PushCommand: Command {
     _ walk: PushWalk, _ report: any PushReport, _ counters: PushCounters
   ) -> Bool {
     let filter = options.tree.filter
-    if let useless = walk.tally.uselessExcludes(filter) { report.notice(useless) }
+    if let useless = walk.tally.uselessPatterns(filter) { report.notice(useless) }
     if counters.filesFound.load(ordering: .relaxed) == 0, let complaint = walk.tally.complaint(filter) {
       if walk.tally.isNothingIncluded {
         report.ended(complaint)

@@ -83,8 +83,7 @@ struct PushOptions: Sendable {
     omitsTimes = arguments.flag("no-times")
     isDryRun = arguments.flag("dry-run")
     tree.includesHidden = arguments.flag("hidden")
-    tree.filter.includes = arguments.all("include").map { Glob($0) }
-    tree.filter.excludes = arguments.all("exclude").map { Glob($0) }
+    tree.filter = try GlobFilter(arguments, sources)
     name = arguments.value("name")
     if let memory = try arguments.parsed(
       "spool-memory", wanted: "a size from 128K to 64G, like 32M",
@@ -212,8 +211,11 @@ struct PushOptions: Sendable {
       .value("layout", "TEMPLATE", "where photos go, by when they were taken, like '{year}/{month}/{name}'"),
       .value("edits", "WHICH", "of edited photos: current, original or both; without it all files go as they are"),
       .value("edit-quality", "N", "of edits that are rendered on the way, as JPEG has it; 93 when not given"),
-      .value("include", "GLOB", isRepeatable: true, "only files whose path or name matches; repeatable"),
-      .value("exclude", "GLOB", isRepeatable: true, "no files or folders whose path or name matches; repeatable"),
+      .value(
+        "include", "GLOB", isRepeatable: true, "only files whose path or name matches, or all in DIR/; repeatable"),
+      .value(
+        "exclude", "GLOB", isRepeatable: true,
+        "no files or folders whose path or name matches, nor a folder DIR/; repeatable"),
       .flag("hidden", "also what begins with a dot"),
       .flag("dry-run", short: "n", "only name the chosen files, also what is sent already; asks no server, no journal"),
     ] + FormOptions.declared + ConnectionOptions.declared + S3Options.objectDeclared + [journalOption]
@@ -228,6 +230,9 @@ struct PushOptions: Sendable {
     folders are left out.
     Rows of a database that are NULL there are left out. A folder or table with nothing to send is a failure (a card may
     not be mounted), unless files were sent from there before.
+    GLOB is a pattern of the shell's kind: * (slashes too), ?, [a-z], and \\ before a character that means itself. It is
+    compared with a file's or folder's name, and with its path as it arrives. /x and ./x are only what is called x at the
+    top of a source; x/ is a folder, and all below it. Files that are given are compared too, folders are not.
     DESTINATION is s3://bucket/folder/, or http[s]://host/path/ with put+, tus+, resumable+, dav+ or form+ before it, or
     none: then the server is asked. With a slash at its end it means "into"; without one, a single file is sent to
     exactly that name. Forms are always posted to the URL as it is, under the file's own name.

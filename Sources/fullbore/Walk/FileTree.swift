@@ -27,8 +27,8 @@ struct TreeOptions: Sendable, Hashable {
   var filter = GlobFilter()
 
   /// Whether a file or folder is passed over because of its name.
-  func passesOver(_ relative: BytePath, _ name: BytePath) -> Bool {
-    isHidden(name) || filter.excludes(relative, name)
+  func passesOver(_ relative: BytePath, _ name: BytePath, isFolder: Bool) -> Bool {
+    isHidden(name) || filter.excludes(relative, name, isFolder: isFolder)
   }
 
   /// Whether a file or folder is passed over because its name begins with a dot.
@@ -172,12 +172,14 @@ private struct TreeWalk {
     log.enter(path, rootsLeft: roots.count)
     var status = stat()
     if root.isEmpty || path.status(&status) != 0 {
-      return .failed(path, message: reason(root.isEmpty ? ENOENT : errno))
+      let number = root.isEmpty ? ENOENT : errno
+      if !root.isEmpty, isLink(path), isLeftOut(root.name, root.name) { return nil }
+      return .failed(path, message: reason(number))
     }
     let isFolder = status.st_mode & S_IFMT == S_IFDIR
-    let sendsContents = root.hasTrailingSlash || root.name == "." || root.name == ".."
-    let relative = isFolder && sendsContents ? BytePath("") : root.name
+    let relative = isFolder && root.sendsContents ? BytePath("") : root.name
     if isFolder { return enter(path, relative, follow: true) }
+    if isLeftOut(relative, relative) { return nil }
     let event = event(path, relative, status)
     // A folder may hold things that are no files. What the user names is wanted, and must not be left out in silence.
     guard case .skipped(_, let reason) = event else { return event }
@@ -230,19 +232,37 @@ private struct TreeWalk {
     var status = stat()
     if folder.look(at: name, &status, follow: false) != 0 { return .failed(path, message: reason(errno)) }
     let isLink = status.st_mode & S_IFMT == S_IFLNK
-    if isLink && folder.look(at: name, &status, follow: true) != 0 {
-      return .failed(path, message: "a symbolic link that leads nowhere: \(reason(errno))")
-    }
-    if status.st_mode & S_IFMT == S_IFDIR {
+    let targetError = isLink && folder.look(at: name, &status, follow: true) != 0 ? errno : 0
+    if targetError == 0, status.st_mode & S_IFMT == S_IFDIR {
       if isLink { return .skipped(path, reason: "a symbolic link to a folder") }
+      if tally.excludes(relative, name, isFolder: true, options.filter) {
+        emptyRoot = nil
+        return nil
+      }
       folder.subfolders.append(name)
       return nil
     }
+    // A link that leads nowhere is no failure where a file of its name would not be sent.
     if !tally.includes(relative, name, options.filter) {
       emptyRoot = nil
       return nil
     }
+    if targetError != 0 {
+      return .failed(path, message: "a symbolic link that leads nowhere: \(reason(targetError))")
+    }
     return event(path, relative, status, isOnlyName: !isLink && status.st_nlink == 1)
+  }
+
+  /// Whether a pattern leaves out something that is no folder.
+  private mutating func isLeftOut(_ relative: BytePath, _ name: BytePath) -> Bool {
+    if !tally.excludes(relative, name, options.filter), tally.includes(relative, name, options.filter) { return false }
+    emptyRoot = nil
+    return true
+  }
+
+  private func isLink(_ path: BytePath) -> Bool {
+    var status = stat()
+    return path.withCString { lstat($0, &status) } == 0 && status.st_mode & S_IFMT == S_IFLNK
   }
 
   private func event(

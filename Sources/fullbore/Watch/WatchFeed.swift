@@ -102,7 +102,7 @@ extension WatchFeed {
       // What is in a folder that comes from elsewhere, or goes there, has another name from now on.
       return notice.isOfFolder ? folders.remove(path) : settling.drop(path)
     }
-    if options.push.tree.passesOver(relative, notice.name) { return }
+    if options.push.tree.passesOver(relative, notice.name, isFolder: notice.isOfFolder) { return }
     if notice.isOfFolder {
       if !folders.contains(path) { come(WatchedFolders.Place(path: path, relative: relative)) }
     } else if options.push.tree.filter.includes(relative, notice.name), !isInTheMaking(path) {
