@@ -31,6 +31,23 @@ extension EndToEnd {
       #expect(push.errors.contains("{folder}") && !push.errors.contains("--overwrite"), "\(push.errors)")
     }
 
+    /// What would be refused is named before anything is sent.
+    @Test func aDryRunNamesWhatWouldBeRefused() async throws {
+      try photo("one/IMG_0001.JPG", seed: 1)
+      try photo("two/IMG_0001.JPG", seed: 2)
+      for card in ["one", "two"] { try photo("\(card)/IMG_0002.JPG", seed: 7) }
+      let words = ["--layout", "{year}/{name}", scratch.path("one"), scratch.path("two"), "http://127.0.0.1:9/"]
+      for command in ["push", "watch"] {
+        let push = try Command(Tool.fullbore, [command, "--dry-run"] + words, in: scratch)
+        #expect(try await push.wait() == .exited(1), "\(push.output)\(push.errors)")
+        #expect(
+          push.errors.contains("\(scratch.path("two"))/IMG_0001.JPG is not sent: \(scratch.path("one"))/IMG_0001.JPG"),
+          "\(push.errors)")
+        #expect(!push.errors.contains("IMG_0002"), "\(push.errors)")
+        #expect(push.output.components(separatedBy: "IMG_0001.JPG").count == 2, "\(push.output)")
+      }
+    }
+
     @Test func theSamePhotoOnTwoCardsIsNoConflict() async throws {
       for card in ["one", "two"] { try photo("\(card)/IMG_0001.JPG", seed: 7) }
       let server = try await ServeProcess.start(in: scratch)

@@ -96,18 +96,31 @@ actor PushWalk: SourceWalk {
     }
   }
 
-  /// Names what would be sent.
+  /// Names what would be sent. Where files may arrive under one name, the names of all are held in memory.
   func list() async {
+    var owners: [BytePath: BytePath] = [:]
     while let found = await next() {
       for found in found {
         var what = "\(shown(found.identity))"
+        var length: Int64?
         switch found.place {
-        case .file(let stamp): what = Quantity.text(bytes: stamp.size)
+        case .file(let stamp):
+          what = Quantity.text(bytes: stamp.size)
+          length = stamp.size
         case .standardInput:
           counters.found(length: nil)
           what = "standard input"
         case .rendition(let rendition): what = "rendered from \(shown(rendition.original.name))"
         case .url: counters.found(length: nil)
+        }
+        if options.namesMayMeet {
+          if let other = owners[found.arrival], let clash = await NameClash(of: found.identity, with: other) {
+            counters.failed(length: length)
+            report.failed(
+              PushedFile(path: found.identity, relative: found.arrival, length: length), clash.message)
+            continue
+          }
+          owners[found.arrival] = found.identity
         }
         Console.output.write("\(shown(found.arrival))  \(what)\n")
       }

@@ -1,0 +1,45 @@
+import Blobs
+import Glibc
+
+/// Two different files of one push that arrive under one name: to send both would lose one of them.
+struct NameClash: Sendable, Hashable {
+  /// Who comes second, and is not sent.
+  let identity: BytePath
+  /// Who has the name.
+  let other: BytePath
+
+  var message: String {
+    "\(identity) is not sent: \(other), which is another file, has that name in this push. Send each source "
+      + "to a folder of its own, or give folders without a slash at their ends: then each arrives under its own "
+      + "name, which is in {folder} of --layout"
+  }
+
+  /// nil: they are the same file, have the same content, or `other` is not there any more. What cannot be compared is
+  /// taken for different, and so are files elsewhere. Reads both, where their lengths are equal.
+  init?(of identity: BytePath, with other: BytePath) async {
+    if identity == other { return nil }
+    switch await SourceReads().run({ haveSameBytes(identity, other, $0, noteRead: $1) }) {
+    case .done(true), .cancelled: return nil
+    case .done(false), .stuck: (self.identity, self.other) = (identity, other)
+    }
+  }
+}
+
+/// Whether both are the same file, or have the same content, or the second is not there any more. Files elsewhere are
+/// different ones. Blocks.
+private func haveSameBytes(
+  _ path: BytePath, _ other: BytePath, _ cancel: Cancellation, noteRead: () -> Void
+) -> Bool {
+  guard path.isAbsolute, other.isAbsolute else { return false }
+  var (first, second) = (stat(), stat())
+  if other.status(&second) != 0 { return errno == ENOENT || errno == ENOTDIR }
+  guard path.status(&first) == 0 else { return false }
+  if first.st_dev == second.st_dev, first.st_ino == second.st_ino { return true }
+  guard first.st_size == second.st_size else { return false }
+  do throws(BlobError) {
+    let mine = try Digest.reading(FileSource(path), .sha256, cancel, noteRead: noteRead).value()
+    return mine == (try Digest.reading(FileSource(other), .sha256, cancel, noteRead: noteRead).value())
+  } catch {
+    return false
+  }
+}
