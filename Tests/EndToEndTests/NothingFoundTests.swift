@@ -84,6 +84,15 @@ extension EndToEnd {
       #expect(!push.errors.contains("'b.*'") && !push.errors.contains("'*.tmp'"), "each has matched: \(push.errors)")
     }
 
+    @Test func aDryRunLeavesOutWhatTheWatchLeavesOut() async throws {
+      for name in ["a.jpg", "film.mov.part", ".a.jpg.AbCdEf"] { try scratch.file("gallery/\(name)", 10) }
+      let (end, watch) = try await fullbore(
+        "watch", "--dry-run", "--verbose", "--hidden", scratch.path("gallery/"), "http://127.0.0.1:9/", in: scratch)
+      #expect(end == .exited(0), "\(watch.errors)")
+      #expect(watch.output.contains("a.jpg  10 B") && watch.output.contains("1 file, 10 B"), "\(watch.output)")
+      #expect(watch.output.contains("film.mov.part  left out: its name is that of a file"), "\(watch.output)")
+    }
+
     @Test func aLinkThatLeadsNowhereAndIsLeftOutIsNoFailure() async throws {
       try scratch.file("card/a.jpg", 10)
       try FileManager.default.createSymbolicLink(atPath: scratch.path("card/b.txt"), withDestinationPath: "gone")

@@ -22,7 +22,7 @@ struct WatchCommand: Command {
     let began = ContinuousClock.now
     var ended: UploadError?
     if push.isDryRun {
-      await PushWalk(push, report, counters).list()
+      await PushWalk(push, report, counters, isWatch: true).list()
     } else {
       ended = await interruptible { await watch(report, counters) }
     }

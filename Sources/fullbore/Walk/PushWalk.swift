@@ -8,6 +8,8 @@ actor PushWalk: SourceWalk {
   nonisolated let tally: FilterTally
   nonisolated let emptySources = EmptySources()
   private let options: PushOptions
+  /// What a watch would send, and not a push.
+  private let isWatch: Bool
   private let report: any PushReport
   private let counters: PushCounters
   private var tree: FileTree
@@ -19,10 +21,12 @@ actor PushWalk: SourceWalk {
   private var seen: [[TreeEvent]] = []
 
   init(
-    _ options: PushOptions, _ report: any PushReport, _ counters: PushCounters, reads: SourceReads = SourceReads(),
+    _ options: PushOptions, _ report: any PushReport, _ counters: PushCounters, isWatch: Bool = false,
+    reads: SourceReads = SourceReads(),
     entering: @escaping @Sendable (BytePath, BytePath) -> Void = { _, _ in }
   ) {
     self.reads = reads
+    self.isWatch = isWatch
     self.options = options
     self.report = report
     self.counters = counters
@@ -138,10 +142,17 @@ actor PushWalk: SourceWalk {
   /// Blocks, and is without effect once it was given up.
   private nonisolated func look(at event: TreeEvent) -> Look {
     guard case .file(let item) = event, promised.take(item) else { return .known }
+    if isWatch, UnfinishedName.matches(item.path.name) { return .leftOut(UnfinishedName.reason) }
     switch options.placing(of: item) {
-    case .at(let arrival): return .at(arrival, edit: options.edit(of: item))
+    case .at(let arrival): return .at(arrival, edit: edit(of: item))
     case .leftOut(let reason): return .leftOut(reason)
     }
+  }
+
+  /// Blocks.
+  private nonisolated func edit(of item: TreeItem) -> FoundRendition.Finding {
+    if !isWatch { return options.edit(of: item) }
+    return options.hasEdit(item) ? .refused("a watch renders none") : .none
   }
 
   /// Of each event none, the file, its rendered edit, or both. Where a file goes may be asked of its bytes.

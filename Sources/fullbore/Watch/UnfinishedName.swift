@@ -8,6 +8,9 @@ enum UnfinishedName {
     ".part", ".partial", ".filepart", ".crdownload", ".download", ".opdownload", ".tmp", ".temp", "~",
   ]
 
+  /// Why a watch leaves such a file out.
+  static let reason = "its name is that of a file in the making; it is sent when it is renamed"
+
   static func matches(_ name: BytePath) -> Bool {
     let small = name.bytes.map { (65...90).contains($0) ? $0 + 32 : $0 }
     if endings.contains(where: { small.count > $0.utf8.count && small.suffix($0.utf8.count).elementsEqual($0.utf8) }) {

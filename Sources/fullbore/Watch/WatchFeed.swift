@@ -118,7 +118,7 @@ extension WatchFeed {
   private func isInTheMaking(_ path: BytePath) -> Bool {
     guard UnfinishedName.matches(path.name) else { return false }
     if toldOfUnfinished.insert(path, nil) {
-      report.leftOut(path, reason: "its name is that of a file in the making; it is sent when it is renamed")
+      report.leftOut(path, reason: UnfinishedName.reason)
     }
     return true
   }
