@@ -10,9 +10,11 @@ extension EndToEnd {
     private static let made = "HTTP/1.1 201 Made\r\nX-OC-MTime: accepted\r\nContent-Length: 0\r\n\r\n"
 
     /// Leaves a file for `peer` unfinished.
-    private func interrupt(_ peer: ScriptedPeer, _ name: String) async throws {
-      let push = try Command.fullbore(
-        "push", "--overwrite", scratch.file(name, 8 << 20), "put+http://127.0.0.1:\(peer.port)/in/", in: scratch)
+    private func interrupt(_ peer: ScriptedPeer, _ name: String, _ options: String...) async throws {
+      let push = try Command(
+        Tool.fullbore,
+        ["push", "--overwrite"] + options + [scratch.file(name, 8 << 20), "put+http://127.0.0.1:\(peer.port)/in/"],
+        in: scratch)
       await peer.wait { $0.steps.last == 2 }
       while try await fullbore("status", "--json", in: scratch).1.output.contains("\"reading\"") {}
       push.kill(SIGKILL)
@@ -43,6 +45,24 @@ extension EndToEnd {
       let (rest, last) = try await fullbore("resume", "--token-file", token, in: scratch)
       #expect(rest == .exited(0), "\(last.output)\(last.errors)")
       #expect(other.seen.heads.last?.contains("Bearer planted-token") == true)
+    }
+
+    /// What is gone cannot be finished: that is said, and how to be rid of it.
+    @Test func anUploadWhoseSourceIsGoneIsNamedAndCanBeGivenUp() async throws {
+      let peer = ScriptedPeer([.readHead, .read(100_000), .hold])
+      try await interrupt(peer, "card/a.mov")
+      let file = scratch.path("card/a.mov")
+      #expect(!(try await fullbore("status", in: scratch).command.output.contains("gone")))
+      try FileManager.default.removeItem(atPath: file)
+      let status = try await fullbore("status", in: scratch).command
+      let words = "the source is gone, \(file): put it back, or 'fullbore abort 1' gives it up"
+      #expect(status.output.contains(words) && !status.output.contains("'fullbore resume'"), "\(status.output)")
+      let json = try await fullbore("status", "--json", in: scratch).command
+      #expect(json.output.contains(#""source_lost":"the source is gone"#), "\(json.output)")
+      let (end, resume) = try await fullbore("resume", in: scratch)
+      #expect(end == .exited(1) && resume.errors.contains(words), "\(resume.errors)")
+      #expect(try await fullbore("abort", "1", in: scratch).end == .exited(0))
+      #expect(try await fullbore("resume", in: scratch).end == .exited(0))
     }
 
     @Test func abortAndStatusSendCredentialsToOneServerOnly() async throws {

@@ -14,7 +14,8 @@ struct StatusCommand: Command {
       .flag("json", "one JSON object a line: destination, file, reading, unread"),
     ] + ConnectionOptions.declared,
     notes: """
-      'fullbore resume' finishes what is interrupted or failed; 'fullbore abort ID' gives it up.
+      'fullbore resume' finishes what is interrupted or failed; 'fullbore abort ID' gives it up, as is needed for what
+      cannot be read again: a file that is gone, or standard input. Of a card that is not plugged in, all is gone.
       DESTINATION is a URL as it is shown here, or s3://bucket/prefix: then only what goes there, or below it, is told
       and asked for.
       "up to" is how far bytes were sent, "confirmed" what the server last said that it holds; what it holds
@@ -59,6 +60,7 @@ struct StatusCommand: Command {
           ? try await journal.entries(.done, limit: -1).filter { choice.contains($0.destination) } : [],
         listings: listings, showsAll: showsAll, now: Int64(time(nil)))
       await journal.close()
+      status.lost = await LostSource.find(isJSON ? status.unfinished : status.named)
       if isAsking {
         do throws(UsageError) {
           try connection.check(

@@ -13,6 +13,8 @@ struct JournalStatus {
   let now: Int64
   /// What servers said, where they were asked.
   var answers: [Int64: ServerAnswer] = [:]
+  /// Of unfinished uploads, those whose source cannot be read again.
+  var lost: [Int64: LostSource] = [:]
   /// Files named under one heading, unless all are wanted.
   private static let most = 20
 
@@ -133,6 +135,9 @@ struct JournalStatus {
       text += "        \(shown(error))\n"
       if let remedy = remedy(for: error) { text += "        \(remedy)\n" }
     }
+    if let lost = lost[entry.id] {
+      text += "        \(shown(lost.complaint)): \(lost.remedy), or 'fullbore abort \(entry.id)' gives it up\n"
+    }
     if case .failed(let message) = answers[entry.id] { text += "        not asked: \(shown(message))\n" }
     return text
   }
@@ -141,6 +146,7 @@ struct JournalStatus {
   private var advice: String {
     let left = unfinished.filter { $0.owner == nil }
     guard let first = left.first else { return "" }
+    if left.allSatisfy({ lost[$0.id] != nil }) { return "" }
     return "\n'fullbore resume' goes on with what is not under way; "
       + "'fullbore abort \(left.count == 1 ? "\(first.id)" : "ID")' gives it up.\n"
   }
@@ -210,6 +216,7 @@ extension JournalStatus {
     case nil: break
     }
     if let error = entry.error { line.add("message", error) }
+    if let lost = lost[entry.id] { line.add("source_lost", lost.complaint) }
     if let owner = entry.owner { line.add("pid", owner.pid) }
     line.add("created", entry.created)
     line.add("updated", entry.updated)

@@ -29,11 +29,11 @@ actor ResumeWalk: SourceWalk {
       let batch = Array(files.prefix(PushWalk.batch))
       files = files.dropFirst(PushWalk.batch)
       let seen = await reads.each(batch) { [renderer] entry in
-        (stamp(of: entry.intent.source), FoundRendition.Finding(kept: entry.intent, renderer))
+        Look(entry.intent, renderer)
       }
       guard let seen else { return nil }
       let found = zip(batch, seen).compactMap { entry, seen -> FoundSource? in
-        if let (stamp, rendition) = seen { return place(entry, stamp, rendition) }
+        if let seen { return place(entry, seen) }
         fail(entry.intent.source, reads.complaint)
         return nil
       }
@@ -43,31 +43,30 @@ actor ResumeWalk: SourceWalk {
     return nil
   }
 
-  private func place(
-    _ entry: JournalEntry, _ stamp: FileStamp?, _ rendition: FoundRendition.Finding
-  ) -> FoundSource? {
-    switch rendition {
+  private func place(_ entry: JournalEntry, _ look: Look) -> FoundSource? {
+    let source = entry.intent.source
+    if let lost = look.lost {
+      let identity = lost == .standardInput ? entry.intent.path : source
+      fail(identity, "\(lost.complaint): \(lost.remedy), or 'fullbore abort \(entry.id)' gives it up")
+      return nil
+    }
+    switch look.rendition {
     case .none: break
     case .rendered(let found):
       counters.found(length: nil)
       return found
     case .refused(let reason):
-      fail(entry.intent.source, "its edit cannot be rendered any more: \(reason)")
+      fail(source, "its edit cannot be rendered any more: \(reason); 'fullbore abort \(entry.id)' gives it up")
       return nil
     }
-    if entry.intent.source == FoundSource.standardInputIdentity {
-      fail(
-        entry.intent.path,
-        "it came through standard input, which cannot be read again: push it anew, or end it with "
-          + "'fullbore abort \(entry.id)'")
+    switch look.stamp {
+    case .success(let stamp):
+      counters.found(length: stamp.size)
+      return FoundSource(.file(stamp), source, as: entry.intent.path)
+    case .failure(let error):
+      fail(source, error.message)
       return nil
     }
-    guard let stamp else {
-      fail(entry.intent.source, "it is not there any more")
-      return nil
-    }
-    counters.found(length: stamp.size)
-    return FoundSource(.file(stamp), entry.intent.source, as: entry.intent.path)
   }
 
   private func fail(_ source: BytePath, _ message: String) {
@@ -81,7 +80,20 @@ extension JournalEntry {
   fileprivate var isElsewhere: Bool { URLSource.isURL(intent.source) || intent.source.hasScheme("sqlite") }
 }
 
-private func stamp(of path: BytePath) -> FileStamp? {
-  var status = stat()
-  return path.status(&status) == 0 ? FileStamp(status, at: path) : nil
+/// A file of the journal as it is now. To make one blocks.
+private struct Look: Sendable {
+  let lost: LostSource?
+  let stamp: Result<FileStamp, BlobError>
+  let rendition: FoundRendition.Finding
+
+  init(_ intent: JournalIntent, _ renderer: FoundRenderer) {
+    lost = LostSource(intent.source)
+    var status = stat()
+    if intent.source.status(&status) == 0 {
+      stamp = .success(FileStamp(status, at: intent.source))
+    } else {
+      stamp = .failure(BlobError(.io, String(cString: strerror(errno))))
+    }
+    rendition = lost == nil ? FoundRendition.Finding(kept: intent, renderer) : .none
+  }
 }

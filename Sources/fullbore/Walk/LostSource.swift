@@ -1,0 +1,57 @@
+import BlobSQLite
+import BlobUpload
+import Blobs
+import Glibc
+
+/// Why the source of an unfinished upload cannot be read again.
+enum LostSource: Sendable, Hashable {
+  /// There is no such file any more.
+  case gone(BytePath)
+  case standardInput
+
+  /// nil: it is there, or that cannot be told from here. Blocks.
+  init?(_ identity: BytePath) {
+    if identity == FoundSource.standardInputIdentity {
+      self = .standardInput
+      return
+    }
+    var file = FoundRendition.kept(identity)?.original ?? identity
+    if identity.hasScheme("sqlite") {
+      guard let (table, _) = try? SQLiteBlobTable.parse(identity.description) else { return nil }
+      file = table.file
+    }
+    var status = stat()
+    guard file.isAbsolute, file.status(&status) != 0, errno == ENOENT || errno == ENOTDIR else { return nil }
+    self = .gone(file)
+  }
+
+  var complaint: String {
+    switch self {
+    case .gone(let file): "the source is gone, \(file)"
+    case .standardInput: "it came through standard input, which cannot be read again"
+    }
+  }
+
+  /// What the user can do so that it is sent all the same.
+  var remedy: String {
+    switch self {
+    case .gone: "put it back"
+    case .standardInput: "push it anew"
+    }
+  }
+
+  /// Of those that nobody sends just now, by their ids. Empty where a disk does not answer: then nothing is known.
+  static func find(_ entries: [JournalEntry]) async -> [Int64: LostSource] {
+    let idle = entries.filter { $0.owner == nil }
+    let outcome = await SourceReads(patience: .seconds(5)).run { cancel, noteProgress in
+      var lost: [Int64: LostSource] = [:]
+      for entry in idle where !cancel.isCancelled {
+        if let found = LostSource(entry.intent.source) { lost[entry.id] = found }
+        noteProgress()
+      }
+      return lost
+    }
+    if case .done(let lost) = outcome { return lost }
+    return [:]
+  }
+}
