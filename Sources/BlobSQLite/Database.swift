@@ -40,6 +40,22 @@ public final class Database {
     try execute("PRAGMA journal_size_limit=8388608")
   }
 
+  /// Opens a file that is there, to read it. Nothing is written to it or beside it that a full disk could refuse; where
+  /// SQLite has no room for the index of its log, which is a file, it has the index in memory. Then no other connection may
+  /// have the file open, nor be opened while this one is.
+  public init(reading path: BytePath, busyTimeout: Duration = .seconds(10)) throws(SQLiteError) {
+    self.path = path
+    isNew = false
+    do {
+      handle = try openReading(path, busyTimeout, sharesIndex: true)
+    } catch {
+      guard [SQLITE_FULL, SQLITE_IOERR, SQLITE_CANTOPEN, SQLITE_READONLY].contains(error.code & 0xFF),
+        let alone = try? openReading(path, busyTimeout, sharesIndex: false)
+      else { throw error }
+      handle = alone
+    }
+  }
+
   // Statements someone still holds keep the connection until they are gone.
   deinit { sqlite3_close_v2(handle) }
 
@@ -157,15 +173,37 @@ func lastError(of connection: OpaquePointer, _ operation: String, _ file: BytePa
 
 func firstWords(_ sql: String) -> String { sql.split(separator: " ").prefix(3).joined(separator: " ") }
 
-private func openHandle(_ path: BytePath) throws(SQLiteError) -> OpaquePointer {
+private func openHandle(
+  _ path: BytePath, _ access: Int32 = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+) throws(SQLiteError) -> OpaquePointer {
   var handle: OpaquePointer?
   // NOMUTEX: a connection is used by one thread at a time.
-  let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX
+  let flags = access | SQLITE_OPEN_NOMUTEX
   let code = path.withCString { sqlite3_open_v2($0, &handle, flags, nil) }
   if code == SQLITE_OK, let handle { return handle }
   defer { sqlite3_close_v2(handle) }
   guard let handle else { throw SQLiteError("open", path, code: SQLITE_NOMEM, "out of memory") }
   throw lastError(of: handle, "open", path)
+}
+
+/// A connection that has read something, so that it can read the rest.
+private func openReading(
+  _ path: BytePath, _ busyTimeout: Duration, sharesIndex: Bool
+) throws(SQLiteError) -> OpaquePointer {
+  // For reading alone SQLite could not take the lock under which no other connection needs the index.
+  let handle = try openHandle(path, SQLITE_OPEN_READWRITE)
+  sqlite3_extended_result_codes(handle, 1)
+  sqlite3_busy_timeout(handle, Int32(max(0, min(busyTimeout / .milliseconds(1), 1e9))))
+  _ = fb_sqlite_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+  let words =
+    ["PRAGMA query_only=ON", "PRAGMA temp_store=MEMORY"] + (sharesIndex ? [] : ["PRAGMA locking_mode=EXCLUSIVE"])
+  for sql in words + ["SELECT count(*) FROM sqlite_schema"] {
+    if sqlite3_exec(handle, sql, nil, nil, nil) == SQLITE_OK { continue }
+    let error = lastError(of: handle, "read", path)
+    sqlite3_close_v2(handle)
+    throw error
+  }
+  return handle
 }
 
 /// True if the file was made just now. SQLite gives its log and index files the same mode.

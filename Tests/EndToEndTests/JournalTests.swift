@@ -59,6 +59,20 @@ extension EndToEnd {
       #expect(server.folder.files().isEmpty)
     }
 
+    /// The push was killed by what filled the disk, say: its claims are still in the journal.
+    @Test(.enabled(if: Namespace.isThere, "unshare cannot mount here"))
+    func aJournalOnAFullDiskIsReadByStatus() async throws {
+      let file = try scratch.file("gallery/film.mov", 8 << 20)
+      let server = try await ServeProcess.start(in: scratch)
+      let push = try Command.fullbore("push", "--bwlimit", "4M", file, "tus+" + server.url, in: scratch)
+      try await until("a part has arrived") { server.folder.unfinished() > 1 << 20 ? true : nil }
+      push.kill(SIGKILL)
+      try await push.wait()
+      let status = try Namespace.statusOnFullDisk(scratch.path("journal.sqlite"), in: scratch)
+      #expect(try await status.wait() == .exited(0), "\(status.output)\(status.errors)")
+      #expect(status.output.contains("interrupted: 1 file, "), "\(status.output)")
+    }
+
     @Test(.enabled(if: Namespace.isThere, "unshare cannot mount here"))
     func aDiskThatFillsUpEndsThePushAndLosesNothing() async throws {
       try scratch.folder("gallery")
@@ -102,6 +116,21 @@ private enum Namespace {
     process.waitUntilExit()
     return process.terminationStatus == 0
   }()
+
+  /// A status of a copy of the journal, which lies on such a disk without the index of its log. Nothing more can be written
+  /// there.
+  static func statusOnFullDisk(_ journal: String, in scratch: Scratch) throws -> Command {
+    let disk = try scratch.folder("disk")
+    let script = """
+      mount -t tmpfs -o size=1m tmpfs "$1" && cp "$2" "$2-wal" "$1" && { cat /dev/zero > "$1/fill"; shift 2; exec "$@"; }
+      """
+    return try Command(
+      "unshare",
+      [
+        "-rm", "sh", "-c", script, "sh", disk, journal, Tool.fullbore, "status", "--journal",
+        disk + "/journal.sqlite",
+      ], in: scratch)
+  }
 
   /// A push whose journal is on such a disk.
   static func push(_ source: String, _ url: String, disk options: String, in scratch: Scratch) throws -> Command {

@@ -23,8 +23,21 @@ public actor Journal {
   public init(at path: BytePath, as mark: ProcessMark = .current) async throws(JournalError) {
     self.path = path
     log = SentLog(beside: path)
+    let log = log
     // From here on it runs on the journal's thread.
-    try open(mark)
+    try open { () throws(SQLiteError) in try JournalStore(at: path, as: mark, log) }
+  }
+
+  /// Opens a journal that is there, to look at it: nothing is written, so that it can be looked at where the disk is full.
+  /// Only one that an earlier version has made is written first, in the format of this one.
+  public init(reading path: BytePath) async throws(JournalError) {
+    self.path = path
+    log = SentLog(beside: path)
+    let log = log
+    try open { () throws(SQLiteError) in
+      if let store = try JournalStore(reading: path, log) { return store }
+      return try JournalStore(at: path, as: .current, log)
+    }
   }
 
   /// The id for a destination; the same for an equal one, in every run.
@@ -126,9 +139,9 @@ public actor Journal {
     store = nil
   }
 
-  private func open(_ mark: ProcessMark) throws(JournalError) {
+  private func open(_ store: () throws(SQLiteError) -> JournalStore) throws(JournalError) {
     do {
-      store = try inOpeningTurn(at: path) { () throws(SQLiteError) in try JournalStore(at: path, as: mark, log) }
+      self.store = try inOpeningTurn(at: path, store)
     } catch {
       throw JournalError(error)
     }

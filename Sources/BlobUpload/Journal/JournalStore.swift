@@ -28,11 +28,24 @@ final class JournalStore {
   /// What owners have under way, as read in the current operation.
   var logs: [Int64: [Int64: SentRange]] = [:]
 
+  /// Nothing can be written: claims of processes that have died stay in the file, and count as given up.
+  let isReading: Bool
+
   init(at path: BytePath, as mark: ProcessMark, _ log: SentLog) throws(SQLiteError) {
     self.mark = mark
     self.log = log
+    isReading = false
     database = try Database(path)
     try migrate()
+  }
+
+  /// nil: its format is another one, so that it must be opened to be written.
+  init?(reading path: BytePath, _ log: SentLog) throws(SQLiteError) {
+    mark = .current
+    self.log = log
+    isReading = true
+    database = try Database(reading: path)
+    if try database.userVersion() != Self.schemaVersion { return nil }
   }
 
   // A journal dropped without `close`: no later one in this process shall find its claims taken.
@@ -95,6 +108,7 @@ final class JournalStore {
 
   /// Gives up the claims of processes that have died, once what they had under way is kept.
   func buryDead() throws(SQLiteError) {
+    if isReading { return }
     let dead = try processes().filter { !$0.1.isAlive }.map(\.0)
     if dead.isEmpty { return }
     try transaction { () throws(SQLiteError) in for id in dead { try forget(owner: id) } }

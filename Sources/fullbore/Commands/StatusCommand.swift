@@ -46,7 +46,7 @@ struct StatusCommand: Command {
       return .ok
     }
     do throws(JournalError) {
-      let journal = try await Journal(at: journal)
+      let journal = try await Journal(reading: journal)
       let known = try await journal.destinations()
       do { try choice.check(isAmong: known) } catch {
         await journal.close()
