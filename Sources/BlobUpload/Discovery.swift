@@ -10,11 +10,14 @@ extension UploadDestination {
   /// - `isStream`: what is sent has no end yet, so that a dialect which acknowledges on the way is better than tus.
   /// - `checksum`: what is sent must carry such digests, and the server compare them; nil: nothing need.
   /// - `asksForNames`: a server that takes plain PUTs alone, and replaces what a name holds, is asked for each name first.
+  /// - `comparesLater`: files that are there already will be compared with what the server has. It is asked whether it tells
+  ///   digests, even where nothing else had to be asked.
   /// - `form`: how to post forms, where "form" is named.
   /// - Tries again twice when no answer comes. Throws with side `.destination` when it cannot be reached or refuses.
   public static func discover(
     _ endpoint: HTTPURL, named: String?, headers: HTTPHeaders = [:], checksum: Digest.Algorithm? = nil,
-    form: FormPost = FormPost(), isStream: Bool = false, asksForNames: Bool = false, over transport: any Transport
+    form: FormPost = FormPost(), isStream: Bool = false, asksForNames: Bool = false,
+    comparesLater: Bool = false, over transport: any Transport
   ) async throws(UploadError) -> UploadDestination {
     let offersDigests = Atomic(false)
     let context = UploadContext(
@@ -32,7 +35,10 @@ extension UploadDestination {
         .giveUp, .destination, "\(endpoint): \(named!) uploads carry no checksums; --verify reads back what arrived")
     case "put":
       var put = PlainPut(checksum: checksum)
-      if asksForNames { put.asksFirst = await !put.comparesItself(target, context) }
+      if asksForNames || comparesLater {
+        let comparesItself = await put.comparesItself(target, context)
+        put.asksFirst = asksForNames && !comparesItself
+      }
       answer = (put, try await patiently { () async throws(UploadError) in try await put.discover(target, context) })
     case "form": answer = (form, form.discover(target, context))
     case "dav":

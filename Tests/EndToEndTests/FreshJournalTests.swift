@@ -39,6 +39,23 @@ extension EndToEnd {
       }
     }
 
+    /// Where files are replaced anyway, nothing else makes a push ask the server what it can do.
+    @Test(arguments: ["", "put+", "resumable+"])
+    func aCheckFindsOtherBytesWhereFilesAreReplaced(_ dialect: String) async throws {
+      let file = try scratch.file("card/a.jpg", 5000, seed: 1)
+      let server = try await ServeProcess.start(in: scratch)
+      #expect(try await fullbore("push", "--overwrite", file, dialect + server.url, in: scratch).end == .exited(0))
+      let (same, first) = try await fullbore(
+        "push", "--overwrite", "--check", file, dialect + server.url, in: scratch)
+      #expect(same == .exited(0) && first.output.contains("1 done before, compared by digest"), "\(first.output)")
+      let other = try scratch.file("other", 5000, seed: 2)
+      try Data(contentsOf: URL(fileURLWithPath: other)).write(
+        to: URL(fileURLWithPath: "\(server.folder.path)/a.jpg"), options: [])
+      let (end, check) = try await fullbore("push", "--overwrite", "--check", file, dialect + server.url, in: scratch)
+      #expect(end == .exited(0) && check.output.contains("1 file sent"), "\(check.output)\(check.errors)")
+      #expect(FileManager.default.contentsEqual(atPath: file, andPath: "\(server.folder.path)/a.jpg"))
+    }
+
     @Test func aCheckFindsOtherBytesOfTheSameLength() async throws {
       let file = try scratch.file("card/a.jpg", 5000, seed: 1)
       let server = try await ServeProcess.start(in: scratch)

@@ -108,7 +108,8 @@ struct PushCommand: Command {
       return .success(
         try await Reached(
           options.destination, options.connection, checksum: options.checksum, form: options.form,
-          isStream: options.readsStandardInput, overwrites: options.overwrites, over: transport))
+          isStream: options.readsStandardInput, overwrites: options.overwrites,
+          checks: options.checks, over: transport))
     } catch {
       return .failure(error)
     }

@@ -12,7 +12,8 @@ extension Reached {
   /// Where a push goes, as the user wrote it.
   init(
     _ destination: Destination, _ connection: ConnectionOptions, checksum: Digest.Algorithm?,
-    form: FormOptions = FormOptions(), isStream: Bool = false, overwrites: Bool = true, over transport: any Transport
+    form: FormOptions = FormOptions(), isStream: Bool = false, overwrites: Bool = true,
+    checks: Bool = false, over transport: any Transport
   ) async throws(UploadError) {
     let headers = try connection.fields(for: destination.endpoint)
     guard let s3 = destination.s3 else {
@@ -20,7 +21,7 @@ extension Reached {
       do throws(UploadError) {
         self.destination = try await UploadDestination.discover(
           destination.endpoint, named: destination.protocolName, headers: headers, checksum: checksum, form: post,
-          isStream: isStream, asksForNames: !overwrites, over: transport)
+          isStream: isStream, asksForNames: !overwrites, comparesLater: checks, over: transport)
       } catch {
         throw await connection.explained(error, at: destination.endpoint)
       }

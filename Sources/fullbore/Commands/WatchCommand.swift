@@ -73,7 +73,7 @@ struct WatchCommand: Command {
       let transport = CurlTransport(try push.connection.transportOptions(lanes: push.jobs))
       let reached = try await Reached(
         push.destination, push.connection, checksum: push.checksum, form: push.form,
-        overwrites: push.overwrites, over: transport)
+        overwrites: push.overwrites, checks: push.checks, over: transport)
       outage.answered()
       var run = try await PushRun(
         push, reached, transport, journal, report, counters, outage, waitsForOthers: false)
