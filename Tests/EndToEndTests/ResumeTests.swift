@@ -47,6 +47,20 @@ extension EndToEnd {
       #expect(other.seen.heads.last?.contains("Bearer planted-token") == true)
     }
 
+    @Test func whatWasPushedWithVerifyIsReadBackByResume() async throws {
+      let peer = ScriptedPeer(
+        [.readHead, .read(100_000), .hold],
+        [
+          .readRequest, .send(Self.made), .readRequest,
+          .send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nother"),
+        ])
+      try await interrupt(peer, "a.mov", "--verify")
+      let (end, resume) = try await fullbore("resume", "--retries", "0", in: scratch)
+      #expect(end == .exited(1), "\(resume.output)\(resume.errors)")
+      #expect(resume.errors.contains("what the server has differs"), "\(resume.errors)")
+      #expect(peer.seen.heads.last?.hasPrefix("GET /in/a.mov ") == true)
+    }
+
     /// What is gone cannot be finished: that is said, and how to be rid of it.
     @Test func anUploadWhoseSourceIsGoneIsNamedAndCanBeGivenUp() async throws {
       let peer = ScriptedPeer([.readHead, .read(100_000), .hold])

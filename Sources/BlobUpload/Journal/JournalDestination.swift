@@ -24,12 +24,14 @@ public struct JournalDestination: Sendable, Codable, Hashable {
   public var s3: S3Place?
   /// The server is not told when files were last written; nil, also in journals of earlier versions: it is.
   public var omitsTimes: Bool?
+  /// Every upload is read back and compared; nil, also in journals of earlier versions: it is not.
+  public var verifies: Bool?
 
   public init(
     endpoint: String, protocolName: String, tokenFile: String? = nil, headerFiles: [String] = [],
     netrcFile: String? = nil, caFile: String? = nil, proxy: String? = nil, insecure: Bool = false,
     overwrite: Bool = false, checksum: String? = nil, form: JournalForm? = nil, s3: S3Place? = nil,
-    omitsTimes: Bool? = nil
+    omitsTimes: Bool? = nil, verifies: Bool? = nil
   ) {
     self.endpoint = String(endpoint.prefix { $0 != "?" })
     hidesQuery = endpoint.contains("?") ? true : nil
@@ -45,6 +47,7 @@ public struct JournalDestination: Sendable, Codable, Hashable {
     self.form = form
     self.s3 = s3
     self.omitsTimes = omitsTimes
+    self.verifies = verifies
   }
 }
 

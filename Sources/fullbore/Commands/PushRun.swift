@@ -83,7 +83,7 @@ extension PushRun {
   ) async throws(UploadError) {
     let kept = options.connection.journaled(
       reached.destination, overwrite: options.overwrites, checksum: options.checksum, form: options.form,
-      s3: reached.s3, omitsTimes: options.omitsTimes)
+      s3: reached.s3, omitsTimes: options.omitsTimes, verifies: options.verifies)
     self.init(
       destination: reached.destination, transport: transport, journal: journal,
       destinationID: try await number(of: kept, in: journal), report: report, counters: counters)

@@ -11,6 +11,7 @@ struct ResumeCommand: Command {
       DESTINATION is a URL as 'fullbore status' shows it, or s3://bucket/prefix: only what goes there, or below it, is
       finished. A URL that was pushed to with a query is given with its query again, since the journal does not keep that.
       A push that ended before all its files were known cannot be finished here: it is named, and has to be run again.
+      What was pushed with --verify is read back here too.
       Credentials and certificates come from where they were when the push began. Those given here are for one server,
       so with unfinished uploads for several, DESTINATION must name one.
       """)
@@ -92,6 +93,7 @@ struct ResumeCommand: Command {
         destination: destination, transport: transport, journal: journal, destinationID: id, report: report,
         counters: counters)
       run.connection = connection
+      run.verifies = kept.verifies == true
       let outage = OutageWatch(destination.endpoint, hasSlowSources: true, report, counters)
       run.outage = outage
       outage.start()

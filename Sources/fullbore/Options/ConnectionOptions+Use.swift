@@ -36,7 +36,8 @@ extension ConnectionOptions {
   /// not kept, since no one can tell whether it is secret.
   func journaled(
     _ destination: UploadDestination, overwrite: Bool, checksum: Digest.Algorithm? = nil,
-    form: FormOptions = FormOptions(), s3: S3Place? = nil, omitsTimes: Bool = false
+    form: FormOptions = FormOptions(), s3: S3Place? = nil, omitsTimes: Bool = false,
+    verifies: Bool = false
   ) -> JournalDestination {
     let files = headers.compactMap { header -> String? in
       if case .file(let path) = header { return path.description }
@@ -54,7 +55,7 @@ extension ConnectionOptions {
       tokenFile: tokenFile?.description, headerFiles: files, netrcFile: netrcFile?.description,
       caFile: certificates?.description, proxy: proxy, insecure: isInsecure, overwrite: overwrite,
       checksum: checksum?.name, form: destination.dialect is FormPost ? form.journaled : nil, s3: s3,
-      omitsTimes: omitsTimes ? true : nil)
+      omitsTimes: omitsTimes ? true : nil, verifies: verifies ? true : nil)
   }
 
   /// What was not given now is as it was when the push began.
