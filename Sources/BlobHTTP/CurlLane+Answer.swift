@@ -103,7 +103,9 @@ func takeContent(
   _ buffer: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
 ) -> Int {
   let content = UnsafeRawBufferPointer(start: buffer, count: size * count)
-  return CurlLane.from(context).take(content: content) ? content.count : -1
+  let lane = CurlLane.from(context)
+  lane.noteSurplus()
+  return lane.take(content: content) ? content.count : -1
 }
 
 func closeSocket(_ context: UnsafeMutableRawPointer?, _ socket: curl_socket_t) -> Int32 {

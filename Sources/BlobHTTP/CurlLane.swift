@@ -23,6 +23,8 @@ final class CurlLane {
   var takenBuffer = 0
   /// Those libcurl has open.
   var sockets: [Int32] = []
+  /// More than the last answer has come over libcurl's connection.
+  var hasSurplus = false
   /// The one that it is to leave open.
   var taken: Int32 = -1
   /// The connection that libcurl has made for requests that go past it, while none is under way on it.

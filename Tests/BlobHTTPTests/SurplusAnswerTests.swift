@@ -1,0 +1,76 @@
+import BlobHTTP
+import BlobTesting
+import Blobs
+import Testing
+
+#if canImport(Glibc)
+  /// A server that sends two answers to one request: the second is not the answer to the next one.
+  @Suite struct SurplusAnswerTests {
+    /// How requests go. Those of unknown length, and those that a proxy is asked for, are sent by libcurl.
+    enum Way: CaseIterable { case direct, tls, proxy, unknownLength, unknownLengthOverTLS }
+    /// When the second answer comes.
+    enum Moment: CaseIterable { case withTheFirst, withItsContent, later }
+
+    private static let first = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n"
+    private static let surplus = "HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"
+
+    private func script(_ moment: Moment) -> [ScriptedPeer.Step] {
+      let steps: [ScriptedPeer.Step] =
+        switch moment {
+        case .withTheFirst: [.send(Self.first + "abc" + Self.surplus)]
+        // Long enough for the head to be read alone, as a rule.
+        case .withItsContent: [.send(Self.first), .pause(30), .send("abc" + Self.surplus)]
+        case .later: [.send(Self.first + "abc"), .hold, .send(Self.surplus)]
+        }
+      return [.readRequest] + steps + [.readRequest, answer("404 Not Found")]
+    }
+
+    @Test(arguments: Way.allCases, Moment.allCases)
+    func theSecondAnswerIsNotTakenForTheNext(_ way: Way, _ moment: Moment) async throws {
+      let peer = ScriptedPeer(script(moment), [.readRequest, answer("404 Not Found")])
+      let certificate = try Certificate()
+      var options = CurlTransport.Options(lanes: 1, caFile: certificate.path, environment: [:])
+      var (url, port) = (peer.url(), peer.port)
+      var servers: [AnyObject] = []
+      switch way {
+      case .direct, .unknownLength: break
+      case .tls, .unknownLengthOverTLS:
+        let front = TLSFront(certificate, to: peer.port)
+        (url, port) = (front.url(), front.port)
+        servers.append(front)
+      case .proxy:
+        let proxy = ProxyPeer(to: peer.port)
+        options.proxy = Proxy("http://127.0.0.1:\(proxy.port)")
+        (url, port) = (HTTPURL("http://media.example/a")!, proxy.port)
+        servers.append(proxy)
+      }
+      let transport = CurlTransport(options)
+      func send() async throws -> Int {
+        if way == .unknownLength || way == .unknownLengthOverTLS {
+          return try await transport.put(url, PatternSource(length: 10, knowsLength: false)).status
+        }
+        return try await transport.get(url).status
+      }
+      #expect(try await send() == 200)
+      if moment == .later {
+        peer.release()
+        // It has come as far as our own socket.
+        let deadline = ContinuousClock.now + .seconds(10)
+        while unreadBytes(from: port) == 0, .now < deadline { pauseThread(milliseconds: 5) }
+      }
+      #expect(try await send() == 404)
+      withExtendedLifetime(servers) {}
+    }
+  }
+
+  /// Bytes in the receive queues of sockets that are connected to that port. proc(5), /proc/net/tcp.
+  private func unreadBytes(from port: Int) -> Int {
+    var remote = String(port, radix: 16, uppercase: true)
+    while remote.count < 4 { remote = "0" + remote }
+    return textFile("/proc/net/tcp").split(separator: "\n").reduce(0) { sum, line in
+      let words = line.split(separator: " ")
+      guard words.count > 4, words[2] == "0100007F:\(remote)", words[3] == "01" else { return sum }
+      return sum + (words[4].split(separator: ":").last.flatMap { Int($0, radix: 16) } ?? 0)
+    }
+  }
+#endif
