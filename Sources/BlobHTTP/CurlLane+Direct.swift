@@ -207,7 +207,7 @@ import CCurl
         } else {
           "the connection broke"
         }
-      return TransportError(.broken, "\(transfer.job.name): \(what), after \(transfer.sent) bytes were sent")
+      return TransportError(.broken, "\(transfer.job.name): \(what), \(transfer.reached)")
     }
   }
 

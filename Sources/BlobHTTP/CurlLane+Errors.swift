@@ -54,9 +54,9 @@ extension CurlLane {
     case CURLE_GOT_NOTHING where transfer.isSent:
       return (.broken, "\(server) closed the connection without an answer, after \(transfer.sent) bytes were sent")
     case CURLE_PARTIAL_FILE where transfer.head.final != nil:
-      return (.broken, "the connection broke in the middle of the answer, after \(transfer.sent) bytes were sent")
+      return (.broken, "the connection broke in the middle of the answer, \(transfer.reached)")
     case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_PARTIAL_FILE, CURLE_GOT_NOTHING:
-      return (.broken, "the connection broke, after \(transfer.sent) bytes were sent")
+      return (.broken, "the connection broke, \(transfer.reached)")
     default: return (.broken, "\(text), after \(transfer.sent) bytes were sent")
     }
   }
@@ -126,4 +126,9 @@ extension CurlLane {
 extension Transfer {
   /// `host:port`, for messages.
   var server: String { "\(job.request.url.host):\(job.request.url.port)" }
+
+  /// How far the exchange was, for messages: what matters of a request without a body is how much of the answer has come.
+  var reached: String {
+    job.body == nil && received > 0 ? "after \(received) bytes had come" : "after \(sent) bytes were sent"
+  }
 }

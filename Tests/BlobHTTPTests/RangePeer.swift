@@ -39,6 +39,7 @@ final class RangePeer: Sendable {
   private static func answer(_ request: HTTPPeer.Request, _ file: File) -> HTTPPeer.Reply {
     let length = file.bytes.count
     var headers = file.headers
+    if let date = request.headers["If-Unmodified-Since"], date != headers["Last-Modified"] { return .init(412) }
     let condition = request.headers["If-Range"]
     let isSame = condition == nil || condition == headers["ETag"] || condition == headers["Last-Modified"]
     guard file.givesRanges, isSame, let range = request.headers["Range"] else { return .init(200, headers, file.bytes) }

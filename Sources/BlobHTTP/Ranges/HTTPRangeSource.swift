@@ -3,9 +3,10 @@ import Blobs
 /// What is at an http(s) URL, read as it is wanted and never kept: from a server to a destination without a disk.
 ///
 /// Where the server gives ranges and names the version (a strong `ETag`, or a `Last-Modified` that is old enough to be
-/// one), any byte can be opened, and a connection that is cut is made up for: the rest is asked for with `If-Range`, so
-/// that two versions are never mixed. Elsewhere it is read once, from the first byte to the last, and a cut is an error.
-/// What is read ahead of its use is bounded. RFC 9110 §13.1.5, §14.
+/// one), any byte can be opened, and a connection that is cut is made up for: the rest is asked for on the condition that
+/// there is still this version, so that two versions are never mixed. Elsewhere it is read once, from the first byte to the
+/// last. A cut is `.invalidated` then: `info` begins a new download, of the version that is there by then, and only its byte 0
+/// can be opened. What is read ahead of its use is bounded. RFC 9110 §13.1.4, §13.1.5, §14.
 ///
 /// Each reader holds one exchange of `transport` for as long as it lives: give it a transport of its own, not the one
 /// that sends on what is read here, or the two could wait for each other's lanes.

@@ -4,8 +4,8 @@ import Blobs
 struct RemoteFacts: Sendable, Hashable {
   /// Bytes of the whole; nil when only the end will tell.
   var length: Int64?
-  /// What `If-Range` takes: a strong ETag, or a date that no two versions share; nil where there is none.
-  var condition: String?
+  /// nil: the server does not name one that could be asked for again.
+  var version: RemoteVersion?
   /// Offset of the first byte of this answer.
   var start: Int64 = 0
   /// Any range can be had, of this very version.
@@ -17,21 +17,21 @@ struct RemoteFacts: Sendable, Hashable {
   init?(_ head: HTTPHead, of url: HTTPURL) {
     let headers = head.headers
     if Self.encoding(headers, of: url) != nil { return nil }
-    condition = Self.condition(headers)
+    version = RemoteVersion(headers)
     switch head.status {
     case 206:
       guard let range = ContentRange(headers["Content-Range"]), let first = range.first else { return nil }
       (start, length, isPartial) = (first, range.length, true)
-      isRandom = condition != nil && length != nil
+      isRandom = version != nil && length != nil
     case 416:
       // No first byte: it is empty.
       guard ContentRange(headers["Content-Range"])?.length == 0 else { return nil }
       length = 0
-      isRandom = condition != nil
+      isRandom = version != nil
     case 200:
       length = headers["Transfer-Encoding"] == nil ? headers.bytes("Content-Length") : nil
       // Ranges of an empty file need none.
-      isRandom = length == 0 && condition != nil
+      isRandom = length == 0 && version != nil
     // 204 has no file, and another success is not the file that was asked for.
     default: return nil
     }
@@ -67,16 +67,45 @@ struct RemoteFacts: Sendable, Hashable {
 
   var info: BlobInfo {
     BlobInfo(
-      length: length, validator: condition.map { Validator(version: "\($0) of \(length.map(String.init) ?? "?")") })
+      length: length, validator: version.map { Validator(version: "\($0.text) of \(length.map(String.init) ?? "?")") })
   }
+}
 
-  private static func condition(_ headers: HTTPHeaders) -> String? {
-    if let tag = headers["ETag"] { return tag.hasPrefix("\"") && tag.hasSuffix("\"") && tag.count > 1 ? tag : nil }
+/// Which version of a file a server has, so that the rest of this very one can be asked for.
+enum RemoteVersion: Sendable, Hashable {
+  /// A strong ETag.
+  case tag(String)
+  /// A date of `Last-Modified` that no two versions share, with the ETag beside it, which is a weak one.
+  case date(String, weakTag: String?)
+
+  init?(_ headers: HTTPHeaders) {
+    let tag = headers["ETag"]
+    if let tag, tag.hasPrefix("\""), tag.hasSuffix("\""), tag.count > 1 {
+      self = .tag(tag)
+      return
+    }
     // A date is strong once it lies so far back that nothing can still be written in the same second. RFC 9110 §8.8.2.2.
     guard let modified = headers["Last-Modified"], let then = HTTPDate.seconds(modified),
       let now = headers["Date"].flatMap({ HTTPDate.seconds($0) }), now - then >= 60
     else { return nil }
-    return modified
+    self = .date(modified, weakTag: tag)
+  }
+
+  /// What asks for a range of this version, beside `Range`. Where there is an ETag, `If-Range` must not have a date, nor a
+  /// weak ETag: then another version is refused (412). RFC 9110 §13.1.4, §13.1.5.
+  var condition: HTTPHeaders {
+    switch self {
+    case .tag(let tag): ["If-Range": tag]
+    case .date(let date, nil): ["If-Range": date]
+    case .date(let date, _?): ["If-Unmodified-Since": date]
+    }
+  }
+
+  var text: String {
+    switch self {
+    case .tag(let tag): tag
+    case .date(let date, let tag): tag.map { "\(date) \($0)" } ?? date
+    }
   }
 }
 

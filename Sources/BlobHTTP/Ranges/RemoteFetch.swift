@@ -9,14 +9,14 @@ final class RemoteFetch: Sendable {
   private let answer = Monitor<Result<RemoteFacts, BlobError>?>(nil)
   private let task: Monitor<Task<Void, Never>?> = Monitor(nil)
 
-  /// `range` nil: of the whole. The range is given if there is still the version of `condition`, else the whole.
-  init(_ ask: RemoteAsk, range: String?, condition: String? = nil, capacity: Int) {
+  /// `range` nil: of the whole. `version`: the server is asked for a range of this one; where it has another, it gives the
+  /// whole of that, or refuses.
+  init(_ ask: RemoteAsk, range: String?, of version: RemoteVersion? = nil, capacity: Int) {
     self.ask = ask
     pipe = BlobPipe(capacity: capacity)
     content = PipeSource(pipe)
-    var fields: HTTPHeaders = [:]
+    var fields = version?.condition ?? [:]
     fields["Range"] = range.map { "bytes=\($0)" }
-    fields["If-Range"] = condition
     // Ended by `stop`, which comes with the last owner; nobody waits for it.
     let task = Task { [ask, pipe, answer, fields] in
       let exchange = Exchange(

@@ -50,7 +50,7 @@ final class RemoteFile: Sendable {
   func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     let facts = try facts(cancel)
     if let once = state.update(waking: .none, { $0.once }) {
-      return OnceReader(once.fetch, try once.fetch.content.open(at: offset, cancel), once.facts.info, at: offset)
+      return OnceReader(self, once.fetch, try once.fetch.content.open(at: offset, cancel), once.facts.info, at: offset)
     }
     guard let length = facts.length, 0...length ~= offset else {
       throw BlobError(
@@ -61,10 +61,15 @@ final class RemoteFile: Sendable {
 
   /// The rest from `offset` on, of the version that `facts` tell.
   func fetch(from offset: Int64, _ facts: RemoteFacts, _ cancel: Cancellation) throws(BlobError) -> RemoteFetch {
-    let fetch = RemoteFetch(ask, range: "\(offset)-", condition: facts.condition, capacity: readAhead)
+    let fetch = RemoteFetch(ask, range: "\(offset)-", of: facts.version, capacity: readAhead)
     let found = try fetch.facts(cancel)
-    if found.start == offset, found.condition == facts.condition, found.length == facts.length { return fetch }
+    if found.start == offset, found.version == facts.version, found.length == facts.length { return fetch }
     throw BlobError(.changed, "\(ask.url): another version is there now, at byte \(offset)")
+  }
+
+  /// The only answer there was has broken off. The next question begins another, of whatever version is there then.
+  func forget(_ fetch: RemoteFetch) {
+    state.update { state in if state.once?.fetch === fetch { (state.once, state.isOnceOnly) = (nil, false) } }
   }
 
   func patience(_ cancel: Cancellation, _ what: String) -> Patience { Patience(retries, cancel, what) }
@@ -162,7 +167,7 @@ private final class RangeReader: BlobReader {
   /// Asks the server once more: one that writes into what it is sending gives bytes of two versions.
   func finish() throws(BlobError) {
     let now = try file.facts(cancel)
-    if now.condition == facts.condition, now.length == facts.length { return }
+    if now.version == facts.version, now.length == facts.length { return }
     throw BlobError(.changed, "\(file.ask.url): it was replaced while it was read")
   }
 }
@@ -170,12 +175,14 @@ private final class RangeReader: BlobReader {
 /// Reads on in the only answer there is.
 private final class OnceReader: BlobReader {
   let info: BlobInfo
+  private let file: RemoteFile
   private let fetch: RemoteFetch
   private let reader: any BlobReader
   private let promised: PromisedLength
   private var offset: Int64
 
-  init(_ fetch: RemoteFetch, _ reader: any BlobReader, _ info: BlobInfo, at offset: Int64) {
+  init(_ file: RemoteFile, _ fetch: RemoteFetch, _ reader: any BlobReader, _ info: BlobInfo, at offset: Int64) {
+    self.file = file
     self.fetch = fetch
     self.reader = reader
     self.info = info
@@ -190,11 +197,21 @@ private final class OnceReader: BlobReader {
       offset += Int64(count)
       return count
     } catch {
-      var error = error
-      // It cannot be asked for again.
-      if error.code == .invalidated { error.code = .io }
-      throw error
+      guard error.code == .invalidated else { throw error }
+      file.forget(fetch)
+      throw cut(error)
     }
+  }
+
+  /// The code stays: who reads may begin again at byte 0, and at no other.
+  private func cut(_ error: BlobError) -> BlobError {
+    var error = error
+    let length = info.length.map { " of \($0)" } ?? ""
+    error.message =
+      "\(error.message). The download was cut at byte \(offset)\(length), and the rest alone cannot be asked for, since the "
+      + "server does not name the version of the file (by a strong ETag, or a Last-Modified that is a minute old), or gives "
+      + "no ranges of it. If it never comes through in one go, download the file to a disk, and push it from there"
+    return error
   }
 
   func fileRegion() -> FileRegion? { nil }
