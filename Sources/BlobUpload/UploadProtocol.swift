@@ -254,7 +254,7 @@ public struct UploadContext: Sendable {
   var trailers: Trailers
   /// How PATCH and DELETE get through.
   var methods: MethodOverride
-  /// Whether the host's 200 to a PUT means that the body was stored.
+  /// Whether a success to a PUT means that the body was stored.
   var putAnswers: PutAnswers
   /// Whether the host gives out uploads under their own URLs.
   var uploadURLs: UploadURLs

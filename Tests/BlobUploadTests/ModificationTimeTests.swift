@@ -21,7 +21,7 @@ struct ModificationTimeTests {
     let part = Part(number: 1, start: 0, length: 3, isLast: true)
     let body = BlobSlice(DataSource([1, 2, 3]), length: 3)
     let context = UploadContext(transport: script, origin: host.origin)
-    context.putAnswers.trust()
+    context.putAnswers.trust(folderOf: host)
     _ = try await dialect.create(target(modified), first: (part, body), context)
     return script.requests
   }

@@ -37,7 +37,7 @@ import Testing
       UploadDestination(endpoint: peer.url, dialect: Self.asking(), limits: PartLimits(firstPart: .max)),
       transport: CurlTransport(), retry: RetryPolicy(retries: 1))
     uploader.clock = LeapingClock()
-    uploader.destination.acquaintance.putAnswers.trust()
+    uploader.destination.acquaintance.putAnswers.trust(folderOf: uploader.destination.endpoint)
     let error = await uploader.failure()
     return (puts.load(ordering: .relaxed), error)
   }
@@ -153,7 +153,7 @@ import Testing
     let uploader = Uploader(
       UploadDestination(endpoint: peer.url, dialect: dialect, limits: PartLimits(firstPart: .max)),
       transport: CurlTransport(), retry: RetryPolicy(retries: 1))
-    uploader.destination.acquaintance.putAnswers.trust()
+    uploader.destination.acquaintance.putAnswers.trust(folderOf: uploader.destination.endpoint)
     store.names.withLock { $0 = uploader.destination.acquaintance.names }
     let errors = await withTaskGroup(of: UploadError?.self) { group in
       for (seed, name) in [(1, pair.0), (2, pair.1)] as [(UInt64, String)] {

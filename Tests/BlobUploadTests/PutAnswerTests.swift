@@ -89,7 +89,7 @@ import Testing
     }
   }
 
-  /// Many files at once, which go the quick way: one of them asks.
+  /// Many files of one folder at once, which go the quick way: one of them asks.
   @Test(arguments: [200, 201, 204]) func oneFileIsAskedForAfterASuccess(_ status: Int) async throws {
     let desk = try await Desk()
     let script = server(put: status, head: .status(200, ["Content-Length": "1000"]))
@@ -127,5 +127,54 @@ import Testing
     #expect(await uploader(IETFResumable(), nothing, limits: limits, knowsHost: false).failure()?.side == .destination)
     let there = Script(.status(200), .status(200, ["Content-Length": "1000"]))
     #expect(await uploader(IETFResumable(), there, limits: limits, knowsHost: false).failure() == nil)
+  }
+
+  /// One host has a server that stores files behind one path, and a page for every URL behind another.
+  @Test(arguments: [false, true]) func eachFolderIsAskedForOnce(_ goesTheQuickWay: Bool) async throws {
+    let desk = try await Desk()
+    let script = Script { _, request throws(TransportError) in
+      if request.method == "PUT" { return .status(200) }
+      return request.url.path.hasPrefix("/in/a/") ? .status(200, ["Content-Length": "1000"]) : Self.page
+    }
+    var queue = desk.queue(goesTheQuickWay ? Starter(script) : script, knowsHost: false)
+    queue.jobs = 1
+    #expect(try await desk.run(queue, ["a/1", "a/2", "a/3"]).sent == 3)
+    #expect(script.methods.count { $0 == "HEAD" } == 1)
+    let error = await #expect(throws: UploadError.self) { try await desk.run(queue, ["b/1"]) }
+    #expect(error?.side == .destination && error?.message.contains("but the server has") == true, "\(error as Any)")
+  }
+
+  @Test func anAnswerThatShowsThatItIsTrueSaysNothingOfAnotherFolder() async {
+    let script = Script { _, request throws(TransportError) in
+      switch (request.method, request.url.path.hasPrefix("/in/a/")) {
+      case ("PUT", true): .status(201, ["X-OC-MTime": "accepted"])
+      case ("PUT", false): .status(201)
+      default: .status(404)
+      }
+    }
+    let uploader = uploader(PlainPut(), script, knowsHost: false)
+    func failure(_ name: BytePath) async -> UploadError? {
+      var target = uploader.destination.target(name, length: 1000)
+      let source = PatternSource(length: 1000)
+      target.modified = 1_700_000_000_000_000_000
+      do {
+        _ = try await uploader.upload(source, source.info, to: target, progress: Progress())
+        return nil
+      } catch {
+        return error
+      }
+    }
+    #expect(await failure("a/1") == nil)
+    #expect(await failure("b/1")?.message.contains("has nothing there") == true)
+    #expect(script.methods == ["PUT", "PUT", "HEAD", "GET"])
+  }
+
+  /// A push may go to any number of folders.
+  @Test func aBoundedNumberOfFoldersIsRemembered() {
+    let answers = PutAnswers()
+    func request(_ number: Int) -> HTTPRequest { HTTPRequest("PUT", HTTPURL("http://a.example/\(number)/x")!) }
+    for number in 0...1000 { answers.trust(folderOf: request(number).url) }
+    #expect(!answers.isTrusted(after: request(0), .status(200)))
+    #expect(answers.isTrusted(after: request(1000), .status(200)))
   }
 }

@@ -109,7 +109,7 @@ func uploader(
     UploadDestination(endpoint: host, dialect: dialect, limits: limits ?? natural, headers: headers),
     transport: transport, retry: RetryPolicy(retries: retries), partSize: partSize)
   uploader.clock = clock
-  if knowsHost { uploader.destination.acquaintance.putAnswers.trust() }
+  if knowsHost { uploader.destination.acquaintance.putAnswers.trust(folderOf: host) }
   return uploader
 }
 

@@ -2,35 +2,55 @@ import BlobHTTP
 import Blobs
 import Synchronization
 
-/// Whether a host's success to a PUT means that the body was stored. Some servers answer every request with a page, or with
-/// an empty success.
+/// Whether a success to a PUT means that the body was stored. Some servers answer every request with a page, or with an
+/// empty success, and a host may have such a server behind one path and a good one behind another. So each folder that
+/// files go to is found out about by itself.
 final class PutAnswers: Sendable {
-  private let trusted = Atomic(false)
-  private let gate = Gate(1)
+  /// The answers to PUTs into one folder.
+  private final class Folder: Sendable {
+    let isTrusted = Atomic(false)
+    /// One file at a time is asked for.
+    let gate = Gate(1)
+  }
+  private let folders = Mutex<[String: Folder]>([:])
+  /// Beyond so many, all are forgotten: one file of each is asked for again.
+  private static let mostFolders = 1000
 
-  /// A file was found where it was put.
-  var isTrusted: Bool { trusted.load(ordering: .relaxed) }
+  private func folder(of url: HTTPURL) -> Folder {
+    let path = url.folder.path
+    return folders.withLock { folders in
+      if let folder = folders[path] { return folder }
+      if folders.count >= Self.mostFolders { folders.removeAll() }
+      let folder = Folder()
+      folders[path] = folder
+      return folder
+    }
+  }
 
-  /// The host is known to say what is so.
-  func trust() { trusted.store(true, ordering: .relaxed) }
+  /// A file was found where it was put: the successes to PUTs into the folder of `url` are true.
+  func trust(folderOf url: HTTPURL) { folder(of: url).isTrusted.store(true, ordering: .relaxed) }
+
+  /// Whether `response`, a success, is known to be true: the answer shows it, or an earlier file of the same folder.
+  func isTrusted(after request: HTTPRequest, _ response: HTTPResponse) -> Bool {
+    Self.provesStorage(request, response) || folder(of: request.url).isTrusted.load(ordering: .relaxed)
+  }
 
   /// Whether the answer itself shows that a server has stored the file. A server repeats `X-OC-MTime` as `accepted` once
   /// it has set the modification time of what it stored, and nobody else knows that field.
-  func isTrusted(after request: HTTPRequest, _ response: HTTPResponse) -> Bool {
-    if isTrusted { return true }
-    guard request.headers[ModificationTime.field] != nil,
-      response.headers[ModificationTime.field]?.isSameField("accepted") == true
-    else { return false }
-    trust()
-    return true
+  private static func provesStorage(_ request: HTTPRequest, _ response: HTTPResponse) -> Bool {
+    response.headers[ModificationTime.field]?.isSameField("accepted") == true
+      && request.headers[ModificationTime.field] != nil
   }
 
-  /// Runs `ask` unless it has returned true before; one at a time. A failure is thrown, and the next caller asks again.
-  func trust(after ask: () async throws(UploadError) -> Bool) async throws(UploadError) {
-    if isTrusted { return }
-    try await gate.pass { () async throws(UploadError) in
-      if isTrusted { return }
-      if try await ask() { trust() }
+  /// Runs `ask` unless it has returned true before for the folder of `url`; one at a time for each folder. A failure is
+  /// thrown, and the next caller asks again.
+  func trust(
+    folderOf url: HTTPURL, after ask: () async throws(UploadError) -> Bool
+  ) async throws(UploadError) {
+    let folder = folder(of: url)
+    try await folder.gate.pass { () async throws(UploadError) in
+      if folder.isTrusted.load(ordering: .relaxed) { return }
+      if try await ask() { folder.isTrusted.store(true, ordering: .relaxed) }
     }
   }
 }
@@ -48,13 +68,13 @@ enum RemoteLength: Equatable {
 }
 
 extension UploadContext {
-  /// Whether `response`, which is a success, means that `target` is stored: once per host the server is asked for the file.
-  /// A server that does not let anyone look is believed: it tells a PUT from a GET.
+  /// Throws where `response`, which is a success, does not mean that `target` is stored: once per folder the server is asked
+  /// for the file. A server that does not let anyone look is believed: it tells a PUT from a GET.
   func confirm(
     _ response: HTTPResponse, to request: HTTPRequest, _ body: BlobSlice, _ target: UploadTarget
   ) async throws(UploadError) {
     if putAnswers.isTrusted(after: request, response) { return }
-    try await putAnswers.trust { () async throws(UploadError) in
+    try await putAnswers.trust(folderOf: request.url) { () async throws(UploadError) in
       // 201 names what was made, where that has another URL than the request. RFC 9110 §15.3.2.
       let made = response.status == 201 ? response.headers["Location"].flatMap { request.url.resolve($0) } : nil
       let url = made.flatMap { $0.origin == origin ? $0 : nil } ?? request.url
@@ -77,7 +97,8 @@ extension UploadContext {
       throw UploadError(
         .giveUp, .destination,
         "\(request.method) \(request.url): answered \(response.status), but the server \(what): it seems to answer "
-          + "\(response.status) to everything, and has stored nothing. Is the path right?", status: response.status)
+          + "\(response.status) to everything, and does not store what it is sent there. Is the path right?",
+        status: response.status)
     }
   }
 
