@@ -32,6 +32,9 @@ package final class OpenQuestion: Sendable {
     for waiter in end.waiting { waiter.resume(returning: end.isRefused) }
   }
 
+  /// It is not answered yet, or was answered with no.
+  var mayBeRefused: Bool { state.withLock { $0.isOpen || $0.isRefused } }
+
   /// It was answered with no.
   var isRefused: Bool { state.withLock { $0.isRefused } }
 

@@ -1,6 +1,7 @@
 import BlobHTTP
 import BlobTesting
 import Blobs
+import Synchronization
 import Testing
 
 @testable import BlobUpload
@@ -133,6 +134,8 @@ import Testing
 /// Successes of S3 servers that are none.
 @Suite struct S3FalseSuccessTests: S3Fixture {
   let transport = Self.lanes
+  private static let begun = HTTPResponse.status(
+    200, text: "<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>")
   private static let error = "<Error><Code>InternalError</Code><Message>no luck</Message></Error>"
 
   private func uploader(_ answer: @escaping @Sendable (HTTPRequest) -> HTTPResponse) -> Uploader {
@@ -152,13 +155,70 @@ import Testing
     let large = await uploader { request in
       switch request.method {
       case "HEAD": .status(404)
-      case "POST":
-        .status(200, text: "<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>")
+      case "POST": Self.begun
       case "PUT": .status(200, ["ETag": "\"1\""], text: Self.error)
       default: .status(204)
       }
     }.failure(of: 2000)
     #expect(large?.message.contains("200 InternalError: no luck") == true, "\(large as Any)")
+  }
+
+  /// Such servers answer whatever they are asked with the same page.
+  @Test func aPageForEveryURLIsNoBucket() async {
+    let script = Script(.status(200, ["ETag": "W/\"5-1\""], text: "hello"))
+    let signer = S3Signer(S3Credentials(accessKey: "A", secretKey: "s"), region: "r")
+    let error = await #expect(throws: UploadError.self) {
+      try await UploadDestination.s3(
+        S3Address(bucket: "media", endpoint: "http://media.example"), signer: signer, over: script)
+    }
+    #expect(error?.side == .destination && error?.message.contains("without a list of the bucket") == true)
+  }
+
+  @Test(arguments: [1000, 2000] as [Int64]) func aPageIsNoAnswerToAnObject(_ length: Int64) async {
+    let page = HTTPResponse(
+      head: HTTPHead(status: 200, headers: ["ETag": "W/\"5-1\"", "Content-Type": "text/html"]), body: Array("<p>".utf8))
+    let error = await uploader { request in
+      switch request.method {
+      case "POST": Self.begun
+      case "PUT": page
+      default: .status(404)
+      }
+    }.failure(of: length)
+    #expect(error?.side == .destination && error?.message.contains("with a page of 3 bytes") == true, "\(error as Any)")
+  }
+
+  /// As Ceph, which tells no ETag: what it says is looked at.
+  @Test(
+    arguments: [
+      (HTTPResponse.status(404), "has nothing under that name"),
+      (.status(200, ["Content-Length": "7"]), "has 7 bytes there, and was sent 2000"),
+      (.status(200, ["Content-Length": "2000"]), nil), (.status(403), nil),
+    ] as [(HTTPResponse, String?)])
+  func aCompletionWithoutAnETagIsLookedAt(_ there: HTTPResponse, _ problem: String?) async {
+    let isComplete = Atomic(false)
+    let error = await uploader { request in
+      switch (request.method, request.url.query ?? "") {
+      case ("POST", "uploads="):
+        return Self.begun
+      case ("POST", _):
+        isComplete.store(true, ordering: .relaxed)
+        return .status(200, text: "<CompleteMultipartUploadResult/>")
+      case ("PUT", _): return .status(200, ["ETag": "\"1\""])
+      case ("HEAD", _) where isComplete.exchange(false, ordering: .relaxed): return there
+      default: return .status(404)
+      }
+    }.failure(of: 2000)
+    #expect((error == nil) == (problem == nil), "\(error as Any)")
+    if let problem { #expect(error?.message.contains(problem) == true, "\(error as Any)") }
+  }
+
+  /// A 412 may have other reasons than the name.
+  @Test func aConditionThatFailsForAFreeNameProvesNothing() async {
+    let signer = S3Signer(S3Credentials(accessKey: "A", secretKey: "s"), region: "r")
+    let dialect = S3Multipart(bucketPath: "/in/", signer: signer)
+    let script = Script { _, request throws(TransportError) in request.method == "PUT" ? .status(412) : .status(404) }
+    #expect(await BlobUploadTests.uploader(dialect, script, retries: 1, limits: dialect.limits).failure() != nil)
+    #expect(!dialect.conditions.areHeeded)
   }
 
   @Test(arguments: [
@@ -168,8 +228,7 @@ import Testing
   func anotherNameThanOursIsNotBelieved(_ named: String, _ isOurs: Bool) async {
     let error = await uploader { request in
       switch (request.method, request.url.query ?? "") {
-      case ("POST", "uploads="):
-        .status(200, text: "<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>")
+      case ("POST", "uploads="): Self.begun
       case ("POST", _):
         .status(200, text: "<CompleteMultipartUploadResult>\(named)<ETag>x</ETag></CompleteMultipartUploadResult>")
       case ("PUT", _): .status(200, ["ETag": "\"00000000000000000000000000000000\""])

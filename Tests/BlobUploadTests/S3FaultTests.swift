@@ -42,7 +42,8 @@ import Testing
 
   @Test func aServerThatHasOtherBytesIsNotBelieved() async throws {
     let taken = "HTTP/1.1 200 OK\r\nETag: \"x\"\r\nx-amz-checksum-crc32c: AAAAAA==\r\nContent-Length: 0\r\n\r\n"
-    let peer = ScriptedPeer(Array(repeating: [.readRequest, .send(taken)], count: 10).flatMap { $0 })
+    let peer = ScriptedPeer(
+      [.readRequest, .send(Self.listed)] + Array(repeating: [.readRequest, .send(taken)], count: 10).flatMap { $0 })
     let uploader = try await uploader(at: peer.port, retries: 1)
     (uploader.destination.dialect as? S3Multipart)?.conditions.noteHeeded()
     let error = try await failure { _ = try await uploader.upload(PatternSource(length: 10), as: "a") }

@@ -10,7 +10,7 @@ import Testing
   let transport = Self.lanes
 
   private func send(
-    _ names: [String], to peer: S3Peer, _ signer: S3Signer, jobs: Int = 64
+    _ names: [String], to peer: S3Peer, _ signer: S3Signer, jobs: Int = 64, overwrite: Bool = false
   ) async throws -> (outcomes: Outcomes, error: UploadError?, left: [JournalEntry]) {
     let destination = try await UploadDestination.s3Expected(
       S3Address(bucket: peer.options.bucket, endpoint: "http://127.0.0.1:\(peer.port)", region: signer.region),
@@ -22,7 +22,9 @@ import Testing
     queue.jobs = jobs
     let outcomes = Outcomes()
     var error: UploadError?
-    do throws(UploadError) { try await desk.run(queue, names, outcomes) } catch let thrown { error = thrown }
+    do throws(UploadError) { try await desk.run(queue, names, outcomes, overwrite: overwrite) } catch let thrown {
+      error = thrown
+    }
     return (outcomes, error, try await desk.journal.unfinished())
   }
 
@@ -64,6 +66,23 @@ import Testing
     #expect(!errors.isEmpty && errors.allSatisfy { $0.side == .cancelled }, "\(errors)")
     #expect(peer.requests.contains { $0.hasPrefix("HEAD") })
     #expect(left.isEmpty, "nothing that another run would try again")
+  }
+
+  /// Something else than a bucket, which takes objects: none of them counts before it is known what it is. Where nothing is
+  /// to be overwritten, the questions for their names show it.
+  @Test func noObjectCountsBeforeTheBucketHasAnswered() async throws {
+    let puts = Monitor(0)
+    let peer = peer { options in
+      options.refuse = { _, request in
+        if request.method == "PUT" { puts.update { $0 += 1 } }
+        if request.method != "GET" { return nil }
+        _ = puts.wait { $0 >= 8 ? true : nil }
+        return (403, "InvalidAccessKeyId")
+      }
+    }
+    let (outcomes, error, _) = try await send(Self.names, to: peer, signer(peer), overwrite: true)
+    #expect(error?.message.contains("InvalidAccessKeyId") == true, "\(String(describing: error))")
+    #expect(outcomes.sent == 0 && !peer.objects.isEmpty)
   }
 
   @Test func whatWasSignedForAnotherRegionIsSentAgain() async throws {

@@ -2,9 +2,10 @@ import Synchronization
 
 /// Whether a server heeds `If-None-Match: *` on a PUT. One that ignores it replaces the object that has the name.
 ///
-/// Until a server is known to heed it, each name is asked for first (HEAD). It becomes known by any 412, and by a trial: an
-/// object that this push has just stored is sent once more, with the condition. A server that heeds it answers 412, and one
-/// that does not has the same bytes again, so the trial puts no other object at risk. Amazon heeds it and is not tried.
+/// Until a server is known to heed it, each name is asked for first (HEAD). It becomes known by a 412 for a name that is then
+/// found to be taken, and by a trial: an object that this push has just stored is sent once more, with the condition. A server
+/// that heeds it answers 412, and one that does not has the same bytes again, so the trial puts no other object at risk. Amazon
+/// heeds it and is not tried.
 ///
 /// The trial costs a second body, and each HEAD a round trip. An object is sent twice only once the HEADs that were paid for
 /// have cost as much, so a push of one object never is, and a push of many pays at most twice what the cheaper way costs.

@@ -33,7 +33,9 @@ extension S3Multipart: OneRequestProtocol {
   }
 
   func result(of response: HTTPResponse, to request: HTTPRequest, for target: UploadTarget) -> UploadResult? {
-    guard response.saysStored, (try? checkStored(request, response)) != nil else { return nil }
+    guard response.saysStored, (try? checkStored(request, response)) != nil,
+      !target.overwrite || question?.mayBeRefused != true
+    else { return nil }
     let (told, echo) = (request.headers[options.checksum.s3Field], response.headers[options.checksum.s3Field])
     if told != nil { acquaintance.note(echo: echo) }
     return echo == nil || echo == told ? stored(target, response) : nil

@@ -33,7 +33,8 @@ extension S3Multipart {
       if let name = otherName(in: answer, than: upload.object) {
         return try await published(as: name, request, expecting, with)
       }
-      return UploadResult(location: upload.object.description, state: Self.state(answer.text("ETag")))
+      guard let tag = answer.text("ETag"), !tag.isEmpty else { return try await untold(upload, request, with) }
+      return UploadResult(location: upload.object.description, state: Self.state(tag))
     }
     return try await afterRefusal(completing: request, response, expecting, with)
   }
@@ -96,6 +97,30 @@ extension S3Multipart {
         "\(request.method) \(request.url): the server says that it has stored \(name.shownLine(200)), which is another "
           + "name, and the file is not at \(request.url)")
     }
+  }
+
+  /// The server says that it has made the object, and does not tell its ETag, as S3 always does and Ceph does not: so the
+  /// object is looked at. A server that lets nobody look is believed.
+  private func untold(
+    _ upload: S3Upload, _ request: HTTPRequest, _ with: UploadContext
+  ) async throws(UploadError) -> UploadResult {
+    let head = Self.head(upload.object)
+    let response = try await send(head, nil, with)
+    func untrue(_ what: String) -> UploadError {
+      UploadError(
+        .restart, .file, "\(request.method) \(request.url): the server says that it has stored the object, and \(what)")
+    }
+    switch response.status {
+    case 403: return UploadResult(location: upload.object.description)
+    case 404, 410: throw untrue("has nothing under that name")
+    case _ where response.isSuccess: break
+    default: throw UploadError(head, response, s3: S3Refusal(response), signer)
+    }
+    let there = S3Object(response.headers)
+    if let found = there.length, let length = upload.length, found != length {
+      throw untrue("has \(found) bytes there, and was sent \(length)")
+    }
+    return UploadResult(location: upload.object.description, state: Self.state(there.tag))
   }
 
   /// Bucket and key that a completion names; nil where it names `object`, or nothing.

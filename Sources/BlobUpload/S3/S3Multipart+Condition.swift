@@ -102,6 +102,13 @@ extension S3Multipart {
       error.status = nil
       throw error
     }
+    // S3 has nothing to say beside the fields.
+    if !response.body.isEmpty, response.headers["Content-Type"]?.lowercased().hasPrefix("text/html") == true {
+      throw UploadError(
+        .giveUp, .destination,
+        "\(request.method) \(request.url): answered \(response.status) with a page of \(response.body.count) bytes, as S3 never "
+          + "does. Is the endpoint right?", status: response.status)
+    }
     if let tag = response.headers["ETag"], !tag.isEmpty { return }
     throw UploadError(
       .giveUp, .destination,

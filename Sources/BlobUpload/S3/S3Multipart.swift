@@ -80,7 +80,14 @@ public struct S3Multipart: MetadataProtocol {
   public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits {
     let request = HTTPRequest("GET", bucket(at: target.endpoint).withQuery("list-type=2&max-keys=1"))
     let response = try await send(request, nil, with)
-    if response.isSuccess { return limits }
+    if response.isSuccess {
+      // Servers that answer every URL with a page answer this one too. S3 calls it a ListBucketResult.
+      if let list = XMLElement(response.body), list.name.hasPrefix("ListBucket") { return limits }
+      throw UploadError(
+        .giveUp, .destination,
+        "GET \(request.url): answered \(response.status) without a list of the bucket, as S3 never does. Is the endpoint "
+          + "right?", status: response.status)
+    }
     let refusal = S3Refusal(response)
     // Whoever may only write is not shown what is there; some servers list by other means.
     if let region = refusal?.region, region != signer.region {
@@ -127,6 +134,8 @@ public struct S3Multipart: MetadataProtocol {
     var response = try await send(request, vouchedBy: body, with).0
     guard response.saysStored else { return try await afterRefusal(request, response, target.url, with) }
     try checkStored(request, response)
+    // A name that was asked for and found free shows that the server does not say yes to everything.
+    if target.overwrite { try await question?.answered() }
     if asks, let length = body.length, body.canBeReadTwice, conditions.beginTrial(with: length) {
       response = try await tryCondition(request, body, with) ?? response
     }
@@ -149,8 +158,11 @@ public struct S3Multipart: MetadataProtocol {
   ) async throws(UploadError) -> UploadResult {
     let refusal = S3Refusal(response)
     var error = UploadError(request, response, s3: refusal, signer)
-    if response.status == 412, request.headers["If-None-Match"] != nil { conditions.noteHeeded() }
-    if response.status == 412, let there = try await find(url, with) { return try await claim(there, url, with) }
+    if response.status == 412, let there = try await find(url, with) {
+      // A 412 for a name that is free shows nothing: it may come of something else.
+      if request.headers["If-None-Match"] != nil { conditions.noteHeeded() }
+      return try await claim(there, url, with)
+    }
     // Two at once under one name: whoever comes second asks again.
     if response.status == 409 || response.status == 412 { error.recovery = .retry(after: nil) }
     throw error
