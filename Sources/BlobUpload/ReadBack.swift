@@ -49,15 +49,15 @@ extension UploadContext {
   /// Reads back what is at `url` and compares it with `slice`. What differs is given up, with side `.file` and no
   /// status.
   func compare(_ slice: BlobSlice, with url: HTTPURL) async throws(UploadError) {
-    let (request, response) = try await readBack(slice, from: url)
-    if response.status != 200 { throw UploadError(reading: request, response) }
+    let read = try await readBack(slice, from: url)
+    if read.response.status != 200 { throw UploadError(reading: read.request, read.response) }
   }
 
   /// GET of `url`. Where the answer is 200, its content is compared with `slice`, and a difference is thrown as by
-  /// `compare`. Returns the request that was answered, and the answer.
+  /// `compare`. `mayBeShort`: that the content ends before the slice does is no difference.
   func readBack(
-    _ slice: BlobSlice, from url: HTTPURL
-  ) async throws(UploadError) -> (request: HTTPRequest, response: HTTPResponse) {
+    _ slice: BlobSlice, from url: HTTPURL, mayBeShort: Bool = false
+  ) async throws(UploadError) -> ReadBack {
     var request = HTTPRequest("GET", url)
     let comparison = Comparison(slice, url)
     let answered: HTTPResponse
@@ -71,13 +71,21 @@ extension UploadContext {
     } catch {
       throw comparison.difference ?? error
     }
-    guard answered.status == 200 else { return (request, answered) }
+    guard answered.status == 200 else { return ReadBack(request: request, response: answered) }
     let end = try await readingSource { _, _ throws(BlobError) in
-      Result { () throws(UploadError) in try comparison.end() }
+      Result { () throws(UploadError) in try comparison.end(mayBeShort: mayBeShort) }
     }
-    try end.get()
-    return (request, answered)
+    return ReadBack(request: request, response: answered, isShort: try !end.get())
   }
+}
+
+/// An answer whose content was compared, if it is a 200.
+struct ReadBack: Sendable {
+  /// The one that was answered.
+  var request: HTTPRequest
+  var response: HTTPResponse
+  /// The content is a part of what it was compared with, from its first byte on.
+  var isShort = false
 }
 
 extension UploadError {
@@ -145,27 +153,26 @@ private final class Comparison: @unchecked Sendable {
     return BlobError(.changed, message)
   }
 
-  /// All has come: nothing of the source may be left. Blocks.
-  func end() throws(UploadError) {
+  /// All has come: nothing of the source may be left, unless it `mayBeShort`. Returns whether nothing is. Blocks.
+  func end(mayBeShort: Bool) throws(UploadError) -> Bool {
     do throws(BlobError) {
-      try check()
+      return try isWhole(mayBeShort)
     } catch {
       throw difference ?? UploadError(error)
     }
   }
 
-  private func check() throws(BlobError) {
-    let error: BlobError? = lock.withLock { _ in
+  private func isWhole(_ mayBeShort: Bool) throws(BlobError) -> Bool {
+    let result: Result<Bool, BlobError> = lock.withLock { _ in
       do throws(BlobError) {
         let reader = if let open = self.reader { open } else { try slice.open(Cancellation()) }
-        if try reader.read(into: buffer) > 0 {
-          throw differs("the server has only \(offset) bytes\(slice.length.map { " of \($0)" } ?? "")")
-        }
-        return nil
+        if try reader.read(into: buffer) == 0 { return .success(true) }
+        if mayBeShort { return .success(false) }
+        throw differs("the server has only \(offset) bytes\(slice.length.map { " of \($0)" } ?? "")")
       } catch {
-        return error
+        return .failure(error)
       }
     }
-    if let error { throw error }
+    return try result.get()
   }
 }

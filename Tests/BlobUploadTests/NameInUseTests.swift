@@ -93,21 +93,53 @@ import Testing
     #expect(error?.status == 409 && script.methods == ["HEAD", "PUT", "HEAD"], "\(script.methods) \(error as Any)")
   }
 
-  /// What a PUT left that broke is a part of our own file.
-  @Test func aPartOfOurOwnFileIsReplaced() async {
-    let puts = Atomic(0)
-    let script = Script { _, request throws(TransportError) in
-      guard request.method == "PUT" else {
-        return puts.load(ordering: .relaxed) == 0 ? .status(404) : .status(200, ["Content-Length": "14"])
+  /// What a server has under the name after a PUT to it broke.
+  enum Left: CaseIterable { case nothing, part, whole, shorter, longer, sameLength }
+
+  /// A server that publishes what it has when a connection breaks, and other clients at the same time.
+  @Test(arguments: Left.allCases) func onlyAPartOfOurOwnFileIsReplaced(_ left: Left) async {
+    let ours = PatternSource(length: 1000).bytes(count: 1000)
+    let content: [UInt8]? =
+      switch left {
+      case .nothing: nil
+      case .part: Array(ours[..<14])
+      case .whole: ours
+      case .shorter: [1, 2, 3]
+      case .longer: ours + [1]
+      case .sameLength: Array(ours.reversed())
       }
-      switch puts.add(1, ordering: .relaxed).oldValue {
-      case 0: throw TransportError(.broken, "the connection broke")
-      case 1: return .status(503)
-      default: return .status(201)
+    let stored = Monitor<(puts: Int, bytes: [UInt8]?)>((0, nil))
+    let peer = HTTPPeer { request in
+      stored.update { stored in
+        guard request.method == "PUT" else { return stored.bytes.map { .init(200, [:], $0) } ?? .init(404) }
+        stored.puts += 1
+        switch stored.puts {
+        case 1:
+          stored.bytes = content
+          return nil
+        // One that is refused changes nothing.
+        case 2: return .init(503)
+        default:
+          stored.bytes = request.body
+          return .init(201)
+        }
       }
     }
-    let error = await uploader(Self.asking(), script).failure()
-    #expect(error == nil && script.methods == ["HEAD", "PUT", "PUT", "PUT"], "\(script.methods) \(error as Any)")
+    defer { peer.stop() }
+    var uploader = Uploader(
+      UploadDestination(endpoint: peer.url, dialect: Self.asking(), limits: PartLimits(firstPart: .max)),
+      transport: CurlTransport(), retry: RetryPolicy(retries: 4))
+    uploader.clock = LeapingClock()
+    uploader.destination.acquaintance.putAnswers.trust(folderOf: peer.url)
+    let error = await uploader.failure()
+    let (puts, bytes) = stored.update { $0 }
+    switch left {
+    case .nothing, .part: #expect(error == nil && puts == 3 && bytes == ours, "\(error as Any)")
+    case .whole: #expect(error == nil && puts == 1 && bytes == ours, "\(error as Any)")
+    case .shorter, .longer, .sameLength:
+      #expect(error?.status == 409 && puts == 1 && bytes == content, "\(error as Any)")
+      #expect(error?.message.contains("while this one was sent") == true, "\(error as Any)")
+    }
   }
 
   // Pairs of names that a file system which ignores case or Unicode form takes for one.

@@ -7,6 +7,8 @@ enum NameInUse: Sendable {
   case sameBytes(HTTPHeaders)
   /// Nothing: it can be written to.
   case nothing
+  /// A part of what is to be sent, from its first byte on, and nothing else: nothing is lost by replacing it.
+  case beginning
   /// The server lets nobody look, by HEAD or by GET; its answer.
   case hidden(UploadError)
 }
@@ -14,9 +16,13 @@ enum NameInUse: Sendable {
 extension UploadContext {
   /// Looks at the name that `body` is to have (HEAD), and compares what is there with it (GET). Some servers take no HEAD, or
   /// answer it in a way that says nothing: these are asked by GET. Throws with status 409 if there are other bytes, and where
-  /// the server lets us look but does not say what is there. `length`: that of the body, where it is known by other means.
+  /// the server lets us look but does not say what is there.
+  ///
+  /// - `length`: that of the body, where it is known by other means.
+  /// - `mayBeOurs`: a PUT of `body` to the name was begun whose end is not known, and a server may publish a part of a body.
+  ///   What is there is `.beginning` then if it has the first bytes of the body; else another client has stored it meanwhile.
   func nameInUse(
-    _ url: HTTPURL, by body: BlobSlice, length: Int64?
+    _ url: HTTPURL, by body: BlobSlice, length: Int64?, mayBeOurs: Bool = false
   ) async throws(UploadError) -> NameInUse {
     let head = HTTPRequest("HEAD", url)
     let response = try await send(head)
@@ -25,21 +31,25 @@ extension UploadContext {
     if case .retry = refusal.recovery { throw refusal }
     // What the server refuses whatever the name is no word about the name.
     if refusal.side == .destination, response.status >= 400, !response.letsNobodyLook { throw refusal }
+    let since = mayBeOurs ? ", which came there while this one was sent" : ""
     if response.status == 200, let size = response.headers.bytes("Content-Length"),
-      let length = body.length ?? length, size != length
+      let length = body.length ?? length, size != length, !(mayBeOurs && size < length)
     {
       throw UploadError(
-        .giveUp, .file, "\(url): another file of \(size) bytes has that name, and this one has \(length)", status: 409)
+        .giveUp, .file, "\(url): another file of \(size) bytes has that name\(since), and this one has \(length)",
+        status: 409)
     }
-    let read: (request: HTTPRequest, response: HTTPResponse)
+    let read: ReadBack
     do {
-      read = try await readBack(body, from: url)
+      read = try await readBack(body, from: url, mayBeShort: mayBeOurs)
     } catch {
       // A connection that broke says nothing about the bytes.
       guard error.isDifference else { throw error }
-      throw UploadError(.giveUp, .file, "\(url): another file has that name (\(error.message))", status: 409)
+      throw UploadError(.giveUp, .file, "\(url): another file has that name\(since) (\(error.message))", status: 409)
     }
-    if read.response.status == 200 { return .sameBytes((response.status == 200 ? response : read.response).headers) }
+    if read.response.status == 200 {
+      return read.isShort ? .beginning : .sameBytes((response.status == 200 ? response : read.response).headers)
+    }
     if response.status == 200 { throw UploadError(reading: read.request, read.response) }
     if [404, 410].contains(read.response.status) { return .nothing }
     var error = UploadError(read.request, read.response)

@@ -4,13 +4,14 @@ import Synchronization
 
 /// Most servers that take a PUT replace what the name holds, and most heed no `If-None-Match`. RFC 9110 §9.3.4, §13.1.2.
 extension PlainPut {
-  /// PUT, once the name was found to hold nothing. A PUT of ours that broke may have left a part of the file, so after one
-  /// the name is not asked for again. One that was refused has left nothing: another client may have taken the name since.
+  /// PUT, once the name was found to hold nothing. A PUT of ours that broke may have left the file, or a part of it: after one,
+  /// a part is replaced, which has the first bytes of the file and nothing else. What has other bytes was stored by another
+  /// client meanwhile, or by a server that makes something else of a part, and stays. One that was refused has left nothing.
   func storeUnlessTaken(
     _ target: UploadTarget, _ name: FoldedName, _ body: BlobSlice, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
     let wasBegun = begun.contains(target.url, name)
-    if !wasBegun, let found = try await find(target, body, with) { return found }
+    if let found = try await find(target, body, mayBeOurs: wasBegun, with) { return found }
     begun.insert(target.url, name)
     do throws(UploadError) {
       let result = try await store(target, body, with)
@@ -22,13 +23,14 @@ extension PlainPut {
     }
   }
 
-  /// Success if the name holds the very bytes of `body`; nil if it holds nothing. Throws if it holds others.
-  func find(
-    _ target: UploadTarget, _ body: BlobSlice, _ with: UploadContext
+  /// Success if the name holds the very bytes of `body`; nil if it holds nothing, or a part of ours. Throws if it holds
+  /// others.
+  private func find(
+    _ target: UploadTarget, _ body: BlobSlice, mayBeOurs: Bool, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult? {
-    switch try await with.nameInUse(target.url, by: body, length: target.length) {
+    switch try await with.nameInUse(target.url, by: body, length: target.length, mayBeOurs: mayBeOurs) {
     case .sameBytes: return UploadResult(location: target.url.description, isCompared: true)
-    case .nothing: return nil
+    case .nothing, .beginning: return nil
     // A place that takes PUT alone, for example a presigned URL. The answer to the PUT says what else is wrong.
     case .hidden: return nil
     }

@@ -45,7 +45,10 @@ public struct PlainPut: OneRequestProtocol {
   ) async throws(UploadError) -> UploadResult {
     var request = put(target)
     if checksum != nil { request.headers["Content-Digest"] = try await ContentDigest.field(of: body, checksum) }
-    var response = try await with.send(following: &request, body: body)
+    // The name is asked for before each time that the file is sent, so the transport must not send it twice by itself.
+    var response =
+      asksFirst && !target.overwrite
+      ? try await with.sendOnce(&request, body) : try await with.send(following: &request, body: body)
     if response.status == 412, target.overwrite {  // there is nothing yet to overwrite
       request.headers["If-Match"] = nil
       response = try await with.send(following: &request, body: body)
