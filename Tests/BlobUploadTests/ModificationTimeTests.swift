@@ -66,8 +66,10 @@ struct ModificationTimeTests {
       (time, "1700000000"), (86_401_000_000_000, "86401"), (86_400_999_999_999, nil), (0, nil), (-time, nil),
     ] as [(Int64, String?)])
   func webDAVHasWholeSeconds(_ modified: Int64, _ seconds: String?) async throws {
-    let answer: Script.Answer = { _, request throws(TransportError) in
-      request.method == "HEAD" ? .status(200, ["Content-Length": "3"]) : .status(201)
+    // The name is free, and has the file afterwards.
+    let answer: Script.Answer = { number, request throws(TransportError) in
+      if request.method != "HEAD" { return .status(201) }
+      return number == 0 ? .status(404) : .status(200, ["Content-Length": "3"])
     }
     let requests = try await requests(WebDAV(), modified, answer)
     #expect(requests.filter { $0.method == "PUT" }.map { $0.headers["X-OC-MTime"] } == [seconds])

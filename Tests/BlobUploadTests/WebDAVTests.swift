@@ -43,12 +43,12 @@ import Testing
     #expect(peer.names() == ["backup/phone/a.jpg"])
   }
 
-  @Test func everyUploadIsPutAsideLookedAtAndMoved() async throws {
+  @Test func everyNameIsAskedForAndEveryUploadIsPutAsideLookedAtAndMoved() async throws {
     let peer = DavPeer()
     defer { peer.stop() }
     _ = try await uploader(peer).upload(PatternSource(length: 100), as: "a.jpg")
-    #expect(peer.requests.map { $0.prefix { $0 != " " } } == ["PUT", "HEAD", "MOVE", "HEAD"])
-    #expect(peer.requests.first?.contains("/.fullbore-") == true)
+    #expect(peer.requests.map { $0.prefix { $0 != " " } } == ["HEAD", "PUT", "HEAD", "MOVE", "HEAD"])
+    #expect(peer.requests.dropFirst().first?.contains("/.fullbore-") == true)
   }
 
   @Test(arguments: [405, 501])

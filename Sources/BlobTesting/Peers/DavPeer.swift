@@ -10,15 +10,21 @@ public final class DavPeer: ProtocolPeer {
   private let peer: HTTPPeer
 
   /// `tagsBeforeTime`: the ETag that a PUT tells is that of the file before it gets the time that it was sent with, as
-  /// with rclone.
-  public init(tagsBeforeTime: Bool = false, refusing refusal: @escaping Refusal = { _ in nil }) {
-    let store = DavStore(tagsBeforeTime: tagsBeforeTime)
+  /// with rclone. `heedsConditions`: it keeps what has a name, as `If-None-Match` and `Overwrite: F` have it.
+  public init(
+    tagsBeforeTime: Bool = false, heedsConditions: Bool = true, refusing refusal: @escaping Refusal = { _ in nil }
+  ) {
+    let store = DavStore(tagsBeforeTime: tagsBeforeTime, heedsConditions: heedsConditions)
     self.store = store
     peer = HTTPPeer { request in refusal(request) ?? store.answer(request) }
   }
 
   public var endpoint: HTTPURL { peer.url }
   public func contents(of name: BytePath) -> [UInt8]? { store.files[name] }
+  /// Another client stores a file.
+  public func publish(_ bytes: [UInt8], as name: BytePath) {
+    _ = store.files.publish(bytes, as: name, overwrites: true)
+  }
   public func names() -> [BytePath] { store.names() }
   public func unfinished() -> Int64 { peer.arriving + store.unfinished() }
   public func restart() { peer.cutAll() }

@@ -8,10 +8,14 @@ final class DavStore: Sendable {
   private let root: String
 
   private let tagsBeforeTime: Bool
+  private let heedsConditions: Bool
 
   /// `root`: a path that every name is below; "" or one without a slash at its end. `tagsBeforeTime`: the ETag that a PUT
-  /// tells is that of the file before it gets the time that it was sent with.
-  init(root: String = "", tagsBeforeTime: Bool = false) { (self.root, self.tagsBeforeTime) = (root, tagsBeforeTime) }
+  /// tells is that of the file before it gets the time that it was sent with. `heedsConditions`: `If-None-Match` and
+  /// `Overwrite: F`.
+  init(root: String = "", tagsBeforeTime: Bool = false, heedsConditions: Bool = true) {
+    (self.root, self.tagsBeforeTime, self.heedsConditions) = (root, tagsBeforeTime, heedsConditions)
+  }
 
   /// Those that are no one's temporary ones.
   func names() -> [BytePath] { files.all.filter { !Self.isTemporary($0) } }
@@ -35,7 +39,7 @@ final class DavStore: Sendable {
       if isFolder(name) { return .init(405) }
       if !hasParent(name) { return .init(409) }
       let old = files[name]
-      if request.headers["If-None-Match"] == "*", old != nil { return .init(412) }
+      if heedsConditions, request.headers["If-None-Match"] == "*", old != nil { return .init(412) }
       _ = files.publish(request.body, as: name, overwrites: true)
       let hasOtherTag = tagsBeforeTime && request.headers["X-OC-MTime"] != nil
       return .init(old == nil ? 201 : 204, ["ETag": hasOtherTag ? "\"of the time before\"" : tag(request.body)])
@@ -60,7 +64,7 @@ final class DavStore: Sendable {
     let target = name(path)
     if !hasParent(target) { return .init(409) }
     let old = files[target]
-    if old != nil, !overwrites { return .init(412) }
+    if old != nil, !overwrites, heedsConditions { return .init(412) }
     _ = files.publish(bytes, as: target, overwrites: true)
     return .init(old == nil ? 201 : 204)
   }

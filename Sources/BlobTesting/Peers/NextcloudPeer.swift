@@ -15,8 +15,8 @@ public final class NextcloudPeer: ProtocolPeer {
   private let chunks: Uploads
   private let peer: HTTPPeer
 
-  public init(refusing refusal: @escaping DavPeer.Refusal = { _ in nil }) {
-    let (store, chunks) = (DavStore(root: Self.root), Uploads([:]))
+  public init(heedsConditions: Bool = true, refusing refusal: @escaping DavPeer.Refusal = { _ in nil }) {
+    let (store, chunks) = (DavStore(root: Self.root, heedsConditions: heedsConditions), Uploads([:]))
     (self.store, self.chunks) = (store, chunks)
     peer = HTTPPeer { request in
       if let refusal = refusal(request) { return refusal }
@@ -29,6 +29,10 @@ public final class NextcloudPeer: ProtocolPeer {
 
   public var endpoint: HTTPURL { peer.url.resolve(Self.root + "/")! }
   public func contents(of name: BytePath) -> [UInt8]? { store.files[name] }
+  /// Another client stores a file.
+  public func publish(_ bytes: [UInt8], as name: BytePath) {
+    _ = store.files.publish(bytes, as: name, overwrites: true)
+  }
   public func names() -> [BytePath] { store.names() }
   public func unfinished() -> Int64 {
     let kept = chunks.update(waking: .none) { $0.values.flatMap(\.values).reduce(0) { $0 + Int64($1.count) } }

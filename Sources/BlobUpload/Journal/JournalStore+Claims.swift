@@ -67,6 +67,11 @@ extension JournalStore {
       try reset(entry, intent, destination, me, now)
       return likeness == .different ? .replaced(entry.id, old: entry) : .fresh(entry.id)
     }
+    if entry.session != nil, try !goesOn(entry.destination, as: self.destination(destination)) {
+      // The caller gives the session up, so that the server deletes what it holds of it.
+      try reset(entry, intent, destination, me, now)
+      return .replaced(entry.id, old: entry)
+    }
     if likeness == .same { return .resume(try resume(entry, intent, destination, me, now)) }
     if likeness == .unsure {
       let entry = try resume(entry, intent, destination, me, now)
@@ -150,6 +155,11 @@ extension JournalStore {
     try update.run()
   }
 
+  /// A session of another dialect means nothing to this one, and one that must not overwrite cannot be told to later.
+  private func goesOn(_ old: JournalDestination, as new: JournalDestination) -> Bool {
+    new.protocolName == old.protocolName && (!new.overwrite || old.overwrite)
+  }
+
   /// Takes the row over as it is. What a session was not opened with yet is taken from the new intent.
   private func resume(
     _ entry: JournalEntry, _ intent: JournalIntent, _ destination: Int64, _ me: Int64, _ now: Int64
@@ -157,8 +167,7 @@ extension JournalStore {
     var entry = entry
     let old = entry.destination
     entry.destination = try self.destination(destination)
-    // A session of another dialect means nothing to this one, and one that must not overwrite cannot be told to later.
-    if entry.destination.protocolName != old.protocolName || entry.destination.overwrite && !old.overwrite {
+    if !goesOn(old, as: entry.destination) {
       (entry.session, entry.receipts, entry.sent, entry.acknowledged) = (nil, [], [], 0)
     }
     if entry.session == nil { (entry.intent, entry.acknowledged) = (intent, 0) }

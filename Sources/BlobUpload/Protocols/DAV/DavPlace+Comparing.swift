@@ -65,13 +65,22 @@ extension DavPlace {
   /// Success if there are the very bytes of `body` under the name; nil if there is nothing, or it will be replaced.
   /// Throws if there are others.
   func find(_ body: BlobSlice, _ with: UploadContext) async throws(UploadError) -> UploadResult? {
-    if overwrites { return nil }
-    switch try await with.nameInUse(url, by: body, length: length) {
+    overwrites ? nil : try result(of: try await look(for: body, with))
+  }
+
+  /// What has the name.
+  func look(for body: BlobSlice, _ with: UploadContext) async throws(UploadError) -> NameInUse {
+    try await with.nameInUse(url, by: body, length: length, mayBeOurs: wasSentStraight)
+  }
+
+  /// nil: the name is free, or has nothing but a part of the file.
+  func result(of there: NameInUse) throws(UploadError) -> UploadResult? {
+    switch there {
     case .sameBytes(let headers):
       var found = result(headers)
       found.isCompared = true
       return found
-    case .nothing: return nil
+    case .nothing, .beginning: return nil
     case .hidden(let error): throw error
     }
   }

@@ -15,7 +15,9 @@ struct DavPlace: Sendable {
   /// Random, and part of every temporary name, so that no two uploads share one.
   private let mark: String
   /// Tries that were begun, in earlier runs too.
-  private(set) var tries: Int
+  var tries: Int
+  /// The file was sent to its own name, in an earlier run perhaps: what is there may be a part of it.
+  var wasSentStraight = false
   /// Temporary names that may exist at the server.
   private var leftovers: [HTTPURL] = []
 
@@ -49,6 +51,7 @@ struct DavPlace: Sendable {
     contentType = state["type"] ?? "application/octet-stream"
     overwrites = state["overwrite"] != nil
     modified = state["modified"]
+    wasSentStraight = state["straight"] != nil
     if let mark = state["mark"], mark.utf8.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }) {
       self.mark = mark
       tries = min(max(0, state["tries"].flatMap { Int($0) } ?? 0), Self.mostTries)
@@ -66,6 +69,7 @@ struct DavPlace: Sendable {
     ]
     if let length { state["length"] = String(length) }
     if overwrites { state["overwrite"] = "true" }
+    if wasSentStraight { state["straight"] = "true" }
     state["modified"] = modified
     return UploadSession(state: state)
   }
@@ -83,12 +87,13 @@ struct DavPlace: Sendable {
   // MARK: Sending
 
   /// Sends `body` under a temporary name, looks at what the server has, and gives that the name. Deletes what earlier
-  /// tries have left once all is well, or nothing more can be done.
+  /// tries have left once all is well, or nothing more can be done. `asksBeforeMove`: the name is asked for once more before
+  /// it is given.
   mutating func publish(
-    _ body: BlobSlice, _ folders: DavFolders, _ with: UploadContext
+    _ body: BlobSlice, asksBeforeMove: Bool = false, _ folders: DavFolders, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
     do throws(UploadError) {
-      let result = try await attempt(body, folders, with)
+      let result = try await attempt(body, asksBeforeMove: asksBeforeMove, folders, with)
       // The upload is done, whatever became of what is only in the way.
       try? await clear(with)
       return result
@@ -99,9 +104,10 @@ struct DavPlace: Sendable {
     }
   }
 
-  /// As `publish`, where the name may have been given by an earlier try whose answer was lost.
+  /// As `publish`, once the name was asked for: it may be taken, or may have been given by an earlier try whose answer was
+  /// lost.
   mutating func publishUnlessThere(
-    _ body: BlobSlice, _ folders: DavFolders, _ with: UploadContext
+    _ body: BlobSlice, asksBeforeMove: Bool = false, _ folders: DavFolders, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
     let found: UploadResult?
     do throws(UploadError) {
@@ -110,25 +116,26 @@ struct DavPlace: Sendable {
       if error.recovery == .giveUp, error.side != .cancelled { try? await clear(with) }  // it is only in the way
       throw error
     }
-    guard let found else { return try await publish(body, folders, with) }
+    guard let found else { return try await publish(body, asksBeforeMove: asksBeforeMove, folders, with) }
     try? await clear(with)  // as above
     return found
   }
 
   private mutating func attempt(
-    _ body: BlobSlice, _ folders: DavFolders, _ with: UploadContext
+    _ body: BlobSlice, asksBeforeMove: Bool, _ folders: DavFolders, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
-    if !folders.canMove { return try await put(body, folders, with) }
+    if !folders.canMove { return try await putStraight(body, folders, with) }
     let temporary = try await begin(with)
     let tag = try await putAside(body, as: temporary, folders, with)
     try await check(temporary, tag, body, with)
+    if asksBeforeMove, let found = try await find(body, with) { return found }
     do {
-      try await move(temporary, with)
+      try await move(temporary, to: url, overwrites: overwrites, with)
     } catch {
       switch error.status {
       case 405, 501:
         folders.noteNoMove()
-        return try await put(body, folders, with)
+        return try await putStraight(body, folders, with)
       case 412 where !overwrites:
         try? await clear(with)  // whatever has the name, this is not moved any more
         return try await taken(body, with)
@@ -140,7 +147,7 @@ struct DavPlace: Sendable {
   }
 
   /// The temporary name of a new try. It is in the journal before the server hears of it, so that `abort` can delete it.
-  private mutating func begin(_ with: UploadContext) async throws(UploadError) -> HTTPURL {
+  mutating func begin(_ with: UploadContext) async throws(UploadError) -> HTTPURL {
     tries += 1
     if leftovers.count == Self.mostLeftovers {
       try? await delete(leftovers.removeFirst(), with)  // it is only in the way
@@ -189,8 +196,10 @@ struct DavPlace: Sendable {
     }
   }
 
-  private func move(_ temporary: HTTPURL, _ with: UploadContext) async throws(UploadError) {
-    var request = HTTPRequest("MOVE", temporary, ["Destination": url.text, "Overwrite": overwrites ? "T" : "F"])
+  func move(
+    _ temporary: HTTPURL, to place: HTTPURL, overwrites: Bool, _ with: UploadContext
+  ) async throws(UploadError) {
+    var request = HTTPRequest("MOVE", temporary, ["Destination": place.text, "Overwrite": overwrites ? "T" : "F"])
     let response = try await with.send(following: &request)
     if response.status == 207 {
       throw UploadError(
@@ -204,30 +213,8 @@ struct DavPlace: Sendable {
     }
   }
 
-  /// Where names cannot be changed: straight to the name, which must be free.
-  private mutating func put(
-    _ body: BlobSlice, _ folders: DavFolders, _ with: UploadContext
-  ) async throws(UploadError) -> UploadResult {
-    tries += 1
-    with.opened(session)
-    var request = HTTPRequest("PUT", url, ["Content-Type": contentType])
-    request.headers[ModificationTime.field] = modified
-    if !overwrites { request.headers["If-None-Match"] = "*" }
-    var response = try await with.sendOnce(&request, body)
-    if [404, 409].contains(response.status) {
-      try await folders.make(url.folder, with)
-      response = try await with.sendOnce(&request, body)
-    }
-    if response.status == 412, !overwrites { return try await taken(body, with) }
-    guard response.saysStored else { throw refusal(request, response) }
-    let headers = try await look(at: url, body, with)
-    // An earlier try may have written to the same file at the same time.
-    if tries > 1, body.source.access == .random { try await with.compareAgain(body, with: url) }
-    return result(headers)
-  }
-
   /// 409, where the folder is there, is no word about the name.
-  private func refusal(_ request: HTTPRequest, _ response: HTTPResponse) -> UploadError {
+  func refusal(_ request: HTTPRequest, _ response: HTTPResponse) -> UploadError {
     var error = UploadError(creating: request, response)
     if response.status == 409 {
       error.status = nil

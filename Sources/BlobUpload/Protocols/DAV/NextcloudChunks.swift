@@ -68,7 +68,10 @@ struct NextcloudChunks: Sendable {
 
   /// Whether the very bytes have the name already; asked before the first chunk.
   func find(_ body: BlobSlice, _ with: UploadContext) async throws(UploadError) -> UploadResult? {
-    if count > 0 { return nil }
+    count > 0 ? nil : try await lookFor(body, with)
+  }
+
+  private func lookFor(_ body: BlobSlice, _ with: UploadContext) async throws(UploadError) -> UploadResult? {
     do throws(UploadError) {
       guard let found = try await place.find(body, with) else { return nil }
       try? await clear(with)  // it expires
@@ -93,8 +96,13 @@ struct NextcloudChunks: Sendable {
     return PartReceipt(number: part.number, start: part.start, held: part.length ?? 0)
   }
 
-  /// Makes the file of the chunks. What stands in the way is looked at by beginning anew.
-  func assemble(_ folders: DavFolders, _ with: UploadContext) async throws(UploadError) -> UploadResult {
+  /// The name that the file is to have.
+  var url: HTTPURL { place.url }
+  var overwrites: Bool { place.overwrites }
+
+  /// Makes the file of the chunks. What stands in the way is looked at by beginning anew; `asks`: and before.
+  func assemble(asks: Bool, _ folders: DavFolders, _ with: UploadContext) async throws(UploadError) -> UploadResult {
+    if asks, let whole = with.whole, let found = try await lookFor(whole, with) { return found }
     var request = request("MOVE", folder.appending(pathBytes: ".file".utf8))
     request.headers["Overwrite"] = place.overwrites ? "T" : "F"
     request.headers[ModificationTime.field] = place.modified

@@ -13,6 +13,7 @@ public struct WebDAV: UploadProtocol {
   /// Of a file over this many bytes, the name that it is to have is looked at before any of it is sent.
   public var wholeUpTo: Int64
   private let folders = DavFolders()
+  private let conditions = DavConditions()
 
   public init(wholeUpTo: Int64 = 4 << 20) { self.wholeUpTo = wholeUpTo }
 
@@ -75,26 +76,40 @@ public struct WebDAV: UploadProtocol {
     let place = try DavPlace(session)
     return try await with.names.alone(at: FoldedName(place.url)) { (_) async throws(UploadError) in
       var place = place
-      return .finished(try await place.publishUnlessThere(body, folders, with))
+      let asks = try await asksFirst(&place, with)
+      return .finished(try await place.publishUnlessThere(body, asksBeforeMove: asks, folders, with))
     }
   }
 
   public func complete(_ session: UploadSession, _ parts: [PartReceipt], _ with: UploadContext)
     async throws(UploadError) -> UploadResult
   {
-    if let chunks = try NextcloudChunks(session) { return try await chunks.assemble(folders, with) }
+    if let chunks = try NextcloudChunks(session) {
+      // Two files of one push may have the same name to the server.
+      return try await with.names.alone(at: FoldedName(chunks.url)) { hasWaited async throws(UploadError) in
+        try await chunks.assemble(asks: !chunks.overwrites && (hasWaited || !conditions.areHeeded), folders, with)
+      }
+    }
     // Nothing is left to send of a file without bytes.
     return try await publish(BlobSlice(DataSource([])), at: try DavPlace(session), with)
   }
 
-  /// Publishes a file whose name was not asked for before: that is left to the condition of the MOVE, except after another
-  /// file of the same name to the server, since some servers ignore the condition.
+  /// Whether a name must be asked for before it is given, since the server is not known to heed the condition of the MOVE.
+  private func asksFirst(_ place: inout DavPlace, _ with: UploadContext) async throws(UploadError) -> Bool {
+    // Where there is no MOVE, `putStraight` asks.
+    if place.overwrites || conditions.areHeeded || !folders.canMove { return false }
+    if conditions.noteQuestion(), try await place.tryCondition(with) == true { conditions.noteHeeded() }
+    return !conditions.areHeeded
+  }
+
+  /// Publishes a file whose name was not asked for before. Where the server heeds the condition of the MOVE, that is enough.
   private func publish(
     _ body: BlobSlice, at place: DavPlace, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
     try await with.names.alone(at: FoldedName(place.url)) { hasWaited async throws(UploadError) in
       var place = place
-      return hasWaited
+      let asks = try await asksFirst(&place, with)
+      return asks || hasWaited
         ? try await place.publishUnlessThere(body, folders, with) : try await place.publish(body, folders, with)
     }
   }
