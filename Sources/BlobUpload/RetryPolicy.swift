@@ -9,8 +9,9 @@ public struct RetryPolicy: Sendable {
   /// The longest wait of our own choosing, and the longest that a server may ask for.
   public var longest: Duration
   /// How long a destination is waited for that was reached before and to which no connection can be made now: a machine
-  /// that changes networks, a server that is started again. The waits are summed up since the last byte that the server
-  /// acknowledged, and these failures do not count as `retries`. nil: they count like any other failure.
+  /// that changes networks, a server that is started again. So is one that has taken something before and answers 502, 503 or
+  /// 504 now. The waits are summed up since the last byte that the server acknowledged, and these failures do not count as
+  /// `retries`. nil: they count like any other failure.
   public var outage: Duration?
 
   /// - `retries`: nil stands for 8 failures, and `outage` besides. With a number, every failure counts.
@@ -52,8 +53,8 @@ struct FailureCount: Sendable {
   /// How long an outage has been waited for by now.
   private var waited = Duration.zero
 
-  /// Counts a failure, and says how long to wait after it; nil: give up. `isOutage`: no connection could be made to a
-  /// destination that was reached before. `least`: failures that are known from elsewhere.
+  /// Counts a failure, and says how long to wait after it; nil: give up. `isOutage`: a destination that was there before is
+  /// away. `least`: failures that are known from elsewhere.
   mutating func delay(
     _ policy: RetryPolicy, isOutage: Bool, asked: Duration?, atLeast least: Int = 0,
     using random: inout some RandomNumberGenerator

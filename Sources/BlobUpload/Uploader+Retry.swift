@@ -9,13 +9,13 @@ extension Uploader {
     after error: UploadError, _ failures: inout FailureCount, atLeast least: Int = 0, _ what: String
   ) async throws(UploadError) {
     var policy = retry
-    let isReal = destination.acquaintance.isReal
+    let (isReal, hasAccepted) = (destination.acquaintance.isReal, destination.acquaintance.hasAccepted)
     // A place that was never reached is most likely a wrong one: say so soon.
     if error.isUnreachable, !isReal { policy.retries = min(policy.retries, 1) }
     var asked: Duration?
     if case .retry(let after) = error.recovery { asked = after }
     var random = SystemRandomNumberGenerator()
-    let isOutage = error.isUnreachable && isReal
+    let isOutage = error.isUnreachable && isReal || error.saysUnavailable && hasAccepted
     guard
       let wait = failures.delay(policy, isOutage: isOutage, asked: asked, atLeast: least, using: &random)
     else { throw destination.acquaintance.judge(exhausted: error.after(failures.total)) }
@@ -52,6 +52,9 @@ extension UploadError {
     guard let code = (cause as? TransportError)?.code else { return false }
     return code == .resolve || code == .connect
   }
+
+  /// A server that is started again, or whose proxy does not reach it, says so.
+  var saysUnavailable: Bool { status.map { [502, 503, 504].contains($0) } ?? false }
 
   /// As an error that is final.
   fileprivate func after(_ failures: Int) -> UploadError {

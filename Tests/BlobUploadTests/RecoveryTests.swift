@@ -146,6 +146,22 @@ import Testing
     #expect(moved.methods == ["POST", "PATCH", "HEAD", "HEAD", "PATCH"])
   }
 
+  /// Nothing about the name of the file, for which there would be advice.
+  @Test func anOffsetThatIsNeverRightIsSaidAsThat() async {
+    let script = Script { _, request throws(TransportError) in
+      switch request.method {
+      case "POST": .created
+      case "PATCH": .status(409)
+      default: .at(0, of: 1000)
+      }
+    }
+    let error = await uploader(Tus(), script, retries: 1).failure()
+    #expect(
+      error?.message.contains("answered 409 to bytes from 0 on: it says that it holds 0 bytes") == true,
+      "\(error as Any)")
+    #expect(error?.status == nil && error?.side == .file)
+  }
+
   @Test func aPlaceThatNeverAnsweredIsGivenUpSoon() async {
     let script = Script { _, _ throws(TransportError) in throw TransportError(.connect, "nobody listens") }
     let error = await uploader(PlainPut(), script).failure()

@@ -85,6 +85,21 @@ private struct Last: RandomNumberGenerator { mutating func next() -> UInt64 { .m
     #expect(away > .seconds(isWhole ? 37 : 600) && away < .seconds(700), "\(away)")
   }
 
+  /// A proxy answers for a server that is started again. One that has taken nothing yet may never do so.
+  @Test(arguments: [502, 503, 504], [false, true])
+  func aServerThatIsNotReadyIsWaitedForByTime(_ status: Int, _ hasAccepted: Bool) async {
+    let clock = LeapingClock()
+    let script = Script { number, _ throws(TransportError) in
+      hasAccepted && number == 0 || number > 20 ? .status(201) : .status(status)
+    }
+    var uploader = uploader(PlainPut(), script, clock: clock)
+    uploader.retry = RetryPolicy()
+    if hasAccepted { #expect(await uploader.failure(as: "first") == nil) }
+    let error = await uploader.failure()
+    #expect((error == nil) == hasAccepted, "\(String(describing: error))")
+    #expect(clock.waits.count == (hasAccepted ? 20 : 8), "\(clock.waits)")
+  }
+
   /// A mistyped host.
   @Test func aDestinationThatWasNeverReachedIsGivenUpSoon() async {
     let clock = LeapingClock()

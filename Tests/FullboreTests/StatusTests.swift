@@ -96,6 +96,7 @@ import Testing
     ("PUT http://host/a.jpg: 409 (conflict): /a.jpg exists", "--overwrite"),
     ("POST http://host/: 507 (no room)", "room"),
     ("OPTIONS http://host/: 401 (it asks for credentials)", "--token-file"),
+    ("PATCH http://host/1: answered 409 to bytes from 0 on", nil),
     ("PATCH http://host:500/409: 503 (it is not ready)", "again"), ("/a 409 b.jpg went from 409 to 500 bytes", nil),
     ("host: connection refused", nil), ("", nil),
   ])

@@ -27,6 +27,13 @@ extension UploadError {
     if [403, 404, 410].contains(response.status) { recovery = .restart }
   }
 
+  /// 409 to an append: the server goes on at another offset than ours, which is no word about the file's name. So there is
+  /// no status in it, by which the user would be told what to do about a name.
+  init(offsetOf request: HTTPRequest, from offset: Int64, held: Int64? = nil, _ response: HTTPResponse) {
+    let told = held.map { ": it says that it holds \($0) bytes" } ?? response.reason.map { ": \($0)" } ?? ""
+    self.init(.resync, .file, "\(request.method) \(request.url): answered 409 to bytes from \(offset) on\(told)")
+  }
+
   /// A refusal to create is a refusal of the place, not of this one file, when the place itself is missing.
   init(creating request: HTTPRequest, _ response: HTTPResponse) {
     self.init(request, response)
@@ -66,7 +73,7 @@ extension HTTPResponse {
   }
 
   /// What the server says is wrong, at most 200 characters, with nothing a terminal would obey.
-  private var reason: String? {
+  var reason: String? {
     let type = headers["Content-Type"]?.lowercased() ?? ""
     return type.hasPrefix("text/plain") ? firstLine : type.contains("xml") ? errorMessage : nil
   }

@@ -156,6 +156,9 @@ public struct IETFResumable: UploadProtocol {
     let response = try await send(&request, body, with)
     let isWhole = StructuredField.boolean(response.headers["Upload-Complete"])
     guard response.isSuccess else {
+      if response.status == 409, isWhole != true {
+        throw UploadError(offsetOf: request, from: part.start, response)
+      }
       let error = UploadError(session: request, response)
       // With `?1` the upload is over, and this is its target's own answer.
       throw isWhole == true ? error.final : error.cuttable(response.headers.uploadLimits?.largest)

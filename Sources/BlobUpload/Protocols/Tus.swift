@@ -162,7 +162,7 @@ public struct Tus: MetadataProtocol {
       throw UploadError(
         .rephrase, .destination, "\(request.method) \(request.url): \(response.summary)", status: response.status)
     }
-    if response.status == 409 { throw await conflict(request, response, session, with) }
+    if response.status == 409 { throw await conflict(request, from: part.start, response, session, with) }
     guard response.saysStored else {
       if response.isInterruption {
         throw UploadError(.resync, .file, "\(request.method) \(request.url): \(response.summary)", status: 400)
@@ -187,17 +187,19 @@ public struct Tus: MetadataProtocol {
     }
   }
 
-  /// 409 on a PATCH: our offset is not theirs. A server that has dropped the upload along with it will not have these
-  /// bytes under this name, and would refuse them again once they were all sent again.
+  /// 409 on a PATCH: our offset is not theirs. A server that has dropped the upload
+  /// along with it will not have these bytes under this name, and would refuse them again once they were all sent again.
   private func conflict(
-    _ request: HTTPRequest, _ response: HTTPResponse, _ session: UploadSession, _ with: UploadContext
+    _ request: HTTPRequest, from offset: Int64, _ response: HTTPResponse, _ session: UploadSession,
+    _ with: UploadContext
   ) async -> UploadError {
+    var held: Int64?
     do {
-      _ = try await held(by: session, with)
+      if case .upTo(let offset, _) = try await self.held(by: session, with) { held = offset }
     } catch {
       if error.recovery == .restart, error.status != nil { return UploadError(request, response) }
     }
-    return UploadError(request, response, conflict: .resync)
+    return UploadError(offsetOf: request, from: offset, held: held, response)
   }
 
   /// The server has it whole once its offset is the length: there is nothing to add.
