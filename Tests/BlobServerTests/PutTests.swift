@@ -91,6 +91,25 @@ struct PutTests {
     #expect(try server.ask("PUT", "/new", [("If-Match", "*")], body: [5]).status == 201)
   }
 
+  /// Five of the ten bytes of a resumable upload to /a, for the version with this ETag; its URL.
+  private func beginDraft(_ server: TestServer, _ etag: String) throws -> String {
+    let client = try server.client()
+    try client.head(
+      "POST", "/a",
+      [("Upload-Draft-Interop-Version", "8"), ("Upload-Complete", "?0"), ("If-Match", etag), ("Content-Length", "5")])
+    #expect(try client.readHead().status == 104)
+    try client.send(pattern(5))
+    return try #require(try client.answer()["Location"])
+  }
+
+  private func endDraft(_ server: TestServer, _ upload: String) throws -> WireClient.Answer {
+    let head = [
+      ("Upload-Draft-Interop-Version", "8"), ("Upload-Complete", "?1"), ("Upload-Offset", "5"),
+      ("Content-Type", "application/partial-upload"),
+    ]
+    return try server.ask("PATCH", upload, head, body: pattern(5))
+  }
+
   /// Another client replaces, or deletes, the version while the bytes of the first one are still coming.
   @Test(arguments: [true, false]) func ifMatchHoldsWhenTheBytesArePublished(isDeleted: Bool) throws {
     let server = try TestServer { $0.allowsDelete = true }
@@ -98,16 +117,11 @@ struct PutTests {
     let slow = try server.client()
     try slow.head("PUT", "/a", [("If-Match", etag), ("Content-Length", "10")])
     try slow.send(pattern(5))
-    let draft = [("Upload-Draft-Interop-Version", "8"), ("If-Match", etag)]
-    let created = try server.ask("POST", "/a", draft + [("Upload-Complete", "?0")], body: pattern(5))
-    let upload = try #require(created["Location"])
+    let upload = try beginDraft(server, etag)
     #expect(try server.ask(isDeleted ? "DELETE" : "PUT", "/a", [("If-Match", etag)], body: [7]).status == 204)
     try slow.send(pattern(5))
     #expect(try slow.answer().status == 412)
-    let patch = [
-      draft[0], ("Upload-Complete", "?1"), ("Upload-Offset", "5"), ("Content-Type", "application/partial-upload"),
-    ]
-    #expect(try server.ask("PATCH", upload, patch, body: pattern(5)).status == 412)
+    #expect(try endDraft(server, upload).status == 412)
     #expect(server.folder.read("a") == (isDeleted ? nil : [7]))
     #expect(try eventually { server.folder.kept.isEmpty })
   }
@@ -115,16 +129,11 @@ struct PutTests {
   @Test func aRecordKeepsTheVersionThatIfMatchNames() throws {
     let server = try TestServer()
     let etag = try #require(try server.ask("PUT", "/a", body: [1])["ETag"])
-    let draft = [("Upload-Draft-Interop-Version", "8"), ("Upload-Complete", "?0")]
-    let created = try server.ask("POST", "/a", draft + [("If-Match", etag)], body: pattern(5))
-    let upload = try #require(created["Location"])
+    let upload = try beginDraft(server, etag)
     server.server.stop(grace: .zero)
     let again = try TestServer(over: server.folder)
     #expect(try again.ask("PUT", "/a", [("If-Match", "*")], body: [7]).status == 204)
-    let patch = [
-      draft[0], ("Upload-Complete", "?1"), ("Upload-Offset", "5"), ("Content-Type", "application/partial-upload"),
-    ]
-    #expect(try again.ask("PATCH", upload, patch, body: pattern(5)).status == 412)
+    #expect(try endDraft(again, upload).status == 412)
     #expect(again.folder.read("a") == [7])
   }
 
