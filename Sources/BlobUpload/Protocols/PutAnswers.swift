@@ -12,17 +12,19 @@ final class PutAnswers: Sendable {
     /// One file at a time is asked for.
     let gate = Gate(1)
   }
-  private let folders = Mutex<[String: Folder]>([:])
+  private let folders = Mutex<[Substring: Folder]>([:])
   /// Beyond so many, all are forgotten: one file of each is asked for again.
   private static let mostFolders = 1000
 
   private func folder(of url: HTTPURL) -> Folder {
-    let path = url.folder.path
+    // Small files ask for this, so nothing is allocated for a folder that is known.
+    let path = url.path
+    let place = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { path[...$0] } ?? path[...]
     return folders.withLock { folders in
-      if let folder = folders[path] { return folder }
+      if let folder = folders[place] { return folder }
       if folders.count >= Self.mostFolders { folders.removeAll() }
       let folder = Folder()
-      folders[path] = folder
+      folders[Substring(String(place))] = folder
       return folder
     }
   }
