@@ -83,48 +83,22 @@ final class FileTree: Sendable {
   }
 
   /// Instead of waiting for a `next` that does not return: the events it has found so far, the folder or file where it is
-  /// stuck, and a walk over the roots that it has not come to. This walk must not be used any more.
+  /// stuck, and a walk over the folders and roots that it has not come to. This walk must not be used any more.
   func abandon() -> (events: [TreeEvent], place: BytePath, rest: FileTree) {
-    let (events, place, rootsLeft) = log.abandon()
-    return (events, place, FileTree(roots.suffix(rootsLeft), options, counting: tally, entering: entering))
+    let left = log.abandon()
+    let rest = FileTree(roots.suffix(left.rootsLeft), options, counting: tally, entering: entering)
+    for folders in left.pending { rest.log.add(folders) }
+    return (left.events, left.place, rest)
   }
 }
 
-/// What a walk has found and where it is, which can be asked while a thread is stuck in it.
-private final class TreeLog: Sendable {
-  private struct State {
-    var events: [TreeEvent] = []
-    var place: BytePath = ""
-    var rootsLeft = 0
-  }
-  private let state = Mutex(State())
-
-  func append(_ event: TreeEvent) { state.withLock { $0.events.append(event) } }
-
-  func enter(_ place: BytePath, rootsLeft: Int) {
-    state.withLock { ($0.place, $0.rootsLeft) = (place, rootsLeft) }
-  }
-
-  func take() -> [TreeEvent] {
-    state.withLock { state in
-      defer { state.events = [] }
-      return state.events
-    }
-  }
-
-  func abandon() -> (events: [TreeEvent], place: BytePath, rootsLeft: Int) {
-    state.withLock { ($0.events, $0.place, $0.rootsLeft) }
-  }
-}
-
-/// Where the walk is: roots to come, folders to come, and the one folder that is open.
+/// Where the walk is: roots to come, and the one folder that is open. Folders to come are in the log.
 private struct TreeWalk {
   private let options: TreeOptions
   private let tally: FilterTally
   private let entering: @Sendable (BytePath, BytePath) -> Void
   private let log: TreeLog
   private var roots: [BytePath]
-  private var pending: [PendingFolders] = []
   private var open: OpenFolder?
   /// The root that is walked, as long as nothing was found in it that could be sent, was left out by a pattern or failed.
   private var emptyRoot: BytePath?
@@ -144,7 +118,7 @@ private struct TreeWalk {
     var names = NameList()
     names.append(folder.name)
     let parents = [folder, relative].map { BytePath($0.bytes.dropLast(folder.name.bytes.count)) }
-    pending.append(PendingFolders(path: parents[0], relative: parents[1], names: names))
+    log.add(PendingFolders(path: parents[0], relative: parents[1], names: names))
   }
 
   mutating func next(_ noteProgress: @Sendable () -> Void) -> TreeEvent? {
@@ -152,6 +126,7 @@ private struct TreeWalk {
       noteProgress()
       if let event = nextInFolder(noteProgress) ?? enterNextFolder() { return counted(event) }
       if open != nil { continue }
+      if log.isAbandoned { return nil }
       if let root = emptyRoot { tally.foundNothing(root) }
       emptyRoot = nil
       guard let root = roots.popLast() else { return nil }
@@ -187,11 +162,8 @@ private struct TreeWalk {
   }
 
   private mutating func enterNextFolder() -> TreeEvent? {
-    guard open == nil, let last = pending.indices.last else { return nil }
-    let name = pending[last].names.popLast()
-    let parent = pending[last]
-    if pending[last].names.isEmpty { pending.removeLast() }
-    return enter(parent.path.appending(name), parent.relative.appending(name), follow: false)
+    guard open == nil, let folder = log.takeFolder() else { return nil }
+    return enter(folder.path, folder.relative, follow: false)
   }
 
   private mutating func enter(_ path: BytePath, _ relative: BytePath, follow: Bool) -> TreeEvent? {
@@ -212,7 +184,7 @@ private struct TreeWalk {
     }
     open = nil
     if !folder.subfolders.isEmpty {
-      pending.append(PendingFolders(path: folder.path, relative: folder.relative, names: folder.subfolders.reversed()))
+      log.add(PendingFolders(path: folder.path, relative: folder.relative, names: folder.subfolders.reversed()))
     }
     if folder.error == 0 { return nil }
     return .failed(folder.path, message: "the folder cannot be read to its end: \(reason(folder.error))")

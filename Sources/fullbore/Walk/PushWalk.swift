@@ -87,7 +87,7 @@ actor PushWalk: SourceWalk {
     return nil
   }
 
-  /// Empty at the end, or when the task is cancelled. A source that is stuck is given up, and the next one is walked.
+  /// Empty at the end, or when the task is cancelled. A folder that is stuck is given up, and the next one is walked.
   private func walkTree(atMost most: Int) async -> [TreeEvent] {
     let walked = tree
     switch await reads.run({ _, noteProgress in walked.next(max: most, noteProgress: noteProgress) }) {
@@ -96,7 +96,7 @@ actor PushWalk: SourceWalk {
     case .stuck:
       let (events, place, rest) = walked.abandon()
       tree = rest
-      return events + [.failed(place, message: "\(reads.complaint) The rest of that source was not looked at")]
+      return events + [.failed(place, message: "\(reads.complaint) The rest of that folder was not looked at")]
     }
   }
 

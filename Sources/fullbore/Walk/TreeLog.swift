@@ -1,0 +1,50 @@
+import Blobs
+import Synchronization
+
+/// What a walk has found, where it is and what is to come, which can be asked while a thread is stuck in it.
+final class TreeLog: Sendable {
+  struct State {
+    var events: [TreeEvent] = []
+    var place: BytePath = ""
+    var rootsLeft = 0
+    var pending: [PendingFolders] = []
+    var isAbandoned = false
+  }
+  private let state = Mutex(State())
+
+  func append(_ event: TreeEvent) { state.withLock { $0.events.append(event) } }
+
+  func enter(_ place: BytePath, rootsLeft: Int) {
+    state.withLock { ($0.place, $0.rootsLeft) = (place, rootsLeft) }
+  }
+
+  func take() -> [TreeEvent] {
+    state.withLock { state in
+      defer { state.events = [] }
+      return state.events
+    }
+  }
+
+  func add(_ folders: PendingFolders) { state.withLock { $0.pending.append(folders) } }
+
+  /// The folder that is to be entered next.
+  func takeFolder() -> (path: BytePath, relative: BytePath)? {
+    state.withLock { state in
+      guard let last = state.pending.indices.last else { return nil }
+      let name = state.pending[last].names.popLast()
+      let parent = state.pending[last]
+      if state.pending[last].names.isEmpty { state.pending.removeLast() }
+      return (parent.path.appending(name), parent.relative.appending(name))
+    }
+  }
+
+  var isAbandoned: Bool { state.withLock { $0.isAbandoned } }
+
+  /// From now on the thread that is stuck finds nothing more to do. Returns how far it has come.
+  func abandon() -> State {
+    state.withLock { state in
+      defer { state = State(isAbandoned: true) }
+      return state
+    }
+  }
+}
