@@ -128,6 +128,29 @@ extension EndToEnd {
       #expect(last == .exited(0) && nothing.errors.isEmpty, "\(nothing.errors)")
     }
 
+    /// A watch that ends before it has come to all the files is known, and one that has is not.
+    @Test func aWatchThatHadNotLookedAtEverythingIsKnown() async throws {
+      try scratch.file("gallery/a.jpg", 1000)
+      let words = "\(scratch.path("gallery/")) to"
+      let silent = ScriptedPeer([.readHead, .hold])
+      let early = try WatchProcess.startBlind(to: "http://127.0.0.1:\(silent.port)/", in: scratch, [])
+      await silent.wait { !$0.heads.isEmpty }
+      early.command.kill(SIGKILL)
+      try await early.command.wait()
+      let status = try await fullbore("status", in: scratch).command
+      #expect(status.output.contains(words) && status.output.contains("before all its files"), "\(status.output)")
+      let server = try await ServeProcess.start(in: scratch)
+      let watch = try await WatchProcess.start(to: server.url, in: scratch)
+      try await watch.until("nothing is left to be looked at") {
+        watch.command.output.contains("a.jpg") ? true : nil
+      }
+      while try await fullbore("status", "--json", server.url, in: scratch).1.output.contains("\"reading\"") {}
+      watch.command.kill(SIGKILL)
+      try await watch.command.wait()
+      let later = try await fullbore("status", server.url, in: scratch).command
+      #expect(!later.output.contains(words), "\(later.output)")
+    }
+
     /// The server is silent, or nobody is there: the journal knows of the push before the first answer.
     @Test(arguments: [true, false], ["", "put+"])
     func aPushThatEndedBeforeTheFirstAnswerIsKnown(_ isKilled: Bool, _ dialect: String) async throws {

@@ -36,6 +36,8 @@ struct WatchCommand: Command {
   private func watch(_ report: any PushReport, _ counters: PushCounters) async -> UploadError {
     do throws(UploadError) {
       let journal = try await openJournal(options.push.journal, report.notice)
+      // A watch that ends before it has looked at everything is known to `status`, as a push is.
+      let listing = try await beginListing(options.push, in: journal)
       let feed = try WatchFeed(options, report, counters)
       var absence = Absence(report)
       let outage = OutageWatch(options.push.destination.endpoint, report, counters)
@@ -45,7 +47,7 @@ struct WatchCommand: Command {
       // Files this process has sent: who takes some takes us.
       var known = 0
       while true {
-        let error = await send(feed, journal, names, outage, report, counters)
+        let error = await send(feed, journal, listing, names, outage, report, counters)
         let sent = counters.filesSent.load(ordering: .relaxed)
         if sent > known { absence = Absence(report) }
         known = sent
@@ -65,7 +67,8 @@ struct WatchCommand: Command {
 
   /// Until it is cancelled, or nothing else can succeed. Credentials are read anew.
   private func send(
-    _ feed: WatchFeed, _ journal: Journal, _ names: TakenNames?, _ outage: OutageWatch, _ report: any PushReport,
+    _ feed: WatchFeed, _ journal: Journal, _ listing: Int64, _ names: TakenNames?, _ outage: OutageWatch,
+    _ report: any PushReport,
     _ counters: PushCounters
   ) async -> UploadError {
     let push = options.push
@@ -85,6 +88,10 @@ struct WatchCommand: Command {
       ) { item, error in observer.ended(item, nil, .failed(error)) }
       let ended = await run.send(
         { () async throws(UploadError) in
+          // The batches before are claimed.
+          if await feed.takeListed(), !counters.isIncomplete.load(ordering: .relaxed) {
+            try await endListings([listing], in: journal)
+          }
           // The thread of the feed may be stuck in a folder whose server is gone.
           let found = await untilCancelled(wakeUp: { feed.wake() }) { await feed.next() }
           guard case let found?? = found else { return nil }

@@ -27,6 +27,7 @@ actor WatchFeed {
   private var walk: Walk?
   private var foldersToCome: [WatchedFolders.Place] = []
   private var hasListed = false
+  private var hasToldListed = false
   private var hasToldLimit = false
   /// When all is walked again; nil: when there is a reason.
   private var walkDue: ContinuousClock.Instant? = .now
@@ -64,7 +65,13 @@ actor WatchFeed {
     walkDue = .now
   }
 
-  /// Waits for the next files; nil once the task is cancelled and `wake` was called.
+  /// Whether all that was there at the beginning has been handed out, and the caller was not told so before.
+  func takeListed() -> Bool {
+    defer { hasToldListed = hasListed }
+    return hasListed && !hasToldListed
+  }
+
+  /// Waits for the next files, of which there may be none once all is listed; nil once the task is cancelled and `wake` was called.
   func next() -> [TreeItem]? {
     while !Task.isCancelled {
       for (file, wait) in inbox.takeAgain() { settle(file.path, as: file.relative, after: wait) }
@@ -72,8 +79,9 @@ actor WatchFeed {
       checkRoots()
       let rested = takeRested()
       if !rested.isEmpty { return rested }
+      let hadListed = hasListed
       if let found = walkOn() {
-        if !found.isEmpty { return found }
+        if !found.isEmpty || hasListed != hadListed { return found }
       } else {
         kernel.wait(atMost: timeToWait)
       }
