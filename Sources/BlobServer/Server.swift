@@ -26,7 +26,7 @@ public final class Server: Sendable {
   /// Blocks shortly.
   public init(_ options: ServerOptions) throws(ServerError) {
     let identity: TLSIdentity? = if let tls = options.tls { try TLSIdentity(tls) } else { nil }
-    let files = Self.raiseFileLimit()
+    let files = raiseFileLimit()
     let listener = try Listener(options.address, options.port)
     let store = try FileStore(
       options.folder, expire: options.expire, maxTotal: options.maxTotal, readOnly: options.isReadOnly)
@@ -68,22 +68,5 @@ public final class Server: Sendable {
   /// Looks again and again: what is waited for happens on libmicrohttpd's threads, at their pace.
   private static func wait(until condition: () -> Bool) {
     while !condition() { usleep(5_000) }
-  }
-
-  private static func raiseFileLimit() -> Int {
-    var limit = rlimit()
-    #if canImport(Glibc)
-      let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
-    #else
-      let resource = RLIMIT_NOFILE
-    #endif
-    if getrlimit(resource, &limit) != 0 { return 1024 }
-    let wanted = min(limit.rlim_max, 65_536)
-    if limit.rlim_cur < wanted {
-      var raised = limit
-      raised.rlim_cur = wanted
-      if setrlimit(resource, &raised) == 0 { limit = raised }
-    }
-    return Int(min(limit.rlim_cur, 65_536))
   }
 }

@@ -14,6 +14,7 @@ enum Fullbore {
 
   static func main() async {
     signal(SIGPIPE, SIG_IGN)
+    raiseFileLimit()
     makeRoomForDescriptors()
     giveBackMemory()
     keepCryptoToTheEnd()

@@ -31,6 +31,33 @@ extension EndToEnd {
       #expect(Int(line.split(separator: "\t").last ?? "") ?? 0 >= 1024, "\(line)")
     }
 
+    private func push(withOpenFiles limit: Int, to url: String) async throws -> Command {
+      for number in 0..<300 { try scratch.file("gallery/\(number).jpg", 3000) }
+      try scratch.file("gallery/film.mov", 8 << 20)
+      let push = try Command(
+        "bash",
+        ["-c", "ulimit -n \(limit); exec \"$0\" \"$@\"", Tool.fullbore, "push", scratch.path("gallery/"), url],
+        in: scratch)
+      try await push.wait()
+      return push
+    }
+
+    @Test(arguments: [("put+", 64), ("tus+", 64), ("tus+", 128), ("resumable+", 256)])
+    func withFewOpenFilesEveryFileArrives(_ dialect: String, _ limit: Int) async throws {
+      let server = try await ServeProcess.start(in: scratch)
+      let push = try await push(withOpenFiles: limit, to: dialect + server.url)
+      #expect(push.end == .exited(0), "\(push.errors)")
+      Folder(scratch.path("gallery")).expectSame(as: server.folder)
+    }
+
+    @Test(arguments: [10, 14, 20, 28]) func withTooFewOpenFilesAPushSaysSo(_ limit: Int) async throws {
+      let server = try await ServeProcess.start(in: scratch)
+      let push = try await push(withOpenFiles: limit, to: "tus+" + server.url)
+      let isSaid = "\(push.errors)".contains("open files") || "\(push.errors)".contains("Too many open files")
+      #expect([.exited(0), .exited(1), .exited(3)].contains(push.end), "\(push.errors)")
+      #expect(push.end == .exited(0) || isSaid, "\(push.errors)")
+    }
+
     @Test func manySmallFilesStayWithinMemoryAndJournal() async throws {
       let count = Tool.number("FULLBORE_FILES", default: 3000)
       try scratch.folder("gallery")

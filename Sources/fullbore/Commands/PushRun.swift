@@ -65,7 +65,11 @@ struct PushRun: Sendable {
         report.notice("process \(pid) is sending some of these files just now: waiting until they are there")
       }
     }
-    if let jobs { (queue.jobs, queue.largeJobs) = (jobs, jobs) }
+    if let jobs {
+      (queue.jobs, queue.largeJobs) = (jobs, jobs)
+    } else if let most = OpenFiles.mostJobs {
+      (queue.jobs, queue.largeJobs) = (min(queue.jobs, most), min(queue.largeJobs, most))
+    }
     do {
       try await queue.run(feed, observer)
       return nil

@@ -15,7 +15,11 @@ extension ConnectionOptions {
   /// `lanes`: requests at once, whatever is found; nil: as many as the link gains by.
   func transportOptions(lanes: Int?) throws(UploadError) -> CurlTransport.Options {
     var options = CurlTransport.Options()
-    if let lanes { (options.lanes, options.adapts) = (lanes, false) }
+    if let lanes {
+      (options.lanes, options.adapts) = (lanes, false)
+    } else if let most = OpenFiles.mostJobs {
+      options.lanes = min(options.lanes, most)
+    }
     if let timeout {
       options.noProgress = timeout
       options.connect = min(timeout, options.connect)

@@ -36,10 +36,14 @@ private func signalByte(_ descriptor: Int32) {
   _ = write(descriptor, &byte, 1)
 }
 
+/// Where the process may have no more open files, the program ends with a message: what was sent is in the journal.
 func makePipe() -> (read: Int32, write: Int32) {
   var ends: [Int32] = [0, 0]
-  let status = pipe(&ends)
-  precondition(status == 0, "no pipe can be made: error \(errno)")
+  if pipe(&ends) != 0 {
+    let reason = String(cString: strerror(errno))
+    Console.error.write("fullbore: no pipe can be made: \(reason). Allow more open files (ulimit -n 256)\n")
+    exit(ExitStatus.failed.rawValue)
+  }
   for descriptor in ends { _ = setCloseOnExec(descriptor) }
   return (ends[0], ends[1])
 }
