@@ -38,6 +38,23 @@ struct TusRecoveryTests {
     #expect(server.folder.read("x") == bytes)
   }
 
+  /// As a file system may leave it after a power cut: with its size, but not with all that was written to it.
+  @Test func anUploadGoesOnWhereItsBytesAreMissing() throws {
+    let folder = try TestFolder()
+    let bytes = pattern(300_000)
+    var upload = ""
+    do {
+      let server = try TestServer(over: folder)
+      upload = try server.create("x", length: bytes.count)
+      #expect(try server.patch(upload, at: 0, Array(bytes.prefix(200_000))).status == 204)
+    }
+    try folder.makeHoleInKept(at: 64 << 10, length: 32 << 10)
+    let server = try TestServer(over: folder)
+    #expect(try server.offset(upload) == 64 << 10)
+    #expect(try server.patch(upload, at: 64 << 10, Array(bytes.dropFirst(64 << 10))).status == 204)
+    #expect(folder.read("x") == bytes)
+  }
+
   @Test func unfinishedUploadsOutliveTheServer() throws {
     let folder = try TestFolder()
     let bytes = pattern(300_000)

@@ -83,6 +83,7 @@ package final class FileStore: UploadStore {
         if file.kind != .info { continue }
         if try store.record(file.id, name) != nil {
           saved.add(1, ordering: .relaxed)
+          try store.dropUnwritten(of: file.id)
         } else {
           notices.append(try setAside(file.id, store))
         }

@@ -255,6 +255,18 @@ extension TestFolder {
     }
   }
 
+  /// Makes a hole in the bytes of the only unfinished upload, which keep their size.
+  func makeHoleInKept(at start: Int, length: Int) throws {
+    let name = try #require(kept.first { $0.hasSuffix(".data") })
+    let file = path.appending(BytePath(".fullbore/\(name)")).withCString { open($0, O_RDWR) }
+    defer { close(file) }
+    var bytes = [UInt8](repeating: 0, count: 1 << 20)
+    let count = pread(file, &bytes, bytes.count, 0)
+    #expect(ftruncate(file, off_t(start)) == 0)
+    let end = start + length
+    #expect(bytes[end..<count].withUnsafeBytes { pwrite(file, $0.baseAddress, $0.count, off_t(end)) } == count - end)
+  }
+
   /// Bytes of all unfinished uploads.
   var sizeOfKept: Int64 {
     kept.filter { $0.hasSuffix(".data") }.reduce(0) { sum, name in
