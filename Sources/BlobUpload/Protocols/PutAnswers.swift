@@ -18,8 +18,9 @@ final class PutAnswers: Sendable {
 
   private func folder(of url: HTTPURL) -> Folder {
     // Small files ask for this, so nothing is allocated for a folder that is known.
-    let path = url.path
-    let place = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { path[...$0] } ?? path[...]
+    var path = url.path
+    let slash = path.withUTF8 { $0.lastIndex(of: UInt8(ascii: "/")) } ?? 0
+    let place = path[..<path.utf8.index(path.utf8.startIndex, offsetBy: slash)]
     return folders.withLock { folders in
       if let folder = folders[place] { return folder }
       if folders.count >= Self.mostFolders { folders.removeAll() }
