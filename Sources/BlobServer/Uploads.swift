@@ -62,13 +62,17 @@ final class Uploads: Sendable {
     }
   }
 
-  /// Throws 404 for an id never heard of, 410 for one that expired or was terminated.
+  /// Throws 404 for an id never heard of, 410 for one that expired or was terminated, or whose published file is not
+  /// there any more, or is another one.
   func find(_ id: UploadID) throws(ServerError) -> Found {
     try state.withLock { (state) throws(ServerError) in
       if let upload = state.live[id]?.upload { return .unfinished(upload) }
       if let known = state.memory[id] {
         guard let known else { throw ServerError(410, "the upload has expired or was terminated") }
-        return .finished(known)
+        if try store.isStillPublished(known.record) { return .finished(known) }
+        store.delete(id)
+        state.remember(id, nil)
+        throw ServerError(410, "the upload is gone: its file is not the one any more that it was published as")
       }
       guard let saved = try store.load(id) else { throw ServerError(404, "no such upload") }
       if saved.isFinished { return .finished(saved) }
@@ -124,6 +128,8 @@ final class Uploads: Sendable {
     }
     switch result {
     case .success(let publication):
+      var record = record
+      record.published = publication.item.etag
       finished = SavedUpload(
         record: record, offset: publication.item.length, isFinished: true,
         expires: wallClock().addingClamped(expire))

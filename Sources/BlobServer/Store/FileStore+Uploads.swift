@@ -8,11 +8,14 @@ import Blobs
 // A kill at any instant leaves an upload resumable or finished, because of the order in which its files come and go:
 //
 //   save:     data exists already, then info appears by a rename (whole or not at all).
-//   publish:  data is synced, renamed to its target, the target's folder synced, and only then info becomes done.
-//             Killed between: info without data. Nothing else makes that state, so `load` takes it as finished when
-//             the target is there with the right length, and as gone otherwise.
+//   publish:  data is synced, renamed to its target, the target's folder synced, and only then info is written again
+//             with the published file's ETag and becomes done. Killed between: info without data. Nothing else makes that
+//             state, so `load` takes it as finished when the target is the published file, and as gone otherwise.
+//             Without an ETag the length of the file decides.
 //   same:     where equal bytes were published before, info becomes done first, then data is deleted.
 //             Killed between: done with data. Start-up deletes such data.
+//   finished: done counts only as long as the target still is the file that was published. Where it was deleted, moved
+//             or replaced, `load` deletes the record and says that the upload is gone, so that its client sends again.
 //   delete:   info first, then data. Killed between: data alone, which start-up deletes.
 //   join:     see FileStore+Joining.
 //
@@ -73,16 +76,44 @@ extension FileStore {
         }
         return SavedUpload(record: record, offset: Int64(status.st_size), isFinished: false, expires: expires)
       }
-      guard let item = try item(at: record.target), !item.isFolder, item.length == record.length else {
-        delete(id)
-        throw ServerError(410, "the upload is gone")
-      }
-      finish(record, store)
+      guard let item = try publishedFile(of: record) else { throw isGone(id, record) }
+      finish(record, as: item, store)
     }
     guard let record = try store.record(id, id.done), let length = record.length,
       let expires = try store.status(id.done)?.modified.addingClamped(expiry), expires > wallClock()
     else { return nil }
+    if try !isStillPublished(record) { throw isGone(id, record) }
     return SavedUpload(record: record, offset: length, isFinished: true, expires: expires)
+  }
+
+  private func isGone(_ id: UploadID, _ record: UploadRecord) -> ServerError {
+    delete(id)
+    return ServerError(410, "the upload is gone: \(record.target) is not the file any more that it was published as")
+  }
+
+  package func isStillPublished(_ record: UploadRecord) throws(ServerError) -> Bool {
+    if !record.isPart { return try publishedFile(of: record) != nil }
+    // A part's bytes are in the final upload's file.
+    guard let store, let id = claimant(of: record.id) else { return false }
+    if try store.status(id.info) != nil { return true }
+    // A final upload is never a part, whatever damaged records say.
+    guard let final = try store.record(id, id.done), !final.isPart else { return false }
+    return try publishedFile(of: final) != nil
+  }
+
+  /// The file that the upload was published as; nil where it was deleted, moved, changed or replaced since.
+  private func publishedFile(of record: UploadRecord) throws(ServerError) -> StoredItem? {
+    let found: StoredItem?
+    do throws(ServerError) {
+      found = try item(at: record.target)
+    } catch {
+      // Something else than a file is at the target, or on the way to it.
+      if [403, 409].contains(error.status) { return nil }
+      throw error
+    }
+    guard let found, !found.isFolder else { return nil }
+    let isSame = record.published.map { $0 == found.etag } ?? (found.length == record.length)
+    return isSame ? found : nil
   }
 
   package func digests(
@@ -117,7 +148,7 @@ extension FileStore {
         }
       }
       if let before, let same = try meet(before, reception, record, folder, store) {
-        if isSaved { finish(record, store) }
+        if isSaved { finish(record, as: same, store) }
         reception.discard()
         return Publication(outcome: .same, item: same, hasModificationTime: record.modified?.isTime(of: before) == true)
       }
@@ -132,11 +163,12 @@ extension FileStore {
       }
       if !isShown { continue }  // the name appeared or changed meanwhile: meet it
       try folder.sync(record.target.parent.description)
-      if isSaved { finish(record, store) }
       var status = stat()
       if fstat(reception.file.number, &status) != 0 { throw failed("look at", record.target.description) }
+      let item = StoredItem(status)
+      if isSaved { finish(record, as: item, store) }
       return Publication(
-        outcome: before == nil ? .created : .replaced, item: StoredItem(status), hasModificationTime: hasTime)
+        outcome: before == nil ? .created : .replaced, item: item, hasModificationTime: hasTime)
     }
   }
 
@@ -204,7 +236,11 @@ extension FileStore {
     }
   }
 
-  private func finish(_ record: UploadRecord, _ store: Folder) {
+  private func finish(_ record: UploadRecord, as item: StoredItem, _ store: Folder) {
+    var record = record
+    record.published = item.etag
+    // Without it, as on a full disk, the length of the file decides whether it is still there.
+    try? store.write(record)
     finish(record.id, store)
     // A kill before the last of them is seen at the next start.
     for part in record.parts ?? [] { finish(part, store) }

@@ -102,6 +102,9 @@ package struct UploadRecord: Sendable, Equatable {
   package var digest: String?
   /// What the published file is to have; nil: the time when its last byte came.
   package var modified: ModificationTime?
+  /// The ETag of the file that the upload was published as; nil: it was not published yet, or by a server that did not
+  /// write this down.
+  package var published: String?
 
   package init(
     _ id: UploadID, target: ServedPath, existing: ExistingRule = .keep, length: Int64?, metadata: String = "",
@@ -120,7 +123,7 @@ package struct UploadRecord: Sendable, Equatable {
   var text: String {
     let more = [
       concatenation.map { "concat \($0.text)\n" }, digest.map { "digest \($0)\n" },
-      modified.map { "mtime \($0.text)\n" },
+      modified.map { "mtime \($0.text)\n" }, published.map { "published \($0)\n" },
     ].compactMap { $0 }
     return """
       fullbore upload \(more.isEmpty ? 1 : 2)
@@ -162,6 +165,7 @@ package struct UploadRecord: Sendable, Equatable {
         guard let modified = ModificationTime(text.utf8) else { return nil }
         self.modified = modified
       }
+      published = next("published")
       guard lines.popFirst()?.elementsEqual("end".utf8) == true else { return nil }
     }
     if lines.count != 1 || lines.first?.isEmpty != true { return nil }

@@ -44,8 +44,13 @@ package protocol UploadStore: Sendable {
   /// be known. Parts are used up on the way. After a throw, or a kill, it goes on where it was; 410: a part is gone.
   func join(_ record: UploadRecord) throws(ServerError) -> any Reception
 
-  /// What is known of an upload; nil: never heard of, or forgotten.
+  /// What is known of an upload; nil: never heard of, or forgotten. Throws 410 for a finished upload whose file is not
+  /// there any more, or is another one.
   func load(_ id: UploadID) throws(ServerError) -> SavedUpload?
+
+  /// Whether the file that a finished upload was published as is still there, and no other one in its place; of a part,
+  /// that of its final upload, which may not be published yet.
+  func isStillPublished(_ record: UploadRecord) throws(ServerError) -> Bool
 
   /// Of all the bytes of `reception`, which are read for it. Throws 503 after `interrupt`.
   func digests(

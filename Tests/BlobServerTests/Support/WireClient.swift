@@ -5,6 +5,8 @@ import Glibc
 final class WireClient {
   private let descriptor: Int32
   private var held: [UInt8] = []
+  /// That of the latest request.
+  private var target = "/"
 
   struct Closed: Error {}
 
@@ -12,8 +14,14 @@ final class WireClient {
     var status: Int
     var headers: HTTPHeaders
     var body: [UInt8]
+    /// What a reference in its header is relative to.
+    var target = "/"
     var text: String { String(decoding: body, as: UTF8.self) }
-    subscript(name: String) -> String? { headers[name] }
+    /// `Location` and `Content-Location` as paths from the root on; `headers` has them as they were sent.
+    subscript(name: String) -> String? {
+      guard let value = headers[name], name.hasSuffix("Location") else { return headers[name] }
+      return HTTPURL("http://localhost\(target)")?.resolve(value)?.path ?? value
+    }
   }
 
   init(port: UInt16, ipv6: Bool = false) throws {
@@ -52,6 +60,7 @@ final class WireClient {
 
   /// Sends a request's head, with `Host` unless `headers` have one.
   func head(_ method: String, _ path: String, _ headers: [(String, String)] = []) throws {
+    target = path
     var text = "\(method) \(path) HTTP/1.1\r\n"
     if !headers.contains(where: { $0.0 == "Host" }) { text += "Host: localhost\r\n" }
     for (name, value) in headers { text += "\(name): \(value)\r\n" }
@@ -107,7 +116,7 @@ final class WireClient {
           let parts = line.split(separator: ":", maxSplits: 1)
           headers.add(String(parts[0]), parts.count > 1 ? parts[1].trimmed : "")
         }
-        return Answer(status: Int(lines[0].split(separator: " ")[1])!, headers: headers, body: [])
+        return Answer(status: Int(lines[0].split(separator: " ")[1])!, headers: headers, body: [], target: target)
       }
       try receive()
     }
