@@ -125,6 +125,14 @@ struct RequestTarget: Sendable {
     self.authority = authority
   }
 
+  /// The place at `path`, which begins with a slash, relative to this one. A proxy in front may show the server below a
+  /// path that it strips: the client's URL has it, so that only a relative reference leads back there. RFC 3986 §4.2.
+  func reference(to path: String) -> String {
+    let depth = self.path.count { $0 == UInt8(ascii: "/") } - 1
+    let reference = String(repeating: "../", count: max(0, depth)) + path.dropFirst()
+    return reference.isEmpty ? "./" : reference
+  }
+
   /// Of an upload's own URL, `/.fullbore-upload/ID`: what should be the id.
   var uploadName: String? {
     let prefix = Array("/\(ServedPath.uploadName)/".utf8)

@@ -1,8 +1,3 @@
-extension Upload {
-  /// Its URL on this server.
-  var location: String { id.location }
-}
-
 /// The right to add bytes, until a newer one is given out.
 final class UploadWriter: Sendable {
   let upload: Upload

@@ -30,6 +30,8 @@ import Testing
     ("http://a/b?q", "http://a/d/e.f~g", "http://a/d/e.f~g"), ("http://a/b", "http://a.b/c", "http://a.b/c"),
     ("http://a:81/b", "http://a:81/c", "http://a:81/c"), ("http://a/b", "http://a:81/c", "http://a:81/c"),
     ("http://a/b", "/c/../d", "http://a/d"), ("http://a/b", "/c/./d", "http://a/c/d"), ("http://a/b", "/", "http://a/"),
+    ("http://a/p/", ".up/1", "http://a/p/.up/1"), ("http://a/p/b/c", "../.up/1", "http://a/p/.up/1"),
+    ("http://a/p/b/c/?q", "../../.up/1", "http://a/p/.up/1"), ("http://a/p/b", "../../../.up/1", "http://a/.up/1"),
     ("http://a/b/c", "https://z/y", "https://z/y"), ("https://a/b", "//z/y", "https://z/y"),
   ])
   func aLocationIsResolved(_ base: String, _ reference: String, _ expected: String) {

@@ -118,6 +118,30 @@ extension EndToEnd {
       #expect(proxy.command.errors.components(separatedBy: "too large body").count == refused)
     }
 
+    /// The proxy strips the path under which it shows the server, which is not told of it, and sends a `Host` of its own.
+    @Test(.needs(.nginx), arguments: ["tus", "resumable"]) func aServerBelowAPathOfAProxyTakesFilesOfAnySize(
+      _ dialect: String
+    ) async throws {
+      let server = try await ServeProcess.start(in: scratch)
+      let proxy = try await PeerServer.nginx(
+        into: try scratch.folder("unused"),
+        rules: "location /photos/ { proxy_pass http://127.0.0.1:\(server.port)/; }", in: scratch)
+      try scratch.file("gallery/trip/video.mov", 20 << 20)
+      try scratch.file("gallery/photo.jpg", 5000)
+      for (number, atOnce) in ["1", "4"].enumerated() {
+        let arguments = [
+          "--retries", "0", "--parts-at-once", atOnce, scratch.path("gallery/"),
+          "\(dialect)+\(proxy.url)/photos/\(number)/a/",
+        ]
+        let push = try Command(Tool.fullbore, ["push"] + arguments, in: scratch)
+        #expect(try await push.wait() == .exited(0), "\(push.errors)")
+        Folder(scratch.path("gallery")).expectSame(as: Folder(server.folder.path + "/\(number)/a"))
+        let check = try Command(Tool.fullbore, ["push", "--check"] + arguments, in: scratch)
+        #expect(try await check.wait() == .exited(0), "\(check.errors)")
+        #expect((check.output + check.errors).contains("2 already there"), "\(check.output)\(check.errors)")
+      }
+    }
+
     /// PATCH and DELETE go as POST, in one piece and in parts.
     @Test(.needs(.nginx), arguments: [405, 403]) func aProxyThatTakesNoPatchIsPassed(_ status: Int) async throws {
       let server = try await ServeProcess.start(in: scratch)

@@ -5,9 +5,12 @@ import Blobs
 struct FormAnswer: Sendable {
   private let isForBrowser: Bool
   private let folder: ServedPath
+  /// The folder's URL, relative to that of the request.
+  private let folderURL: String
 
-  init(_ accept: String?, _ folder: ServedPath) {
-    isForBrowser = accept?.lowercased().contains("text/html") == true
+  init(_ call: Call, _ folder: ServedPath) {
+    folderURL = call.target.reference(to: folder.folderURL)
+    isForBrowser = call.headers["Accept"]?.lowercased().contains("text/html") == true
     self.folder = folder
   }
 
@@ -28,10 +31,10 @@ struct FormAnswer: Sendable {
         body: .bytes(Array("{\"files\":[\(files)]\(more)}\n".utf8)))
     }
     // So that loading the page again does not send the form again.
-    guard let status else { return Reply(303, ["Location": folder.folderURL], text: "all files have arrived") }
+    guard let status else { return Reply(303, ["Location": folderURL], text: "all files have arrived") }
     var lines = failures.map { (name: BytePath($0.0.name).description, reason: $0.1.message) }
     if let excess { lines.append(("\(leftOut) more files", excess)) }
-    return PageRoutes.problem(status, folder, lines, published: entries.count - failures.count)
+    return PageRoutes.problem(status, folder, at: folderURL, lines, published: entries.count - failures.count)
   }
 
   private func json(_ entry: FormEntries.Entry) -> String {

@@ -17,7 +17,7 @@ enum FormRoutes {
     }
     // What is there is not changed, so no version of it can be asked for by name.
     let rule = try PutRoutes.rule(call.headers, nil)
-    return .receive(FormReceiver(boundary, path, rule, FormAnswer(call.headers["Accept"], path), call.service))
+    return .receive(FormReceiver(boundary, path, rule, FormAnswer(call, path), call.service))
   }
 
   /// Beside `Origin`, which `HostRule` has looked at: pages that send a form need no one's leave. Fetch Metadata §2.4.

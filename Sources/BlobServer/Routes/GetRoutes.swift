@@ -7,7 +7,7 @@ enum GetRoutes {
     guard let item = try find(call, path) else { throw ServerError(404, "nothing is at \(path)") }
     if item.isFolder {
       if isFolder || path.isRoot { return try PageRoutes.plan(call, path) }
-      return .reply(Reply(301, ["Location": path.folderURL], text: "\(path) is a folder"))
+      return .reply(Reply(301, ["Location": call.target.reference(to: path.folderURL)], text: "\(path) is a folder"))
     }
     if isFolder { throw ServerError(404, "\(path) is a file, not a folder") }
     let file = try call.service.store.open(path)

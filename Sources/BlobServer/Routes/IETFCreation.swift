@@ -57,7 +57,8 @@ enum IETFCreation {
     _ call: Call, _ upload: Upload, _ ietf: IETF, _ digests: BodyDigests?, isLast: Bool
   ) throws(ServerError) -> Plan {
     upload.register()
-    let interim = ietf.interim(upload.location, limit: ietf.limit(call.options.maxSize, expires: upload.expires))
+    let location = upload.id.location(from: call.target)
+    let interim = ietf.interim(location, limit: ietf.limit(call.options.maxSize, expires: upload.expires))
     if !interim.isEmpty { call.request.inform(interim) }
     return .receive(
       IETFReceiver(
@@ -96,6 +97,7 @@ final class IETFReceiver: BodyReceiver {
   /// The client can ask for it again.
   private let isKnown: Bool
   private let service: Service
+  private let target: RequestTarget
   private let teller: ProgressTeller?
 
   init(
@@ -109,6 +111,7 @@ final class IETFReceiver: BodyReceiver {
     self.isCreation = isCreation
     self.isKnown = isKnown
     service = call.service
+    target = call.target
     // Who sends without a length may have no second copy of what is on its way.
     let listens = call.request.contentLength == nil && digests?.isOfBody != true
     teller = listens ? ProgressTeller(to: call.request, ietf) : nil
@@ -167,7 +170,7 @@ final class IETFReceiver: BodyReceiver {
 
   private func taken(_ upload: Upload) -> Reply {
     var reply = ietf.answer(isCreation ? 201 : 204, isWhole: false, offset: upload.offset)
-    if isCreation { reply.headers["Location"] = upload.location }
+    if isCreation { reply.headers["Location"] = upload.id.location(from: target) }
     reply.headers["Upload-Limit"] = ietf.limit(service.options.maxSize, expires: upload.expires)
     return reply
   }
@@ -177,7 +180,7 @@ final class IETFReceiver: BodyReceiver {
     case .success(let publication):
       var reply = ietf.answer(
         publication.outcome == .created ? 201 : 200, isWhole: true, offset: upload.offset,
-        ["ETag": publication.item.etag, "Location": upload.record.target.url])
+        ["ETag": publication.item.etag, "Location": target.reference(to: upload.record.target.url)])
       reply.tell(publication)
       if publication.hasModificationTime { reply.headers[ModificationTime.field] = "accepted" }
       let values = isCreation ? digests?.values : nil

@@ -11,13 +11,13 @@ enum PageRoutes {
 
   /// What became of a form, for who sent it with a browser: the files that were not taken, and why.
   static func problem(
-    _ status: Int, _ folder: ServedPath, _ failures: [(name: String, reason: String)], published: Int
+    _ status: Int, _ folder: ServedPath, at url: String, _ failures: [(name: String, reason: String)], published: Int
   ) -> Reply {
     var html = begin("Not everything has arrived") + "<ul>\n"
     for (name, reason) in failures { html += "<li><b>\(escape(name))</b>: \(escape(reason))</li>\n" }
     html += "</ul>\n<p>Files that have arrived: \(published). "
     return reply(
-      status, html + "<a href=\"\(folder.folderURL)\">\(escape(folder.description))</a></p>\n</body></html>\n")
+      status, html + "<a href=\"\(url)\">\(escape(folder.description))</a></p>\n</body></html>\n")
   }
 
   private static func reply(_ status: Int, _ page: String) -> Reply {

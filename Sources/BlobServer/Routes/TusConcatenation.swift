@@ -15,6 +15,7 @@ enum TusConcatenation {
       let length = try length(of: parts, in: folder, call)
       try target.admit(length: length, call.service)
       return publish(
+        call,
         try call.service.uploads.begin(
           target.path, in: folder, target.existing, length: length, metadata: target.metadata,
           modified: target.modified, joining: parts, text: text))
@@ -28,26 +29,26 @@ enum TusConcatenation {
       record.parts == parts && record.metadata == target.metadata && target.path ?? record.target == record.target
     }
     switch try call.service.uploads.find(final) {
-    case .unfinished(let upload) where isSame(upload.record): return publish(upload)
-    case .finished(let saved) where isSame(saved.record): return .reply(created(final, saved.expires))
+    case .unfinished(let upload) where isSame(upload.record): return publish(call, upload)
+    case .finished(let saved) where isSame(saved.record): return .reply(created(call, final, saved.expires))
     default: return nil
     }
   }
 
-  private static func publish(_ upload: Upload) -> Plan {
-    if !upload.isComplete { return .reply(created(upload.id, upload.expires)) }
+  private static func publish(_ call: Call, _ upload: Upload) -> Plan {
+    if !upload.isComplete { return .reply(created(call, upload.id, upload.expires)) }
     return .later { decided in
       upload.publish { result in
         switch result {
-        case .success: decided(.reply(created(upload.id, upload.expires)))
+        case .success: decided(.reply(created(call, upload.id, upload.expires)))
         case .failure(let error): decided(.refuse(error))
         }
       }
     }
   }
 
-  private static func created(_ id: UploadID, _ expires: Int64) -> Reply {
-    var reply = Reply(201, ["Location": id.location])
+  private static func created(_ call: Call, _ id: UploadID, _ expires: Int64) -> Reply {
+    var reply = Reply(201, ["Location": id.location(from: call.target)])
     reply.headers["Upload-Expires"] = HTTPDate.text(expires)
     return reply
   }
@@ -87,7 +88,7 @@ enum TusConcatenation {
     guard let base = HTTPURL("http://\(host)\(String(decoding: call.target.path, as: UTF8.self))") else {
       throw ServerError(400, "Host and the request's target make no URL")
     }
-    let prefix = "/\(ServedPath.uploadName)/"
+    let folder = "/\(ServedPath.uploadName)/"
     var parts: [UploadID] = []
     for url in urls {
       guard let place = base.resolve(String(url)) else { throw ServerError(400, "'\(url.prefix(200))' is no URL") }
@@ -95,8 +96,9 @@ enum TusConcatenation {
       if place.origin != HTTPURL("\(place.scheme)://\(host)/")?.origin {
         throw ServerError(400, "the part \(place.description.prefix(200)) is on another server")
       }
-      guard place.query == nil, place.path.hasPrefix(prefix), let id = UploadID(place.path.dropFirst(prefix.count)),
-        url.hasSuffix(id.description)
+      // What stands before is the path below which a proxy shows this server.
+      guard place.query == nil, let id = UploadID(place.path.suffix(32)), url.hasSuffix(id.description),
+        place.path.dropLast(32).hasSuffix(folder)
       else { throw ServerError(400, "'\(url.prefix(200))' is no URL of an upload") }
       if parts.contains(id) { throw ServerError(400, "the part \(id) is named twice") }
       parts.append(id)

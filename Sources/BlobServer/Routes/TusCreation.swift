@@ -37,12 +37,14 @@ final class TusCreationReceiver: BodyReceiver {
   private let writer: UploadWriter
   private let checksum: BodyDigests?
   private let service: Service
+  private let target: RequestTarget
 
-  init(_ upload: Upload, _ writer: UploadWriter, _ checksum: BodyDigests?, _ service: Service) {
+  init(_ upload: Upload, _ writer: UploadWriter, _ checksum: BodyDigests?, _ call: Call) {
     self.upload = upload
     self.writer = writer
     self.checksum = checksum
-    self.service = service
+    service = call.service
+    target = call.target
   }
 
   func take(_ piece: BodyPiece) throws(ServerError) {
@@ -58,28 +60,28 @@ final class TusCreationReceiver: BodyReceiver {
       return .refuse(error)
     }
     if upload.isComplete, !upload.record.isPart {
-      return publish(upload) { upload, error in
-        guard let error else { return Self.created(upload) }
+      return publish(upload) { [target] upload, error in
+        guard let error else { return Self.created(upload, target) }
         try? upload.terminate()  // it cannot be asked for again; ended already, unless the disk failed
         return Reply(error)
       }
     }
-    return service.onWorker { [upload] () throws(ServerError) in
+    return service.onWorker { [upload, target] () throws(ServerError) in
       do throws(ServerError) {
         try upload.save()
       } catch {
         try? upload.terminate()  // nothing of it was saved; the error is what counts
         throw error
       }
-      return .reply(Self.created(upload))
+      return .reply(Self.created(upload, target))
     }
   }
 
   func cut() { service.workers.submit { [upload] in try? upload.terminate() } }  // published: nothing to undo
 
-  private static func created(_ upload: Upload) -> Reply {
+  private static func created(_ upload: Upload, _ target: RequestTarget) -> Reply {
     var reply = TusRoutes.progress(201, upload.offset, upload.expires)
-    reply.headers["Location"] = upload.location
+    reply.headers["Location"] = upload.id.location(from: target)
     return reply
   }
 }

@@ -19,7 +19,7 @@ enum TusRoutes {
     if call.options.isReadOnly { throw ServerError(403, "the server is read-only") }
     guard let id = UploadID(name) else { throw ServerError(404, "no such upload") }
     switch call.method {
-    case "HEAD": return try UploadState.plan(call, id, answer)
+    case "HEAD": return try UploadState.plan(call, id) { answer($0, call.target) }
     case "PATCH": return try patch(call, id)
     case "DELETE":
       return call.service.onWorker { () throws(ServerError) in
@@ -41,7 +41,7 @@ enum TusRoutes {
 
   // MARK: HEAD
 
-  private static func answer(_ state: UploadState) -> Reply {
+  private static func answer(_ state: UploadState, _ target: RequestTarget) -> Reply {
     var reply = Reply(200, ["Cache-Control": "no-store"])
     reply.headers["Upload-Offset"] = state.offset.map { String($0) }
     if let length = state.record.length {
@@ -53,7 +53,7 @@ enum TusRoutes {
     reply.headers["Upload-Concat"] = state.record.concatenation?.text
     // Where the file is: a client that asks whether it is still there asks for that.
     if state.isWhole, !state.record.isPart {
-      reply.headers["Content-Location"] = "/" + HTTPURL.encode(state.record.target.bytes)
+      reply.headers["Content-Location"] = target.reference(to: state.record.target.url)
     }
     reply.headers["Upload-Expires"] = HTTPDate.text(state.expires)
     return reply
@@ -142,7 +142,7 @@ enum TusRoutes {
     if call.request.contentLength == 0 {
       return call.service.onWorker { () throws(ServerError) in
         let upload = try creation.begin(call.service)
-        return TusCreationReceiver(upload, try upload.write(from: 0), checksum, call.service).end([:])
+        return TusCreationReceiver(upload, try upload.write(from: 0), checksum, call).end([:])
       }
     }
     try checkContentType(call)
@@ -150,6 +150,6 @@ enum TusRoutes {
       throw ServerError(413, "Upload-Length is \(length), the body has \(coming) bytes")
     }
     let upload = try creation.begin(call.service)
-    return .receive(TusCreationReceiver(upload, try upload.write(from: 0), checksum, call.service))
+    return .receive(TusCreationReceiver(upload, try upload.write(from: 0), checksum, call))
   }
 }

@@ -5,8 +5,8 @@ import Blobs
 package struct UploadID: Sendable, Hashable, CustomStringConvertible {
   package let description: String
 
-  /// Its URL's path on this server.
-  var location: String { "/\(ServedPath.uploadName)/\(self)" }
+  /// Its URL, relative to that of a request.
+  func location(from target: RequestTarget) -> String { target.reference(to: "/\(ServedPath.uploadName)/\(self)") }
 
   package init?(_ text: some StringProtocol) {
     let digits = text.utf8
