@@ -5,8 +5,7 @@ package enum ContentDisposition {
     guard let field else { return nil }
     let parameters = parameters(field)
     let name = parameters["filename*"].flatMap(decoded) ?? parameters["filename"].map { Array($0.utf8) }
-    let last = name?.split(whereSeparator: { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "\\") }).last
-    return last.map { Array($0) }
+    return name?.split(separator: UInt8(ascii: "/")).last.map { Array($0) }
   }
 
   /// `inline`, with both forms of the name where one does not say it all.

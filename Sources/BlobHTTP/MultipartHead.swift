@@ -72,16 +72,23 @@ package struct MultipartHead: Sendable, Equatable {
     return found
   }
 
-  /// Browsers do not escape a backslash, older versions of curl do; before a quote it is an escape to both.
+  /// A backslash is a byte of the value like others: browsers and newer versions of curl escape nothing by it. Only where
+  /// a quote follows that cannot end the value it escapes the quote, as older versions of curl do.
   private static func quoted(_ rest: inout ArraySlice<UInt8>) throws(MultipartError) -> [UInt8] {
     var value: [UInt8] = []
     rest.removeFirst()
     while let byte = rest.popFirst() {
       if byte == UInt8(ascii: "\"") { return value }
-      let isEscape = byte == UInt8(ascii: "\\") && (rest.first == byte || rest.first == UInt8(ascii: "\""))
+      let isEscape = byte == UInt8(ascii: "\\") && rest.first == UInt8(ascii: "\"") && !endsValue(rest.dropFirst())
       value.append(isEscape ? rest.removeFirst() : byte)
     }
     throw MultipartError("a quoted parameter of Content-Disposition has no end")
+  }
+
+  /// Whether `rest` is what may follow the quote at the end of a value.
+  private static func endsValue(_ rest: ArraySlice<UInt8>) -> Bool {
+    let next = rest.first { $0 != 32 && $0 != 9 }
+    return next == nil || next == UInt8(ascii: ";")
   }
 
   /// Browsers encode these three and nothing else, not even the percent sign. WHATWG HTML §4.10.21.8.
@@ -101,10 +108,9 @@ package struct MultipartHead: Sendable, Equatable {
     return bytes
   }
 
-  /// Some browsers send the folder too, of either kind of system. RFC 7578 §4.2.
+  /// Some clients send the folder too. RFC 7578 §4.2.
   private static func last(_ path: [UInt8]) -> [UInt8] {
-    Array(
-      path.split(omittingEmptySubsequences: false) { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "\\") }.last ?? [])
+    Array(path.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).last ?? [])
   }
 }
 

@@ -179,7 +179,10 @@ struct MultipartParserTests {
 
   @Test(arguments: [
     (#"filename="a.jpg""#, "a.jpg"), (#"filename=a.jpg"#, "a.jpg"), (#"filename="""#, ""),
-    (#"filename="C:\fakepath\a b.jpg""#, "a b.jpg"), (#"filename="/etc/passwd""#, "passwd"), (#"filename="../x""#, "x"),
+    (#"filename="C:\fakepath\a b.jpg""#, #"C:\fakepath\a b.jpg"#), (#"filename="/etc/passwd""#, "passwd"),
+    (#"filename="../x""#, "x"), (#"filename="a\x.jpg""#, #"a\x.jpg"#), (#"filename="a\\x.jpg""#, #"a\\x.jpg"#),
+    (#"filename="q%22uo\te""#, #"q"uo\te"#), (#"filename="end\""#, #"end\"#), (#"filename="end\"; x=y"#, #"end\"#),
+    (#"filename="end\\" "#, #"end\\"#), (#"filename="\""#, #"\"#), (#"filename="\"a\"""#, #""a""#),
     (#"filename="a%22b%0D%0Ac.jpg""#, "a\"b\r\nc.jpg"), (#"filename="100%25 %2F%00.jpg""#, "100%25 %2F%00.jpg"),
     (#"filename="a\"b.jpg""#, "a\"b.jpg"), (#"filename="Ünïcødé 😀.jpg""#, "Ünïcødé 😀.jpg"),
     (#"filename="x"; filename*=UTF-8''%C3%9C%20b.jpg"#, "Ü b.jpg"), (#"filename*=utf-8''..%2Fa.jpg"#, "a.jpg"),

@@ -1,3 +1,4 @@
+import BlobHTTP
 import BlobServer
 import Blobs
 import Testing
@@ -41,6 +42,27 @@ struct FormTests {
     #expect(server.folder.read("x") == [13, 10, 45, 45])
     // The connection goes on.
     #expect(try client.ask("GET", "/x").body == [13, 10, 45, 45])
+  }
+
+  /// Backslashes are bytes of a name like others, as forms of browsers and of our own client send them.
+  @Test(arguments: [#"a\x.jpg"#, #"back\slash"#, #"q"uo\te"#, #"end\"#, #"\"#, #"a\\b"#, "a\r\nb", #"\"\"#])
+  func aNameArrivesWhole(_ name: String) throws {
+    let server = try TestServer()
+    var form = MultipartForm()
+    form.appendPart([1, 2, 3], name: "file", fileName: name)
+    let reader = try form.open(at: 0, Cancellation())
+    var body = [UInt8](repeating: 0, count: 4096)
+    var length = 0
+    while true {
+      let count = try body.withUnsafeMutableBytes {
+        try reader.read(into: UnsafeMutableRawBufferPointer(rebasing: $0[length...]))
+      }
+      if count == 0 { break }
+      length += count
+    }
+    let answer = try server.ask("POST", "/", [("Content-Type", form.contentType)], body: Array(body[..<length]))
+    #expect(answer.status == 201, "\(answer.text)")
+    #expect(server.folder.read(BytePath(name)) == [1, 2, 3], "\(TestFolder.names(server.folder.path))")
   }
 
   @Test func aBrowserIsSentBackToTheFolder() throws {

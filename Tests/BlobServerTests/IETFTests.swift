@@ -184,6 +184,7 @@ struct IETFTests {
       (#"inline; filename="a b.jpg""#, "a b.jpg"), (#"attachment; filename=plain.jpg"#, "plain.jpg"),
       (#"inline; filename="x.jpg"; filename*=UTF-8''%C3%A9t%C3%A9.jpg"#, "été.jpg"),
       (#"inline; filename="../../etc/passwd""#, "passwd"),
+      (#"inline; filename="a_x.jpg"; filename*=UTF-8''a%5Cx.jpg"#, #"a\x.jpg"#),
     ]
     for (field, name) in names {
       let client = try server.client()
