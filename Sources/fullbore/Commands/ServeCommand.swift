@@ -58,8 +58,8 @@ struct ServeCommand: Command {
       )
     }
     options.tls = try Self.tls(arguments)
-    options.maxSize = try arguments.parsed("max-size", wanted: "a size, like 8G", Quantity.size)
-    options.maxTotal = try arguments.parsed("max-total", wanted: "a size, like 100G", Quantity.size)
+    options.maxSize = try arguments.parsed("max-size", wanted: "a size above 0, like 8G", Self.limit)
+    options.maxTotal = try arguments.parsed("max-total", wanted: "a size above 0, like 100G", Self.limit)
     if let expire = try arguments.parsed("expire", wanted: "a duration, like 7d", Quantity.duration) {
       options.expire = expire
     }
@@ -85,6 +85,9 @@ struct ServeCommand: Command {
     self.options = options
     isQuiet = arguments.flag("quiet")
   }
+
+  /// Bytes; nil also for 0, which would let nothing in but empty files: that is `--read-only`.
+  private static func limit(_ text: String) -> Int64? { Quantity.size(text).flatMap { $0 > 0 ? $0 : nil } }
 
   /// What `Host` may hold: a name or address and perhaps a port, with nothing of a URL around it.
   private static func isHost(_ text: String) -> Bool {
