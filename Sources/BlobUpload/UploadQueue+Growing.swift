@@ -1,22 +1,25 @@
 import Blobs
 
 extension UploadQueue {
-  /// A file that was sent before and has grown since, as one does whose writer had paused: it may replace what it was,
-  /// if the server still has exactly that. Then nothing is lost that the new version does not have.
-  func replacing(_ old: JournalEntry, by work: Claimed) async -> Claimed {
-    var item = work.item
-    guard replacesGrown, !item.target.overwrite, old.state == .done, item.source.access == .random,
-      let before = old.intent.length, let now = item.info.length, before < now, item.info.validator != nil
-    else { return work }
+  /// Whether `item` may replace the version of `before` bytes that this journal sent under its name: the file has only
+  /// grown since, as one does whose writer had paused, and the server still has exactly that version. Then replacing it
+  /// loses nothing.
+  ///
+  /// The journal keeps `before` until the new version is done, so a run that was killed meanwhile is followed by one that
+  /// asks again. Throws where the server's version could not be read, so that the upload fails for that reason.
+  func mayReplace(_ before: Int64, by item: UploadItem) async throws(UploadError) -> Bool {
+    guard replacesGrown, !item.target.overwrite, item.source.access == .random, item.info.validator != nil,
+      let now = item.info.length, before < now
+    else { return false }
     do {
-      // Nothing but the bytes tells whether anyone else has written there since.
+      // Someone else may have written there since; only the bytes tell.
       try await uploader.verify(
         item.source, BlobInfo(length: before, validator: item.info.validator), at: item.target)
+      return true
     } catch {
-      // The server refuses the name, as it does for any other bytes, and that is told.
-      return work
+      // The server has other bytes, has nothing, or gives out nothing: whether the name is free is for it to decide.
+      if error.side == .file, error.recovery == .giveUp { return false }
+      throw error
     }
-    item.target.overwrite = true
-    return Claimed(item, work.claim, work.progress, looks: work.looks)
   }
 }

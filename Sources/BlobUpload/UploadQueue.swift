@@ -219,14 +219,16 @@ public struct UploadQueue: Sendable {
     switch work.claim {
     case .fresh(let id): return await send(work, id, nil, [], observer)
     case .resume(let entry):
-      return await send(work, entry.id, entry.session, entry.receipts, observer)
+      return await send(work, entry.id, entry.session, entry.receipts, replacing: entry.sentLength, observer)
     case .unsure(let entry):
-      return await send(work, entry.id, entry.session, entry.receipts, comparing: entry.sent, observer)
+      return await send(
+        work, entry.id, entry.session, entry.receipts, comparing: entry.sent,
+        replacing: entry.sentLength, observer)
     case .replaced(let id, let old):
       // A session of another dialect means nothing to this one.
       let isOurs = old.destination.protocolName == uploader.destination.dialect.name
       if isOurs, let session = old.sessionWithParts { await uploader.discard(session) }
-      return await send(await replacing(old, by: work), id, nil, [], observer)
+      return await send(work, id, nil, [], replacing: old.sentLength, observer)
     case .busy(let owner):
       observer.ended(work.item, nil, .busy(pid: owner.pid))
       return nil
@@ -275,15 +277,17 @@ public struct UploadQueue: Sendable {
 
   private func send(
     _ work: Claimed, _ id: Int64, _ session: UploadSession?, _ receipts: [PartReceipt],
-    comparing doubted: [SentRange]? = nil, _ observer: some UploadObserver
+    comparing doubted: [SentRange]? = nil, replacing before: Int64? = nil, _ observer: some UploadObserver
   ) async -> UploadError? {
     let item = work.item
     let progress = work.progress ?? Progress(totals: totals)
     if work.progress == nil { observer.started(item, progress) }
     do {
       let result = try await answering { () async throws(UploadError) in
-        try await uploader.upload(
-          item.source, item.info, to: item.target, entry: id, resuming: session, receipts: receipts,
+        var target = item.target
+        if let before, try await mayReplace(before, by: item) { target.overwrite = true }
+        return try await uploader.upload(
+          item.source, item.info, to: target, entry: id, resuming: session, receipts: receipts,
           comparing: doubted, progress: progress)
       }
       if verify { try await verify(item, id, result) }

@@ -76,6 +76,7 @@ extension JournalTests {
       try database.execute(
         """
         DROP TABLE listing;
+        ALTER TABLE upload DROP COLUMN sent_length;
         UPDATE destination SET json = replace(json, 'example/files/', 'example/files/?sig=planted');
         INSERT INTO destination(json) SELECT replace(json, 'planted', 'other') FROM destination;
         INSERT INTO finished SELECT id, 2, 10 FROM destination;

@@ -69,6 +69,9 @@ public struct JournalEntry: Sendable, Identifiable {
   public var updated: Int64
   /// The process that has it claimed; nil when there is none or it has died.
   public var owner: ProcessMark?
+  /// Bytes of the version that was last sent as a whole: of this one, if it is done. nil: none was, or an earlier format of
+  /// the journal did not keep it.
+  public var sentLength: Int64?
 }
 
 /// The answer to a claim. All but `.done` and `.busy` make the entry this journal's own.

@@ -146,9 +146,10 @@ extension JournalStore {
     try removeTraces(old.id)
     let update = try database.statement(
       """
-      UPDATE upload SET state = 0, acknowledged = 0, destination = ?1, owner = ?2, created = ?3, updated = ?3,
-      length = ?4, part_size = ?5, path = ?6, version = ?7, instance = ?8, content_type = ?9, location = NULL,
-      error = NULL, session = NULL WHERE id = ?10
+      UPDATE upload SET sent_length = CASE WHEN state = 2 THEN length ELSE sent_length END,
+      state = 0, acknowledged = 0, destination = ?1, owner = ?2, created = ?3, updated = ?3, length = ?4, part_size = ?5,
+      path = ?6, version = ?7, instance = ?8, content_type = ?9, location = NULL, error = NULL, session = NULL
+      WHERE id = ?10
       """)
     try bind(update, intent, destination, me, now)
     try update.bind(10, old.id)

@@ -100,8 +100,8 @@ extension JournalStore {
       try removeTraces(note.id)
       let restart = try database.statement(
         """
-        UPDATE upload SET state = 0, session = NULL, location = NULL, acknowledged = 0, owner = ?3, updated = ?2
-        WHERE id = ?1
+        UPDATE upload SET sent_length = CASE WHEN state = 2 THEN length ELSE sent_length END,
+        state = 0, session = NULL, location = NULL, acknowledged = 0, owner = ?3, updated = ?2 WHERE id = ?1
         """)
       try restart.bind(3, me)
       try run(restart, note.id, now)

@@ -37,7 +37,7 @@ extension JournalStore {
     let select = try database.statement(
       """
       SELECT id, destination, state, owner, length, acknowledged, part_size, created, updated, target, source, path,
-      version, instance, content_type, location, error, session FROM upload WHERE id = ?1
+      version, instance, content_type, location, error, session, sent_length FROM upload WHERE id = ?1
       """)
     try select.bind(1, id)
     return try select.first { row throws(SQLiteError) in try entry(row: row) }
@@ -47,7 +47,7 @@ extension JournalStore {
     let select = try database.statement(
       """
       SELECT id, destination, state, owner, length, acknowledged, part_size, created, updated, target, source, path,
-      version, instance, content_type, location, error, session FROM upload WHERE target = ?1 AND source = ?2
+      version, instance, content_type, location, error, session, sent_length FROM upload WHERE target = ?1 AND source = ?2
       """)
     try select.bind(1, target)
     try select.bind(2, source.bytes)
@@ -69,7 +69,7 @@ extension JournalStore {
       database.statement(
         """
         SELECT id, destination, state, owner, length, acknowledged, part_size, created, updated, target, source, path,
-        version, instance, content_type, location, error, session FROM upload INDEXED BY unfinished WHERE state <> 2 ORDER BY id
+        version, instance, content_type, location, error, session, sent_length FROM upload INDEXED BY unfinished WHERE state <> 2 ORDER BY id
         """))
   }
 
@@ -81,13 +81,13 @@ extension JournalStore {
       ? try database.statement(
         """
         SELECT id, destination, state, owner, length, acknowledged, part_size, created, updated, target, source, path,
-        version, instance, content_type, location, error, session FROM upload WHERE state = ?1
+        version, instance, content_type, location, error, session, sent_length FROM upload WHERE state = ?1
         ORDER BY id DESC LIMIT ?2
         """)
       : try database.statement(
         """
         SELECT id, destination, state, owner, length, acknowledged, part_size, created, updated, target, source, path,
-        version, instance, content_type, location, error, session FROM upload INDEXED BY unfinished WHERE state <> 2 AND state = ?1
+        version, instance, content_type, location, error, session, sent_length FROM upload INDEXED BY unfinished WHERE state <> 2 AND state = ?1
         ORDER BY id DESC LIMIT ?2
         """)
     try select.bind(1, Int64(state.rawValue))
@@ -160,7 +160,8 @@ extension JournalStore {
       receipts: session == nil ? [] : try receipts(row.int(0)),
       sent: session == nil ? [] : try ranges(row.int(0), underWayBy: row.intOrNil(3)), acknowledged: row.int(5),
       location: location == "" ? target : location, error: row.text(16), created: row.int(7), updated: row.int(8),
-      owner: row.isNull(3) ? nil : try liveOwner(row.int(3)))
+      owner: row.isNull(3) ? nil : try liveOwner(row.int(3)),
+      sentLength: state(row, 2) == .done ? row.intOrNil(4) : row.intOrNil(18))
   }
 
   func receipts(_ id: Int64) throws(SQLiteError) -> [PartReceipt] {

@@ -2,7 +2,7 @@ import BlobSQLite
 
 extension JournalStore {
   /// Raised with every change of the schema, which then also gets a step in `migrate`.
-  static let schemaVersion: Int64 = 7
+  static let schemaVersion: Int64 = 8
 
   func migrate() throws(SQLiteError) {
     try database.migrate(to: Self.schemaVersion) { (found: Int64) throws(SQLiteError) in
@@ -14,8 +14,9 @@ extension JournalStore {
       if found < 4 { try database.execute(Self.hostSchema) }
       if found < 5 { try database.execute(Self.overrideSchema) }
       if found < 6 { try database.execute(Self.widthSchema) }
-      try database.execute(Self.listingSchema)
-      if found > 0 { try removeQueries() }
+      if found < 7 { try database.execute(Self.listingSchema) }
+      if found < 8 { try database.execute(Self.sentLengthSchema) }
+      if found > 0, found < 7 { try removeQueries() }
     }
   }
 
@@ -84,6 +85,10 @@ extension JournalStore {
       sources BLOB NOT NULL, UNIQUE(destination, sources)
     );
     """
+
+  // From version 8 on. The length of the version that was last sent as a whole, in a row that is not done any more. A row
+  // that is done has it in `length`.
+  private static let sentLengthSchema = "ALTER TABLE upload ADD COLUMN sent_length INTEGER;"
 
   // From version 3 on. Ranges of runs that have ended; those of a run under way are in its `SentLog`.
   private static let sentSchema = """
