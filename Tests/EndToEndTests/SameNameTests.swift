@@ -31,6 +31,34 @@ extension EndToEnd {
       #expect(push.errors.contains("{folder}") && !push.errors.contains("--overwrite"), "\(push.errors)")
     }
 
+    /// Neither is the file forgotten, nor does a resume, which knows nothing of the other one, send it over that.
+    @Test(arguments: [false, true]) func whatIsRefusedForItsNameIsKeptWithTheReason(_ overwrites: Bool) async throws {
+      try photo("one/IMG_0001.JPG", seed: 1)
+      try photo("two/IMG_0001.JPG", seed: 2)
+      let server = try await ServeProcess.start(in: scratch)
+      let words =
+        ["push"] + (overwrites ? ["--overwrite"] : []) + [scratch.path("one/"), scratch.path("two/"), server.url]
+      let reason = "\(scratch.path("one"))/IMG_0001.JPG, which is another file, has that name in this push"
+      for _ in 0..<2 {
+        let push = try Command(Tool.fullbore, words, in: scratch)
+        #expect(try await push.wait() == .exited(1), "\(push.output)\(push.errors)")
+        let (_, status) = try await fullbore("status", in: scratch)
+        #expect(status.output.contains("done: 1 file") && status.output.contains("failed: 1 file"), "\(status.output)")
+        #expect(status.output.contains(reason), "\(status.output)")
+        #expect(!status.output.contains("ended before all its files were known"), "\(status.output)")
+        let (end, resume) = try await fullbore("resume", in: scratch)
+        #expect(end == .exited(1) && resume.errors.contains(reason), "\(resume.output)\(resume.errors)")
+        #expect(Folder(scratch.path("one")).hasSameBytes("IMG_0001.JPG", as: server.folder))
+      }
+      let (apart, push) = try await fullbore("push", scratch.path("one"), scratch.path("two"), server.url, in: scratch)
+      #expect(apart == .exited(0) && server.folder.files().count == 3, "\(push.errors)")
+      let (_, status) = try await fullbore("status", "--json", in: scratch)
+      let refused = try #require(status.output.split(separator: "\n").first { $0.contains(reason) })
+      let id = try #require(refused.split(separator: "\"id\":").last?.prefix { $0.isNumber })
+      #expect(try await fullbore("abort", String(id), in: scratch).end == .exited(0))
+      #expect(try await fullbore("resume", in: scratch).end == .exited(0))
+    }
+
     /// What would be refused is named before anything is sent.
     @Test func aDryRunNamesWhatWouldBeRefused() async throws {
       try photo("one/IMG_0001.JPG", seed: 1)

@@ -220,6 +220,10 @@ extension Journal {
   /// Given up; the session is kept and the claim ends. Written within 250 ms.
   public nonisolated func failed(_ id: Int64, _ message: String) { note(id, .failed(message)) }
 
+  /// Given up because of the other files of its push: see `JournalEntry.State.refused`. The claim ends. Written within
+  /// 250 ms.
+  public nonisolated func refused(_ id: Int64, _ message: String) { note(id, .refused(message)) }
+
   /// The server has lost it: back to an intent, with nothing acknowledged. Written at once. An entry that was done is
   /// claimed by this.
   public nonisolated func restarted(_ id: Int64) { note(id, .restarted) }

@@ -47,6 +47,9 @@ public struct JournalEntry: Sendable, Identifiable {
     case done = 2
     /// Given up, with `error`. Its session is kept: it can still go on.
     case failed = 3
+    /// Given up, with `error`, because of the other files of its push: a resume, which does not know those, leaves it
+    /// alone; the next push that finds the file decides anew.
+    case refused = 4
   }
 
   public var id: Int64

@@ -10,6 +10,7 @@ struct JournalNote: Sendable {
     /// `keepsChecksums`: what was summed of the source stays, so that a later run can compare.
     case done(location: String?, keepsChecksums: Bool)
     case failed(String)
+    case refused(String)
     case restarted
     case recognized(Validator)
     case released
@@ -63,7 +64,7 @@ final class JournalNotes: Sendable {
       var delay: Delay
       switch note.event {
       case .opened, .receipt, .restarted: delay = .none
-      case .done, .failed, .recognized, .released, .withdrawn: delay = .batch
+      case .done, .failed, .refused, .recognized, .released, .withdrawn: delay = .batch
       case .acknowledged: delay = .progress
       }
       if case .acknowledged = note.event {

@@ -89,12 +89,8 @@ extension JournalStore {
       try acknowledge.bind(3, offset)
       try run(acknowledge, note.id, now)
     case .receipt(let receipt): try keep(receipt, note.id)
-    case .failed(let message):
-      try keepSent(note.id, me)
-      let fail = try database.statement(
-        "UPDATE upload SET state = 3, owner = NULL, error = ?3, updated = ?2 WHERE id = ?1")
-      try fail.bind(3, message)
-      try run(fail, note.id, now)
+    case .failed(let message): try end(note.id, as: .failed, message, me, now)
+    case .refused(let message): try end(note.id, as: .refused, message, me, now)
     case .restarted:
       if row.isDone { uncount(row.destination, row.bytes) }
       try removeTraces(note.id)
@@ -134,6 +130,17 @@ extension JournalStore {
     try done.bind(5, me)
     try run(done, id, now)
     return database.changes == 1
+  }
+
+  private func end(
+    _ id: Int64, as state: JournalEntry.State, _ message: String, _ me: Int64, _ now: Int64
+  ) throws(SQLiteError) {
+    try keepSent(id, me)
+    let fail = try database.statement(
+      "UPDATE upload SET state = ?4, owner = NULL, error = ?3, updated = ?2 WHERE id = ?1")
+    try fail.bind(3, message)
+    try fail.bind(4, Int64(state.rawValue))
+    try run(fail, id, now)
   }
 
   private func run(_ statement: Statement, _ id: Int64, _ now: Int64) throws(SQLiteError) {

@@ -65,6 +65,11 @@ func unreadListings(in journal: Journal) async throws(UploadError) -> [JournalLi
   do { return try await journal.listings().filter { $0.owner == nil } } catch { throw UploadError(journal: error) }
 }
 
+extension JournalEntry {
+  /// What can be done about one that is `.refused`.
+  var refusalRemedy: String { "'fullbore resume' does not try it; push it again, or 'fullbore abort \(id)' forgets it" }
+}
+
 extension JournalListing {
   /// What is wrong with it, in one sentence without its end.
   var complaint: String { "a push of \(route) ended before all its files were known here" }

@@ -7,10 +7,11 @@ extension PushFeed {
   func withOwnNames(_ items: [UploadItem]) async -> [UploadItem] {
     guard let names else { return items }
     var kept: [UploadItem] = []
+    var clashes: [(item: UploadItem, message: String)] = []
     for item in items {
       if !names.take(item.target.path, for: item.identity) {
         if let clash = await clash(of: item, in: names, among: kept) {
-          run.counters.isIncomplete.store(true, ordering: .relaxed)
+          clashes.append((item, clash.message))
           refused(item, UploadError(.giveUp, .file, clash.message))
           continue
         }
@@ -18,7 +19,30 @@ extension PushFeed {
       }
       kept.append(item)
     }
+    if !clashes.isEmpty { await note(clashes) }
     return kept
+  }
+
+  /// Keeps in the journal what is not sent, and why, so that `status` and `resume` name it.
+  private func note(_ clashes: [(item: UploadItem, message: String)]) async {
+    let intents = clashes.map { item, _ in
+      JournalIntent(
+        source: item.identity, target: item.target.url.description, path: item.target.path, length: item.info.length,
+        validator: item.info.validator, contentType: item.target.contentType)
+    }
+    do throws(JournalError) {
+      for (claim, clash) in zip(try await run.journal.claim(intents, destination: run.destinationID), clashes) {
+        switch claim {
+        case .fresh(let id), .replaced(let id, _): run.journal.refused(id, clash.message)
+        case .resume(let entry), .unsure(let entry): run.journal.refused(entry.id, clash.message)
+        // It was sent under that name before, or another process sends it there.
+        case .done, .busy: break
+        }
+      }
+    } catch {
+      // The next claim of this push ends it for the same reason; until then the journal does not know these files.
+      run.counters.isIncomplete.store(true, ordering: .relaxed)
+    }
   }
 
   /// nil: no other file, with other bytes, has the name of `item` in this push.

@@ -53,7 +53,8 @@ struct ResumeCommand: Command {
     var first: UploadError?
     do throws(UploadError) {
       let journal = try await openJournal(journal, report.notice)
-      let entries = try await unfinished(in: journal).filter { choice.contains($0.destination) }
+      let chosen = try await unfinished(in: journal).filter { choice.contains($0.destination) }
+      let entries = chosen.filter { $0.state != .refused }
       let known = try await destinations(in: journal)
       do throws(UsageError) {
         try choice.check(isAmong: known)
@@ -67,6 +68,10 @@ struct ResumeCommand: Command {
         let ended = await resume(group, id, journal, report, counters)
         if let ended, ended.side == .cancelled || ended.side == .journal { return .success(ended) }
         first = first ?? ended
+      }
+      for entry in chosen where entry.state == .refused && entry.owner == nil {
+        counters.notFound()
+        report.failed(entry.intent.source, "\(entry.error ?? "it was refused"). \(entry.refusalRemedy)")
       }
       for listing in try await unreadListings(in: journal) where choice.contains(listing.destination) {
         // The journal has not the names of what is missing, nor the options under which they were chosen.

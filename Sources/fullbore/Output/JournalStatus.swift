@@ -38,7 +38,7 @@ struct JournalStatus {
     case interrupted = "interrupted"
 
     init(_ entry: JournalEntry) {
-      self = entry.state == .failed ? .failed : entry.owner != nil ? .running : .interrupted
+      self = [.failed, .refused].contains(entry.state) ? .failed : entry.owner != nil ? .running : .interrupted
     }
   }
 
@@ -131,10 +131,11 @@ struct JournalStatus {
       text += expires <= now ? ", expired" : ", kept for \(Quantity.text(.seconds(expires.subtractingClamped(now))))"
     }
     text += "\n"
-    if entry.state == .failed, let error = entry.error {
+    if Standing(entry) == .failed, let error = entry.error {
       text += "        \(shown(error))\n"
       if let remedy = remedy(for: error) { text += "        \(remedy)\n" }
     }
+    if entry.state == .refused { text += "        \(entry.refusalRemedy)\n" }
     if let lost = lost[entry.id] {
       text += "        \(shown(lost.complaint)): \(lost.remedy), or 'fullbore abort \(entry.id)' gives it up\n"
     }
@@ -144,7 +145,7 @@ struct JournalStatus {
 
   /// What can be done about it.
   private var advice: String {
-    let left = unfinished.filter { $0.owner == nil }
+    let left = unfinished.filter { $0.owner == nil && $0.state != .refused }
     guard let first = left.first else { return "" }
     if left.allSatisfy({ lost[$0.id] != nil }) { return "" }
     return "\n'fullbore resume' goes on with what is not under way; "

@@ -9,9 +9,9 @@ struct NameClash: Sendable, Hashable {
   let other: BytePath
 
   var message: String {
-    "\(identity) is not sent: \(other), which is another file, has that name in this push. Send each source "
-      + "to a folder of its own, or give folders without a slash at their ends: then each arrives under its own "
-      + "name, which is in {folder} of --layout"
+    "\(identity) is not sent: \(other), which is another file, has that name in this push. Give each source "
+      + "a destination of its own, or give folders without a slash at their ends, so that each arrives under its own "
+      + "name; a --layout must have {folder} in it for that, like '{year}/{folder}/{name}'"
   }
 
   /// nil: they are the same file, have the same content, or `other` is not there any more. What cannot be compared is
