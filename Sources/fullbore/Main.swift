@@ -23,6 +23,17 @@ enum Fullbore {
     exit(status.rawValue)
   }
 
+  /// `status`, or a failure where what was written to standard output is the result, and did not get there. As with other
+  /// programs nothing is said of a reader who left.
+  private static func withResult(_ status: ExitStatus) -> ExitStatus {
+    Console.output.flush()
+    guard let failure = Console.output.failure else { return status }
+    if failure != EPIPE {
+      Console.error.write("fullbore: standard output: \(String(cString: strerror(failure)))\n")
+    }
+    return status == .ok ? .failed : status
+  }
+
   static func run(_ arguments: [BytePath]) async -> ExitStatus {
     guard let first = arguments.first else {
       Console.error.write(help)
@@ -31,11 +42,11 @@ enum Fullbore {
     switch first {
     case "--version":
       Console.output.write("fullbore \(version)\n")
-      return .ok
+      return withResult(.ok)
     case "--help", "-h", "help":
       if arguments.count > 1 { return await run(named: arguments[1], ["--help"]) }
       Console.output.write(help)
-      return .ok
+      return withResult(.ok)
     default:
       return await run(named: first, Array(arguments.dropFirst()))
     }
@@ -53,9 +64,11 @@ enum Fullbore {
       let arguments = try Arguments(rest, declaration)
       if arguments.wantsHelp {
         Console.output.write(declaration.help)
-        return .ok
+        return withResult(.ok)
       }
-      return try await command.init(arguments).run()
+      let command = try command.init(arguments)
+      let status = await command.run()
+      return command.outputIsResult ? withResult(status) : status
     } catch {
       Console.error.write(
         "fullbore \(declaration.name): \(error.message)\nSee 'fullbore \(declaration.name) --help'.\n")
@@ -107,4 +120,6 @@ protocol Command: Sendable {
   /// Everything that can be wrong with the arguments is thrown here, before anything is done.
   init(_ arguments: Arguments) throws(UsageError)
   func run() async -> ExitStatus
+  /// What it writes to standard output is what it was called for, and no report of its progress.
+  var outputIsResult: Bool { get }
 }

@@ -68,6 +68,8 @@ struct AbortCommand: Command {
     self.choice = choice
   }
 
+  var outputIsResult: Bool { true }
+
   func run() async -> ExitStatus {
     if case .orphans(let place, let age, let isDryRun) = choice {
       return await interruptible { await abortOrphans(at: place, age, isDryRun) }

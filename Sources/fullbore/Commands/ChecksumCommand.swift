@@ -20,6 +20,8 @@ struct ChecksumCommand: Command {
       try arguments.parsed("algorithm", wanted: "one of \(Self.names)") { Digest.Algorithm($0) } ?? .sha256
   }
 
+  var outputIsResult: Bool { true }
+
   func run() async -> ExitStatus {
     await BlockingPool.shared.run { self.printAll() }
   }

@@ -27,6 +27,8 @@ struct DemoCommand: Command {
       } ?? 1 << 30
   }
 
+  var outputIsResult: Bool { false }
+
   func run() async -> ExitStatus {
     await BlockingPool.shared.run { self.perform() }
   }

@@ -13,6 +13,8 @@ struct PushCommand: Command {
 
   init(_ arguments: Arguments) throws(UsageError) { options = try PushOptions(arguments) }
 
+  var outputIsResult: Bool { options.output.isJSON || options.isDryRun }
+
   func run() async -> ExitStatus {
     let counters = PushCounters()
     let report = pushReport(options.output, counters)

@@ -28,6 +28,8 @@ struct ResumeCommand: Command {
     output = try OutputOptions(arguments)
   }
 
+  var outputIsResult: Bool { output.isJSON }
+
   func run() async -> ExitStatus {
     let counters = PushCounters()
     let report = pushReport(output, counters)

@@ -110,6 +110,8 @@ struct ServeCommand: Command {
     Console.error.write("fullbore serve: warning: others can read the key: chmod 600 \(shown(key))\n")
   }
 
+  var outputIsResult: Bool { false }
+
   func run() async -> ExitStatus {
     warnOfOpenKey()
     do throws(ServerError) {

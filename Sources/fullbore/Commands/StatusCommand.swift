@@ -38,6 +38,8 @@ struct StatusCommand: Command {
     connection = try ConnectionOptions(arguments)
   }
 
+  var outputIsResult: Bool { true }
+
   func run() async -> ExitStatus {
     // Asking must not make a journal.
     if journal.withCString({ access($0, F_OK) }) != 0 {

@@ -13,6 +13,8 @@ struct WatchCommand: Command {
 
   init(_ arguments: Arguments) throws(UsageError) { options = try WatchOptions(arguments) }
 
+  var outputIsResult: Bool { options.push.output.isJSON || options.push.isDryRun }
+
   func run() async -> ExitStatus {
     // Told when someone waits to write a file that is just being asked whether anyone writes it.
     signal(SIGIO, SIG_IGN)

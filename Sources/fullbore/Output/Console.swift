@@ -4,7 +4,7 @@ import Synchronization
 
 /// Standard output or standard error, with a buffer: many short lines cost few system calls.
 ///
-/// What cannot be written is dropped: a reader who left must not end an upload.
+/// What cannot be written is dropped, and so is all that follows: a reader who left must not end an upload. `failure` tells.
 final class Console: Sendable {
   /// Buffered; whoever writes flushes at the end, or when a person waits.
   static let output = Console(descriptor: 1, limit: 64 << 10)
@@ -13,7 +13,8 @@ final class Console: Sendable {
 
   private struct State {
     var buffer: [UInt8] = []
-    var isGone = false
+    /// The error number of the write that failed.
+    var failure: Int32?
   }
   let descriptor: Int32
   private let limit: Int
@@ -40,6 +41,9 @@ final class Console: Sendable {
 
   func flush() { state.withLock { drain(&$0) } }
 
+  /// Why something could not be written; nil: all was.
+  var failure: Int32? { state.withLock { $0.failure } }
+
   var isTerminal: Bool { isatty(descriptor) == 1 }
 
   /// Columns of the terminal; 80 where they cannot be asked.
@@ -50,14 +54,14 @@ final class Console: Sendable {
 
   private func drain(_ state: inout State) {
     var start = 0
-    while !state.isGone && start < state.buffer.count {
+    while state.failure == nil && start < state.buffer.count {
       let count = state.buffer.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress! + start, $0.count - start) }
       if count > 0 { start += count }
       if count < 0 && errno == EAGAIN {
         var wait = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
         poll(&wait, 1, 1000)
       } else if count < 0 && errno != EINTR {
-        state.isGone = true
+        state.failure = errno
       }
     }
     state.buffer.removeAll(keepingCapacity: true)
