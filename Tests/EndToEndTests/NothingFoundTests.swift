@@ -53,6 +53,9 @@ extension EndToEnd {
       try FileManager.default.removeItem(atPath: file)
       let (end, push) = try await fullbore("push", scratch.path("card"), server.url, in: scratch)
       #expect(end == .exited(0) && push.errors.contains("from which files were sent before"), "\(push.errors)")
+      // Whoever asks whether everything is there is not told so by a card that is not mounted.
+      let (checked, check) = try await fullbore("push", "--check", scratch.path("card"), server.url, in: scratch)
+      #expect(checked == .exited(1) && check.errors.contains("nothing could be checked"), "\(check.errors)")
       try scratch.folder("card2")
       let (other, second) = try await fullbore("push", scratch.path("card2"), server.url, in: scratch)
       #expect(other == .exited(1), "another folder whose name begins the same: \(second.output)\(second.errors)")

@@ -41,13 +41,10 @@ struct PushCommand: Command {
     let filter = options.tree.filter
     if let useless = walk.tally.uselessPatterns(filter) { report.notice(useless) }
     if counters.filesFound.load(ordering: .relaxed) == 0, let complaint = walk.tally.complaint(filter) {
-      if walk.tally.isNothingIncluded {
-        report.ended(complaint)
-        return false
-      }
-      report.notice(complaint)
+      report.ended(complaint)
+      return false
     }
-    return walk.emptySources.tell(report)
+    return walk.emptySources.tell(report, checks: options.checks)
   }
 
   /// Returns what ended the push before its time.

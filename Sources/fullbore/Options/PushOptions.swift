@@ -229,7 +229,8 @@ struct PushOptions: Sendable {
     their contents. Links to files are followed, links to folders are not entered; sockets, pipes, devices and empty
     folders are left out.
     Rows of a database that are NULL there are left out. A folder or table with nothing to send is a failure (a card may
-    not be mounted), unless files were sent from there before.
+    not be mounted), unless files were sent from there before; with --check it always is one. So it is when --include
+    and --exclude leave nothing of all that was found.
     GLOB is a pattern of the shell's kind: * (slashes too), ?, [a-z], and \\ before a character that means itself. It is
     compared with a file's or folder's name, and with its path as it arrives. /x and ./x are only what is called x at the
     top of a source; x/ is a folder, and all below it. Files that are given are compared too, folders are not.

@@ -5,7 +5,8 @@ import Synchronization
 /// The sources of a push in which nothing to send was found.
 ///
 /// A card that is not mounted looks like an empty folder, so that an empty source is a failure. One from which files were
-/// sent before is none: they may have been deleted since, as on a card that was cleared.
+/// sent before is none: they may have been deleted since, as on a card that was cleared. With `--check` it is one all the
+/// same: whoever asks that everything is there must be told that nothing could be compared.
 final class EmptySources: Sendable {
   enum Source: Sendable, Hashable {
     /// Absolute.
@@ -35,18 +36,21 @@ final class EmptySources: Sendable {
     }
   }
 
-  /// Says what was found nowhere. Returns whether files were sent before from all these sources.
-  func tell(_ report: any PushReport) -> Bool {
+  /// Says what was found nowhere. Returns whether that is no failure.
+  func tell(_ report: any PushReport, checks: Bool) -> Bool {
     let state = state.withLock { $0 }
     let (known, unknown) = (
       state.found.filter { state.known.contains($0) }, state.found.filter { !state.known.contains($0) }
     )
-    if let text = text(known) { report.notice("\(text), from which files were sent before") }
+    if let text = text(known) {
+      let said = "\(text), from which files were sent before"
+      if checks { report.ended("\(said): nothing could be checked") } else { report.notice(said) }
+    }
     if let text = text(unknown) {
       let hasFolder = unknown.contains { if case .folder = $0 { true } else { false } }
       report.ended("\(text): is it the right \(hasFolder ? "folder, and is it mounted?" : "table and condition?")")
     }
-    return unknown.isEmpty
+    return unknown.isEmpty && (known.isEmpty || !checks)
   }
 
   /// nil: there are none.
