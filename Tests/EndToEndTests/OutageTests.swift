@@ -51,6 +51,21 @@ extension EndToEnd {
       #expect(summary.contains(#""exit_status":3,"error":"#) && summary.contains("refused"), "\(summary)")
     }
 
+    @Test func aStatusThatCouldNotAskIsNoSuccess() async throws {
+      let server = try await ServeProcess.start(in: scratch)
+      let file = try scratch.file("film.mov", 8 << 20)
+      let push = try Command.fullbore("push", "--bwlimit", "2M", file, "tus+" + server.url, in: scratch)
+      try await until("a part has arrived") { server.folder.unfinished() > 1 << 20 ? true : nil }
+      kill(push.pid, SIGKILL)
+      _ = try await push.wait()
+      #expect(try await fullbore("status", "--check", in: scratch).end == .exited(0))
+      kill(server.command.pid, SIGKILL)
+      _ = try await server.command.wait()
+      let (end, status) = try await fullbore("status", "--check", "--retries", "0", in: scratch)
+      #expect(end == .exited(3) && status.output.contains("not asked: "), "\(status.output)\(status.errors)")
+      #expect(try await fullbore("status", in: scratch).end == .exited(0))
+    }
+
     @Test func aFilterThatLeavesNothingIsNoSuccess() async throws {
       for name in ["a.JPG", "b.JPG", "c.txt"] { try scratch.file("gallery/\(name)", 10) }
       let server = try await ServeProcess.start(in: scratch)

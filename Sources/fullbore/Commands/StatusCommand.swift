@@ -20,6 +20,8 @@ struct StatusCommand: Command {
       and asked for.
       "up to" is how far bytes were sent, "confirmed" what the server last said that it holds; what it holds
       now, --check asks. It does not ask about files that a process is sending just now.
+      Exit status: 0 the journal was read, also where files are unfinished or have failed; 1 it cannot be read; 2 wrong
+      usage; 3 with --check, a server could not be asked.
       """)
 
   let choice: DestinationChoice
@@ -75,7 +77,8 @@ struct StatusCommand: Command {
         status.answers = await interruptible { await ask(unfinished) }
       }
       Console.output.write(isJSON ? status.json : status.text)
-      return .ok
+      let couldAsk = status.answers.values.allSatisfy { if case .failed = $0 { false } else { true } }
+      return couldAsk ? .ok : .unreachable
     } catch {
       let advice = error.isDamaged ? ". The next push keeps it aside and begins a new one" : ""
       Console.error.write("fullbore status: \(shown(error.message + advice))\n")
