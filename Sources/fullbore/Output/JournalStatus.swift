@@ -99,9 +99,10 @@ struct JournalStatus {
     if entries.isEmpty { return "" }
     let reached = entries.lazy.map(\.reached).clampedSum
     let whole = entries.lazy.map { $0.intent.length ?? 0 }.clampedSum
+    let isWhole = entries.allSatisfy { $0.intent.length != nil }
     var text =
       "  \(standing.rawValue): \(Quantity.plural(entries.count, "file")), "
-      + "\(Quantity.text(bytes: reached)) of \(Quantity.text(bytes: whole)) sent\n"
+      + "\(Quantity.text(bytes: reached)) \(isWhole ? "of \(Quantity.text(bytes: whole)) " : "")sent\n"
     for entry in entries.prefix(most) { text += line(entry) }
     if entries.count > most {
       text += "    and \(Quantity.grouped(entries.count - most)) more: 'fullbore status --all'\n"
