@@ -14,7 +14,13 @@ public struct JournalError: Error, Sendable, CustomStringConvertible {
     self.cause = cause
   }
 
-  init(_ error: SQLiteError) { self.init("the journal: \(error)", cause: error) }
+  init(_ error: SQLiteError) {
+    let holder =
+      error.isBusy
+      ? "; another program keeps it locked, such as a fullbore that was stopped with Ctrl-Z, a backup or a database tool: "
+        + "'fuser \(error.file)' names it" : ""
+    self.init("the journal: \(error)\(holder)", cause: error)
+  }
 
   public var description: String { message }
 }

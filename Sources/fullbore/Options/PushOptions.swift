@@ -208,7 +208,8 @@ struct PushOptions: Sendable {
         "spool-memory", "SIZE",
         "of standard input, bytes held to be sent again; 12M when not given, to s3:// 32M"),
       .value("spool-dir", "FOLDER", "where what does not fit is held; without it nothing is written to disk"),
-      .value("layout", "TEMPLATE", "where photos go, by when they were taken, like '{year}/{month}/{name}'"),
+      .value(
+        "layout", "TEMPLATE", "where photos go, by when they were taken, like '{year}/{month}/{name}': see below"),
       .value("edits", "WHICH", "of edited photos: current, original or both; without it all files go as they are"),
       .value("edit-quality", "N", "of edits that are rendered on the way, as JPEG has it; 93 when not given"),
       .value(
@@ -234,6 +235,8 @@ struct PushOptions: Sendable {
     GLOB is a pattern of the shell's kind: * (slashes too), ?, [a-z], and \\ before a character that means itself. It is
     compared with a file's or folder's name, and with its path as it arrives. /x and ./x are only what is called x at the
     top of a source; x/ is a folder, and all below it. Files that are given are compared too, folders are not.
+    The fields of --layout: {year} {month} {day} {hour} {minute} {second} of when a picture was taken; {name} of the
+    file, or {stem} and {ext} of that; {folder}, the folders in which it would arrive without a layout.
     DESTINATION is s3://bucket/folder/, or http[s]://host/path/ with put+, tus+, resumable+, dav+ or form+ before it, or
     none: then the server is asked. With a slash at its end it means "into"; without one, a single file is sent to
     exactly that name. Forms are always posted to the URL as it is, under the file's own name.
