@@ -45,6 +45,8 @@ class Server:
     wrong_password = None
     # Whether names and the bytes under them are the server's; tusd has neither.
     has_names = True
+    # Whether a check can tell other bytes of the same length without reading them: the answer to an upload names a version.
+    tells_versions = True
     needs_pipe_length = False
     # Everything is in memory, and gone with the process.
     forgets = False
@@ -159,6 +161,7 @@ class NginxPut(Nginx):
 
     prefix = "put+"
     methods = "PUT DELETE"
+    tells_versions = False
 
 
 class Apache(Server):
