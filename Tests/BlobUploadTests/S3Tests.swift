@@ -68,6 +68,45 @@ import Testing
     #expect(peer.uploads.isEmpty)
   }
 
+  /// As moto, for an object of several parts. What settles it is the ETag, or the object itself where its parts had another
+  /// size.
+  @Test(arguments: [false, true]) func aWrongChecksumThatTheServerTellsIsNoProofOfOtherBytes(_ hasOtherTag: Bool)
+    async throws
+  {
+    let peer = peer()
+    let pattern = PatternSource(length: 17 << 20)
+    let uploader = try await uploader(peer)
+    _ = try await uploader.upload(pattern, as: "a")
+    peer.change { state in
+      state.objects["a"]!.checksums = ["crc32c": "AAAAAA=="]
+      if hasOtherTag { state.objects["a"]!.tag = "\"0123456789abcdef0123456789abcdef-2\"" }
+    }
+    let result = try await uploader.upload(pattern, as: "a")
+    #expect(result?.isCompared == true && peer.requests.filter { $0.hasPrefix("POST") }.count == 2, "\(peer.requests)")
+    let target = uploader.destination.target("a", length: pattern.length)
+    let dialect = try #require(uploader.destination.dialect as? S3Multipart)
+    let whole = BlobSlice(pattern, length: pattern.length)
+    #expect(try await dialect.hasSameBytes(as: whole, target, uploader.context()) == true)
+    let read = peer.requests.filter { $0.hasPrefix("GET") && !$0.contains("?") }
+    #expect(read.count == (hasOtherTag ? 2 : 0), "\(read)")
+    let others = BlobSlice(PatternSource(length: 17 << 20, seed: 2), length: pattern.length)
+    #expect(try await dialect.hasSameBytes(as: others, target, uploader.context()) == false)
+  }
+
+  /// The answer to a completion is lost, and the server tells a wrong checksum of what it has made.
+  @Test func whatACompletionMadeIsKnownByItsETagToo() throws {
+    let tag = "0123456789abcdef0123456789abcdef-2"
+    let upload = try S3Upload(
+      UploadSession(state: [
+        "url": "http://127.0.0.1/a", "id": "1", "length": "10", "checksum": "crc32c", "value": "BBBBBB==", "etag": tag,
+      ]))
+    func object(_ tag: String, _ sum: String) -> S3Object {
+      S3Object(["Content-Length": "10", "ETag": "\"\(tag)\"", "x-amz-checksum-crc32c": sum])
+    }
+    #expect(upload.made(object(tag, "AAAAAA==")) && upload.made(object("other", "BBBBBB==")))
+    #expect(!upload.made(object("other", "AAAAAA==")))
+  }
+
   @Test func whoComesSecondDoesNotOverwriteAndLeavesNothingBehind() async throws {
     let pattern = PatternSource(length: 17 << 20)
     let other = S3PeerObject(bytes: [1], tag: "\"x\"", fields: [:], checksums: [:])

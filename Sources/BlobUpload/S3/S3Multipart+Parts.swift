@@ -146,10 +146,11 @@ struct S3Upload: Sendable {
     whole = session.state["value"]
   }
 
-  /// Whether `object` is what its completion was to make of it.
+  /// Whether `object` is what its completion was to make of it: by the checksum of the whole, or by the ETag, since some
+  /// servers tell the checksum of something else for an object of several parts.
   func made(_ object: S3Object) -> Bool {
     guard object.length == length else { return false }
-    if let whole, let theirs = checksum.flatMap({ object.checksums[$0] }) { return whole == theirs }
+    if let whole, let theirs = checksum.flatMap({ object.checksums[$0] }), whole == theirs { return true }
     return tag != nil && tag == object.tag?.unquoted
   }
 
