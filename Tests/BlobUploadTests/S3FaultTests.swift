@@ -51,6 +51,29 @@ import Testing
     #expect(peer.seen.heads.filter { $0.hasPrefix("PUT") }.count == 2)
   }
 
+  @Test func aCompletionWithoutAnAnswerIsSaidAsThat() async throws {
+    let peer = peer { options in
+      options.refuse = { _, request in
+        request.method == "POST" && request.query("uploadId") != nil ? (200, "") : nil
+      }
+    }
+    let error = try await failure {
+      _ = try await uploader(peer, retries: 1).upload(PatternSource(length: 17 << 20), as: "a")
+    }
+    #expect(error.message.contains("without a CompleteMultipartUploadResult"), "\(error)")
+  }
+
+  @Test func aPageInPlaceOfAListOfUploadsIsSaidAsThat() async throws {
+    let peer = ScriptedPeer([.readRequest, .send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")])
+    let endpoint = try #require(HTTPURL("http://127.0.0.1:\(peer.port)/media/"))
+    let dialect = S3Multipart(
+      bucketPath: "/media/", signer: S3Signer(S3Credentials(accessKey: "k", secretKey: "s"), region: "us-east-1"))
+    let error = try await failure {
+      _ = try await dialect.orphans([], at: endpoint, UploadContext(transport: transport, origin: endpoint.origin))
+    }
+    #expect(error.side == .destination && error.message.contains("without a list of uploads"), "\(error)")
+  }
+
   /// 200 may come before the server knows.
   @Test(arguments: ["InternalError", "SlowDown"]) func aSuccessThatCarriesAnErrorIsNone(_ code: String) async throws {
     let pattern = PatternSource(length: 17 << 20)

@@ -59,7 +59,11 @@ extension S3Multipart {
     // What Ceph says when it has been completed: the upload is gone, and the object there.
     case (500..., _): if case .finished(let result) = try await held(by: session, with) { return result }
     // 200 that says nothing: what came of it is asked.
-    case (200..<300, nil): error.recovery = .resync
+    case (200..<300, nil):
+      error.recovery = .resync
+      error.message =
+        "\(request.method) \(request.url): answered \(response.status) without a CompleteMultipartUploadResult, so that it is "
+        + "not known whether the object was made"
     case (200..<300, _):
       if error.recovery == .giveUp, refusal?.recovery == nil { error.recovery = .resync }
       error.status = nil
