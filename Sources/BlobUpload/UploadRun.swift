@@ -109,7 +109,6 @@ final class UploadRun {
   }
 
   func run() async throws(UploadError) -> UploadResult {
-    dropExpired()
     while true {
       do {
         if let result = try await step() {
@@ -319,12 +318,8 @@ final class UploadRun {
 
   func restart() {
     restarts += 1
-    forgetSession()
     ledger?.restarted()
     settleDoubt()
-  }
-
-  private func forgetSession() {
     session = nil
     reach.end()
     opened.withLock { $0 = nil }
@@ -332,14 +327,6 @@ final class UploadRun {
     traced = nil
     isResuming = false
     (best, sentEnd) = (0, 0)
-  }
-
-  /// One that the server has forgotten by its own word need not be asked for. Clocks differ: some minutes are nothing.
-  private func dropExpired() {
-    guard let expires = session?.expires, expires.addingClamped(300) < currentSeconds() else { return }
-    forgetSession()
-    ledger?.restarted()
-    settleDoubt()
   }
 }
 

@@ -118,6 +118,22 @@ extension EndToEnd {
       #expect(nothing.output.contains("Nothing has expired"))
     }
 
+    /// As after an upload that ran longer than the time which its creation was told.
+    @Test func whatTheServerKeepsLongerThanTheJournalSaysStays() async throws {
+      let short = try await ServeProcess.start(in: scratch, "--expire", "1s")
+      try await interrupt("long.mov", short)
+      short.command.kill(SIGKILL)
+      try await short.command.wait()
+      let server = try await short.startAgain(in: scratch)
+      let expires = try #require(try await unfinished().first?.expires)
+      try await until("the journal's time has passed") { Int(time(nil)) >= expires ? true : nil }
+      let (end, abort) = try await fullbore("abort", "--expired", in: scratch)
+      #expect(end == .exited(0) && abort.output.contains("long.mov  stays"), "\(abort.output)\(abort.errors)")
+      let (_, status) = try await fullbore("status", "--check", in: scratch)
+      #expect(status.output.contains("kept for") && !status.output.contains("expired"), "\(status.output)")
+      #expect(server.folder.unfinished() > 0)
+    }
+
     @Test func aServerThatIsGoneCanBeForgotten() async throws {
       let server = try await ServeProcess.start(in: scratch)
       try await interrupt("lost.mov", server)

@@ -71,6 +71,34 @@ import Testing
     #expect(status.text.components(separatedBy: "http://host/in/ (tus)").count == 2, "\(status.text)")
   }
 
+  /// The journal's time is as old as the last request that has ended: the server's word of now counts more.
+  @Test func anUploadIsCalledExpiredByTheServerAlone() async throws {
+    let path = scratch.path.appending("journal.sqlite")
+    let journal = try await Journal(at: path)
+    let id = try await journal.destinationID(JournalDestination(endpoint: "http://host/in/", protocolName: "tus"))
+    let claims = try await journal.claim(
+      [
+        JournalIntent(
+          source: BytePath("/src/a"), target: "http://host/in/a", path: BytePath("a"), length: 1024, validator: nil)
+      ], destination: id)
+    guard case .fresh(let entry)? = claims.first else { return #expect(Bool(false), "\(claims)") }
+    journal.opened(entry, UploadSession(state: ["url": "http://host/up/1"], expires: now - 1000))
+    try await journal.flush()
+    await journal.close()
+    let later = try await Journal(at: path)
+    var status = JournalStatus(
+      sums: try await later.summary(), unfinished: try await later.unfinished(), done: [], showsAll: false, now: now)
+    await later.close()
+    #expect(status.text.contains(", may have expired ('--check' asks)"), "\(status.text)")
+    status.answers = [entry: .holds(1000, until: now + 7200)]
+    #expect(status.text.contains("holds 1000 B of 1.00 KiB") && status.text.contains("kept for 2"), "\(status.text)")
+    #expect(status.json.contains("\"expires\":\(now + 7200)"), "\(status.json)")
+    for answer in [ServerAnswer.holds(1000, until: nil), .gone] {
+      status.answers = [entry: answer]
+      #expect(!status.text.contains("expired") && !status.json.contains("expires"), "\(status.text)")
+    }
+  }
+
   @Test func aPlaceMayBeABucket() throws {
     let place = S3Place(S3Address(bucket: "media", endpoint: "http://host:9000"))
     let kept = JournalDestination(endpoint: "http://host:9000/media/in/card/", protocolName: "s3", s3: place)
@@ -107,7 +135,7 @@ import Testing
 
   @Test func whatServersSayTakesThePlaceOfWhatWasKept() async throws {
     var status = try await status(showsAll: false)
-    status.answers = [2: .holds(512), 3: .gone]
+    status.answers = [2: .holds(512, until: nil), 3: .gone]
     #expect(status.text.contains("the server holds 512 B of 1.00 KiB"))
     #expect(status.text.contains("the server has dropped it: 1.00 KiB go again"))
     #expect(status.json.contains(#""held":512"#))

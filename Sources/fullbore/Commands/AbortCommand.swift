@@ -11,7 +11,7 @@ struct AbortCommand: Command {
     options: [
       .flag("all", "every unfinished upload"),
       .flag("unread", "notes of pushes that ended before all their files were known; deletes no file"),
-      .flag("expired", "those that their servers have said to keep no longer than until now"),
+      .flag("expired", "those that their servers have said to keep no longer than until now, and do not keep"),
       .value("orphans", "PLACE", "at s3://bucket/prefix: uploads in parts that nobody finished, whoever began them"),
       .value("older-than", "DURATION", "of the orphans only those begun so long ago, like 24h"),
       .flag("dry-run", short: "n", "only say which orphans there are"),
@@ -169,6 +169,12 @@ struct AbortCommand: Command {
       if let session = entry.sessionWithParts {
         do throws(UploadError) {
           if server == nil { server = try await KnownServer(entry.destination, connection) }
+          if choice == .expired, let server, try await server.keeps(session, now: Int64(time(nil))) {
+            journal.released(entry.id)
+            Console.output.write(
+              "\(entry.id)  \(shown(entry.intent.path))  stays: \(shown(entry.destination.endpoint)) still keeps it\n")
+            continue
+          }
           try await server?.abort(session)
           how = "deleted at \(entry.destination.endpoint)"
         } catch {

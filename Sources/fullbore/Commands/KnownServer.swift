@@ -25,7 +25,25 @@ struct KnownServer: Sendable {
 
   func abort(_ session: UploadSession) async throws(UploadError) { try await dialect.abort(session, context) }
 
+  /// The session that is in the answer says until when it is kept only if the server has said so now.
   func held(by session: UploadSession) async throws(UploadError) -> Held {
-    try await dialect.held(by: session, context)
+    var session = session
+    session.expires = nil
+    return try await dialect.held(by: session, context)
+  }
+
+  /// Whether the server holds the upload on, by its own word of now.
+  func keeps(_ session: UploadSession, now: Int64) async throws(UploadError) -> Bool {
+    do throws(UploadError) {
+      switch try await held(by: session) {
+      case .upTo(_, let session): return session.expires.map { $0 > now } ?? true
+      case .parts(let parts, let session): return !parts.isEmpty && session.expires.map { $0 > now } ?? true
+      // All its bytes are there: the next push says so in the journal.
+      case .finished: return true
+      }
+    } catch {
+      if error.recovery == .restart { return false }
+      throw error
+    }
   }
 }

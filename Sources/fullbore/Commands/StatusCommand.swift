@@ -117,15 +117,16 @@ struct StatusCommand: Command {
 
 /// What a server said of an unfinished upload.
 enum ServerAnswer: Sendable, Hashable {
-  case holds(Int64)
+  /// Bytes, and seconds since 1970 until when it keeps them; nil: it did not say.
+  case holds(Int64, until: Int64?)
   case gone
   case failed(String)
 
   init(_ held: Held, of entry: JournalEntry) {
     switch held {
-    case .upTo(let offset, _): self = .holds(offset)
-    case .parts(let parts, _): self = .holds(parts.reduce(0) { $0 + $1.held })
-    case .finished: self = .holds(entry.intent.length ?? entry.reached)
+    case .upTo(let offset, let session): self = .holds(offset, until: session.expires)
+    case .parts(let parts, let session): self = .holds(parts.lazy.map(\.held).clampedSum, until: session.expires)
+    case .finished: self = .holds(entry.intent.length ?? entry.reached, until: nil)
     }
   }
 }

@@ -115,7 +115,7 @@ struct JournalStatus {
     var text = "    \(entry.id)  \(shown(entry.intent.path))  "
     if entry.state == .done { return text + "\(length), \(age(entry.updated))\n" }
     switch answers[entry.id] {
-    case .holds(let bytes): text += "the server holds \(Quantity.text(bytes: bytes)) of \(length)"
+    case .holds(let bytes, _): text += "the server holds \(Quantity.text(bytes: bytes)) of \(length)"
     case .gone: text += "the server has dropped it: \(length) go again"
     case .failed, nil:
       let isVouched = entry.reached == entry.acknowledged
@@ -128,8 +128,11 @@ struct JournalStatus {
     } else {
       text += ", last touched \(age(entry.updated))"
     }
-    if let expires = entry.session?.expires, entry.owner == nil {
-      text += expires <= now ? ", expired" : ", kept for \(Quantity.text(.seconds(expires.subtractingClamped(now))))"
+    if let expires = expires(entry), entry.owner == nil {
+      text +=
+        expires > now
+        ? ", kept for \(Quantity.text(.seconds(expires.subtractingClamped(now))))"
+        : ", may have expired ('--check' asks)"
     }
     text += "\n"
     if Standing(entry) == .failed, let error = entry.error {
@@ -142,6 +145,16 @@ struct JournalStatus {
     }
     if case .failed(let message) = answers[entry.id] { text += "        not asked: \(shown(message))\n" }
     return text
+  }
+
+  /// Until when the server keeps it, by its last word that is known. The journal's is as old as the last request that has
+  /// ended, and a server that was asked and holds the upload has not let it expire.
+  private func expires(_ entry: JournalEntry) -> Int64? {
+    switch answers[entry.id] {
+    case .holds(_, let until): until ?? entry.session?.expires.flatMap { $0 > now ? $0 : nil }
+    case .gone: nil
+    case .failed, nil: entry.session?.expires
+    }
   }
 
   /// What can be done about it.
@@ -212,7 +225,7 @@ extension JournalStatus {
     line.add("acknowledged", entry.acknowledged)
     if entry.state != .done { line.add("sent", entry.reached) }
     switch answers[entry.id] {
-    case .holds(let bytes): line.add("held", bytes)
+    case .holds(let bytes, _): line.add("held", bytes)
     case .gone: line.add("held", 0)
     case .failed(let message): line.add("not_asked", message)
     case nil: break
@@ -222,7 +235,7 @@ extension JournalStatus {
     if let owner = entry.owner { line.add("pid", owner.pid) }
     line.add("created", entry.created)
     line.add("updated", entry.updated)
-    if let expires = entry.session?.expires { line.add("expires", expires) }
+    if let expires = expires(entry) { line.add("expires", expires) }
     return line
   }
 }
