@@ -1,3 +1,4 @@
+import BlobHTTP
 import Blobs
 import Synchronization
 
@@ -45,6 +46,10 @@ final class UploadRun {
   private var restarts = 0
   private var part = 1
   var isResuming: Bool
+  /// A creation that carried the file broke on the way: the next one carries nothing, so that what arrives can be resumed.
+  private var createsEmpty = false
+  /// Uploads that the server did not know when it was first asked for them, right after it had created them.
+  private var unknownCreations = UnknownCreations()
 
   init(
     _ uploader: Uploader, _ source: any BlobSource, _ info: BlobInfo, _ target: UploadTarget,
@@ -130,6 +135,7 @@ final class UploadRun {
     guard let session else { return try await create() }
     guard let offset else {
       let held = try await dialect.held(by: session, context)
+      unknownCreations.noteAnswer()
       if let doubted, try await !stillHas(doubted, held, session) { return nil }
       return try await take(held)
     }
@@ -150,6 +156,7 @@ final class UploadRun {
     let answer = try await sending(from: offset, atMost: attempted) { () async throws(UploadError) in
       try await dialect.send(next, body, to: told, context)
     }
+    unknownCreations.noteAnswer()
     if let open, let end = open.end { self.end = end }
     switch answer {
     case .finished(let result): return result
@@ -223,6 +230,7 @@ final class UploadRun {
     if let length = info.length, source.holds(length), dialect.numbersParts {
       most = uploader.destination.currentLimits.largest ?? .max
     }
+    if createsEmpty, dialect.resumesCreations, most != .max { most = 0 }
     if most > 0, info.length ?? .max <= most {
       let whole = Part(number: 1, start: 0, length: info.length, isLast: true)
       // Only what is read tells where a source of unknown length ends.
@@ -236,6 +244,7 @@ final class UploadRun {
     }
     if let open { end = open.end }
     let result = try await take(held)
+    if result == nil { unknownCreations.noteCreation() }
     // The session must outlive us before anything is sent into it.
     if result == nil { try await ledger?.flush() }
     return result
@@ -283,6 +292,7 @@ final class UploadRun {
       measures = measures || uploader.destination.digestsAhead
       return
     }
+    if error.status != 404 { unknownCreations.noteAnswer() }
     offset = nil
     // The newest session: it has what the server was told last, as where the source ends, what is to be made of parts,
     // or under which temporary name a try was begun.
@@ -297,8 +307,13 @@ final class UploadRun {
       return
     }
     if error.recovery == .giveUp { throw uploader.destination.acquaintance.judge(refusal: error) }
-    if error.recovery == .restart { restart() }
+    if error.recovery == .restart {
+      if unknownCreations.isOneTooMany(error) { throw unknownCreations.complaint(error, session) }
+      restart()
+    }
     if session == nil {
+      // No answer came to a creation, some of whose body was sent.
+      if error.cause is TransportError, handed.bytes.load(ordering: .relaxed) > 0 { createsEmpty = true }
       if source.first > 0, await !source.rewind() { throw lost(error) }
       progress.restart()
     }

@@ -74,6 +74,40 @@ import Testing
     #expect(script.requests.last?.headers["Upload-Offset"] == (lives ? "300" : "0"))
   }
 
+  /// A proxy that rewrites paths makes each upload unreachable: every further try would leave one more of them there.
+  @Test func anUploadThatIsUnknownRightAfterItsCreationIsMadeTwiceAtTheMost() async {
+    let script = Script { _, request throws(TransportError) in
+      request.method == "POST" ? .created : .status(404)
+    }
+    let error = await uploader(Tus(), script).failure()
+    #expect(script.methods == ["POST", "PATCH", "POST", "PATCH"])
+    #expect(error?.message.contains("http://media.example/up/1") == true, "\(error as Any)")
+    #expect(error?.message.contains("proxy") == true && error?.side == .file, "\(error as Any)")
+  }
+
+  /// A line that ends each connection after some bytes would never let the whole through.
+  @Test(arguments: ["tus", "resumable"]) func aCreationThatBreaksInItsBodyIsFollowedByAnEmptyOne(_ name: String) async {
+    let script = Script { number, request throws(TransportError) in
+      if number == 0 { throw Self.broken }
+      if request.method == "POST" { return .emptyCreation(name) }
+      return name == "tus" ? .at(1000) : .status(204, ["Upload-Complete": "?1", "Upload-Offset": "1000"])
+    }
+    let dialect: any UploadProtocol = name == "tus" ? Tus() : IETFResumable()
+    #expect(await uploader(dialect, script, limits: PartLimits(firstPart: 4 << 20)).failure() == nil)
+    #expect(script.methods == ["POST", "POST", "PATCH"])
+    if name == "tus" { #expect(script.requests.map { $0.headers["Content-Type"] != nil } == [true, false, true]) }
+  }
+
+  /// Nothing of the body has left.
+  @Test func aCreationThatNeverBeganIsSentWholeAgain() async {
+    let script = Script { number, _ throws(TransportError) in
+      if number == 0 { throw TransportError(.connect, "refused") }
+      return .status(201, ["Location": "/up/1", "Upload-Offset": "1000"])
+    }
+    #expect(await uploader(Tus(), script, limits: PartLimits(firstPart: 4 << 20)).failure() == nil)
+    #expect(script.methods == ["POST", "POST"])
+  }
+
   @Test func aServerThatLosesEverySessionIsGivenUp() async {
     // It takes the first part each time, so that there always is an acknowledged byte.
     let script = Script { _, request throws(TransportError) in
@@ -251,5 +285,12 @@ private struct Sinking: Transport {
   func send(_ request: HTTPRequest, body: BlobSlice?, _ on: Exchange) async throws(TransportError) -> HTTPResponse {
     on.sent(1)
     return try await inner.send(request, body: body, on)
+  }
+}
+
+extension HTTPResponse {
+  /// The answer to a creation without a body.
+  fileprivate static func emptyCreation(_ dialect: String) -> HTTPResponse {
+    dialect == "tus" ? .created : .status(201, ["Location": "/up/1", "Upload-Complete": "?0"])
   }
 }
