@@ -36,7 +36,7 @@ extension UploadDestination {
     case "put":
       var put = PlainPut(checksum: checksum)
       if asksForNames || comparesLater {
-        let comparesItself = await put.comparesItself(target, context)
+        let comparesItself = try await put.comparesItself(target, context)
         put.asksFirst = asksForNames && !comparesItself
       }
       answer = (put, try await patiently { () async throws(UploadError) in try await put.discover(target, context) })
@@ -85,7 +85,7 @@ extension UploadDestination {
   ) async throws(UploadError) -> (any UploadProtocol, PartLimits) {
     let request = HTTPRequest("OPTIONS", target.endpoint)
     let response = try await context.send(request)
-    if response.status == 401 || response.status == 407 { throw UploadError(request, response) }
+    if response.refusesAll { throw UploadError(request, response) }
     if case .retry = UploadError(request, response).recovery, response.status != 500 {
       throw UploadError(request, response)
     }

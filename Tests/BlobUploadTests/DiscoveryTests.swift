@@ -37,6 +37,16 @@ import Testing
     #expect(script.requests.allSatisfy { $0.headers["Tus-Resumable"] == nil })
   }
 
+  @Test(arguments: [nil, "put", "tus", "resumable", "dav"])
+  func aServerOfAnotherNameSaysSoBeforeAnythingIsSent(_ named: String?) async {
+    let script = Script(.status(421, text: "this server is not 'nas'; start it with --host nas"))
+    let error = await #expect(throws: UploadError.self) {
+      _ = try await UploadDestination.discover(host, named: named, asksForNames: true, over: script)
+    }
+    #expect(error?.side == .destination && error?.message.contains("--host nas") == true, "\(error as Any)")
+    #expect(script.methods == ["OPTIONS"])
+  }
+
   @Test(arguments: [401, 503]) func aRefusalIsTheDestinations(_ status: Int) async {
     let script = Script(.status(status))
     let error = await #expect(throws: UploadError.self) {

@@ -46,6 +46,9 @@ extension HTTPResponse {
   /// speaks of a part, 207 of several things of which some may have failed. RFC 9110 §9.3.4, RFC 4918 §13.
   var saysStored: Bool { [200, 201, 204].contains(status) }
 
+  /// Whatever is asked next gets the same answer: credentials are missing, or the server is not the one that the URL names.
+  var refusesAll: Bool { [401, 407, 421].contains(status) }
+
   /// The status, what it means, and the first line of what the server says about it.
   var summary: String {
     var text = String(status)

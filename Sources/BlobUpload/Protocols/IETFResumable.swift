@@ -22,7 +22,9 @@ public struct IETFResumable: UploadProtocol {
 
   /// OPTIONS. Servers that speak the draft must answer with their limits; older ones do not.
   public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits {
-    let response = try await with.send(HTTPRequest("OPTIONS", target.endpoint))
+    let request = HTTPRequest("OPTIONS", target.endpoint)
+    let response = try await with.send(request)
+    if response.status == 421 { throw UploadError(request, response) }
     if let checksum { try ContentDigest.checkOffer(response.headers, checksum, at: target.endpoint) }
     return bounded(limits(from: response.headers) ?? PartLimits(firstPart: .max))
   }

@@ -38,10 +38,11 @@ extension PlainPut {
 
   /// Whether the server compares what comes with what the name holds, and refuses other bytes, as Fullbore's own does.
   /// What it is not known to do, it does not.
-  func comparesItself(_ target: UploadTarget, _ with: UploadContext) async -> Bool {
-    guard let response = try? await with.send(HTTPRequest("OPTIONS", target.endpoint)), response.isSuccess else {
-      return false
-    }
+  func comparesItself(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> Bool {
+    let request = HTTPRequest("OPTIONS", target.endpoint)
+    guard let response = try? await with.send(request) else { return false }
+    if response.status == 421 { throw UploadError(request, response) }
+    guard response.isSuccess else { return false }
     let fields = ["Tus-Version", "Upload-Limit", "Want-Content-Digest"]
     return fields.allSatisfy { response.headers[$0] != nil } && response.headers.list("Allow").contains("PUT")
   }

@@ -23,7 +23,7 @@ public struct WebDAV: UploadProtocol {
     let response = try await with.send(request)
     let error = UploadError(request, response)
     if case .retry = error.recovery, response.status != 500 { throw error }
-    if [401, 407].contains(response.status) { throw error }
+    if response.refusesAll { throw error }
     return limits(at: target.endpoint)
   }
 
