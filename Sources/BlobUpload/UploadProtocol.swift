@@ -247,6 +247,8 @@ public struct UploadContext: Sendable {
   public var sent: @Sendable (Int) -> Void
   /// Bytes that were read to be compared with what the server has.
   var compared: @Sendable (Int) -> Void = { _ in }
+  /// Called with what the user should know though the upload goes on.
+  var notice: @Sendable (String) -> Void = { _ in }
   /// All that is to be uploaded, for a dialect that must compare it with what is there; nil where nothing is.
   public var whole: BlobSlice?
   /// Reading a body twice costs next to nothing.

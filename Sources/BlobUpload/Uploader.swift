@@ -23,6 +23,8 @@ public struct Uploader: Sendable {
   public var clock: any Clock<Duration> = ContinuousClock()
   /// Called with what went wrong and the time until the next try. On any thread; must be short.
   public var retrying: (@Sendable (UploadError, Duration) -> Void)?
+  /// Called with what the user should know though the upload goes on. On any thread; must be short.
+  public var notice: (@Sendable (String) -> Void)?
   /// Called with the number of bytes that were just read to be compared with what the server has: read back from it, or
   /// read from the source for a digest. On any thread; must be short.
   public var compared: (@Sendable (Int) -> Void)?
@@ -119,6 +121,7 @@ public struct Uploader: Sendable {
       })
     context.sign = destination.traits.signature
     if let compared { context.compared = compared }
+    if let notice { context.notice = notice }
     return context
   }
 }

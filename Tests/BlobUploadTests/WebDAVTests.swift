@@ -51,6 +51,38 @@ import Testing
     #expect(peer.requests.dropFirst().first?.contains("/.fullbore-") == true)
   }
 
+  /// It can neither move nor delete, so that each file would leave a copy under a temporary name.
+  @Test func serverThatListsNoMoveGetsItStraightFromTheStart() async throws {
+    let peer = try ServedFolder()
+    let found = try await UploadDestination.discover(peer.endpoint, named: "dav", over: CurlTransport())
+    let uploader = Uploader(found, transport: CurlTransport())
+    for name in ["a", "b"] as [BytePath] { _ = try await uploader.upload(PatternSource(length: 100), as: name) }
+    #expect(Set(peer.names()) == ["a", "b"])
+  }
+
+  /// `Allow` for a place that is not there yet lists what makes it.
+  @Test func serverWhosePlaceIsMissingIsTakenToMove() async throws {
+    let peer = DavPeer { request in
+      request.method == "OPTIONS" ? .init(200, ["DAV": "1", "Allow": "OPTIONS, MKCOL, PUT, LOCK"]) : nil
+    }
+    defer { peer.stop() }
+    let found = try await UploadDestination.discover(peer.endpoint, named: "dav", over: CurlTransport())
+    _ = try await Uploader(found, transport: CurlTransport()).upload(PatternSource(length: 100), as: "a")
+    #expect(peer.requests.contains { $0.hasPrefix("MOVE") }, "\(peer.requests)")
+  }
+
+  @Test func aTemporaryFileThatStaysIsSaidOnce() async throws {
+    let peer = DavPeer { ["MOVE", "DELETE"].contains($0.method) ? .init(405) : nil }
+    defer { peer.stop() }
+    let told = Monitor<[String]>([])
+    var uploader = uploader(peer)
+    uploader.notice = { text in told.update { $0.append(text) } }
+    for name in ["a", "b"] as [BytePath] { _ = try await uploader.upload(PatternSource(length: 100), as: name) }
+    let notices = told.update { $0 }
+    #expect(notices.count == 1 && notices.first?.contains("/.fullbore-") == true, "\(notices)")
+    #expect(peer.requests.filter { $0.hasPrefix("PUT") }.count == 3, "\(peer.requests)")
+  }
+
   @Test(arguments: [405, 501])
   func serverWithoutMoveGetsItStraightIfTheNameIsFree(_ status: Int) async throws {
     let peer = DavPeer { $0.method == "MOVE" ? .init(status) : nil }

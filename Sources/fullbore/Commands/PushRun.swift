@@ -44,6 +44,7 @@ struct PushRun: Sendable {
     uploader.spool = spool
     uploader.partsAtOnce = partsAtOnce
     uploader.compared = { [counters] count in counters.comparedBytes.addClamped(Int64(count)) }
+    uploader.notice = { [report] text in report.notice(text) }
     uploader.retrying = { [outage] error, wait in outage?.failed(error, next: wait) }
     return uploader
   }

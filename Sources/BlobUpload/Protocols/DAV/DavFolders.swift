@@ -6,6 +6,7 @@ final class DavFolders: Sendable {
   private struct State {
     var known: Set<String> = []
     var canMove = true
+    var hasToldLeftover = false
   }
   private let state = Mutex(State())
   /// One at a time, or many files at once would all make the folder that they share.
@@ -14,6 +15,14 @@ final class DavFolders: Sendable {
   /// Whether the server takes MOVE; true until it has refused one.
   var canMove: Bool { state.withLock { $0.canMove } }
   func noteNoMove() { state.withLock { $0.canMove = false } }
+
+  /// A temporary file cannot be deleted. Returns whether that is the first one, which the user is told of.
+  func noteLeftover() -> Bool {
+    state.withLock { state in
+      defer { state.hasToldLeftover = true }
+      return !state.hasToldLeftover
+    }
+  }
 
   /// Makes the folders between the endpoint's and the file. RFC 4918 §9.3.
   func make(for place: DavPlace, _ with: UploadContext) async throws(UploadError) {

@@ -94,12 +94,11 @@ struct DavPlace: Sendable {
   ) async throws(UploadError) -> UploadResult {
     do throws(UploadError) {
       let result = try await attempt(body, asksBeforeMove: asksBeforeMove, folders, with)
-      // The upload is done, whatever became of what is only in the way.
-      try? await clear(with)
+      await clearWhatIsInTheWay(folders, with)
       return result
     } catch {
-      // As above. A task that was cancelled can send nothing more: the journal knows the names.
-      if error.recovery == .giveUp, error.side != .cancelled { try? await clear(with) }
+      // A task that was cancelled can send nothing more: the journal knows the names.
+      if error.recovery == .giveUp, error.side != .cancelled { await clearWhatIsInTheWay(folders, with) }
       throw error
     }
   }
@@ -113,11 +112,11 @@ struct DavPlace: Sendable {
     do throws(UploadError) {
       found = try await find(body, with)
     } catch {
-      if error.recovery == .giveUp, error.side != .cancelled { try? await clear(with) }  // it is only in the way
+      if error.recovery == .giveUp, error.side != .cancelled { await clearWhatIsInTheWay(folders, with) }
       throw error
     }
     guard let found else { return try await publish(body, asksBeforeMove: asksBeforeMove, folders, with) }
-    try? await clear(with)  // as above
+    await clearWhatIsInTheWay(folders, with)
     return found
   }
 
@@ -230,6 +229,19 @@ struct DavPlace: Sendable {
     while let temporary = leftovers.last {
       try await delete(temporary, with)
       leftovers.removeLast()
+    }
+  }
+
+  /// The upload is done, or cannot be, whatever becomes of the temporary files. The user is told of the first one that the
+  /// server does not delete.
+  private mutating func clearWhatIsInTheWay(_ folders: DavFolders, _ with: UploadContext) async {
+    do throws(UploadError) {
+      try await clear(with)
+    } catch {
+      guard error.side != .cancelled, let left = leftovers.last, folders.noteLeftover() else { return }
+      with.notice(
+        "\(left): this temporary file stays at the server, which does not delete it (\(error.message)). There may be more of "
+          + "them, named .fullbore-….tmp: delete them there. put+ before the URL makes none")
     }
   }
 

@@ -24,7 +24,17 @@ public struct WebDAV: UploadProtocol {
     let error = UploadError(request, response)
     if case .retry = error.recovery, response.status != 500 { throw error }
     if response.refusesAll { throw error }
+    noteMethods(of: response)
     return limits(at: target.endpoint)
+  }
+
+  /// A server whose `Allow` lists neither MOVE nor anything else that is WebDAV's alone takes files under their own names
+  /// only. The `Allow` of a WebDAV server lists MKCOL or LOCK for a place that is not there yet, and no MOVE.
+  private func noteMethods(of response: HTTPResponse) {
+    let methods = response.headers.list("Allow")
+    if methods.contains("PUT"), !methods.contains(where: { ["MOVE", "MKCOL", "LOCK", "PROPFIND"].contains($0) }) {
+      folders.noteNoMove()
+    }
   }
 
   func limits(at endpoint: HTTPURL) -> PartLimits {
