@@ -209,7 +209,7 @@ extension EndToEnd {
       #expect(try await fullbore("push", missing, server.url, in: scratch).end == .exited(0))
       let status = try await fullbore("status", in: scratch).command
       #expect(!status.output.contains("b.jpg") && status.output.contains(cards[0]), "\(status.output)")
-      #expect(status.output.contains("'fullbore abort --unread'"), "\(status.output)")
+      #expect(status.output.contains("'fullbore abort 1' forgets it"), "\(status.output)")
       #expect(status.output.components(separatedBy: "\(server.url) (").count == 2, "one heading for one place")
 
       // As it was advised.
@@ -219,7 +219,12 @@ extension EndToEnd {
       for card in ["one", "two"] {
         Folder(scratch.path(card)).expectSame(as: Folder(server.folder.path + "/" + card))
       }
-      let (given, abort) = try await fullbore("abort", "--unread", in: scratch)
+      // What was never read has no number.
+      let gone = scratch.path("four/c.jpg")
+      #expect(try await fullbore("push", "--overwrite", gone, server.url, in: scratch).end == .exited(1))
+      let unread = try await fullbore("abort", "--unread", in: scratch).command
+      #expect(unread.output.contains("four/c.jpg") && unread.output.contains("given up"), "\(unread.output)")
+      let (given, abort) = try await fullbore("abort", "--all", in: scratch)
       #expect(given == .exited(0) && abort.output.contains("given up"), "\(abort.output)\(abort.errors)")
       #expect(try await fullbore("resume", in: scratch).end == .exited(0))
     }
