@@ -58,7 +58,9 @@ final class FaultBench: Sendable {
   func cell(of push: Command) async throws -> String {
     guard case .exited(let status) = push.end else { throw Command.Failure("\(push.name): \(push.end as Any)") }
     var lines = ["exit \(status)"]
-    if let message = push.errors.split(separator: "\n").first { lines.append("“\(readable(message))”") }
+    // On a busy machine a push may say before that it waits for the server.
+    let message = push.errors.split(separator: "\n").first { !$0.hasSuffix("trying again") }
+    if let message { lines.append("“\(readable(message))”") }
     lines.append("here: \(try await leftHere())")
     if let there = try leftThere() { lines.append("there: \(there)") }
     return lines.joined(separator: "<br>")
