@@ -90,7 +90,6 @@ extension ProtocolFixture {
     var fixture = ProtocolFixture(
       name, dialect, partSize: partSize, partsAtOnce: 8, wholeUpTo: small, noticesChanges: true,
       makePeer: { [server] in S3Peer(server) })
-    fixture.tellsDigests = !isLikeCeph
     // So that a pipe has many parts, too.
     fixture.pipeMemory = Int(partSize ?? 256 << 10)
     return fixture
