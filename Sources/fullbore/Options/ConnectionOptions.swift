@@ -172,8 +172,7 @@ struct ConnectionOptions: Sendable, Hashable {
       .value("proxy", "URL", "http:// or socks5h://host:port, or @FILE with it; never used for this machine"),
       .value(
         "retries", "N",
-        "failures in a row after which a file is tried again, the next ends it; when not given 8, and 10m without the server"
-      ),
+        "tries after a failed one, in a row; when not given 8, and 10m of a server being away"),
       .value("timeout", "DURATION", "without progress before a connection is given up, like 30s; 1m when not given"),
       .value("finish-timeout", "DURATION", "for the server's answer once it has everything; 5m when not given"),
     ] + S3Options.declared
