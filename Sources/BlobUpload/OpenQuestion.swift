@@ -32,10 +32,10 @@ package final class OpenQuestion: Sendable {
     for waiter in end.waiting { waiter.resume(returning: end.isRefused) }
   }
 
-  /// It is not answered yet, or was answered with no.
+  /// The question is still open, or was answered with no.
   var mayBeRefused: Bool { state.withLock { $0.isOpen || $0.isRefused } }
 
-  /// It was answered with no.
+  /// The question was answered with no.
   var isRefused: Bool { state.withLock { $0.isRefused } }
 
   /// Returns once it is not open any more. Waiting is not cancelled: who asks is, and answers then.

@@ -20,6 +20,16 @@ import Testing
     return put
   }
 
+  /// An uploader that asks for names first, to a server whose successes are trusted.
+  private static func askingUploader(to peer: HTTPPeer, retries: Int) -> Uploader {
+    var uploader = Uploader(
+      UploadDestination(endpoint: peer.url, dialect: asking(), limits: PartLimits(firstPart: .max)),
+      transport: CurlTransport(), retry: RetryPolicy(retries: retries))
+    uploader.clock = LeapingClock()
+    uploader.destination.acquaintance.putAnswers.trust(folderOf: peer.url)
+    return uploader
+  }
+
   /// A server that has `content` under every name, answers HEAD with `head`, and counts what it is sent by PUT.
   private func push(head: Int, get: Int = 200, content: [UInt8]) async -> (puts: Int, error: UploadError?) {
     let puts = Atomic(0)
@@ -33,12 +43,7 @@ import Testing
       }
     }
     defer { peer.stop() }
-    var uploader = Uploader(
-      UploadDestination(endpoint: peer.url, dialect: Self.asking(), limits: PartLimits(firstPart: .max)),
-      transport: CurlTransport(), retry: RetryPolicy(retries: 1))
-    uploader.clock = LeapingClock()
-    uploader.destination.acquaintance.putAnswers.trust(folderOf: uploader.destination.endpoint)
-    let error = await uploader.failure()
+    let error = await Self.askingUploader(to: peer, retries: 1).failure()
     return (puts.load(ordering: .relaxed), error)
   }
 
@@ -126,12 +131,7 @@ import Testing
       }
     }
     defer { peer.stop() }
-    var uploader = Uploader(
-      UploadDestination(endpoint: peer.url, dialect: Self.asking(), limits: PartLimits(firstPart: .max)),
-      transport: CurlTransport(), retry: RetryPolicy(retries: 4))
-    uploader.clock = LeapingClock()
-    uploader.destination.acquaintance.putAnswers.trust(folderOf: peer.url)
-    let error = await uploader.failure()
+    let error = await Self.askingUploader(to: peer, retries: 4).failure()
     let (puts, bytes) = stored.update { $0 }
     switch left {
     case .nothing, .part: #expect(error == nil && puts == 3 && bytes == ours, "\(error as Any)")

@@ -91,7 +91,7 @@ enum RemoteVersion: Sendable, Hashable {
     self = .date(modified, weakTag: tag)
   }
 
-  /// What asks for a range of this version, beside `Range`. Where there is an ETag, `If-Range` must not have a date, nor a
+  /// The fields that, beside `Range`, ask for a range of this very version. Where there is an ETag, `If-Range` must not have a date, nor a
   /// weak ETag: then another version is refused (412). RFC 9110 §13.1.4, §13.1.5.
   var condition: HTTPHeaders {
     switch self {

@@ -188,7 +188,7 @@ final class IETFReceiver: BodyReceiver {
       return reply
     case .failure(let error):
       var reply = Reply(error)
-      // What the file system refused can be asked for again; all else is the last word.
+      // The client may ask again after the file system refused to publish the upload; any other refusal is final.
       if error.endsUpload { ietf.mark(&reply, isWhole: true) }
       return reply
     }

@@ -96,9 +96,9 @@ enum TusConcatenation {
       if place.origin != HTTPURL("\(place.scheme)://\(host)/")?.origin {
         throw ServerError(400, "the part \(place.description.prefix(200)) is on another server")
       }
-      // What stands before is the path below which a proxy shows this server.
-      guard place.query == nil, let id = UploadID(place.path.suffix(32)), url.hasSuffix(id.description),
-        place.path.dropLast(32).hasSuffix(folder)
+      // A proxy may show this server below a path of its own, which stands before the folder then.
+      guard place.query == nil, let id = UploadID(place.path.suffix(UploadID.length)), url.hasSuffix(id.description),
+        place.path.dropLast(UploadID.length).hasSuffix(folder)
       else { throw ServerError(400, "'\(url.prefix(200))' is no URL of an upload") }
       if parts.contains(id) { throw ServerError(400, "the part \(id) is named twice") }
       parts.append(id)

@@ -7,7 +7,7 @@ import Blobs
 
 extension FileStore {
   package func expire(isBusy: (UploadID) -> Bool) -> [UploadID] {
-    // What fails here is tried again at the next round, or by the next upload, which says why.
+    // Where the folder cannot be restored, the next round or the next upload tries again, and the upload says why.
     try? restoreOwnFolder()
     guard let store, let names = try? store.names() else { return [] }
     let now = wallClock()

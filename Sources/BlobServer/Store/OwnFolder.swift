@@ -47,7 +47,7 @@ extension FileStore {
       try restoreOwnFolder()
       return try work()
     } catch {
-      // None of this is about what the client has asked for.
+      // The client has done nothing wrong, so the status is at least 500.
       throw ServerError(max(500, error.status), "\(ServedPath.storeName) was removed: \(error.message)")
     }
   }

@@ -20,7 +20,7 @@ final class Quota: Sendable {
     /// How many files were published or deleted since the start.
     var changes = 0
 
-    /// What is kept for unfinished uploads.
+    /// Bytes that the store keeps free for unfinished uploads.
     var unfinished: Int128 { shares.values.reduce(0) { $0 + Int128($1.room) } }
   }
   private let limit: Int64?

@@ -5,12 +5,17 @@ import Blobs
 package struct UploadID: Sendable, Hashable, CustomStringConvertible {
   package let description: String
 
+  /// Digits of the text.
+  static let length = 32
+
   /// Its URL, relative to that of a request.
   func location(from target: RequestTarget) -> String { target.reference(to: "/\(ServedPath.uploadName)/\(self)") }
 
   package init?(_ text: some StringProtocol) {
     let digits = text.utf8
-    guard digits.count == 32, digits.allSatisfy({ $0.hexValue != nil && !(65...70).contains($0) }) else { return nil }
+    guard digits.count == Self.length, digits.allSatisfy({ $0.hexValue != nil && !(65...70).contains($0) }) else {
+      return nil
+    }
     description = String(text)
   }
 

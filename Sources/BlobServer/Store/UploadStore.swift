@@ -44,7 +44,7 @@ package protocol UploadStore: Sendable {
   /// be known. Parts are used up on the way. After a throw, or a kill, it goes on where it was; 410: a part is gone.
   func join(_ record: UploadRecord) throws(ServerError) -> any Reception
 
-  /// What is known of an upload; nil: never heard of, or forgotten. Throws 410 for a finished upload whose file is not
+  /// The upload as the store remembers it; nil: the store never had it, or has forgotten it. Throws 410 for a finished upload whose file is not
   /// there any more, or is another one.
   func load(_ id: UploadID) throws(ServerError) -> SavedUpload?
 
