@@ -9,8 +9,10 @@ import harness
 from harness import FULLBORE, HERE, KiB, MiB, WORK, DataSet
 
 KNOWN = HERE / "instructions.json"
-# Threads meet in another order each time, so that a few in a hundred are by chance.
+# Threads meet in another order each time, so that a few in a hundred are by chance, and more on a busy machine. A
+# regression is in every run: one that shows is counted again, and the least counts.
 SLACK = 1.1
+MOST_RUNS = 4
 
 
 def count(command, journal):
@@ -39,20 +41,26 @@ def works(hole, secure):
     }
 
 
-def measured():
+def least(command, known):
+    """The least of several runs; one is enough where it is no more than is known."""
+    counts = []
+    while len(counts) < MOST_RUNS and (not counts or known is not None and min(counts) > known * (1 + SLACK) / 2):
+        with tempfile.TemporaryDirectory(dir=WORK / "tmp") as tmp:
+            counts.append(count(command, pathlib.Path(tmp) / "journal.sqlite"))
+    return round(min(counts), 1)
+
+
+def measured(known):
     harness.prepare()
-    counts = {}
     with harness.hole() as hole, harness.hole(harness.certificate()) as secure:
-        for name, command in works(hole, secure).items():
-            with tempfile.TemporaryDirectory(dir=WORK / "tmp") as tmp:
-                counts[name] = round(count(command, pathlib.Path(tmp) / "journal.sqlite"), 1)
+        counts = {name: least(command, known.get(name)) for name, command in works(hole, secure).items()}
     counts["a file of 50 KiB"] = round((counts["1,000 x 50 KiB"] - counts["100 x 50 KiB"]) / 900, 3)
     return counts
 
 
 def main():
-    counts = measured()
     known = json.loads(KNOWN.read_text()) if KNOWN.exists() else {}
+    counts = measured(known)
     print("| work | million instructions | known | ratio |\n|---|---|---|---|")
     grown = 0
     for name, value in counts.items():

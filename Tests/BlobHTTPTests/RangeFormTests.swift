@@ -28,4 +28,21 @@ import Testing
     #expect(try await read(BlobSlice(source)) == [1, 2, 3])
     #expect(try await info(source).length == 3)
   }
+
+  /// Over plain HTTP, a cut looks like the end where the server tells neither a length nor chunks.
+  @Test(arguments: [
+    ("HTTP/1.1 200 OK\r\n\r\nabcde", true), ("HTTP/1.0 200 OK\r\n\r\nabcde", true),
+    ("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nabcde", false),
+    ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n0\r\n\r\n", false),
+  ])
+  func anEndThatNobodyCanVouchForIsTold(_ answer: String, _ isTold: Bool) async throws {
+    let peer = ScriptedPeer([.readRequest, .send(answer), .close])
+    let notices = Monitor<[String]>([])
+    let source = HTTPRangeSource(
+      peer.url(), over: CurlTransport(), notice: { text in notices.update { $0.append(text) } })
+    #expect(try await read(BlobSlice(source)) == Array("abcde".utf8))
+    let told = notices.update { $0 }
+    #expect(told.count == (isTold ? 1 : 0), "\(told)")
+    if isTold { #expect(told.first?.contains("closed after 5 bytes") == true, "\(told)") }
+  }
 }

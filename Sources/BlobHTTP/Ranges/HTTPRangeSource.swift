@@ -17,13 +17,16 @@ public struct HTTPRangeSource: BlobSource {
   /// - `headers`: credentials and the like; they go to the origin of `url` and to none that it redirects to.
   /// - `retries`: attempts in a row that bring not a single byte, after which a cut is an error.
   /// - `readAhead`: bytes that may wait for their use.
+  /// - `notice`: hears that a download has ended of which nobody can know whether it is whole: over plain HTTP, without a
+  ///   length, ended by the end of the connection. Called on the thread that reads.
   public init(
     _ url: HTTPURL, over transport: any Transport, headers: HTTPHeaders = [:], retries: Int = 5,
-    readAhead: Int = 512 << 10
+    readAhead: Int = 512 << 10, notice: (@Sendable (String) -> Void)? = nil
   ) {
     precondition(retries >= 0 && readAhead > 0)
     self.url = url
-    remote = RemoteFile(RemoteAsk(url, transport, headers), retries: retries, readAhead: readAhead)
+    remote = RemoteFile(
+      RemoteAsk(url, transport, headers), retries: retries, readAhead: readAhead, notice: notice)
   }
 
   /// Taken for random until `info` or `open` has found out.
@@ -43,11 +46,13 @@ public struct HTTPRangeSource: BlobSource {
 }
 
 extension SourceResolver {
-  /// This one, and `http:` and `https:` URLs, read over `transport`.
-  public func addingHTTP(over transport: any Transport, headers: HTTPHeaders = [:]) -> SourceResolver {
+  /// This one, and `http:` and `https:` URLs, read over `transport`. `notice`: as in `HTTPRangeSource`.
+  public func addingHTTP(
+    over transport: any Transport, headers: HTTPHeaders = [:], notice: (@Sendable (String) -> Void)? = nil
+  ) -> SourceResolver {
     let maker: Maker = { text throws(BlobError) in
       guard let url = HTTPURL(text) else { throw BlobError(.unsupported, "this is no usable http(s) URL") }
-      return HTTPRangeSource(url, over: transport, headers: headers)
+      return HTTPRangeSource(url, over: transport, headers: headers, notice: notice)
     }
     return adding("http", maker).adding("https", maker)
   }

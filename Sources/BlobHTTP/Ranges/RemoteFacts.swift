@@ -12,6 +12,8 @@ struct RemoteFacts: Sendable, Hashable {
   var isRandom: Bool
   /// Not all of it comes with this answer.
   var isPartial = false
+  /// Only the end of the connection ends this answer, so one that is cut looks whole. RFC 9112 §6.3, item 8.
+  var endsByClosing = false
 
   /// nil where the answer does not add up, or has the file in another form than asked for. RFC 9110 §14.4.
   init?(_ head: HTTPHead, of url: HTTPURL) {
@@ -30,6 +32,8 @@ struct RemoteFacts: Sendable, Hashable {
       isRandom = version != nil
     case 200:
       length = headers["Transfer-Encoding"] == nil ? headers.bytes("Content-Length") : nil
+      // TLS has an end of its own, which a cut does not forge. RFC 9112 §9.8.
+      endsByClosing = length == nil && headers["Transfer-Encoding"] == nil && url.scheme == "http"
       // Ranges of an empty file need none.
       isRandom = length == 0 && version != nil
     // 204 has no file, and another success is not the file that was asked for.

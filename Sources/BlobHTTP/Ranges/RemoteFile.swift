@@ -5,6 +5,7 @@ final class RemoteFile: Sendable {
   let ask: RemoteAsk
   let readAhead: Int
   private let retries: Int
+  fileprivate let notice: (@Sendable (String) -> Void)?
   private struct State {
     /// Of a file that can be read but once: what the server said when that began.
     var once: (facts: RemoteFacts, fetch: RemoteFetch)?
@@ -12,8 +13,9 @@ final class RemoteFile: Sendable {
   }
   private let state = Monitor(State())
 
-  init(_ ask: RemoteAsk, retries: Int, readAhead: Int) {
+  init(_ ask: RemoteAsk, retries: Int, readAhead: Int, notice: (@Sendable (String) -> Void)? = nil) {
     self.ask = ask
+    self.notice = notice
     self.retries = retries
     self.readAhead = readAhead
   }
@@ -50,7 +52,7 @@ final class RemoteFile: Sendable {
   func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     let facts = try facts(cancel)
     if let once = state.update(waking: .none, { $0.once }) {
-      return OnceReader(self, once.fetch, try once.fetch.content.open(at: offset, cancel), once.facts.info, at: offset)
+      return OnceReader(self, once.fetch, try once.fetch.content.open(at: offset, cancel), once.facts, at: offset)
     }
     guard let length = facts.length, 0...length ~= offset else {
       throw BlobError(
@@ -180,13 +182,16 @@ private final class OnceReader: BlobReader {
   private let reader: any BlobReader
   private let promised: PromisedLength
   private var offset: Int64
+  /// Nobody has been told yet that the end may be none.
+  private var isEndDoubtful: Bool
 
-  init(_ file: RemoteFile, _ fetch: RemoteFetch, _ reader: any BlobReader, _ info: BlobInfo, at offset: Int64) {
+  init(_ file: RemoteFile, _ fetch: RemoteFetch, _ reader: any BlobReader, _ facts: RemoteFacts, at offset: Int64) {
     self.file = file
     self.fetch = fetch
     self.reader = reader
-    self.info = info
     self.offset = offset
+    info = facts.info
+    isEndDoubtful = facts.endsByClosing
     promised = PromisedLength("a download", info.length)
   }
 
@@ -195,6 +200,12 @@ private final class OnceReader: BlobReader {
       let count = try reader.read(into: buffer)
       try promised.check(count, at: offset)
       offset += Int64(count)
+      if count == 0 && isEndDoubtful {
+        isEndDoubtful = false
+        file.notice?(
+          "GET \(file.ask.url): the connection was closed after \(offset) bytes, and the server had told no length: "
+            + "whether that was all of it nobody can know")
+      }
       return count
     } catch {
       guard error.code == .invalidated else { throw error }

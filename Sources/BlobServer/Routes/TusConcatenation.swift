@@ -79,7 +79,9 @@ enum TusConcatenation {
     return isKnown ? sum : nil
   }
 
-  /// From URLs of uploads on this server, absolute or relative to the request's.
+  /// From URLs of uploads on this server, absolute or relative to the request's. Behind a proxy they may have another
+  /// scheme, another host, and a path of the proxy's before ours, so an upload is known by its id alone, which no other
+  /// server has.
   private static func parts(_ call: Call, _ text: String) throws(ServerError) -> [UploadID] {
     guard let urls = Concatenation.urls(text) else {
       throw ServerError(400, "Upload-Concat must be 'partial', or 'final;' and the URLs of its parts")
@@ -92,11 +94,6 @@ enum TusConcatenation {
     var parts: [UploadID] = []
     for url in urls {
       guard let place = base.resolve(String(url)) else { throw ServerError(400, "'\(url.prefix(200))' is no URL") }
-      // Behind a proxy that ends TLS the client's scheme is not the one that is seen here.
-      if place.origin != HTTPURL("\(place.scheme)://\(host)/")?.origin {
-        throw ServerError(400, "the part \(place.description.prefix(200)) is on another server")
-      }
-      // A proxy may show this server below a path of its own, which stands before the folder then.
       guard place.query == nil, let id = UploadID(place.path.suffix(UploadID.length)), url.hasSuffix(id.description),
         place.path.dropLast(UploadID.length).hasSuffix(folder)
       else { throw ServerError(400, "'\(url.prefix(200))' is no URL of an upload") }

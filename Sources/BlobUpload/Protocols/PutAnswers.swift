@@ -35,7 +35,7 @@ final class PutAnswers: Sendable {
 
   /// Whether `response`, a success, is known to be true: the answer shows it, or an earlier file of the same folder.
   func isTrusted(after request: HTTPRequest, _ response: HTTPResponse) -> Bool {
-    Self.provesStorage(request, response) || folder(of: request.url).isTrusted.load(ordering: .relaxed)
+    folder(of: request.url).isTrusted.load(ordering: .relaxed) || Self.provesStorage(request, response)
   }
 
   /// Whether the answer itself shows that a server has stored the file. A server repeats `X-OC-MTime` as `accepted` once

@@ -46,7 +46,9 @@ struct PushFeed: Sendable {
     self.limiter = limiter
     // Not over the transport that sends, or the two could wait for each other's lanes.
     let reading = try run.connection.readingTransport(jobs: run.jobs)
-    resolver = SourceResolver.files.addingHTTP(over: reading).withDatabases
+    resolver =
+      SourceResolver.files.addingHTTP(over: reading, notice: { [report = run.report] in report.notice($0) })
+      .withDatabases
   }
 
   /// The next items; nil at the end of the walk.

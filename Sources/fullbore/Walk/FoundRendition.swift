@@ -15,7 +15,8 @@ struct FoundRendition: Sendable, Hashable {
   enum Finding: Sendable {
     /// Nothing was done to it.
     case none
-    case rendered(FoundSource)
+    /// Indirect, since most files have none: what is copied for each file stays small.
+    indirect case rendered(FoundSource)
     /// Not exactly, or not here.
     case refused(String)
   }
