@@ -78,6 +78,8 @@ public struct UploadTarget: Sendable {
   /// Nanoseconds since 1970 when the source was last written, for the server to keep; nil: it is not told. Forms do not
   /// carry it.
   public var modified: Int64?
+  /// The session of an upload to the same name that this one replaces, where the server may still hold something of it.
+  var predecessor: UploadSession?
 
   public init(
     endpoint: HTTPURL, url: HTTPURL, path: BytePath, length: Int64?,
@@ -243,6 +245,11 @@ public struct UploadContext: Sendable {
   var makeDurable: @Sendable () async throws(UploadError) -> Void = {}
   /// Progress the server vouches for, as an offset.
   public var acknowledged: @Sendable (Int64) -> Void
+  /// Repeats what it is given until there is an answer, as the retry policy has it. Throws an error that is final.
+  var patiently:
+    @Sendable (_ what: String, _ ask: () async throws(UploadError) -> Void) async throws(UploadError) -> Void = {
+      (_, ask: () async throws(UploadError) -> Void) async throws(UploadError) in try await ask()
+    }
   /// Body bytes handed to the connection since the last call; below 0 where a redirect has them sent again.
   public var sent: @Sendable (Int) -> Void
   /// Bytes that were read to be compared with what the server has.

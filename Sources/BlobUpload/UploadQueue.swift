@@ -227,8 +227,9 @@ public struct UploadQueue: Sendable {
     case .replaced(let id, let old):
       // A session of another dialect means nothing to this one.
       let isOurs = old.destination.protocolName == uploader.destination.dialect.name
-      if isOurs, let session = old.sessionWithParts { await uploader.discard(session) }
-      return await send(work, id, nil, [], replacing: old.sentLength, observer)
+      var left: UploadSession?
+      if isOurs, let session = old.sessionWithParts, await !uploader.discard(session) { left = session }
+      return await send(work, id, nil, [], replacing: old.sentLength, after: left, observer)
     case .busy(let owner):
       observer.ended(work.item, nil, .busy(pid: owner.pid))
       return nil
@@ -277,7 +278,8 @@ public struct UploadQueue: Sendable {
 
   private func send(
     _ work: Claimed, _ id: Int64, _ session: UploadSession?, _ receipts: [PartReceipt],
-    comparing doubted: [SentRange]? = nil, replacing before: Int64? = nil, _ observer: some UploadObserver
+    comparing doubted: [SentRange]? = nil, replacing before: Int64? = nil, after left: UploadSession? = nil,
+    _ observer: some UploadObserver
   ) async -> UploadError? {
     let item = work.item
     let progress = work.progress ?? Progress(totals: totals)
@@ -285,6 +287,7 @@ public struct UploadQueue: Sendable {
     do {
       let result = try await answering { () async throws(UploadError) in
         var target = item.target
+        target.predecessor = left
         if let before, try await mayReplace(before, by: item) { target.overwrite = true }
         return try await uploader.upload(
           item.source, item.info, to: target, entry: id, resuming: session, receipts: receipts,

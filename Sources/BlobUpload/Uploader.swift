@@ -95,9 +95,11 @@ public struct Uploader: Sendable {
   /// quicker still, what reading ahead costs is more than what it saves.
   private static let quick: Int64 = 250_000_000
 
-  /// Deletes what an earlier run left on the server; a failure to do so is no one's loss, since it expires there.
-  public func discard(_ session: UploadSession) async {
-    try? await destination.dialect.abort(session, context())
+  /// Deletes what an earlier run left on the server. Returns whether that is gone; most servers let it expire if not.
+  @discardableResult
+  public func discard(_ session: UploadSession) async -> Bool {
+    do { try await destination.dialect.abort(session, context()) } catch { return false }
+    return true
   }
 
   /// Whether the server still has what was uploaded earlier.
@@ -120,6 +122,12 @@ public struct Uploader: Sendable {
         sent(count)
       })
     context.sign = destination.traits.signature
+    if destination.traits.leavesTemporaryFiles {
+      context.patiently = {
+        (what: String, ask: () async throws(UploadError) -> Void) async throws(UploadError) in
+        try await patiently(what, ask)
+      }
+    }
     if let compared { context.compared = compared }
     if let notice { context.notice = notice }
     return context

@@ -94,9 +94,12 @@ struct DialectTraits: Sendable {
   /// It follows the body, where it can.
   let trailsChecksums: Bool
   let signature: (@Sendable (inout HTTPRequest) -> Void)?
+  /// What it has sent is deleted by itself alone, and never expires.
+  let leavesTemporaryFiles: Bool
 
   init(_ dialect: any UploadProtocol) {
     signature = (dialect as? any SigningProtocol)?.signature
+    leavesTemporaryFiles = dialect is WebDAV
     if let tus = dialect as? Tus {
       (hasChecksum, trailsChecksums) = (tus.checksum != nil, tus.trailsChecksums)
     } else {

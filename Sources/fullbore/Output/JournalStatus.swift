@@ -135,6 +135,9 @@ struct JournalStatus {
         : ", may have expired ('--check' asks)"
     }
     text += "\n"
+    if entry.isStored {
+      text += "        it is there; 'fullbore resume' deletes the temporary files that are left beside it\n"
+    }
     if Standing(entry) == .failed, let error = entry.error {
       text += "        \(shown(error))\n"
       if let remedy = remedy(for: error) { text += "        \(remedy)\n" }

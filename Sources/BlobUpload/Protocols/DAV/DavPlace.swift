@@ -18,11 +18,18 @@ struct DavPlace: Sendable {
   var tries: Int
   /// The file was sent to its own name, in an earlier run perhaps: what is there may be a part of it.
   var wasSentStraight = false
-  /// Temporary names that may exist at the server.
-  private var leftovers: [HTTPURL] = []
+  /// Numbers of the tries whose temporary names may exist at the server, in their order. 0: the one name that a release up
+  /// to 1.0 had for all tries.
+  var leftovers: [Int] = []
+  private var oldTemporary: HTTPURL?
+  /// The version that the server gave the file when it got its name, "" for none: only temporary files are left to be
+  /// deleted. nil: it does not have its name yet.
+  var stored: String?
 
-  /// Temporary names that are left at the server at the most; one more try deletes the oldest first.
-  private static let mostLeftovers = 20
+  /// From so many temporary names on, another try deletes the oldest first.
+  private static let manyLeftovers = 20
+  /// Temporary names that are remembered at the most, where a server deletes none of them.
+  private static let mostLeftovers = 1000
   /// A journal cannot make us count for ever.
   private static let mostTries = 1_000_000
   /// Seconds since 1970 when the file was last written; nil: not told.
@@ -34,9 +41,14 @@ struct DavPlace: Sendable {
     length = target.length
     contentType = target.contentType
     overwrites = target.overwrite
-    mark = Self.newMark()
-    tries = 0
     modified = target.modificationTime?.webDAV
+    if let old = target.predecessor.flatMap({ try? DavPlace($0) }), old.url == url {
+      // The temporary names of an upload that this one replaces are deleted with those of this one. A session that cannot
+      // be read has none.
+      (mark, tries, leftovers, oldTemporary) = (old.mark, old.tries, old.leftovers, old.oldTemporary)
+    } else {
+      (mark, tries) = (Self.newMark(), 0)
+    }
   }
 
   init(_ session: UploadSession) throws(UploadError) {
@@ -52,31 +64,36 @@ struct DavPlace: Sendable {
     overwrites = state["overwrite"] != nil
     modified = state["modified"]
     wasSentStraight = state["straight"] != nil
+    stored = state["stored"]
     if let mark = state["mark"], mark.utf8.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }) {
       self.mark = mark
       tries = min(max(0, state["tries"].flatMap { Int($0) } ?? 0), Self.mostTries)
-      leftovers = (max(1, tries - Self.mostLeftovers + 1)..<(tries + 1)).map(temporary)
+      let first = state["first"].flatMap { Int($0) } ?? tries - Self.manyLeftovers + 1
+      leftovers = Array(min(max(1, first, tries - Self.mostLeftovers + 1), tries + 1)..<(tries + 1))
     } else {
       (mark, tries) = (Self.newMark(), 0)
       // A session of release 1.0 and before has one temporary name for all tries.
-      if state["chunks"] == nil, let old = place("url") { leftovers = [old] }
+      if state["chunks"] == nil, let old = place("url") { (oldTemporary, leftovers) = (old, [0]) }
     }
   }
 
   var session: UploadSession {
     var state = [
       "target": url.text, "root": root.text, "type": contentType, "mark": mark, "tries": String(tries),
+      "first": String(leftovers.first ?? tries + 1),
     ]
     if let length { state["length"] = String(length) }
     if overwrites { state["overwrite"] = "true" }
     if wasSentStraight { state["straight"] = "true" }
     state["modified"] = modified
+    state["stored"] = stored
     return UploadSession(state: state)
   }
 
   /// Hidden, and of a kind that servers take: Nextcloud forbids `.part` and `.filepart`.
-  private func temporary(_ number: Int) -> HTTPURL {
-    url.folder.appending(pathBytes: ".fullbore-\(mark)-\(number).tmp".utf8)
+  func temporary(_ number: Int) -> HTTPURL {
+    if number == 0, let oldTemporary { return oldTemporary }
+    return url.folder.appending(pathBytes: ".fullbore-\(mark)-\(number).tmp".utf8)
   }
 
   private static func newMark() -> String {
@@ -92,15 +109,14 @@ struct DavPlace: Sendable {
   mutating func publish(
     _ body: BlobSlice, asksBeforeMove: Bool = false, _ folders: DavFolders, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
+    let result: UploadResult
     do throws(UploadError) {
-      let result = try await attempt(body, asksBeforeMove: asksBeforeMove, folders, with)
-      await clearWhatIsInTheWay(folders, with)
-      return result
+      result = try await attempt(body, asksBeforeMove: asksBeforeMove, folders, with)
     } catch {
-      // A task that was cancelled can send nothing more: the journal knows the names.
-      if error.recovery == .giveUp, error.side != .cancelled { await clearWhatIsInTheWay(folders, with) }
+      if error.recovery == .giveUp { await clearAfterFailure(folders, with) }
       throw error
     }
+    return try await finish(result, folders, with)
   }
 
   /// As `publish`, once the name was asked for: it may be taken, or may have been given by an earlier try whose answer was
@@ -112,12 +128,11 @@ struct DavPlace: Sendable {
     do throws(UploadError) {
       found = try await find(body, with)
     } catch {
-      if error.recovery == .giveUp, error.side != .cancelled { await clearWhatIsInTheWay(folders, with) }
+      if error.recovery == .giveUp { await clearAfterFailure(folders, with) }
       throw error
     }
     guard let found else { return try await publish(body, asksBeforeMove: asksBeforeMove, folders, with) }
-    await clearWhatIsInTheWay(folders, with)
-    return found
+    return try await finish(found, folders, with)
   }
 
   private mutating func attempt(
@@ -136,23 +151,24 @@ struct DavPlace: Sendable {
         folders.noteNoMove()
         return try await putStraight(body, folders, with)
       case 412 where !overwrites:
-        try? await clear(with)  // whatever has the name, this is not moved any more
         return try await taken(body, with)
       default: throw error
       }
     }
-    leftovers.removeAll { $0 == temporary }
+    forget(temporary)
     return try await result(of: body, movedFrom: temporary, with)
   }
 
   /// The temporary name of a new try. It is in the journal before the server hears of it, so that `abort` can delete it.
   mutating func begin(_ with: UploadContext) async throws(UploadError) -> HTTPURL {
     tries += 1
-    if leftovers.count == Self.mostLeftovers {
-      try? await delete(leftovers.removeFirst(), with)  // it is only in the way
+    if leftovers.count >= Self.manyLeftovers, let first = leftovers.first {
+      // A name that cannot be deleted now stays in the journal, and is tried again once the file has its own.
+      let isGone = (try? await delete(temporary(first), with)) != nil
+      if isGone || leftovers.count >= Self.mostLeftovers { leftovers.removeFirst() }
     }
     let temporary = temporary(tries)
-    leftovers.append(temporary)
+    leftovers.append(tries)
     with.opened(session)
     try await with.makeDurable()
     return temporary
@@ -171,7 +187,7 @@ struct DavPlace: Sendable {
       response = try await with.sendOnce(&request, body)
     }
     guard response.saysStored else {
-      if 400..<500 ~= response.status { leftovers.removeAll { $0 == temporary } }
+      if 400..<500 ~= response.status { forget(temporary) }
       throw refusal(request, response)
     }
     return response.headers["ETag"]
@@ -222,32 +238,8 @@ struct DavPlace: Sendable {
     return error
   }
 
-  // MARK: Deleting
-
-  /// Deletes every temporary name that may exist; one that is gone already will do.
-  mutating func clear(_ with: UploadContext) async throws(UploadError) {
-    while let temporary = leftovers.last {
-      try await delete(temporary, with)
-      leftovers.removeLast()
-    }
-  }
-
-  /// The upload is done, or cannot be, whatever becomes of the temporary files. The user is told of the first one that the
-  /// server does not delete.
-  private mutating func clearWhatIsInTheWay(_ folders: DavFolders, _ with: UploadContext) async {
-    do throws(UploadError) {
-      try await clear(with)
-    } catch {
-      guard error.side != .cancelled, let left = leftovers.last, folders.noteLeftover() else { return }
-      with.notice(
-        "\(left): this temporary file stays at the server, which does not delete it (\(error.message)). There may be more of "
-          + "them, named .fullbore-….tmp: delete them there. put+ before the URL makes none")
-    }
-  }
-
-  private func delete(_ temporary: HTTPURL, _ with: UploadContext) async throws(UploadError) {
-    let request = HTTPRequest("DELETE", temporary)
-    let response = try await with.send(request)
-    guard response.isSuccess || [404, 410].contains(response.status) else { throw UploadError(request, response) }
+  /// Nothing is at the server under this temporary name.
+  private mutating func forget(_ temporary: HTTPURL) {
+    leftovers = leftovers.filter { self.temporary($0) != temporary }
   }
 }

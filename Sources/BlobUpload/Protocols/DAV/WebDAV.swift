@@ -51,6 +51,7 @@ public struct WebDAV: UploadProtocol {
     async throws(UploadError) -> Held
   {
     let place = DavPlace(target)
+    if !place.leftovers.isEmpty { with.opened(place.session) }
     try await folders.make(for: place, with)
     if let first { return .finished(try await publish(first.body, at: place, with)) }
     if let chunks = NextcloudChunks(target) {
@@ -66,7 +67,9 @@ public struct WebDAV: UploadProtocol {
   /// A PUT cannot be asked how far it got. What is published already is found when it is sent again.
   public func held(by session: UploadSession, _ with: UploadContext) async throws(UploadError) -> Held {
     if var chunks = try NextcloudChunks(session) { return try await chunks.held(with) }
-    return .upTo(0, try DavPlace(session).session)
+    let place = try DavPlace(session)
+    // Where only temporary files are left to be deleted, there is nothing to send.
+    return .upTo(place.stored == nil ? 0 : place.length ?? 0, place.session)
   }
 
   public func send(_ part: Part, _ body: BlobSlice, to session: UploadSession, _ with: UploadContext)
@@ -100,8 +103,10 @@ public struct WebDAV: UploadProtocol {
         try await chunks.assemble(asks: !chunks.overwrites && (hasWaited || !conditions.areHeeded), folders, with)
       }
     }
+    var place = try DavPlace(session)
+    if place.stored != nil, let whole = with.whole { return try await place.finishStored(whole, folders, with) }
     // Nothing is left to send of a file without bytes.
-    return try await publish(BlobSlice(DataSource([])), at: try DavPlace(session), with)
+    return try await publish(BlobSlice(DataSource([])), at: place, with)
   }
 
   /// Whether a name must be asked for before it is given, since the server is not known to heed the condition of the MOVE.
@@ -133,7 +138,6 @@ public struct WebDAV: UploadProtocol {
   /// DELETE of the temporary names, or of the chunks.
   public func abort(_ session: UploadSession, _ with: UploadContext) async throws(UploadError) {
     if let chunks = try NextcloudChunks(session) { return try await chunks.clear(with) }
-    var place = try DavPlace(session)
-    try await place.clear(with)
+    if let refused = try await DavPlace(session).clear(with) { throw refused.error }
   }
 }

@@ -1,0 +1,160 @@
+import BlobHTTP
+import BlobTesting
+import Blobs
+import Testing
+
+@testable import BlobUpload
+
+/// The temporary files of earlier tries are deleted, or stay in the journal.
+@Suite struct WebDAVLeftoverTests {
+  private let source = PatternSource(length: 100)
+
+  private func uploader(
+    _ peer: DavPeer, _ journal: Journal? = nil, retries: Int = 3, _ transport: any Transport = CurlTransport()
+  ) -> Uploader {
+    let dialect = WebDAV()
+    var uploader = Uploader(
+      UploadDestination(endpoint: peer.endpoint, dialect: dialect, limits: dialect.limits(at: peer.endpoint)),
+      transport: transport, journal: journal, retry: RetryPolicy(retries: retries))
+    uploader.clock = LeapingClock()
+    return uploader
+  }
+
+  /// A transport that loses the answer to the first PUT, so that the next try leaves a temporary file behind it.
+  private func losingFirstPut(
+    _ fault: @escaping @Sendable (Int, HTTPRequest) -> FaultyTransport.Fault = { _, _ in .none }
+  )
+    -> FaultyTransport
+  {
+    let puts = Monitor(0)
+    return FaultyTransport(CurlTransport()) { number, request in
+      if request.method == "PUT",
+        puts.update({
+          $0 += 1; return $0
+        }) == 1
+      {
+        return .loseAnswer
+      }
+      return fault(number, request)
+    }
+  }
+
+  @Test(arguments: [100, 5 << 20] as [Int64])
+  func aDeletionThatFailsInPassingIsTriedAgain(_ length: Int64) async throws {
+    let source = PatternSource(length: length)
+    let failures = Monitor(3)
+    let peer = DavPeer { request in
+      request.method == "DELETE"
+        && failures.update {
+          $0 -= 1; return $0 >= 0
+        } ? HTTPPeer.Reply(423) : nil
+    }
+    defer { peer.stop() }
+    let told = Monitor<[String]>([])
+    var uploader = uploader(peer, retries: 5, losingFirstPut())
+    uploader.notice = { text in told.update { $0.append(text) } }
+    _ = try await uploader.upload(source, as: "a")
+    #expect(peer.names() == ["a"] && peer.unfinished() == 0, "\(peer.requests)")
+    #expect(told.update { $0 } == [])
+    #expect(peer.requests.count { $0.hasPrefix("PUT") } == 2, "\(peer.requests)")
+  }
+
+  @Test(arguments: [100, 5 << 20] as [Int64])
+  func aPushThatWasInterruptedAtTheDeletionDeletesWhenItIsRunAgain(_ length: Int64) async throws {
+    let source = PatternSource(length: length)
+    let peer = DavPeer()
+    defer { peer.stop() }
+    let folder = try ScratchFolder()
+    let journal = try await Journal(at: folder.path.appending("journal"))
+    let cut = uploader(
+      peer, journal, losingFirstPut { _, request in request.method == "DELETE" ? .before(.cancelled) : .none })
+    let error = await #expect(throws: UploadError.self) { _ = try await cut.upload(source, as: "a") }
+    #expect(error?.side == .cancelled)
+    #expect(peer.names() == ["a"] && peer.unfinished() == length)
+    let left = try #require(try await journal.unfinished().first)
+    #expect(left.isStored)
+    let before = peer.requests.count
+    _ = try await uploader(peer, journal).upload(source, as: "a")
+    #expect(peer.unfinished() == 0 && peer.names() == ["a"], "\(peer.requests)")
+    #expect(try await journal.unfinished().isEmpty)
+    // Nothing is sent or read back again.
+    let again = peer.requests.dropFirst(before).map { $0.prefix { $0 != " " } }
+    #expect(Set(again) == ["HEAD", "DELETE"], "\(again)")
+    await journal.close()
+  }
+
+  @Test func aFileThatIsGoneMeanwhileIsSentAgain() async throws {
+    let peer = DavPeer()
+    defer { peer.stop() }
+    let folder = try ScratchFolder()
+    let journal = try await Journal(at: folder.path.appending("journal"))
+    let cut = uploader(
+      peer, journal, losingFirstPut { _, request in request.method == "DELETE" ? .before(.cancelled) : .none })
+    await #expect(throws: UploadError.self) { _ = try await cut.upload(source, as: "a") }
+    _ = try await CurlTransport().send(HTTPRequest("DELETE", peer.endpoint.resolve("a")!), body: nil, Exchange())
+    _ = try await uploader(peer, journal).upload(source, as: "a")
+    #expect(peer.contents(of: "a") == source.bytes(count: 100) && peer.unfinished() == 0, "\(peer.requests)")
+    await journal.close()
+  }
+
+  /// It refuses the method, also for names that never were there.
+  @Test func aFileThatIsNotThereIsNotSaidToStay() async throws {
+    let peer = DavPeer { $0.method == "DELETE" ? .init(405) : nil }
+    defer { peer.stop() }
+    let told = Monitor<[String]>([])
+    let puts = Monitor(0)
+    let transport = FaultyTransport(CurlTransport()) { _, request in
+      request.method == "PUT"
+        && puts.update({
+          $0 += 1; return $0
+        }) == 1 ? .before(.broken) : .none
+    }
+    var uploader = uploader(peer, retries: 3, transport)
+    uploader.notice = { text in told.update { $0.append(text) } }
+    _ = try await uploader.upload(source, as: "a")
+    #expect(told.update { $0 } == [] && peer.unfinished() == 0, "\(peer.requests)")
+  }
+
+  /// Its file was changed after an interrupted push, and what that has left cannot be deleted at once.
+  @Test func anUploadThatReplacesAnotherDeletesWhatThatHasLeft() async throws {
+    let failures = Monitor(2)
+    let peer = DavPeer { request in
+      request.method == "DELETE"
+        && failures.update {
+          $0 -= 1; return $0 >= 0
+        } ? HTTPPeer.Reply(503) : nil
+    }
+    defer { peer.stop() }
+    let folder = try ScratchFolder()
+    let journal = try await Journal(at: folder.path.appending("journal"))
+    let cut = uploader(
+      peer, journal, retries: 0,
+      FaultyTransport(CurlTransport()) { _, request in request.method == "PUT" ? .loseAnswer : .none })
+    await #expect(throws: UploadError.self) { _ = try await cut.upload(source, as: "a") }
+    #expect(peer.unfinished() == 100)
+    _ = try await uploader(peer, journal).upload(PatternSource(length: 200, seed: 4), as: "a")
+    #expect(peer.names() == ["a"] && peer.unfinished() == 0, "\(peer.requests)")
+    await journal.close()
+  }
+
+  @Test func everyNameStaysKnownWhereNoneCanBeDeleted() async throws {
+    let isShut = Monitor(true)
+    let peer = DavPeer { request in
+      request.method == "DELETE" && isShut.update { $0 } ? HTTPPeer.Reply(503) : nil
+    }
+    defer { peer.stop() }
+    let folder = try ScratchFolder()
+    let journal = try await Journal(at: folder.path.appending("journal"))
+    let cut = uploader(
+      peer, journal, retries: 29,
+      FaultyTransport(CurlTransport()) { _, request in request.method == "PUT" ? .loseAnswer : .none })
+    await #expect(throws: UploadError.self) { _ = try await cut.upload(source, as: "a") }
+    // One of thirty tries finds out what the server makes of conditions, with an empty file.
+    #expect(peer.unfinished() == 2900)
+    isShut.update { $0 = false }
+    let session = try #require(try await journal.unfinished().first?.session)
+    await uploader(peer, journal).discard(session)
+    #expect(peer.unfinished() == 0, "\(peer.requests)")
+    await journal.close()
+  }
+}
