@@ -12,12 +12,17 @@ extension Uploader {
   /// Reads back what arrived and compares it with the source, byte by byte, both streamed.
   ///
   /// For servers that give out under its URL what they took; where a server does not, the error says so. `location`: what
-  /// `UploadResult` said; a tus server may have the bytes there alone.
+  /// `UploadResult` said; a tus server may have the bytes there alone, and so may a receiver of forms. Returns where the
+  /// bytes were read.
+  @discardableResult
   public func verify(
     _ source: any BlobSource, _ info: BlobInfo, at target: UploadTarget, location: String? = nil
-  ) async throws(UploadError) {
+  ) async throws(UploadError) -> HTTPURL {
     let slice = BlobSlice(source, length: info.length, validator: info.validator)
-    try await patiently("\(target.path)") { () async throws(UploadError) in
+    if let form = destination.dialect as? FormPost {
+      return try await verify(slice, at: try form.place(of: target, location), isSaid: location != nil, target)
+    }
+    return try await patiently("\(target.path)") { () async throws(UploadError) in
       let context = context()
       var place = target.url
       if let tus = destination.dialect as? Tus, let upload = tus.uploadURL(location, of: target),
@@ -26,7 +31,27 @@ extension Uploader {
         place = upload
       }
       try await context.compare(slice, with: place)
+      return place
     }
+  }
+
+  /// `isSaid`: the receiver has said that the file is at `place`. Where it has not, and gives nothing out there, it does so for
+  /// no other file either.
+  private func verify(
+    _ slice: BlobSlice, at place: HTTPURL, isSaid: Bool, _ target: UploadTarget
+  ) async throws(UploadError) -> HTTPURL {
+    do throws(UploadError) {
+      try await patiently("\(target.path)") { () async throws(UploadError) in
+        try await context().compare(slice, with: place)
+      }
+    } catch {
+      guard !isSaid, let status = error.status, 400..<500 ~= status else { throw error }
+      var error = error
+      error.side = .destination
+      error.message += " (\(FormPost.saidNothing))"
+      throw error
+    }
+    return place
   }
 
   /// Whether the server gives out the bytes under the upload's own URL; asked once for each host.

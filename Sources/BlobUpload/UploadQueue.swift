@@ -285,7 +285,7 @@ public struct UploadQueue: Sendable {
     let progress = work.progress ?? Progress(totals: totals)
     if work.progress == nil { observer.started(item, progress) }
     do {
-      let result = try await answering { () async throws(UploadError) in
+      var result = try await answering { () async throws(UploadError) in
         var target = item.target
         target.predecessor = left
         if let before, try await mayReplace(before, by: item) { target.overwrite = true }
@@ -293,7 +293,7 @@ public struct UploadQueue: Sendable {
           item.source, item.info, to: target, entry: id, resuming: session, receipts: receipts,
           comparing: doubted, progress: progress)
       }
-      if verify { try await verify(item, id, result) }
+      if verify { result.location = try await verify(item, id, result) }
       journal.done(id, result, keepsChecksums: item.info.wantsTrace)
       observer.ended(item, progress, .sent(result, from: progress.resumed))
       return nil
@@ -315,10 +315,12 @@ extension UploadQueue {
     }
   }
 
-  /// What arrived wrong must be sent again: its session, which is finished, is of no use to the next run.
-  private func verify(_ item: UploadItem, _ id: Int64, _ result: UploadResult) async throws(UploadError) {
+  /// What arrived wrong must be sent again: its session, which is finished, is of no use to the next run. Returns where the
+  /// file is.
+  private func verify(_ item: UploadItem, _ id: Int64, _ result: UploadResult) async throws(UploadError) -> String {
     do {
-      try await uploader.verify(item.source, item.info, at: item.target, location: result.location)
+      let place = try await uploader.verify(item.source, item.info, at: item.target, location: result.location)
+      return result.location ?? place.description
     } catch {
       if error.saysOtherBytes { journal.restarted(id) }
       throw error

@@ -1,8 +1,9 @@
 import BlobHTTP
 import BlobTesting
-import BlobUpload
 import Blobs
 import Testing
+
+@testable import BlobUpload
 
 @Suite struct FormPostTests {
   private func uploader(
@@ -107,6 +108,39 @@ import Testing
     let error = await uploader.failure()
     #expect(error?.side == .destination && error?.message.contains("not followed") == true)
     #expect(other.seen.heads.isEmpty)
+  }
+
+  /// A form has no folders in it.
+  @Test func fileIsReadBackWhereTheAnswerOrItsNameSaysThatItIs() async throws {
+    let source = PatternSource(length: 10)
+    let bytes = HTTPResponse(head: HTTPHead(status: 200, headers: [:]), body: [])
+    let places: [(String?, String)] = [
+      (nil, "http://media.example/in/a.mov"), ("/files/7", "http://media.example/files/7"),
+    ]
+    for (location, place) in places {
+      let transport = Script(bytes)
+      let uploader = BlobUploadTests.uploader(FormPost(), transport)
+      let target = uploader.destination.target("2026/a.mov", length: 10)
+      // The script gives out no bytes.
+      await #expect(throws: UploadError.self) {
+        try await uploader.verify(source, source.info, at: target, location: location)
+      }
+      #expect(transport.requests.map(\.url.text) == [place])
+    }
+  }
+
+  @Test func whatCannotBeReadBackEndsThePush() async throws {
+    let source = PatternSource(length: 10)
+    let transport = Script(.status(404))
+    let uploader = BlobUploadTests.uploader(FormPost(), transport)
+    let target = uploader.destination.target("2026/a.mov", length: 10)
+    for (location, count) in [(nil, 1), ("http://cdn.example/a.mov", 1)] as [(String?, Int)] {
+      let error = await #expect(throws: UploadError.self) {
+        try await uploader.verify(source, source.info, at: target, location: location)
+      }
+      #expect(error?.side == .destination && error?.message.contains("cannot be read back") == true, "\(error as Any)")
+      #expect(transport.requests.count == count)
+    }
   }
 
   @Test func fileIsAskedForWhereTheAnswerSaidThatItIs() async throws {

@@ -58,6 +58,27 @@ extension EndToEnd {
       #expect(try String(contentsOfFile: scratch.path("fields.json"), encoding: .utf8).contains("s3cr3t"))
     }
 
+    /// A form has the file's own name in it, and none of the folders above it.
+    @Test(arguments: [false, true]) func filesOfSubfoldersAreReadBack(_ asksReply: Bool) async throws {
+      try scratch.file("gallery/a.jpg", 1000)
+      try scratch.file("gallery/2026/May/b.jpg", 2000)
+      let server = try await ServeProcess.start(in: scratch)
+      let options = ["--verify"] + (asksReply ? ["--reply", "$.files[0].url"] : [])
+      for check in [[], ["--check"]] {
+        let push = try Command(
+          Tool.fullbore, ["push", scratch.path("gallery") + "/", "form+\(server.url)"] + options + check, in: scratch)
+        #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
+        #expect(check.isEmpty || push.output.contains("2 done before"), "\(push.output)\(push.errors)")
+      }
+    }
+
+    @Test func whatCannotBeReadBackIsSaidBeforeAnythingIsSent() async throws {
+      let file = try scratch.file("a.jpg", 1000)
+      let server = try await ServeProcess.start(in: scratch)
+      let (end, push) = try await fullbore("push", "--verify", file, "form+\(server.url)upload", in: scratch)
+      #expect(end == .exited(2) && push.errors.contains("--reply"), "\(push.errors)")
+    }
+
     @Test func formIsNotSpokenByAServerOfFiles() async throws {
       let file = try scratch.file("a.jpg", 1000)
       let server = try await ServeProcess.start(in: scratch)

@@ -105,6 +105,27 @@ public struct FormPost: UploadProtocol {
     UploadResult()
   }
 
+  static let saidNothing =
+    "the receiver of forms did not say where the file is; --reply tells where in its answer it says so"
+
+  /// Where a file can be read back: where the receiver said that it is, or else under the name that the form had, in the
+  /// folder that forms are posted to. The folders of `target.path` are not in a form.
+  func place(of target: UploadTarget, _ location: String?) throws(UploadError) -> HTTPURL {
+    let endpoint = target.endpoint
+    guard let location else {
+      if endpoint.path.hasSuffix("/") { return endpoint.folder.appending(pathBytes: target.path.name.bytes) }
+      throw UploadError(
+        .giveUp, .destination, "\(target.path): cannot be read back: \(Self.saidNothing)")
+    }
+    guard let url = endpoint.resolve(location), url.origin == endpoint.origin else {
+      throw UploadError(
+        .giveUp, .destination,
+        "\(target.path): cannot be read back: the receiver of forms said that it is at \(location.prefix { $0 != "?" }), "
+          + "which is not at \(endpoint.origin)")
+    }
+    return url
+  }
+
   /// HEAD of where the receiver said that it is. One that said nothing cannot be asked.
   public func isThere(_ target: UploadTarget, location: String?, _ with: UploadContext) async throws(UploadError)
     -> Bool

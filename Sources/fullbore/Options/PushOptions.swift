@@ -152,6 +152,11 @@ struct PushOptions: Sendable {
       }
       if verifies { throw UsageError("--verify: standard input cannot be read again; --checksum checks every part") }
     }
+    if verifies, destination.protocolName == "form", !destination.endpoint.path.hasSuffix("/"), form.reply == nil {
+      throw UsageError(
+        "--verify: it is not known where what is posted to \(destination.endpoint) can be read back: --reply tells where in "
+          + "its answer the receiver says so; or end the URL with a slash where the files are below it")
+    }
     if let table = databases.first(where: { $0.selection == .every })?.table, !destination.isFolder || name != nil {
       throw UsageError(
         "'\(table.table)' has many rows, which cannot all have one name: end the destination with a slash")
