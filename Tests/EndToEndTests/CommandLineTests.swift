@@ -109,13 +109,17 @@ extension EndToEnd {
       #expect(ours.output == theirs.output)
     }
 
-    @Test func demoVerifiesAFolderAndLeavesNothing() async throws {
-      for number in 0..<5 { try scratch.file("gallery/IMG_\(number).jpg", 500_000 + number) }
+    /// A file of up to 4 MiB goes in one request, and leaves nothing to go on with.
+    @Test(arguments: [500_000, 2_000_000, 4_400_000]) func demoVerifiesAFolderAndLeavesNothing(_ size: Int) async throws
+    {
+      for number in 0..<5 { try scratch.file("gallery/IMG_\(number).jpg", size / (number + 1)) }
       let before = Folder(scratch.path("gallery")).files()
       try scratch.folder("temporary")
       let demo = try Command.fullbore(
         "demo", scratch.path("gallery"), in: scratch, environment: ["TMPDIR": scratch.path("temporary")])
       #expect(try await demo.wait(.seconds(120)) == .exited(0), "\(demo.output)\(demo.errors)")
+      #expect(demo.output.contains("It sent nothing") == (size <= 4 << 20), "\(demo.output)")
+      #expect(demo.output.contains("It went on at byte") == (size > 4 << 20), "\(demo.output)")
       #expect(Folder(scratch.path("gallery")).files() == before)
       #expect(Folder(scratch.path("temporary")).received() == 0)
     }

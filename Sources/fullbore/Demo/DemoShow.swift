@@ -1,3 +1,4 @@
+import BlobUpload
 import Blobs
 import Glibc
 
@@ -33,13 +34,8 @@ struct DemoShow {
     }
     say("\nServing \(shown(received)) at \(url)")
     var runs = [try pushGallery(to: url)]
-    if largest.stamp.size >= 1 << 20 {
-      runs.append(try killAndResume(to: url))
-    } else {
-      say(
-        "\nThe largest file, \(shown(largest.relative)), has \(largest.stamp.size) bytes: too few to be killed half-way."
-      )
-    }
+    // A smaller file goes in one request: after a kill there is nothing to go on with.
+    runs.append(largest.stamp.size > Tus().wholeUpTo ? try killAndResume(to: url) : try pushTwice(to: url))
     runs.append(try pushUnderLimit(to: url))
     return runs
   }
@@ -48,6 +44,43 @@ struct DemoShow {
     say("\n── The gallery ──\nfullbore push \(quoted(gallery))/ \(url)gallery/")
     let arguments = pushArguments(gallery.appending("/"), "\(url)gallery/", journal: "gallery")
     var run = try push("gallery", arguments)
+    try compareGallery(in: "gallery", &run)
+    return run
+  }
+
+  /// Where no file is large enough to be killed half-way.
+  private func pushTwice(to url: String) throws(DemoError) -> DemoRun {
+    say(
+      """
+
+      ── Pushed twice ──
+      The largest file, \(shown(largest.relative)), has \(Quantity.grouped(largest.stamp.size)) bytes. It goes in one \
+      request, so there is nothing to go on with after a kill.
+      fullbore push \(quoted(gallery))/ \(url)twice/
+      """)
+    let arguments = pushArguments(gallery.appending("/"), "\(url)twice/", journal: "twice")
+    var run = try push("pushed twice", arguments)
+    say("The same command again:")
+    let began = ContinuousClock.now
+    let again = try stage.start(arguments + ["--json"], environment: ["TMPDIR": temporary], output: .piped)
+    var lines = LineReader(again.output)
+    var sent: Int64?
+    while let line = lines.next() {
+      if line.hasPrefix("{\"event\":\"summary\"") { sent = number("bytes_sent", in: line) }
+    }
+    let end = again.wait()
+    try require(end)
+    guard sent == 0 else { throw DemoError("the second push sent what was there") }
+    say("It sent nothing: everything is there.")
+    run.elapsed += began.duration(to: .now)
+    run.peakMemory = max(run.peakMemory, end.peakMemory)
+    run.written += end.written
+    try compareGallery(in: "twice", &run)
+    return run
+  }
+
+  /// Compares what arrived in `folder` with the gallery, and removes it.
+  private func compareGallery(in folder: BytePath, _ run: inout DemoRun) throws(DemoError) {
     let tree = FileTree([BytePath(gallery.bytes + [slash])])
     while true {
       let events = tree.next(max: 64)
@@ -55,12 +88,11 @@ struct DemoShow {
       for case .file(let item) in events {
         run.files += 1
         run.bytes += item.stamp.size
-        run.compared += try compare(item, with: received.appending("gallery").appending(item.relative))
+        run.compared += try compare(item, with: received.appending(folder).appending(item.relative))
       }
     }
     say("Compared \(Quantity.grouped(run.compared)) bytes of \(Quantity.plural(run.files, "file")): all equal.")
-    removeTree(received.appending("gallery"))
-    return run
+    removeTree(received.appending(folder))
   }
 
   private func killAndResume(to url: String) throws(DemoError) -> DemoRun {
