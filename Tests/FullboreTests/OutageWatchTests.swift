@@ -44,6 +44,28 @@ import Testing
     #expect(notes.outages == [])
   }
 
+  /// Its request fails long after it stood still.
+  @Test func anOutageIsAsLongAsItWasTold() throws {
+    let watch = watch()
+    watch.look(at: began + .seconds(6))
+    let broken = TransportError(.broken, "PUT http://media.example/a: the connection broke")
+    watch.failed(UploadError(broken), next: .seconds(1), at: began + .seconds(89))
+    counters.comparedBytes.addClamped(1)
+    watch.look(at: began + .seconds(90))
+    #expect(notes.outages.last?.contains("answers again, after 1:30") == true, "\(notes.outages)")
+  }
+
+  @Test func aServerThatAsksToWaitIsSaidToAsk() throws {
+    let watch = watch()
+    let error = UploadError(
+      .retry(after: .seconds(20)), .file, "PUT http://media.example/a: 429 (too many requests)", status: 429)
+    watch.failed(error, next: .seconds(20), at: began)
+    watch.look(at: began + .seconds(3))
+    let said = try #require(notes.outages.first)
+    #expect(said.hasPrefix("media.example:80 asks to be left alone for a while (429), "), "\(said)")
+    #expect(said.contains("trying again in 17.0 s"), "\(said)")
+  }
+
   /// A server may join parts for long.
   @Test func whatIsSentAndNotConfirmedIsNamedSo() throws {
     let watch = watch()
@@ -51,7 +73,9 @@ import Testing
     watch.look(at: began + .seconds(6))
     let said = try #require(notes.outages.first)
     #expect(said.hasPrefix("all bytes of film.mov are sent: waiting since "), "\(said)")
-    #expect(said.hasSuffix("for media.example:80 to confirm it"), "\(said)")
+    #expect(said.hasSuffix(" (6.00 s) for media.example:80 to confirm it"), "\(said)")
+    watch.look(at: began + .seconds(85))
+    #expect(notes.outages.last?.contains(" (1:25) ") == true, "\(notes.outages)")
     counters.large.ended(file)
     #expect(counters.large.waitingForAnswer == [])
   }

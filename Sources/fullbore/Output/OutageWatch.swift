@@ -35,6 +35,10 @@ final class OutageWatch: Sendable {
     /// When the next try begins.
     var next: ContinuousClock.Instant?
     var told: ContinuousClock.Instant?
+    /// Since when, as it was told first. A server may stand still for long before a request of it fails.
+    var since: ContinuousClock.Instant?
+    /// The server itself has said how long it is to be left alone.
+    var isAsked = false
   }
   private let state = Mutex(State())
   private let host: String
@@ -60,12 +64,13 @@ final class OutageWatch: Sendable {
   func stop() { ticker.withLock { $0.take() }?.stop() }
 
   /// A try has failed, and the next one is made after `wait`. Any thread.
-  func failed(_ error: UploadError, next wait: Duration) {
-    guard error.isOfOutage else { return }
-    let now = ContinuousClock.now
+  func failed(_ error: UploadError, next wait: Duration, at now: ContinuousClock.Instant = .now) {
+    var isAsked = false
+    if case .retry(_?) = error.recovery { isAsked = true }
+    guard error.isOfOutage || isAsked else { return }
     state.withLock { state in
       if state.failed == nil { state.failed = now }
-      state.reason = error.reason
+      (state.reason, state.isAsked) = (error.reason, isAsked)
       // Many files wait at once, each for its own time.
       if state.next.map({ $0 <= now || now + wait < $0 }) ?? true { state.next = now + wait }
     }
@@ -84,7 +89,9 @@ final class OutageWatch: Sendable {
       guard isLong, state.failed != nil || counters.isWaiting else { return nil }
       if let told = state.told, now - told < Self.interval { return nil }
       state.told = now
-      return describe(state, begin, now)
+      let since = state.since ?? begin
+      state.since = since
+      return describe(state, since, now)
     }
     if let outage { report.outage(outage) }
   }
@@ -99,13 +106,18 @@ final class OutageWatch: Sendable {
       if let first = sent.first {
         // A server may take long to join parts, or to bring a film to its disk.
         let what = sent.count == 1 ? shown(first) : Quantity.plural(sent.count, "file")
-        outage.text = "all bytes of \(what) are sent: waiting since \(clockTime(since)) for \(host) to confirm it"
+        outage.text =
+          "all bytes of \(what) are sent: waiting since \(clockTime(since)) (\(Quantity.text(now - begin))) for \(host) to "
+          + "confirm \(sent.count == 1 ? "it" : "them")"
       } else {
         let whom = hasSlowSources ? "\(host) or a source does not answer" : "waiting for \(host)"
-        outage.text = "nothing has moved since \(clockTime(since)): \(whom)"
+        outage.text = "nothing has moved since \(clockTime(since)) (\(Quantity.text(now - begin))): \(whom)"
       }
     } else {
-      outage.text = "\(host) does not answer since \(clockTime(since)) (\(state.reason))"
+      outage.text =
+        state.isAsked
+        ? "\(host) asks to be left alone for a while (\(state.reason))"
+        : "\(host) does not answer since \(clockTime(since)) (\(state.reason))"
       if let next = state.next, next > now {
         outage.retry = next - now
         outage.text += ", trying again in \(Quantity.text(next - now))"
@@ -118,7 +130,7 @@ final class OutageWatch: Sendable {
 
   private func end(at now: ContinuousClock.Instant, sum: Int64) {
     let outage = state.withLock { state -> Outage? in
-      let begin = state.failed ?? state.moved
+      let begin = state.since ?? state.failed ?? state.moved
       let wasTold = state.told != nil
       state = State(moved: now, sum: sum)
       if !wasTold { return nil }
