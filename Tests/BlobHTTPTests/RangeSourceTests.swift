@@ -193,6 +193,41 @@ import Testing
     #expect(before < 16 << 20, "\(before) bytes were read ahead")
   }
 
+  /// As many readers as the transport has connections, each at the end of its part, ask the server once more.
+  @Test func readersAtTheEndsOfTheirPartsDoNotWaitForEachOther() async throws {
+    let part = 1 << 20
+    // More than the sockets hold, so that an answer to the end of the file would stay under way.
+    let peer = RangePeer(.init(bytes: [UInt8](repeating: 7, count: 64 << 20)))
+    let source = HTTPRangeSource(
+      peer.url, over: CurlTransport(.init(lanes: 2, adapts: false)), readAhead: 64 << 10)
+    let (cancel, begun) = (Cancellation(), Monitor(0))
+    // Readers that wait for each other fail by this, and do not hang the tests.
+    let deadline = Task {
+      try await Task.sleep(for: .seconds(8))
+      cancel.cancel()
+    }
+    defer { deadline.cancel() }
+    let counts = try await withThrowingTaskGroup(of: Int.self) { group in
+      for number in 0..<2 {
+        group.addTask {
+          try await rangeThreads.run { () throws -> Int in
+            let slice = BlobSlice(source, start: Int64(number * part), length: Int64(part))
+            let reader = try slice.open(cancel)
+            let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
+            defer { buffer.deallocate() }
+            var count = try reader.read(into: buffer)
+            begun.update { $0 += 1 }
+            _ = begun.wait(atMost: .seconds(8)) { $0 == 2 ? true : nil }
+            while case let more = try reader.read(into: buffer), more > 0 { count += more }
+            return count
+          }
+        }
+      }
+      return try await group.reduce(into: []) { $0.append($1) }
+    }
+    #expect(counts == [part, part])
+  }
+
   @Test func slicesOfItAreBodies() async throws {
     let pattern = PatternSource(length: 1_000_000)
     let peer = RangePeer(.init(bytes: pattern.bytes(count: 1_000_000)))

@@ -8,11 +8,13 @@ import Blobs
 /// last. A cut is `.invalidated` then: `info` begins a new download, of the version that is there by then, and only its byte 0
 /// can be opened. What is read ahead of its use is bounded. RFC 9110 §13.1.4, §13.1.5, §14.
 ///
-/// Each reader holds one exchange of `transport` for as long as it lives: give it a transport of its own, not the one
+/// Each reader holds one exchange of `transport` until `finish()`, and never more than one: give it a transport of its own, not the one
 /// that sends on what is read here, or the two could wait for each other's lanes.
 public struct HTTPRangeSource: BlobSource {
   public let url: HTTPURL
   let remote: RemoteFile
+  /// Attempts in a row that bring not a single byte, unless another number is asked for.
+  public static let usualRetries = 5
 
   /// - `headers`: credentials and the like; they go to the origin of `url` and to none that it redirects to.
   /// - `retries`: attempts in a row that bring not a single byte, after which a cut is an error.
@@ -20,7 +22,7 @@ public struct HTTPRangeSource: BlobSource {
   /// - `notice`: hears that a download has ended of which nobody can know whether it is whole: over plain HTTP, without a
   ///   length, ended by the end of the connection. Called on the thread that reads.
   public init(
-    _ url: HTTPURL, over transport: any Transport, headers: HTTPHeaders = [:], retries: Int = 5,
+    _ url: HTTPURL, over transport: any Transport, headers: HTTPHeaders = [:], retries: Int = Self.usualRetries,
     readAhead: Int = 512 << 10, notice: (@Sendable (String) -> Void)? = nil
   ) {
     precondition(retries >= 0 && readAhead > 0)
@@ -46,13 +48,14 @@ public struct HTTPRangeSource: BlobSource {
 }
 
 extension SourceResolver {
-  /// This one, and `http:` and `https:` URLs, read over `transport`. `notice`: as in `HTTPRangeSource`.
+  /// This one, and `http:` and `https:` URLs, read over `transport`. `retries` and `notice`: as in `HTTPRangeSource`.
   public func addingHTTP(
-    over transport: any Transport, headers: HTTPHeaders = [:], notice: (@Sendable (String) -> Void)? = nil
+    over transport: any Transport, headers: HTTPHeaders = [:], retries: Int = HTTPRangeSource.usualRetries,
+    notice: (@Sendable (String) -> Void)? = nil
   ) -> SourceResolver {
     let maker: Maker = { text throws(BlobError) in
       guard let url = HTTPURL(text) else { throw BlobError(.unsupported, "this is no usable http(s) URL") }
-      return HTTPRangeSource(url, over: transport, headers: headers, notice: notice)
+      return HTTPRangeSource(url, over: transport, headers: headers, retries: retries, notice: notice)
     }
     return adding("http", maker).adding("https", maker)
   }

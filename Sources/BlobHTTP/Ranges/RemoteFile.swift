@@ -36,6 +36,8 @@ final class RemoteFile: Sendable {
     if facts.isRandom { return facts }
     // A refused range of an empty file comes without its version.
     if facts.isPartial || facts.length == 0 {
+      // A server that sends more than the byte it was asked for would hold a connection that the next request may need.
+      fetch.stop()
       fetch = RemoteFetch(ask, range: nil, capacity: readAhead)
       facts = try fetch.facts(cancel)
     }
@@ -132,7 +134,7 @@ private final class RangeReader: BlobReader {
     patience = file.patience(cancel, "read \(file.ask.url)")
   }
 
-  deinit { current?.fetch.stop() }
+  deinit { endAnswer() }
 
   func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
     precondition(!buffer.isEmpty)
@@ -149,8 +151,7 @@ private final class RangeReader: BlobReader {
         patience.restore()
         return count
       } catch {
-        current?.fetch.stop()
-        current = nil
+        endAnswer()
         try patience.wait(after: error)
       }
     }
@@ -166,8 +167,24 @@ private final class RangeReader: BlobReader {
 
   func fileRegion() -> FileRegion? { nil }
 
+  /// Gives up the connection of the answer under way, and what was read ahead of it. No request is begun before: where each
+  /// reader of a transport kept one connection and waited for another, all would wait for ever.
+  private func endAnswer() {
+    current?.fetch.stop()
+    current = nil
+  }
+
+  /// At the end of the file only the end of the answer is missing: with it the connection can be used again. Why it does
+  /// not come does not matter, since all bytes are there.
+  private func awaitEndOfAnswer() {
+    guard offset == facts.length, let current else { return }
+    withUnsafeTemporaryAllocation(byteCount: 1, alignment: 1) { _ = try? current.reader.read(into: $0) }
+  }
+
   /// Asks the server once more: one that writes into what it is sending gives bytes of two versions.
   func finish() throws(BlobError) {
+    awaitEndOfAnswer()
+    endAnswer()
     let now = try file.facts(cancel)
     if now.version == facts.version, now.length == facts.length { return }
     throw BlobError(.changed, "\(file.ask.url): it was replaced while it was read")

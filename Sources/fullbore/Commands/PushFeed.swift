@@ -47,8 +47,10 @@ struct PushFeed: Sendable {
     // Not over the transport that sends, or the two could wait for each other's lanes.
     let reading = try run.connection.readingTransport(jobs: run.jobs)
     resolver =
-      SourceResolver.files.addingHTTP(over: reading, notice: { [report = run.report] in report.notice($0) })
-      .withDatabases
+      SourceResolver.files.addingHTTP(
+        over: reading, retries: run.connection.retries ?? HTTPRangeSource.usualRetries,
+        notice: { [report = run.report] in report.notice($0) }
+      ).withDatabases
   }
 
   /// The next items; nil at the end of the walk.
@@ -186,10 +188,12 @@ extension PushRun {
 }
 
 extension ConnectionOptions {
-  /// What sources at URLs are read over. One that cannot be asked twice holds a lane from the moment it is looked at:
-  /// there are more than files under way and those that wait for their turn.
+  /// What sources at URLs are read over. One that cannot be asked twice holds a connection from the moment it is looked at:
+  /// there are more than files under way and those that wait for their turn. So their number must not adapt to the link:
+  /// with fewer, those that wait could hold all connections that the files under way need.
   fileprivate func readingTransport(jobs: Int?) throws(UploadError) -> CurlTransport {
     var options = try transportOptions(lanes: nil)
+    options.adapts = false
     options.lanes = (jobs ?? options.lanes) + 16
     return CurlTransport(options)
   }
