@@ -171,10 +171,14 @@ struct FileSourceTests {
     try check(pipe.withCString { mkfifo($0, 0o600) } == 0)
     let socket = try unixSocket(at: folder.appending("socket"))
     defer { close(socket) }
-    for path in [folder, pipe, folder.appending("socket"), "/dev/null"] as [BytePath] {
+    let kinds: [(BytePath, String)] = [
+      (folder, "a folder"), (pipe, "a pipe"), (folder.appending("socket"), "a socket or a device"),
+      ("/dev/null", "a device"),
+    ]
+    for (path, kind) in kinds {
       let error = failure { () throws(BlobError) in try FileSource(path).info() }
       #expect(error?.code == .unsupported, "\(path)")
-      #expect(error?.message == "open \(path): not a regular file")
+      #expect(error?.message == "open \(path): not a regular file, but \(kind)")
     }
   }
 

@@ -50,6 +50,27 @@ struct UnsizedFileSourceTests {
     }
   }
 
+  /// Each may have taken the place of an empty file, and has no end.
+  @Test func aPipeOrADeviceIsNoFileWithContent() throws {
+    let folder = TemporaryFile.folder
+    let (pipe, link) = (folder.appending("unsized-pipe"), folder.appending("unsized-link"))
+    defer { for path in [pipe, link] { _ = path.withCString { unlink($0) } } }
+    #expect(pipe.withCString { mkfifo($0, 0o600) } == 0)
+    #expect(link.withCString { symlink("/dev/zero", $0) } == 0)
+    for (path, kind) in [(pipe, "a pipe"), (link, "a device")] {
+      for read in [
+        { () throws -> Void in _ = try UnsizedFileSource.isNeeded(for: path) },
+        { () throws -> Void in _ = try UnsizedFileSource(path).open(at: 0, Cancellation()) },
+      ] {
+        #expect {
+          try read()
+        } throws: {
+          ($0 as? BlobError)?.message == "open \(path): not a regular file, but \(kind)"
+        }
+      }
+    }
+  }
+
   @Test func anEmptyFileIsAnEmptyFile() throws {
     let file = try TemporaryFile([])
     #expect(try !UnsizedFileSource.isNeeded(for: file.path))

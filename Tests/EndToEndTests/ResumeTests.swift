@@ -79,6 +79,27 @@ extension EndToEnd {
       #expect(try await fullbore("resume", in: scratch).end == .exited(0))
     }
 
+    /// A pipe would be waited for, and a device read, without an end.
+    @Test(arguments: ["a pipe", "a device", "a folder"])
+    func whatHasTakenTheFilesPlaceIsNotSent(_ kind: String) async throws {
+      let peer = ScriptedPeer([.readHead, .read(100_000), .hold])
+      try await interrupt(peer, "card/a.mov")
+      let file = scratch.path("card/a.mov")
+      try FileManager.default.removeItem(atPath: file)
+      switch kind {
+      case "a pipe": #expect(mkfifo(file, 0o600) == 0)
+      case "a device": try FileManager.default.createSymbolicLink(atPath: file, withDestinationPath: "/dev/zero")
+      default: try FileManager.default.createDirectory(atPath: file, withIntermediateDirectories: false)
+      }
+      let resume = try Command(Tool.fullbore, ["resume"], in: scratch)
+      #expect(try await resume.wait(.seconds(10)) == .exited(1), "\(resume.output)\(resume.errors)")
+      let words =
+        "the source is gone, \(file): it is \(kind) now, and no file: put it back, or 'fullbore abort 1' gives it up"
+      #expect(resume.errors.contains(words), "\(resume.errors)")
+      let status = try await fullbore("status", in: scratch).command
+      #expect(status.output.contains(words), "\(status.output)")
+    }
+
     @Test func abortAndStatusSendCredentialsToOneServerOnly() async throws {
       let one = try await ServeProcess.start(in: scratch)
       let apart = try Scratch()

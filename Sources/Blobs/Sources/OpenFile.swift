@@ -23,10 +23,9 @@ final class OpenFile: Sendable {
   ) throws(BlobError) {
     try cancel.check("open \(path)")
     self.path = path
-    descriptor = try Self.open(path)
+    let status: stat
+    (descriptor, status) = try Self.open(path)
     do throws(BlobError) {
-      let status = try statusOf(descriptor, path)
-      if status.st_mode & S_IFMT != S_IFREG { throw BlobError(.unsupported, "open \(path): not a regular file") }
       if status.st_size == 0, try Self.hasUnsizedContent(descriptor, path) {
         throw BlobError(
           .unsupported,
@@ -50,7 +49,9 @@ final class OpenFile: Sendable {
   /// Bytes that are read again in less time than the system takes to watch a file.
   static let leastWatched: Int64 = 64 << 10
 
-  static func open(_ path: BytePath) throws(BlobError) -> Int32 {
+  /// Opens a regular file. Throws `.unsupported` where something else is, which may have taken a file's place: a pipe would be
+  /// waited for, and a device read, without an end.
+  static func open(_ path: BytePath) throws(BlobError) -> (descriptor: Int32, status: stat) {
     var descriptor: Int32
     repeat {
       // O_NONBLOCK: a pipe in the place of a file must not hang us; regular files ignore it.
@@ -58,10 +59,18 @@ final class OpenFile: Sendable {
     } while descriptor < 0 && errno == EINTR
     // ENXIO: a socket, or a device that is not there.
     if descriptor < 0 && errno == ENXIO {
-      throw BlobError(.unsupported, "open \(path): not a regular file", errno: errno)
+      throw BlobError(.unsupported, "open \(path): not a regular file, but a socket or a device", errno: errno)
     }
     if descriptor < 0 { throw systemError(errno, "open \(path)") }
-    return descriptor
+    do throws(BlobError) {
+      let status = try statusOf(descriptor, path)
+      let kind = FileKind(mode: status.st_mode)
+      if kind == .file { return (descriptor, status) }
+      throw BlobError(.unsupported, "open \(path): not a regular file, but \(kind.rawValue)")
+    } catch {
+      close(descriptor)
+      throw error
+    }
   }
 
   /// Whether an open file of size 0 has content all the same. It is read at its first byte only; a file that has got a

@@ -31,16 +31,17 @@ public struct UnsizedFileSource: BlobSource {
   /// Opens at byte 0, or where the last reader stopped; throws `.outOfRange` elsewhere.
   public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     let reading = try latest.reading(at: offset) { () throws(BlobError) in
-      OpenReading(try OpenFile.open(path))
+      OpenReading(try OpenFile.open(path).descriptor)
     }
     return UnsizedFileReader(reading, try reading.source.open(at: offset, cancel))
   }
 
   /// Whether the regular file at `path`, whose size is 0, has content all the same. Opens it and reads a byte: blocks.
   ///
-  /// false for a file that has got a size meanwhile: someone is writing it, and it is an ordinary file.
+  /// false for a file that has got a size meanwhile: someone is writing it, and it is an ordinary file. Throws
+  /// `.unsupported` for what is no regular file, such as a pipe or a device that has taken the place of one.
   public static func isNeeded(for path: BytePath) throws(BlobError) -> Bool {
-    let descriptor = try OpenFile.open(path)
+    let descriptor = try OpenFile.open(path).descriptor
     defer { close(descriptor) }
     return try OpenFile.hasUnsizedContent(descriptor, path)
   }

@@ -240,8 +240,8 @@ private struct TreeWalk {
   private func event(
     _ path: BytePath, _ relative: BytePath, _ status: stat, isOnlyName: Bool = false
   ) -> TreeEvent {
-    switch status.st_mode & S_IFMT {
-    case S_IFREG:
+    switch FileKind(mode: status.st_mode) {
+    case .file:
       .file(TreeItem(path: path, relative: relative, stamp: FileStamp(status, at: path), isOnlyName: isOnlyName))
     case S_IFIFO: .skipped(path, reason: "a pipe")
     case S_IFSOCK: .skipped(path, reason: "a socket")

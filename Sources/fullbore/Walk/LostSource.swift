@@ -7,6 +7,8 @@ import Glibc
 enum LostSource: Sendable, Hashable {
   /// There is no such file any more.
   case gone(BytePath)
+  /// Something that is no file has its name now.
+  case replaced(BytePath, FileKind)
   case standardInput
 
   /// nil: it is there, or that cannot be told from here. Blocks.
@@ -21,13 +23,21 @@ enum LostSource: Sendable, Hashable {
       file = table.file
     }
     var status = stat()
-    guard file.isAbsolute, file.status(&status) != 0, errno == ENOENT || errno == ENOTDIR else { return nil }
-    self = .gone(file)
+    guard file.isAbsolute else { return nil }
+    if file.status(&status) == 0 {
+      let kind = FileKind(mode: status.st_mode)
+      if kind == .file { return nil }
+      self = .replaced(file, kind)
+    } else {
+      guard errno == ENOENT || errno == ENOTDIR else { return nil }
+      self = .gone(file)
+    }
   }
 
   var complaint: String {
     switch self {
     case .gone(let file): "the source is gone, \(file)"
+    case .replaced(let file, let kind): "the source is gone, \(file): it is \(kind.rawValue) now, and no file"
     case .standardInput: "it came through standard input, which cannot be read again"
     }
   }
@@ -35,7 +45,7 @@ enum LostSource: Sendable, Hashable {
   /// What the user can do so that it is sent all the same.
   var remedy: String {
     switch self {
-    case .gone: "put it back"
+    case .gone, .replaced: "put it back"
     case .standardInput: "push it anew"
     }
   }
