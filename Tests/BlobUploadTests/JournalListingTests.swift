@@ -46,6 +46,27 @@ extension JournalTests {
       await journal.close()
     }
 
+    /// Whoever finds a folder empty asks what became of its files there.
+    @Test func theHistoryOfAFolderIsThatOfOneURL() async throws {
+      let journal = try await folder.open()
+      let (tus, put) = (try await journal.destinationID(.tus), try await journal.destinationID(.put))
+      let other = try await journal.destinationID(
+        JournalDestination(endpoint: "https://host.example/other/", protocolName: "tus"))
+      func history(_ folder: BytePath, _ destination: Int64) async throws -> SourceHistory {
+        try await journal.history(of: folder, destination: destination)
+      }
+      let names = ["a/1.jpg", "a/2.jpg", "ab.jpg", "b/1.jpg"]
+      let claims = try await journal.claim(names.map { intent($0) }, destination: tus)
+      #expect(try await history("/gallery/a/", tus) == SourceHistory(hasSent: false, unfinished: 2))
+      journal.done(try #require(claims[0].id), UploadResult())
+      journal.failed(try #require(claims[1].id), "no room")
+      #expect(try await history("/gallery/a", tus) == SourceHistory(hasSent: true, unfinished: 1))
+      #expect(try await history("/gallery/a", put) == SourceHistory(hasSent: true, unfinished: 1), "the same URL")
+      #expect(try await history("/gallery/a", other) == SourceHistory(hasSent: false, unfinished: 0))
+      #expect(try await history("/gallery", tus) == SourceHistory(hasSent: true, unfinished: 3))
+      await journal.close()
+    }
+
     @Test func aListingThatAnotherProcessHasTakenOverStays() async throws {
       let (first, second) = (try await folder.open(), try await folder.open())
       let destination = try await first.destinationID(.tus)

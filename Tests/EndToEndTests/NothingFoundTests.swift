@@ -61,6 +61,83 @@ extension EndToEnd {
       #expect(other == .exited(1), "another folder whose name begins the same: \(second.output)\(second.errors)")
     }
 
+    /// A card that was unplugged while it was pushed is no card that was cleared.
+    @Test func anEmptyFolderWhoseFilesAreUnfinishedIsNoSuccess() async throws {
+      for name in ["a.mov", "b.mov", "c.mov"] { try scratch.file("card/\(name)", 8 << 20) }
+      let card = scratch.path("card/")
+      let server = try await ServeProcess.start(in: scratch)
+      let push = try Command.fullbore("push", "--bwlimit", "4M", card, server.url, in: scratch)
+      try await until("some of it has arrived") {
+        if let end = push.end { throw Command.Failure("the push ended: \(end) \(push.errors)") }
+        return server.folder.unfinished() > 1 << 20 ? true : nil
+      }
+      push.kill(SIGKILL)
+      try await push.wait()
+      try FileManager.default.moveItem(atPath: scratch.path("card"), toPath: scratch.path("unplugged"))
+      try scratch.folder("card")
+      let (end, empty) = try await fullbore("push", card, server.url, in: scratch)
+      #expect(end == .exited(1), "\(empty.output)\(empty.errors)")
+      #expect(
+        empty.errors.contains("no files found in \(card), and 3 files from there are not finished: is it the right"),
+        "\(empty.errors)")
+      // With the card plugged in again they arrive; then it may be cleared.
+      try FileManager.default.removeItem(atPath: scratch.path("card"))
+      try FileManager.default.moveItem(atPath: scratch.path("unplugged"), toPath: scratch.path("card"))
+      #expect(try await fullbore("push", card, server.url, in: scratch).end == .exited(0))
+      try FileManager.default.removeItem(atPath: scratch.path("card"))
+      try scratch.folder("card")
+      let (last, cleared) = try await fullbore("push", card, server.url, in: scratch)
+      #expect(last == .exited(0) && cleared.errors.contains("from which files were sent before"), "\(cleared.errors)")
+    }
+
+    /// What an earlier push did not come to, its journal does not know.
+    @Test func anEmptyFolderThatAnEarlierPushHasNotReadIsNoSuccess() async throws {
+      try scratch.file("card/a.jpg", 10)
+      let card = scratch.path("card/")
+      var server = try await ServeProcess.start(in: scratch)
+      #expect(try await fullbore("push", card, server.url, in: scratch).end == .exited(0))
+      try scratch.file("card/b.jpg", 10)
+      server.command.kill(SIGKILL)
+      try await server.command.wait()
+      #expect(try await fullbore("push", "--retries", "0", card, server.url, in: scratch).end == .exited(3))
+      server = try await server.startAgain(in: scratch)
+      for name in ["a.jpg", "b.jpg"] { try FileManager.default.removeItem(atPath: scratch.path("card/\(name)")) }
+      for _ in 0..<2 {
+        let (end, empty) = try await fullbore("push", card, server.url, in: scratch)
+        #expect(end == .exited(1), "\(empty.output)\(empty.errors)")
+        #expect(empty.errors.contains("an earlier push ended before it had found all files there"), "\(empty.errors)")
+      }
+      #expect(try await fullbore("abort", "--unread", in: scratch).end == .exited(0))
+      #expect(try await fullbore("push", card, server.url, in: scratch).end == .exited(0))
+    }
+
+    @Test func anEmptyFolderThatWasSentElsewhereOnlyIsNoSuccess() async throws {
+      let file = try scratch.file("card/a.jpg", 10)
+      let server = try await ServeProcess.start(in: scratch)
+      #expect(try await fullbore("push", scratch.path("card"), server.url + "one/", in: scratch).end == .exited(0))
+      try FileManager.default.removeItem(atPath: file)
+      let (end, push) = try await fullbore("push", scratch.path("card"), server.url + "two/", in: scratch)
+      #expect(end == .exited(1) && push.errors.contains("card: is it the right folder"), "\(push.errors)")
+    }
+
+    /// They change with every file that is sent.
+    @Test func theFilesOfTheJournalAreLeftOut() async throws {
+      for name in ["a.jpg", ".j.sqlite-notes", "sub/.j.sqlite"] { try scratch.file("home/\(name)", 10) }
+      let server = try await ServeProcess.start(in: scratch)
+      for _ in 0..<2 {
+        let (end, push) = try await fullbore(
+          "push", "--hidden", "--verbose", "--journal", scratch.path("home/.j.sqlite"), scratch.path("home/"),
+          server.url,
+          in: scratch)
+        #expect(end == .exited(0), "\(push.output)\(push.errors)")
+        for suffix in ["", "-wal", "-shm"] {
+          let words = "home/.j.sqlite\(suffix)  left out: it belongs to the journal of this push"
+          #expect(push.output.contains(words), "\(push.output)")
+        }
+      }
+      #expect(server.folder.files().keys.sorted() == [".j.sqlite-notes", "a.jpg", "sub/.j.sqlite"])
+    }
+
     @Test func hiddenFilesThatAreLeftOutAreCounted() async throws {
       for name in ["a.jpg", ".b.jpg", ".trash/c.jpg", "d/.e.jpg"] { try scratch.file("card/\(name)", 10) }
       let server = try await ServeProcess.start(in: scratch)

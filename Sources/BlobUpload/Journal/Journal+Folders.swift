@@ -1,27 +1,65 @@
 import BlobSQLite
 import Blobs
 
+/// What a journal knows of the files of one folder, or the rows of one table, at one destination.
+public struct SourceHistory: Sendable, Hashable {
+  /// At least one of them was sent, in the version that was seen last.
+  public var hasSent: Bool
+  /// How many were to be sent, and are not done.
+  public var unfinished: Int
+
+  public init(hasSent: Bool, unfinished: Int) {
+    (self.hasSent, self.unfinished) = (hasSent, unfinished)
+  }
+}
+
 extension Journal {
-  /// Whether any upload, finished or not, has its source in `folder` or in a folder below it. `folder` is absolute.
-  public func hasUploads(in folder: BytePath) throws(JournalError) -> Bool {
+  /// What became of the files in `folder`, which is absolute, and below it. `destination` is the journal's number for where
+  /// they go; pushes to the same URL with other options count too.
+  public func history(of folder: BytePath, destination: Int64) throws(JournalError) -> SourceHistory {
     var name = folder.bytes
     while name.last == UInt8(ascii: "/") { name.removeLast() }
-    return try hasUploads(beginning: name + [UInt8(ascii: "/")])
+    return try history(ofNamesBeginning: name + [UInt8(ascii: "/")], destination: destination)
   }
 
-  /// Whether any upload, finished or not, has a source whose name begins with `prefix`, which ends in an ASCII character.
-  public func hasUploads(beginning prefix: [UInt8]) throws(JournalError) -> Bool {
-    try read { store throws(SQLiteError) in try store.hasUploads(beginning: prefix) }
+  /// What became of the sources whose names begin with `prefix`, which ends in an ASCII character.
+  public func history(
+    ofNamesBeginning prefix: [UInt8], destination: Int64
+  ) throws(JournalError) -> SourceHistory {
+    try read { store throws(SQLiteError) in try store.history(ofNamesBeginning: prefix, destination) }
   }
 }
 
 extension JournalStore {
-  fileprivate func hasUploads(beginning prefix: [UInt8]) throws(SQLiteError) -> Bool {
-    guard let last = prefix.last, last < .max else { return false }
-    let select = try database.statement("SELECT 1 FROM upload WHERE source >= ?1 AND source < ?2 LIMIT 1")
+  fileprivate func history(
+    ofNamesBeginning prefix: [UInt8], _ destination: Int64
+  ) throws(SQLiteError) -> SourceHistory {
+    var history = SourceHistory(hasSent: false, unfinished: 0)
+    guard let last = prefix.last, last < .max else { return history }
     // These are all names that begin with the prefix: the next character takes the place of its last one.
+    let end = Array(prefix.dropLast()) + [last + 1]
+    let endpoint = try self.destination(destination).endpoint
+    for id in try destinationIDs(at: endpoint) {
+      let unfinished = try database.statement(
+        """
+        SELECT count(*) FROM upload INDEXED BY unfinished
+        WHERE state <> 2 AND destination = ?3 AND source >= ?1 AND source < ?2
+        """)
+      history.unfinished += Int(clamping: try first(unfinished, prefix, end, id) ?? 0)
+      if history.hasSent { continue }
+      let done = try database.statement(
+        "SELECT 1 FROM upload WHERE state = 2 AND destination = ?3 AND source >= ?1 AND source < ?2 LIMIT 1")
+      history.hasSent = try first(done, prefix, end, id) != nil
+    }
+    return history
+  }
+
+  private func first(
+    _ select: Statement, _ prefix: [UInt8], _ end: [UInt8], _ destination: Int64
+  ) throws(SQLiteError) -> Int64? {
     try select.bind(1, prefix)
-    try select.bind(2, prefix.dropLast() + [last + 1])
-    return try select.first { $0.int(0) } != nil
+    try select.bind(2, end)
+    try select.bind(3, destination)
+    return try select.first { $0.int(0) }
   }
 }

@@ -26,6 +26,14 @@ extension JournalStore {
     try destinationTexts().compactMap { value($0.1) }
   }
 
+  /// The numbers of all destinations with this URL, which differ in other things.
+  func destinationIDs(at endpoint: String) throws(SQLiteError) -> [Int64] {
+    try destinationTexts().compactMap { id, text in
+      let destination: JournalDestination? = value(text)
+      return destination?.endpoint == endpoint ? id : nil
+    }
+  }
+
   private func destinationTexts() throws(SQLiteError) -> [(Int64, String)] {
     let select = try database.statement("SELECT id, json FROM destination")
     defer { select.reset() }

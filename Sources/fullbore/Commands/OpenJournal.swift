@@ -41,11 +41,18 @@ func unfinished(in journal: Journal) async throws(UploadError) -> [JournalEntry]
   do { return try await journal.unfinished() } catch { throw UploadError(journal: error) }
 }
 
-/// Notes that a push begins, before anything is asked or sent. Returns the number of the listing.
-func beginListing(_ options: PushOptions, in journal: Journal) async throws(UploadError) -> Int64 {
+/// Notes that a push begins, before anything is asked or sent. Returns the number of the listing, and whether an earlier
+/// push of the same sources to the same URL ended before all its files were known.
+func beginListing(
+  _ options: PushOptions, in journal: Journal
+) async throws(UploadError) -> (id: Int64, followsUnread: Bool) {
   let noted = options.destinationBeforeAnswer
   do {
-    return try await journal.beginListing(options.given, destination: try await journal.destinationID(noted))
+    let followsUnread = try await journal.listings().contains {
+      $0.owner == nil && $0.sources == options.given && $0.destination.endpoint == noted.endpoint
+    }
+    let id = try await journal.beginListing(options.given, destination: try await journal.destinationID(noted))
+    return (id, followsUnread)
   } catch {
     throw await told(UploadError(journal: error), journal)
   }

@@ -82,13 +82,18 @@ struct PushCommand: Command {
         omitsTimes: options.omitsTimes, names: options.namesMayMeet ? TakenNames() : nil, limiter)
       let ended = await run.run { () async throws(UploadError) in
         if let items = await feed.next(of: walk) { return items }
-        // The batches before are claimed. What has no entry in the journal, the next push has to find again.
-        if !Task.isCancelled, !counters.isIncomplete.load(ordering: .relaxed) {
-          try await endListings([listing], in: journal)
+        // The batches before are claimed. What has no entry in the journal, the next push has to find again; where a source
+        // is empty now, the files that an earlier push did not come to may have been there.
+        let hasLost = listing.followsUnread && !walk.emptySources.isEmpty
+        if !Task.isCancelled, !hasLost, !counters.isIncomplete.load(ordering: .relaxed) {
+          try await endListings([listing.id], in: journal)
         }
         return nil
       }
-      if ended == nil { try await walk.emptySources.look(in: journal) }
+      if ended == nil {
+        try await walk.emptySources.look(
+          in: journal, destination: run.destinationID, followsUnread: listing.followsUnread)
+      }
       await journal.close()
       return ended
     } catch {

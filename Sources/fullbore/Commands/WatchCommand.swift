@@ -39,7 +39,7 @@ struct WatchCommand: Command {
     do throws(UploadError) {
       let journal = try await openJournal(options.push.journal, report.notice)
       // A watch that ends before it has looked at everything is known to `status`, as a push is.
-      let listing = try await beginListing(options.push, in: journal)
+      let listing = try await beginListing(options.push, in: journal).id
       let feed = try WatchFeed(options, report, counters)
       var absence = Absence(report)
       let outage = OutageWatch(options.push.destination.endpoint, report, counters)

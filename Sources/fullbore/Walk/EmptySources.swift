@@ -5,8 +5,9 @@ import Synchronization
 /// The sources of a push in which nothing to send was found.
 ///
 /// A card that is not mounted looks like an empty folder, so that an empty source is a failure. One from which files were
-/// sent before is none: they may have been deleted since, as on a card that was cleared. With `--check` it is one all the
-/// same: whoever asks that everything is there must be told that nothing could be compared.
+/// sent to the same destination is none, as long as nothing from there is unfinished: the files may have been deleted since,
+/// as on a card that was cleared. With `--check` it is one all the same: whoever asks that everything is there must be told
+/// that nothing could be compared.
 final class EmptySources: Sendable {
   enum Source: Sendable, Hashable {
     /// Absolute.
@@ -15,9 +16,19 @@ final class EmptySources: Sendable {
     case table(place: String, prefix: [UInt8])
   }
 
+  /// What is known of an empty source at the destination.
+  private enum Finding: Hashable {
+    /// Nothing was sent from there.
+    case unknown
+    case sent
+    case unfinished(Int)
+    /// An earlier push ended before it had found all files.
+    case unread
+  }
+
   private struct State {
     var found: [Source] = []
-    var known: Set<Source> = []
+    var findings: [Source: Finding] = [:]
   }
   private let state = Mutex(State())
 
@@ -25,11 +36,16 @@ final class EmptySources: Sendable {
 
   func note(_ source: Source) { state.withLock { $0.found.append(source) } }
 
-  /// Asks the journal which of the sources files were sent from before.
-  func look(in journal: Journal) async throws(UploadError) {
+  /// Asks the journal what became of the files of these sources at `destination`. `followsUnread`: an earlier push of all
+  /// sources of this push ended before it had found all their files.
+  func look(in journal: Journal, destination: Int64, followsUnread: Bool) async throws(UploadError) {
     for source in state.withLock({ $0.found }) {
       do {
-        if try await source.isKnown(in: journal) { state.withLock { _ = $0.known.insert(source) } }
+        let history = try await source.history(in: journal, destination)
+        let finding: Finding =
+          history.unfinished > 0
+          ? .unfinished(history.unfinished) : followsUnread ? .unread : history.hasSent ? .sent : .unknown
+        state.withLock { $0.findings[source] = finding }
       } catch {
         throw UploadError(journal: error)
       }
@@ -39,23 +55,34 @@ final class EmptySources: Sendable {
   /// Says what was found nowhere. Returns whether that is no failure.
   func tell(_ report: any PushReport, checks: Bool) -> Bool {
     let state = state.withLock { $0 }
-    let (known, unknown) = (
-      state.found.filter { state.known.contains($0) }, state.found.filter { !state.known.contains($0) }
-    )
-    if let text = text(known) {
-      let said = "\(text), from which files were sent before"
+    let findings = Dictionary(grouping: state.found) { state.findings[$0] ?? .unknown }
+    if let sent = findings[.sent] {
+      let said = "\(text(sent)), from which files were sent before"
       if checks { report.ended("\(said): nothing could be checked") } else { report.notice(said) }
     }
-    if let text = text(unknown) {
-      let hasFolder = unknown.contains { if case .folder = $0 { true } else { false } }
-      report.ended("\(text): is it the right \(hasFolder ? "folder, and is it mounted?" : "table and condition?")")
+    for source in state.found {
+      if case .unfinished(let count)? = state.findings[source] {
+        report.ended(
+          "\(text([source])), and \(Quantity.plural(count, "file")) from there "
+            + "\(count == 1 ? "is" : "are") not finished: \(question([source])) 'fullbore status' names "
+            + "\(count == 1 ? "it, and 'fullbore abort' gives it" : "them, and 'fullbore abort' gives them") up")
+      }
     }
-    return unknown.isEmpty && (known.isEmpty || !checks)
+    if let unread = findings[.unread] {
+      report.ended(
+        "\(text(unread)), and an earlier push ended before it had found all files there: \(question(unread)) "
+          + "'fullbore abort --unread' gives that push up")
+    }
+    if let unknown = findings[.unknown] { report.ended("\(text(unknown)): \(question(unknown))") }
+    return findings.keys.allSatisfy { $0 == .sent } && (findings.isEmpty || !checks)
   }
 
-  /// nil: there are none.
-  private func text(_ sources: [Source]) -> String? {
-    if sources.isEmpty { return nil }
+  private func question(_ sources: [Source]) -> String {
+    let hasFolder = sources.contains { if case .folder = $0 { true } else { false } }
+    return "is it the right \(hasFolder ? "folder, and is it mounted?" : "table and condition?")"
+  }
+
+  private func text(_ sources: [Source]) -> String {
     let places = sources.map { source in
       switch source {
       case .folder(let path): shown(path)
@@ -67,10 +94,10 @@ final class EmptySources: Sendable {
 }
 
 extension EmptySources.Source {
-  fileprivate func isKnown(in journal: Journal) async throws(JournalError) -> Bool {
+  fileprivate func history(in journal: Journal, _ destination: Int64) async throws(JournalError) -> SourceHistory {
     switch self {
-    case .folder(let path): try await journal.hasUploads(in: path)
-    case .table(_, let prefix): try await journal.hasUploads(beginning: prefix)
+    case .folder(let path): try await journal.history(of: path, destination: destination)
+    case .table(_, let prefix): try await journal.history(ofNamesBeginning: prefix, destination: destination)
     }
   }
 }
