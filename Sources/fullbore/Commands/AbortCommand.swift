@@ -176,7 +176,10 @@ struct AbortCommand: Command {
             continue
           }
           try await server?.abort(session)
-          how = "deleted at \(entry.destination.endpoint)"
+          how =
+            entry.isStored
+            ? "it stays at \(entry.destination.endpoint), and its temporary files are deleted"
+            : "deleted at \(entry.destination.endpoint)"
         } catch {
           guard isForgetting, error.side != .cancelled else {
             journal.released(entry.id)

@@ -113,7 +113,8 @@ struct DavPlace: Sendable {
     do throws(UploadError) {
       result = try await attempt(body, asksBeforeMove: asksBeforeMove, folders, with)
     } catch {
-      if error.recovery == .giveUp { await clearAfterFailure(folders, with) }
+      // A task that was cancelled can send nothing more: the journal knows the names.
+      if error.recovery == .giveUp, error.side != .cancelled { await clearAfterFailure(folders, with) }
       throw error
     }
     return try await finish(result, folders, with)
@@ -128,7 +129,7 @@ struct DavPlace: Sendable {
     do throws(UploadError) {
       found = try await find(body, with)
     } catch {
-      if error.recovery == .giveUp { await clearAfterFailure(folders, with) }
+      if error.recovery == .giveUp, error.side != .cancelled { await clearAfterFailure(folders, with) }
       throw error
     }
     guard let found else { return try await publish(body, asksBeforeMove: asksBeforeMove, folders, with) }
