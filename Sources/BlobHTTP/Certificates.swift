@@ -79,7 +79,25 @@ extension Certificates {
     case 19, 20, 21, 2:
       return (.untrusted, "the certificate of \(server) comes from an authority that nothing \(trusted) vouches for")
     case 23: return (.tls, "the certificate of \(server) was revoked")
+    case 26:
+      return (.tls, "the certificate of \(server), or one above it, is not made for servers: it needs another one")
+    case 66, 67, 68:
+      return (
+        .tls,
+        "the certificate of \(server), or one above it, has a key or a signature that is too weak: it needs another one"
+      )
     default: return nil
     }
+  }
+
+  /// A handshake with `server` that has failed for a reason in OpenSSL's words, in plain ones where they are known.
+  static func failure(_ words: String, _ server: String) -> (TransportError.Code, String) {
+    let isVersion = ["alert protocol version", "unsupported protocol", "no protocols available"].contains {
+      words.contains($0)
+    }
+    if isVersion {
+      return (.tls, "\(server) speaks no version of TLS that is taken here, which are 1.2 and 1.3 (\(words))")
+    }
+    return (.tls, "\(words) (\(server))")
   }
 }

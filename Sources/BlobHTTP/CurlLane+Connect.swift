@@ -146,7 +146,10 @@ import CCurl
     guard let address else { return -1 }
     let type = address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue)
     let socket = Glibc.socket(address.pointee.family, type, address.pointee.protocol)
-    if socket < 0 { return socket }
+    if socket < 0 {
+      CurlLane.from(context).socketError = errno
+      return socket
+    }
     if SameMachine.contains(address) { SameMachine.leaveUnpaced(socket) }
     CurlLane.from(context).sockets.append(socket)
     return socket

@@ -12,7 +12,8 @@ extension CurlLane {
   func error(_ transfer: Transfer, _ result: CURLcode) -> TransportError {
     let text = errorText[0] == 0 ? String(cString: curl_easy_strerror(result)) : String(cString: errorText)
     let (code, words) =
-      proxyProblem(transfer, result, text) ?? tlsProblem(transfer, result, text) ?? other(transfer, result, text)
+      descriptorProblem(transfer, result) ?? proxyProblem(transfer, result, text) ?? tlsProblem(transfer, result, text)
+      ?? other(transfer, result, text)
     return TransportError(code, "\(transfer.job.name): \(words)")
   }
 
@@ -61,6 +62,13 @@ extension CurlLane {
     }
   }
 
+  /// No socket could be made, whoever is at the other end.
+  private func descriptorProblem(_ transfer: Transfer, _ result: CURLcode) -> (TransportError.Code, String)? {
+    guard result == CURLE_COULDNT_CONNECT, [EMFILE, ENFILE].contains(socketError) else { return nil }
+    let words = String(cString: strerror(socketError)).lowercased()
+    return (.connect, "no connection to \(transfer.server) can be made: \(words) (the limit is ulimit -n)")
+  }
+
   private func tlsProblem(
     _ transfer: Transfer, _ result: CURLcode, _ text: String
   ) -> (TransportError.Code, String)? {
@@ -83,7 +91,7 @@ extension CurlLane {
       return Certificates.isForAnother(than: host, server)
     case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER, CURLE_SSL_CACERT_BADFILE,
       CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT, CURLE_SSL_PINNEDPUBKEYNOTMATCH:
-      return (.tls, "\(text) (\(server))")
+      return Certificates.failure(text, server)
     default: return nil
     }
   }

@@ -21,6 +21,8 @@ final class CurlLane {
   var standing: (url: HTTPURL, lines: [(name: String, line: String)])?
   /// Of the pool's budget, for the exchange under way.
   var takenBuffer = 0
+  /// Why the last socket that libcurl wanted could not be made; 0: it could.
+  var socketError: Int32 = 0
   /// Those libcurl has open.
   var sockets: [Int32] = []
   /// More than the last answer has come over libcurl's connection.
@@ -140,6 +142,7 @@ final class CurlLane {
   func perform(_ transfer: Transfer, with handle: CurlHandle) throws(TransportError) -> CURLcode {
     self.handle = handle
     errorText[0] = 0
+    socketError = 0
     handle.begin()
     var watch = Watch(options, transfer)
     // Who is found there may only lead to the server: a tunnel's near end.

@@ -160,7 +160,7 @@
       // A connection that ends during the handshake says nothing about certificates.
       case _ where code == 0, SSL_R_UNEXPECTED_EOF_WHILE_READING:
         self.init(Certificates.noneShown(by: server))
-      default: self.init(.tls, "\(lastWords()) (\(server))")
+      default: self.init(Certificates.failure(lastWords(), server))
       }
     }
 

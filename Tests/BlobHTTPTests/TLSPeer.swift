@@ -27,14 +27,15 @@ class Certificate: @unchecked Sendable {  // nothing in it changes
 /// An authority that makes certificates.
 final class Authority: Certificate, @unchecked Sendable {
   /// `names` as in subjectAltName: `DNS:a.example,IP:127.0.0.1`; nil: there are none beside the subject. With days below 0
-  /// it has expired.
+  /// it has expired. `usage` as in extendedKeyUsage; nil: any.
   func certificate(
-    for names: String?, days: Int = 2, subject: String = "/CN=fullbore test"
+    for names: String?, days: Int = 2, subject: String = "/CN=fullbore test", usage: String? = nil
   ) throws -> Certificate {
     let certificate = Certificate(empty: ())
     let request = certificate.folder.path + "/request.pem"
     let names = names.map { ["-addext", "subjectAltName=\($0)"] } ?? []
-    try openssl(["req", "-new", "-out", request] + names + certificate.newKey(of: subject))
+    let usage = usage.map { ["-addext", "extendedKeyUsage=\($0)"] } ?? []
+    try openssl(["req", "-new", "-out", request] + names + usage + certificate.newKey(of: subject))
     try openssl([
       "x509", "-req", "-in", request, "-CA", path, "-CAkey", key, "-CAserial", certificate.folder.path + "/serial",
       "-CAcreateserial", "-copy_extensions", "copy", "-days", "\(days)", "-out", certificate.path,

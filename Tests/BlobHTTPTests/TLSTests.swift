@@ -129,6 +129,23 @@ import Testing
     #expect(error.code == .tls && error.message.contains("has expired"), "\(error)")
   }
 
+  @Test func aCertificateForClientsIsSaidToBeNoneForServers() async throws {
+    let authority = try Authority()
+    let server = OpenSSLServer(try authority.certificate(for: "IP:127.0.0.1", usage: "clientAuth"))
+    let error = await failure { () async throws(TransportError) in
+      try await CurlTransport(.init(caFile: authority.path)).get(server.url)
+    }
+    #expect(error.code == .tls && error.message.contains("is not made for servers"), "\(error)")
+  }
+
+  @Test func aServerOfAnOldVersionIsSaidToBeOne() async throws {
+    let server = OpenSSLServer(certificate, ["-tls1_1", "-cipher", "DEFAULT:@SECLEVEL=0"])
+    let error = await failure { () async throws(TransportError) in
+      try await CurlTransport(.init(caFile: certificate.path)).get(server.url)
+    }
+    #expect(error.code == .tls && error.message.contains("which are 1.2 and 1.3"), "\(error)")
+  }
+
   @Test func aFileThatIsNoCertificateIsNamed() async throws {
     let server = OpenSSLServer(certificate)
     let error = await failure { () async throws(TransportError) in

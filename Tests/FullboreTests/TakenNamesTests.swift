@@ -1,3 +1,5 @@
+import BlobHTTP
+import BlobUpload
 import Blobs
 import Testing
 
@@ -33,9 +35,29 @@ import Testing
     ("POST http://host/files/: 405 (it does not take this method there)", "protocol"),
     ("PUT http://host/files/a.jpg: 405 (it does not take this method there)", "protocol"),
     ("PUT http://host/a.jpg: 409 (another file has that name)", "is lost then"),
+    ("GET http://host/a.jpg: cannot be read back: 405 (it does not take this method there)", "leave it out"),
+    ("PROPFIND http://host/a/: 405 (it does not take this method there)", "protocol"),
   ])
   func adviceLosesNothing(_ message: String, _ words: String) {
     #expect(remedy(for: message)?.contains(words) == true, "\(remedy(for: message) ?? "")")
+  }
+
+  /// No name is taken there.
+  @Test func aRefusedListIsNoWordAboutAName() {
+    #expect(remedy(for: "GET http://host/bucket: 409 (another file has that name, or is on its way to it)") == nil)
+  }
+
+  @Test func adviceFollowsThePunctuationOfTheMessage() {
+    func advised(_ message: String, _ code: TransportError.Code) -> String {
+      UploadError(TransportError(code, message)).advised
+    }
+    #expect(advised("Does a proxy rewrite paths?", .badResponse) == "Does a proxy rewrite paths? Is the port right?")
+    #expect(advised("it is no HTTP", .badResponse) == "it is no HTTP. Is the port right?")
+    #expect(advised("No method was acceptable.", .proxy).hasPrefix("No method was acceptable. See --proxy"))
+    let refused = advised("the proxy http://p:3128 refuses to connect us to host:443 (403)", .proxy)
+    #expect(refused.contains("right proxy") && !refused.contains("@FILE"))
+    let full = advised("no connection to h:80 can be made: too many open files (the limit is ulimit -n)", .connect)
+    #expect(full.contains("Raise the limit") && !full.contains("running"))
   }
 
   @Test func refusalsDoNotRepeatSecrets() {

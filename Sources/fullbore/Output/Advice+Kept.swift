@@ -3,7 +3,8 @@ import BlobUpload
 
 /// What can be done about a failure of which only the message was kept; nil: the message says all.
 func remedy(for message: String) -> String? {
-  readOnlyHint(for: message) ?? folderHint(for: message) ?? statusCode(in: message).flatMap { UploadError.advice($0) }
+  readOnlyHint(for: message) ?? folderHint(for: message)
+    ?? statusCode(in: message).flatMap { UploadError.advice($0, to: message) }
 }
 
 /// No other path or protocol helps where the server says that it takes no uploads.

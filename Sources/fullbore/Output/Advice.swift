@@ -3,16 +3,24 @@ import BlobUpload
 
 extension UploadError {
   /// The message, and what this command line can do about it.
-  var advised: String { advice.map { "\(message). \($0)" } ?? message }
+  var advised: String {
+    guard let advice else { return message }
+    return message.last.map { ".?!".contains($0) } == true ? "\(message) \(advice)" : "\(message). \(advice)"
+  }
 
   private var advice: String? {
     if let hint = readOnlyHint(for: message) ?? folderHint(for: message) { return hint }
-    return status.flatMap(Self.advice) ?? (cause as? TransportError).flatMap(Self.advice)
+    if let status, let advice = Self.advice(status, to: message) { return advice }
+    return (cause as? TransportError).flatMap(Self.advice)
   }
 
-  /// What can be done about an answer with this status.
-  static func advice(_ status: Int) -> String? {
+  /// What can be done about an answer with this status, which `message` tells of.
+  static func advice(_ status: Int, to message: String) -> String? {
     switch status {
+    case 405 where message.contains(" cannot be read back: "), 501 where message.contains(" cannot be read back: "):
+      "--verify is for servers that give out what they took: leave it out for this one"
+    // Nothing was to get that name: something was only asked for.
+    case 409 where message.hasPrefix("GET ") || message.hasPrefix("HEAD "): nil
     case 401: "Give credentials that it takes with --token-file FILE, --netrc or --header @FILE"
     case 403: "Are these the right credentials, and may they write there?"
     case 404: "Is the path right?"
@@ -31,8 +39,12 @@ extension UploadError {
   private static func advice(_ error: TransportError) -> String? {
     switch error.code {
     case .resolve: "Is the name right, and this machine online?"
+    case .connect where error.message.hasSuffix("(the limit is ulimit -n)"):
+      "Raise the limit, or send fewer files at once with --jobs"
     case .connect: "Is it running there, and is the port right?"
     case .untrusted: "If it is the right one, trust its authority's certificate with --cacert FILE"
+    case .proxy where error.message.contains(" refuses to connect us to "):
+      "Is it the right proxy, and may it be used for this server? --proxy names another one"
     case .proxy: "See --proxy: @FILE may hold a URL with user and password"
     case .broken: "Run the same command again: what is there is not sent again"
     case .timeout: "Is it overloaded? --timeout and --finish-timeout allow more"
