@@ -13,6 +13,12 @@ extension EndToEnd {
         "bash", ["-c", "exec \"$0\" push \"$@\" < <(\(command))", Tool.fullbore] + arguments, in: scratch)
     }
 
+    @Test func aClosedStandardInputIsSaid() async throws {
+      let push = try Command(
+        "bash", ["-c", "exec \"$0\" push - --name film.mov http://127.0.0.1:9/ <&-", Tool.fullbore], in: scratch)
+      #expect(try await push.wait() == .exited(2) && push.errors.contains("standard input is closed"), "\(push.errors)")
+    }
+
     @Test(arguments: ["tus+", "resumable+", "put+", ""]) func aPipeArrives(_ dialect: String) async throws {
       let file = try scratch.file("gallery/film.mov", (40 << 20) + 1)
       let server = try await ServeProcess.start(in: scratch)

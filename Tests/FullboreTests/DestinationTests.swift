@@ -37,7 +37,7 @@ import Testing
     ("s3://key:secret@bucket/", "do not belong"), ("put+s3://bucket/", "'s3'"),
     ("gopher+http://host/", "'gopher'"), ("http://", "no URL"),
     ("http:///path", "no URL"), ("http://host:x/", "no URL"), ("http://user:secret@host/", "--token-file"),
-    ("user:secret@host/", "no scheme"), ("http:/u:secret@host/", "no scheme"), ("http://host/a#secret", "%23"),
+    ("user:secret@host/", "no scheme"), ("http:/u:secret@host/", "two slashes"), ("http://host/a#secret", "%23"),
     ("http://host/a#b", "%23"),
     ("http://[fe80::1%25eth0]/", "zone"), ("http://[fe80::1%eth0]:80/", "zone"), ("http://u:se/secret@host/", "no URL"),
     ("dav+http://user:secret@host/", "--token-file"),

@@ -44,6 +44,13 @@ import Testing
     #expect(options.output == OutputOptions(isJSON: true, isVerbose: true))
   }
 
+  @Test func whatIsWrongIsNamed() {
+    #expect(refusal("--jobs", "cardA/", "http://host/")?.contains("--jobs 'cardA/'") == true)
+    #expect(refusal("http://host/a b.jpg", "http://other/")?.contains("%20") == true)
+    #expect(refusal("http://u:secret@host/a b.jpg", "http://other/")?.contains("user and password") == true)
+    #expect(refusal("a", "http:/host/x")?.contains("two slashes") == true)
+  }
+
   /// Journals of earlier versions say nothing of it, and their entries must be found again.
   @Test func timesAreToldUnlessTheyAreNotWanted() throws {
     #expect(try !options("a", "http://host/").omitsTimes)

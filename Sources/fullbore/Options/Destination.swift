@@ -25,7 +25,10 @@ struct Destination: Sendable, Hashable {
   init(_ argument: BytePath, _ options: S3Options = S3Options()) throws(UsageError) {
     let given = "destination '\(shown(argument.withoutSecrets))'"
     guard let end = argument.bytes.firstRange(of: Array("://".utf8)) else {
-      throw UsageError("\(given): no scheme; a destination begins with http://, https:// or s3://")
+      let hasColon = ["http:", "https:", "s3:"].contains { argument.bytes.starts(with: $0.utf8) }
+      throw UsageError(
+        "\(given): \(hasColon ? "two slashes are wanted after the colon" : "no scheme"); a destination begins with http://, "
+          + "https:// or s3://")
     }
     var scheme = String(decoding: argument.bytes[..<end.lowerBound], as: UTF8.self).lowercased()
     var name: String?

@@ -49,6 +49,9 @@ struct PushOptions: Sendable {
 
   init(_ arguments: Arguments) throws(UsageError) {
     let operands = arguments.operands
+    // An option without its value takes the first source for it.
+    jobs = try arguments.count("jobs", 1...256)
+    partsAtOnce = try arguments.count("parts-at-once", 1...64)
     guard operands.count >= 2, let last = operands.last else {
       throw UsageError(operands.isEmpty ? "what, and where to?" : "a source and a destination are wanted")
     }
@@ -69,8 +72,6 @@ struct PushOptions: Sendable {
     try connection.s3.takeObjectOptions(arguments)
     destination = try Destination(last, connection.s3)
     try Self.check(connection, for: destination)
-    jobs = try arguments.count("jobs", 1...256)
-    partsAtOnce = try arguments.count("parts-at-once", 1...64)
     partSize = try arguments.parsed("part-size", wanted: "a size of at least 1K, like 8M") { text in
       Quantity.size(text).flatMap { $0 >= 1024 ? $0 : nil }
     }
@@ -146,6 +147,7 @@ struct PushOptions: Sendable {
     let count = sources.count + urls.count + databases.count
     let isSeveral = count > 1
     if sources.contains("-") {
+      if OpenFiles.standardInputIsClosed { throw UsageError("standard input is closed: nothing can be read from it") }
       if isSeveral { throw UsageError("'-' is standard input, and stands alone; a file of that name is './-'") }
       if destination.isFolder && name == nil {
         throw UsageError("standard input needs a name: --name NAME, or a destination that ends in one")

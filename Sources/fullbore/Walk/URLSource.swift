@@ -12,10 +12,19 @@ struct URLSource: Sendable, Hashable {
     guard Self.isURL(argument) else { return nil }
     let given = "source '\(shown(argument.withoutSecrets))'"
     guard let text = String(validating: argument.bytes, as: UTF8.self), let url = HTTPURL(text) else {
-      throw UsageError("\(given): this is no URL that can be read; user and password do not belong into it")
+      throw UsageError("\(given): this is no URL that can be read\(Self.hint(argument))")
     }
     self.url = url
     name = BytePath(url.lastComponent).name
+  }
+
+  /// What is wrong with it, where that shows.
+  private static func hint(_ argument: BytePath) -> String {
+    let rest = argument.bytes.firstRange(of: Array("://".utf8)).map { argument.bytes[$0.upperBound...] } ?? []
+    if rest.prefix(while: { $0 != UInt8(ascii: "/") }).contains(UInt8(ascii: "@")) {
+      return "; user and password do not belong into it"
+    }
+    return rest.contains(UInt8(ascii: " ")) ? "; a space in it is written %20" : "; wanted is http://host/path"
   }
 
   static func isURL(_ path: BytePath) -> Bool {
