@@ -49,7 +49,7 @@ extension CurlLane {
   func take(content: UnsafeRawBufferPointer) -> Bool {
     let transfer = transfer!
     transfer.received += Int64(content.count)
-    if let received = transfer.job.exchange.received, let head = transfer.head.final, 200..<300 ~= head.status {
+    if transfer.streamsContent, let received = transfer.job.exchange.received, let head = transfer.head.final {
       transfer.failure = outside(transfer) { () throws(BlobError) in
         if !transfer.hasBegun { try transfer.job.exchange.began?(head) }
         transfer.hasBegun = true

@@ -59,7 +59,8 @@ extension CurlTransport {
     /// For as long nothing may move, in either direction, before `.timeout`. Time spent in the source does not count.
     public var noProgress: Duration
     /// For as long the server may take to answer once it has everything, before `.timeout`. Requests that change
-    /// nothing (GET, HEAD, OPTIONS, PROPFIND) have `noProgress` for this too.
+    /// nothing (GET, HEAD, OPTIONS, PROPFIND) have `noProgress` for this too; for them it is the limit for the whole answer,
+    /// unless its content goes to `Exchange.received`.
     public var finishing: Duration
     /// For as long a connection may take, name look-up and TLS included, before `.connect`.
     public var connect: Duration

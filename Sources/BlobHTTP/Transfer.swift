@@ -50,6 +50,12 @@ final class Transfer {
   /// This attempt has handed the whole body to the connection.
   var isSent: Bool { body.isWhole(of: length) }
 
+  /// The content of the answer, which has begun, goes to `Exchange.received`.
+  var streamsContent: Bool {
+    guard job.exchange.received != nil, let head = head.final else { return false }
+    return 200..<300 ~= head.status
+  }
+
   /// The request is about to be sent over another connection: nothing has left there, and nothing has come.
   func beginAttempt() {
     attempts += 1

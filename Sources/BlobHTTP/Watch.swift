@@ -3,15 +3,19 @@ import Blobs
 /// The clock of one exchange: how long to wait for the network, and when to give up.
 struct Watch {
   private let (noProgress, finishing): (Duration, Duration)
+  private let isSafe: Bool
   private let began: SuspendingClock.Instant
   private var moved: SuspendingClock.Instant
   private var mark: Int64 = 0
-  /// When a byte was sent, or an interim head came, last.
+  /// When a byte was sent, or an interim head came, last; interim heads do not count with a question.
   private var asked: SuspendingClock.Instant
   private var askedMark: Int64 = 0
 
   init(_ options: CurlTransport.Options, _ transfer: Transfer) {
-    (noProgress, finishing) = (options.noProgress, options.finishing)
+    isSafe = transfer.job.request.isSafe
+    // A question may take as long as nothing may move, at least.
+    (noProgress, finishing) =
+      (options.noProgress, isSafe ? max(options.finishing, options.noProgress) : options.finishing)
     began = SuspendingClock.now
     (moved, asked) = (began, began)
   }
@@ -26,21 +30,31 @@ struct Watch {
       self.mark = mark
       moved = now
     }
-    let askedMark = transfer.sent + transfer.given + Int64(transfer.attempts + transfer.interimHeads)
+    // A server says by interim heads that it is at work on what it was sent. A question gives it no such work.
+    let interimHeads = isSafe ? 0 : transfer.interimHeads
+    let askedMark = transfer.sent + transfer.given + Int64(transfer.attempts + interimHeads)
     if askedMark != self.askedMark {
       self.askedMark = askedMark
       asked = now
     }
-    let mustAnswer = transfer.isSent && !transfer.job.request.isSafe
+    let mustAnswer = transfer.isSent && !isSafe
     let isFinishing = mustAnswer && transfer.head.final == nil
     let limit = isFinishing ? finishing : noProgress
     let left = limit - (now - moved)
     if left <= .zero { throw expired(transfer, isFinishing, limit) }
-    if !mustAnswer { return left.pollTime }
+    // Content that somebody takes as it comes may be of any length.
+    if !transfer.isSent || isSafe && transfer.streamsContent { return left.pollTime }
     // However often a byte of the answer comes.
     let rest = finishing - (now - asked)
-    if rest <= .zero { throw expired(transfer, true, finishing) }
+    if rest <= .zero { throw mustAnswer ? expired(transfer, true, finishing) : trickled(transfer) }
     return min(left, rest).pollTime
+  }
+
+  private func trickled(_ transfer: Transfer) -> TransportError {
+    TransportError(
+      .timeout,
+      "\(transfer.job.name): the server did not end its answer within \(finishing), and \(transfer.received) bytes of it have come"
+    )
   }
 
   private func expired(_ transfer: Transfer, _ isFinishing: Bool, _ limit: Duration) -> TransportError {

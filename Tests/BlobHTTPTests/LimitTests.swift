@@ -43,6 +43,31 @@ import Testing
     #expect(error.message.contains("nothing moved for 1.0 seconds"), "\(error)")
   }
 
+  /// Something moves all the time: in the content, in the head, and before it.
+  @Test(arguments: ["x", "X-Field: 1\r\n", "HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 102 Processing\r\n\r\n"])
+  func anAnswerToAQuestionThatTricklesHasAnEnd(_ drop: String) async {
+    let start = drop == "x" ? "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" : ""
+    let head = drop.hasPrefix("X") ? "HTTP/1.1 200 OK\r\n" : ""
+    let drops = (0..<100).flatMap { _ in [ScriptedPeer.Step.send(drop), .pause(50)] }
+    let peer = ScriptedPeer([.readRequest, .send(start + head)] + drops)
+    let transport = CurlTransport(.init(noProgress: .milliseconds(300), finishing: .milliseconds(600)))
+    for method in drop == "x" ? ["OPTIONS", "GET"] : ["OPTIONS", "HEAD", "GET"] {
+      let error = await failure { () async throws(TransportError) in try await transport.get(peer.url(), method) }
+      #expect(error.code == .timeout)
+      #expect(error.message.contains("did not end its answer within 0.6 seconds"), "\(error)")
+    }
+  }
+
+  /// Content that somebody takes as it comes may be as long as it likes.
+  @Test func aDownloadMayTakeLongerThanAnAnswer() async throws {
+    let drops = (0..<20).flatMap { _ in [ScriptedPeer.Step.send("x"), .pause(50)] }
+    let peer = ScriptedPeer([.readRequest, .send("HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n")] + drops)
+    let transport = CurlTransport(.init(noProgress: .milliseconds(300), finishing: .milliseconds(600)))
+    let response = try await transport.send(
+      HTTPRequest("GET", peer.url()), body: nil, Exchange(received: { _ throws(BlobError) in }))
+    #expect(response.status == 200)
+  }
+
   @Test func aSlowSourceIsNotTheServersFault() async throws {
     let peer = ScriptedPeer([.readRequest, answer()])
     let pieces = [[UInt8]](repeating: [UInt8](repeating: 1, count: 50_000), count: 2)
