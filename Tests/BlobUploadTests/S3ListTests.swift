@@ -48,4 +48,71 @@ import Testing
     for orphan in orphans { try await dialect.delete(orphan, context) }
     #expect(peer.uploads.values.map(\.key) == ["out/d"])
   }
+
+  // MARK: Lists of a server's own words
+
+  private func dialect() -> S3Multipart {
+    S3Multipart(
+      bucketPath: "/media/",
+      signer: S3Signer(S3Credentials(accessKey: "AKIAFAKE00EXAMPLE", secretKey: "s"), region: "us-east-1"))
+  }
+
+  private func list(_ name: String, _ text: String) -> HTTPResponse {
+    HTTPResponse(
+      head: HTTPHead(status: 200, headers: ["Content-Type": "application/xml"]),
+      body: Array("<\(name)>\(text)</\(name)>".utf8))
+  }
+
+  private func context(_ script: Script) -> UploadContext { UploadContext(transport: script, origin: host.origin) }
+
+  /// One name with a control character must not make the whole bucket unusable.
+  @Test func aBucketIsAskedForEncodedNames() async throws {
+    let script = Script { [self] _, request throws(TransportError) in
+      let isEncoded = request.url.query?.contains("encoding-type=url") == true
+      return list("ListBucketResult", "<Contents><Key>\(isEncoded ? "a%01" : "a<")</Key></Contents>")
+    }
+    let target = UploadTarget(endpoint: host, url: host, path: "", length: nil)
+    _ = try await dialect().discover(target, context(script))
+    let plain = Script(list("ListBucketResult", "<Contents><Key>a\u{1}</Key></Contents>"))
+    _ = try await dialect().discover(target, context(plain))
+  }
+
+  /// The name as it is, not the place that its dots would lead to.
+  @Test(arguments: ["pre/../../other/x", "pre/a/..", "pre/./z"]) func dotsInNamesAreNoSteps(_ key: String) async throws
+  {
+    let script = Script { [self] _, request throws(TransportError) in
+      if request.method == "DELETE" { return .status(204) }
+      if request.url.query?.contains("uploads=") == true {
+        return list("ListMultipartUploadsResult", "<Upload><Key>\(key)</Key><UploadId>7</UploadId></Upload>")
+      }
+      return request.url.path == "/media/\(key)"
+        ? list("ListPartsResult", "<Part><PartNumber>1</PartNumber><Size>9</Size><ETag>e</ETag></Part>") : .status(404)
+    }
+    let found = try await dialect().orphans(Array("pre/".utf8), at: host, context(script))
+    #expect(found.map(\.bytes) == [9])
+    #expect(script.requests.allSatisfy { $0.url.path == "/media/" || $0.url.path == "/media/\(key)" })
+  }
+
+  @Test(arguments: ["", "<NextKeyMarker/>", "<NextUploadIdMarker>9</NextUploadIdMarker>"])
+  func aListOfUploadsThatDoesNotSayWhereItGoesOnIsNoWholeList(_ marker: String) async {
+    let script = Script(list("ListMultipartUploadsResult", "<IsTruncated>true</IsTruncated>\(marker)"))
+    let error = await #expect(throws: UploadError.self) {
+      try await dialect().orphans([], at: host, context(script))
+    }
+    #expect(error?.message.contains("does not say where") == true, "\(error as Any)")
+  }
+
+  @Test func aListOfPartsThatDoesNotSayWhereItGoesOnGoesOnAfterItsLast() async throws {
+    let script = Script { [self] number, request throws(TransportError) in
+      let part = "<Part><PartNumber>\(number + 1)</PartNumber><Size>9</Size><ETag>e</ETag></Part>"
+      return list("ListPartsResult", (number < 2 ? "<IsTruncated>true</IsTruncated>" : "") + part)
+    }
+    let session = UploadSession(state: ["url": "\(host.origin)/media/a", "id": "7"])
+    guard case .parts(let parts, _) = try await dialect().held(by: session, context(script)) else {
+      throw CheckFailure("no parts are listed")
+    }
+    #expect(parts.map(\.number) == [1, 2, 3] && script.requests.count == 3)
+    let empty = Script(list("ListPartsResult", "<IsTruncated>true</IsTruncated>"))
+    await #expect(throws: UploadError.self) { _ = try await dialect().held(by: session, context(empty)) }
+  }
 }

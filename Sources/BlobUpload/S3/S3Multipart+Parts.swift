@@ -48,6 +48,16 @@ extension S3Multipart {
   /// ListParts, page by page. Where the upload is gone, the object may be there: the answer to its completion was lost.
   public func held(by session: UploadSession, _ with: UploadContext) async throws(UploadError) -> Held {
     let upload = try S3Upload(session)
+    do throws(UploadError) {
+      return .parts(try await parts(of: upload, with), session)
+    } catch {
+      guard error.cause is S3UploadIsGone else { throw error }
+      return .finished(try await published(session, upload, with))
+    }
+  }
+
+  /// ListParts, page by page. Throws with `S3UploadIsGone` as the cause where the server does not know the upload.
+  func parts(of upload: S3Upload, _ with: UploadContext) async throws(UploadError) -> [PartReceipt] {
     var parts: [PartReceipt] = []
     var marker: String?
     repeat {
@@ -55,10 +65,11 @@ extension S3Multipart {
       let response = try await send(request, nil, with)
       guard response.isSuccess else {
         let refusal = S3Refusal(response)
+        var error = UploadError(request, response, s3: refusal, signer)
         if refusal?.isOfGoneUpload == true || refusal?.name == nil && [404, 410].contains(response.status) {
-          return .finished(try await published(session, upload, with))
+          error.cause = S3UploadIsGone()
         }
-        throw UploadError(request, response, s3: refusal, signer)
+        throw error
       }
       // Some call it a response.
       guard let list = XMLElement(response.body), list.name.hasPrefix("ListParts") else {
@@ -67,15 +78,18 @@ extension S3Multipart {
           status: response.status)
       }
       parts += list.all("Part").compactMap { receipt($0, upload) }
-      let next = list.text("IsTruncated") == "true" ? list.text("NextPartNumberMarker") : nil
+      // A list that is cut and does not say where goes on after its last part.
+      let last = list.text("NextPartNumberMarker") ?? list.all("Part").last?.text("PartNumber") ?? ""
+      let next = list.text("IsTruncated") == "true" ? last : nil
       // A list whose markers do not grow, or grow past the last number of a part, would have no end.
       let (before, after) = (Int64(digits: marker ?? "0") ?? 0, Int64(digits: next ?? "0") ?? 0)
       if let next, after <= before || after > Self.mostParts {
-        throw UploadError(.giveUp, .destination, "GET \(request.url): the list of parts does not go on after \(next)")
+        throw UploadError(
+          .giveUp, .destination, "GET \(request.url): the list of parts does not go on after \(next.shownLine(20))")
       }
       marker = next
     } while marker != nil
-    return .parts(parts, session)
+    return parts
   }
 
   private func receipt(_ part: XMLElement, _ upload: S3Upload) -> PartReceipt? {
@@ -111,6 +125,9 @@ extension S3Multipart {
     throw UploadError(.retry(after: nil), .file, "DELETE \(upload.object): parts of it still arrive")
   }
 }
+
+/// The server does not know the upload: it was completed, deleted, or never there.
+struct S3UploadIsGone: Error {}
 
 /// A multipart upload, as its session has it.
 struct S3Upload: Sendable {

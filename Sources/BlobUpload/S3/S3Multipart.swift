@@ -78,7 +78,9 @@ public struct S3Multipart: MetadataProtocol {
 
   /// Asks for one name of the bucket: wrong keys, a wrong bucket and a wrong region show before the first byte.
   public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits {
-    let request = HTTPRequest("GET", bucket(at: target.endpoint).withQuery("list-type=2&max-keys=1"))
+    // A name with control characters would make the list something else than XML, unless it comes encoded.
+    let request = HTTPRequest(
+      "GET", bucket(at: target.endpoint).withQuery("encoding-type=url&list-type=2&max-keys=1"))
     let response = try await send(request, nil, with)
     if response.isSuccess {
       // Servers that answer every URL with a page answer this one too. S3 calls it a ListBucketResult.

@@ -69,8 +69,13 @@ extension S3Multipart {
         try await measure(&orphan, with)
         found.append(orphan)
       }
-      let next = list.text("IsTruncated") == "true" ? list.text("NextKeyMarker") : nil
-      guard let next else { return found }
+      if list.text("IsTruncated") != "true" { return found }
+      guard let next = list.text("NextKeyMarker") else {
+        throw UploadError(
+          .giveUp, .destination,
+          "GET \(request.url): the list of uploads goes on, and the server does not say where (no NextKeyMarker): seen "
+            + "\(found.count) of them")
+      }
       let after = Marker(
         key: String(decoding: Self.key(next, isEncoded), as: UTF8.self), id: list.text("NextUploadIdMarker") ?? "")
       // Not every server sorts its list, so that only a marker which comes a second time shows a circle.
@@ -89,15 +94,14 @@ extension S3Multipart {
   }
 
   private func measure(_ orphan: inout S3Orphan, _ with: UploadContext) async throws(UploadError) {
-    let session = UploadSession(state: ["url": orphan.object.text, "id": orphan.id])
-    do {
-      if case .parts(let parts, _) = try await held(by: session, with) {
-        orphan.parts = parts.count
-        orphan.bytes = parts.lazy.map(\.held).clampedSum
-      }
+    do throws(UploadError) {
+      // By its URL as it is: parsed again, `.` and `..` in a name would lead to another place.
+      let parts = try await parts(of: S3Upload(object: orphan.object, id: orphan.id), with)
+      orphan.parts = parts.count
+      orphan.bytes = parts.lazy.map(\.held).clampedSum
     } catch {
       // Gone since it was listed: there is nothing to pay for.
-      if error.recovery != .restart { throw error }
+      if !(error.cause is S3UploadIsGone) { throw error }
     }
   }
 

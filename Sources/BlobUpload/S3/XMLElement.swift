@@ -19,10 +19,18 @@ struct XMLElement: Sendable {
   }
 
   /// nil for what is not well-formed, has a document type (and so could define entities), or nests deeper than `most`.
+  ///
+  /// Names of objects may have control characters, which no XML document can hold. Servers write them all the same: each is
+  /// read as U+FFFD. XML 1.0 §2.2.
   init?(_ bytes: [UInt8], depth most: Int = 16) {
     guard bytes.count <= Int32.max, let parser = XMLParser(most) else { return nil }
-    guard let root = parser.parse(bytes) else { return nil }
-    self = root
+    if let root = parser.parse(bytes) {
+      self = root
+    } else if let bytes = bytes.withoutControls, let root = XMLParser(most)?.parse(bytes) {
+      self = root
+    } else {
+      return nil
+    }
   }
 
   fileprivate init(name: String) { self.name = name }
@@ -101,6 +109,40 @@ private func startDocumentType(
   _ publicName: UnsafePointer<XML_Char>?, _ hasSubset: Int32
 ) {
   XMLParser.from(context).stop()
+}
+
+extension [UInt8] {
+  /// With U+FFFD in place of control characters that XML does not allow, and of references to them; nil: there are none.
+  fileprivate var withoutControls: [UInt8]? {
+    let replacement: [UInt8] = [0xEF, 0xBF, 0xBD]
+    var result: [UInt8] = []
+    var hasChanged = false
+    var rest = self[...]
+    while let byte = rest.first {
+      var length = 1
+      var isControl = Self.isForbidden(byte)
+      if byte == UInt8(ascii: "&"), let reference = Self.reference(at: rest) {
+        (length, isControl) = (reference.length, Self.isForbidden(reference.value))
+      }
+      if isControl { result += replacement } else { result += rest.prefix(length) }
+      hasChanged = hasChanged || isControl
+      rest = rest.dropFirst(length)
+    }
+    return hasChanged ? result : nil
+  }
+
+  /// NUL stays an error: it is in no name.
+  private static func isForbidden(_ code: UInt8) -> Bool { 1..<0x20 ~= code && ![0x09, 0x0A, 0x0D].contains(code) }
+
+  /// `&#1;` or `&#x1F;` at the beginning of `text`, if its value fits into a byte.
+  private static func reference(at text: ArraySlice<UInt8>) -> (length: Int, value: UInt8)? {
+    guard let end = text.prefix(12).firstIndex(of: UInt8(ascii: ";")) else { return nil }
+    let digits = String(decoding: text[text.startIndex..<end], as: UTF8.self)
+    guard digits.hasPrefix("&#") else { return nil }
+    let value =
+      digits.hasPrefix("&#x") ? UInt8(digits.dropFirst(3), radix: 16) : UInt8(digits.dropFirst(2), radix: 10)
+    return value.map { (end - text.startIndex + 1, $0) }
+  }
 }
 
 extension String {

@@ -49,7 +49,10 @@ struct AbortOrphans: Sendable {
 
   private func line(_ orphan: S3Orphan) -> String {
     let begun = orphan.begun.map { ", begun \(Self.date($0))" } ?? ""
-    return "\(shown(BytePath(orphan.key)))  \(orphan.parts) parts, \(Quantity.text(bytes: orphan.bytes))\(begun)"
+    // S3 takes names of up to 1,024 bytes.
+    let isLong = orphan.key.count > 1024
+    let name = shown(BytePath(orphan.key.prefix(1024))) + (isLong ? "… (\(orphan.key.count) bytes)" : "")
+    return "\(name)  \(orphan.parts) parts, \(Quantity.text(bytes: orphan.bytes))\(begun)"
   }
 
   private static func date(_ seconds: Int64) -> String {
