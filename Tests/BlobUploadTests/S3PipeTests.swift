@@ -50,6 +50,23 @@ import Testing
     #expect(peer.uploads.isEmpty)
   }
 
+  /// What is read once cannot be compared, so that the name must be free.
+  @Test func aPipeOfPartsForANameThatIsTakenSaysSo() async throws {
+    let peer = peer()
+    let uploader = try await uploader(peer)
+    for _ in 0..<2 {
+      let pipe = pipe(3 << 20)
+      let target = uploader.destination.target("a", length: nil)
+      do {
+        _ = try await uploader.upload(pipe, pipe.info, to: target)
+      } catch {
+        #expect(error.status == 412 && error.message.contains("read once cannot be compared"), "\(error)")
+      }
+    }
+    #expect(parts(peer) == 3, "nothing is sent the second time")
+    #expect(peer.uploads.isEmpty)
+  }
+
   /// The source is read on where it was: what was cut comes from the spool.
   @Test func aPartThatIsCutIsSentAgain() async throws {
     let peer = peer()

@@ -41,7 +41,7 @@ extension S3Multipart: DigestingProtocol {
       UploadError(.giveUp, .file, "\(url): \(how)", status: 412)
     }
     guard let whole = with.whole, let length = whole.length, whole.canBeReadTwice else {
-      throw taken("there is an object of that name")
+      throw taken("there is an object of that name, and a source that is read once cannot be compared with it")
     }
     if let theirs = there.length, theirs != length {
       throw taken("there is an object of that name, of \(theirs) bytes and not \(length)")
