@@ -71,6 +71,17 @@ import Testing
     #expect(peer.requests.contains { $0.hasPrefix("MOVE") }, "\(peer.requests)")
   }
 
+  /// Where HEAD tells no length, a GET for the first byte may. What nothing tells is sent again, and compared.
+  @Test(arguments: [("bytes 0-0/1000", true), ("bytes 0-0/999", false), ("bytes 0-0/*", false), (nil, false)])
+  func aFileOfUnknownLengthIsNotTakenForTheSame(_ range: String?, _ isThere: Bool) async throws {
+    let script = Script { _, request throws(TransportError) in
+      request.method == "HEAD" ? .status(200) : range.map { .status(206, ["Content-Range": $0]) } ?? .status(403)
+    }
+    let uploader = BlobUploadTests.uploader(WebDAV(), script)
+    let target = uploader.destination.target("a", length: 1000)
+    #expect(try await uploader.isThere(target, location: nil) == isThere)
+  }
+
   @Test func aTemporaryFileThatStaysIsSaidOnce() async throws {
     let peer = DavPeer { ["MOVE", "DELETE"].contains($0.method) ? .init(405) : nil }
     defer { peer.stop() }

@@ -70,6 +70,17 @@ enum RemoteLength: Equatable {
   case hidden
 }
 
+extension RemoteLength {
+  /// nil: there is nothing, or the server does not tell.
+  var bytes: Int64? {
+    switch self {
+    case .found(let length): length
+    case .noContent: 0
+    case .missing, .hidden: nil
+    }
+  }
+}
+
 extension UploadContext {
   /// Throws where `response`, which is a success, does not mean that `target` is stored: once per folder the server is asked
   /// for the file. A server that does not let anyone look is believed: it tells a PUT from a GET.
@@ -78,9 +89,7 @@ extension UploadContext {
   ) async throws(UploadError) {
     if putAnswers.isTrusted(after: request, response) { return }
     try await putAnswers.trust(folderOf: request.url) { () async throws(UploadError) in
-      // 201 names what was made, where that has another URL than the request. RFC 9110 §15.3.2.
-      let made = response.status == 201 ? response.headers["Location"].flatMap { request.url.resolve($0) } : nil
-      let url = made.flatMap { $0.origin == origin ? $0 : nil } ?? request.url
+      let url = place(madeBy: response, to: request)
       // Of a pipe the end was found while it was sent.
       let wanted = target.length ?? body.source.lengthRead(from: body.start)
       let found = try await remoteLength(of: url, expecting: wanted)
@@ -103,6 +112,13 @@ extension UploadContext {
           + "\(response.status) to everything, and does not store what it is sent there. Is the path right?",
         status: response.status)
     }
+  }
+
+  /// Where the file is that a successful request has stored: 201 names what was made, where that has another URL than the
+  /// request. RFC 9110 §15.3.2.
+  func place(madeBy response: HTTPResponse, to request: HTTPRequest) -> HTTPURL {
+    let made = response.status == 201 ? response.headers["Location"].flatMap { request.url.resolve($0) } : nil
+    return made.flatMap { $0.origin == origin ? $0 : nil } ?? request.url
   }
 
   /// Asks by HEAD; where that does not tell the wanted length, by a GET for the first byte: some servers take no HEAD, or

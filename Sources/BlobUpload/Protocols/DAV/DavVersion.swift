@@ -52,13 +52,18 @@ extension UploadContext {
     return again.isChanged(since: now) && !again.isModified(since: old)
   }
 
-  /// nil: there is no file of the right length.
+  /// nil: there is no file of the right length, or the server does not tell its length: then it is sent again, and compared.
   private func version(of target: UploadTarget) async throws(UploadError) -> DavVersion? {
     let request = HTTPRequest("HEAD", target.url)
     let response = try await send(request)
     if [404, 410].contains(response.status) { return nil }
     guard response.isSuccess else { throw UploadError(request, response) }
-    if let length = target.length, let size = response.headers.bytes("Content-Length"), size != length { return nil }
+    if let length = target.length {
+      // Some servers tell no length where they would compress the content.
+      let told = response.headers.bytes("Content-Length")
+      let size = if let told { told } else { try await lengthByGet(of: target.url, expecting: length).bytes }
+      if size != length { return nil }
+    }
     return DavVersion(response.headers)
   }
 }
