@@ -48,10 +48,7 @@ extension UploadDestination {
       answer = try await patiently { () async throws(UploadError) in try await tus.asked(target, context) }
     case "resumable":
       let resumable = IETFResumable(checksum: checksum)
-      answer = (
-        resumable,
-        try await patiently { () async throws(UploadError) in try await resumable.discover(target, context) }
-      )
+      answer = try await patiently { () async throws(UploadError) in try await resumable.asked(target, context) }
     case nil:
       answer = try await patiently { () async throws(UploadError) in
         try await ask(tus, target, isStream, asksForNames, context)
@@ -91,7 +88,7 @@ extension UploadDestination {
     }
     let resumable = IETFResumable(checksum: tus.checksum)
     if isStream, tus.checksum == nil, response.isSuccess, let limits = resumable.limits(from: response.headers) {
-      return (resumable, limits)
+      return (resumable.offered, limits)
     }
     if response.isSuccess, let limits = tus.limits(from: response.headers),
       limits.firstPart > 0 || tus.checksum != nil
@@ -101,7 +98,7 @@ extension UploadDestination {
     }
     if let checksum = tus.checksum { try ContentDigest.checkOffer(response.headers, checksum, at: target.endpoint) }
     if response.isSuccess, let limits = resumable.limits(from: response.headers) {
-      return (resumable, resumable.bounded(limits))
+      return (resumable.offered, resumable.bounded(limits))
     }
     let dav = WebDAV()
     if tus.checksum == nil, response.isSuccess, WebDAV.isOffered(by: response.headers) {

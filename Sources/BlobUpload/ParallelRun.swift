@@ -181,7 +181,7 @@ struct ParallelRun {
 
   /// Most servers copy the parts, and keep them. What cannot be deleted expires there.
   private func forget(_ urls: [HTTPURL], _ context: UploadContext) async {
-    func delete(_ url: HTTPURL) async -> Bool { (try? await tus.delete(url, context))?.isSuccess ?? false }
+    func delete(_ url: HTTPURL) async -> Bool { (try? await tus.abort(url, context)) != nil }
     guard let first = urls.first, await delete(first) else { return }
     await withTaskGroup(of: Void.self) { group in
       for url in urls.dropFirst() {

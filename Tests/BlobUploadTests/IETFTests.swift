@@ -203,6 +203,35 @@ import Testing
     #expect(error?.message.contains(how == "told" ? "put+" : "tus+") == true)
   }
 
+  /// A server that offered the protocol answers in it: anything else may be a page from something before it.
+  @Test func aPageInPlaceOfAnAnswerInTheProtocolIsNotBelieved() async throws {
+    for head in [nil, "1000", "670"] {
+      let script = Script { _, request throws(TransportError) in
+        switch request.method {
+        case "OPTIONS": .status(204, ["Upload-Limit": "max-age=60"])
+        case "POST": .status(200, ["Content-Type": "text/html"])
+        default: head.map { .status(200, ["Content-Length": $0]) } ?? .status(403)
+        }
+      }
+      var one = uploader(IETFResumable(), script)
+      one.destination = try await UploadDestination.discover(host, named: "resumable", over: script)
+      one.destination.acquaintance.putAnswers.trust(folderOf: host)
+      let error = await one.failure()
+      #expect((error == nil) == (head == "1000"), "\(error as Any)")
+      #expect(error == nil || error?.message.contains("without Upload-Complete") == true, "\(error as Any)")
+    }
+  }
+
+  /// As tusd: the final answer says nothing of the upload, and its own URL does.
+  @Test func anAnswerWithoutAWordIsAskedAboutAtTheUploadsURL() async throws {
+    let peer = ScriptedPeer([
+      .readRequest, limits, .readRequest, told("/up/1"), answer("200 OK"), .readRequest,
+      answer("204 No Content", "Upload-Offset: 1000\r\nUpload-Complete: ?1\r\n"),
+    ])
+    _ = try await push(1000, to: peer)
+    #expect(peer.seen.heads.last?.hasPrefix("HEAD /up/1 ") == true)
+  }
+
   /// A refusal of a server that speaks our version, or none, is what it says.
   @Test(arguments: [["Upload-Limit": "max-age=60"], [:]] as [HTTPHeaders])
   func anOrdinaryRefusalStaysWhatItIs(_ offered: HTTPHeaders) async {

@@ -106,17 +106,36 @@ import Testing
     #expect(wall.refused == ["PATCH", "POST as PATCH"])
   }
 
-  /// A server that says 403 because the upload is gone is no such wall.
-  @Test func anUploadThatIsGoneIsBegunAnew() async throws {
-    let transport = Script { number, request throws(TransportError) in
-      switch (number, request.method) {
-      case (1, "PATCH"), (2, "HEAD"): .status(403)
-      case (_, "POST"): .created
-      default: .at(1000, of: 1000)
+  /// Only 204 says that the bytes were taken: another success may have created an upload, or be a page.
+  @Test(arguments: [200, 201]) func aPostThatIsTakenForSomethingElseIsNotBelieved(_ status: Int) async {
+    let script = Script { _, request throws(TransportError) in
+      if request.method == "PATCH" { return .status(405) }
+      if request.headers["X-HTTP-Method-Override"] == nil { return .created }
+      return .status(status, ["Location": "/up/99", "Upload-Offset": "1000"])
+    }
+    let error = await BlobUploadTests.uploader(Tus(wholeUpTo: 0), script).failure()
+    #expect(error?.status == status && error?.recovery == .giveUp, "\(error as Any)")
+    #expect(error?.message.contains("instead of 204") == true, "\(error as Any)")
+    #expect(script.methods == ["POST", "PATCH", "POST"])
+  }
+
+  /// 403 for the file, and not for the method: other files go as they did before.
+  @Test func aRefusalOfAFileIsNoRefusalOfTheMethod() async {
+    let isRefusing = Atomic(true)
+    let script = Script { _, request throws(TransportError) in
+      switch request.method {
+      case "POST" where request.headers["X-HTTP-Method-Override"] == nil: .created
+      case "HEAD": .at(0, of: 1000)
+      case "DELETE": .status(204)
+      default: isRefusing.load(ordering: .relaxed) ? .status(403) : .at(1000)
       }
     }
-    #expect(await BlobUploadTests.uploader(Tus(wholeUpTo: 0), transport).failure() == nil)
-    #expect(transport.methods == ["POST", "PATCH", "HEAD", "POST", "PATCH"])
+    let uploader = BlobUploadTests.uploader(Tus(wholeUpTo: 0), script)
+    #expect(await uploader.failure()?.status == 403)
+    isRefusing.store(false, ordering: .relaxed)
+    let before = script.requests.count
+    #expect(await uploader.failure(as: "b.mov") == nil)
+    #expect(script.methods.dropFirst(before) == ["POST", "PATCH"])
   }
 }
 

@@ -14,6 +14,8 @@ public struct IETFResumable: UploadProtocol {
   public var wholeUpTo: Int64
   /// Each body carries its digest (SHA-256 or SHA-512), for a server that compares it; nil: none does. RFC 9530.
   public var checksum: Digest.Algorithm?
+  /// The server has told its limits, as one that speaks the protocol must: it answers in it, too.
+  var isOffered = false
 
   public init(wholeUpTo: Int64 = 4 << 20, checksum: Digest.Algorithm? = nil) {
     self.wholeUpTo = wholeUpTo
@@ -22,11 +24,26 @@ public struct IETFResumable: UploadProtocol {
 
   /// OPTIONS. Servers that speak the draft must answer with their limits; older ones do not.
   public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits {
+    try await asked(target, with).limits
+  }
+
+  /// What the server allows, and this dialect as the server offers it.
+  func asked(
+    _ target: UploadTarget, _ with: UploadContext
+  ) async throws(UploadError) -> (dialect: IETFResumable, limits: PartLimits) {
     let request = HTTPRequest("OPTIONS", target.endpoint)
     let response = try await with.send(request)
     if response.status == 421 { throw UploadError(request, response) }
     if let checksum { try ContentDigest.checkOffer(response.headers, checksum, at: target.endpoint) }
-    return bounded(limits(from: response.headers) ?? PartLimits(firstPart: .max))
+    if let limits = limits(from: response.headers) { return (offered, bounded(limits)) }
+    return (self, bounded(PartLimits(firstPart: .max)))
+  }
+
+  /// As a server speaks it that has told its limits.
+  var offered: IETFResumable {
+    var dialect = self
+    dialect.isOffered = true
+    return dialect
   }
 
   /// With digests a part is read twice, so it is not larger than what the system still holds.
@@ -56,8 +73,11 @@ public struct IETFResumable: UploadProtocol {
     request.headers.add("Content-Disposition", ContentDisposition.inline(target.path.name.bytes))
     request.headers.add(modificationTimeOf: target)
     if target.overwrite { request.headers.add("If-Match", "*") }
-    let response = try await send(&request, first?.body, with) { url, told in
-      with.opened(Self.session(url, target.length, told))
+    let told = OpenedSession()
+    let response = try await send(&request, first?.body, with) { url, fields in
+      let session = Self.session(url, target.length, fields)
+      told.withLock { $0 = session }
+      with.opened(session)
     }
     let isWhole = StructuredField.boolean(response.headers["Upload-Complete"])
     guard response.isSuccess else {
@@ -71,6 +91,13 @@ public struct IETFResumable: UploadProtocol {
       // A server that does not speak this protocol has taken an ordinary POST.
       if isWhole == nil {
         guard response.saysStored else { throw UploadError(creating: request, response) }
+        if let session = told.withLock({ $0 }) {
+          do throws(UploadError) { return try await held(by: session, with) } catch {
+            // A server need not know an upload any more that is complete.
+            if error.recovery != .restart { throw error }
+          }
+        }
+        if isOffered { try await checkStored(target, first.body, request, response, with) }
         try await with.confirm(response, to: request, first.body, target)
       }
       return .finished(result(of: response))
@@ -88,6 +115,21 @@ public struct IETFResumable: UploadProtocol {
     with.opened(session)
     if first == nil { return .upTo(0, session) }
     return try await held(by: session, with)
+  }
+
+  /// A server that speaks the protocol says whether an upload is complete. This one has not, so the answer may be that of
+  /// something before it, such as a page that asks for a login: only the file itself shows that it is stored.
+  private func checkStored(
+    _ target: UploadTarget, _ body: BlobSlice, _ request: HTTPRequest, _ response: HTTPResponse, _ with: UploadContext
+  ) async throws(UploadError) {
+    let wanted = target.length ?? body.source.lengthRead(from: body.start)
+    let place = with.place(madeBy: response, to: request)
+    if let wanted, try await with.remoteLength(of: place, expecting: wanted) == .found(wanted) { return }
+    throw UploadError(
+      .giveUp, .destination,
+      "\(request.method) \(request.url): answered \(response.status) without Upload-Complete, though the server offers resumable "
+        + "uploads, and the file is not seen there: something before the server may have answered in its place",
+      status: response.status)
   }
 
   private func result(of response: HTTPResponse) -> UploadResult {
@@ -161,9 +203,10 @@ public struct IETFResumable: UploadProtocol {
       if response.status == 409, isWhole != true {
         throw UploadError(offsetOf: request, from: part.start, response)
       }
-      let error = UploadError(session: request, response)
       // With `?1` the upload is over, and this is its target's own answer.
-      throw isWhole == true ? error.final : error.cuttable(response.headers.uploadLimits?.largest)
+      if isWhole == true { throw UploadError(session: request, response).final }
+      let isKnown = response.status == 403 ? (try? await held(by: session, with)) != nil : true
+      throw UploadError(sending: request, response, isKnown: isKnown).cuttable(response.headers.uploadLimits?.largest)
     }
     if isWhole == true {
       if part.isLast { return .finished(result(of: response)) }
@@ -212,13 +255,13 @@ public struct IETFResumable: UploadProtocol {
     try await with.isThere(target)
   }
 
-  /// DELETE; any answer that says it is gone will do.
+  /// DELETE; any answer that says that it is gone will do.
   public func abort(_ session: UploadSession, _ with: UploadContext) async throws(UploadError) {
     let request = request("DELETE", try session.uploadURL())
     let response = try await with.send(request)
-    guard response.isSuccess || [403, 404, 405, 410].contains(response.status) else {
-      throw UploadError(request, response)
-    }
+    if response.saysDeleted { return }
+    if response.status == 403, await isGone(session, with) { return }
+    throw UploadError(deleting: request, response)
   }
 
   // MARK: Requests

@@ -23,9 +23,10 @@ extension Tus {
       "\(endpoint): the checksum \(checksum) was asked for, of \(ours); the server offers \(theirs)")
   }
 
-  /// As this server takes checksums.
+  /// As this server takes checksums and deletes uploads.
   func offered(_ headers: HTTPHeaders) -> Tus {
     var tus = self
+    tus.terminates = headers.list("Tus-Extension").contains("termination")
     tus.trailsChecksums = checksum != nil && headers.list("Tus-Extension").contains("checksum-trailer")
     return tus
   }

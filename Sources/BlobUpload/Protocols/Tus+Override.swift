@@ -4,30 +4,40 @@ import Synchronization
 /// Whether a host, or something on the way to it, refuses PATCH and DELETE, so that both must go as POST, with the method
 /// in a field that only a tus server heeds. tus 1.0 §X-HTTP-Method-Override.
 final class MethodOverride: Sendable {
-  private struct State {
-    var isOn = false
-    /// By what an earlier run has kept, which need not be true any more.
-    var isHearsay = false
+  private enum State {
+    case unknown
+    /// An earlier run has found it so, which need not be true any more.
+    case hearsay
+    /// A method was refused, and goes in a POST from now on; it was not seen yet that this helps.
+    case tried
+    case proven
+    /// The POST was refused too, so that it was not the method.
+    case useless
   }
-  private let state = Mutex(State())
+  private let state = Mutex(State.unknown)
 
-  var isOn: Bool { state.withLock { $0.isOn } }
+  var isOn: Bool { state.withLock { [.hearsay, .tried, .proven].contains($0) } }
 
   /// An earlier run has found it so.
-  func recall() { state.withLock { ($0.isOn, $0.isHearsay) = (true, true) } }
+  func recall() { state.withLock { $0 = .hearsay } }
 
   /// It was seen to help.
-  func turnOn() { state.withLock { ($0.isOn, $0.isHearsay) = (true, false) } }
+  func turnOn() { state.withLock { $0 = .proven } }
 
-  /// `request` was refused for its method. true: it goes in another way now.
+  /// `request` was refused for its method, as it seems. true: it goes in another way now.
   func changes(after request: HTTPRequest) -> Bool {
     state.withLock { state in
-      if request.isOverridden {
-        // What was true a week ago; who refuses this too refuses us.
-        if state.isHearsay { state = State() }
-        return !state.isOn
+      switch (state, request.isOverridden) {
+      case (.useless, _), (.proven, true): return false
+      case (.tried, true):
+        state = .useless
+        return false
+      // What was true a week ago; whoever refuses this too refuses us.
+      case (.hearsay, true): state = .unknown
+      // Another upload has found that out meanwhile.
+      case (.unknown, true), (.proven, false): break
+      case (_, false): state = .tried
       }
-      state = State(isOn: true, isHearsay: false)
       return true
     }
   }
@@ -36,7 +46,7 @@ final class MethodOverride: Sendable {
 extension HTTPRequest {
   private static let override = "X-HTTP-Method-Override"
 
-  fileprivate var isOverridden: Bool { method == "POST" && headers[Self.override] != nil }
+  var isOverridden: Bool { method == "POST" && headers[Self.override] != nil }
 
   /// The same, in a POST.
   fileprivate var overridden: HTTPRequest {
@@ -53,32 +63,73 @@ extension HTTPRequest {
 extension Tus {
   /// Whether it is the method that was refused, and the same may get through in another way.
   ///
-  /// Some firewalls say 403 to methods that they do not know. So does a server whose upload is gone: it is asked. Who is
-  /// sent chunks may mean them by 501.
+  /// Some firewalls say 403 to methods that they do not know. So does a server whose upload is gone: `isKnown` says that it
+  /// is not. A server that is sent chunks may mean them by 501.
   func isRefused(
-    _ request: HTTPRequest, hasLength: Bool, _ response: HTTPResponse, _ session: UploadSession, _ with: UploadContext
-  ) async -> Bool {
+    _ request: HTTPRequest, hasLength: Bool, isKnown: Bool, _ response: HTTPResponse, _ with: UploadContext
+  ) -> Bool {
     switch response.status {
     case 405: break
     case 501: if !hasLength { return false }
-    case 403:
-      if request.isOverridden { return false }
-      // An error says that it is gone, or nothing.
-      guard (try? await held(by: session, with)) != nil else { return false }
+    case 403: if !isKnown { return false }
     default: return false
     }
     return with.methods.changes(after: request)
   }
 
-  /// DELETE of an upload, in the way that gets through. A server that cannot delete refuses both.
-  func delete(_ url: HTTPURL, _ with: UploadContext) async throws(UploadError) -> HTTPResponse {
-    let request = HTTPRequest("DELETE", url, ["Tus-Resumable": Self.version])
-    let response = try await with.send(request.through(with.methods))
-    guard [403, 405, 501].contains(response.status) else { return response }
-    let other = with.methods.isOn ? request : request.overridden
+  /// Throws where a POST that stands for a PATCH was taken for something else, such as the creation of another upload. A PATCH
+  /// is answered with 204. tus 1.0 §Core Protocol, PATCH.
+  func checkOverride(
+    _ request: HTTPRequest, _ response: HTTPResponse, _ with: UploadContext
+  ) throws(UploadError) {
+    guard request.isOverridden, response.isSuccess else { return }
+    if response.status == 204 { return with.methods.turnOn() }
+    _ = with.methods.changes(after: request)
+    throw UploadError(
+      .giveUp, .destination,
+      "\(request.method) \(request.url): answered \(response.status) instead of 204: the server does not take a POST for a PATCH "
+        + "(X-HTTP-Method-Override), and something on the way lets no PATCH through. put+ before the URL needs none",
+      status: response.status)
+  }
+
+  /// DELETE of an upload, in the way that gets through, and the answer. A server that cannot delete refuses both.
+  func delete(
+    _ url: HTTPURL, _ with: UploadContext
+  ) async throws(UploadError) -> (request: HTTPRequest, response: HTTPResponse) {
+    let plain = HTTPRequest("DELETE", url, ["Tus-Resumable": Self.version])
+    let request = plain.through(with.methods)
+    let response = try await with.send(request)
+    if request.isDeleted(response) || !(response.isSuccess || [403, 405, 501].contains(response.status)) {
+      return (request, response)
+    }
+    let other = request.isOverridden ? plain : plain.overridden
+    // What the server has begun by DELETE is not asked for a second time.
+    if response.isSuccess, other.isOverridden { return (request, response) }
     let answer = try await with.send(other)
-    guard answer.isSuccess else { return response }
+    guard other.isDeleted(answer) else { return (request, response) }
     if other.isOverridden { with.methods.turnOn() }
-    return answer
+    return (other, answer)
+  }
+
+  /// DELETE of one upload, which may be gone already. tus 1.0 §Termination.
+  func abort(_ url: HTTPURL, _ with: UploadContext) async throws(UploadError) {
+    let (request, response) = try await delete(url, with)
+    if request.isDeleted(response) { return }
+    let status = response.status
+    if [403, 404, 410].contains(status), await isGone(UploadSession(state: ["url": url.text]), with) { return }
+    var error = UploadError(deleting: request, response)
+    if terminates == false, [403, 405, 501].contains(status) {
+      error.message = "\(request.method) \(request.url): this server deletes no uploads (it offers no tus termination)"
+      error.cause = KeepsUploads()
+    }
+    throw error
+  }
+}
+
+extension HTTPRequest {
+  /// Whether `response` says that the upload is deleted. A server that knows nothing of overridden methods may answer a POST
+  /// with any other success, and with 404.
+  fileprivate func isDeleted(_ response: HTTPResponse) -> Bool {
+    isOverridden ? response.status == 204 : response.saysDeleted
   }
 }

@@ -24,6 +24,9 @@ public struct Tus: MetadataProtocol {
   /// The server takes checksums that come after the body.
   package var trailsChecksums = false
 
+  /// The server deletes uploads when asked to; nil: it was not asked what it offers. tus 1.0 §Termination.
+  package var terminates: Bool?
+
   /// What it creates is a part of another upload.
   var isPart = false
 
@@ -158,16 +161,18 @@ public struct Tus: MetadataProtocol {
     request = request.through(with.methods)
     let response = try await send(following: &request, checked: body, with)
     let hasLength = body.length != nil && request.headers["Trailer"] == nil
-    if await isRefused(request, hasLength: hasLength, response, session, with) {
+    let isKnown = response.status == 403 ? (try? await held(by: session, with)) != nil : true
+    if isRefused(request, hasLength: hasLength, isKnown: isKnown, response, with) {
       throw UploadError(
         .rephrase, .destination, "\(request.method) \(request.url): \(response.summary)", status: response.status)
     }
+    try checkOverride(request, response, with)
     if response.status == 409 { throw await conflict(request, from: part.start, response, session, with) }
     guard response.saysStored else {
       if response.isInterruption {
         throw UploadError(.resync, .file, "\(request.method) \(request.url): \(response.summary)", status: 400)
       }
-      throw UploadError(session: request, response).cuttable()
+      throw UploadError(sending: request, response, isKnown: isKnown).cuttable()
     }
     guard let offset = response.headers.bytes("Upload-Offset"), offset >= part.start else {
       let what =
@@ -207,19 +212,13 @@ public struct Tus: MetadataProtocol {
     UploadResult(location: session.state["url"], length: session.length)
   }
 
-  /// DELETE. A server without the extension keeps the upload until it expires. tus 1.0 §Termination.
+  /// DELETE. A server without the extension keeps the upload until it expires: then it throws with `KeepsUploads` as the
+  /// cause. tus 1.0 §Termination.
   public func abort(_ session: UploadSession, _ with: UploadContext) async throws(UploadError) {
     if session.sizeOfParts != nil {
       for url in session.partURLs { try await abort(url, with) }
     } else {
       try await abort(try session.uploadURL(), with)
-    }
-  }
-
-  private func abort(_ url: HTTPURL, _ with: UploadContext) async throws(UploadError) {
-    let response = try await delete(url, with)
-    guard response.isSuccess || [403, 404, 405, 410].contains(response.status) else {
-      throw UploadError(HTTPRequest("DELETE", url), response)
     }
   }
 

@@ -15,11 +15,12 @@ struct AbortCommand: Command {
       .value("orphans", "PLACE", "at s3://bucket/prefix: uploads in parts that nobody finished, whoever began them"),
       .value("older-than", "DURATION", "of the orphans only those begun so long ago, like 24h"),
       .flag("dry-run", short: "n", "only say which orphans there are"),
-      .flag("forget", "here at least, where a server cannot be asked: it keeps them until they expire"),
+      .flag("forget", "here at least, where a server cannot be asked, or refuses: it keeps them until they expire"),
     ] + ConnectionOptions.declared + [journalOption],
     notes: """
       ID is the number that 'fullbore status' shows. Files that are done stay, here and there; so does what a process is
-      just sending.
+      just sending. An upload that its server refuses to delete stays in the journal, and the exit status is 1. A tus
+      server that offers no deletion at all keeps its uploads until they expire: they are forgotten here, and it is said.
       """)
 
   /// Which of the unfinished.
@@ -181,10 +182,11 @@ struct AbortCommand: Command {
             ? "it stays at \(entry.destination.endpoint), and its temporary files are deleted"
             : "deleted at \(entry.destination.endpoint)"
         } catch {
-          guard isForgetting, error.side != .cancelled else {
+          guard isForgetting && error.side != .cancelled || error.cause is KeepsUploads else {
             journal.released(entry.id)
-            tell("\(entry.id)  \(shown(entry.intent.path)): \(error.message)")
-            if error.side == .file {
+            let isKept = error.side == .file
+            tell("\(entry.id)  \(shown(entry.intent.path)): \(error.message)\(isKept ? Self.keptAdvice : "")")
+            if isKept {
               status = .failed
               continue
             }
@@ -200,6 +202,9 @@ struct AbortCommand: Command {
     }
     return status
   }
+
+  private static let keptAdvice =
+    ". The server keeps the upload until it expires; --forget gives it up here all the same"
 
   /// Nobody begins to send what is claimed. nil: somebody has, or it is done by now; that is told.
   private func claim(_ entry: JournalEntry, in journal: Journal) async throws(UploadError) -> JournalEntry? {

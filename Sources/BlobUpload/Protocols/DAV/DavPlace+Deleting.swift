@@ -83,8 +83,8 @@ extension DavPlace {
   func delete(_ temporary: HTTPURL, _ with: UploadContext) async throws(UploadError) {
     let request = HTTPRequest("DELETE", temporary)
     let response = try await with.send(request)
-    if response.isSuccess || [404, 410].contains(response.status) { return }
-    let error = UploadError(request, response)
+    if response.saysDeleted { return }
+    let error = UploadError(deleting: request, response)
     if error.recovery == .giveUp {
       let there = try await with.send(HTTPRequest("HEAD", temporary))
       if [404, 410].contains(there.status) { return }

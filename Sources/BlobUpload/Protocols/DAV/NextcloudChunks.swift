@@ -169,7 +169,7 @@ struct NextcloudChunks: Sendable {
   func clear(_ with: UploadContext) async throws(UploadError) {
     let request = HTTPRequest("DELETE", folder)
     let response = try await with.send(request)
-    guard response.isSuccess || [404, 410].contains(response.status) else { throw UploadError(request, response) }
+    guard response.saysDeleted else { throw UploadError(deleting: request, response) }
   }
 
   private func chunk(_ number: Int) -> HTTPURL {

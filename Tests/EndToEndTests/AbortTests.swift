@@ -1,0 +1,54 @@
+import BlobHTTP
+import BlobTesting
+import Blobs
+import Foundation
+import Testing
+
+extension EndToEnd {
+  /// `abort` at servers that do not delete.
+  @Suite(.serialized) struct AbortTests {
+    let scratch = try! Scratch()
+
+    /// A tus server that has half of every upload, and answers each DELETE with `status`.
+    private func peer(_ extensions: String, deleting status: Int) -> HTTPPeer {
+      HTTPPeer { request in
+        switch request.method {
+        case "OPTIONS": .init(204, ["Tus-Version": "1.0.0", "Tus-Extension": extensions])
+        case "POST" where request.headers["X-HTTP-Method-Override"] != nil, "DELETE": .init(status)
+        case "POST": .init(201, ["Location": "/up/1"])
+        case "HEAD": .init(200, ["Upload-Offset": "0", "Upload-Length": "100000"])
+        default: nil
+        }
+      }
+    }
+
+    private func interrupt(_ peer: HTTPPeer) async throws {
+      let (end, push) = try await fullbore(
+        "push", "--retries", "0", try scratch.file("a.mov", 100_000), "tus+\(peer.url)", in: scratch)
+      #expect(end == .exited(1), "\(push.errors)")
+    }
+
+    @Test(arguments: [403, 405]) func anUploadThatTheServerDoesNotDeleteStaysKnown(_ status: Int) async throws {
+      let peer = peer("creation,termination", deleting: status)
+      defer { peer.stop() }
+      try await interrupt(peer)
+      let (refused, abort) = try await fullbore("abort", "--all", in: scratch)
+      #expect(refused == .exited(1) && abort.errors.contains("--forget"), "\(abort.output)\(abort.errors)")
+      #expect(abort.errors.contains("\(status)") && !abort.output.contains("deleted"), "\(abort.output)\(abort.errors)")
+      #expect(try await fullbore("status", in: scratch).command.output.contains("a.mov"))
+      let (end, forgotten) = try await fullbore("abort", "--all", "--forget", in: scratch)
+      #expect(end == .exited(0) && forgotten.output.contains("until it expires"), "\(forgotten.output)")
+      #expect(try await !fullbore("status", in: scratch).command.output.contains("a.mov"))
+    }
+
+    @Test func aServerThatOffersNoDeletionIsSaidToKeepIt() async throws {
+      let peer = peer("creation", deleting: 405)
+      defer { peer.stop() }
+      try await interrupt(peer)
+      let (end, abort) = try await fullbore("abort", "--all", in: scratch)
+      #expect(end == .exited(0), "\(abort.errors)")
+      #expect(abort.output.contains("until it expires") && !abort.output.contains("deleted at"), "\(abort.output)")
+      #expect(try await !fullbore("status", in: scratch).command.output.contains("a.mov"))
+    }
+  }
+}
