@@ -46,6 +46,7 @@ struct PipeRun {
 
   mutating func run() async throws(UploadError) -> UploadResult {
     var failures = FailureCount()
+    var bounds = RecoveryBounds()
     while true {
       let created = try await uploader.patiently("\(target.path)") {
         [dialect, target, context] () async throws(UploadError) in
@@ -67,6 +68,7 @@ struct PipeRun {
         await giveUp(session, error)
         // As long as all is held, it can begin anew.
         guard error.recovery == .restart, source.first == 0 else { throw final(error) }
+        guard bounds.allowsRestart(hasSent: progress.hasSent, kept: offset) else { throw error.afterTooManyRestarts }
         progress.restart()
         try await uploader.wait(after: error, &failures, "\(target.path)")
       }

@@ -13,7 +13,7 @@ final class UploadRun {
   let progress: Progress
   var session: UploadSession?
   /// One that is known from an interim answer, to a creation that may yet fail.
-  private let opened: OpenedSession
+  let opened: OpenedSession
   /// How far is being sent, for who asks meanwhile or after a kill.
   let reach: SentOffset
   /// What must be compared before the session goes on; nil: nothing.
@@ -26,7 +26,7 @@ final class UploadRun {
   /// The source as it is sent in this session: with what is sent kept in the journal, where that is of use.
   var traced: (any BlobSource)?
   /// What the server holds; nil: it must be asked.
-  private var offset: Int64?
+  var offset: Int64?
   /// Where a source of unknown length was found to end.
   private(set) var end: Int64?
   /// All bytes before it were handed to connections in this session; nil: an earlier run did that, and the server has
@@ -35,21 +35,26 @@ final class UploadRun {
   /// Bytes that the request under way has handed to its connection.
   let handed = SentCounter()
   /// Bytes of the body that was sent last, or as many as it might have had.
-  private var attempted: Int64 = 0
+  var attempted: Int64 = 0
+  /// The body that was sent last reaches to the end of the source.
+  var attemptedLast = false
   /// Parts of unknown length are read ahead, because the server must know the length of each body.
-  private var measures: Bool
+  var measures: Bool
   /// The furthest the server has acknowledged in this session.
-  private var best: Int64 = 0
-  private var failures = FailureCount()
+  var best: Int64 = 0
+  var failures = FailureCount()
   /// Sessions that were lost. Not forgotten when bytes are acknowledged: a server that loses every session would be
   /// sent the same bytes for ever.
-  private var restarts = 0
+  var restarts = 0
+  var bounds = RecoveryBounds()
   private var part = 1
   var isResuming: Bool
   /// A creation that carried the file broke on the way: the next one carries nothing, so that what arrives can be resumed.
-  private var createsEmpty = false
+  var createsEmpty = false
+  /// OPTIONS told no limits, and the server has told one with a refusal: it knows uploads in parts.
+  var takesParts = false
   /// Uploads that the server did not know when it was first asked for them, right after it had created them.
-  private var unknownCreations = UnknownCreations()
+  var unknownCreations = UnknownCreations()
 
   init(
     _ uploader: Uploader, _ source: any BlobSource, _ info: BlobInfo, _ target: UploadTarget,
@@ -152,7 +157,7 @@ final class UploadRun {
         room: { [source] in next.isLast ? .max : source.room(at: $0) }) : nil
     let body = BlobSlice(
       open ?? trace(from: offset), start: offset, length: open == nil ? next.length : nil, validator: info.validator)
-    attempted = next.length ?? .max
+    (attempted, attemptedLast) = (next.length ?? .max, next.isLast)
     let answer = try await sending(from: offset, atMost: attempted) { () async throws(UploadError) in
       try await dialect.send(next, body, to: told, context)
     }
@@ -230,7 +235,7 @@ final class UploadRun {
     if let length = info.length, source.holds(length), dialect.numbersParts {
       most = uploader.destination.currentLimits.largest ?? .max
     }
-    if createsEmpty, dialect.resumesCreations, most != .max { most = 0 }
+    if createsEmpty && most != .max || takesParts, dialect.resumesCreations { most = 0 }
     if most > 0, info.length ?? .max <= most {
       let whole = Part(number: 1, start: 0, length: info.length, isLast: true)
       // Only what is read tells where a source of unknown length ends.
@@ -238,7 +243,7 @@ final class UploadRun {
       let body: any BlobSource = open ?? (info.wantsTrace ? trace(from: 0) : source.source)
       first = (whole, BlobSlice(body, length: info.length, validator: info.validator))
     }
-    attempted = first.map { $0.part.length ?? .max } ?? 0
+    (attempted, attemptedLast) = (first.map { $0.part.length ?? .max } ?? 0, first != nil)
     let held = try await sending(from: 0, atMost: attempted) { [first] () async throws(UploadError) in
       try await dialect.create(target, first: first, context)
     }
@@ -275,81 +280,11 @@ final class UploadRun {
     if offset > best {
       best = offset
       failures = FailureCount()
+      bounds.noteProgress()
     }
     // Parts with numbers are not all before it.
     if parts == nil { source.acknowledge(offset) }
     progress.settle(at: offset)
     ledger?.acknowledged(offset)
-  }
-
-  /// Sets the stage for the next step and waits, or throws for good.
-  private func recover(from error: UploadError) async throws(UploadError) {
-    if error.recovery == .rephrase {
-      // What is lost here is learned again. What was refused for its form has changed nothing.
-      try? await uploader.journal?.keepOverride(
-        uploader.destination.acquaintance.methods.isOn, at: uploader.destination.endpoint.origin)
-      if let offset { progress.settle(at: offset) } else if session == nil { progress.restart() }
-      measures = measures || uploader.destination.digestsAhead
-      return
-    }
-    if error.status != 404 { unknownCreations.noteAnswer() }
-    offset = nil
-    // The newest session: it has what the server was told last, as where the source ends, what is to be made of parts,
-    // or under which temporary name a try was begun.
-    session = opened.withLock { $0 } ?? session
-    // Who does not know chunks says so with one of these; 422 is what frameworks say that check for a length.
-    if session != nil, !measures, info.length == nil, let status = error.status, [411, 422, 501].contains(status) {
-      measures = true
-      return
-    }
-    if case .shrink(let most) = error.recovery {
-      try await shrink(error, to: most)
-      return
-    }
-    if error.recovery == .giveUp { throw uploader.destination.acquaintance.judge(refusal: error) }
-    if error.recovery == .restart {
-      if unknownCreations.isOneTooMany(error) { throw unknownCreations.complaint(error, session) }
-      restart()
-    }
-    if session == nil {
-      // No answer came to a creation, some of whose body was sent.
-      if error.cause is TransportError, handed.bytes.load(ordering: .relaxed) > 0 { createsEmpty = true }
-      if source.first > 0, await !source.rewind() { throw lost(error) }
-      progress.restart()
-    }
-    var failures = failures
-    defer { self.failures = failures }
-    try await uploader.wait(after: error, &failures, atLeast: restarts, "\(target.path)")
-  }
-
-  private func shrink(_ error: UploadError, to most: Int64?) async throws(UploadError) {
-    guard let size = uploader.destination.shrink(below: attempted, to: most) else {
-      throw uploader.destination.acquaintance.judge(refusal: error.final)
-    }
-    // What is lost here is learned again at the next refusal.
-    try? await uploader.journal?.keepLargestBody(size, at: uploader.destination.endpoint.origin)
-    if session == nil { progress.restart() }
-  }
-
-  func restart() {
-    restarts += 1
-    ledger?.restarted()
-    settleDoubt()
-    session = nil
-    reach.end()
-    opened.withLock { $0 = nil }
-    parts = nil
-    traced = nil
-    isResuming = false
-    (best, sentEnd) = (0, 0)
-  }
-}
-
-extension UploadRun {
-  private func lost(_ error: UploadError) -> UploadError {
-    var error = error.final
-    error.message +=
-      "; it cannot begin anew, since the source is read once, and is held from byte \(source.first) on only"
-    return error
   }
 }

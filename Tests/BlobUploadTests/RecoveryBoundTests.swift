@@ -1,0 +1,133 @@
+import BlobHTTP
+import BlobTesting
+import Blobs
+import Synchronization
+import Testing
+
+@testable import BlobUpload
+
+/// No recovery repeats without a bound while the server keeps nothing more.
+@Suite struct RecoveryBoundTests {
+  /// Ends a loop that would go on for ever.
+  private static let mostRequests = 200
+  private static func bounded(_ answer: @escaping Script.Answer) -> Script {
+    Script { number, request throws(TransportError) in
+      if number > mostRequests { throw TransportError(.badRequest, "a loop without an end") }
+      return try answer(number, request)
+    }
+  }
+
+  /// nginx with `client_max_body_size` in front of a server that tells no limits.
+  @Test(arguments: [1000, 10_000_000] as [Int64])
+  func aWholeThatIsTooLargeForAServerWithoutLimitsIsRefusedAtOnce(_ length: Int64) async {
+    let script = Self.bounded { _, request throws(TransportError) in .status(request.method == "POST" ? 413 : 405) }
+    let error = await uploader(IETFResumable(), script, limits: PartLimits(firstPart: .max)).failure(of: length)
+    #expect(error?.status == 413 && error?.recovery == .giveUp && error?.side == .file, "\(error as Any)")
+    #expect(script.methods == ["POST"])
+  }
+
+  /// The refusal shows that the server knows uploads in parts.
+  @Test func aLimitThatCameWithTheRefusalIsKept() async {
+    let script = Self.bounded { number, request throws(TransportError) in
+      switch (request.method, request.headers["Upload-Complete"]) {
+      case ("POST", "?1"): .status(413, ["Upload-Limit": "max-append-size=600"])
+      case ("POST", _): .status(201, ["Location": "/up/1", "Upload-Complete": "?0"])
+      case (_, "?1"): .status(204, ["Upload-Complete": "?1"])
+      default: .status(204, ["Upload-Complete": "?0", "Upload-Offset": "600"])
+      }
+    }
+    let error = await uploader(IETFResumable(), script, limits: PartLimits(firstPart: .max)).failure()
+    #expect(error == nil, "\(error as Any)")
+    #expect(script.methods == ["POST", "POST", "PATCH", "PATCH"])
+  }
+
+  /// A server that takes a byte less each time.
+  @Test func aLimitThatShrinksByAByteEachTimeIsNotFollowedForEver() async {
+    let script = Self.bounded { number, request throws(TransportError) in
+      if request.method == "POST" { return .status(201, ["Location": "/up/1", "Upload-Complete": "?0"]) }
+      if request.method == "HEAD" { return .status(204, ["Upload-Complete": "?0", "Upload-Offset": "0"]) }
+      return .status(413, ["Upload-Limit": "max-append-size=\(900_000 - number)"])
+    }
+    let error = await uploader(IETFResumable(), script).failure(of: 1_000_000)
+    #expect(error?.status == 413, "\(error as Any)")
+    #expect(script.methods.count < 50)
+  }
+
+  @Test func aBodyThatCannotBeMadeSmallerIsNotSentAgain() {
+    var bounds = RecoveryBounds()
+    let allowed = [1000, 999, 999].map { bounds.allowsSmallerBody(than: $0) }
+    #expect(allowed == [true, true, false])
+    bounds.noteProgress()
+    let isAllowedLater = bounds.allowsSmallerBody(than: 5000)
+    #expect(isAllowedLater, "the server has kept bytes meanwhile")
+  }
+
+  /// It takes all the bytes, and cannot publish them: every new upload would end there too.
+  @Test(arguments: ["tus", "resumable"], [200, 403, 404, 410, 500])
+  func aRefusalOfAllTheBytesIsNoUploadThatIsGone(_ name: String, _ asked: Int) async {
+    let script = Self.bounded { _, request throws(TransportError) in
+      switch request.method {
+      case "POST" where request.headers["X-HTTP-Method-Override"] == nil: .emptyCreation(name)
+      case "HEAD" where asked == 200: .status(200, ["Upload-Offset": "0", "Upload-Complete": "?0"])
+      case "HEAD": .status(asked)
+      case "DELETE": .status(204)
+      default: .status(403, text: "publish: permission denied")
+      }
+    }
+    let error = await uploader(dialect(name), script).failure()
+    #expect(error?.status == 403 && error?.side == .file, "\(error as Any)")
+    #expect(error?.message.contains("failures in a row") == false, "\(error as Any)")
+    // Where the upload is there, tus tries once whether it is the method that was refused.
+    let tries = name == "tus" && asked == 200 ? ["PATCH", "HEAD", "POST", "HEAD"] : ["PATCH", "HEAD"]
+    #expect(script.methods == ["POST"] + tries + ["DELETE"])
+  }
+
+  /// A server that refuses before it has taken the bytes may have lost the upload.
+  @Test(arguments: ["tus", "resumable"]) func aRefusalBeforeTheBytesMayMeanThatTheUploadIsGone(_ name: String) async {
+    let creations = Atomic(0)
+    let transport = Refusing { request in
+      switch request.method {
+      case "POST" where request.headers["X-HTTP-Method-Override"] == nil:
+        creations.add(1, ordering: .relaxed)
+        return .emptyCreation(name)
+      case "PATCH" where creations.load(ordering: .relaxed) > 1:
+        return name == "tus" ? .at(1000) : .status(204, ["Upload-Complete": "?1"])
+      default: return .status(403)
+      }
+    }
+    #expect(await uploader(dialect(name), transport).failure() == nil)
+    #expect(creations.load(ordering: .relaxed) == 2)
+  }
+
+  /// Every upload is gone once it was sent bytes.
+  @Test(arguments: ["tus", "resumable"], [404, 410])
+  func newUploadsInVainAreFewAndTheOldOnesAreDeleted(_ name: String, _ status: Int) async {
+    let script = Self.bounded { number, request throws(TransportError) in
+      if request.method == "POST" { return .emptyCreation(name) }
+      // One that was never known would be given up for that.
+      if request.method == "HEAD" { return .status(200, ["Upload-Offset": "0", "Upload-Complete": "?0"]) }
+      if request.method == "DELETE" { return .status(204) }
+      if number % 4 == 1 { throw TransportError(.broken, "the connection broke") }
+      return .status(status)
+    }
+    let error = await uploader(dialect(name), script).failure()
+    #expect(error?.status == status && error?.message.contains("several new uploads") == true, "\(error as Any)")
+    #expect(script.methods.count { $0 == "POST" } == 3)
+    #expect(script.methods.count { $0 == "DELETE" } == 2)
+  }
+
+  private func dialect(_ name: String) -> any UploadProtocol { name == "tus" ? Tus(wholeUpTo: 0) : IETFResumable() }
+}
+
+/// Takes no bytes of the bodies that it refuses.
+private final class Refusing: Transport {
+  private let answer: @Sendable (HTTPRequest) -> HTTPResponse
+
+  init(_ answer: @escaping @Sendable (HTTPRequest) -> HTTPResponse) { self.answer = answer }
+
+  func send(_ request: HTTPRequest, body: BlobSlice?, _ on: Exchange) async throws(TransportError) -> HTTPResponse {
+    let answer = answer(request)
+    if answer.isSuccess { on.sent(Int(body?.length ?? 0)) }
+    return answer
+  }
+}
