@@ -47,6 +47,30 @@ import Testing
     #expect(GlobFilter(includes: [Glob(pattern)]).includes(path, path.name) == matches)
   }
 
+  @Test(
+    arguments: [
+      ("?.jpg", "é.jpg", true), ("??.jpg", "é.jpg", false), ("[éü].jpg", "ü.jpg", true), ("[!é].jpg", "é.jpg", false),
+      ("[à-ü].jpg", "é.jpg", true), ("[à-ü].jpg", "ÿ.jpg", false), ("[!a].jpg", "日.jpg", true),
+      ("?.jpg", "😀.jpg", true),
+      ("?/?.jpg", "é/ü.jpg", true), ("\\é?", "éa", true), ("*é", "aé", true), ("?", "é", true), ("[^-é]", "日", true),
+    ] as [(BytePath, BytePath, Bool)])
+  func globsCountCharacters(_ pattern: BytePath, _ path: BytePath, _ matches: Bool) {
+    #expect(GlobFilter(includes: [Glob(pattern)]).includes(path, path.name) == matches)
+  }
+
+  @Test func aByteThatIsNotUTF8IsOneCharacterOfAGlob() {
+    func matches(_ pattern: [UInt8], _ name: [UInt8]) -> Bool {
+      GlobFilter(includes: [Glob(BytePath(pattern))]).includes(BytePath(name), BytePath(name))
+    }
+    let (question, e) = (UInt8(ascii: "?"), Array("é".utf8))
+    #expect(matches([question], [0xFF]) && !matches([question], [0xFF, 0xFE]))
+    #expect(matches([question, question], [0xC3, 0xC3]) && matches([question, question], [0xC3] + e))
+    #expect(matches([question, 0xFF], e + [0xFF]) && !matches([question, 0xFE], e + [0xFF]))
+    // The first half of a character is none.
+    #expect(!matches([0xC3, question], e))
+    #expect(matches(Array("[".utf8) + [0xFE, 0xFF] + Array("]".utf8), [0xFF]))
+  }
+
   @Test func programsExitWithWhatTheShellExpects() async {
     #expect(await Fullbore.run(["--version"]) == .ok)
     #expect(await Fullbore.run([]) == .usage)

@@ -1,7 +1,8 @@
 import Blobs
 import Glibc
 
-/// A pattern of the shell's kind: `*`, `?`, `[a-z]`. `*` also stands for slashes.
+/// A pattern of the shell's kind: `*`, `?`, `[a-z]`. `*` also stands for slashes; `?` and brackets stand for one Unicode
+/// scalar, or for one byte that is not valid UTF-8.
 ///
 /// `x` is compared with names and with whole paths. `/x` and `./x` are compared with paths alone, so they mean only what is
 /// at the top of a source. `x/` means a folder, and all that is below it.
@@ -58,7 +59,9 @@ struct Glob: Sendable, Hashable {
   }
 
   private func matches(_ path: BytePath, _ flags: Int32) -> Bool {
-    core.withCString { pattern in path.withCString { fnmatch(pattern, $0, flags) == 0 } }
+    let bytes = GlobBytes(core, path)
+    let (pattern, name) = bytes.map { ($0.pattern, $0.name) } ?? (core, path)
+    return pattern.withCString { pattern in name.withCString { fnmatch(pattern, $0, flags) == 0 } }
   }
 }
 
