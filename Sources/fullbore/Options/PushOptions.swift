@@ -101,6 +101,7 @@ struct PushOptions: Sendable {
     editQuality = try arguments.count("edit-quality", 1...100) ?? editQuality
     _ = try connection.requestHeaders(for: destination.endpoint)
     journal = try journalPath(arguments)
+    tree.journal = JournalFiles(journal)
     output = try OutputOptions(arguments)
     try checkNames()
   }

@@ -25,6 +25,8 @@ struct TreeOptions: Sendable, Hashable {
   /// Names that begin with a dot are taken too. Those given by the user always are.
   var includesHidden = false
   var filter = GlobFilter()
+  /// nil: no journal is in use.
+  var journal: JournalFiles?
 
   /// Whether a file or folder is passed over because of its name.
   func passesOver(_ relative: BytePath, _ name: BytePath, isFolder: Bool) -> Bool {
@@ -222,6 +224,7 @@ private struct TreeWalk {
     if targetError != 0 {
       return .failed(path, message: "a symbolic link that leads nowhere: \(reason(targetError))")
     }
+    if options.journal?.contains(name, in: folder.path) == true { return .skipped(path, reason: JournalFiles.reason) }
     return event(path, relative, status, isOnlyName: !isLink && status.st_nlink == 1)
   }
 

@@ -113,7 +113,9 @@ extension WatchFeed {
     if options.push.tree.passesOver(relative, notice.name, isFolder: notice.isOfFolder) { return }
     if notice.isOfFolder {
       if !folders.contains(path) { come(WatchedFolders.Place(path: path, relative: relative)) }
-    } else if options.push.tree.filter.includes(relative, notice.name), !isInTheMaking(path) {
+    } else if options.push.tree.filter.includes(relative, notice.name), !isInTheMaking(path),
+      options.push.tree.journal?.contains(notice.name, in: folder.path) != true
+    {
       // One that is waited for anyway is asked when its time has come: a notice for each write is too many to follow.
       if notice.says(IN_MODIFY) && settling.noteWrite(to: path) { return }
       let isClosed = notice.says(IN_CLOSE_WRITE | IN_MOVED_TO)

@@ -1,0 +1,28 @@
+import Blobs
+import Glibc
+
+/// The journal of this process, and the files that SQLite and the journal keep beside it. They are written while files are
+/// sent, so none of them is sent from a folder.
+struct JournalFiles: Sendable, Hashable {
+  private let folder: BytePath
+  private let name: BytePath
+  private static let suffixes = ["-wal", "-shm", "-journal", "-sent-"].map { Array($0.utf8) }
+
+  static let reason = "it belongs to the journal of this push, which changes while files are sent"
+
+  /// `path` is absolute.
+  init(_ path: BytePath) {
+    name = path.name
+    folder = BytePath(path.bytes.dropLast(name.bytes.count))
+  }
+
+  /// Whether the file `name` in `folder` is one of them. Where the names are alike, it asks the file system.
+  func contains(_ name: BytePath, in folder: BytePath) -> Bool {
+    guard name.bytes.starts(with: self.name.bytes) else { return false }
+    let suffix = name.bytes.dropFirst(self.name.bytes.count)
+    guard suffix.isEmpty || Self.suffixes.contains(where: { suffix.starts(with: $0) }) else { return false }
+    var (mine, other) = (stat(), stat())
+    guard self.folder.status(&mine) == 0, folder.status(&other) == 0 else { return false }
+    return mine.st_dev == other.st_dev && mine.st_ino == other.st_ino
+  }
+}
