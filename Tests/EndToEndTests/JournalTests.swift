@@ -34,6 +34,9 @@ extension EndToEnd {
       #expect(end == .exited(1) && push.errors.contains("--journal FILE"), "\(push.errors)")
       #expect(try Data(contentsOf: URL(fileURLWithPath: file)) == before)
       #expect(Folder(scratch.path("gallery")).files().count == 1)
+      let (_, status) = try await fullbore("status", "--journal", file, in: scratch)
+      #expect(status.errors.contains("It may be no journal, so a push does nothing with it"), "\(status.errors)")
+      #expect(!status.errors.contains("keeps it aside"), "\(status.errors)")
       #expect(server.folder.files().isEmpty)
     }
 

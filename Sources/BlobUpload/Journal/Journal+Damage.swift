@@ -30,6 +30,11 @@ extension Journal {
     }
   }
 
+  /// Whether `opened(at:)` keeps the damaged journal at `path` aside: false where the file may be something else.
+  public static func isKeptAside(at path: BytePath) -> Bool {
+    inOpeningTurn(at: path) { mayBeMoved(path, FileIdentity(path)) }
+  }
+
   /// Closes the journal after an error with `isDamaged`, and keeps its files aside: the next one to open it begins a new
   /// one. nil: it stays where it is, since it cannot be moved or is another one by now.
   public func keptAside() -> BytePath? {

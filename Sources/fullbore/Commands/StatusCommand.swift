@@ -80,7 +80,13 @@ struct StatusCommand: Command {
       let couldAsk = status.answers.values.allSatisfy { if case .failed = $0 { false } else { true } }
       return couldAsk ? .ok : .unreachable
     } catch {
-      let advice = error.isDamaged ? ". The next push keeps it aside and begins a new one" : ""
+      var advice = ""
+      if error.isDamaged {
+        advice =
+          Journal.isKeptAside(at: journal)
+          ? ". The next push keeps it aside and begins a new one"
+          : ". It may be no journal, so a push does nothing with it; --journal FILE names another place"
+      }
       Console.error.write("fullbore status: \(shown(error.message + advice))\n")
       return .failed
     }
