@@ -68,7 +68,7 @@ struct PartSender: Sendable {
   }
 
   private func receipt(of part: Part, _ with: UploadContext) async throws(UploadError) -> PartReceipt {
-    if part.start < source.first { throw source.lost(part.start, of: name) }
+    if part.start < source.first { throw source.lost(from: part.start) }
     try await source.skip(to: part.start, validator)
     let body = BlobSlice(source.source, start: part.start, length: part.length, validator: validator)
     switch try await uploader.destination.dialect.send(part, body, to: session, with) {

@@ -105,7 +105,7 @@ struct PipeRun {
     if isOver || offset + there > plan.most ?? .max {
       throw UploadError(
         .giveUp, .file,
-        "\(target.path): there is more of it than \(plan.most ?? offset) bytes, which is what the server takes in "
+        "there is more of it than \(plan.most ?? offset) bytes, which is what the server takes in "
           + "\(plan.parts.map { "\($0) " } ?? "")parts of \(plan.partSize): --spool-memory makes them larger, or "
           + "--spool-dir, where they are held on disk")
     }

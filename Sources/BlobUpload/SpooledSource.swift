@@ -40,6 +40,9 @@ struct SpooledSource: Sendable {
     }
   }
 
+  /// Bytes that are not held any more cannot be read again.
+  var isReadOnce: Bool { spool != nil }
+
   /// Bytes that a part may have to be sure that it can be sent again; nil: any.
   var largestPart: Int64? { spool.map { Int64($0.memory) } }
 
@@ -58,12 +61,18 @@ struct SpooledSource: Sendable {
     return spool.held.lowerBound == 0 && spool.held.upperBound >= length && length <= spool.memory
   }
 
-  /// The server wants bytes that are not held any more.
-  func lost(_ offset: Int64, of name: BytePath) -> UploadError {
+  /// The end of an upload that cannot go on, nor begin anew, because of `what`: it would need bytes that are not held any
+  /// more. It carries no status and no transport's error: what helps against those does not help here.
+  func lost(_ what: String, cause: UploadError?) -> UploadError {
     UploadError(
       .giveUp, .file,
-      "\(name): the server has lost what it had after byte \(offset), and the source, which is read once, is held "
-        + "from byte \(first) on only")
+      "\(what), since the source is read once, and is held from byte \(first) on only. With --spool-dir FOLDER all of it is "
+        + "held on disk, and can be sent again; tus+, resumable+ and s3:// go on where they were cut", cause: cause)
+  }
+
+  /// The server wants again what it had vouched for.
+  func lost(from offset: Int64, cause: UploadError? = nil) -> UploadError {
+    lost("the server has lost what it had after byte \(offset); it cannot go on from there", cause: cause)
   }
 
   /// The server has everything before `offset`.

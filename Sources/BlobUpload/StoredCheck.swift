@@ -70,7 +70,7 @@ extension UploadRun {
     if count <= UploadDestination.mostSmallBodies { return }
     throw UploadError(
       .giveUp, .file,
-      "\(target.path): the server takes only \(most) bytes in one request (max-append-size), which would make more than "
+      "the server takes only \(most) bytes in one request (max-append-size), which would make more than "
         + "\(UploadDestination.mostSmallBodies) requests for this file; it must take more, or another protocol be named"
     )
   }

@@ -7,7 +7,7 @@ extension UploadRun {
     var session = session
     if session.partSize == nil { session.partSize = sizeOfNumbered }
     guard info.length != nil, session.partSize != nil else {
-      throw UploadError(.giveUp, .file, "\(target.path): parts with numbers need a length that is known")
+      throw UploadError(.giveUp, .file, "parts with numbers need a length that is known")
     }
     self.session = session
     var parts = parts ?? NumberedParts(known: receipts)
@@ -54,7 +54,7 @@ extension UploadRun {
   /// Sends what the server lacks, or completes what it has.
   func stepParts(_ session: UploadSession) async throws(UploadError) -> UploadResult? {
     guard let planned = plan.numbered() else {
-      throw UploadError(.restart, .journal, "\(target.path): the journal has a size of parts that is of no use")
+      throw UploadError(.restart, .journal, "the journal has a size of parts that is of no use")
     }
     let held = parts?.held ?? [:]
     let missing = planned.filter { held[$0.number] == nil }

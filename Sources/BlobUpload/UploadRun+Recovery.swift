@@ -39,7 +39,9 @@ extension UploadRun {
     if session == nil {
       // No answer came to a creation, some of whose body was sent.
       if error.cause is TransportError, handed.bytes.load(ordering: .relaxed) > 0 { createsEmpty = true }
-      if source.first > 0, await !source.rewind() { throw lost(error) }
+      if source.first > 0, await !source.rewind() {
+        throw source.lost("\(error.message); it cannot begin anew", cause: error)
+      }
       progress.restart()
     }
     var failures = failures
@@ -98,12 +100,5 @@ extension UploadRun {
     traced = nil
     isResuming = false
     (best, sentEnd) = (0, 0)
-  }
-
-  private func lost(_ error: UploadError) -> UploadError {
-    var error = error.final
-    error.message +=
-      "; it cannot begin anew, since the source is read once, and is held from byte \(source.first) on only"
-    return error
   }
 }

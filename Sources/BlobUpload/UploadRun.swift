@@ -43,6 +43,8 @@ final class UploadRun {
   /// The furthest the server has acknowledged in this session.
   var best: Int64 = 0
   var failures = FailureCount()
+  /// What broke off the latest request that failed.
+  private(set) var interruption: UploadError?
   /// Sessions that were lost. Not forgotten when bytes are acknowledged: a server that loses every session would be
   /// sent the same bytes for ever.
   var restarts = 0
@@ -130,7 +132,13 @@ final class UploadRun {
           return result
         }
       } catch {
-        try await recover(from: error)
+        interruption = error
+        do throws(UploadError) {
+          try await recover(from: error)
+        } catch {
+          await giveUp(after: error)
+          throw error
+        }
       }
     }
   }
@@ -187,7 +195,7 @@ final class UploadRun {
   /// What is to be sent from `offset` on; nil: nothing is left. Where the end is not known, it is looked for first: the
   /// last part tells the length, and is empty if it must be.
   private func next(from offset: Int64) async throws(UploadError) -> Part? {
-    if offset < source.first, await !source.rewind() { throw source.lost(offset, of: target.path) }
+    if offset < source.first, await !source.rewind() { throw lost(from: offset) }
     try await source.skip(to: offset, info.validator)
     if let end { return Part(number: part, start: offset, length: max(0, end - offset), isLast: true) }
     guard let next = plan.part(from: offset, number: part), info.length == nil, let length = next.length else {

@@ -25,7 +25,7 @@ extension Uploader {
     guard let length = try await held.measure(spool, info.validator) else {
       throw UploadError(
         .giveUp, .file,
-        "\(target.path): its length is not known, it is more than \(spool.memory) bytes, and the server wants it before "
+        "its length is not known, it is more than \(spool.memory) bytes, and the server wants it before "
           + "the first one")
     }
     return try await send(held.source, info.of(length), target.of(length))

@@ -61,7 +61,7 @@ extension Uploader {
     guard let plan else {
       throw UploadError(
         .giveUp, .file,
-        "\(target.path): its length is not known, it is more than \(options.memory) bytes, and a part of it, which is "
+        "its length is not known, it is more than \(options.memory) bytes, and a part of it, which is "
           + "held until it has arrived, must have \(destination.limits.smallest) at least: --spool-memory says how many "
           + "can be held")
     }

@@ -46,14 +46,14 @@ public struct Uploader: Sendable {
   /// - `doubted`: not nil where the source may have other bytes now: the session goes on only if it still has these, up
   ///   to what the server holds; else the upload begins anew.
   /// - Throws when nothing more can be done here; what the server holds stays there and can be resumed, unless
-  ///   the source changed. Cancelling the task throws with side `.cancelled`.
+  ///   the source changed, or is read once and has no version. Cancelling the task throws with side `.cancelled`.
   public func upload(
     _ source: any BlobSource, _ info: BlobInfo, to target: UploadTarget, entry: Int64? = nil,
     resuming session: UploadSession? = nil, receipts: [PartReceipt] = [], comparing doubted: [SentRange]? = nil,
     progress: Progress = Progress()
   ) async throws(UploadError) -> UploadResult {
     if let length = info.length, let most = destination.limits.total, length > most {
-      throw UploadError(.giveUp, .file, "\(target.path): \(length) bytes, and the server takes \(most) at most")
+      throw UploadError(.giveUp, .file, "it has \(length) bytes, and the server takes \(most) at most")
     }
     let source = Self.prepared(source, info)
     var ledger: (any UploadLedger)?

@@ -108,6 +108,7 @@ import Testing
       pattern, "put", spool: SpoolOptions(memory: 1 << 20), .init([.cutUp(after: 2_500_000)]))
     #expect(error?.recovery == .giveUp && error?.side == .file)
     #expect(error?.message.contains("the source is read once, and is held from byte") == true, "\(error as Any)")
+    #expect(error?.message.contains("--spool-dir") == true && error?.status == nil, "\(error as Any)")
     #expect(peer.contents(of: "stream") == nil)
   }
 
@@ -134,7 +135,8 @@ import Testing
     let error = await #expect(throws: UploadError.self) {
       try await uploader.upload(piped(PatternSource(length: 1_000_000)), as: "stream")
     }
-    #expect(error?.message.contains("has lost what it had after byte 0") == true, "\(error as Any)")
+    #expect(error?.message.hasPrefix("the server has lost what it had after byte 0") == true, "\(error as Any)")
+    #expect(error?.message.contains("--spool-dir") == true, "\(error as Any)")
   }
 
   /// A rendering, say: read from start to end, and made anew as often as it takes.

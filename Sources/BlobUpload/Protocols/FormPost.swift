@@ -132,7 +132,7 @@ public struct FormPost: UploadProtocol {
   {
     guard let location, let url = target.endpoint.resolve(location), url.origin == target.endpoint.origin else {
       throw UploadError(
-        .giveUp, .file, "\(target.path): the receiver of forms did not say where it is, so it cannot be asked for it")
+        .giveUp, .file, "the receiver of forms did not say where it is, so it cannot be asked for it")
     }
     var place = target
     place.url = url

@@ -146,11 +146,11 @@ final class PushObserver: UploadObserver {
     case .failed(let error) where error.side == .destination:
       // It ends the push, so that saying it once is enough.
       if told.withLock({ $0.insert(Self.kind(of: error)).inserted }) {
-        fail(file, error.advised)
+        fail(file, error.advised(goesOn: item.info.validator != nil))
       } else {
         report.dropped(file)
       }
-    case .failed(let error): fail(file, error.advised)
+    case .failed(let error): fail(file, error.advised(goesOn: item.info.validator != nil))
     }
   }
 

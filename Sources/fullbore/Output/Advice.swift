@@ -3,19 +3,26 @@ import BlobUpload
 
 extension UploadError {
   /// The message, and what this command line can do about it.
-  var advised: String {
-    guard let advice else { return message }
+  var advised: String { advised(goesOn: true) }
+
+  /// `goesOn`: the next push goes on where this one has stopped; else it sends the file from its first byte.
+  func advised(goesOn: Bool) -> String {
+    guard let advice = advice(goesOn) else { return message }
     return message.last.map { ".?!".contains($0) } == true ? "\(message) \(advice)" : "\(message). \(advice)"
   }
 
-  private var advice: String? {
+  private func advice(_ goesOn: Bool) -> String? {
     if let hint = readOnlyHint(for: message) ?? folderHint(for: message) { return hint }
-    if let status, let advice = Self.advice(status, to: message) { return advice }
-    return (cause as? TransportError).flatMap(Self.advice)
+    if let status, let advice = Self.advice(status, to: message, goesOn: goesOn) { return advice }
+    return (cause as? TransportError).flatMap { Self.advice($0, goesOn) }
+  }
+
+  private static func nextPush(_ goesOn: Bool) -> String {
+    goesOn ? "what is there is not sent again" : "it is sent from its first byte then"
   }
 
   /// What can be done about an answer with this status, which `message` tells of.
-  static func advice(_ status: Int, to message: String) -> String? {
+  static func advice(_ status: Int, to message: String, goesOn: Bool = true) -> String? {
     switch status {
     case 405 where message.contains(" cannot be read back: "), 501 where message.contains(" cannot be read back: "):
       "--verify is for servers that give out what they took: leave it out for this one"
@@ -30,13 +37,13 @@ extension UploadError {
       "--overwrite replaces that file, which is lost then; to keep both, send this one to another folder or under "
         + "another name, with --name or --layout"
     case 413: "Only the server's owner can raise its limit, or that of a proxy before it"
-    case 423, 425, 429, 500, 502, 503, 504: "Run the same command again later: what is there is not sent again"
-    case 507: "Make room there, then run the same command again: what is there is not sent again"
+    case 423, 425, 429, 500, 502, 503, 504: "Run the same command again later: \(nextPush(goesOn))"
+    case 507: "Make room there, then run the same command again: \(nextPush(goesOn))"
     default: nil
     }
   }
 
-  private static func advice(_ error: TransportError) -> String? {
+  private static func advice(_ error: TransportError, _ goesOn: Bool) -> String? {
     switch error.code {
     case .resolve: "Is the name right, and this machine online?"
     case .connect where error.message.hasSuffix("(the limit is ulimit -n)"):
@@ -46,7 +53,7 @@ extension UploadError {
     case .proxy where error.message.contains(" refuses to connect us to "):
       "Is it the right proxy, and may it be used for this server? --proxy names another one"
     case .proxy: "See --proxy: @FILE may hold a URL with user and password"
-    case .broken: "Run the same command again: what is there is not sent again"
+    case .broken: "Run the same command again: \(nextPush(goesOn))"
     case .timeout: "Is it overloaded? --timeout and --finish-timeout allow more"
     case .badResponse: "Is the port right?"
     default: nil
