@@ -87,12 +87,13 @@ struct PipeRun {
       if part.isLast { break }
     }
     isSent = true
-    let result = try await uploader.patiently("\(target.path)") {
+    var result = try await uploader.patiently("\(target.path)") {
       [dialect, receipts, context] () async throws(UploadError) in
       try await dialect.complete(session, receipts, context)
     }
     try StoredCheck(target: target, length: offset, sent: receipts.reduce(0) { $0 + $1.held }).check(result)
     progress.settle(at: offset)
+    result.length = offset
     return result
   }
 

@@ -194,7 +194,8 @@ public struct UploadResult: Sendable, Codable, Hashable {
   public var state: [String: String]
   /// The server's answer, at most 64 KiB of it.
   public var reply: [UInt8]
-  /// Bytes that the server says it has of the whole; nil: it does not say.
+  /// Bytes that the server says it has of the whole; nil: it does not say. In the result of an upload that is done, the
+  /// source's length, which was compared with that.
   public var length: Int64?
   /// The server had the same bytes under the name before they were sent, and has stored nothing.
   public var wasThere = false

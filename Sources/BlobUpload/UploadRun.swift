@@ -123,9 +123,10 @@ final class UploadRun {
   func run() async throws(UploadError) -> UploadResult {
     while true {
       do {
-        if let result = try await step() {
+        if var result = try await step() {
           try storedCheck.check(result)
           let length = info.length ?? end ?? progress.sent
+          result.length = length
           uploader.destination.acquaintance.existing.note(wasThere: result.wasThere)
           // What the server had before is no doing of this run.
           if progress.hasSent, !result.wasThere { progress.settle(at: length) } else { progress.resume(at: length) }

@@ -123,6 +123,36 @@ extension EndToEnd {
       Folder(scratch.path("gallery")).expectSame(as: Folder(received))
     }
 
+    @Test(.needs(.nginx)) func aPipeThatIsThereAlreadyIsSaidToBe() async throws {
+      let server = try await DavServer.nginx.start(into: try scratch.folder("received"), in: scratch)
+      for words in ["1 file sent", "already there"] {
+        let push = try Command(
+          "/bin/sh",
+          ["-c", "head -c 1M /dev/zero | \"$0\" push -v --name zeros - dav+\(server.url)/", Tool.fullbore], in: scratch)
+        #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
+        #expect(push.output.contains(words) && !push.output.contains("resumed"), "\(push.output)")
+        let (_, status) = try await fullbore("status", "--all", in: scratch)
+        #expect(status.output.contains("done: 1 file, 1") && !status.output.contains("unknown"), "\(status.output)")
+      }
+    }
+
+    /// The server has lost nothing, and the user is told what would have helped.
+    @Test(.needs(.nginx)) func aPipeThatIsCutSaysWhatHelps() async throws {
+      let server = try await DavServer.nginx.start(into: try scratch.folder("received"), in: scratch)
+      let port = try #require(URLComponents(string: server.url)?.port)
+      let proxy = ChaosProxy(to: port, .init(Array(repeating: .cutUp(after: 16 << 20), count: 4)))
+      let push = try Command(
+        "/bin/sh",
+        [
+          "-c", "head -c 20M /dev/zero | \"$0\" push --name zeros - dav+http://127.0.0.1:\(proxy.port)/", Tool.fullbore,
+        ], in: scratch)
+      #expect(try await push.wait() == .exited(1), "\(push.output)\(push.errors)")
+      #expect(push.errors.contains("read once") && push.errors.contains("--spool-dir"), "\(push.errors)")
+      for wrong in ["server has lost", "zeros: zeros:", "is not sent again"] {
+        #expect(!push.errors.contains(wrong), "\(push.errors)")
+      }
+    }
+
     /// What a killed push has left is deleted by `abort`, and a push that is run again begins anew.
     @Test(.needs(.nginx)) func killedPushLeavesNothingBehind() async throws {
       let file = try scratch.file("gallery/video.mov", 24 << 20)

@@ -94,6 +94,28 @@ extension EndToEnd {
       #expect(server.folder.files() == ["zeros": 32 << 20])
     }
 
+    /// Its end tells its length, which `status` shows from then on.
+    @Test(arguments: ["tus+", "resumable+", "put+"])
+    func aPipeThatArrivedIsKnownByItsLength(_ dialect: String) async throws {
+      let server = try await ServeProcess.start(in: scratch)
+      let push = try push("head -c 3000 /dev/zero", "-", "--name", "zeros", dialect + server.url)
+      #expect(try await push.wait() == .exited(0), "\(push.errors)")
+      let (_, status) = try await fullbore("status", "--all", in: scratch)
+      #expect(status.output.contains("done: 1 file, 2.93 KiB"), "\(status.output)")
+      #expect(status.output.contains("zeros  2.93 KiB"), "\(status.output)")
+    }
+
+    /// No other run can go on with it.
+    @Test(arguments: ["tus+", "resumable+"])
+    func aPipeThatFailsForGoodLeavesNothingAtTheServer(_ dialect: String) async throws {
+      let server = try await ServeProcess.start(in: scratch, "--max-total", "4M")
+      let push = try push("head -c 24M /dev/zero", "-", "--name", "zeros", dialect + server.url)
+      #expect(try await push.wait() == .exited(1), "\(push.output)\(push.errors)")
+      #expect(server.folder.received() == 0, "\(server.folder.unfinished())")
+      let (_, status) = try await fullbore("status", "--json", in: scratch)
+      #expect(status.output.contains(#""state":"failed""#), "\(status.output)")
+    }
+
     @Test func aPipeThatWasInterruptedIsNotResumed() async throws {
       let server = try await ServeProcess.start(in: scratch)
       let push = try push("cat /dev/zero", "--bwlimit", "8M", "-", "tus+\(server.url)zeros")

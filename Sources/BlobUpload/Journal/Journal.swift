@@ -214,7 +214,7 @@ extension Journal {
   /// Finished; the claim ends. Written within 250 ms, with others. With `keepsChecksums` the checksums of what was sent
   /// stay, for a source whose version alone does not tell its content: see `checksums(of:)`.
   public nonisolated func done(_ id: Int64, _ result: UploadResult, keepsChecksums: Bool = false) {
-    note(id, .done(location: result.journaled, keepsChecksums: keepsChecksums))
+    note(id, .done(location: result.journaled, length: result.length, keepsChecksums: keepsChecksums))
   }
 
   /// Given up; the session is kept and the claim ends. Written within 250 ms.

@@ -7,8 +7,9 @@ struct JournalNote: Sendable {
     case opened(UploadSession)
     case acknowledged(Int64)
     case receipt(PartReceipt)
-    /// `keepsChecksums`: what was summed of the source stays, so that a later run can compare.
-    case done(location: String?, keepsChecksums: Bool)
+    /// `length`: of the whole, where it was not known before. `keepsChecksums`: what was summed of the source stays, so that
+    /// a later run can compare.
+    case done(location: String?, length: Int64?, keepsChecksums: Bool)
     case failed(String)
     case refused(String)
     case restarted

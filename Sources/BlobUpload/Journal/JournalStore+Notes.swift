@@ -9,7 +9,7 @@ extension JournalStore {
     // Ends of entries that went in one, which are most of all notes.
     var ended: [Int64] = []
     for note in notes {
-      if case .done(let location, keepsChecksums: false) = note.event, let known = fresh[note.id],
+      if case .done(let location, _, keepsChecksums: false) = note.event, let known = fresh[note.id],
         location == known.target
       {
         ended.append(note.id)
@@ -34,7 +34,9 @@ extension JournalStore {
       } else {
         // One by one it shows which of them the journal knows otherwise.
         for id in run {
-          try apply(JournalNote(id: id, event: .done(location: fresh[id]?.target, keepsChecksums: false)), me, now)
+          try apply(
+            JournalNote(id: id, event: .done(location: fresh[id]?.target, length: nil, keepsChecksums: false)),
+            me, now)
         }
       }
     }
@@ -58,25 +60,27 @@ extension JournalStore {
   }
 
   private func apply(_ note: JournalNote, _ me: Int64, _ now: Int64) throws(SQLiteError) {
-    if let known = fresh.removeValue(forKey: note.id), case .done(let location, keepsChecksums: false) = note.event,
+    if let known = fresh.removeValue(forKey: note.id), case .done(let location, _, keepsChecksums: false) = note.event,
       try end(note.id, known.bytes, location, me, now)
     {
       return count(known.destination, known.bytes)
     }
-    guard let row = try glance(note.id), row.owner == me || row.isFree && note.needsNoClaim(isDone: row.isDone) else {
+    guard var row = try glance(note.id), row.owner == me || row.isFree && note.needsNoClaim(isDone: row.isDone) else {
       return
     }
     switch note.event {
-    case .done(let location, let keepsChecksums):
+    case .done(let location, let length, let keepsChecksums):
+      if !row.hasLength, let length { row.bytes = length }
       if keepsChecksums { try keepSent(note.id, me, hasSucceeded: true) }
       // '' says "the same as the target" in no space.
       let done = try database.statement(
         """
         UPDATE upload SET state = 2, owner = NULL, updated = ?2, acknowledged = ?3, error = NULL, session = NULL,
-        location = CASE WHEN ?4 = target THEN '' ELSE ?4 END WHERE id = ?1
+        location = CASE WHEN ?4 = target THEN '' ELSE ?4 END, length = ifnull(length, ?5) WHERE id = ?1
         """)
       try done.bind(3, row.bytes)
       try done.bind(4, location)
+      try done.bind(5, length)
       try run(done, note.id, now)
       count(row.destination, row.bytes)
       if !keepsChecksums, row.hasSession { try removeTraces(note.id) }
@@ -167,6 +171,7 @@ struct JournalGlance {
   var isDone: Bool
   var owner: Int64?
   var hasSession: Bool
+  var hasLength: Bool
   /// Of the whole; of an unknown length, what was acknowledged.
   var bytes: Int64
 
@@ -177,13 +182,14 @@ extension JournalStore {
   func glance(_ id: Int64) throws(SQLiteError) -> JournalGlance? {
     let select = try database.statement(
       """
-      SELECT destination, state, owner, ifnull(length, acknowledged), session IS NOT NULL FROM upload WHERE id = ?1
+      SELECT destination, state, owner, ifnull(length, acknowledged), session IS NOT NULL, length IS NOT NULL
+      FROM upload WHERE id = ?1
       """)
     try select.bind(1, id)
     return try select.first { row in
       JournalGlance(
         destination: row.int(0), isDone: row.int(1) == 2, owner: row.intOrNil(2), hasSession: row.int(4) != 0,
-        bytes: row.int(3))
+        hasLength: row.int(5) != 0, bytes: row.int(3))
     }
   }
 
