@@ -57,23 +57,32 @@ public struct Layout: Sendable, Hashable {
   public func path(of relative: BytePath, taken date: CaptureDate) -> BytePath {
     let name = relative.name.bytes
     let dot = name.lastIndex(of: UInt8(ascii: ".")).flatMap { $0 > 0 ? $0 : nil } ?? name.endIndex
-    let bytes = pieces.flatMap { piece -> [UInt8] in
-      switch piece {
-      case .text(let text): text
-      case .field(.year): digits(date.year, 4)
-      case .field(.month): digits(date.month, 2)
-      case .field(.day): digits(date.day, 2)
-      case .field(.hour): digits(date.hour, 2)
-      case .field(.minute): digits(date.minute, 2)
-      case .field(.second): digits(date.second, 2)
-      case .field(.name): name
-      case .field(.stem): Array(name[..<dot])
-      case .field(.ext): Array(name[dot...].dropFirst())
-      case .field(.folder): Array(relative.bytes.dropLast(name.count))
-      }
+    let bytes = pieces.reduce(into: [UInt8]()) { bytes, piece in
+      // The dot before an ending that a name does not have.
+      if piece == .field(.ext), dot == name.endIndex, bytes.last == UInt8(ascii: ".") { bytes.removeLast() }
+      bytes += part(piece, name, dot, relative, date)
     }
     // Where a folder is empty its slash is too much.
     return BytePath(bytes).components.reduce(BytePath("")) { $0.appending($1) }
+  }
+
+  /// What a piece stands for. `dot`: where the ending of `name` begins.
+  private func part(
+    _ piece: Piece, _ name: [UInt8], _ dot: Int, _ relative: BytePath, _ date: CaptureDate
+  ) -> [UInt8] {
+    switch piece {
+    case .text(let text): text
+    case .field(.year): digits(date.year, 4)
+    case .field(.month): digits(date.month, 2)
+    case .field(.day): digits(date.day, 2)
+    case .field(.hour): digits(date.hour, 2)
+    case .field(.minute): digits(date.minute, 2)
+    case .field(.second): digits(date.second, 2)
+    case .field(.name): name
+    case .field(.stem): Array(name[..<dot])
+    case .field(.ext): Array(name[dot...].dropFirst())
+    case .field(.folder): Array(relative.bytes.dropLast(name.count))
+    }
   }
 
   private func digits(_ number: Int, _ count: Int) -> [UInt8] {

@@ -17,6 +17,15 @@ import Testing
     #expect(layout.path(of: "DCIM/100/IMG_1.HEIC", taken: date) == path)
   }
 
+  @Test(
+    arguments: [("noext", "a/noext"), ("a.b", "a/a.b"), ("a.", "a/a."), (".hidden", "a/.hidden")]
+      as [(BytePath, BytePath)])
+  func aNameWithoutAnEndingGetsNoDot(_ name: BytePath, _ path: BytePath) throws {
+    var problem = ""
+    let layout = try #require(Layout("a/{stem}.{ext}", problem: &problem))
+    #expect(layout.path(of: name, taken: date) == path)
+  }
+
   @Test func whatIsEmptyLeavesNoSlash() throws {
     var problem = ""
     let layout = try #require(Layout("{folder}/{stem}/{ext}", problem: &problem))
