@@ -27,13 +27,14 @@ struct AbortOrphans: Sendable {
       return .ok
     }
     for orphan in orphans { Console.output.write("\(line(orphan))\n") }
+    let count = Quantity.plural(orphans.count, "forgotten upload")
     let bytes = Quantity.text(bytes: orphans.lazy.map(\.bytes).clampedSum)
     Console.output.write(
-      "\(orphans.count) forgotten uploads with \(bytes)\(isDryRun ? "" : ", which are deleted now").\n")
+      "\(count) with \(bytes)\(isDryRun ? "" : ", deleted now").\n")
     Console.output.flush()
     if isDryRun { return .ok }
     for orphan in orphans { try await dialect.delete(orphan, context) }
-    Console.output.write("Deleted \(orphans.count) forgotten uploads with \(bytes).\n")
+    Console.output.write("Deleted \(count) with \(bytes).\n")
     return .ok
   }
 

@@ -9,9 +9,18 @@ struct NameClash: Sendable, Hashable {
   let other: BytePath
 
   var message: String {
-    "\(identity) is not sent: \(other), which is another file, has that name in this push. Give each source "
-      + "a destination of its own, or give folders without a slash at their ends, so that each arrives under its own "
-      + "name; a --layout must have {folder} in it for that, like '{year}/{folder}/{name}'"
+    "\(identity) is not sent: \(other), which is another file, has that name in this push. \(advice)"
+  }
+
+  private var advice: String {
+    if identity.hasScheme("sqlite"), other.hasScheme("sqlite") {
+      return "Rows need names that differ: name=COLUMN says which column has them; or give each table a destination of "
+        + "its own"
+    }
+    return
+      "Give each source a destination of its own, or, where folders have a slash at their ends, give folders without a "
+      + "slash, so that each arrives under its own name; a --layout must have {folder} in it for that, like "
+      + "'{year}/{folder}/{name}'"
   }
 
   /// nil: they are the same file, have the same content, or `other` is not there any more. What cannot be compared is
