@@ -88,10 +88,8 @@ public struct ServerError: Error, Sendable, CustomStringConvertible {
   package var headers: HTTPHeaders = [:]
   /// The upload was sent more bytes than it has.
   package var isPastLength = false
-  /// The file system kept an upload from being published, although its status is below 500: the operator can mend that.
-  package var canBeRetried = false
   /// An upload whose publication failed with this error cannot be published any more.
-  package var endsUpload: Bool { status < 500 && !canBeRetried }
+  package var endsUpload: Bool { status < 500 }
 
   public init(_ message: String) { self.init(500, message) }
 
@@ -105,8 +103,9 @@ public struct ServerError: Error, Sendable, CustomStringConvertible {
 }
 
 extension ServerError {
-  /// Marks what the file system refuses, such as a folder without the right to write: the operator can mend it, and the
-  /// upload keeps its bytes until then. An upload without bytes has nothing to keep.
+  /// Raises the status of what the file system refuses, such as a folder without the right to write, to 500: the operator
+  /// can mend that, and the upload keeps its bytes until then. A status below 500 would tell the client that its upload is
+  /// gone, and the client would send all bytes again. 410 stays: an upload without bytes has nothing to keep.
   static func retryable<Result>(
     _ attempt: () throws(ServerError) -> Result
   ) throws(ServerError) -> Result {
@@ -114,9 +113,7 @@ extension ServerError {
       return try attempt()
     } catch {
       var error = error
-      error.canBeRetried = error.status != 410
-      // A folder or a file that someone else has removed meanwhile: 404 would mean that the upload is unknown.
-      if error.status == 404 { error.status = 500 }
+      if error.status != 410 { error.status = max(500, error.status) }
       throw error
     }
   }

@@ -70,7 +70,7 @@ final class FormReceiver: BodyReceiver {
     guard let entry = entries.begin(name, atMost: Self.mostFiles) else { return }
     do throws(ServerError) {
       let target = try folder.appending(name)
-      if let item = try service.store.item(at: target) { try existing.admit(item, at: target, length: nil) }
+      try existing.admit(service.store.target(at: target, in: folder), at: target, length: nil)
       let reception = try service.store.begin(length: nil)
       let record = UploadRecord(reception.id, target: target, existing: existing, length: nil, modified: modified)
       state.file = (reception, record, entry)

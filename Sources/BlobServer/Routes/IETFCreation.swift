@@ -26,12 +26,9 @@ enum IETFCreation {
     if let length { try TusRoutes.checkLength(length, call.options) }
     let store = call.service.store
     let target = try target(call, path, isFolder: isFolder)
-    var existing = ExistingRule.keep
-    if let target {
-      let item = try store.item(at: target)
-      existing = try PutRoutes.rule(call.headers, item)
-      if let item { try existing.admit(item, at: target, length: length) }
-    }
+    let state = try store.target(at: target, in: path)
+    let existing = target == nil ? .keep : try PutRoutes.rule(call.headers, state.item)
+    try existing.admit(state, at: target ?? path, length: length)
     let digests = try IETFDigests(call, isWhole: isLast)
     let comesWhole = isLast && call.request.contentLength != nil
     if !comesWhole { try call.service.checkUnfinished() }
@@ -41,7 +38,7 @@ enum IETFCreation {
       if let promised = digests.promised { upload.promise(promised) }
       return try receive(call, upload, ietf, digests.ofBody, isLast: true)
     }
-    return call.service.onWorker { [existing] () throws(ServerError) in
+    return call.service.onWorker { () throws(ServerError) in
       do throws(ServerError) {
         let upload = try call.service.uploads.begin(target, in: path, existing, length: length, modified: modified)
         if let promised = digests.promised { upload.promise(promised) }
@@ -188,7 +185,7 @@ final class IETFReceiver: BodyReceiver {
       return reply
     case .failure(let error):
       var reply = Reply(error)
-      // The client may ask again after the file system refused to publish the upload; any other refusal is final.
+      // After an error of the file system the client may ask again; any other refusal is final.
       if error.endsUpload { ietf.mark(&reply, isWhole: true) }
       return reply
     }

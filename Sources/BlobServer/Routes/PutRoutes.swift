@@ -12,9 +12,9 @@ enum PutRoutes {
       throw ServerError(413, "an upload may have \(limit) bytes at most, this one has \(length)")
     }
     let store = call.service.store
-    let item = try store.item(at: path)
-    let rule = try rule(call.headers, item)
-    if let item { try rule.admit(item, at: path, length: length) }
+    let target = try store.target(at: path, in: path.parent)
+    let rule = try rule(call.headers, target.item)
+    try rule.admit(target, at: path, length: length)
     let digests = try BodyDigests.ofHTTP(call.headers, isWhole: true)
     let reception = try store.begin(length: length)
     return .receive(PutReceiver(reception, path, rule, ModificationTime(call.headers), digests, call.service))

@@ -19,7 +19,11 @@ struct TusCreation: Sendable {
     self.folder = folder
     self.isPart = isPart
     target = try TusTarget(call, folder)
-    if !isPart { try target.admit(length: length, call.service) }
+    if isPart {
+      try target.admitPart(in: folder, call.service)
+    } else {
+      try target.admit(length: length, in: folder, call.service)
+    }
   }
 
   /// Begins to receive. The upload outlives neither the request nor the process until it is saved.

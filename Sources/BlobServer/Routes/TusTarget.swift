@@ -24,9 +24,21 @@ struct TusTarget: Sendable {
     return values["filename"].flatMap { $0.isEmpty ? nil : $0 }
   }
 
-  /// Throws what keeps bytes of this length away from a name that is taken.
-  func admit(length: Int64?, _ service: Service) throws(ServerError) {
-    guard let path, let item = try service.store.item(at: path) else { return }
-    try existing.admit(item, at: path, length: length)
+  /// Throws what keeps bytes of this length from being published: a name that is taken, or a folder that the server may
+  /// not write.
+  func admit(length: Int64?, in folder: ServedPath, _ service: Service) throws(ServerError) {
+    try existing.admit(service.store.target(at: path, in: folder), at: path ?? folder, length: length)
+  }
+
+  /// As `admit`, for a final upload. Its bytes have come with its parts, so publication answers for the folder: by a status
+  /// that lets the client ask again.
+  func admitFinal(length: Int64?, in folder: ServedPath, _ service: Service) throws(ServerError) {
+    let item = try service.store.target(at: path, in: folder).item
+    if let item { try existing.admit(item, at: path ?? folder, length: length) }
+  }
+
+  /// As `admit`, for a part, whose own name is never published: only the folder counts.
+  func admitPart(in folder: ServedPath, _ service: Service) throws(ServerError) {
+    if let refusal = try service.store.target(at: nil, in: path?.parent ?? folder).refusal { throw refusal }
   }
 }

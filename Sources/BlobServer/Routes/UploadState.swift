@@ -33,9 +33,7 @@ struct UploadState: Sendable {
         upload.publish { result in
           switch result {
           case .success: decided(.reply(answer(state(upload.offset, isWhole: true))))
-          // A status below 500 would tell the client that its upload is gone, and it would send everything again.
-          case .failure(let error) where !error.endsUpload:
-            decided(.refuse(error.status < 500 ? ServerError(500, error.message) : error))
+          case .failure(let error) where !error.endsUpload: decided(.refuse(error))
           case .failure(let error): decided(.reply(Reply(410, text: error.message)))
           }
         }

@@ -43,7 +43,7 @@ extension FileStore {
     let store = try uploads()
     guard let status = try store.status(id.data) else { throw ServerError(410, "the upload is gone") }
     guard status.isFile else { throw ServerError(410, "the upload is gone: \(id.data) is not a file") }
-    let file = try store.open(id.data, O_RDWR)
+    let file = try ServerError.retryable { () throws(ServerError) in try store.open(id.data, O_RDWR) }
     return FileReception(id, file, length: Int64(status.st_size), store, quota)
   }
 

@@ -13,7 +13,7 @@ extension Folder {
       file = try open(name, O_RDONLY)
     } catch {
       if error.status == 404 { return nil }
-      throw error
+      throw ServerError(max(500, error.status), error.message)
     }
     // Most are far smaller than the largest, and a start may read many.
     for size in [1 << 10, 64 << 10] {

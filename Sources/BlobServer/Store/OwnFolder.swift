@@ -8,6 +8,8 @@ import Blobs
 /// The server's own folder, `.fullbore` in the served one, and the lock in it that keeps a second server away.
 struct OwnFolder: Sendable {
   let folder: Folder
+  /// Files can be renamed from here into folders of the same device only.
+  let device: dev_t
   private let lock: Descriptor
 
   /// Opens the folder, made if it is missing. Throws when another server holds the lock.
@@ -18,6 +20,11 @@ struct OwnFolder: Sendable {
     let number = name.withCString { openAt(root.number, $0, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) }
     if number < 0 { throw failed("open", name.description) }
     folder = Folder(Descriptor(number))
+    device = try folder.status().st_dev
+    if try root.status().st_dev != device {
+      throw ServerError(
+        "\(name) in \(path) is on another file system than that folder, so that no upload could be moved out of it")
+    }
     lock = try folder.open("lock", O_RDWR | O_CREAT)
     if flock(lock.number, LOCK_EX | LOCK_NB) != 0 {
       throw ServerError("the folder \(path) is already served: another server holds its .fullbore/lock")

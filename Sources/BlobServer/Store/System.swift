@@ -53,6 +53,18 @@ struct Folder: Sendable {
     return place
   }
 
+  /// As `folder`, for one that is there; nil where it is on another mount, as far as the system tells. Files cannot be
+  /// renamed into another mount, even of the same device.
+  func folder(onSameMount path: ServedPath) throws(ServerError) -> Folder? {
+    if path.isRoot { return self }
+    let number = BytePath(path.bytes).withCString {
+      openBeneath(self.number, $0, O_RDONLY | O_DIRECTORY, staysOnMount: true)
+    }
+    if number >= 0 { return Folder(Descriptor(number)) }
+    if errno == EXDEV { return nil }
+    throw failed("open the folder", path.description)
+  }
+
   /// The folder `name` in this one, made if it is missing, durably. `path` is for messages.
   private func child(_ name: BytePath, on path: ServedPath) throws(ServerError) -> Folder {
     do throws(ServerError) {
@@ -135,10 +147,14 @@ func renameNew(_ from: Folder, _ old: BytePath, _ to: Folder, _ new: BytePath) -
   }
 }
 
-/// Opens a folder below `folder` without following any symbolic link. `path` has no `..` in it.
-private func openBeneath(_ folder: Int32, _ path: UnsafePointer<CChar>, _ flags: Int32) -> Int32 {
+/// Opens a folder below `folder` without following any symbolic link. `path` has no `..` in it. `staysOnMount`: a mount
+/// on the way is EXDEV, where the kernel can tell.
+private func openBeneath(
+  _ folder: Int32, _ path: UnsafePointer<CChar>, _ flags: Int32, staysOnMount: Bool = false
+) -> Int32 {
   #if canImport(Glibc)
-    let number = fb_openat2(folder, path, flags | O_CLOEXEC, 0, fb_resolve_beneath())
+    let noCrossing: UInt64 = staysOnMount ? 1 : 0  // RESOLVE_NO_XDEV
+    let number = fb_openat2(folder, path, flags | O_CLOEXEC, 0, fb_resolve_beneath() | noCrossing)
     if number >= 0 || (errno != ENOSYS && errno != EPERM) { return number }
   #endif
   // Older kernels, and sandboxes that do not know the call: component by component, with the same effect.
@@ -159,7 +175,8 @@ func failed(_ operation: String, _ what: String) -> ServerError {
   let text = "\(operation) \(what): \(String(cString: strerror(number)))"
   switch number {
   case ENOENT: return ServerError(404, text)
-  case ELOOP, EXDEV: return ServerError(403, "\(operation) \(what): symbolic links are not followed")
+  case ELOOP: return ServerError(403, "\(operation) \(what): symbolic links are not followed")
+  case EXDEV: return ServerError(403, "\(operation) \(what): it is on another file system than the served folder")
   case EACCES, EPERM, EROFS: return ServerError(403, text)
   case ENOTDIR: return ServerError(409, "\(operation) \(what): a file is in the place of a folder")
   case EISDIR: return ServerError(409, "\(operation) \(what): it is a folder")

@@ -34,6 +34,8 @@ struct ServeCommand: Command {
       A finished upload appears under its name at once and whole; other bytes are never written over a name unless the
       client asks for it. FOLDER/.fullbore holds what is unfinished, and remembers what was finished, for the time of
       --expire and 50,000 uploads at most; with --max-total, what has expired goes at once when its room is wanted.
+      Uploads go only to folders on the file system of FOLDER that the server's user may write; others are refused before
+      their bytes come. Start a server of its own for a disk that is mounted below FOLDER.
       A client has 20 s for the head of a request, may be silent for 60 s, and must move 500 bytes a second on the
       average of a minute; a connection that is slower is closed, and what a resumable upload has brought stays.
       """)

@@ -1,0 +1,75 @@
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+import Blobs
+
+/// What is at a path where a file is to be published.
+package struct TargetState: Sendable {
+  /// What is published there now; nil: nothing.
+  package var item: StoredItem?
+  /// Why no new file can be published there; nil: one can, as far as this is known before the bytes come.
+  package var refusal: ServerError?
+}
+
+extension ExistingRule {
+  /// Throws what keeps bytes of this length, if it is known, from being published at `path`. The folder does not matter
+  /// where the bytes can only be compared with those of a file that is kept.
+  func admit(_ target: TargetState, at path: ServedPath, length: Int64?) throws(ServerError) {
+    if let item = target.item { try admit(item, at: path, length: length) }
+    if let refusal = target.refusal, target.item == nil || replaces { throw refusal }
+  }
+}
+
+extension FileStore {
+  package func target(at path: ServedPath?, in folder: ServedPath) throws(ServerError) -> TargetState {
+    if let path, path.isRoot { return TargetState(item: try item(at: path)) }
+    var place = path?.parent ?? folder
+    do throws(ServerError) {
+      let (folder, refusal) = try open(place)
+      guard let path, let status = try folder.status(path.name) else { return TargetState(refusal: refusal) }
+      return TargetState(item: try Self.item(status, path), refusal: refusal)
+    } catch {
+      guard error.status == 404 else { throw error }
+    }
+    // The folders that are missing are made at publication, in the nearest one that is there.
+    while !place.isRoot {
+      place = place.parent
+      do throws(ServerError) {
+        return TargetState(refusal: try open(place).refusal)
+      } catch {
+        guard error.status == 404 else { throw error }
+      }
+    }
+    return TargetState()
+  }
+
+  /// A folder, and why no file can be published in it; nil: one can.
+  private func open(_ path: ServedPath) throws(ServerError) -> (folder: Folder, refusal: ServerError?) {
+    let onSameMount = try root.folder(onSameMount: path)
+    let folder = if let onSameMount { onSameMount } else { try root.folder(path) }
+    guard let device = own.withLock({ $0?.device }) else { return (folder, nil) }
+    // A subvolume is no mount, but has a device of its own.
+    let isElsewhere = try folder.status().st_dev != device
+    if isElsewhere || onSameMount == nil {
+      let text = "\(Self.name(path)) is on another file system than the served folder: start a server of its own for it"
+      return (folder, ServerError(403, text))
+    }
+    guard let reason = folder.reasonNotToWrite() else { return (folder, nil) }
+    return (folder, ServerError(403, "the server may not write into \(Self.name(path)): \(reason)"))
+  }
+
+  private static func name(_ path: ServedPath) -> String { path.isRoot ? "the served folder" : "\(path)" }
+}
+
+extension Folder {
+  /// Why the server may not make files in the folder; nil: it may, or the system does not tell.
+  fileprivate func reasonNotToWrite() -> String? {
+    if faccessat(number, ".", W_OK | X_OK, AT_EACCESS) == 0 { return nil }
+    let problem = errno
+    // Some sandboxes refuse the call with EPERM because they do not know it. They know the older one, without flags.
+    if problem == EPERM, faccessat(number, ".", W_OK | X_OK, 0) == 0 { return nil }
+    return [EACCES, EPERM, EROFS].contains(problem) ? String(cString: strerror(problem)) : nil
+  }
+}
