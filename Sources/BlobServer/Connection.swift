@@ -7,7 +7,7 @@ import BlobHTTP
 import CGnuTLS
 import CMicrohttpd
 
-/// One of libmicrohttpd's connections. All but `resume` belong to its event thread.
+/// One of libmicrohttpd's connections. All but `resume` and `isAtEnd` belong to its event thread.
 struct Connection: @unchecked Sendable {
   // libmicrohttpd guards the handle: it is used by one event thread, and `MHD_resume_connection` may be called by any.
   private let handle: OpaquePointer
@@ -72,6 +72,12 @@ struct Connection: @unchecked Sendable {
     let socket = fb_mhd_descriptor(handle)
     var byte: UInt8 = 0
     if recv(socket, &byte, 1, doNotWait | peek) == 0 { shutdown(socket, shutReading) }
+  }
+
+  /// No more bytes will come, whether or not all were read. Any thread may call while the connection is suspended.
+  var isAtEnd: Bool {
+    var state = pollfd(fd: fb_mhd_descriptor(handle), events: noMoreToRead, revents: 0)
+    return poll(&state, 1, 0) > 0
   }
 
   /// Answers in the middle of a body, which libmicrohttpd cannot; the connection must be closed then.
@@ -149,8 +155,10 @@ private func collect(
   let doNotWait = Int32(MSG_DONTWAIT) | Int32(MSG_NOSIGNAL)
   private let peek = Int32(MSG_PEEK)
   private let shutReading = Int32(SHUT_RD)
+  private let noMoreToRead: Int16 = 0x2000  // POLLRDHUP, which the Glibc module does not show
 #else
   let doNotWait = MSG_DONTWAIT
   private let peek = MSG_PEEK
   private let shutReading = SHUT_RD
+  private let noMoreToRead = Int16(POLLHUP)
 #endif

@@ -2,7 +2,8 @@ import BlobHTTP
 import Blobs
 import Synchronization
 
-/// Digests of published files, as far as they were computed when those arrived. Some thousands of the latest.
+/// Digests of published files that were computed when the bytes came, or for a client that asked. Some thousands of the
+/// latest are kept.
 final class KnownDigests: Sendable {
   private struct State {
     var values: [StoredItem: [Digest.Algorithm: [UInt8]]] = [:]
@@ -25,16 +26,14 @@ final class KnownDigests: Sendable {
     return DigestField.text(values)
   }
 
-  /// Computes and remembers the digest that `Want-Repr-Digest` asks for; nil: none is asked for. Blocks for as long as
-  /// reading the file takes.
-  func compute(_ wanted: String?, of file: OpenItem, in store: any UploadStore) throws(ServerError) -> String? {
-    guard let algorithm = DigestField.wanted(wanted) else { return nil }
-    return remember([algorithm: try store.digest(of: file, algorithm)], of: file.item)
-  }
-
   /// What `Want-Repr-Digest` asks for, if it is known: another file under the same name is another item.
   func answer(_ wanted: String?, of item: StoredItem) -> String? {
     guard let algorithm = DigestField.wanted(wanted) else { return nil }
-    return state.withLock { $0.values[item]?[algorithm] }.map { DigestField.text([algorithm: $0]) }
+    return text(algorithm, of: item)
+  }
+
+  /// The value of `Repr-Digest` with this digest alone; nil where it is not known.
+  func text(_ algorithm: Digest.Algorithm, of item: StoredItem) -> String? {
+    state.withLock { $0.values[item]?[algorithm] }.map { DigestField.text([algorithm: $0]) }
   }
 }

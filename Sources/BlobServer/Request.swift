@@ -141,6 +141,9 @@ final class Request: @unchecked Sendable {
   }
 
   /// Sends an interim answer, while the answer is planned.
+  /// The client has closed the connection, or its half of it. While a worker decides; any thread may call.
+  var clientHasGone: Bool { connection.isAtEnd }
+
   func inform(_ interim: [UInt8]) { connection.inform(interim) }
 
   /// Sends an interim answer in the middle of the body, on the event thread. false: not now.

@@ -6,8 +6,7 @@ final class Service: Sendable {
   let store: any UploadStore
   let uploads: Uploads
   let workers: Workers
-  /// Read whole files to tell their digests, apart from `workers`: what arrives need not wait for them.
-  let readers = Workers(threads: 4)
+  let digestReader: DigestReader
   /// List folders, which may have any number of names: what arrives does not wait for them either.
   private let listers = Workers(threads: 2)
   /// Pages of folders that are made or sent at a time. Each is in memory until its client has read it.
@@ -25,6 +24,7 @@ final class Service: Sendable {
     self.options = options
     self.store = store
     self.hosts = hosts
+    digestReader = DigestReader(store, digests)
     workers = Workers(threads: 8)
     uploads = Uploads(store, workers, maxSize: options.maxSize, expire: options.expire)
     housekeeper = try Housekeeper()
@@ -52,16 +52,13 @@ final class Service: Sendable {
   /// Ends the threads, once all that was asked of them is done.
   func stop() {
     housekeeper.stop()
-    readers.finish()
+    digestReader.finish()
     listers.finish()
     workers.finish()
   }
 
   /// Runs `work` on a worker while the connection is suspended.
   func onWorker(_ work: @escaping @Sendable () throws(ServerError) -> Plan) -> Plan { on(workers, work) }
-
-  /// As `onWorker`, for what reads a whole file.
-  func onReader(_ work: @escaping @Sendable () throws(ServerError) -> Plan) -> Plan { on(readers, work) }
 
   /// As `onWorker`, for the page of a folder. Throws 503 where there are too many of them.
   func onLister(_ work: @escaping @Sendable () throws(ServerError) -> Reply) throws(ServerError) -> Plan {

@@ -12,14 +12,18 @@ enum GetRoutes {
     if isFolder { throw ServerError(404, "\(path) is a file, not a folder") }
     let file = try call.service.store.open(path)
     let known = call.service.digests.answer(call.headers["Want-Repr-Digest"], of: file.item)
-    if known != nil || call.method != "HEAD" || DigestField.wanted(call.headers["Want-Repr-Digest"]) == nil {
+    guard known == nil, call.method == "HEAD", let wanted = DigestField.wanted(call.headers["Want-Repr-Digest"]) else {
       return .reply(reply(call, path, file, known))
     }
     // A client asks by HEAD to decide whether to send or fetch the bytes. Reading the file here is cheaper than either.
-    return call.service.onReader { () throws(ServerError) in
-      let service = call.service
-      let digest = try service.digests.compute(call.headers["Want-Repr-Digest"], of: file, in: service.store)
-      return .reply(reply(call, path, file, digest))
+    return .later { decided in
+      let client = DigestReader.Client(hasGone: { call.request.clientHasGone }) { result in
+        switch result {
+        case .success(let digest): decided(.reply(reply(call, path, file, digest)))
+        case .failure(let error): decided(.refuse(error))
+        }
+      }
+      call.service.digestReader.ask(wanted, of: file, for: client)
     }
   }
 

@@ -111,20 +111,21 @@ final class FileReception: Reception {
   func digests(
     _ algorithms: [Digest.Algorithm], _ cancel: Cancellation
   ) throws(ServerError) -> [Digest.Algorithm: [UInt8]] {
-    try Self.digests(algorithms, of: file, length: length, cancel) { "read upload \(self.id)" }
+    try Self.digests(algorithms, of: file, length: length, cancel, { "read upload \(self.id)" }) ?? [:]
   }
 
-  /// The digests of the first `length` bytes of an open file.
+  /// The digests of the first `length` bytes of an open file. nil: `isWanted`, asked every 16 MiB, has said no.
   static func digests(
     _ algorithms: [Digest.Algorithm], of file: Descriptor, length total: Int64, _ cancel: Cancellation,
-    _ what: () -> String
-  ) throws(ServerError) -> [Digest.Algorithm: [UInt8]] {
+    _ what: () -> String, while isWanted: () -> Bool = { true }
+  ) throws(ServerError) -> [Digest.Algorithm: [UInt8]]? {
     let digests = algorithms.map { Digest($0) }
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 4096)
     defer { buffer.deallocate() }
     var offset: Int64 = 0
     while offset < total {
       if cancel.isCancelled { throw ServerError(503, "the server is stopping") }
+      if offset % (16 << 20) == 0, offset > 0, !isWanted() { return nil }
       let count = Int(min(Int64(buffer.count), total - offset))
       guard read(file, buffer.baseAddress!, count, offset) else { throw failed(what(), "to its end") }
       for digest in digests { digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<count])) }

@@ -123,11 +123,12 @@ extension FileStore {
     return try reception.digests(algorithms, interruption)
   }
 
-  package func digest(of file: OpenItem, _ algorithm: Digest.Algorithm) throws(ServerError) -> [UInt8] {
-    let found = try FileReception.digests([algorithm], of: file.file, length: file.item.length, interruption) {
-      "read a file"
-    }
-    return found[algorithm] ?? []
+  package func digest(
+    of file: OpenItem, _ algorithm: Digest.Algorithm, while isWanted: () -> Bool
+  ) throws(ServerError) -> [UInt8]? {
+    let found = try FileReception.digests(
+      [algorithm], of: file.file, length: file.item.length, interruption, { "read a file" }, while: isWanted)
+    return found?[algorithm]
   }
 
   package func publish(

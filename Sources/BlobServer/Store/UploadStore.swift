@@ -61,8 +61,11 @@ package protocol UploadStore: Sendable {
     of reception: any Reception, _ algorithms: [Digest.Algorithm]
   ) throws(ServerError) -> [Digest.Algorithm: [UInt8]]
 
-  /// Of all the bytes of a published file, which are read for it. Throws 503 after `interrupt`.
-  func digest(of file: OpenItem, _ algorithm: Digest.Algorithm) throws(ServerError) -> [UInt8]
+  /// Of all the bytes of a published file, which are read for it. nil: `isWanted`, which is asked now and then while they
+  /// are read, has said that nobody waits for it any more. Throws 503 after `interrupt`.
+  func digest(
+    of file: OpenItem, _ algorithm: Digest.Algorithm, while isWanted: () -> Bool
+  ) throws(ServerError) -> [UInt8]?
 
   /// Shows the bytes of `reception` under the record's target, whole and durable, or not at all.
   ///

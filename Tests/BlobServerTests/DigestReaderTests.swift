@@ -1,0 +1,78 @@
+import BlobHTTP
+import BlobServer
+import Blobs
+import Glibc
+import Testing
+
+/// Digests of published files that clients ask for, for which the server must read the files.
+struct DigestReaderTests {
+  private static let want = [("Want-Repr-Digest", "sha-512=10")]
+  /// Reading so much takes minutes; it is a hole and takes no room.
+  private static let huge: Int64 = 200 << 30
+
+  private func ask(_ server: TestServer, _ path: String) throws -> WireClient {
+    let client = try server.client()
+    try client.head("HEAD", path, Self.want)
+    return client
+  }
+
+  @Test func questionsWhoseClientsHaveGoneAreGivenUp() throws {
+    let server = try TestServer()
+    for name in ["big", "other"] as [BytePath] {
+      server.folder.write(name, [1])
+      #expect(server.folder.extend(name, to: Self.huge))
+    }
+    server.folder.write("small", pattern(1000))
+    do {
+      var clients: [WireClient] = []
+      for _ in 0..<10 { clients += [try ask(server, "/big"), try ask(server, "/other")] }
+      #expect(try eventually { server.folder.isOpen("big") && server.folder.isOpen("other") })
+    }
+    #expect(try ask(server, "/small").answer(hasBody: false)["Repr-Digest"] != nil)
+    #expect(try eventually { !server.folder.isOpen("big") && !server.folder.isOpen("other") })
+  }
+
+  @Test func shortFilesDoNotWaitForLongOnes() throws {
+    let server = try TestServer()
+    server.folder.write("small", pattern(1000))
+    var clients: [WireClient] = []
+    for number in 0..<6 {
+      let name = BytePath("big\(number)")
+      server.folder.write(name, [1])
+      #expect(server.folder.extend(name, to: Self.huge))
+      clients.append(try ask(server, "/big\(number)"))
+    }
+    let answer = try ask(server, "/small").answer(hasBody: false)
+    #expect(answer["Repr-Digest"] == DigestField.text([.sha512: Digest.value(of: pattern(1000), .sha512)]))
+    withExtendedLifetime(clients) {}
+  }
+
+  /// The processor's time tells how often the file was read.
+  @Test func equalQuestionsAreAnsweredByOneReading() throws {
+    let server = try TestServer()
+    for name in ["one", "many"] as [BytePath] {
+      server.folder.write(name, [1])
+      #expect(server.folder.extend(name, to: 200 << 20))
+    }
+    let start = clock()
+    let digest = try #require(try ask(server, "/one").answer(hasBody: false)["Repr-Digest"])
+    let once = clock() - start
+    let clients = try (0..<12).map { _ in try ask(server, "/many") }
+    for client in clients { #expect(try client.answer(hasBody: false)["Repr-Digest"] == digest) }
+    #expect(clock() - start < 5 * once)
+  }
+
+  /// The one that asked first goes, and the file is read on for the other one.
+  @Test func oneClientThatStaysIsAnswered() throws {
+    let server = try TestServer()
+    server.folder.write("x", [1])
+    #expect(server.folder.extend("x", to: 200 << 20))
+    var first: WireClient? = try ask(server, "/x")
+    let second = try ask(server, "/x")
+    withExtendedLifetime(first) {}
+    first = nil
+    let answer = try second.answer(hasBody: false)
+    #expect(answer.status == 200)
+    #expect(answer["Repr-Digest"] != nil)
+  }
+}
