@@ -21,10 +21,9 @@ enum Router {
       return try TusRoutes.isMeant(call) ? TusRoutes.plan(call, name) : IETFRoutes.plan(call, name)
     }
     let (path, isFolder) = try ServedPath.fromURL(call.target.path)
-    if ["PUT", "POST"].contains(call.method), !call.options.isReadOnly,
-      let plan = try IETFCreation.plan(call, path, isFolder: isFolder)
-    {
-      return plan
+    if ["PUT", "POST"].contains(call.method), !call.options.isReadOnly {
+      if let plan = try IETFCreation.plan(call, path, isFolder: isFolder) { return plan }
+      try PartialBody.refuse(call.headers)
     }
     switch call.method {
     case "GET", "HEAD": return try GetRoutes.plan(call, path, isFolder: isFolder)

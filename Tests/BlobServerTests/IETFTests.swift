@@ -41,7 +41,7 @@ struct IETFTests {
     let client = try server.client()
     try client.head(
       "PUT", "/x",
-      [("Upload-Draft-Interop-Version", version), ("Upload-Complete", "?0"), ("Content-Length", "3")])
+      [("Upload-Draft-Interop-Version", version), ("Upload-Complete", "?1"), ("Content-Length", "3")])
     try client.send([1, 2, 3])
     let answer = try client.readHead()
     #expect(answer.status == 201)

@@ -11,6 +11,7 @@ enum IETFCreation {
     if call.headers["Tus-Resumable"] != nil { return nil }
     guard let ietf = IETF(call.headers), let isLast = ietf.isLast(call.headers) else { return nil }
     do throws(ServerError) {
+      if isLast { try PartialBody.refuse(call.headers) } else { try PartialBody.refuseOffset(call.headers) }
       return try plan(call, path, isFolder: isFolder, ietf, isLast: isLast)
     } catch {
       throw ietf.limited(error, call.options)

@@ -1,0 +1,31 @@
+import BlobHTTP
+
+/// Fields by which a request says that its body is only a part of a file. Such a body is never published as the whole,
+/// whatever else makes the request an ordinary one: a version of resumable uploads that is not spoken here, a field that
+/// stands twice, or fields of two protocols in one request.
+enum PartialBody {
+  /// Throws 400 for a body that would be published as the whole file.
+  static func refuse(_ headers: HTTPHeaders) throws(ServerError) {
+    for (name, value) in headers.fields where saysPart(name, value) {
+      throw ServerError(
+        400,
+        "\(name): \(value.prefix(100)) says that this is a part of a file, and nothing else in the request tells how to "
+          + "go on with it; resumable uploads by Upload-Draft-Interop-Version 3 to 8, or by tus, take parts")
+    }
+  }
+
+  /// Throws 400 where a request that begins an upload says that its bytes belong behind others.
+  static func refuseOffset(_ headers: HTTPHeaders) throws(ServerError) {
+    for (name, value) in headers.fields where name.isSameField("Upload-Offset") && saysPart(name, value) {
+      throw ServerError(400, "a new upload begins at byte 0, not at Upload-Offset \(value.prefix(100))")
+    }
+  }
+
+  /// A value that is not of its field's type says nothing. RFC 9651 §4.2.
+  private static func saysPart(_ name: String, _ value: String) -> Bool {
+    if name.isSameField("Upload-Complete") { return StructuredField.boolean(value) == false }
+    if name.isSameField("Upload-Incomplete") { return StructuredField.boolean(value) == true }
+    if name.isSameField("Upload-Offset") { return StructuredField.integer(value).map { $0 != 0 } ?? false }
+    return false
+  }
+}

@@ -1,0 +1,44 @@
+import BlobServer
+import Testing
+
+/// A body that says that it is a part of a file is never published as the whole.
+struct PartialBodyTests {
+  private static func version(_ number: Int) -> (String, String) { ("Upload-Draft-Interop-Version", "\(number)") }
+  private static let parts: [[(String, String)]] = [
+    [version(9), ("Upload-Complete", "?0")], [version(99), ("Upload-Complete", "?0")],
+    [version(3), ("Upload-Complete", "?0")],
+    [("Upload-Complete", "?0"), ("Upload-Complete", "?1")], [("Upload-Complete", "?0"), ("Upload-Complete", "?0")],
+    [tus, ("Upload-Complete", "?0")],
+    [version(8), ("Upload-Incomplete", "?1")], [("Upload-Incomplete", "?1")],
+    [version(8), ("Upload-Complete", "?1"), ("Upload-Incomplete", "?1")],
+    [("Upload-Offset", "5")], [version(8), ("Upload-Offset", "5")], [("Upload-Offset", "0"), ("Upload-Offset", "5")],
+    [("Upload-Complete", "?1"), ("Upload-Offset", "5")], [("Upload-Complete", "?0"), ("Upload-Offset", "5")],
+  ]
+
+  @Test(arguments: parts.indices) func aPartIsNotPublished(_ index: Int) throws {
+    let server = try TestServer()
+    let answer = try server.ask("PUT", "/x", Self.parts[index], body: [1, 2])
+    #expect(answer.status == 400, "\(Self.parts[index])")
+    #expect(server.folder.read("x") == nil)
+    #expect(try eventually { server.folder.kept.isEmpty })
+  }
+
+  @Test func aFormThatIsAPartIsNotPublished() throws {
+    let server = try TestServer()
+    let form = "--b\r\nContent-Disposition: form-data; name=f; filename=x\r\n\r\nbytes\r\n--b--\r\n"
+    let head = [("Content-Type", "multipart/form-data; boundary=b"), Self.version(9), ("Upload-Complete", "?0")]
+    #expect(try server.ask("POST", "/", head, body: Array(form.utf8)).status == 400)
+    #expect(server.folder.read("x") == nil)
+  }
+
+  /// These say nothing of a part.
+  @Test(arguments: [
+    [("Upload-Offset", "0")], [("Upload-Offset", "five")], [("Upload-Incomplete", "?0")], [("Upload-Incomplete", "1")],
+    [version(9), ("Upload-Complete", "?1")], [version(9), ("Upload-Complete", "0")],
+  ])
+  func aWholeIsPublished(_ headers: [(String, String)]) throws {
+    let server = try TestServer()
+    #expect(try server.ask("PUT", "/x", headers, body: [1, 2]).status == 201, "\(headers)")
+    #expect(server.folder.read("x") == [1, 2])
+  }
+}
