@@ -12,43 +12,6 @@ final class Upload: Sendable {
   private let home: Uploads
   private var store: any UploadStore { home.store }
 
-  private struct State {
-    var record: UploadRecord
-    var offset: Int64
-    var isSaved: Bool
-    /// When the last byte came. Nanoseconds since 1970.
-    var touched = wallClock()
-    /// Open from the first byte that a request of ours brought.
-    var reception: (any Reception)?
-    /// Counts the writers; only the latest may write.
-    var writer = 0
-    var isWriting = false
-    /// What comes counts only once the writer says so: `offset` stays behind the reception.
-    var isOnProbation = false
-    /// The digest that was promised has been compared.
-    var isVerified = false
-    var phase = Phase.open
-    var waiting: [@Sendable (Result<Publication, ServerError>) -> Void] = []
-
-    /// Throws 409 once another writes, and what has become of the upload once nobody does.
-    func reception(of writer: Int) throws(ServerError) -> any Reception {
-      if case .ended(.failure(let error)) = phase { throw error }
-      guard writer == self.writer, let reception else {
-        throw ServerError(409, "a newer request has taken over the upload")
-      }
-      return reception
-    }
-
-    mutating func dropProbation() throws(ServerError) {
-      guard isOnProbation else { return }
-      try reception?.drop()
-      isOnProbation = false
-    }
-  }
-  private enum Phase {
-    case open, publishing
-    case ended(Result<Publication, ServerError>)
-  }
   private let state: Mutex<State>
 
   init(
@@ -239,9 +202,22 @@ final class Upload: Sendable {
     for then in waiting { then(result) }
   }
 
-  /// What the client promises of the whole. Before it is saved.
-  func promise(_ digests: [Digest.Algorithm: [UInt8]]) {
-    state.withLock { $0.record.digest = DigestField.text(digests) }
+  /// What a request promises of the whole, besides what was promised before; it is saved with the upload. Throws 400 where
+  /// the two contradict each other. Blocks for a small write.
+  func promise(_ digests: [Digest.Algorithm: [UInt8]]) throws(ServerError) {
+    try state.withLock { (state) throws(ServerError) in
+      if case .ended(.failure(let error)) = state.phase { throw error }
+      guard case .open = state.phase else { throw ServerError(409, "the upload has all its bytes") }
+      var values = state.record.digest.flatMap { DigestField.values($0) } ?? [:]
+      for (algorithm, value) in digests {
+        let earlier = values.updateValue(value, forKey: algorithm)
+        if let earlier, earlier != value { throw BodyDigests.mismatch(.representation, algorithm) }
+      }
+      var record = state.record
+      record.digest = DigestField.text(values)
+      if state.isSaved { try store.save(record) }
+      state.record = record
+    }
   }
   /// The whole has come, and has been found as it was promised.
   func isAsPromised() { state.withLock { $0.isVerified = true } }

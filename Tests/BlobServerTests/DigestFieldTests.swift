@@ -164,4 +164,61 @@ struct DigestFieldTests {
     #expect(try eventually { server.folder.sizeOfKept == 1000 })
     #expect(try server.ask("HEAD", upload)["Upload-Offset"] == "1000")
   }
+
+  /// What an append that brings the end says of the whole counts as what the creation says of it.
+  @Test(arguments: [true, false], [true, false])
+  func anAppendThatBringsTheEndCanPromiseTheWhole(_ isRight: Bool, _ isTrailer: Bool) throws {
+    let server = try TestServer()
+    let bytes = pattern(300_000)
+    let creation = try server.ask("PUT", "/x", ietf(false), body: Array(bytes[..<100_000]))
+    let upload = try #require(creation["Location"])
+    let promise = field("Repr-Digest", isRight ? bytes : [1])
+    let head = [("Upload-Offset", "100000")] + append + ietf(true)
+    let client = try server.client()
+    let rest = Array(bytes[100_000...])
+    if isTrailer {
+      try client.head("PATCH", upload, head + [("Transfer-Encoding", "chunked"), ("Trailer", "Repr-Digest")])
+      try client.send(Array("\(String(rest.count, radix: 16))\r\n".utf8) + rest)
+      try client.send(Array("\r\n0\r\n\(promise.0): \(promise.1)\r\n\r\n".utf8))
+    } else {
+      try client.head("PATCH", upload, head + [promise, ("Content-Length", "\(rest.count)")])
+      try client.send(rest)
+    }
+    var answer = try client.answer()
+    while answer.status == 104 { answer = try client.answer() }
+    #expect(answer.status == (isRight ? 201 : 400))
+    #expect(server.folder.read("x") == (isRight ? bytes : nil))
+    if isRight { return #expect(answer["Repr-Digest"] == promise.1) }
+    #expect(answer.text.contains("#digest-mismatching-values"))
+    #expect(server.folder.kept.isEmpty)
+    #expect(try server.ask("HEAD", upload).status == 410)
+  }
+
+  @Test func promisesThatContradictEachOtherAreRefused() throws {
+    let server = try TestServer()
+    let bytes = pattern(2000)
+    let creation = try server.ask("PUT", "/x", ietf(false) + [field("Repr-Digest", bytes)], body: Array(bytes[..<1000]))
+    let upload = try #require(creation["Location"])
+    let head = [("Upload-Offset", "1000")] + append + ietf(true)
+    let answer = try server.ask("PATCH", upload, head + [field("Repr-Digest", [1])], body: Array(bytes[1000...]))
+    #expect(answer.status == 400)
+    #expect(server.folder.read("x") == nil)
+    #expect(try server.ask("HEAD", upload)["Upload-Complete"] == "?1")
+    #expect(server.folder.read("x") == bytes)
+  }
+
+  /// It cannot be compared: nothing was computed while the bytes came.
+  @Test(arguments: ["Content-Digest", "Repr-Digest"], [true, false])
+  func aDigestBehindTheBytesMustBeAnnounced(_ name: String, _ isResumable: Bool) throws {
+    let server = try TestServer()
+    let client = try server.client()
+    try client.head("PUT", "/x", [("Transfer-Encoding", "chunked")] + (isResumable ? ietf(true) : []))
+    let digest = field(name, [1])
+    try client.send(Array("4\r\n".utf8) + pattern(4) + Array("\r\n0\r\n\(digest.0): \(digest.1)\r\n\r\n".utf8))
+    let answer = try client.answer()
+    #expect(answer.status == 400)
+    #expect(answer.text.contains("must be announced by Trailer"))
+    #expect(server.folder.read("x") == nil)
+    #expect(try eventually { server.folder.kept.isEmpty })
+  }
 }

@@ -80,6 +80,17 @@ final class BodyDigests: @unchecked Sendable {
     }
   }
 
+  /// Throws 400 for a digest behind the body that no `Trailer` field has announced, so that it was not computed while the
+  /// bytes came. `digests`: what the request has announced.
+  static func checkAnnounced(
+    _ trailers: HTTPHeaders, _ digests: BodyDigests?, _ fields: [Field] = [.content, .representation]
+  ) throws(ServerError) {
+    if trailers.fields.isEmpty { return }
+    for field in fields where trailers[field.rawValue] != nil && digests?.awaited.contains(field) != true {
+      throw ServerError(400, "the trailer \(field.rawValue) must be announced by Trailer, before the bytes")
+    }
+  }
+
   /// Of the body, as far as they were computed in a form that `Repr-Digest` has a name for.
   var values: [Digest.Algorithm: [UInt8]] {
     digests.filter { digest in DigestField.algorithms.contains { $0.algorithm == digest.key } }.mapValues { $0.value() }

@@ -36,13 +36,13 @@ enum IETFCreation {
     let modified = ModificationTime(call.headers)
     if comesWhole, length ?? .max <= small {
       let upload = try call.service.uploads.begin(target, in: path, existing, length: length, modified: modified)
-      if let promised = digests.promised { upload.promise(promised) }
+      if let promised = digests.promised { try upload.promise(promised) }
       return try receive(call, upload, ietf, digests.ofBody, isLast: true)
     }
     return call.service.onWorker { () throws(ServerError) in
       do throws(ServerError) {
         let upload = try call.service.uploads.begin(target, in: path, existing, length: length, modified: modified)
-        if let promised = digests.promised { upload.promise(promised) }
+        if let promised = digests.promised { try upload.promise(promised) }
         try upload.save()
         return try receive(call, upload, ietf, digests.ofBody, isLast: isLast)
       } catch {
@@ -90,6 +90,8 @@ final class IETFReceiver: BodyReceiver {
   private let writer: UploadWriter
   private let ietf: IETF
   private let digests: BodyDigests?
+  /// What an append that brings the end says of the whole.
+  private let promised: [Digest.Algorithm: [UInt8]]?
   private let isLast: Bool
   private let isCreation: Bool
   /// The client can ask for it again.
@@ -99,12 +101,13 @@ final class IETFReceiver: BodyReceiver {
   private let teller: ProgressTeller?
 
   init(
-    _ writer: UploadWriter, _ ietf: IETF, _ digests: BodyDigests?, isLast: Bool, isCreation: Bool = false,
-    isKnown: Bool = true, _ call: Call
+    _ writer: UploadWriter, _ ietf: IETF, _ digests: BodyDigests?, promised: [Digest.Algorithm: [UInt8]]? = nil,
+    isLast: Bool, isCreation: Bool = false, isKnown: Bool = true, _ call: Call
   ) {
     self.writer = writer
     self.ietf = ietf
     self.digests = digests
+    self.promised = promised
     self.isLast = isLast
     self.isCreation = isCreation
     self.isKnown = isKnown
@@ -146,12 +149,16 @@ final class IETFReceiver: BodyReceiver {
 
   /// nil: the bytes are what they should be, and count. Else nothing of them is left.
   private func check(_ trailers: HTTPHeaders) -> Reply? {
-    guard let digests else { return nil }
     let upload = writer.upload
+    let isWhole = isCreation && isLast
     do throws(ServerError) {
-      try digests.check(trailers)
-      if digests.isOfBody { try writer.keep() }
-      if digests.hasCheckedRepresentation { upload.isAsPromised() }
+      try BodyDigests.checkAnnounced(trailers, digests, isWhole ? [.content, .representation] : [.content])
+      if let digests {
+        try digests.check(trailers)
+        if digests.isOfBody { try writer.keep() }
+        if digests.hasCheckedRepresentation { upload.isAsPromised() }
+      }
+      if !isWhole { try takePromise(trailers) }
       return nil
     } catch {
       var reply = Reply(error)
@@ -164,6 +171,13 @@ final class IETFReceiver: BodyReceiver {
       ietf.mark(&reply, isWhole: false)
       return reply
     }
+  }
+
+  /// The digest of the whole may come with the request that begins the upload, or with the one that brings its end.
+  private func takePromise(_ trailers: HTTPHeaders) throws(ServerError) {
+    guard isCreation || isLast else { return }
+    let late = try BodyDigests.values(of: .representation, trailers)
+    for values in [promised, late].compactMap({ $0 }) { try writer.upload.promise(values) }
   }
 
   private func taken(_ upload: Upload) -> Reply {
@@ -193,12 +207,13 @@ final class IETFReceiver: BodyReceiver {
   }
 
   func cut() {
-    let upload = writer.upload
-    service.workers.submit { [isKnown, isLast] in
+    service.workers.submit { [self] in
+      let upload = writer.upload
       if upload.deleteInvalid() { return }
       // Nobody could come back to it, or it cannot be remembered: then it is gone, and asking for it says so.
       if !isKnown || (try? upload.save()) == nil { return _ = try? upload.terminate() }
-      if isLast, upload.isComplete { upload.publish { _ in } }
+      // Where the promise cannot be kept, the client that asks for the upload is told.
+      if isLast, upload.isComplete, (try? takePromise([:])) != nil { upload.publish { _ in } }
     }
   }
 }

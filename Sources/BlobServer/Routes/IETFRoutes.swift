@@ -77,9 +77,10 @@ enum IETFRoutes {
       }
       if let length { try TusRoutes.checkLength(length, call.options) }
       let digests = try BodyDigests.ofHTTP(call.headers, isWhole: false)
+      let promised = isLast ? try BodyDigests.values(of: .representation, call.headers) : nil
       @Sendable func receive() throws(ServerError) -> Plan {
         let writer = try upload.write(from: offset, onProbation: digests?.isOfBody == true)
-        return .receive(IETFReceiver(writer, ietf, digests, isLast: isLast, call))
+        return .receive(IETFReceiver(writer, ietf, digests, promised: promised, isLast: isLast, call))
       }
       guard let length, upload.record.length != length else { return try receive() }
       return call.service.onWorker { () throws(ServerError) in

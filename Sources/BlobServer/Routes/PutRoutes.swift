@@ -72,6 +72,7 @@ private final class PutReceiver: BodyReceiver {
   func end(_ trailers: HTTPHeaders) -> Plan {
     service.onWorker { [self] () throws(ServerError) in
       do throws(ServerError) {
+        try BodyDigests.checkAnnounced(trailers, digests)
         try digests?.check(trailers)
         let publication = try service.store.publish(reception, record, isSaved: false)
         var reply = Reply(publication.outcome == .created ? 201 : 204, ["ETag": publication.item.etag])

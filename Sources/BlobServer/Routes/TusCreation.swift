@@ -59,7 +59,10 @@ final class TusCreationReceiver: BodyReceiver {
   var takesPipes: Bool { checksum == nil }
 
   func end(_ trailers: HTTPHeaders) -> Plan {
-    do throws(ServerError) { try checksum?.check(trailers) } catch {
+    do throws(ServerError) {
+      try BodyDigests.checkAnnounced(trailers, checksum, [.tus])
+      try checksum?.check(trailers)
+    } catch {
       cut()
       return .refuse(error)
     }
@@ -110,8 +113,9 @@ final class TusReceiver: BodyReceiver {
 
   func end(_ trailers: HTTPHeaders) -> Plan {
     let upload = writer.upload
-    if checksum == nil, trailers["Upload-Checksum"] != nil {
-      return .refuse(ServerError(400, "a checksum that comes after the bytes must be announced by Trailer"))
+    do throws(ServerError) { try BodyDigests.checkAnnounced(trailers, checksum, [.tus]) } catch {
+      try? writer.drop()  // as below
+      return .refuse(error)
     }
     if let checksum {
       do throws(ServerError) {
