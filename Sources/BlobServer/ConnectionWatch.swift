@@ -6,7 +6,8 @@
 #endif
 import Synchronization
 
-/// Ends connections whose client takes too long: libmicrohttpd's own limit begins anew with every byte.
+/// Ends connections whose client takes too long: libmicrohttpd's own limit begins anew with every byte. It also ends those
+/// whose file has become shorter than its answer promises: libmicrohttpd would wait for the bytes until that limit.
 ///
 /// A head must be complete in time, and while a request is under way its connection must move some bytes in every
 /// stretch of time, in either direction. What waits for us is never ended.
@@ -24,8 +25,8 @@ final class ConnectionWatch: Sendable {
 
   init(_ limits: Limits) { self.limits = limits }
 
-  /// How often `endSlow` should be called.
-  var interval: Duration { min(.seconds(5), max(.milliseconds(50), min(limits.idle, limits.head) / 4)) }
+  /// How often `endStuck` should be called.
+  var interval: Duration { min(.seconds(1), max(.milliseconds(50), min(limits.idle, limits.head) / 4)) }
 
   /// `socket` stays open until `closed`.
   func opened(_ socket: Int32) -> WatchedConnection {
@@ -38,12 +39,14 @@ final class ConnectionWatch: Sendable {
     watched.withLock { $0[ObjectIdentifier(connection)] = nil }
   }
 
-  /// Shuts the sockets of those that are too slow; libmicrohttpd sees them end.
-  func endSlow() {
+  /// Shuts the sockets of those that are too slow, or cannot go on; libmicrohttpd sees them end.
+  func endStuck() {
     let now = ContinuousClock.now
     // Under the lock: no socket is closed meanwhile, and its number given to another.
     watched.withLock { watched in
-      for connection in watched.values where connection.isTooSlow(now, limits) { connection.shut() }
+      for connection in watched.values where connection.isTooSlow(now, limits) || connection.lacksBytes {
+        connection.shut()
+      }
     }
   }
 }
@@ -60,6 +63,8 @@ final class WatchedConnection: Sendable {
   }
   private let socket: Int32
   private let phase: Mutex<Phase>
+  /// The file that the answer sends, and where its bytes end in it.
+  private let answer = Mutex<(file: Descriptor, end: Int64)?>(nil)
 
   fileprivate init(_ socket: Int32, headWithin limit: Duration) {
     self.socket = socket
@@ -69,8 +74,11 @@ final class WatchedConnection: Sendable {
   /// A head is complete, or waiting has ended.
   func goOn() { phase.withLock { $0 = .busy(since: .now, moved: moved) } }
   func waits() { phase.withLock { $0 = .waiting } }
+  /// The answer consists of the bytes of a file, up to `end`.
+  func sends(_ file: Descriptor, upTo end: Int64) { answer.withLock { $0 = (file, end) } }
   /// The answer is sent.
   func isDone(_ limits: ConnectionWatch.Limits) {
+    answer.withLock { $0 = nil }
     phase.withLock { $0 = .head(until: .now + limits.idle + limits.head) }
   }
 
@@ -86,6 +94,15 @@ final class WatchedConnection: Sendable {
         phase = .busy(since: now, moved: moved)
         return moved >= 0 && moved - before < wanted
       }
+    }
+  }
+
+  /// The file has been shortened since its length was told to the client.
+  fileprivate var lacksBytes: Bool {
+    answer.withLock { answer in
+      guard let answer else { return false }
+      var status = stat()
+      return fstat(answer.file.number, &status) == 0 && Int64(status.st_size) < answer.end
     }
   }
 

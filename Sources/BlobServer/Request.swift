@@ -137,13 +137,14 @@ final class Request: @unchecked Sendable {
   private func queue(_ reply: Reply) -> MHD_Result {
     phase = .answered
     permit = reply.permit
+    if case .file(let item, let range) = reply.body { connection.watch?.sends(item.file, upTo: range.upperBound) }
     return connection.queue(service.completed(reply, to: self))
   }
 
-  /// Sends an interim answer, while the answer is planned.
   /// The client has closed the connection, or its half of it. While a worker decides; any thread may call.
   var clientHasGone: Bool { connection.isAtEnd }
 
+  /// Sends an interim answer, while the answer is planned.
   func inform(_ interim: [UInt8]) { connection.inform(interim) }
 
   /// Sends an interim answer in the middle of the body, on the event thread. false: not now.

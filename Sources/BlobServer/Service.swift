@@ -41,7 +41,7 @@ final class Service: Sendable {
     pump.start()
     housekeeper.start([
       Chore(every: interval) { [workers, uploads] in workers.submit { uploads.tidy() } },
-      Chore(every: watch.interval) { [watch] in watch.endSlow() },
+      Chore(every: watch.interval) { [watch] in watch.endStuck() },
     ])
     workers.submit { [uploads] in
       uploads.tidy()

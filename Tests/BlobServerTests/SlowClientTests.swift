@@ -99,4 +99,19 @@ struct SlowClientTests {
     }
     #expect(ContinuousClock.now - begin < .seconds(10))
   }
+
+  /// Its bytes will never come; the idle timeout is a minute.
+  @Test func aFileThatIsShortenedEndsItsAnswer() throws {
+    let server = try TestServer { $0.headTimeout = .milliseconds(400) }
+    let length = 64 << 20
+    server.folder.write("x", [1])
+    #expect(server.folder.extend("x", to: Int64(length)))
+    let client = try server.client()
+    try client.head("GET", "/x")
+    #expect(try client.readHead()["Content-Length"] == "\(length)")
+    #expect(server.folder.extend("x", to: 1000))
+    let start = ContinuousClock.now
+    #expect(client.readToEnd().count < length)
+    #expect(ContinuousClock.now - start < .seconds(10))
+  }
 }
