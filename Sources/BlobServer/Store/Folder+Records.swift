@@ -31,9 +31,12 @@ extension Folder {
     let draft = BytePath("\(record.id).draft")
     let file = try open(draft, O_WRONLY | O_CREAT | O_TRUNC)
     var text = record.text
-    let written = text.withUTF8 { pwrite(file.number, $0.baseAddress!, $0.count, 0) == $0.count }
-    if !written { throw failed("write the record of upload", record.id.description) }
-    let renamed = draft.withCString { old in record.id.info.withCString { renameat(number, old, number, $0) } }
-    if renamed != 0 { throw failed("write the record of upload", record.id.description) }
+    let isWritten =
+      text.withUTF8 { pwrite(file.number, $0.baseAddress!, $0.count, 0) == $0.count }
+      && draft.withCString { old in record.id.info.withCString { renameat(number, old, number, $0) } } == 0
+    if isWritten { return }
+    let error = failed("write the record of upload", record.id.description)
+    unlink(draft)
+    throw error
   }
 }
