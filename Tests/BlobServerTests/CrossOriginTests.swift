@@ -29,7 +29,8 @@ struct CrossOriginTests {
       #expect(
         lists(
           answer, "Access-Control-Allow-Headers", "authorization", "content-type", "tus-resumable", "upload-length",
-          "upload-offset", "upload-metadata", "upload-checksum", "upload-complete", "upload-draft-interop-version"))
+          "upload-offset", "upload-metadata", "upload-checksum", "upload-complete", "upload-draft-interop-version",
+          "upload-incomplete", "content-digest", "repr-digest", "want-repr-digest", "content-disposition"))
       #expect(answer["Access-Control-Max-Age"] == "86400")
     }
   }
@@ -47,7 +48,7 @@ struct CrossOriginTests {
       #expect(
         lists(
           answer, "Access-Control-Expose-Headers", "Location", "Upload-Offset", "Upload-Length", "Tus-Resumable",
-          "Upload-Expires", "Upload-Complete", "Upload-Limit", "ETag"))
+          "Upload-Expires", "Upload-Complete", "Upload-Limit", "ETag", "Repr-Digest"))
     }
   }
 
