@@ -246,10 +246,7 @@ private struct TreeWalk {
     switch FileKind(mode: status.st_mode) {
     case .file:
       .file(TreeItem(path: path, relative: relative, stamp: FileStamp(status, at: path), isOnlyName: isOnlyName))
-    case S_IFIFO: .skipped(path, reason: "a pipe")
-    case S_IFSOCK: .skipped(path, reason: "a socket")
-    case S_IFCHR, S_IFBLK: .skipped(path, reason: "a device")
-    default: .skipped(path, reason: "neither file nor folder")
+    case let other: .skipped(path, reason: other.rawValue)
     }
   }
 
