@@ -50,7 +50,7 @@ import Testing
     let peer = HTTPPeer { request in
       switch request.method {
       case "POST": return .init(201, ["Location": "/up/1"])
-      case "PATCH" where request.headers["Upload-Length"] != nil: return .init(413)
+      case "PATCH" where request.headers["Upload-Length"] != nil: return .init(507)
       case "PATCH": return tus(204, (request.headers.bytes("Upload-Offset") ?? 0) + Int64(request.body.count))
       default: return tus(200, 0)
       }
