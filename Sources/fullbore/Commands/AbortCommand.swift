@@ -15,7 +15,7 @@ struct AbortCommand: Command {
       .value("orphans", "PLACE", "at s3://bucket/prefix: uploads in parts that nobody finished, whoever began them"),
       .value("older-than", "DURATION", "of the orphans only those begun so long ago, like 24h"),
       .flag("dry-run", short: "n", "only say which orphans there are"),
-      .flag("forget", "here at least, where a server cannot be asked, or refuses: it keeps them until they expire"),
+      .flag("forget", "here only, where a server cannot be asked or refuses: it keeps them until they expire"),
     ] + ConnectionOptions.declared + [journalOption],
     notes: """
       ID is the number that 'fullbore status' shows. Files that are done stay, here and there; so does what a process is
