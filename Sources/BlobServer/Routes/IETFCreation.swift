@@ -147,22 +147,25 @@ final class IETFReceiver: BodyReceiver {
     }
   }
 
-  /// nil: the bytes are what they should be, and count. Else nothing of them is left.
+  /// nil: the bytes are what they should be, and count. Else nothing of them is left: bytes that count already cannot be
+  /// taken back, so the upload ends with them.
   private func check(_ trailers: HTTPHeaders) -> Reply? {
     let upload = writer.upload
     let isWhole = isCreation && isLast
+    var counts = digests?.isOfBody != true
     do throws(ServerError) {
       try BodyDigests.checkAnnounced(trailers, digests, isWhole ? [.content, .representation] : [.content])
       if let digests {
         try digests.check(trailers)
         if digests.isOfBody { try writer.keep() }
+        counts = true
         if digests.hasCheckedRepresentation { upload.isAsPromised() }
       }
       if !isWhole { try takePromise(trailers) }
       return nil
     } catch {
       var reply = Reply(error)
-      if isCreation {
+      if isCreation || counts {
         try? upload.terminate()  // ended already by someone else
       } else {
         try? writer.drop()  // whoever writes next tries again; the offset never counted these bytes

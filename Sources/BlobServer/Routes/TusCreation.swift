@@ -114,7 +114,8 @@ final class TusReceiver: BodyReceiver {
   func end(_ trailers: HTTPHeaders) -> Plan {
     let upload = writer.upload
     do throws(ServerError) { try BodyDigests.checkAnnounced(trailers, checksum, [.tus]) } catch {
-      try? writer.drop()  // as below
+      // Nobody can check these bytes any more. They may count already, and would be published.
+      try? upload.terminate()
       return .refuse(error)
     }
     if let checksum {
