@@ -23,32 +23,35 @@ import Testing
   /// A transport that loses the answer to the first PUT, so that the next try leaves a temporary file behind it.
   private func losingFirstPut(
     _ fault: @escaping @Sendable (Int, HTTPRequest) -> FaultyTransport.Fault = { _, _ in .none }
-  )
-    -> FaultyTransport
-  {
-    let puts = Monitor(0)
+  ) -> FaultyTransport {
+    let isFirst = first(1, "PUT")
     return FaultyTransport(CurlTransport()) { number, request in
-      if request.method == "PUT",
-        puts.update({
-          $0 += 1; return $0
-        }) == 1
-      {
-        return .loseAnswer
-      }
-      return fault(number, request)
+      isFirst(request.method) ? .loseAnswer : fault(number, request)
     }
+  }
+
+  /// Whether a request is one of the first `count` with this method. Each call with that method counts one.
+  private func first(_ count: Int, _ method: String) -> @Sendable (String) -> Bool {
+    let left = Monitor(count)
+    return { asked in
+      asked == method
+        && left.update { left in
+          left -= 1
+          return left >= 0
+        }
+    }
+  }
+
+  /// Answers the first `count` deletions with `status`.
+  private func peer(refusing count: Int, with status: Int) -> DavPeer {
+    let isFirst = first(count, "DELETE")
+    return DavPeer { request in isFirst(request.method) ? HTTPPeer.Reply(status) : nil }
   }
 
   @Test(arguments: [100, 5 << 20] as [Int64])
   func aDeletionThatFailsInPassingIsTriedAgain(_ length: Int64) async throws {
     let source = PatternSource(length: length)
-    let failures = Monitor(3)
-    let peer = DavPeer { request in
-      request.method == "DELETE"
-        && failures.update {
-          $0 -= 1; return $0 >= 0
-        } ? HTTPPeer.Reply(423) : nil
-    }
+    let peer = peer(refusing: 3, with: 423)
     defer { peer.stop() }
     let told = Monitor<[String]>([])
     var uploader = uploader(peer, retries: 5, losingFirstPut())
@@ -102,12 +105,9 @@ import Testing
     let peer = DavPeer { $0.method == "DELETE" ? .init(405) : nil }
     defer { peer.stop() }
     let told = Monitor<[String]>([])
-    let puts = Monitor(0)
+    let isFirst = first(1, "PUT")
     let transport = FaultyTransport(CurlTransport()) { _, request in
-      request.method == "PUT"
-        && puts.update({
-          $0 += 1; return $0
-        }) == 1 ? .before(.broken) : .none
+      isFirst(request.method) ? .before(.broken) : .none
     }
     var uploader = uploader(peer, retries: 3, transport)
     uploader.notice = { text in told.update { $0.append(text) } }
@@ -117,13 +117,7 @@ import Testing
 
   /// Its file was changed after an interrupted push, and what that has left cannot be deleted at once.
   @Test func anUploadThatReplacesAnotherDeletesWhatThatHasLeft() async throws {
-    let failures = Monitor(2)
-    let peer = DavPeer { request in
-      request.method == "DELETE"
-        && failures.update {
-          $0 -= 1; return $0 >= 0
-        } ? HTTPPeer.Reply(503) : nil
-    }
+    let peer = peer(refusing: 2, with: 503)
     defer { peer.stop() }
     let folder = try ScratchFolder()
     let journal = try await Journal(at: folder.path.appending("journal"))
