@@ -66,7 +66,7 @@ public struct Layout: Sendable, Hashable {
     return BytePath(bytes).components.reduce(BytePath("")) { $0.appending($1) }
   }
 
-  /// What a piece stands for. `dot`: where the ending of `name` begins.
+  /// The bytes that take the place of `piece`. `dot`: where the ending of `name` begins.
   private func part(
     _ piece: Piece, _ name: [UInt8], _ dot: Int, _ relative: BytePath, _ date: CaptureDate
   ) -> [UInt8] {

@@ -1,5 +1,5 @@
 extension Upload {
-  /// What the lock of an upload guards.
+  /// The state of an upload that its lock guards.
   struct State {
     var record: UploadRecord
     var offset: Int64
@@ -11,7 +11,7 @@ extension Upload {
     /// Counts the writers; only the latest may write.
     var writer = 0
     var isWriting = false
-    /// What comes counts only once the writer says so: `offset` stays behind the reception.
+    /// The bytes that arrive count only once the writer keeps them: until then `offset` stays behind the reception.
     var isOnProbation = false
     /// The digest that was promised has been compared.
     var isVerified = false

@@ -100,6 +100,16 @@ final class Upload: Sendable {
     try state.withLock { (state) throws(ServerError) in if writer == state.writer { try state.dropProbation() } }
   }
 
+  func takeBack(_ writer: Int, after error: ServerError) -> Bool {
+    let ends = state.withLock { state in
+      if writer != state.writer || state.isOnProbation { return false }
+      return error.endsUpload
+    }
+    // Whoever writes next tries again where this fails, or somebody else has ended it already.
+    if ends { try? terminate() } else { try? drop(writer) }
+    return !ends
+  }
+
   func stop(_ writer: Int) {
     state.withLock { state in
       guard writer == state.writer else { return }
@@ -202,8 +212,8 @@ final class Upload: Sendable {
     for then in waiting { then(result) }
   }
 
-  /// What a request promises of the whole, besides what was promised before; it is saved with the upload. Throws 400 where
-  /// the two contradict each other. Blocks for a small write.
+  /// Saves the digests of the whole that a request promises, beside those that were promised before. Throws 400 where the two
+  /// contradict each other. Blocks for a small write.
   func promise(_ digests: [Digest.Algorithm: [UInt8]]) throws(ServerError) {
     try state.withLock { (state) throws(ServerError) in
       if case .ended(.failure(let error)) = state.phase { throw error }

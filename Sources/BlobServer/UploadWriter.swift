@@ -14,8 +14,11 @@ final class UploadWriter: Sendable {
 
   /// The bytes so far count from now on. Throws 409 once somebody else has taken over, 410 once it is terminated.
   func keep() throws(ServerError) { try upload.keep(number) }
-  /// Deletes what came on probation.
+  /// Deletes the bytes on probation, which the upload's offset has never counted.
   func drop() throws(ServerError) { try upload.drop(number) }
+  /// Takes back what this writer brought, because of `error`. Bytes that count already cannot be taken back: the upload ends
+  /// with them, unless the error may pass. Without effect once somebody else has taken over. Returns whether the upload goes on.
+  func takeBack(after error: ServerError) -> Bool { upload.takeBack(number, after: error) }
 
   deinit { upload.stop(number) }
 }

@@ -165,7 +165,7 @@ struct DigestFieldTests {
     #expect(try server.ask("HEAD", upload)["Upload-Offset"] == "1000")
   }
 
-  /// What an append that brings the end says of the whole counts as what the creation says of it.
+  /// A digest of the whole that the last append promises counts as one that the creation promises.
   @Test(arguments: [true, false], [true, false])
   func anAppendThatBringsTheEndCanPromiseTheWhole(_ isRight: Bool, _ isTrailer: Bool) throws {
     let server = try TestServer()
@@ -221,6 +221,24 @@ struct DigestFieldTests {
     #expect(try client.answer().status == 400)
     #expect([404, 410].contains(try server.ask("HEAD", upload).status))
     #expect(server.folder.read("x") == nil)
+  }
+
+  /// The upload belongs to the request that has taken it over.
+  @Test func aRequestThatWasTakenOverEndsNothing() throws {
+    let server = try TestServer()
+    let creation = try server.ask("PUT", "/x", ietf(false) + [("Upload-Length", "12")], body: pattern(4))
+    let upload = try #require(creation["Location"])
+    let client = try server.client()
+    try client.head(
+      "PATCH", upload, [("Transfer-Encoding", "chunked"), ("Upload-Offset", "4")] + append + ietf(false))
+    try client.send(Array("4\r\n".utf8) + Array(pattern(8)[4...]) + Array("\r\n".utf8))
+    let rest = [("Upload-Offset", "8")] + append + ietf(false)
+    #expect(
+      try eventually { try server.ask("PATCH", upload, rest, body: Array(pattern(10)[8...])).status == 204 })
+    let digest = field("Content-Digest", [1])
+    try? client.send(Array("0\r\n\(digest.0): \(digest.1)\r\n\r\n".utf8))
+    _ = try? client.answer()
+    #expect(try server.ask("HEAD", upload)["Upload-Offset"] == "10")
   }
 
   /// It cannot be compared: nothing was computed while the bytes came.

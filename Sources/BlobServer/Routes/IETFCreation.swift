@@ -90,7 +90,7 @@ final class IETFReceiver: BodyReceiver {
   private let writer: UploadWriter
   private let ietf: IETF
   private let digests: BodyDigests?
-  /// What an append that brings the end says of the whole.
+  /// The digests of the whole that the head of the last append promises.
   private let promised: [Digest.Algorithm: [UInt8]]?
   private let isLast: Bool
   private let isCreation: Bool
@@ -147,28 +147,24 @@ final class IETFReceiver: BodyReceiver {
     }
   }
 
-  /// nil: the bytes are what they should be, and count. Else nothing of them is left: bytes that count already cannot be
-  /// taken back, so the upload ends with them.
+  /// nil: the bytes are what they should be, and count. Else they are taken back.
   private func check(_ trailers: HTTPHeaders) -> Reply? {
     let upload = writer.upload
     let isWhole = isCreation && isLast
-    var counts = digests?.isOfBody != true
     do throws(ServerError) {
       try BodyDigests.checkAnnounced(trailers, digests, isWhole ? [.content, .representation] : [.content])
       if let digests {
         try digests.check(trailers)
         if digests.isOfBody { try writer.keep() }
-        counts = true
         if digests.hasCheckedRepresentation { upload.isAsPromised() }
       }
       if !isWhole { try takePromise(trailers) }
       return nil
     } catch {
       var reply = Reply(error)
-      if isCreation || counts {
+      if isCreation {
         try? upload.terminate()  // ended already by someone else
-      } else {
-        try? writer.drop()  // whoever writes next tries again; the offset never counted these bytes
+      } else if writer.takeBack(after: error) {
         reply.headers["Upload-Offset"] = String(upload.offset)
       }
       ietf.mark(&reply, isWhole: false)

@@ -98,10 +98,12 @@ final class TusCreationReceiver: BodyReceiver {
 final class TusReceiver: BodyReceiver {
   private let writer: UploadWriter
   private let checksum: BodyDigests?
+  private let service: Service
 
-  init(_ writer: UploadWriter, _ checksum: BodyDigests?) {
+  init(_ writer: UploadWriter, _ checksum: BodyDigests?, _ service: Service) {
     self.writer = writer
     self.checksum = checksum
+    self.service = service
   }
 
   func take(_ piece: BodyPiece) throws(ServerError) {
@@ -113,17 +115,15 @@ final class TusReceiver: BodyReceiver {
 
   func end(_ trailers: HTTPHeaders) -> Plan {
     let upload = writer.upload
-    do throws(ServerError) { try BodyDigests.checkAnnounced(trailers, checksum, [.tus]) } catch {
-      // Nobody can check these bytes any more. They may count already, and would be published.
-      try? upload.terminate()
-      return .refuse(error)
-    }
-    if let checksum {
-      do throws(ServerError) {
+    do throws(ServerError) {
+      try BodyDigests.checkAnnounced(trailers, checksum, [.tus])
+      if let checksum {
         try checksum.check(trailers)
         try writer.keep()
-      } catch {
-        try? writer.drop()  // whoever writes next tries again; the offset never counted these bytes
+      }
+    } catch {
+      return service.onWorker { [writer] () throws(ServerError) in
+        _ = writer.takeBack(after: error)
         return .refuse(error)
       }
     }
@@ -136,7 +136,7 @@ final class TusReceiver: BodyReceiver {
   }
 
   func cut() {
-    try? writer.drop()  // as in `end`
+    try? writer.drop()  // whoever writes next tries again
     if writer.upload.record.isPart { return writer.upload.tellFinal() }
     if writer.upload.isComplete { writer.upload.publish { _ in } }
   }

@@ -100,7 +100,7 @@ enum TusRoutes {
       try checkLength(overflow ? .max : end, call.options)
     }
     let checksum = try BodyDigests.ofTus(call.headers)
-    return .receive(TusReceiver(try upload.write(from: offset, onProbation: checksum != nil), checksum))
+    return .receive(TusReceiver(try upload.write(from: offset, onProbation: checksum != nil), checksum, call.service))
   }
 
   static func checkContentType(_ call: Call) throws(ServerError) {

@@ -5,9 +5,9 @@
 #endif
 import Blobs
 
-/// What is at a path where a file is to be published.
+/// The state of a path where a file is to be published.
 package struct TargetState: Sendable {
-  /// What is published there now; nil: nothing.
+  /// The file that is published there now; nil: there is none.
   package var item: StoredItem?
   /// Why no new file can be published there; nil: one can, as far as this is known before the bytes come.
   package var refusal: ServerError?

@@ -8,8 +8,8 @@ package protocol UploadStore: Sendable {
   /// What is published at `path`; nil when nothing is. Throws 403 where a symbolic link is in the way.
   func item(at path: ServedPath) throws(ServerError) -> StoredItem?
 
-  /// What is at `path`, where a file is to be published, and whether the store can publish one there. `path` nil: at a new
-  /// name in `folder`. Throws 403 where a symbolic link is in the way, 409 where a file is.
+  /// The file at `path`, where another is to be published, and whether the store can publish one there. `path` nil: the new
+  /// file gets a new name in `folder`. Throws 403 where a symbolic link is in the way, 409 where a file is.
   func target(at path: ServedPath?, in folder: ServedPath) throws(ServerError) -> TargetState
 
   /// A file's bytes, for reading in place. Throws 404 when there is no file.
