@@ -134,7 +134,7 @@ struct ParallelRun {
       let run = UploadRun(
         one, slice, info, target, ledger.map { part.ledger($0, of: progress, unasked) }, session, [], comparing: nil,
         part.progress)
-      if part.isNew { run.sentEnd = 0 }
+      if part.isNew { (run.sentEnd, run.mayBeReceiving) = (0, false) }
       let result = try await run.run()
       // The answer that ends a part is no acknowledgement to its run.
       run.ledger?.acknowledged(part.length)

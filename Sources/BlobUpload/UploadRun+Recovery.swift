@@ -15,6 +15,8 @@ extension UploadRun {
       return
     }
     if error.status != 404 { unknownCreations.noteAnswer() }
+    // Without an answer, or with one of a proxy, the server may still be at work on what it was sent.
+    if (error.status ?? 500) >= 500 { mayBeReceiving = true }
     let wasSending = offset != nil
     offset = nil
     // The newest session: it has what the server was told last, as where the source ends, what is to be made of parts,
@@ -29,7 +31,11 @@ extension UploadRun {
       try await shrink(error, to: most)
       return
     }
-    if wasSending, error.status == 403, error.recovery == .giveUp || error.recovery == .restart && tookBody {
+    // With `.restart` the upload is gone or complete. Where the server may have gone on with earlier bytes, these explain
+    // the 403, and a new upload shows whether the server refuses the file.
+    if wasSending, error.status == 403,
+      error.recovery == .giveUp || error.recovery == .restart && tookBody && !mayBeReceiving
+    {
       // The server refuses what it was sent. An upload that has all its bytes there would count as stored in the next run.
       if attemptedLast, tookBody { await giveUpSession() }
       throw uploader.destination.acquaintance.judge(refusal: error.final)
@@ -94,6 +100,7 @@ extension UploadRun {
     ledger?.restarted()
     settleDoubt()
     session = nil
+    mayBeReceiving = false
     reach.end()
     opened.withLock { $0 = nil }
     parts = nil

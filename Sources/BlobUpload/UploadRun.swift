@@ -15,7 +15,7 @@ final class UploadRun {
   /// One that is known from an interim answer, to a creation that may yet fail.
   let opened: OpenedSession
   /// How far is being sent, for who asks meanwhile or after a kill.
-  let reach: SentOffset
+  let reach = SentOffset()
   /// What must be compared before the session goes on; nil: nothing.
   var doubted: [SentRange]?
   /// Of a dialect that numbers its parts; nil: it counts in offsets, or has not said yet.
@@ -32,6 +32,8 @@ final class UploadRun {
   /// All bytes before it were handed to connections in this session; nil: an earlier run did that, and the server has
   /// not been asked yet how far it got.
   var sentEnd: Int64?
+  /// The server may still be at work on bytes of an earlier request for this session, whose answer was lost.
+  var mayBeReceiving: Bool
   /// Bytes that the request under way has handed to its connection.
   let handed = SentCounter()
   /// Bytes of the body that was sent last, or as many as it might have had.
@@ -76,12 +78,10 @@ final class UploadRun {
     self.doubted = session == nil ? nil : doubted
     // Of a source without a version nobody can say that it still ends there.
     end = info.length == nil && info.validator != nil ? session?.sourceEnd : nil
-    sentEnd = session == nil ? 0 : nil
+    (sentEnd, mayBeReceiving) = (session == nil ? 0 : nil, session != nil)
     isResuming = session != nil
     measures = uploader.destination.digestsAhead
     self.progress = progress
-    let reach = SentOffset()
-    self.reach = reach
     let size = uploader.destination.dialect.numbersParts ? Self.plan(uploader, source, info, nil).partSize : nil
     sizeOfNumbered = size
     var context = uploader.context(
@@ -92,7 +92,7 @@ final class UploadRun {
         ledger?.opened(session)
       },
       acknowledged: { source.acknowledge($0) },
-      sent: { [handed] count in
+      sent: { [handed, reach] count in
         progress.advance(by: Int64(count))
         reach.advance(by: Int64(count))
         handed.bytes.add(Int64(count), ordering: .relaxed)

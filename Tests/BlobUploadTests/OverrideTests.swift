@@ -119,6 +119,22 @@ import Testing
     #expect(script.methods == ["POST", "PATCH", "POST"])
   }
 
+  /// A server that says 403 because the upload is gone refuses neither the method nor the file.
+  @Test func anUploadThatIsGoneIsBegunAnew() async throws {
+    let transport = Script { number, request throws(TransportError) in
+      switch (number, request.method) {
+      case (1, "PATCH"): throw TransportError(.broken, "the connection broke")
+      case (3, "PATCH"), (4, "HEAD"): .status(403)
+      case (_, "DELETE"): .status(404)
+      case (_, "HEAD"): .at(0, of: 1000)
+      case (_, "POST"): .created
+      default: .at(1000)
+      }
+    }
+    #expect(await BlobUploadTests.uploader(Tus(wholeUpTo: 0), transport).failure() == nil)
+    #expect(transport.methods == ["POST", "PATCH", "HEAD", "PATCH", "HEAD", "DELETE", "POST", "PATCH"])
+  }
+
   /// 403 for the file, and not for the method: other files go as they did before.
   @Test func aRefusalOfAFileIsNoRefusalOfTheMethod() async {
     let isRefusing = Atomic(true)

@@ -27,13 +27,6 @@ extension UploadError {
     if [403, 404, 410].contains(response.status) { recovery = .restart }
   }
 
-  /// The answer to bytes for an upload's own URL. `isKnown`: the server was asked for the upload since, and has it; then a 403
-  /// refuses the bytes.
-  init(sending request: HTTPRequest, _ response: HTTPResponse, isKnown: Bool) {
-    self.init(session: request, response)
-    if isKnown, response.status == 403 { recovery = .giveUp }
-  }
-
   /// 409 to an append: the server goes on at another offset than ours, which is no word about the file's name. So there is
   /// no status in it, by which the user would be told what to do about a name.
   init(offsetOf request: HTTPRequest, from offset: Int64, held: Int64? = nil, _ response: HTTPResponse) {

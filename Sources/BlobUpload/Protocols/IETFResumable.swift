@@ -205,8 +205,8 @@ public struct IETFResumable: UploadProtocol {
       }
       // With `?1` the upload is over, and this is its target's own answer.
       if isWhole == true { throw UploadError(session: request, response).final }
-      let isKnown = response.status == 403 ? (try? await held(by: session, with)) != nil : true
-      throw UploadError(sending: request, response, isKnown: isKnown).cuttable(response.headers.uploadLimits?.largest)
+      let holding = await holding(of: session, from: part.start, after: response, with)
+      throw UploadError(sending: request, response, holding).cuttable(response.headers.uploadLimits?.largest)
     }
     if isWhole == true {
       if part.isLast { return .finished(result(of: response)) }

@@ -63,15 +63,16 @@ extension HTTPRequest {
 extension Tus {
   /// Whether it is the method that was refused, and the same may get through in another way.
   ///
-  /// Some firewalls say 403 to methods that they do not know. So does a server whose upload is gone: `isKnown` says that it
-  /// is not. A server that is sent chunks may mean them by 501.
+  /// Some firewalls say 403 to methods that they do not know. A server says it of an upload that is gone or complete too, so
+  /// that a 403 counts only where the server holds what it held before. A server that is sent chunks may mean them by 501.
   func isRefused(
-    _ request: HTTPRequest, hasLength: Bool, isKnown: Bool, _ response: HTTPResponse, _ with: UploadContext
+    _ request: HTTPRequest, hasLength: Bool, _ holding: HoldingAfterRefusal?, _ response: HTTPResponse,
+    _ with: UploadContext
   ) -> Bool {
     switch response.status {
     case 405: break
     case 501: if !hasLength { return false }
-    case 403: if !isKnown { return false }
+    case 403: if holding?.isUnchanged != true { return false }
     default: return false
     }
     return with.methods.changes(after: request)

@@ -161,8 +161,10 @@ public struct Tus: MetadataProtocol {
     request = request.through(with.methods)
     let response = try await send(following: &request, checked: body, with)
     let hasLength = body.length != nil && request.headers["Trailer"] == nil
-    let isKnown = response.status == 403 ? (try? await held(by: session, with)) != nil : true
-    if isRefused(request, hasLength: hasLength, isKnown: isKnown, response, with) {
+    let holding = await holding(of: session, from: part.start, after: response, with)
+    // A part gets no name of its own, so that the server has nothing to refuse once it holds the whole part.
+    if isPart, case .whole(let result) = holding { return .finished(result) }
+    if isRefused(request, hasLength: hasLength, holding, response, with) {
       throw UploadError(
         .rephrase, .destination, "\(request.method) \(request.url): \(response.summary)", status: response.status)
     }
@@ -172,7 +174,7 @@ public struct Tus: MetadataProtocol {
       if response.isInterruption {
         throw UploadError(.resync, .file, "\(request.method) \(request.url): \(response.summary)", status: 400)
       }
-      throw UploadError(sending: request, response, isKnown: isKnown).cuttable()
+      throw UploadError(sending: request, response, holding).cuttable()
     }
     guard let offset = response.headers.bytes("Upload-Offset"), offset >= part.start else {
       let what =

@@ -1,0 +1,108 @@
+import BlobHTTP
+import BlobTesting
+import Blobs
+import Synchronization
+import Testing
+
+@testable import BlobUpload
+
+/// The server is still at work on bytes whose answer was lost, and answers 403 to those that follow, as `resumable-upload` on
+/// PyPI does.
+@Suite struct RefusedBytesTests {
+  /// The connection breaks with the first PATCH, the second is answered with 403, and from then on the server holds `held`
+  /// of 1000 bytes.
+  private func script(_ name: String, holding held: Int64) -> Script {
+    Script { number, request throws(TransportError) in
+      func holding(_ count: Int64) -> HTTPResponse {
+        if name == "tus" { return .at(count, of: 1000) }
+        return .status(204, ["Upload-Offset": String(count), "Upload-Complete": count == 1000 ? "?1" : "?0"])
+      }
+      switch (number, request.method) {
+      case (1, "PATCH"): throw TransportError(.broken, "the connection broke")
+      case (3, "PATCH"): return .status(403, text: "Upload already completed")
+      case (2, "HEAD"): return holding(0)
+      case (_, "HEAD"): return holding(held)
+      case (_, "POST"): return .emptyCreation(name)
+      case (_, "DELETE"): return .status(204)
+      default: return holding(1000)
+      }
+    }
+  }
+
+  private func dialect(_ name: String) -> any UploadProtocol { name == "tus" ? Tus(wholeUpTo: 0) : IETFResumable() }
+
+  /// Nothing but the new upload can show that the server does not refuse the file.
+  @Test(arguments: ["tus", "resumable"]) func anUploadThatIsWholeMeanwhileIsSentOnceMore(_ name: String) async {
+    let script = script(name, holding: 1000)
+    #expect(await uploader(dialect(name), script).failure() == nil)
+    #expect(script.methods == ["POST", "PATCH", "HEAD", "PATCH", "HEAD", "DELETE", "POST", "PATCH"])
+  }
+
+  @Test(arguments: ["tus", "resumable"]) func anUploadThatGrewMeanwhileGoesOn(_ name: String) async {
+    let script = script(name, holding: 600)
+    #expect(await uploader(dialect(name), script).failure() == nil)
+    #expect(script.methods == ["POST", "PATCH", "HEAD", "PATCH", "HEAD", "HEAD", "PATCH"])
+    #expect(script.requests.last?.headers["Upload-Offset"] == "600")
+  }
+
+  /// The concatenation that follows is what the server may refuse.
+  @Test func aPartThatIsWholeMeanwhileIsThere() async {
+    let script = script("tus", holding: 1000)
+    #expect(await uploader(Tus(wholeUpTo: 0).forParts, script).failure() == nil)
+    #expect(script.methods == ["POST", "PATCH", "HEAD", "PATCH", "HEAD"])
+  }
+
+  @Test func partsAtOnceArriveWhoseAnswersAreLost() async throws {
+    let peer = try ServedFolder()
+    defer { peer.stop() }
+    let slow = AnsweringLate()
+    let destination = try await UploadDestination.discover(peer.endpoint, named: "tus", over: CurlTransport())
+    var uploader = Uploader(
+      destination, transport: slow, retry: RetryPolicy(retries: 2, first: .milliseconds(1)))
+    uploader.partsAtOnce = 3
+    let pattern = PatternSource(length: 17 << 20, seed: 3)
+    _ = try await uploader.upload(pattern, as: "video")
+    #expect(peer.contents(of: "video") == pattern.bytes(count: 17 << 20))
+    #expect(peer.unfinished() == 0)
+    #expect(slow.refused > 1 && slow.overridden == 0)
+  }
+}
+
+/// Takes each first PATCH of an upload, loses the answer, and shows what came of it only once the client has sent more,
+/// which is refused.
+private final class AnsweringLate: Transport {
+  private enum Stage { case lost, refused }
+  private struct State {
+    var stages: [HTTPURL: Stage] = [:]
+    var refused = 0
+    var overridden = 0
+  }
+  private let transport = CurlTransport(.init(lanes: 8))
+  private let state = Mutex(State())
+
+  var refused: Int { state.withLock { $0.refused } }
+  var overridden: Int { state.withLock { $0.overridden } }
+
+  func send(_ request: HTTPRequest, body: BlobSlice?, _ on: Exchange) async throws(TransportError) -> HTTPResponse {
+    if request.isOverridden { state.withLock { $0.overridden += 1 } }
+    let stage = state.withLock { $0.stages[request.url] }
+    switch (request.method, stage) {
+    case ("PATCH", nil):
+      _ = try await transport.send(request, body: body, on)
+      state.withLock { $0.stages[request.url] = .lost }
+      throw TransportError(.broken, "the connection broke")
+    case ("HEAD", .lost):
+      var response = try await transport.send(request, body: body, on)
+      response.head.headers["Upload-Offset"] = "0"
+      return response
+    case ("PATCH", .lost):
+      state.withLock { state in
+        state.stages[request.url] = .refused
+        state.refused += 1
+      }
+      on.sent(Int(body?.length ?? 0))
+      return .status(403, text: "Upload already completed")
+    default: return try await transport.send(request, body: body, on)
+    }
+  }
+}
