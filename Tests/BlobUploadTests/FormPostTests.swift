@@ -68,7 +68,9 @@ import Testing
       let uploader = uploader(FormPost(expectedStatus: expected), to: endpoint, retries: 0)
       do {
         let result = try await uploader.upload(PatternSource(length: 1000), as: "a")
-        #expect(isRight && result?.location == "http://127.0.0.1:\(peer.port)/done", "\(status)")
+        // A redirect leads to a page that need not be the file.
+        let place = status < 300 ? "http://127.0.0.1:\(peer.port)/done" : nil
+        #expect(isRight && result?.location == place, "\(status)")
       } catch {
         #expect(!isRight && error.recovery == .giveUp && error.status == status, "\(status): \(error)")
       }

@@ -78,7 +78,9 @@ public struct FormPost: UploadProtocol {
         .giveUp, .file, "POST \(request.url): answered \(response.status), and \(expectedStatus) was expected",
         status: response.status)
     }
-    var location = response.headers["Location"].flatMap { request.url.resolve($0)?.text }
+    // A redirect leads to a page, such as the list of all files, and does not say where this file is.
+    var location =
+      response.isSuccess ? response.headers["Location"].flatMap { request.url.resolve($0)?.text } : nil
     if let reply {
       guard let told = reply.value(in: response.body) else {
         throw UploadError(
