@@ -177,10 +177,13 @@ struct AbortCommand: Command {
             continue
           }
           try await server?.abort(session)
+          let endpoint = entry.destination.endpoint
           how =
             entry.isStored
-            ? "it stays at \(entry.destination.endpoint), and its temporary files are deleted"
-            : "deleted at \(entry.destination.endpoint)"
+            ? "it stays at \(endpoint), and its temporary files are deleted"
+            : entry.hasTemporaryFiles
+              ? "only its temporary files are deleted at \(endpoint)"
+              : "its unfinished upload is deleted at \(endpoint)"
         } catch {
           guard isForgetting && error.side != .cancelled || error.cause is KeepsUploads else {
             journal.released(entry.id)

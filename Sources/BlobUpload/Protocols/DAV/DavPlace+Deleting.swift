@@ -104,4 +104,7 @@ extension DavPlace {
 extension JournalEntry {
   /// The file has its name at the server, and only temporary files beside it are left to be deleted.
   public var isStored: Bool { session?.state["stored"] != nil }
+
+  /// The upload is a WebDAV one, and what the server has of it are temporary files beside the file's own name.
+  public var hasTemporaryFiles: Bool { destination.protocolName == "dav" }
 }
