@@ -13,6 +13,9 @@ final class Acquaintance: Sendable {
   /// Files in a row that ran out of attempts.
   private let exhausted = Atomic(0)
 
+  /// Files of a queue that were refused with 403 before anything was accepted, and the first of these refusals.
+  private let refusals = Mutex<(count: Int, first: UploadError?)>((0, nil))
+
   /// Parts of files that are under way.
   let parts = Gate(UploadDestination.mostParts)
   /// Bytes of a body that may get through; less than all once one was refused.
@@ -47,6 +50,24 @@ final class Acquaintance: Sendable {
     if error.status == 403, !hasAccepted { error.side = .destination }
     return error
   }
+
+  /// Of a queue of files, a 403 to the first may be a refusal of one file, name or folder: the queue goes on until several
+  /// were refused.
+  func judge(oneOfMany error: UploadError) -> UploadError {
+    guard error.status == 403, error.side == .destination else { return error }
+    var ofFile = error
+    ofFile.side = .file
+    if hasAccepted { return ofFile }
+    let count = refusals.withLock { refusals in
+      refusals.first = refusals.first ?? error
+      refusals.count += 1
+      return refusals.count
+    }
+    return count < Self.few ? ofFile : error
+  }
+
+  /// The destination has accepted nothing, and has refused a file of the queue; nil: neither is so.
+  var refusalOfAll: UploadError? { hasAccepted ? nil : refusals.withLock { $0.first } }
 
   /// A file has run out of attempts: the destination's fault when it never answered, or when it is one of several.
   func judge(exhausted error: UploadError) -> UploadError {

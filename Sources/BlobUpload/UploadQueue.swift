@@ -134,6 +134,7 @@ public struct UploadQueue: Sendable {
     try? await remember()
     if let error = fatal.error { throw error }
     if Task.isCancelled { throw UploadError(.giveUp, .cancelled, "interrupted") }
+    if let error = uploader.destination.acquaintance.refusalOfAll { throw error }
   }
 
   /// What earlier runs have learned of the host.
@@ -299,9 +300,10 @@ public struct UploadQueue: Sendable {
       return nil
     } catch {
       if let again = await lookAgain(work, id, progress, error) { return await handle(again, observer) }
-      if error.side == .cancelled { release([work]) } else { journal.failed(id, error.message) }
-      observer.ended(item, progress, .failed(error))
-      return error.endsQueue ? error : nil
+      let failure = uploader.destination.acquaintance.judge(oneOfMany: error)
+      if failure.side == .cancelled { release([work]) } else { journal.failed(id, failure.message) }
+      observer.ended(item, progress, .failed(failure))
+      return failure.endsQueue ? failure : nil
     }
   }
 }

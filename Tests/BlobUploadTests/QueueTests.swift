@@ -26,6 +26,29 @@ import Testing
     #expect(second.expected == LearnedWidth(width: 24))
   }
 
+  /// One folder or name may be refused, before the server has accepted anything.
+  @Test func aRefusalOfTheFirstFileEndsNothing() async throws {
+    let desk = try await Desk()
+    let script = Script { _, request throws(TransportError) in .status(request.url.path.hasSuffix("a") ? 403 : 201) }
+    var queue = desk.queue(script)
+    queue.jobs = 1
+    let outcomes = try await desk.run(queue, ["a", "b", "c"])
+    #expect(outcomes.sent == 2)
+    #expect(outcomes.error("a")?.status == 403 && outcomes.error("a")?.side == .file)
+  }
+
+  @Test(arguments: [1, 2, 3, 9]) func aServerThatRefusesAllEndsTheRun(_ count: Int) async throws {
+    let desk = try await Desk()
+    let script = Script(.status(403))
+    var queue = desk.queue(script)
+    queue.jobs = 1
+    let error = await #expect(throws: UploadError.self) {
+      try await desk.run(queue, (0..<count).map { "\($0)" })
+    }
+    #expect(error?.status == 403 && error?.side == .destination, "\(error as Any)")
+    #expect(script.requests.count == min(count, 3))
+  }
+
   /// Small ones, which only wait for their answers, do not stand behind large ones.
   @Test func smallOnesComeFirst() async throws {
     let desk = try await Desk()

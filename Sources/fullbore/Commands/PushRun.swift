@@ -150,7 +150,10 @@ final class PushObserver: UploadObserver {
       } else {
         report.dropped(file)
       }
-    case .failed(let error): fail(file, error.advised(goesOn: item.info.validator != nil))
+    case .failed(let error):
+      // Where all files are refused, the push ends with the same refusal.
+      if error.status == 403 { told.withLock { _ = $0.insert(Self.kind(of: error)) } }
+      fail(file, error.advised(goesOn: item.info.validator != nil))
     }
   }
 

@@ -49,7 +49,8 @@ final class DavFolders: Sendable {
     }
     guard response.isSuccess || response.status == 405 else {
       var error = UploadError(creating: HTTPRequest("MKCOL", folder), response)
-      if error.recovery == .giveUp { error.side = .destination }
+      // The server may refuse this folder alone.
+      if error.recovery == .giveUp, response.status != 403 { error.side = .destination }
       // 409 is no word about the name here. RFC 4918 §9.3.1.
       if response.status == 409 {
         error.status = nil
