@@ -1,3 +1,4 @@
+import BlobTesting
 import Foundation
 import Testing
 
@@ -70,6 +71,24 @@ extension EndToEnd {
         #expect(kept?.range(of: Data("s3cr3t".utf8)) == nil)
       }
       #expect(!(push.output + push.errors).contains("s3cr3t"))
+    }
+
+    @Test func serversThatNeverAnswerHoldUpNoOther() async throws {
+      let silent = ScriptedPeer([.readRequest, .hold])
+      let peer = HTTPPeer { _ in .init(200, [:], [UInt8](repeating: 7, count: 1000)) }
+      let server = try await ServeProcess.start(in: scratch)
+      let file = try scratch.file("last.jpg", 1000)
+      let lost = (0..<20).map { "http://127.0.0.1:\(silent.port)/silent\($0).jpg" }
+      let found = (0..<4).map { "http://127.0.0.1:\(peer.port)/\($0).jpg" }
+      let push = try Command(
+        Tool.fullbore, ["push", "--retries", "0"] + lost + found + [file, server.url], in: scratch)
+      // One of the silent servers alone would be waited for longer than that.
+      try await until("the others have arrived", .seconds(20)) { server.folder.files().count == 5 ? true : nil }
+      #expect(push.end == nil, "\(push.output)\(push.errors)")
+      silent.release()
+      #expect(try await push.wait() == .exited(1), "\(push.output)\(push.errors)")
+      for url in lost { #expect(push.errors.contains("\(url): "), "\(push.errors)") }
+      #expect(push.output.contains("5 files sent") && push.output.contains("20 failed"), "\(push.output)")
     }
 
     @Test(.needs(.nginx)) func whatIsNotThereIsNamedAndTheRestIsSent() async throws {

@@ -27,6 +27,7 @@ struct PushFeed: Sendable {
   /// Told of a file that is not sent.
   let refused: @Sendable (UploadItem, UploadError) -> Void
   private let resolver: SourceResolver
+  private let questions = SourceQuestions()
 
   init(
     _ run: PushRun, _ files: Files, edits: GalleryEdits? = nil, overwrites: Bool, omitsTimes: Bool = false,
@@ -53,11 +54,19 @@ struct PushFeed: Sendable {
       ).withDatabases
   }
 
-  /// The next items; nil at the end of the walk.
+  /// The next items; nil at the end of the walk. A source at a URL comes when its server has answered, so that those
+  /// found after it may come before it.
   func next(of walk: some SourceWalk) async -> [UploadItem]? {
     // A walk that is read on after it was cancelled would end without what it has passed over.
-    while !Task.isCancelled, let found = await walk.next() {
-      let items = await items(found)
+    while !Task.isCancelled {
+      var items: [UploadItem] = []
+      if let answer = questions.takeAnswer() {
+        items = await withOwnNames(item(answer).map { [$0] } ?? [])
+      } else if questions.mayAsk {
+        if let found = await walk.next() { items = await self.items(found) } else { questions.end() }
+      } else if await !questions.wait() {
+        return nil
+      }
       if !items.isEmpty { return items }
     }
     return nil
@@ -88,7 +97,12 @@ struct PushFeed: Sendable {
       case .standardInput:
         run.counters.found(length: nil)
         items.append(item(found, DescriptorSource(0), BlobInfo(length: nil)))
-      case .url(let url): if let item = await item(found, at: url) { items.append(item) }
+      case .url(let url):
+        if URLSource.isURL(BytePath(url)) {
+          ask(found, at: url)
+        } else if let item = await item(found, at: url) {
+          items.append(item)
+        }
       case .rendition(let rendition): if let item = await item(found, rendition) { items.append(item) }
       }
     }
@@ -132,6 +146,28 @@ struct PushFeed: Sendable {
     }
   }
 
+  /// Asks the server of a URL source. The item is made of its answer.
+  private func ask(_ found: FoundSource, at url: String) {
+    run.counters.found(length: nil)
+    questions.ask(found) { [resolver] cancel throws(BlobError) in
+      let source = try resolver.source(for: url)
+      return (source, try source.info(cancel))
+    }
+  }
+
+  /// nil: the server has nothing that could be sent, which is reported.
+  private func item(_ answer: SourceQuestions.Answer) -> UploadItem? {
+    switch answer.result {
+    case .success(let (source, info)):
+      run.counters.bytesFound.addClamped(info.length ?? 0)
+      return item(answer.found, source, info)
+    case .failure(let error):
+      fail(answer.found.identity, error)
+      return nil
+    }
+  }
+
+  /// A row or a table of a database on this machine.
   private func item(_ found: FoundSource, at url: String) async -> UploadItem? {
     let asked = await asking.runUntilCancelled { [resolver] cancel in
       Result { () throws(BlobError) in
@@ -188,15 +224,16 @@ extension PushRun {
 }
 
 extension ConnectionOptions {
-  /// What sources at URLs are read over. One that cannot be asked twice holds a connection from the moment it is looked at:
-  /// there are more than files under way and those that wait for their turn. So their number must not adapt to the link:
-  /// with fewer, those that wait could hold all connections that the files under way need.
+  /// What sources at URLs are read over. One that cannot be asked twice holds a connection from the moment it is looked at,
+  /// and so does each server that has not answered yet. There are connections for all of these beside those of the files
+  /// under way. Their number must not adapt to the link: with fewer, those that wait could hold all connections that the
+  /// files under way need.
   fileprivate func readingTransport(jobs: Int?) throws(UploadError) -> CurlTransport {
     var options = try transportOptions(lanes: nil)
     options.adapts = false
-    options.lanes = (jobs ?? options.lanes) + 16
+    options.lanes = (jobs ?? options.lanes) + 16 + SourceQuestions.most
     return CurlTransport(options)
   }
 }
 
-private let asking = BlockingPool("ask-source", threads: 4, patience: .seconds(5))
+private let asking = BlockingPool("ask-database", threads: 4, patience: .seconds(5))

@@ -61,7 +61,7 @@ actor PushWalk: SourceWalk {
       let name = options.name ?? options.nameOfOne ?? FoundSource.standardInputIdentity
       return [FoundSource(.standardInput, FoundSource.standardInputIdentity, as: name)]
     }
-    // One by one: to ask for many first would take long.
+    // One by one: the feed asks their servers, and takes the next one when it may ask another.
     if let source = urls.popFirst() {
       return [FoundSource(.url(source.url.text), source.identity, as: options.nameOfOne ?? source.name)]
     }
