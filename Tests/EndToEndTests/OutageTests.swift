@@ -41,6 +41,18 @@ extension EndToEnd {
       #expect(push.errors.contains("127.0.0.1:\(server.port) answers again"), "\(push.errors)")
     }
 
+    /// Before it has said how it takes uploads.
+    @Test func aServerThatIsSilentFromTheBeginningIsNamed() async throws {
+      let peer = ScriptedPeer([.readRequest, .hold])
+      let url = "http://127.0.0.1:\(peer.port)/"
+      let push = try Command.fullbore("push", scratch.file("a.jpg", 10), url, in: scratch)
+      try await until("it says so") {
+        push.errors.contains("127.0.0.1:\(peer.port) has not answered yet: waiting since") ? true : nil
+      }
+      peer.release()
+      #expect(try await push.wait() == .exited(3), "\(push.errors)")
+    }
+
     @Test func aRefusedConnectionIsInTheSummary() async throws {
       let closed = Loopback.listen()
       Loopback.close(closed.descriptor)

@@ -66,6 +66,70 @@ import Testing
     #expect(said.contains("trying again in 17.0 s"), "\(said)")
   }
 
+  @Test func aSilentSourceIsNamedAtTheBeginningAndAtTheEnd() throws {
+    let watch = watch()
+    let wait = watch.sources.begin("films.example:80", at: began)
+    watch.look(at: began + .seconds(6))
+    let said = try #require(notes.outages.first)
+    #expect(said.hasSuffix(" (6.00 s): waiting for a source at films.example:80"), "\(said)")
+    watch.sources.end(wait, hasAnswered: true, at: began + .seconds(8))
+    counters.comparedBytes.addClamped(1)
+    watch.look(at: began + .seconds(9))
+    #expect(notes.outages.last == "films.example:80 answers again, after 9.00 s")
+  }
+
+  @Test func aSilentSourceThatFailedDoesNotAnswerAgain() throws {
+    let watch = watch()
+    let wait = watch.sources.begin("films.example:80", at: began)
+    watch.look(at: began + .seconds(6))
+    watch.sources.end(wait, hasAnswered: false, at: began + .seconds(8))
+    counters.comparedBytes.addClamped(1)
+    watch.look(at: began + .seconds(9))
+    #expect(notes.outages.last == "bytes move again, after 9.00 s")
+  }
+
+  /// A source that has just been asked is not silent, and other files wait for the destination.
+  @Test func theDestinationIsNamedWhereNotAllFilesWaitForSources() throws {
+    let watch = watch()
+    let recent = watch.sources.begin("films.example:80", at: began + .seconds(5))
+    watch.look(at: began + .seconds(6))
+    #expect(notes.outages.last?.hasSuffix(": waiting for media.example:80") == true, "\(notes.outages)")
+    watch.sources.end(recent, hasAnswered: true)
+    counters.found(length: nil)
+    _ = watch.sources.begin("films.example:80", at: began + .seconds(6))
+    watch.look(at: began + .seconds(30))
+    let said = try #require(notes.outages.last)
+    #expect(said.hasSuffix(": waiting for a source at films.example:80, or for media.example:80"), "\(said)")
+  }
+
+  @Test func aDestinationThatIsSilentFromTheBeginningIsNamed() throws {
+    let watch = OutageWatch(HTTPURL("http://media.example/")!, notes, counters)
+    watch.discovering(at: began)
+    watch.look(at: began + .seconds(4))
+    #expect(notes.outages == [])
+    watch.look(at: began + .seconds(6))
+    let said = try #require(notes.outages.last)
+    #expect(said.hasPrefix("media.example:80 has not answered yet: waiting since "), "\(said)")
+    watch.answered(at: began + .seconds(7))
+    #expect(notes.outages.last == "media.example:80 has answered, after 7.00 s")
+    // Nothing was found to be sent, so that nothing is waited for.
+    watch.look(at: began + .seconds(60))
+    #expect(notes.outages.count == 2)
+  }
+
+  /// While it is opened, read and asked again.
+  @Test func aSourceIsWaitedForWhileItIsRead() throws {
+    let waits = SourceWaits()
+    let seen = Mutex<[String]>([])
+    let looking = LookingSource { seen.withLock { $0 += waits.silent(since: .now).hosts } }
+    let source = AwaitedSource(source: looking, host: "films.example:80", waits: waits)
+    let reader = try source.open(at: 0, Cancellation())
+    _ = try withUnsafeTemporaryAllocation(byteCount: 16, alignment: 1) { try reader.read(into: $0) }
+    try reader.finish()
+    #expect(seen.withLock { $0 }.count == 3)
+    #expect(waits.silent(since: .now).hosts == [] && waits.answered(["films.example:80"], after: began) != [])
+  }
+
   /// A server may join parts for long.
   @Test func whatIsSentAndNotConfirmedIsNamedSo() throws {
     let watch = watch()
@@ -78,6 +142,30 @@ import Testing
     #expect(notes.outages.last?.contains(" (1:25) ") == true, "\(notes.outages)")
     counters.large.ended(file)
     #expect(counters.large.waitingForAnswer == [])
+  }
+}
+
+/// Calls back whenever it is asked for something.
+private struct LookingSource: BlobSource {
+  let look: @Sendable () -> Void
+  let access = BlobAccess.random
+
+  func info(_ cancel: Cancellation) -> BlobInfo { BlobInfo(length: nil) }
+  func open(at offset: Int64, _ cancel: Cancellation) -> any BlobReader {
+    look()
+    return Reader(look: look)
+  }
+
+  private final class Reader: BlobReader {
+    let look: @Sendable () -> Void
+    let info = BlobInfo(length: nil)
+    init(look: @escaping @Sendable () -> Void) { self.look = look }
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+      look()
+      return 1
+    }
+    func fileRegion() -> FileRegion? { nil }
+    func finish() { look() }
   }
 }
 

@@ -57,18 +57,20 @@ struct PushCommand: Command {
       let journal = try await openJournal(options.journal, report.notice)
       // Before the first request, so that a push which is killed or refused is known to `status` and `resume`.
       let listing = try await beginListing(options, in: journal)
+      let outage = OutageWatch(options.destination.endpoint, report, counters)
+      outage.start()
+      defer { outage.stop() }
+      outage.discovering()
       async let asked = reached(over: transport)
       if !options.readsStandardInput { expect(await walk.lookAhead(), over: transport) }
       let reached = try await asked.get()
+      outage.answered()
       let destination = reached.destination
       if options.output.isVerbose { report.notice("\(destination.endpoint): speaks \(destination.dialect.name)") }
       // A pipe may have nothing for as long as it likes.
-      let outage =
-        options.readsStandardInput
-        ? nil : OutageWatch(destination.endpoint, hasSlowSources: !options.urls.isEmpty, report, counters)
-      outage?.start()
-      defer { outage?.stop() }
-      let run = try await PushRun(options, reached, transport, journal, report, counters, outage)
+      if options.readsStandardInput { outage.stop() }
+      let run = try await PushRun(
+        options, reached, transport, journal, report, counters, options.readsStandardInput ? nil : outage)
       if options.readsStandardInput, let plan = run.uploader.pipePlan, let most = plan.most {
         // Not rounded up.
         let whole = most < 1 << 30 ? most : (most >> 30) << 30

@@ -149,8 +149,10 @@ struct PushFeed: Sendable {
   /// Asks the server of a URL source. The item is made of its answer.
   private func ask(_ found: FoundSource, at url: String) {
     run.counters.found(length: nil)
-    questions.ask(found) { [resolver] cancel throws(BlobError) in
-      let source = try resolver.source(for: url)
+    let host = HTTPURL(url).map { "\($0.host):\($0.port)" } ?? url
+    questions.ask(found) { [resolver, waits = run.outage?.sources] cancel throws(BlobError) in
+      var source = try resolver.source(for: url)
+      if let waits { source = AwaitedSource(source: source, host: host, waits: waits) }
       return (source, try source.info(cancel))
     }
   }

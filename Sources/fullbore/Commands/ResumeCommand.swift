@@ -95,16 +95,18 @@ struct ResumeCommand: Command {
       let kept = try choice.completed(entries[0].destination)
       let connection = connection.completed(from: kept)
       let transport = CurlTransport(try connection.transportOptions(lanes: nil))
+      let outage = HTTPURL(kept.endpoint).map { OutageWatch($0, report, counters) }
+      outage?.start()
+      defer { outage?.stop() }
+      outage?.discovering()
       let destination = try await Reached(kept, connection, over: transport).destination
+      outage?.answered()
       var run = PushRun(
         destination: destination, transport: transport, journal: journal, destinationID: id, report: report,
         counters: counters)
       run.connection = connection
       run.verifies = kept.verifies == true
-      let outage = OutageWatch(destination.endpoint, hasSlowSources: true, report, counters)
       run.outage = outage
-      outage.start()
-      defer { outage.stop() }
       let feed = try PushFeed(
         run, .held(nil), overwrites: kept.overwrite, omitsTimes: kept.omitsTimes == true, names: TakenNames())
       let walk = ResumeWalk(entries, report, counters)

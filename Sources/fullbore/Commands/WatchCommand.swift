@@ -76,6 +76,7 @@ struct WatchCommand: Command {
     let push = options.push
     do throws(UploadError) {
       let transport = CurlTransport(try push.connection.transportOptions(lanes: push.jobs))
+      outage.discovering()
       let reached = try await Reached(
         push.destination, push.connection, checksum: push.checksum, form: push.form,
         overwrites: push.overwrites, checks: push.checks, over: transport)

@@ -4,9 +4,9 @@ import Blobs
 import Glibc
 import Synchronization
 
-/// A destination that does not answer, or that answers again.
+/// A destination, or the server of a source, that does not answer or that answers again.
 struct Outage: Sendable, Hashable {
-  /// `host:port`
+  /// `host:port` of the one that does not answer. Several servers of sources are separated by commas.
   var host: String
   /// Seconds since 1970.
   var since: Int64
@@ -17,7 +17,8 @@ struct Outage: Sendable, Hashable {
   var isOver = false
 }
 
-/// Says that a destination does not answer: once at the beginning, now and then while it lasts, and at its end.
+/// Says that a destination, or the server of a source, does not answer: once at the beginning, now and then while it
+/// lasts, and at its end.
 final class OutageWatch: Sendable {
   /// A failure that is over sooner is not worth telling.
   static let patience = Duration.seconds(2)
@@ -39,18 +40,23 @@ final class OutageWatch: Sendable {
     var since: ContinuousClock.Instant?
     /// The server itself has said how long it is to be left alone.
     var isAsked = false
+    /// The servers of sources that were said to be silent; empty: only the destination was.
+    var silent: [String] = []
+    /// The destination was named beside them.
+    var namesDestinationToo = false
+    /// The destination was asked how it takes uploads, and has not answered yet.
+    var isDiscovering = false
   }
   private let state = Mutex(State())
   private let host: String
-  /// Sources that may be the ones that do not answer: then no more is said than that nothing moves.
-  private let hasSlowSources: Bool
+  /// Servers of sources that may be the ones that do not answer.
+  let sources = SourceWaits()
   private let report: any PushReport
   private let counters: PushCounters
   private let ticker = Mutex<Ticker?>(nil)
 
-  init(_ endpoint: HTTPURL, hasSlowSources: Bool = false, _ report: any PushReport, _ counters: PushCounters) {
+  init(_ endpoint: HTTPURL, _ report: any PushReport, _ counters: PushCounters) {
     host = "\(endpoint.host):\(endpoint.port)"
-    self.hasSlowSources = hasSlowSources
     self.report = report
     self.counters = counters
   }
@@ -76,19 +82,38 @@ final class OutageWatch: Sendable {
     }
   }
 
+  /// The destination is asked how it takes uploads, from now until `answered`.
+  func discovering(at now: ContinuousClock.Instant = .now) {
+    let sum = moved
+    state.withLock { state in
+      state.isDiscovering = true
+      // An outage that was told goes on.
+      if state.told == nil { (state.moved, state.sum) = (now, sum) }
+    }
+  }
+
   /// The destination has answered, though nothing may be sent yet.
-  func answered() { end(at: .now, sum: moved) }
+  func answered(at now: ContinuousClock.Instant = .now) {
+    end(at: now, sum: moved)
+    state.withLock { $0.isDiscovering = false }
+  }
 
   /// Compares with what had moved before.
   func look(at now: ContinuousClock.Instant = .now) {
     let sum = moved
     if state.withLock({ $0.sum != sum }) { return end(at: now, sum: sum) }
+    // A read begins a little after the last byte was sent, so that less than `longPatience` is asked of it.
+    let silent = sources.silent(since: now - Self.patience)
     let outage = state.withLock { state -> Outage? in
       let begin = state.failed ?? state.moved
       let isLong = now - begin >= (state.failed == nil ? Self.longPatience : Self.patience)
-      guard isLong, state.failed != nil || counters.isWaiting else { return nil }
+      guard isLong, state.failed != nil || state.isDiscovering || counters.isWaiting else { return nil }
       if let told = state.told, now - told < Self.interval { return nil }
       state.told = now
+      let isOfSources = state.failed == nil && !state.isDiscovering && silent.waits > 0
+      state.silent = isOfSources ? silent.hosts : []
+      // Files for which no source is waited for wait for the destination, or for their turn.
+      state.namesDestinationToo = isOfSources && counters.filesOpen > silent.waits
       let since = state.since ?? begin
       state.since = since
       return describe(state, since, now)
@@ -103,15 +128,22 @@ final class OutageWatch: Sendable {
     var outage = Outage(host: host, since: since, text: "")
     if state.failed == nil {
       let sent = counters.large.waitingForAnswer
-      if let first = sent.first {
+      let waited = "since \(clockTime(since)) (\(Quantity.text(now - begin)))"
+      if state.isDiscovering {
+        outage.text = "\(host) has not answered yet: waiting \(waited)"
+      } else if !state.silent.isEmpty {
+        outage.host = hosts(state)
+        outage.text =
+          "nothing has moved \(waited): waiting for \(state.silent.count == 1 ? "a source" : "sources") at "
+          + Self.names(state.silent) + (state.namesDestinationToo ? ", or for \(host)" : "")
+      } else if let first = sent.first {
         // A server may take long to join parts, or to bring a film to its disk.
         let what = sent.count == 1 ? shown(first) : Quantity.plural(sent.count, "file")
         outage.text =
-          "all bytes of \(what) are sent: waiting since \(clockTime(since)) (\(Quantity.text(now - begin))) for \(host) to "
+          "all bytes of \(what) are sent: waiting \(waited) for \(host) to "
           + "confirm \(sent.count == 1 ? "it" : "them")"
       } else {
-        let whom = hasSlowSources ? "\(host) or a source does not answer" : "waiting for \(host)"
-        outage.text = "nothing has moved since \(clockTime(since)) (\(Quantity.text(now - begin))): \(whom)"
+        outage.text = "nothing has moved \(waited): waiting for \(host)"
       }
     } else {
       outage.text =
@@ -130,16 +162,37 @@ final class OutageWatch: Sendable {
 
   private func end(at now: ContinuousClock.Instant, sum: Int64) {
     let outage = state.withLock { state -> Outage? in
-      let begin = state.since ?? state.failed ?? state.moved
-      let wasTold = state.told != nil
-      state = State(moved: now, sum: sum)
-      if !wasTold { return nil }
+      let before = state
+      state = State(moved: now, sum: sum, isDiscovering: before.isDiscovering)
+      if before.told == nil { return nil }
+      let begin = before.since ?? before.failed ?? before.moved
       let away = now - begin
-      return Outage(
-        host: host, since: Int64(time(nil)) - away.components.seconds,
-        text: "\(host) answers again, after \(Quantity.text(away))", isOver: true)
+      var outage = Outage(host: host, since: Int64(time(nil)) - away.components.seconds, text: "", isOver: true)
+      var what = "\(host) answers again"
+      if !before.silent.isEmpty {
+        outage.host = hosts(before)
+        let back = sources.answered(before.silent, after: begin)
+        // The others may have gone on without those that were silent, or those have failed.
+        what =
+          back.isEmpty
+          ? "bytes move again" : "\(Self.names(back)) answer\(back.count == 1 ? "s" : "") again"
+      } else if before.isDiscovering, before.failed == nil {
+        what = "\(host) has answered"
+      }
+      outage.text = "\(what), after \(Quantity.text(away))"
+      return outage
     }
     if let outage { report.outage(outage) }
+  }
+
+  private func hosts(_ state: State) -> String {
+    (state.silent + (state.namesDestinationToo ? [host] : [])).joined(separator: ",")
+  }
+
+  private static func names(_ hosts: [String]) -> String {
+    let most = 3
+    let more = hosts.count > most ? " and \(hosts.count - most) more" : ""
+    return hosts.prefix(most).joined(separator: ", ") + more
   }
 
   /// Grows with all that is progress. Reading back is, too. Sums wrap around, since servers' offsets are in them.
@@ -156,9 +209,11 @@ extension PushCounters {
   }
 
   /// Files were found that are not settled, and this process is to send them.
-  fileprivate var isWaiting: Bool {
-    !waitsForOthers.load(ordering: .relaxed)
-      && filesFound.load(ordering: .relaxed) > filesThere + filesFailed.load(ordering: .relaxed)
+  fileprivate var isWaiting: Bool { !waitsForOthers.load(ordering: .relaxed) && filesOpen > 0 }
+
+  /// Files that were found and are not settled.
+  fileprivate var filesOpen: Int {
+    filesFound.load(ordering: .relaxed) - filesThere - filesFailed.load(ordering: .relaxed)
   }
 }
 

@@ -1,0 +1,95 @@
+import Blobs
+import Synchronization
+
+/// The servers of URL sources that a push waits for just now. Any thread may call.
+final class SourceWaits: Sendable {
+  private struct State {
+    var waits: [Int: (host: String, since: ContinuousClock.Instant)] = [:]
+    var begun = 0
+    /// When each host last gave something.
+    var answered: [String: ContinuousClock.Instant] = [:]
+  }
+  private let state = Mutex(State())
+
+  /// Runs `body`, which blocks until `host` (`host:port`) has answered or has failed for good.
+  func waiting<Result>(for host: String, _ body: () throws(BlobError) -> Result) throws(BlobError) -> Result {
+    let number = begin(host)
+    do throws(BlobError) {
+      let result = try body()
+      end(number, hasAnswered: true)
+      return result
+    } catch {
+      end(number, hasAnswered: false)
+      throw error
+    }
+  }
+
+  func begin(_ host: String, at now: ContinuousClock.Instant = .now) -> Int {
+    state.withLock { state in
+      state.begun += 1
+      state.waits[state.begun] = (host, now)
+      return state.begun
+    }
+  }
+
+  func end(_ number: Int, hasAnswered: Bool, at now: ContinuousClock.Instant = .now) {
+    state.withLock { state in
+      guard let wait = state.waits.removeValue(forKey: number) else { return }
+      if hasAnswered { state.answered[wait.host] = now }
+    }
+  }
+
+  /// The hosts that were waited for already at `instant`, and how many reads and questions wait for them.
+  func silent(since instant: ContinuousClock.Instant) -> (hosts: [String], waits: Int) {
+    state.withLock { state in
+      let waits = state.waits.values.filter { $0.since <= instant }
+      return (Set(waits.map(\.host)).sorted(), waits.count)
+    }
+  }
+
+  /// Those of `hosts` that have given something after `instant`.
+  func answered(_ hosts: [String], after instant: ContinuousClock.Instant) -> [String] {
+    state.withLock { state in hosts.filter { host in state.answered[host].map { $0 > instant } ?? false } }
+  }
+}
+
+/// A source at a URL, whose server is named while it is waited for.
+struct AwaitedSource: BlobSource {
+  let source: any BlobSource
+  /// `host:port`
+  let host: String
+  let waits: SourceWaits
+
+  var access: BlobAccess { source.access }
+
+  func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo {
+    try waits.waiting(for: host) { () throws(BlobError) in try source.info(cancel) }
+  }
+
+  func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
+    let reader = try waits.waiting(for: host) { () throws(BlobError) in try source.open(at: offset, cancel) }
+    return AwaitedReader(reader, host, waits)
+  }
+}
+
+private final class AwaitedReader: BlobReader {
+  private let reader: any BlobReader
+  private let host: String
+  private let waits: SourceWaits
+
+  init(_ reader: any BlobReader, _ host: String, _ waits: SourceWaits) {
+    (self.reader, self.host, self.waits) = (reader, host, waits)
+  }
+
+  var info: BlobInfo { reader.info }
+
+  func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
+    try waits.waiting(for: host) { () throws(BlobError) in try reader.read(into: buffer) }
+  }
+
+  func fileRegion() -> FileRegion? { reader.fileRegion() }
+
+  func finish() throws(BlobError) {
+    try waits.waiting(for: host) { () throws(BlobError) in try reader.finish() }
+  }
+}
