@@ -13,7 +13,8 @@ extension UploadDestination {
   /// - `comparesLater`: files that are there already will be compared with what the server has. It is asked whether it tells
   ///   digests, even where nothing else had to be asked.
   /// - `form`: how to post forms, where "form" is named.
-  /// - Tries again twice when no answer comes. Throws with side `.destination` when it cannot be reached or refuses.
+  /// - Tries again twice when no answer comes, as long as that shows within 10 s. Throws with side `.destination` when it
+  ///   cannot be reached or refuses.
   public static func discover(
     _ endpoint: HTTPURL, named: String?, headers: HTTPHeaders = [:], checksum: Digest.Algorithm? = nil,
     form: FormPost = FormPost(), isStream: Bool = false, asksForNames: Bool = false,
@@ -109,16 +110,19 @@ extension UploadDestination {
     return (put, put.limits)
   }
 
+  /// A failure that comes after more than `limit` is final, so that a server which never answers is waited for once: for
+  /// as long as the transport waits, and not three times that.
   static func patiently<Answer>(
-    _ ask: () async throws(UploadError) -> Answer
+    within limit: Duration = .seconds(10), _ ask: () async throws(UploadError) -> Answer
   ) async throws(UploadError) -> Answer {
+    let end = ContinuousClock.now + limit
     var failures = 0
     while true {
       do {
         return try await ask()
       } catch {
         failures += 1
-        if error.recovery == .giveUp || failures > 2 {
+        if error.recovery == .giveUp || failures > 2 || ContinuousClock.now > end {
           var error = error
           if error.side == .file { error.side = .destination }
           throw error

@@ -56,6 +56,19 @@ import Testing
     #expect(script.requests.count == (status == 401 ? 1 : 3))
   }
 
+  /// The transport waits for long before it says that no answer comes.
+  @Test(arguments: [(Duration.seconds(10), 3), (.zero, 1)])
+  func aServerThatLetsWaitIsNotAskedAgain(_ limit: Duration, _ count: Int) async {
+    var asked = 0
+    let error = await #expect(throws: UploadError.self) {
+      try await UploadDestination.patiently(within: limit) { () async throws(UploadError) in
+        asked += 1
+        throw UploadError(TransportError(.timeout, "OPTIONS http://host/: no answer"))
+      }
+    }
+    #expect(asked == count && error?.side == .destination)
+  }
+
   @Test func anUnknownNameIsRefused() async {
     await #expect(throws: UploadError.self) {
       _ = try await UploadDestination.discover(host, named: "gopher", over: Script(.status(200)))
