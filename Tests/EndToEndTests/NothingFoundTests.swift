@@ -138,6 +138,40 @@ extension EndToEnd {
       #expect(server.folder.files().keys.sorted() == [".j.sqlite-notes", "a.jpg", "sub/.j.sqlite"])
     }
 
+    @Test(arguments: [[], ["--dry-run"]]) func theJournalOfThePushIsNamedWhereNothingElseIsFound(_ options: [String])
+      async throws
+    {
+      let server = try await ServeProcess.start(in: scratch)
+      try scratch.file("state/j.sqlite", 0)
+      let state = scratch.path("state/")
+      let push = try Command(
+        Tool.fullbore, ["push"] + options + ["--journal", scratch.path("state/j.sqlite"), state, server.url],
+        in: scratch)
+      #expect(try await push.wait() == .exited(1), "\(push.output)\(push.errors)")
+      #expect(
+        push.errors.contains("no files found in \(state) (the journal of this push is there, which is not sent)"),
+        "\(push.errors)")
+    }
+
+    /// Under its own name, and by a link.
+    @Test func aJournalThatIsNamedAsASourceIsRefused() async throws {
+      let server = try await ServeProcess.start(in: scratch)
+      let file = try scratch.file("state/a.jpg", 10)
+      let journal = scratch.path("state/j.sqlite")
+      #expect(try await fullbore("push", "--journal", journal, file, server.url, in: scratch).end == .exited(0))
+      try FileManager.default.createSymbolicLink(
+        atPath: scratch.path("link.sqlite"), withDestinationPath: journal)
+      for source in [journal, journal + "-wal", scratch.path("link.sqlite")] {
+        let (end, push) = try await fullbore("push", "--journal", journal, source, server.url, in: scratch)
+        #expect(end == .exited(1), "\(push.output)\(push.errors)")
+        #expect(push.errors.contains("\(source): it belongs to the journal of this push"), "\(push.errors)")
+      }
+      #expect(server.folder.files() == ["a.jpg": 10])
+      // With another journal it is a file like any other.
+      let (end, push) = try await fullbore("push", journal, server.url, in: scratch)
+      #expect(end == .exited(0), "\(push.errors)")
+    }
+
     @Test func hiddenFilesThatAreLeftOutAreCounted() async throws {
       for name in ["a.jpg", ".b.jpg", ".trash/c.jpg", "d/.e.jpg"] { try scratch.file("card/\(name)", 10) }
       let server = try await ServeProcess.start(in: scratch)

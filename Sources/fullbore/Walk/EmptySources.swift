@@ -28,13 +28,21 @@ final class EmptySources: Sendable {
 
   private struct State {
     var found: [Source] = []
+    /// Of these, the ones in which only files of the journal in use were.
+    var withJournal: Set<Source> = []
     var findings: [Source: Finding] = [:]
   }
   private let state = Mutex(State())
 
   var isEmpty: Bool { state.withLock { $0.found.isEmpty } }
 
-  func note(_ source: Source) { state.withLock { $0.found.append(source) } }
+  /// `hasJournal`: files of the journal in use were there, which are not sent.
+  func note(_ source: Source, hasJournal: Bool = false) {
+    state.withLock { state in
+      state.found.append(source)
+      if hasJournal { state.withJournal.insert(source) }
+    }
+  }
 
   /// Asks the journal what became of the files of these sources at `destination`. `followsUnread`: an earlier push of all
   /// sources of this push ended before it had found all their files.
@@ -83,8 +91,11 @@ final class EmptySources: Sendable {
   }
 
   private func text(_ sources: [Source]) -> String {
+    let withJournal = state.withLock { $0.withJournal }
     let places = sources.map { source in
       switch source {
+      case .folder(let path) where withJournal.contains(source):
+        "\(shown(path)) (the journal of this push is there, which is not sent)"
       case .folder(let path): shown(path)
       case .table(let place, _): place
       }

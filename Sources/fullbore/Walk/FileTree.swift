@@ -104,6 +104,8 @@ private struct TreeWalk {
   private var open: OpenFolder?
   /// The root that is walked, as long as nothing was found in it that could be sent, was left out by a pattern or failed.
   private var emptyRoot: BytePath?
+  /// Files of the journal in use were left out of that root.
+  private var emptyRootHasJournal = false
 
   init(
     _ roots: [BytePath], _ options: TreeOptions, _ tally: FilterTally,
@@ -129,8 +131,8 @@ private struct TreeWalk {
       if let event = nextInFolder(noteProgress) ?? enterNextFolder() { return counted(event) }
       if open != nil { continue }
       if log.isAbandoned { return nil }
-      if let root = emptyRoot { tally.foundNothing(root) }
-      emptyRoot = nil
+      if let root = emptyRoot { tally.foundNothing(root, emptyRootHasJournal) }
+      (emptyRoot, emptyRootHasJournal) = (nil, false)
       guard let root = roots.popLast() else { return nil }
       emptyRoot = root.absolute()
       if let event = take(root) { return counted(event) }
@@ -157,6 +159,9 @@ private struct TreeWalk {
     let relative = isFolder && root.sendsContents ? BytePath("") : root.name
     if isFolder { return enter(path, relative, follow: true) }
     if isLeftOut(relative, relative) { return nil }
+    if options.journal?.contains(status) == true {
+      return .failed(path, message: "\(JournalFiles.reason); to send it, give this push another one by --journal FILE")
+    }
     let event = event(path, relative, status)
     // A folder may hold things that are no files. What the user names is wanted, and must not be left out in silence.
     guard case .skipped(_, let reason) = event else { return event }
@@ -224,7 +229,10 @@ private struct TreeWalk {
     if targetError != 0 {
       return .failed(path, message: "a symbolic link that leads nowhere: \(reason(targetError))")
     }
-    if options.journal?.contains(name, in: folder.path) == true { return .skipped(path, reason: JournalFiles.reason) }
+    if let journal = options.journal, journal.contains(name, in: folder.path) || isLink && journal.contains(status) {
+      emptyRootHasJournal = true
+      return .skipped(path, reason: JournalFiles.reason)
+    }
     return event(path, relative, status, isOnlyName: !isLink && status.st_nlink == 1)
   }
 

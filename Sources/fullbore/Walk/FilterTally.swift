@@ -5,8 +5,9 @@ import Synchronization
 final class FilterTally: Sendable {
   /// Called with each file or folder that is left out because its name begins with a dot.
   let foundHidden: @Sendable (BytePath) -> Void
-  /// Called with each source, absolute, in which there was nothing that could be sent or that a pattern left out.
-  let foundNothing: @Sendable (BytePath) -> Void
+  /// Called with each source, absolute, in which there was nothing that could be sent or that a pattern left out, and with
+  /// whether files of the journal in use were there.
+  let foundNothing: @Sendable (BytePath, _ hasJournal: Bool) -> Void
   private let included = Atomic<Int>(0)
   private let passedOver = Atomic<Int>(0)
   private let ofOtherCase = Atomic<Int>(0)
@@ -16,7 +17,7 @@ final class FilterTally: Sendable {
 
   init(
     foundHidden: @escaping @Sendable (BytePath) -> Void = { _ in },
-    foundNothing: @escaping @Sendable (BytePath) -> Void = { _ in }
+    foundNothing: @escaping @Sendable (BytePath, _ hasJournal: Bool) -> Void = { _, _ in }
   ) {
     self.foundHidden = foundHidden
     self.foundNothing = foundNothing

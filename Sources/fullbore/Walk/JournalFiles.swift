@@ -16,6 +16,15 @@ struct JournalFiles: Sendable, Hashable {
     folder = BytePath(path.bytes.dropLast(name.bytes.count))
   }
 
+  /// Whether a file with this status, whatever its name and wherever it lies, is the journal or SQLite's files beside it.
+  func contains(_ status: stat) -> Bool {
+    ["", "-wal", "-shm", "-journal"].contains { suffix in
+      var mine = stat()
+      let file = BytePath(folder.bytes + name.bytes + suffix.utf8)
+      return file.status(&mine) == 0 && mine.st_dev == status.st_dev && mine.st_ino == status.st_ino
+    }
+  }
+
   /// Whether the file `name` in `folder` is one of them. Where the names are alike, it asks the file system.
   func contains(_ name: BytePath, in folder: BytePath) -> Bool {
     guard name.bytes.starts(with: self.name.bytes) else { return false }

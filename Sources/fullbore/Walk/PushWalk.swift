@@ -37,7 +37,7 @@ actor PushWalk: SourceWalk {
       foundHidden: { path in
         counters.filesHidden.add(1, ordering: .relaxed)
         if namesHidden { report.leftOut(path, reason: "its name begins with a dot; --hidden sends it") }
-      }, foundNothing: { [emptySources] in emptySources.note(.folder($0)) })
+      }, foundNothing: { [emptySources] in emptySources.note(.folder($0), hasJournal: $1) })
     tree = FileTree(roots, options.tree, counting: tally, entering: entering)
     promised = PromisedFiles(roots, options.tree)
     databases = DatabaseWalk(options.databases, as: options.nameOfOne, report, counters, emptySources)
