@@ -172,6 +172,15 @@ extension EndToEnd {
       #expect(end == .exited(0), "\(push.errors)")
     }
 
+    @Test func aDryRunCountsOnlyWhatWouldBeSent() async throws {
+      let files = [try scratch.file("a/IMG_1.jpg", 10), try scratch.file("b/IMG_1.jpg", 2000)]
+      let (end, push) = try await fullbore(
+        "push", "--dry-run", files[0], files[1], scratch.path("gone.jpg"), "http://127.0.0.1:9/", in: scratch)
+      #expect(end == .exited(1), "\(push.output)\(push.errors)")
+      #expect(push.output.contains("1 file, 10 B: nothing was sent"), "\(push.output)")
+      #expect(push.output.contains("; 2 failed, which would not be sent"), "\(push.output)")
+    }
+
     @Test func hiddenFilesThatAreLeftOutAreCounted() async throws {
       for name in ["a.jpg", ".b.jpg", ".trash/c.jpg", "d/.e.jpg"] { try scratch.file("card/\(name)", 10) }
       let server = try await ServeProcess.start(in: scratch)

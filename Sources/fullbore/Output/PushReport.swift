@@ -208,9 +208,10 @@ struct PushSummary: Sendable, Hashable {
   var text: String {
     let hidden = filesHidden > 0 ? "; \(Quantity.grouped(filesHidden)) hidden left out (--hidden sends them)" : ""
     if isDryRun {
+      let failed = filesFailed > 0 ? "; \(Quantity.grouped(filesFailed)) failed, which would not be sent" : ""
       return
-        "\(Quantity.plural(filesFound, "file")), \(Quantity.text(bytes: bytesFound)): nothing was sent; neither the "
-        + "journal nor the server was asked what of it is there already\(hidden)"
+        "\(Quantity.plural(max(0, filesFound - filesFailed), "file")), \(Quantity.text(bytes: bytesFound)): nothing was "
+        + "sent; neither the journal nor the server was asked what of it is there already\(failed)\(hidden)"
     }
     var parts = [
       "\(Quantity.plural(filesSent, "file")) sent, \(Quantity.text(bytes: bytesSent)) in \(Quantity.text(elapsed))"

@@ -119,7 +119,9 @@ actor PushWalk: SourceWalk {
         }
         if options.namesMayMeet {
           if let other = owners[found.arrival], let clash = await NameClash(of: found.identity, with: other) {
-            counters.failed(length: length)
+            // What is not sent has no share in the sum.
+            counters.withdrawn(length: length)
+            counters.notFound()
             report.failed(
               PushedFile(path: found.identity, relative: found.arrival, length: length), clash.message)
             continue
