@@ -43,16 +43,33 @@ public final class Database {
   /// Opens a file that is there, to read it. Nothing is written to it or beside it that a full disk could refuse; where
   /// SQLite has no room for the index of its log, which is a file, it has the index in memory. Then no other connection may
   /// have the file open, nor be opened while this one is.
+  ///
+  /// On a disk that cannot be written, a file without a log is read as it is. One with a log that nobody may bring into it
+  /// is refused, with what to do.
   public init(reading path: BytePath, busyTimeout: Duration = .seconds(10)) throws(SQLiteError) {
     self.path = path
     isNew = false
     do {
-      handle = try openReading(path, busyTimeout, sharesIndex: true)
+      handle = try openReading(path, busyTimeout, .sharedIndex)
     } catch {
-      guard [SQLITE_FULL, SQLITE_IOERR, SQLITE_CANTOPEN, SQLITE_READONLY].contains(error.code & 0xFF),
-        let alone = try? openReading(path, busyTimeout, sharesIndex: false)
-      else { throw error }
-      handle = alone
+      guard [SQLITE_FULL, SQLITE_IOERR, SQLITE_CANTOPEN, SQLITE_READONLY].contains(error.code & 0xFF) else {
+        throw error
+      }
+      if let alone = try? openReading(path, busyTimeout, .ownIndex) {
+        handle = alone
+      } else if isOnReadOnlyDisk(path) {
+        let log = BytePath(path.bytes + "-wal".utf8)
+        var status = stat()
+        if log.withCString({ stat($0, &status) }) == 0, status.st_size > 0 {
+          throw SQLiteError(
+            "read", path, code: SQLITE_READONLY,
+            "it is on a disk that cannot be written, and its latest changes are in \(log): copy both files to another "
+              + "disk and read them there")
+        }
+        handle = try openReading(path, busyTimeout, .unchanging)
+      } else {
+        throw error
+      }
     }
   }
 
@@ -173,6 +190,14 @@ func lastError(of connection: OpaquePointer, _ operation: String, _ file: BytePa
 
 func firstWords(_ sql: String) -> String { sql.split(separator: " ").prefix(3).joined(separator: " ") }
 
+/// Whether files cannot be made beside `path`: the file system is mounted for reading alone, or this user may not write
+/// there.
+private func isOnReadOnlyDisk(_ path: BytePath) -> Bool {
+  let folder = BytePath(path.bytes.dropLast(path.name.bytes.count))
+  if (folder.isEmpty ? "." : folder).withCString({ access($0, W_OK) }) == 0 { return false }
+  return errno == EROFS || errno == EACCES
+}
+
 private func openHandle(
   _ path: BytePath, _ access: Int32 = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
 ) throws(SQLiteError) -> OpaquePointer {
@@ -186,17 +211,30 @@ private func openHandle(
   throw lastError(of: handle, "open", path)
 }
 
+/// How a connection that only reads takes a file.
+private enum ReadingMode {
+  /// The index of the log is a file, as for all connections.
+  case sharedIndex
+  /// The index of the log is in memory: no other connection may have the file open.
+  case ownIndex
+  /// Nobody changes the file, and it has no log: SQLite takes no lock and makes no file. https://sqlite.org/uri.html
+  case unchanging
+}
+
 /// A connection that has read something, so that it can read the rest.
 private func openReading(
-  _ path: BytePath, _ busyTimeout: Duration, sharesIndex: Bool
+  _ path: BytePath, _ busyTimeout: Duration, _ mode: ReadingMode
 ) throws(SQLiteError) -> OpaquePointer {
-  // For reading alone SQLite could not take the lock under which no other connection needs the index.
-  let handle = try openHandle(path, SQLITE_OPEN_READWRITE)
+  // With READONLY SQLite could not take the lock under which no other connection needs the index.
+  let handle =
+    mode == .unchanging
+    ? try openHandle(unchangingURI(path), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI)
+    : try openHandle(path, SQLITE_OPEN_READWRITE)
   sqlite3_extended_result_codes(handle, 1)
   sqlite3_busy_timeout(handle, Int32(max(0, min(busyTimeout / .milliseconds(1), 1e9))))
   _ = fb_sqlite_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
   let words =
-    ["PRAGMA query_only=ON", "PRAGMA temp_store=MEMORY"] + (sharesIndex ? [] : ["PRAGMA locking_mode=EXCLUSIVE"])
+    ["PRAGMA query_only=ON", "PRAGMA temp_store=MEMORY"] + (mode == .ownIndex ? ["PRAGMA locking_mode=EXCLUSIVE"] : [])
   for sql in words + ["SELECT count(*) FROM sqlite_schema"] {
     if sqlite3_exec(handle, sql, nil, nil, nil) == SQLITE_OK { continue }
     let error = lastError(of: handle, "read", path)
@@ -204,6 +242,13 @@ private func openReading(
     throw error
   }
   return handle
+}
+
+/// Every byte is escaped, so that none means anything in a URI.
+private func unchangingURI(_ path: BytePath) -> BytePath {
+  let digits = Array("0123456789ABCDEF".utf8)
+  let escaped = path.bytes.flatMap { [UInt8(ascii: "%"), digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
+  return BytePath(Array("file:".utf8) + escaped + Array("?immutable=1".utf8))
 }
 
 /// True if the file was made just now. SQLite gives its log and index files the same mode.

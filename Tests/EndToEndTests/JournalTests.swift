@@ -1,3 +1,5 @@
+import BlobSQLite
+import Blobs
 import Foundation
 import Testing
 
@@ -77,6 +79,25 @@ extension EndToEnd {
     }
 
     @Test(.enabled(if: Namespace.isThere, "unshare cannot mount here"))
+    func aJournalOnAReadOnlyDiskIsReadByStatus() async throws {
+      let server = try await ServeProcess.start(in: scratch)
+      let file = try scratch.file("gallery/a #1?.jpg", 10)
+      #expect(try await fullbore("push", file, server.url, in: scratch).end == .exited(0))
+      let journal = scratch.path("journal.sqlite")
+      let whole = try Namespace.statusOnReadOnlyDisk([journal, journal + "-wal", journal + "-shm"], in: scratch)
+      #expect(try await whole.wait() == .exited(0), "\(whole.output)\(whole.errors)")
+      #expect(whole.output.contains("done: 1 file, "), "\(whole.output)")
+      // Copied without the index of its log, which only a writer can make anew.
+      let cut = try Namespace.statusOnReadOnlyDisk([journal, journal + "-wal"], in: scratch)
+      #expect(try await cut.wait() == .exited(1), "\(cut.output)\(cut.errors)")
+      #expect(cut.errors.contains("copy both files to another disk"), "\(cut.errors)")
+      try Database(BytePath(journal)).execute("PRAGMA wal_checkpoint(TRUNCATE)")
+      let alone = try Namespace.statusOnReadOnlyDisk([journal], in: scratch)
+      #expect(try await alone.wait() == .exited(0), "\(alone.output)\(alone.errors)")
+      #expect(alone.output.contains("done: 1 file, "), "\(alone.output)")
+    }
+
+    @Test(.enabled(if: Namespace.isThere, "unshare cannot mount here"))
     func aDiskThatFillsUpEndsThePushAndLosesNothing() async throws {
       try scratch.folder("gallery")
       for number in 0..<2000 {
@@ -133,6 +154,18 @@ private enum Namespace {
         "-rm", "sh", "-c", script, "sh", disk, journal, Tool.fullbore, "status", "--journal",
         disk + "/journal.sqlite",
       ], in: scratch)
+  }
+
+  /// A status of a copy of the files of a journal, which lies on such a disk, in a folder whose name means something in a
+  /// URI. Nothing can be written there.
+  static func statusOnReadOnlyDisk(_ files: [String], in scratch: Scratch) throws -> Command {
+    let disk = try scratch.folder("disk")
+    let script = """
+      disk=$1 tool=$2; shift 2; folder="$disk/a?b#c%20"
+      mount -t tmpfs -o size=10m tmpfs "$disk" && mkdir "$folder" && cp "$@" "$folder" &&
+        mount -o remount,ro "$disk" && exec "$tool" status --journal "$folder/journal.sqlite"
+      """
+    return try Command("unshare", ["-rm", "sh", "-c", script, "sh", disk, Tool.fullbore] + files, in: scratch)
   }
 
   /// A push whose journal is on such a disk.
