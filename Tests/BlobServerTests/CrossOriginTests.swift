@@ -72,4 +72,52 @@ struct CrossOriginTests {
     #expect(answer.status == 201)
     #expect(answer["Access-Control-Allow-Origin"] == "*")
   }
+
+  /// A browser hides each header that is not listed, but for the few of the Fetch Standard §2.2.2.
+  @Test func everyHeaderOfAnAnswerMayBeRead() throws {
+    let server = try TestServer {
+      $0.allowedOrigins = [Self.app]
+      $0.maxSize = 1000
+      $0.maxUnfinished = 1
+    }
+    let origin = ("Origin", Self.app)
+    let folder = ("Content-Type", "multipart/form-data; boundary=b")
+    let form = Array("--b\r\nContent-Disposition: form-data; name=f; filename=y\r\n\r\nbytes\r\n--b--\r\n".utf8)
+    var answers = [
+      try server.ask("OPTIONS", "/", [origin]),
+      try server.ask("PUT", "/x", [origin, ("X-OC-MTime", "1"), ("Want-Repr-Digest", "sha-256=1")], body: [1]),
+      try server.ask("PUT", "/x", [origin], body: [1]), try server.ask("PUT", "/x", [origin], body: [2]),
+      try server.ask("PUT", "/z", [origin], body: pattern(1001)),
+      try server.ask("PUT", "/z", [origin, ("Content-Encoding", "gzip")], body: [1]),
+      try server.ask("PUT", "/z", [origin, ("Upload-Complete", "?1")], body: [1]),
+      try server.ask("PUT", "/w", [origin, ("Upload-Complete", "?1"), ("Upload-Length", "5")], body: [1]),
+      try server.ask("GET", "/x", [origin, ("Want-Repr-Digest", "sha-256=1")]), try server.ask("GET", "/", [origin]),
+      try server.ask("GET", "/x", [origin, ("Range", "bytes=0-0")]), try server.ask("DELETE", "/x", [origin]),
+      try server.ask("POST", "/", [origin, folder], body: form),
+    ]
+    let create = [tus, origin, ("Upload-Length", "10"), ("Upload-Metadata", "filename \(base64("a"))")]
+    answers.append(try server.ask("POST", "/", create, body: []))
+    let upload = try #require(answers.last?["Location"])
+    answers += [
+      try server.ask("HEAD", upload, [tus, origin]), try server.patch(upload, at: 0, pattern(5), [origin]),
+      try server.ask("HEAD", upload, [origin]), try server.ask("HEAD", upload, [("Tus-Resumable", "9"), origin]),
+      try server.ask("POST", "/", create, body: []), try server.patch(upload, at: 5, pattern(5), [origin]),
+      try server.ask(
+        "PUT", "/n", [origin, ("Upload-Complete", "?0"), ("Upload-Draft-Interop-Version", "3")], body: [1]),
+    ]
+    let readable = [
+      "cache-control", "content-language", "content-length", "content-type", "expires", "last-modified", "pragma",
+    ]
+    // These are for the browser itself.
+    let own = [
+      "access-control-allow-origin", "access-control-expose-headers", "connection", "content-security-policy", "date",
+      "vary", "x-content-type-options",
+    ]
+    for answer in answers {
+      let listed = answer.headers.list("Access-Control-Expose-Headers").map { $0.lowercased() }
+      for name in answer.headers.fields.map({ $0.name.lowercased() }) where !(readable + own).contains(name) {
+        #expect(listed.contains(name), "\(answer.status) \(name)")
+      }
+    }
+  }
 }
