@@ -53,8 +53,11 @@ extension FileStore {
     // A subvolume is no mount, but has a device of its own.
     let isElsewhere = try folder.status().st_dev != device
     if isElsewhere || onSameMount == nil {
-      let text = "\(Self.name(path)) is on another file system than the served folder: start a server of its own for it"
-      return (folder, ServerError(403, text))
+      let place =
+        isElsewhere
+        ? "on another file system than the served folder"
+        : "another mount than the served folder (as by mount --bind), into which the system moves no file"
+      return (folder, ServerError(403, "\(Self.name(path)) is \(place): start a server of its own for it"))
     }
     guard let reason = folder.reasonNotToWrite() else { return (folder, nil) }
     return (folder, ServerError(403, "the server may not write into \(Self.name(path)): \(reason)"))

@@ -176,7 +176,9 @@ func failed(_ operation: String, _ what: String) -> ServerError {
   switch number {
   case ENOENT: return ServerError(404, text)
   case ELOOP: return ServerError(403, "\(operation) \(what): symbolic links are not followed")
-  case EXDEV: return ServerError(403, "\(operation) \(what): it is on another file system than the served folder")
+  case EXDEV:
+    return ServerError(
+      403, "\(operation) \(what): it is on another file system, or another mount, than the served folder")
   case EACCES, EPERM, EROFS: return ServerError(403, text)
   case ENOTDIR: return ServerError(409, "\(operation) \(what): a file is in the place of a folder")
   case EISDIR: return ServerError(409, "\(operation) \(what): it is a folder")
