@@ -167,17 +167,19 @@ final class Uploads: Sendable {
 // MARK: Concatenation
 
 extension Uploads {
-  /// Begins a final upload, saved, that takes its bytes from `parts`. Throws 409 when one belongs to another.
+  /// Begins a final upload, saved, that takes its bytes from `parts`. Throws 409 when one belongs to another. `digest`: what
+  /// the client promises of the whole, in the form of `Repr-Digest`.
   func begin(
     _ target: ServedPath?, in folder: ServedPath, _ existing: ExistingRule, length: Int64?, metadata: String,
-    modified: ModificationTime?, joining parts: [UploadID], text: String
+    modified: ModificationTime?, joining parts: [UploadID], text: String, digest: String? = nil
   ) throws(ServerError) -> Upload {
     var random = SystemRandomNumberGenerator()
     let id = UploadID(using: &random)
     let target = if let target { target } else { try folder.appending(id.description.utf8) }
-    let record = UploadRecord(
+    var record = UploadRecord(
       id, target: target, existing: existing, length: length, metadata: metadata, .final(parts, text: text),
       modified: modified)
+    record.digest = digest
     let upload = Upload(record, offset: 0, isSaved: false, nil, self)
     // From the claim on, a part that gets its last byte looks for it, and must not find another one in the store.
     upload.register()

@@ -255,4 +255,58 @@ struct DigestFieldTests {
     #expect(server.folder.read("x") == nil)
     #expect(try eventually { server.folder.kept.isEmpty })
   }
+
+  /// Four bytes in a chunk, with this trailer section behind them.
+  private func sendChunk(
+    _ server: TestServer, _ method: String, _ path: String, _ head: [(String, String)], _ trailers: [(String, String)]
+  ) throws -> WireClient.Answer {
+    let client = try server.client()
+    try client.head(method, path, head + [("Transfer-Encoding", "chunked")])
+    let lines = trailers.map { "\($0.0): \($0.1)\r\n" }.joined()
+    try client.send(Array("4\r\n".utf8) + pattern(4) + Array("\r\n0\r\n\(lines)\r\n".utf8))
+    return try client.answer()
+  }
+
+  /// The last append of four bytes, and what the head of each dialect needs for it.
+  private func appends(_ server: TestServer) throws -> [(upload: String, head: [(String, String)])] {
+    let resumable = try #require(
+      try server.ask("PUT", "/x", ietf(false) + [("Upload-Length", "4")], body: [])["Location"])
+    let offset = ("Upload-Offset", "0")
+    return [
+      (resumable, [offset] + append + ietf(true)),
+      (try server.create("y", length: 4), [tus, offset, ("Content-Type", "application/offset+octet-stream")]),
+    ]
+  }
+
+  @Test func aDigestOfTheWholeBehindAnAppendMustBeAnnounced() throws {
+    let server = try TestServer()
+    for (upload, head) in try appends(server) {
+      let answer = try sendChunk(server, "PATCH", upload, head, [field("Repr-Digest", pattern(4))])
+      #expect(answer.status == 400)
+      #expect(answer.text.contains("must be announced by Trailer"), "\(answer.text)")
+    }
+    for (upload, head) in try appends(server) {
+      let announced = head + [("Trailer", "Repr-Digest")]
+      #expect(try sendChunk(server, "PATCH", upload, announced, [field("Repr-Digest", pattern(4))]).status < 300)
+    }
+    #expect(server.folder.read("x") == pattern(4) && server.folder.read("y") == pattern(4))
+  }
+
+  /// A digest that the head has was computed, so that the trailer's needs no further announcement; both must be right.
+  @Test(arguments: ["Content-Digest", "Repr-Digest"], [true, false])
+  func aDigestMayBeRepeatedBehindTheBytes(_ name: String, _ isAnnounced: Bool) throws {
+    let (right, wrong) = (field(name, pattern(4)), field(name, [1]))
+    for (first, last, isRight) in [(right, right, true), (right, wrong, false), (wrong, right, false)] {
+      let server = try TestServer()
+      let head = [first] + (isAnnounced ? [("Trailer", name)] : [])
+      let answer = try sendChunk(server, "PUT", "/p", head, [last])
+      #expect(answer.status == (isRight ? 201 : 400))
+      #expect(answer.text.contains("#digest-mismatching-values") == !isRight, "\(answer.text)")
+      #expect((server.folder.read("p") != nil) == isRight)
+      for (upload, more) in try appends(server) {
+        #expect(try (sendChunk(server, "PATCH", upload, more + head, [last]).status < 300) == isRight)
+      }
+      #expect((server.folder.read("x") != nil) == isRight && (server.folder.read("y") != nil) == isRight)
+    }
+  }
 }

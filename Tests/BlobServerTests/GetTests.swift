@@ -144,4 +144,29 @@ struct GetTests {
     #expect(HTTPDate.text(784_111_777_000_000_000) == "Sun, 06 Nov 1994 08:49:37 GMT")
     #expect(HTTPDate.text(0) == "Thu, 01 Jan 1970 00:00:00 GMT")
   }
+
+  /// RFC 9110 §13.2.2.
+  @Test(arguments: ["GET", "HEAD"]) func preconditionsAreHeeded(_ method: String) throws {
+    let server = try TestServer()
+    let put = try server.ask("PUT", "/a", [("X-OC-MTime", "1000000000")], body: [1, 2])
+    let etag = try #require(put["ETag"])
+    let (before, at, after) = (
+      "Sun, 09 Sep 2001 01:46:39 GMT", "Sun, 09 Sep 2001 01:46:40 GMT", "Sun, 09 Sep 2001 01:46:41 GMT"
+    )
+    let cases: [([(String, String)], Int)] = [
+      ([("If-Match", etag)], 200), ([("If-Match", "*")], 200), ([("If-Match", "\"b\", \(etag)")], 200),
+      ([("If-Match", "\"b\"")], 412), ([("If-Match", "W/" + etag)], 412),
+      ([("If-Unmodified-Since", before)], 412), ([("If-Unmodified-Since", at)], 200),
+      ([("If-Unmodified-Since", before), ("If-Match", etag)], 200), ([("If-Unmodified-Since", "soon")], 200),
+      ([("If-None-Match", etag)], 304), ([("If-None-Match", "\"b\"")], 200), ([("If-None-Match", "*")], 304),
+      ([("If-None-Match", "W/" + etag)], 304), ([("If-None-Match", etag), ("If-Match", "\"b\"")], 412),
+      ([("If-Modified-Since", before)], 200), ([("If-Modified-Since", at)], 304), ([("If-Modified-Since", after)], 304),
+      ([("If-Modified-Since", after), ("If-None-Match", "\"b\"")], 200), ([("If-Modified-Since", "soon")], 200),
+    ]
+    for (headers, status) in cases {
+      let answer = try server.ask(method, "/a", headers)
+      #expect(answer.status == status, "\(headers)")
+      if status == 304 { #expect(answer["ETag"] == etag) }
+    }
+  }
 }

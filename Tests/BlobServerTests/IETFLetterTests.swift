@@ -15,7 +15,7 @@ struct IETFLetterTests {
   }
 
   /// RFC 9651: what is no Boolean makes the whole field one that is not there.
-  @Test(arguments: ["1", "true", "?2", "", "?1, ?1", "\"?0\"", "?0?", "?0\u{301}"])
+  @Test(arguments: ["1", "true", "?2", "", "?1, ?1", "?0, ?0", "\"?0\"", "?0?", "?0\u{301}"])
   func whatIsNoBooleanIsIgnored(_ value: String) throws {
     let server = try TestServer()
     let answer = try server.ask("PUT", "/x", [("Upload-Complete", value)], body: [1, 2])

@@ -41,4 +41,32 @@ struct PartialBodyTests {
     #expect(try server.ask("PUT", "/x", headers, body: [1, 2]).status == 201, "\(headers)")
     #expect(server.folder.read("x") == [1, 2])
   }
+
+  /// A field beside the body tells another length of the whole, or the type of a part.
+  @Test(arguments: [
+    [("Upload-Length", "5")], [("Upload-Length", "1")], [version(99), ("Upload-Length", "5")],
+    [("Upload-Length", "2"), ("Upload-Length", "5")],
+    [("Content-Type", "application/partial-upload")], [("Content-Type", "Application/Partial-Upload; x=y")],
+    [("Content-Type", "application/offset+octet-stream")],
+  ])
+  func aBodyThatIsNotTheWholeIsNotPut(_ headers: [(String, String)]) throws {
+    let server = try TestServer()
+    #expect(try server.ask("PUT", "/x", headers, body: [1, 2]).status == 400, "\(headers)")
+    let client = try server.client()
+    try client.head("PUT", "/x", headers + [("Transfer-Encoding", "chunked")])
+    try client.send([50, 13, 10, 1, 2, 13, 10, 48, 13, 10, 13, 10])
+    #expect(try client.answer().status == 400, "\(headers), in chunks")
+    #expect(server.folder.read("x") == nil)
+    #expect(try eventually { server.folder.kept.isEmpty })
+  }
+
+  @Test(arguments: [[("Upload-Length", "2")], [("Upload-Length", "two")], [("Content-Type", "text/plain")]])
+  func aWholeIsPut(_ headers: [(String, String)]) throws {
+    let server = try TestServer()
+    #expect(try server.ask("PUT", "/x", headers, body: [1, 2]).status == 201, "\(headers)")
+    let client = try server.client()
+    try client.head("PUT", "/y", headers + [("Transfer-Encoding", "chunked")])
+    try client.send([50, 13, 10, 1, 2, 13, 10, 48, 13, 10, 13, 10])
+    #expect(try client.answer().status == 201, "\(headers), in chunks")
+  }
 }

@@ -88,7 +88,35 @@ struct PutTests {
     #expect(stale.status == 412)
     let now = try server.ask("HEAD", "/a")
     #expect(try server.ask("PUT", "/a", [("If-Match", now["ETag"]!)], body: [4]).status == 204)
-    #expect(try server.ask("PUT", "/new", [("If-Match", "*")], body: [5]).status == 201)
+  }
+
+  /// RFC 9110 §13.1.1: the condition is false where there is nothing.
+  @Test(arguments: [[], [("Upload-Complete", "?1")]])
+  func ifMatchIsFalseWhereNothingIs(_ more: [(String, String)]) throws {
+    let server = try TestServer()
+    for tag in ["\"a\""] {
+      #expect(try server.ask("PUT", "/new", [("If-Match", tag)] + more, body: [5]).status == 412, "\(tag)")
+    }
+    #expect(server.folder.read("new") == nil)
+    #expect(server.folder.kept.isEmpty)
+  }
+
+  @Test func putHeedsEveryPrecondition() throws {
+    let server = try TestServer()
+    let etag = try #require(try server.ask("PUT", "/a", body: [1])["ETag"])
+    let (old, late) = ("Mon, 01 Jan 2001 00:00:00 GMT", "Tue, 01 Jan 2999 00:00:00 GMT")
+    for header in [
+      ("If-Unmodified-Since", old), ("If-None-Match", etag), ("If-None-Match", "W/" + etag), ("If-None-Match", "*"),
+    ] {
+      for more in [[], [("Upload-Complete", "?1")], [("If-None-Match", "\"b\"")]] {
+        #expect(try server.ask("PUT", "/a", [header] + more, body: [1]).status == 412, "\(header) \(more)")
+      }
+    }
+    for header in [("If-Unmodified-Since", late), ("If-None-Match", "\"b\""), ("If-Unmodified-Since", "soon")] {
+      #expect(try server.ask("PUT", "/a", [header], body: [1]).status == 204, "\(header)")
+    }
+    #expect(try server.ask("PUT", "/a", [("If-Match", etag), ("If-Unmodified-Since", old)], body: [2]).status == 204)
+    #expect(try server.ask("PUT", "/b", [("If-Unmodified-Since", old)], body: [1]).status == 201)
   }
 
   /// Five of the ten bytes of a resumable upload to /a, for the version with this ETag; its URL.

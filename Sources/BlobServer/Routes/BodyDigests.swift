@@ -3,8 +3,8 @@ import Blobs
 
 /// What the body of one request must add up to, computed while it comes.
 ///
-/// `Upload-Checksum` (tus 1.0 §Checksum) and `Content-Digest` speak of the body, `Repr-Digest` of the whole (RFC 9530).
-/// Each may come after the body, if `Trailer` says so beforehand.
+/// `Upload-Checksum` (tus 1.0 §Checksum) and `Content-Digest` are of the body, `Repr-Digest` is of the whole (RFC 9530).
+/// Each may come in a trailer after the body, where the head announces it by `Trailer` or has the same field itself.
 final class BodyDigests: @unchecked Sendable {
   // Belongs to the event thread of its connection, as its receiver does.
   enum Field: String, CaseIterable {
@@ -20,14 +20,16 @@ final class BodyDigests: @unchecked Sendable {
   private static let tus: [Digest.Algorithm] = [.sha1, .crc32c, .sha256]
   static let tusNames = tus.map(\.name).joined(separator: ",")
 
+  private let fields: [Field]
   private var digests: [Digest.Algorithm: Digest] = [:]
   private var wanted: [(field: Field, values: [Digest.Algorithm: [UInt8]])] = []
-  /// Named by `Trailer`.
+  /// Named by `Trailer`, and not in the head.
   private var awaited: [Field] = []
 
-  /// nil when the request has no checksum. Throws 400 for an algorithm that is not ours and for what is no digest.
-  static func ofTus(_ headers: HTTPHeaders) throws(ServerError) -> BodyDigests? {
-    let digests = try BodyDigests(headers, [.tus])
+  /// nil when the request has no checksum and no digest. Throws 400 for a checksum algorithm that the server does not have,
+  /// and for what is no digest. `isWhole`: the body is all there is of the representation.
+  static func ofTus(_ headers: HTTPHeaders, isWhole: Bool = false) throws(ServerError) -> BodyDigests? {
+    let digests = try BodyDigests(headers, isWhole ? [.tus, .content, .representation] : [.tus, .content])
     return digests.isEmpty ? nil : digests
   }
 
@@ -39,15 +41,17 @@ final class BodyDigests: @unchecked Sendable {
   }
 
   private init(_ headers: HTTPHeaders, _ fields: [Field]) throws(ServerError) {
+    self.fields = fields
     let announced = headers.list("Trailer")
     for field in fields {
-      if let values = try Self.values(of: field, headers) {
+      let values = try Self.values(of: field, headers)
+      if let values {
         compute(values.keys)
         wanted.append((field, values))
-      } else if announced.contains(where: { $0.isSameField(field.rawValue) }) {
-        compute(field.algorithms)
-        awaited.append(field)
       }
+      guard announced.contains(where: { $0.isSameField(field.rawValue) }) else { continue }
+      compute(field.algorithms)
+      if values == nil { awaited.append(field) }
     }
   }
 
@@ -64,31 +68,38 @@ final class BodyDigests: @unchecked Sendable {
     for digest in digests.values { digest.update(bytes) }
   }
 
-  /// All of the body was taken. Throws 460 (tus) or 400 when it is not what was promised.
+  /// All of the body was taken. Throws 460 (tus) or 400 when it is not what was promised. Call `checkAnnounced` before.
   func check(_ trailers: HTTPHeaders) throws(ServerError) {
-    for field in awaited {
-      guard let values = try Self.values(of: field, trailers) else {
-        throw ServerError(400, "the trailer \(field.rawValue) was announced and did not come")
-      }
-      wanted.append((field, values))
+    if let missing = awaited.first(where: { trailers[$0.rawValue] == nil }) {
+      throw ServerError(400, "the trailer \(missing.rawValue) was announced and did not come")
     }
     awaited = []
+    for field in fields where !trailers.fields.isEmpty {
+      if let values = try Self.values(of: field, trailers) { wanted.append((field, values)) }
+    }
     for (field, values) in wanted {
-      for (algorithm, value) in values where digests[algorithm]?.value() != value {
-        throw Self.mismatch(field, algorithm)
+      for (algorithm, value) in values {
+        guard let digest = digests[algorithm] else { throw Self.unannounced(field) }
+        if digest.value() != value { throw Self.mismatch(field, algorithm) }
       }
     }
   }
 
-  /// Throws 400 for a digest behind the body that no `Trailer` field has announced, so that it was not computed while the
-  /// bytes came. `digests`: what the request has announced.
+  /// Throws 400 for a digest in the trailer section that the head neither announces by `Trailer` nor has itself: it was not
+  /// computed while the bytes came. `fields`: those that the request may have.
   static func checkAnnounced(
-    _ trailers: HTTPHeaders, _ digests: BodyDigests?, _ fields: [Field] = [.content, .representation]
+    _ trailers: HTTPHeaders, by head: HTTPHeaders, _ fields: [Field]
   ) throws(ServerError) {
     if trailers.fields.isEmpty { return }
-    for field in fields where trailers[field.rawValue] != nil && digests?.awaited.contains(field) != true {
-      throw ServerError(400, "the trailer \(field.rawValue) must be announced by Trailer, before the bytes")
+    let announced = head.list("Trailer")
+    for field in fields where trailers[field.rawValue] != nil {
+      if announced.contains(where: { $0.isSameField(field.rawValue) }) { continue }
+      if try values(of: field, head) == nil { throw unannounced(field) }
     }
+  }
+
+  private static func unannounced(_ field: Field) -> ServerError {
+    ServerError(400, "the trailer \(field.rawValue) must be announced by Trailer, before the bytes")
   }
 
   /// Of the body, as far as they were computed in a form that `Repr-Digest` has a name for.

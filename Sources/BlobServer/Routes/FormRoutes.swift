@@ -16,7 +16,7 @@ enum FormRoutes {
       throw ServerError(409, "\(path) is no folder; forms are for a folder's URL, which ends with a slash")
     }
     // What is there is not changed, so no version of it can be asked for by name.
-    let rule = try PutRoutes.rule(call.headers, nil)
+    let rule = try PutRoutes.rule(ofPost: call.headers, nil)
     return .receive(FormReceiver(boundary, path, rule, FormAnswer(call, path), call.service))
   }
 

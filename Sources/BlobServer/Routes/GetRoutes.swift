@@ -11,15 +11,16 @@ enum GetRoutes {
     }
     if isFolder { throw ServerError(404, "\(path) is a file, not a folder") }
     let file = try call.service.store.open(path)
+    let clientHasIt = try Preconditions.clientHasIt(call.headers, file.item)
     let known = call.service.digests.answer(call.headers["Want-Repr-Digest"], of: file.item)
     guard known == nil, call.method == "HEAD", let wanted = DigestField.wanted(call.headers["Want-Repr-Digest"]) else {
-      return .reply(reply(call, path, file, known))
+      return .reply(reply(call, path, file, known, clientHasIt))
     }
     // A client asks by HEAD to decide whether to send or fetch the bytes. Reading the file here is cheaper than either.
     return .later { decided in
       let client = DigestReader.Client(hasGone: { call.request.clientHasGone }) { result in
         switch result {
-        case .success(let digest): decided(.reply(reply(call, path, file, digest)))
+        case .success(let digest): decided(.reply(reply(call, path, file, digest, clientHasIt)))
         case .failure(let error): decided(.refuse(error))
         }
       }
@@ -37,16 +38,16 @@ enum GetRoutes {
     }
   }
 
-  private static func reply(_ call: Call, _ path: ServedPath, _ file: OpenItem, _ digest: String?) -> Reply {
+  /// `clientHasIt`: the client has these bytes already, as its preconditions say.
+  private static func reply(
+    _ call: Call, _ path: ServedPath, _ file: OpenItem, _ digest: String?, _ clientHasIt: Bool
+  ) -> Reply {
     let item = file.item
     let modified = HTTPDate.text(seconds: item.modifiedSeconds)
     var headers: HTTPHeaders = ["ETag": item.etag, "Accept-Ranges": "bytes"]
     headers["Last-Modified"] = modified
     headers["Repr-Digest"] = digest
-    let known = call.headers.list("If-None-Match")
-    if known.contains("*") || known.contains(item.etag) || known.contains("W/" + item.etag) {
-      return Reply(304, headers)
-    }
+    if clientHasIt { return Reply(304, headers) }
     // Uploaded content is anybody's: it must not run in this server's origin.
     let type = MediaType(path.name)
     headers["Content-Type"] = type.text

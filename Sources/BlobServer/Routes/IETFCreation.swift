@@ -28,9 +28,9 @@ enum IETFCreation {
     let store = call.service.store
     let target = try target(call, path, isFolder: isFolder)
     let state = try store.target(at: target, in: path)
-    let existing = target == nil ? .keep : try PutRoutes.rule(call.headers, state.item)
+    let existing = try existing(call, target, state.item)
     try existing.admit(state, at: target ?? path, length: length)
-    let digests = try IETFDigests(call, isWhole: isLast)
+    let digests = try CreationDigests(call.headers, isWhole: isLast)
     let comesWhole = isLast && call.request.contentLength != nil
     if !comesWhole { try call.service.checkUnfinished() }
     let modified = ModificationTime(call.headers)
@@ -49,6 +49,13 @@ enum IETFCreation {
         throw ietf.limited(error, call.options)
       }
     }
+  }
+
+  private static func existing(
+    _ call: Call, _ target: ServedPath?, _ item: StoredItem?
+  ) throws(ServerError) -> ExistingRule {
+    if target == nil { return .keep }
+    return try PutRoutes.rule(ofPost: call.headers, item)
   }
 
   private static func receive(
@@ -73,18 +80,6 @@ enum IETFCreation {
   }
 }
 
-/// What a creation says of its bytes. RFC 9530.
-struct IETFDigests: Sendable {
-  let ofBody: BodyDigests?
-  /// Of the whole, also of what other requests bring.
-  let promised: [Digest.Algorithm: [UInt8]]?
-
-  init(_ call: Call, isWhole: Bool) throws(ServerError) {
-    ofBody = try BodyDigests.ofHTTP(call.headers, isWhole: isWhole)
-    promised = try BodyDigests.values(of: .representation, call.headers)
-  }
-}
-
 /// The body of a creation or of an append. Every byte that came is kept, also when the rest does not come.
 final class IETFReceiver: BodyReceiver {
   private let writer: UploadWriter
@@ -97,6 +92,7 @@ final class IETFReceiver: BodyReceiver {
   /// The client can ask for it again.
   private let isKnown: Bool
   private let service: Service
+  private let head: HTTPHeaders
   private let target: RequestTarget
   private let teller: ProgressTeller?
 
@@ -112,6 +108,7 @@ final class IETFReceiver: BodyReceiver {
     self.isCreation = isCreation
     self.isKnown = isKnown
     service = call.service
+    head = call.headers
     target = call.target
     // Who sends without a length may have no second copy of what is on its way.
     let listens = call.request.contentLength == nil && digests?.isOfBody != true
@@ -152,7 +149,8 @@ final class IETFReceiver: BodyReceiver {
     let upload = writer.upload
     let isWhole = isCreation && isLast
     do throws(ServerError) {
-      try BodyDigests.checkAnnounced(trailers, digests, isWhole ? [.content, .representation] : [.content])
+      let promises = isCreation || isLast
+      try BodyDigests.checkAnnounced(trailers, by: head, promises ? [.content, .representation] : [.content])
       if let digests {
         try digests.check(trailers)
         if digests.isOfBody { try writer.keep() }
@@ -175,8 +173,7 @@ final class IETFReceiver: BodyReceiver {
   /// The digest of the whole may come with the request that begins the upload, or with the one that brings its end.
   private func takePromise(_ trailers: HTTPHeaders) throws(ServerError) {
     guard isCreation || isLast else { return }
-    let late = try BodyDigests.values(of: .representation, trailers)
-    for values in [promised, late].compactMap({ $0 }) { try writer.upload.promise(values) }
+    try writer.upload.promise(promised, behindBody: trailers)
   }
 
   private func taken(_ upload: Upload) -> Reply {

@@ -21,6 +21,34 @@ enum PartialBody {
     }
   }
 
+  /// The length of the whole, from `Upload-Length`; nil: no field has a length. Throws 400 for a body whose media type says
+  /// that it is a part, and for two lengths that contradict each other.
+  static func wholeLength(ofPut headers: HTTPHeaders) throws(ServerError) -> Int64? {
+    if let type = headers["Content-Type"] {
+      let essence = type.prefix { $0 != ";" }.trimmed
+      if [IETF.contentType, Tus.contentType].contains(where: { essence.isSameField($0) }) {
+        throw ServerError(
+          400, "Content-Type: \(essence) is for PATCH: it says that this is a part of a file; PUT takes whole files")
+      }
+    }
+    var whole: Int64?
+    for (name, value) in headers.fields where name.isSameField("Upload-Length") {
+      guard let length = StructuredField.integer(value), length >= 0 else { continue }
+      if let whole { try check(length, isWhole: whole) }
+      whole = length
+    }
+    return whole
+  }
+
+  /// Throws 400 for a body of `length` bytes where the whole file has another length.
+  static func check(_ length: Int64, isWhole whole: Int64) throws(ServerError) {
+    if length == whole { return }
+    throw ServerError(
+      400,
+      "Upload-Length says that the file has \(whole) bytes, and the request says or brings \(length); PUT takes whole files",
+      problem: "inconsistent-upload-length")
+  }
+
   /// A value that is not of its field's type says nothing. RFC 9651 §4.2.
   private static func saysPart(_ name: String, _ value: String) -> Bool {
     if name.isSameField("Upload-Complete") { return StructuredField.boolean(value) == false }

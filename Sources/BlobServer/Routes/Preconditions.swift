@@ -1,9 +1,24 @@
 import BlobHTTP
 
-/// The preconditions of a request that removes a file. RFC 9110 §13.1, §13.2.2.
+/// The preconditions of a request for a file that is there. RFC 9110 §13.1, §13.2.2.
 enum Preconditions {
-  /// Throws 412 when the headers ask for another version of the file than `item`.
+  /// For a request that changes or removes the file. Throws 412 when the headers ask for another version than `item`.
   static func check(_ headers: HTTPHeaders, _ item: StoredItem) throws(ServerError) {
+    try checkVersion(headers, item)
+    if isExcluded(item, by: headers) == true {
+      throw ServerError(412, "the file is there in a version that If-None-Match excludes")
+    }
+  }
+
+  /// For a request that reads the file: whether the client has this version already, which is answered by 304. Throws 412
+  /// when the headers ask for another version than `item`.
+  static func clientHasIt(_ headers: HTTPHeaders, _ item: StoredItem) throws(ServerError) -> Bool {
+    try checkVersion(headers, item)
+    if let isExcluded = isExcluded(item, by: headers) { return isExcluded }
+    return headers["If-Modified-Since"].flatMap { HTTPDate.seconds($0) }.map { item.modifiedSeconds <= $0 } ?? false
+  }
+
+  private static func checkVersion(_ headers: HTTPHeaders, _ item: StoredItem) throws(ServerError) {
     if headers["If-Match"] != nil {
       let wanted = headers.list("If-Match")
       if !wanted.contains("*"), !wanted.contains(item.etag) {
@@ -14,9 +29,12 @@ enum Preconditions {
     {
       throw ServerError(412, "the file was modified after the time that If-Unmodified-Since names")
     }
+  }
+
+  /// nil: the request has no `If-None-Match`, whose comparison is the weak one.
+  private static func isExcluded(_ item: StoredItem, by headers: HTTPHeaders) -> Bool? {
+    guard headers["If-None-Match"] != nil else { return nil }
     let excluded = headers.list("If-None-Match")
-    if excluded.contains("*") || excluded.contains(item.etag) || excluded.contains("W/" + item.etag) {
-      throw ServerError(412, "the file is a version that If-None-Match excludes")
-    }
+    return excluded.contains("*") || excluded.contains(item.etag) || excluded.contains("W/" + item.etag)
   }
 }

@@ -8,31 +8,43 @@ enum PutRoutes {
       throw ServerError(400, "PUT takes whole files; Content-Range is for resumable uploads (tus)")
     }
     let length = call.request.contentLength
+    let whole = try PartialBody.wholeLength(ofPut: call.headers)
+    if let length, let whole { try PartialBody.check(length, isWhole: whole) }
     if let limit = call.options.maxSize, let length, length > limit {
       throw ServerError(413, "an upload may have \(limit) bytes at most, this one has \(length)")
     }
     let store = call.service.store
     let target = try store.target(at: path, in: path.parent)
-    let rule = try rule(call.headers, target.item)
+    let rule = try rule(ofPost: call.headers, target.item)
     try rule.admit(target, at: path, length: length)
     let digests = try BodyDigests.ofHTTP(call.headers, isWhole: true)
     let reception = try store.begin(length: length)
-    return .receive(PutReceiver(reception, path, rule, ModificationTime(call.headers), digests, call.service))
+    return .receive(PutReceiver(reception, path, rule, ModificationTime(call.headers), digests, whole: whole, call))
   }
 
-  /// What the preconditions ask for. RFC 9110 §13.1.
+  /// What the preconditions ask for. `item`: what is at the target; nil: nothing. Throws 412 where one of them is false.
+  /// RFC 9110 §13.1.
   static func rule(_ headers: HTTPHeaders, _ item: StoredItem?) throws(ServerError) -> ExistingRule {
-    if let none = headers["If-None-Match"] {
-      if none == "*" { return .mustBeNew }
-      if let item, headers.list("If-None-Match").contains(item.etag) { throw ServerError(412, "the file is there") }
+    if let item {
+      try Preconditions.check(headers, item)
+    } else if headers["If-Match"] != nil {
+      throw ServerError(412, "If-Match asks for a file that is there, and there is none")
     }
-    guard let match = headers["If-Match"] else { return .keep }
-    // `*` on a free name is let through, unlike §13.1.1: `push --overwrite` sends it with every file.
-    if match == "*" { return .replace }
-    guard let item, headers.list("If-Match").contains(item.etag) else {
-      throw ServerError(412, "the file is not the version that If-Match names")
-    }
-    return .replaceVersion(etag: item.etag)
+    if headers.list("If-None-Match").contains("*") { return .mustBeNew }
+    return replacement(headers, item) ?? .keep
+  }
+
+  /// As `rule`, for a POST, whose URL need not be that of the file: `If-Match: *` lets the file replace another one, and does
+  /// not ask for one.
+  static func rule(ofPost headers: HTTPHeaders, _ item: StoredItem?) throws(ServerError) -> ExistingRule {
+    if item == nil, headers["If-None-Match"] == nil, headers.list("If-Match").contains("*") { return .replace }
+    return try rule(headers, item)
+  }
+
+  /// nil: the request has no `If-Match`, which holds otherwise.
+  private static func replacement(_ headers: HTTPHeaders, _ item: StoredItem?) -> ExistingRule? {
+    guard headers["If-Match"] != nil, let item else { return nil }
+    return headers.list("If-Match").contains("*") ? .replace : .replaceVersion(etag: item.etag)
   }
 }
 
@@ -47,15 +59,20 @@ private final class PutReceiver: BodyReceiver {
   private let reception: any Reception
   private let record: UploadRecord
   private let digests: BodyDigests?
+  /// Bytes of the whole file, where the request tells them beside the length of its body.
+  private let whole: Int64?
+  private let head: HTTPHeaders
   private let service: Service
 
   init(
     _ reception: any Reception, _ path: ServedPath, _ rule: ExistingRule, _ modified: ModificationTime?,
-    _ digests: BodyDigests?, _ service: Service
+    _ digests: BodyDigests?, whole: Int64?, _ call: Call
   ) {
     self.reception = reception
     self.digests = digests
-    self.service = service
+    self.whole = whole
+    head = call.headers
+    service = call.service
     record = UploadRecord(reception.id, target: path, existing: rule, length: nil, modified: modified)
   }
 
@@ -72,7 +89,8 @@ private final class PutReceiver: BodyReceiver {
   func end(_ trailers: HTTPHeaders) -> Plan {
     service.onWorker { [self] () throws(ServerError) in
       do throws(ServerError) {
-        try BodyDigests.checkAnnounced(trailers, digests)
+        if let whole { try PartialBody.check(reception.length, isWhole: whole) }
+        try BodyDigests.checkAnnounced(trailers, by: head, [.content, .representation])
         try digests?.check(trailers)
         let publication = try service.store.publish(reception, record, isSaved: false)
         var reply = Reply(publication.outcome == .created ? 201 : 204, ["ETag": publication.item.etag])

@@ -9,6 +9,8 @@ enum TusConcatenation {
       throw ServerError(400, "a final upload is as long as its parts: no Upload-Length, no Upload-Defer-Length")
     }
     if call.request.contentLength != 0 { throw ServerError(400, "a final upload has no bytes of its own") }
+    try BodyDigests.ofTus(call.headers)?.check([:])
+    let promised = try BodyDigests.values(of: .representation, call.headers)
     let target = try TusTarget(call, folder)
     return call.service.onWorker { () throws(ServerError) in
       if let plan = try again(call, parts, target) { return plan }
@@ -18,7 +20,7 @@ enum TusConcatenation {
         call,
         try call.service.uploads.begin(
           target.path, in: folder, target.existing, length: length, metadata: target.metadata,
-          modified: target.modified, joining: parts, text: text))
+          modified: target.modified, joining: parts, text: text, digest: promised.map { DigestField.text($0) }))
     }
   }
 

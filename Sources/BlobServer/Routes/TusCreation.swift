@@ -1,4 +1,5 @@
 import BlobHTTP
+import Blobs
 
 /// What a creation asks for, checked against what is there.
 struct TusCreation: Sendable {
@@ -34,34 +35,38 @@ struct TusCreation: Sendable {
   }
 }
 
-/// The body of a creation. Without a record its bytes need no probation. A small file that comes whole needs no record: a client that was cut off has not learnt the
-/// upload's URL, so what it sent is deleted. tus 1.0 §Creation With Upload.
+/// The body of a creation. Without a record its bytes need no probation. A small file that comes whole needs no record: a
+/// client that was cut off has not learnt the upload's URL, so what it sent is deleted. tus 1.0 §Creation With Upload.
 final class TusCreationReceiver: BodyReceiver {
   private let upload: Upload
   private let writer: UploadWriter
-  private let checksum: BodyDigests?
+  private let digests: BodyDigests?
+  private let head: HTTPHeaders
   private let service: Service
   private let target: RequestTarget
 
-  init(_ upload: Upload, _ writer: UploadWriter, _ checksum: BodyDigests?, _ call: Call) {
+  init(_ upload: Upload, _ writer: UploadWriter, _ digests: BodyDigests?, _ call: Call) {
     self.upload = upload
     self.writer = writer
-    self.checksum = checksum
+    self.digests = digests
+    head = call.headers
     service = call.service
     target = call.target
   }
 
   func take(_ piece: BodyPiece) throws(ServerError) {
-    checksum?.take(piece)
+    digests?.take(piece)
     try writer.append(piece)
   }
 
-  var takesPipes: Bool { checksum == nil }
+  var takesPipes: Bool { digests == nil }
 
   func end(_ trailers: HTTPHeaders) -> Plan {
     do throws(ServerError) {
-      try BodyDigests.checkAnnounced(trailers, checksum, [.tus])
-      try checksum?.check(trailers)
+      try BodyDigests.checkAnnounced(trailers, by: head, [.tus, .content, .representation])
+      try digests?.check(trailers)
+      if digests?.hasCheckedRepresentation == true { upload.isAsPromised() }
+      if !trailers.fields.isEmpty { try upload.promise(nil, behindBody: trailers) }
     } catch {
       cut()
       return .refuse(error)
@@ -97,48 +102,74 @@ final class TusCreationReceiver: BodyReceiver {
 /// none.
 final class TusReceiver: BodyReceiver {
   private let writer: UploadWriter
-  private let checksum: BodyDigests?
+  private let digests: BodyDigests?
+  /// The digests of the whole that the head has. They count where the request brings the end.
+  private let promised: [Digest.Algorithm: [UInt8]]?
+  private let head: HTTPHeaders
   private let service: Service
 
-  init(_ writer: UploadWriter, _ checksum: BodyDigests?, _ service: Service) {
+  init(_ writer: UploadWriter, _ digests: BodyDigests?, promised: [Digest.Algorithm: [UInt8]]?, _ call: Call) {
     self.writer = writer
-    self.checksum = checksum
-    self.service = service
+    self.digests = digests
+    self.promised = promised
+    head = call.headers
+    service = call.service
   }
 
   func take(_ piece: BodyPiece) throws(ServerError) {
-    checksum?.take(piece)
+    digests?.take(piece)
     try writer.append(piece)
   }
 
-  var takesPipes: Bool { checksum == nil }
+  var takesPipes: Bool { digests == nil }
 
   func end(_ trailers: HTTPHeaders) -> Plan {
     let upload = writer.upload
     do throws(ServerError) {
-      try BodyDigests.checkAnnounced(trailers, checksum, [.tus])
-      if let checksum {
-        try checksum.check(trailers)
+      try BodyDigests.checkAnnounced(trailers, by: head, [.tus, .content])
+      if let digests {
+        try digests.check(trailers)
         try writer.keep()
       }
     } catch {
-      return service.onWorker { [writer] () throws(ServerError) in
-        _ = writer.takeBack(after: error)
-        return .refuse(error)
-      }
+      return service.onWorker { [self] () throws(ServerError) in refuse(error) }
     }
     if upload.record.isPart {
       upload.tellFinal()
     } else if upload.isComplete {
-      return publish(upload) { $1.map { Reply($0) } ?? TusRoutes.progress(204, $0.offset, $0.expires) }
+      if promised == nil, trailers.fields.isEmpty { return publish() }
+      return service.onWorker { [self] () throws(ServerError) in
+        do throws(ServerError) {
+          try BodyDigests.checkAnnounced(trailers, by: head, [.representation])
+          try upload.promise(promised, behindBody: trailers)
+        } catch {
+          return refuse(error)
+        }
+        return publish()
+      }
     }
     return .reply(TusRoutes.progress(204, upload.offset, upload.expires))
+  }
+
+  private func publish() -> Plan {
+    BlobServer.publish(writer.upload) { $1.map { Reply($0) } ?? TusRoutes.progress(204, $0.offset, $0.expires) }
+  }
+
+  /// Takes back what the request brought. Blocks.
+  private func refuse(_ error: ServerError) -> Plan {
+    _ = writer.takeBack(after: error)
+    return .refuse(error)
   }
 
   func cut() {
     try? writer.drop()  // whoever writes next tries again
     if writer.upload.record.isPart { return writer.upload.tellFinal() }
-    if writer.upload.isComplete { writer.upload.publish { _ in } }
+    guard writer.upload.isComplete else { return }
+    if promised == nil { return writer.upload.publish { _ in } }
+    service.workers.submit { [self] in
+      // Where the promise cannot be saved, the client that asks for the upload is told.
+      if (try? writer.upload.promise(promised, behindBody: [:])) != nil { writer.upload.publish { _ in } }
+    }
   }
 }
 

@@ -99,8 +99,10 @@ enum TusRoutes {
       }
       try checkLength(overflow ? .max : end, call.options)
     }
-    let checksum = try BodyDigests.ofTus(call.headers)
-    return .receive(TusReceiver(try upload.write(from: offset, onProbation: checksum != nil), checksum, call.service))
+    let digests = try BodyDigests.ofTus(call.headers)
+    let promised = try BodyDigests.values(of: .representation, call.headers)
+    let writer = try upload.write(from: offset, onProbation: digests != nil)
+    return .receive(TusReceiver(writer, digests, promised: promised, call))
   }
 
   static func checkContentType(_ call: Call) throws(ServerError) {
@@ -135,21 +137,25 @@ enum TusRoutes {
     let role = call.headers["Upload-Concat"]
     if let role, role != "partial" { return try TusConcatenation.create(call, folder, role) }
     let creation = try TusCreation(call, folder, isPart: role != nil)
-    let checksum = try BodyDigests.ofTus(call.headers)
-    if creation.isPart || creation.length == nil || creation.length != call.request.contentLength {
+    let isWhole = creation.length != nil && creation.length == call.request.contentLength
+    let digests = try CreationDigests(ofTus: call.headers, isWhole: isWhole)
+    @Sendable func receiver() throws(ServerError) -> TusCreationReceiver {
+      let upload = try creation.begin(call.service)
+      if let promised = digests.promised { try upload.promise(promised) }
+      return TusCreationReceiver(upload, try upload.write(from: 0), digests.ofBody, call)
+    }
+    if creation.isPart || !isWhole {
       try call.service.checkUnfinished()
     }
     if call.request.contentLength == 0 {
       return call.service.onWorker { () throws(ServerError) in
-        let upload = try creation.begin(call.service)
-        return TusCreationReceiver(upload, try upload.write(from: 0), checksum, call).end([:])
+        try receiver().end([:])
       }
     }
     try checkContentType(call)
     if let length = creation.length, let coming = call.request.contentLength, coming > length {
       throw ServerError(413, "Upload-Length is \(length), the body has \(coming) bytes")
     }
-    let upload = try creation.begin(call.service)
-    return .receive(TusCreationReceiver(upload, try upload.write(from: 0), checksum, call))
+    return .receive(try receiver())
   }
 }
