@@ -292,6 +292,36 @@ struct DigestFieldTests {
     #expect(server.folder.read("x") == pattern(4) && server.folder.read("y") == pattern(4))
   }
 
+  /// The trailer came as it was announced, and has nothing that the server could compare.
+  @Test func bytesWhoseDigestIsOfAnotherAlgorithmCount() throws {
+    let server = try TestServer()
+    let head = [("Trailer", "Content-Digest")]
+    for (upload, more) in try appends(server) {
+      #expect(try sendChunk(server, "PATCH", upload, more + head, [("Content-Digest", "md5=:YWJj:")]).status < 300)
+    }
+    #expect(server.folder.read("x") == pattern(4) && server.folder.read("y") == pattern(4))
+
+    let begun = try server.ask("PUT", "/z", ietf(false))
+    let upload = try #require(begun["Location"])
+    let notLast = ietf(false) + append + [("Upload-Offset", "0")] + head
+    let answer = try sendChunk(server, "PATCH", upload, notLast, [("Content-Digest", "md5=:YWJj:")])
+    #expect(answer.status == 204 && answer["Upload-Offset"] == "4")
+  }
+
+  /// The request that was to tell the end is refused, so that the upload has no end yet.
+  @Test func anEmptyEndWithAnotherDigestEndsNothing() throws {
+    let server = try TestServer()
+    let begun = try server.ask("PUT", "/x", ietf(false), body: pattern(4))
+    let upload = try #require(begun["Location"])
+    let end = ietf(true) + append + [("Upload-Offset", "4")]
+    let answer = try server.ask("PATCH", upload, end + [field("Content-Digest", [1])])
+    #expect(answer.status == 400 && answer["Upload-Complete"] == "?0" && answer["Upload-Offset"] == "4")
+    #expect(try server.ask("HEAD", upload, [])["Upload-Complete"] == "?0")
+    #expect(server.folder.read("x") == nil)
+    #expect(try server.ask("PATCH", upload, end + [field("Content-Digest", [])]).status < 300)
+    #expect(server.folder.read("x") == pattern(4))
+  }
+
   /// A digest that the head has was computed, so that the trailer's needs no further announcement; both must be right.
   @Test(arguments: ["Content-Digest", "Repr-Digest"], [true, false])
   func aDigestMayBeRepeatedBehindTheBytes(_ name: String, _ isAnnounced: Bool) throws {

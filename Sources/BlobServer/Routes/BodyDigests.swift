@@ -25,6 +25,8 @@ final class BodyDigests: @unchecked Sendable {
   private var wanted: [(field: Field, values: [Digest.Algorithm: [UInt8]])] = []
   /// Named by `Trailer`, and not in the head.
   private var awaited: [Field] = []
+  /// The body does not count before `check`, since the head has or announces a digest of it.
+  let isOfBody: Bool
 
   /// nil when the request has no checksum and no digest. Throws 400 for a checksum algorithm that the server does not have,
   /// and for what is no digest. `isWhole`: the body is all there is of the representation.
@@ -43,15 +45,18 @@ final class BodyDigests: @unchecked Sendable {
   private init(_ headers: HTTPHeaders, _ fields: [Field]) throws(ServerError) {
     self.fields = fields
     let announced = headers.list("Trailer")
+    var isOfBody = false
     for field in fields {
       let values = try Self.values(of: field, headers)
-      if let values {
-        compute(values.keys)
-        wanted.append((field, values))
-      }
-      guard announced.contains(where: { $0.isSameField(field.rawValue) }) else { continue }
+      let isAnnounced = announced.contains { $0.isSameField(field.rawValue) }
+      if field != .representation, values != nil || isAnnounced { isOfBody = true }
+      if let values { wanted.append((field, values)) }
+      if isAnnounced, values == nil { awaited.append(field) }
+    }
+    self.isOfBody = isOfBody
+    for (_, values) in wanted { compute(values.keys) }
+    for field in fields where announced.contains(where: { $0.isSameField(field.rawValue) }) {
       compute(field.algorithms)
-      if values == nil { awaited.append(field) }
     }
   }
 
@@ -60,13 +65,14 @@ final class BodyDigests: @unchecked Sendable {
     for algorithm in algorithms where digests[algorithm] == nil { digests[algorithm] = Digest(algorithm) }
   }
 
-  /// The body does not count before `check`.
-  var isOfBody: Bool { (wanted.map(\.field) + awaited).contains { $0 != .representation } }
-
   func take(_ piece: BodyPiece) {
     guard case .bytes(let bytes) = piece else { preconditionFailure("bytes in a pipe cannot be looked at") }
     for digest in digests.values { digest.update(bytes) }
   }
+
+  /// Checks the digests of a request without a body before anything of it counts, such as the length that it tells. Throws as
+  /// `check` does. Without effect where a body follows.
+  func checkEmpty(_ contentLength: Int64?) throws(ServerError) { if contentLength == 0 { try check([:]) } }
 
   /// All of the body was taken. Throws 460 (tus) or 400 when it is not what was promised. Call `checkAnnounced` before.
   func check(_ trailers: HTTPHeaders) throws(ServerError) {

@@ -77,6 +77,14 @@ enum IETFRoutes {
       }
       if let length { try TusRoutes.checkLength(length, call.options) }
       let digests = try BodyDigests.ofHTTP(call.headers, isWhole: false)
+      do throws(ServerError) {
+        try digests?.checkEmpty(call.request.contentLength)
+      } catch {
+        var reply = Reply(error)
+        reply.headers["Upload-Offset"] = String(here)
+        ietf.mark(&reply, isWhole: false)
+        return .reply(reply)
+      }
       let promised = isLast ? try BodyDigests.values(of: .representation, call.headers) : nil
       @Sendable func receive() throws(ServerError) -> Plan {
         let writer = try upload.write(from: offset, onProbation: digests?.isOfBody == true)

@@ -74,7 +74,9 @@ enum TusRoutes {
       throw ServerError(409, "the upload is finished at byte \(saved.offset)")
     case .unfinished(let upload):
       try refuseFinal(upload.record)
-      guard let length, upload.record.length != length else { return try receive(call, upload, offset) }
+      let digests = try BodyDigests.ofTus(call.headers)
+      try digests?.checkEmpty(call.request.contentLength)
+      guard let length, upload.record.length != length else { return try receive(call, upload, offset, digests) }
       return call.service.onWorker { () throws(ServerError) in
         try checkLength(length, call.options)
         let record = upload.record
@@ -82,7 +84,7 @@ enum TusRoutes {
           try record.existing.admit(item, at: record.target, length: length)
         }
         try upload.setLength(length)
-        return try receive(call, upload, offset)
+        return try receive(call, upload, offset, digests)
       }
     }
   }
@@ -91,7 +93,9 @@ enum TusRoutes {
     if record.parts != nil { throw ServerError(403, "a final upload has no bytes but those of its parts") }
   }
 
-  private static func receive(_ call: Call, _ upload: Upload, _ offset: Int64) throws(ServerError) -> Plan {
+  private static func receive(
+    _ call: Call, _ upload: Upload, _ offset: Int64, _ digests: BodyDigests?
+  ) throws(ServerError) -> Plan {
     if let coming = call.request.contentLength {
       let (end, overflow) = offset.addingReportingOverflow(coming)
       if let length = upload.record.length, overflow || end > length {
@@ -99,7 +103,6 @@ enum TusRoutes {
       }
       try checkLength(overflow ? .max : end, call.options)
     }
-    let digests = try BodyDigests.ofTus(call.headers)
     let promised = try BodyDigests.values(of: .representation, call.headers)
     let writer = try upload.write(from: offset, onProbation: digests != nil)
     return .receive(TusReceiver(writer, digests, promised: promised, call))
