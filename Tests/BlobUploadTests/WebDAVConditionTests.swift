@@ -135,6 +135,48 @@ import Testing
     await journal.close()
   }
 
+  /// The session of a push that may overwrite is not gone on with by one that may not.
+  @Test func anUploadThatMayNotOverwriteBeginsAnew() async throws {
+    let peer = DavPeer()
+    defer { peer.stop() }
+    let folder = try ScratchFolder()
+    let journal = try await Journal(at: folder.path.appending("journal"))
+    peer.publish(Self.others, as: "a")
+    var cut = uploader(
+      peer,
+      FaultyTransport(CurlTransport()) { _, request in
+        request.method == "PUT" ? .loseAnswer : .none
+      })
+    cut.journal = journal
+    cut.retry = RetryPolicy(retries: 0)
+    await #expect(throws: UploadError.self) {
+      _ = try await cut.upload(PatternSource(length: 100), as: "a", overwrite: true)
+    }
+    var next = uploader(peer)
+    next.journal = journal
+    let error = await #expect(throws: UploadError.self) {
+      _ = try await next.upload(PatternSource(length: 100), as: "a")
+    }
+    #expect(error?.status == 409, "\(error as Any)")
+    #expect(peer.contents(of: "a") == Self.others && peer.unfinished() == 0, "\(peer.requests)")
+    await journal.close()
+  }
+
+  /// A server that cuts names where another URL has a query would replace the file that has the beginning of the name.
+  @Test func aNameThatTheServerCutsReplacesNoOther() async throws {
+    let peer = DavPeer()
+    defer { peer.stop() }
+    peer.publish(Self.others, as: "q")
+    let source = PatternSource(length: 100)
+    let error = await #expect(throws: UploadError.self) {
+      _ = try await uploader(peer, CuttingNames()).upload(source, as: "q?uest", overwrite: true)
+    }
+    #expect(error?.message.contains("a file of another name") == true, "\(error as Any)")
+    #expect(peer.contents(of: "q") == Self.others && peer.unfinished() == 0, "\(peer.requests)")
+    for _ in 0..<2 { _ = try await uploader(peer).upload(source, as: "q?uest", overwrite: true) }
+    #expect(peer.contents(of: "q?uest") == source.bytes(count: 100) && peer.contents(of: "q") == Self.others)
+  }
+
   /// A server without MOVE publishes what it has when the connection breaks.
   @Test(arguments: [false, true]) func aPartThatABrokenTryLeftIsReplacedAndNothingElse(_ isOurs: Bool) async throws {
     let peer = DavPeer { $0.method == "MOVE" ? .init(405) : nil }
@@ -159,5 +201,18 @@ import Testing
       #expect(!isOurs && error.status == 409 && error.message.contains("while this one was sent"), "\(error)")
       #expect(peer.contents(of: "a") == Self.others)
     }
+  }
+}
+
+/// Takes the `Destination` of a MOVE apart once more, as wsgidav does.
+private struct CuttingNames: Transport {
+  private let transport = CurlTransport()
+
+  func send(_ request: HTTPRequest, body: BlobSlice?, _ on: Exchange) async throws(TransportError) -> HTTPResponse {
+    var request = request
+    if let place = request.headers["Destination"], let cut = place.firstRange(of: "%3F") {
+      request.headers["Destination"] = String(place[..<cut.lowerBound])
+    }
+    return try await transport.send(request, body: body, on)
   }
 }

@@ -156,9 +156,10 @@ extension JournalStore {
     try update.run()
   }
 
-  /// A session of another dialect means nothing to this one, and one that must not overwrite cannot be told to later.
+  /// A session of another dialect means nothing to this one. Whether an upload may overwrite is told when it begins, so that
+  /// one which may would replace a file for a push which may not.
   private func goesOn(_ old: JournalDestination, as new: JournalDestination) -> Bool {
-    new.protocolName == old.protocolName && (!new.overwrite || old.overwrite)
+    new.protocolName == old.protocolName && new.overwrite == old.overwrite
   }
 
   /// Takes the row over as it is. What a session was not opened with yet is taken from the new intent.

@@ -55,10 +55,10 @@ extension DavPlace {
   }
 
   /// Whether the name has no characters that mean something in a URL, or none at all.
-  private var isPlain: Bool {
+  var isPlain: Bool {
     PercentCoding.decoded(url.path.utf8).allSatisfy { $0 >= 0x20 && !";?#%".utf8.contains($0) }
   }
-  private static let refusesSuchNames = "It does not take names with characters like these"
+  static let refusesSuchNames = "It does not take names with characters like these"
 
   // MARK: A name that is taken
 

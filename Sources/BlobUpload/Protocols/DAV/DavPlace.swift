@@ -145,7 +145,7 @@ struct DavPlace: Sendable {
     try await check(temporary, tag, body, with)
     if asksBeforeMove, let found = try await find(body, with) { return found }
     do {
-      try await move(temporary, to: url, overwrites: overwrites, with)
+      try await giveName(to: temporary, with)
     } catch {
       switch error.status {
       case 405, 501:
