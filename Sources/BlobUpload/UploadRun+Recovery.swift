@@ -7,9 +7,8 @@ extension UploadRun {
   func recover(from error: UploadError) async throws(UploadError) {
     if error.recovery == .rephrase {
       guard bounds.allowsChange() else { throw uploader.destination.acquaintance.judge(refusal: error.final) }
-      // What is lost here is learned again. What was refused for its form has changed nothing.
-      try? await uploader.journal?.keepOverride(
-        uploader.destination.acquaintance.methods.isOn, at: uploader.destination.endpoint.origin)
+      await rememberOverride()
+      // What was refused for its form has changed nothing.
       if let offset { progress.settle(at: offset) } else if session == nil { progress.restart() }
       measures = measures || uploader.destination.digestsAhead
       return
@@ -34,7 +33,7 @@ extension UploadRun {
     // With `.restart` the upload is gone or complete. Where the server may have gone on with earlier bytes, these explain
     // the 403, and a new upload shows whether the server refuses the file.
     if wasSending, error.status == 403,
-      error.recovery == .giveUp || error.recovery == .restart && tookBody && !mayBeReceiving
+      error.recovery == .giveUp || error.recovery == .restart && attemptedLast && tookBody && !mayBeReceiving
     {
       // The server refuses what it was sent. An upload that has all its bytes there would count as stored in the next run.
       if attemptedLast, tookBody { await giveUpSession() }
@@ -68,6 +67,14 @@ extension UploadRun {
     // The server may still hold it, since only the request for its bytes was answered so.
     if wasSending, let status = error.status, [403, 404, 410].contains(status) { await giveUpSession() }
     restart()
+  }
+
+  /// Has the journal know whether PATCH must go as POST to this host, where that was found out just now.
+  func rememberOverride() async {
+    let destination = uploader.destination
+    guard let isNeeded = destination.acquaintance.methods.takeNews() else { return }
+    // What is lost here is learned again.
+    try? await uploader.journal?.keepOverride(isNeeded, at: destination.endpoint.origin)
   }
 
   /// The body that was sent last was handed to the connection to its end, as far as that is known.

@@ -171,6 +171,7 @@ final class UploadRun {
       try await dialect.send(next, body, to: told, context)
     }
     unknownCreations.noteAnswer()
+    await rememberOverride()
     if let open, let end = open.end { self.end = end }
     switch answer {
     case .finished(let result): return result

@@ -119,6 +119,31 @@ import Testing
     #expect(script.methods == ["POST", "PATCH", "POST"])
   }
 
+  /// A firewall refuses one PATCH, and the server knows nothing of the field: the PATCH goes by itself again, and the next run
+  /// begins with it.
+  @Test(arguments: [400, 404, 201]) func aMethodThatWasRefusedOnceIsNotRefusedForEver(_ status: Int) async throws {
+    let folder = try ScratchFolder()
+    let journal = try await Journal(at: folder.path.appending("journal"))
+    let refusals = Atomic(1)
+    let script = Script { _, request throws(TransportError) in
+      switch request.method {
+      case "POST" where request.headers["X-HTTP-Method-Override"] == nil: .created
+      case "POST": .status(status, ["Location": "/up/99"])
+      case "HEAD": .at(0, of: 1000)
+      case "DELETE": .status(204)
+      default: refusals.exchange(0, ordering: .relaxed) > 0 ? .status(403) : .at(1000)
+      }
+    }
+    var uploader = BlobUploadTests.uploader(Tus(wholeUpTo: 0), script)
+    uploader.journal = journal
+    let error = await uploader.failure()
+    // Bytes that were taken for a new upload are nothing to go on with.
+    #expect(status == 201 ? error?.status == 201 : error == nil, "\(error as Any)")
+    if status != 201 { #expect(script.methods == ["POST", "PATCH", "HEAD", "POST", "PATCH"]) }
+    #expect(try await !journal.needsOverride(at: uploader.destination.endpoint.origin))
+    await journal.close()
+  }
+
   /// A server that says 403 because the upload is gone refuses neither the method nor the file.
   @Test func anUploadThatIsGoneIsBegunAnew() async throws {
     let transport = Script { number, request throws(TransportError) in

@@ -15,14 +15,45 @@ final class MethodOverride: Sendable {
     case useless
   }
   private let state = Mutex(State.unknown)
+  /// Whether the next run should know that POST is needed; nil: nothing was found out that the journal does not have.
+  private let news = Mutex<Bool?>(nil)
 
   var isOn: Bool { state.withLock { [.hearsay, .tried, .proven].contains($0) } }
+
+  /// What was found out since this was asked last: whether POST was seen to help, or is no longer needed.
+  func takeNews() -> Bool? {
+    news.withLock { news in
+      defer { news = nil }
+      return news
+    }
+  }
 
   /// An earlier run has found it so.
   func recall() { state.withLock { $0 = .hearsay } }
 
   /// It was seen to help.
-  func turnOn() { state.withLock { $0 = .proven } }
+  func turnOn() {
+    let isNew = state.withLock { state in
+      defer { state = .proven }
+      return state != .proven
+    }
+    if isNew { news.withLock { $0 = true } }
+  }
+
+  /// A POST that stands for another method was not taken for it. true: the method goes by itself again, for nobody has seen
+  /// in this run that the POST helps.
+  func fails() -> Bool {
+    let isUnproven = state.withLock { state in
+      switch state {
+      case .tried: state = .useless
+      case .hearsay: state = .unknown
+      case .unknown, .proven, .useless: return false
+      }
+      return true
+    }
+    if isUnproven { news.withLock { $0 = false } }
+    return isUnproven
+  }
 
   /// `request` was refused for its method, as it seems. true: it goes in another way now.
   func changes(after request: HTTPRequest) -> Bool {
@@ -33,7 +64,9 @@ final class MethodOverride: Sendable {
         state = .useless
         return false
       // What was true a week ago; whoever refuses this too refuses us.
-      case (.hearsay, true): state = .unknown
+      case (.hearsay, true):
+        state = .unknown
+        news.withLock { $0 = false }
       // Another upload has found that out meanwhile.
       case (.unknown, true), (.proven, false): break
       case (_, false): state = .tried
@@ -78,6 +111,13 @@ extension Tus {
     return with.methods.changes(after: request)
   }
 
+  /// Whether a POST that stands for a PATCH was taken for something else, by a server that knows nothing of the field: it
+  /// says then that there is no such place, or that it does not understand. Then the PATCH may get through by itself.
+  func isMisunderstood(_ request: HTTPRequest, _ response: HTTPResponse, _ with: UploadContext) -> Bool {
+    guard request.isOverridden, [400, 404, 410, 415, 422].contains(response.status) else { return false }
+    return with.methods.fails()
+  }
+
   /// Throws where a POST that stands for a PATCH was taken for something else, such as the creation of another upload. A PATCH
   /// is answered with 204. tus 1.0 §Core Protocol, PATCH.
   func checkOverride(
@@ -85,7 +125,7 @@ extension Tus {
   ) throws(UploadError) {
     guard request.isOverridden, response.isSuccess else { return }
     if response.status == 204 { return with.methods.turnOn() }
-    _ = with.methods.changes(after: request)
+    _ = with.methods.fails()
     throw UploadError(
       .giveUp, .destination,
       "\(request.method) \(request.url): answered \(response.status) instead of 204: the server does not take a POST for a PATCH "

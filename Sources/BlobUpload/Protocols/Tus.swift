@@ -164,7 +164,7 @@ public struct Tus: MetadataProtocol {
     let holding = await holding(of: session, from: part.start, after: response, with)
     // A part gets no name of its own, so that the server has nothing to refuse once it holds the whole part.
     if isPart, case .whole(let result) = holding { return .finished(result) }
-    if isRefused(request, hasLength: hasLength, holding, response, with) {
+    if isRefused(request, hasLength: hasLength, holding, response, with) || isMisunderstood(request, response, with) {
       throw UploadError(
         .rephrase, .destination, "\(request.method) \(request.url): \(response.summary)", status: response.status)
     }
