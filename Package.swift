@@ -6,8 +6,6 @@ func system(_ name: String, pkgConfig: String, apt: String) -> Target {
   .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([apt])])
 }
 
-/// What glibc does not wrap; empty elsewhere.
-let linux: Target.Dependency = .target(name: "CLinux", condition: .when(platforms: [.linux]))
 /// libcurl's TLS, where that is OpenSSL.
 let tls: Target.Dependency = .target(name: "CSSL", condition: .when(platforms: [.linux]))
 
@@ -16,6 +14,7 @@ let package = Package(
   platforms: [.macOS(.v15), .iOS(.v18)],
   products: [
     .library(name: "Blobs", targets: ["Blobs"]),
+    .library(name: "BlobCrypto", targets: ["BlobCrypto"]),
     .library(name: "BlobStreams", targets: ["BlobStreams"]),
     .library(name: "BlobHTTP", targets: ["BlobHTTP"]),
     .library(name: "BlobURLSession", targets: ["BlobURLSession"]),
@@ -39,29 +38,38 @@ let package = Package(
     .systemLibrary(name: "CSeccomp"),
     .systemLibrary(name: "CIntrinsics"),
 
-    .target(name: "Blobs", dependencies: ["CCrypto", "CIntrinsics", linux]),
-    .target(name: "BlobStreams", dependencies: ["Blobs"]),
-    .target(name: "BlobSQLite", dependencies: ["Blobs", "CSQLite"]),
-    .target(name: "BlobHTTP", dependencies: ["Blobs", "CCurl", tls, linux]),
+    .target(name: "Platform", dependencies: [.target(name: "CLinux", condition: .when(platforms: [.linux]))]),
+    .target(name: "Blobs", dependencies: ["Platform"]),
+    .target(name: "BlobCrypto", dependencies: ["Blobs", "CCrypto", "CIntrinsics"]),
+    .target(name: "BlobStreams", dependencies: ["Blobs", "Platform"]),
+    .target(name: "BlobSQLite", dependencies: ["Blobs", "BlobCrypto", "CSQLite", "Platform"]),
+    .target(name: "BlobHTTP", dependencies: ["Blobs", "CCurl", tls, "Platform"]),
     .target(name: "BlobURLSession", dependencies: ["Blobs", "BlobStreams", "BlobHTTP"]),
-    .target(name: "BlobMedia", dependencies: ["Blobs"]),
-    .target(name: "BlobUpload", dependencies: ["Blobs", "BlobHTTP", "BlobSQLite", "CExpat"]),
-    .target(name: "BlobServer", dependencies: ["Blobs", "BlobHTTP", "CMicrohttpd", "CGnuTLS", linux]),
+    .target(name: "BlobMedia", dependencies: ["Blobs", "Platform"]),
+    .target(name: "BlobUpload", dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", "BlobSQLite", "CExpat", "Platform"]),
     .target(
-      name: "BlobTesting", dependencies: ["Blobs", "BlobStreams", "BlobHTTP", "BlobUpload", "BlobServer", linux]),
+      name: "BlobServer", dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", "CMicrohttpd", "CGnuTLS", "Platform"]),
+    .target(
+      name: "BlobTesting",
+      dependencies: ["Blobs", "BlobCrypto", "BlobStreams", "BlobHTTP", "BlobUpload", "BlobServer", "Platform"]),
     .executableTarget(
       name: "fullbore",
-      dependencies: ["Blobs", "BlobHTTP", "BlobMedia", "BlobSQLite", "BlobUpload", "BlobServer", linux]),
-    .executableTarget(name: "fullbore-media", dependencies: ["Blobs", "BlobMedia", "CSeccomp", "CVips"]),
+      dependencies: [
+        "Blobs", "BlobCrypto", "BlobHTTP", "BlobMedia", "BlobSQLite", "BlobUpload", "BlobServer", "Platform",
+      ]),
+    .executableTarget(
+      name: "fullbore-media", dependencies: ["Blobs", "BlobCrypto", "BlobMedia", "CSeccomp", "CVips", "Platform"]),
 
     .executableTarget(
       name: "UploadExample", dependencies: ["Blobs", "BlobHTTP", "BlobUpload"], path: "Examples/Upload"),
     .executableTarget(
-      name: "PhotoLibraryExample", dependencies: ["Blobs", "BlobStreams"], path: "Examples/PhotoLibrary"),
+      name: "PhotoLibraryExample", dependencies: ["Blobs", "BlobCrypto", "BlobStreams"], path: "Examples/PhotoLibrary"),
     .executableTarget(name: "LostCardExample", dependencies: ["Blobs", "BlobStreams"], path: "Examples/LostCard"),
-    .executableTarget(name: "ChecksumExample", dependencies: ["Blobs", "BlobStreams"], path: "Examples/Checksum"),
     .executableTarget(
-      name: "EventedChecksumExample", dependencies: ["Blobs", "BlobStreams"], path: "Examples/EventedChecksum"),
+      name: "ChecksumExample", dependencies: ["Blobs", "BlobCrypto", "BlobStreams"], path: "Examples/Checksum"),
+    .executableTarget(
+      name: "EventedChecksumExample", dependencies: ["Blobs", "BlobCrypto", "BlobStreams"],
+      path: "Examples/EventedChecksum"),
     .executableTarget(
       name: "URLSessionUploadExample", dependencies: ["Blobs", "BlobServer", "BlobURLSession"],
       path: "Examples/URLSessionUpload"),
@@ -69,7 +77,7 @@ let package = Package(
       name: "CallbackUploadExample", dependencies: ["Blobs", "BlobStreams", "BlobHTTP", "BlobServer"],
       path: "Examples/CallbackUpload"),
     .executableTarget(
-      name: "EncryptedUploadExample", dependencies: ["Blobs", "BlobHTTP", "BlobServer"],
+      name: "EncryptedUploadExample", dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", "BlobServer"],
       path: "Examples/EncryptedUpload"),
     .executableTarget(
       name: "SplitUploadExample", dependencies: ["Blobs", "BlobHTTP", "BlobServer"], path: "Examples/SplitUpload"),
@@ -82,24 +90,29 @@ let package = Package(
       path: "Benchmarks/URLSession"),
 
     .testTarget(name: "StructureTests"),
-    .testTarget(name: "BlobsTests", dependencies: ["Blobs", "BlobTesting"]),
-    .testTarget(name: "BlobStreamsTests", dependencies: ["Blobs", "BlobStreams", "BlobTesting"]),
-    .testTarget(name: "BlobSQLiteTests", dependencies: ["Blobs", "BlobSQLite", "BlobTesting"]),
+    .testTarget(name: "BlobsTests", dependencies: ["Blobs", "BlobCrypto", "BlobTesting", "Platform"]),
+    .testTarget(name: "BlobStreamsTests", dependencies: ["Blobs", "BlobCrypto", "BlobStreams", "BlobTesting"]),
+    .testTarget(name: "BlobSQLiteTests", dependencies: ["Blobs", "BlobSQLite", "BlobTesting", "Platform"]),
     .testTarget(
       name: "BlobMediaTests",
       dependencies: ["Blobs", "BlobHTTP", "BlobMedia", "BlobStreams", "BlobTesting", "fullbore-media"]),
-    .testTarget(name: "BlobHTTPTests", dependencies: ["Blobs", "BlobHTTP", "BlobTesting", "CCurl", tls, linux]),
+    .testTarget(name: "BlobHTTPTests", dependencies: ["Blobs", "BlobHTTP", "BlobTesting", "CCurl", tls, "Platform"]),
     .testTarget(
       name: "BlobURLSessionTests",
       dependencies: ["Blobs", "BlobStreams", "BlobHTTP", "BlobUpload", "BlobURLSession", "BlobTesting"]),
     .testTarget(
       name: "BlobUploadTests",
-      dependencies: ["Blobs", "BlobHTTP", "BlobSQLite", "BlobUpload", "BlobServer", "BlobTesting"]),
+      dependencies: [
+        "Blobs", "BlobCrypto", "BlobHTTP", "BlobSQLite", "BlobUpload", "BlobServer", "BlobTesting", "Platform",
+      ]),
     .testTarget(
-      name: "BlobServerTests", dependencies: ["Blobs", "BlobHTTP", "BlobServer", "BlobTesting"]),
+      name: "BlobServerTests",
+      dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", "BlobServer", "BlobTesting", "Platform"]),
     .testTarget(
-      name: "FullboreTests", dependencies: ["fullbore", "Blobs", "BlobHTTP", "BlobUpload", "BlobTesting"]),
-    .testTarget(name: "EndToEndTests", dependencies: ["Blobs", "BlobSQLite", "BlobTesting", "BlobUpload", "fullbore"]),
+      name: "FullboreTests", dependencies: ["fullbore", "Blobs", "BlobHTTP", "BlobUpload", "BlobTesting", "Platform"]),
+    .testTarget(
+      name: "EndToEndTests",
+      dependencies: ["Blobs", "BlobCrypto", "BlobSQLite", "BlobTesting", "BlobUpload", "fullbore", "Platform"]),
   ],
   swiftLanguageModes: [.v6]
 )

@@ -2,6 +2,7 @@
 //   EncryptedUploadExample
 import BlobHTTP
 import BlobServer
+import BlobCrypto
 import Blobs
 import Foundation
 

@@ -1,6 +1,6 @@
 import Foundation
 
-#if canImport(Glibc)
+#if os(Linux)
   private let stream = Int32(SOCK_STREAM.rawValue)
 #else
   private let stream = SOCK_STREAM

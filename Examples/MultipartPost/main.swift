@@ -7,7 +7,7 @@ import Foundation
 /// The most memory that this process has had at once, in KiB.
 func peakMemory() -> Int {
   var usage = rusage()
-  #if canImport(Glibc)
+  #if os(Linux)
     getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
     return usage.ru_maxrss
   #else

@@ -1,3 +1,4 @@
+import BlobCrypto
 import Blobs
 import Foundation
 

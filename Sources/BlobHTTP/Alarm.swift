@@ -1,9 +1,4 @@
-#if canImport(Glibc)
-  import CLinux
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 
 /// Ends another thread's waiting for descriptors.
 final class Alarm: Sendable {
@@ -12,7 +7,7 @@ final class Alarm: Sendable {
   private let end: Int32
 
   init() {
-    #if canImport(Glibc)
+    #if os(Linux)
       descriptor = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
       end = descriptor
     #else

@@ -1,4 +1,4 @@
-#if canImport(Glibc)
+#if os(Linux)
   import Blobs
 
   /// Where a lane takes the bytes from that it sends of a body.

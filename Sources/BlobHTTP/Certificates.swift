@@ -1,10 +1,5 @@
+import Platform
 import CCurl
-
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
 
 /// The system's trusted certificates.
 enum Certificates {

@@ -1,7 +1,7 @@
-#if canImport(Glibc)
+#if os(Linux)
   import Blobs
   import CCurl
-  import Glibc
+  import Platform
 
   /// A body that goes over plain HTTP past libcurl, out of the memory it was read into.
   final class CopiedBody: LaneBody {
@@ -24,7 +24,7 @@
 
     func send(_ cancel: Cancellation) throws(BlobError) -> LaneOutcome {
       let bytes = try feed.next(cancel)
-      let count = Glibc.send(socket, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
+      let count = Platform.send(socket, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
       if count < 0 { return errno == EAGAIN || errno == EINTR ? .blocked : .broken }
       feed.release(count)
       sent += Int64(count)

@@ -143,7 +143,7 @@ final class CurlHandle {
 
   private func setCallbacks() {
     let context = Unmanaged.passUnretained(lane).toOpaque()
-    #if canImport(Glibc)
+    #if os(Linux)
       fb_curl_set_opensocket(easy, openSocket)
       fb_curl_set_pointer(easy, CURLOPT_OPENSOCKETDATA, context)
     #endif

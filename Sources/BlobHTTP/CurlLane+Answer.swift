@@ -1,11 +1,6 @@
+import Platform
 import Blobs
 import CCurl
-
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
 
 extension CurlLane {
   /// Content is collected up to this.

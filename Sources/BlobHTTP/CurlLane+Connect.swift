@@ -1,8 +1,8 @@
 import Blobs
 import CCurl
 
-#if canImport(Glibc)
-  import Glibc
+#if os(Linux)
+  import Platform
 
   /// Connections that libcurl makes, with their names looked up, certificates checked and proxies gone through, and closes;
   /// in between requests go over them past libcurl.
@@ -113,7 +113,7 @@ import CCurl
     /// Nothing more is sent over it, not even TLS's goodbye.
     func close(_ connection: Kept) {
       switch connection.wire {
-      case .plain(let socket): Glibc.close(socket)
+      case .plain(let socket): Platform.close(socket)
       case .sealed(let channel):
         shutdown(channel.socket, Int32(SHUT_RDWR))
         self.channel = nil
@@ -145,7 +145,7 @@ import CCurl
   ) -> curl_socket_t {
     guard let address else { return -1 }
     let type = address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue)
-    let socket = Glibc.socket(address.pointee.family, type, address.pointee.protocol)
+    let socket = Platform.socket(address.pointee.family, type, address.pointee.protocol)
     if socket < 0 {
       CurlLane.from(context).socketError = errno
       return socket

@@ -1,8 +1,8 @@
 import Blobs
 import CCurl
 
-#if canImport(Glibc)
-  import Glibc
+#if os(Linux)
+  import Platform
 
   /// A request that goes past libcurl, whose own work for a small one costs more than all the rest of it. Head and small
   /// body leave in one `send`.

@@ -1,11 +1,6 @@
+import Platform
 import Blobs
 import CCurl
-
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
 
 extension CurlLane {
   /// libcurl's verdict in our terms: operation, place, what is wrong, and how far the body was.

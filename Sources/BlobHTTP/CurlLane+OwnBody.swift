@@ -1,8 +1,8 @@
 import Blobs
 import CCurl
 
-#if canImport(Glibc)
-  import Glibc
+#if os(Linux)
+  import Platform
 
   extension CurlLane {
     func ownBody(_ transfer: Transfer) -> any LaneBody {

@@ -1,11 +1,9 @@
+import Platform
 import Blobs
 import CCurl
 
-#if canImport(Glibc)
+#if os(Linux)
   import CSSL
-  import Glibc
-#else
-  import Darwin
 #endif
 
 extension CurlLane {
@@ -40,7 +38,7 @@ extension CurlLane {
     return recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) >= 0 || (errno != EAGAIN && errno != EINTR)
   }
 
-  #if canImport(Glibc)
+  #if os(Linux)
     /// After each piece of content: libcurl reads no more than the answer has, and what is decrypted besides stays in OpenSSL,
     /// where no look at the socket finds it.
     func noteSurplus() {

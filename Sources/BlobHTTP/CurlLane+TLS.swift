@@ -1,7 +1,7 @@
-#if canImport(Glibc)
+#if os(Linux)
   import CCurl
   import CSSL
-  import Glibc
+  import Platform
 
   extension CurlLane {
     /// What libcurl is to connect to for `url`, and whether TLS is ours to begin: not where a proxy is asked, nor where a
@@ -21,11 +21,11 @@
       let name = url.host.asCertified
       let tls: TLSContext
       do throws(TLSProblem) { tls = try pool.tls() } catch {
-        Glibc.close(socket)
+        Platform.close(socket)
         throw TransportError(error.code, "\(transfer.job.name): \(error.words)")
       }
       guard let (ssl, goesOn) = tls.connection(to: name, url.origin, on: socket) else {
-        Glibc.close(socket)
+        Platform.close(socket)
         throw TransportError(.tls, "\(transfer.job.name): '\(name)' cannot be asked for its certificate")
       }
       do throws(TransportError) {
@@ -37,7 +37,7 @@
         return .sealed(channel)
       } catch {
         SSL_free(ssl)
-        Glibc.close(socket)
+        Platform.close(socket)
         guard goesOn, error.code == .tls || error.code == .untrusted else { throw error }
         // Some servers break off what would go on with a session: that is no last word yet.
         tls.forgo(url.origin)

@@ -37,7 +37,7 @@ final class CurlLane {
   var inbox = UnsafeMutableRawBufferPointer(start: nil, count: 0)
   /// false once libcurl has not told what it has connected.
   var connects = true
-  #if canImport(Glibc)
+  #if os(Linux)
     /// The TLS of the connection the last request went over.
     var channel: TLSChannel?
     /// What is read of a body before it is sent. Allocated when the first one comes.
@@ -59,7 +59,7 @@ final class CurlLane {
     (handle, connector, exchanger) = (nil, nil, nil)
     errorText.deallocate()
     inbox.deallocate()
-    #if canImport(Glibc)
+    #if os(Linux)
       giveBackSmall()
       piece.deallocate()
     #endif
@@ -85,7 +85,7 @@ final class CurlLane {
 
   /// An idle lane's large buffers are nobody's: what others take is reckoned without them.
   private func rest() {
-    #if canImport(Glibc)
+    #if os(Linux)
       channel?.rest()
       giveBackSmall()
       piece.deallocate()
@@ -110,7 +110,7 @@ final class CurlLane {
     self.transfer = transfer
     defer {
       self.transfer = nil
-      #if canImport(Glibc)
+      #if os(Linux)
         // The thread that reads may be stuck in the source.
         if transfer.isReadAhead { job.cancellation.cancel() }
       #endif

@@ -3,7 +3,7 @@ import Blobs
 /// Digests of content and of what it represents: `Content-Digest`, `Repr-Digest`, `Want-Repr-Digest`. RFC 9530.
 package enum DigestField {
   /// Those that the registry calls active. RFC 9530 §5.
-  package static let algorithms: [(key: String, algorithm: Digest.Algorithm)] = [
+  package static let algorithms: [(key: String, algorithm: DigestAlgorithm)] = [
     ("sha-256", .sha256), ("sha-512", .sha512),
   ]
 
@@ -11,8 +11,8 @@ package enum DigestField {
   package static let offer = "sha-256=10, sha-512=3"
 
   /// The digests that are known here; others are left out. nil when it is no such field, or a digest has not its length.
-  package static func values(_ field: String) -> [Digest.Algorithm: [UInt8]]? {
-    var values: [Digest.Algorithm: [UInt8]] = [:]
+  package static func values(_ field: String) -> [DigestAlgorithm: [UInt8]]? {
+    var values: [DigestAlgorithm: [UInt8]] = [:]
     for member in field.split(separator: ",", omittingEmptySubsequences: false) {
       let parts = member.trimmed.split(separator: "=", maxSplits: 1)
       guard parts.count == 2, let bytes = bytes(parts[1]) else { return nil }
@@ -33,13 +33,13 @@ package enum DigestField {
     return Base64.decode(rest[..<end])
   }
 
-  package static func text(_ values: [Digest.Algorithm: [UInt8]]) -> String {
+  package static func text(_ values: [DigestAlgorithm: [UInt8]]) -> String {
     algorithms.compactMap { key, algorithm in values[algorithm].map { "\(key)=:\(Base64.encode($0)):" } }
       .joined(separator: ", ")
   }
 
   /// The one that is preferred among those known here; nil: none is wanted. RFC 9530 §4.
-  package static func wanted(_ field: String?) -> Digest.Algorithm? {
+  package static func wanted(_ field: String?) -> DigestAlgorithm? {
     guard let preferences = StructuredField.integers(field) else { return nil }
     let known = algorithms.compactMap { key, algorithm in preferences[key].map { (algorithm, weight: $0) } }
     return known.filter { $0.weight > 0 }.max { $0.weight < $1.weight }?.0

@@ -1,10 +1,5 @@
+import Platform
 import CCurl
-
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
 
 /// What stands unread in the socket of a connection that broke while a body was sent.
 struct EarlyAnswer {

@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 
 /// Makes heads of the lines of an answer, one by one, whoever reads them from the connection.
 ///

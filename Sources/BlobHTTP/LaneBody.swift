@@ -1,4 +1,4 @@
-#if canImport(Glibc)
+#if os(Linux)
   import Blobs
 
   /// A body that the lane sends by itself, after its head.

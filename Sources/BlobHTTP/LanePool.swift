@@ -1,12 +1,7 @@
+import Platform
 import Blobs
 import CCurl
 import Synchronization
-
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
 
 /// Gives each job a lane: an idle one, a new one, or the next that comes free.
 ///
@@ -94,7 +89,7 @@ final class LanePool: Sendable {
   /// For a head with a small body, and for the records of such a request.
   let smallBuffers = BufferStock(size: CurlLane.longestHead + Int(CurlLane.smallBody) + (8 << 10))
 
-  #if canImport(Glibc)
+  #if os(Linux)
     let context = Mutex<TLSContext?>(nil)
   #endif
 

@@ -1,8 +1,7 @@
-#if canImport(Glibc)
+#if os(Linux)
   import Blobs
   import CCurl
-  import CLinux
-  import Glibc
+  import Platform
 
   /// A body that goes from its file to the socket past libcurl, which sends the head and reads the answer: the pages of
   /// the file are lent to the connection, and no byte of them passes through the process. What a form has around its
@@ -91,7 +90,7 @@
         if count == 0 { throw BlobError(.truncated, "the source ended at byte \(sent) of \(length)") }
         pending = 0..<count
       }
-      let count = Glibc.send(socket, buffer.baseAddress! + pending.lowerBound, pending.count, Int32(MSG_NOSIGNAL))
+      let count = Platform.send(socket, buffer.baseAddress! + pending.lowerBound, pending.count, Int32(MSG_NOSIGNAL))
       if count < 0 { return errno == EAGAIN || errno == EINTR ? .blocked : .broken }
       pending = pending.lowerBound + count..<pending.upperBound
       sent += Int64(count)

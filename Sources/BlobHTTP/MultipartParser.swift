@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 
 /// Takes a form's body apart while it comes, in pieces of any size. RFC 7578, RFC 2046 §5.1.1.
 ///

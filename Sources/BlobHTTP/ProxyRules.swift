@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 
 /// Which requests go through which proxy: what the caller says, else the environment, as curl reads it.
 struct ProxyRules: Sendable {

@@ -1,6 +1,6 @@
-#if canImport(Glibc)
+#if os(Linux)
   import CCurl
-  import Glibc
+  import Platform
 
   /// A way that ends on this machine: nothing on it is congested.
   package enum SameMachine {

@@ -1,4 +1,4 @@
-#if canImport(Glibc)
+#if os(Linux)
   import Blobs
 
   /// A body that goes through libcurl's TLS past libcurl: read from its source, encrypted, and sent in one call for each

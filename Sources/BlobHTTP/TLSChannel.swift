@@ -1,7 +1,7 @@
-#if canImport(Glibc)
+#if os(Linux)
   import CCurl
   import CSSL
-  import Glibc
+  import Platform
 
   /// A TLS connection, ours or libcurl's, to send and receive over it past libcurl. Records are gathered, so that one
   /// call takes many of them to the socket: libcurl and OpenSSL make one for every 16 KiB.

@@ -10,7 +10,7 @@ final class Transfer {
   /// Of the body; 0 without one; nil: only the end will tell.
   var length: Int64?
 
-  #if canImport(Glibc)
+  #if os(Linux)
     /// The reader is another thread's.
     var isReadAhead = false
   #endif
@@ -31,7 +31,7 @@ final class Transfer {
 
   /// How often libcurl began to send the request: twice, when a kept-alive connection was found dead.
   var attempts = 0
-  #if canImport(Glibc)
+  #if os(Linux)
     /// What libcurl has connected for it.
     var wire: Wire?
   #endif

@@ -1,6 +1,6 @@
-#if canImport(Glibc)
+#if os(Linux)
   import CCurl
-  import Glibc
+  import Platform
 
   /// A connection that requests go over past libcurl: its socket, in the clear or through its TLS.
   enum Wire {
@@ -30,7 +30,7 @@
       switch self {
       case .plain(let socket):
         let flags = Int32(MSG_NOSIGNAL | MSG_DONTWAIT) | (hasMore ? Int32(MSG_MORE) : 0)
-        let count = Glibc.send(socket, left.baseAddress, left.count, flags)
+        let count = Platform.send(socket, left.baseAddress, left.count, flags)
         if count < 0 && errno != EAGAIN && errno != EINTR { return nil }
         return max(0, count)
       case .sealed(let channel):

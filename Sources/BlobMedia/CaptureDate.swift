@@ -1,10 +1,5 @@
+import Platform
 import Blobs
-
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
 
 /// When a picture was taken, by the clock of the place where that was: a camera knows no time zones.
 public struct CaptureDate: Sendable, Hashable, CustomStringConvertible {

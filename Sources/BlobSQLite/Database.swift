@@ -1,11 +1,6 @@
+import Platform
 import Blobs
 import CSQLite
-
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
 
 /// A connection to one SQLite file, in WAL mode at synchronous NORMAL: a commit survives a kill of the process.
 ///

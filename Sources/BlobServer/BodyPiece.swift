@@ -1,9 +1,4 @@
-#if canImport(Glibc)
-  import CLinux
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 
 /// Bytes of a body that have just come, valid during the call that hands them over.
 package enum BodyPiece {
@@ -26,7 +21,7 @@ package enum BodyPiece {
       let rest = bytes[done...]
       return pwrite(file.number, bytes.baseAddress! + done, rest.count, off_t(offset))
     case .piped(let pipe, let count):
-      #if canImport(Glibc)
+      #if os(Linux)
         let written = fb_splice(pipe.number, file.number, offset, UInt(count - done))
         if written >= 0 || errno != EINVAL { return written }
       #endif

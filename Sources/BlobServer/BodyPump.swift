@@ -1,7 +1,4 @@
-#if canImport(Glibc)
-  import CLinux
-  import Glibc
-#endif
+import Platform
 import Blobs
 import Synchronization
 
@@ -31,7 +28,7 @@ final class PumpedBody: Sendable {
   }
 }
 
-#if canImport(Glibc)
+#if os(Linux)
   /// Moves large bodies from sockets to files on one thread, through a pipe of the kernel's.
   ///
   /// libmicrohttpd reads into memory that each connection has for itself, so it is either small, which costs time, or

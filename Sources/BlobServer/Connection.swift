@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 import BlobHTTP
 import CGnuTLS
 import CMicrohttpd
@@ -102,7 +98,7 @@ struct Connection: @unchecked Sendable {
 
   /// All that was ever sent has arrived: so little more fits whole, and who does not read is told nothing.
   var isQuiet: Bool {
-    #if canImport(Glibc)
+    #if os(Linux)
       var waiting: Int32 = 0
       return ioctl(fb_mhd_descriptor(handle), UInt(TIOCOUTQ), &waiting) == 0 && waiting == 0
     #else
@@ -151,7 +147,7 @@ private func collect(
   return .YES
 }
 
-#if canImport(Glibc)
+#if os(Linux)
   let doNotWait = Int32(MSG_DONTWAIT) | Int32(MSG_NOSIGNAL)
   private let peek = Int32(MSG_PEEK)
   private let shutReading = Int32(SHUT_RD)

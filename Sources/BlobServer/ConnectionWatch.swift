@@ -1,9 +1,4 @@
-#if canImport(Glibc)
-  import CLinux
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 import Synchronization
 
 /// Ends connections whose client takes too long: libmicrohttpd's own limit begins anew with every byte. It also ends those
@@ -110,7 +105,7 @@ final class WatchedConnection: Sendable {
 
   /// Bytes that the client sent and those it acknowledged; negative where the system does not tell.
   private var moved: Int64 {
-    #if canImport(Glibc)
+    #if os(Linux)
       fb_tcp_moved(socket)
     #else
       -1

@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 import Blobs
 import CMicrohttpd
 
@@ -90,7 +86,7 @@ final class Daemon: @unchecked Sendable {
   func stop() { MHD_stop_daemon(handle) }
 }
 
-#if canImport(Glibc)
+#if os(Linux)
   let shutBoth = Int32(SHUT_RDWR)
   /// Named here, where libmicrohttpd's header is seen too: it declares the constant as well, and Swift sees but one.
   let streamSocket = Int32(SOCK_STREAM.rawValue)

@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 import Blobs
 import Synchronization
 
@@ -117,7 +113,7 @@ extension ContinuousClock.Instant {
   }
 }
 
-#if canImport(Glibc)
+#if os(Linux)
   private let shutWriting = Int32(SHUT_WR)
 #else
   private let shutWriting = SHUT_WR

@@ -1,10 +1,5 @@
+import Platform
 import BlobHTTP
-
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
 
 /// A listening socket and what it is called.
 struct Listener: Sendable {
@@ -34,7 +29,7 @@ struct Listener: Sendable {
     _ = fcntl(number, F_SETFD, FD_CLOEXEC)
     _ = fcntl(number, F_SETFL, O_NONBLOCK)
     isLoopback = bare == "localhost" || bare == "::1" || bare.hasPrefix("127.")
-    #if canImport(Glibc)
+    #if os(Linux)
       if isLoopback { SameMachine.leaveUnpaced(number) }
     #endif
     if bind(number, info.pointee.ai_addr, info.pointee.ai_addrlen) != 0 || listen(number, 1024) != 0 {

@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 
 /// Keeps loops on several threads from telling at the same time, and so out of order. Guarded by its owner's lock.
 struct OneTeller {

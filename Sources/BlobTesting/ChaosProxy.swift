@@ -1,10 +1,5 @@
+import Platform
 import Blobs
-
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
 
 /// A TCP proxy on 127.0.0.1 that breaks connections by schedule.
 public final class ChaosProxy: Sendable {

@@ -1,9 +1,4 @@
-#if canImport(Glibc)
-  import CLinux
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 
 /// Plain blocking sockets on 127.0.0.1, for peers in tests.
 package enum Loopback {
@@ -102,7 +97,7 @@ package enum Loopback {
   }
 
   private static func makeSocket() -> Int32 {
-    #if canImport(Glibc)
+    #if os(Linux)
       let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     #else
       let descriptor = socket(AF_INET, SOCK_STREAM, 0)
@@ -120,14 +115,14 @@ package enum Loopback {
   }
 }
 
-#if canImport(Glibc)
+#if os(Linux)
   private let noSignal = Int32(MSG_NOSIGNAL)
 #else
   private let noSignal: Int32 = 0
 #endif
 
 private func startListening(_ descriptor: Int32, _ backlog: Int32) -> Bool { listen(descriptor, backlog) == 0 }
-#if canImport(Glibc)
+#if os(Linux)
   // A program that is started meanwhile must not keep the connection open.
   private func acceptSocket(_ listener: Int32) -> Int32 { fb_accept_cloexec(listener) }
 #else

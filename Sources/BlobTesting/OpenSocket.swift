@@ -1,5 +1,5 @@
-#if canImport(Glibc)
-  import Glibc
+#if os(Linux)
+  import Platform
 
   /// A socket of this process that is connected by IPv4, as the system tells of it.
   public struct OpenSocket: Sendable {

@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 import Blobs
 
 /// Any number of bytes without the memory: the byte at `n` is a function of `n` and a seed.

@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 import Blobs
 
 /// A folder of one's own in the system's temporary one, deleted by `remove`, or with its owner.

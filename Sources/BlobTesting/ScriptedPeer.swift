@@ -1,10 +1,5 @@
+import Platform
 import Blobs
-
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
 
 /// A server of one's own words: takes connections on 127.0.0.1 and plays a script on each.
 public final class ScriptedPeer: Sendable {

@@ -1,10 +1,5 @@
+import Platform
 import Blobs
-
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
 
 extension SourceCheck {
   public static let all = [

@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 import Blobs
 
 /// One promise of `BlobSource`, held against any source. A new source joins with one `SourceFixture`:

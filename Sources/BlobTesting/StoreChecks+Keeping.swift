@@ -1,4 +1,5 @@
 import BlobServer
+import BlobCrypto
 import Blobs
 
 /// What is kept of unfinished uploads, also from one store to the next.

@@ -1,12 +1,7 @@
+import Platform
 import BlobHTTP
 import Blobs
 import Synchronization
-
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
 
 extension Uploader {
   /// Reads back what arrived and compares it with the source, byte by byte, both streamed.

@@ -1,3 +1,4 @@
+import BlobCrypto
 import Blobs
 
 // What keeps two versions of a source apart, from one run to the next.

@@ -1,7 +1,8 @@
 extension BlobReader {
   /// As `read`. Anyone can write a source: what it says it read is believed only where that is possible. `offset` is for
   /// the error, where it is known.
-  func readChecked(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64? = nil) throws(BlobError) -> Int {
+  package func readChecked(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64? = nil) throws(BlobError) -> Int
+  {
     let count = try read(into: buffer)
     if !(0...buffer.count ~= count) {
       let place = offset.map { " at byte \($0)" } ?? ""

@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 
 /// A clock for threads that wait, where `Clock.sleep` would need a task. Tests bring their own.
 package protocol BlockingClock: Sendable {

@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 
 // A tree may be deeper than the system takes in one path (PATH_MAX): then its folders are opened on the way.
 extension BytePath {

@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 
 /// A path as the system has it: bytes, in any encoding or none.
 public struct BytePath: Sendable, Hashable, Comparable, CustomStringConvertible, ExpressibleByStringLiteral {

@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 
 /// Finds given bytes in a stream of which it sees one chunk after the other (Knuth, Morris and Pratt's way).
 struct BytePattern: Sendable {

@@ -1,15 +1,11 @@
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 
 /// Raises the soft limit of open files towards the hard one, to 65,536 at most, and returns what the process may have now.
 /// Systems set a low soft limit (256 on macOS, 1,024 on Linux) for programs that use `select`, which ours do not.
 @discardableResult
 package func raiseFileLimit() -> Int {
   var limit = rlimit()
-  #if canImport(Glibc)
+  #if os(Linux)
     let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
   #else
     let resource = RLIMIT_NOFILE
@@ -24,7 +20,7 @@ package func raiseFileLimit() -> Int {
   return Int(min(limit.rlim_cur, 65_536))
 }
 
-#if canImport(Glibc)
+#if os(Linux)
   /// Makes room for a thousand files and connections at once. Call it before there is another thread.
   ///
   /// Later, where there are threads, Linux has all of them wait each time that the table of open files grows (past 64, 128,

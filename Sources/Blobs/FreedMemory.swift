@@ -1,5 +1,5 @@
-#if canImport(Glibc)
-  import CLinux
+#if os(Linux)
+  import Platform
 
   /// A large buffer goes back to the system as soon as it is free, and what threads have freed is found by others. Call it
   /// before the first thread is started.

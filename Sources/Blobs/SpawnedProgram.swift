@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 
 /// Starts a program as programs expect to be started, whatever is set here: no signal blocked, and SIGPIPE ends it.
 /// Returns 0 and its pid, or what the system said.
@@ -14,7 +10,7 @@ package func spawnProgram(
   _ path: BytePath, _ arguments: [BytePath], variables: [BytePath], descriptors: [(ours: Int32?, its: Int32)],
   _ pid: inout pid_t
 ) -> Int32 {
-  #if canImport(Glibc)
+  #if os(Linux)
     var actions = posix_spawn_file_actions_t()
     var attributes = posix_spawnattr_t()
   #else

@@ -1,9 +1,4 @@
-#if canImport(Glibc)
-  import CLinux
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 
 /// A temporary file that no kill can leave behind: it has no name. Where the file system has no such files, it loses its
 /// name as soon as it is made; one killed in between is deleted by the next `sweep` of the folder.
@@ -66,13 +61,13 @@ package final class SpoolFile {
 
   /// Gives the space of the bytes before `offset` back, where the file system can.
   func release(upTo offset: Int64) {
-    #if canImport(Glibc)
+    #if os(Linux)
       if offset > base { _ = fb_punch_hole(descriptor, 0, offset - base) }
     #endif
   }
 
   private static func make(in folder: BytePath) throws(BlobError) -> Int32 {
-    #if canImport(Glibc)
+    #if os(Linux)
       let descriptor = folder.withCString { openFile($0, fb_o_tmpfile() | O_RDWR | O_CLOEXEC) }
       if descriptor >= 0 { return descriptor }
       // What file systems say that have no such files.

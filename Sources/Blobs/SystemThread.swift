@@ -1,9 +1,4 @@
-#if canImport(Glibc)
-  import CLinux
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 
 /// A thread of our own, for work that blocks. SIGPIPE is blocked on it.
 package enum SystemThread {
@@ -28,7 +23,7 @@ package enum SystemThread {
     pthread_attr_init(&attributes)
     pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
     pthread_attr_setstacksize(&attributes, stack)
-    #if canImport(Glibc)
+    #if os(Linux)
       var thread = pthread_t()
     #else
       var thread: pthread_t?
@@ -49,7 +44,7 @@ package final class Monitor<State>: @unchecked Sendable {
   package init(_ state: sending State) {
     self.state = state
     pthread_mutex_init(lock, nil)
-    #if canImport(Glibc)
+    #if os(Linux)
       var attributes = pthread_condattr_t()
       pthread_condattr_init(&attributes)
       pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
@@ -109,7 +104,7 @@ package final class Monitor<State>: @unchecked Sendable {
       if let result = try body(&state) { return result }
       let now = clock.now
       if now >= deadline { return nil }
-      #if canImport(Glibc)
+      #if os(Linux)
         var time = timespec(deadline)
         pthread_cond_timedwait(condition, lock, &time)
       #else
@@ -127,7 +122,7 @@ extension timespec {
   }
 }
 
-#if canImport(Glibc)
+#if os(Linux)
   private func enter(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? { run(context!) }
 #else
   private func enter(_ context: UnsafeMutableRawPointer) -> UnsafeMutableRawPointer? { run(context) }
@@ -135,7 +130,7 @@ extension timespec {
 
 private func run(_ context: UnsafeMutableRawPointer) -> UnsafeMutableRawPointer? {
   let start = Unmanaged<SystemThread.Start>.fromOpaque(context).takeRetainedValue()
-  #if canImport(Glibc)
+  #if os(Linux)
     fb_set_thread_name(start.name)
   #else
     pthread_setname_np(start.name)

@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 
 /// Runs the tasks that prefer it on one thread of its own, or on the thread that has made them ready: see `ReadyTasks`.
 ///

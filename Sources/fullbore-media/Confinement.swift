@@ -1,6 +1,6 @@
 import CSeccomp
 import CVips
-import Glibc
+import Platform
 
 /// What a decoder that was taken over may still do: compute, read the original and write the rendering.
 ///

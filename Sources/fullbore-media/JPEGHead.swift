@@ -1,5 +1,5 @@
 import BlobMedia
-import Glibc
+import Platform
 
 /// What a JPEG says before its picture: EXIF, XMP, the colour profile and IPTC of the original, made true again.
 /// Exif 2.32 §4.7; XMP Specification Part 3 §1.1.3; ICC.1:2010 Annex B.4.

@@ -1,4 +1,4 @@
-import Glibc
+import Platform
 
 /// What the program may take of the machine, set before the first byte of a picture is looked at.
 enum Limits {

@@ -1,5 +1,6 @@
+import BlobCrypto
 import Blobs
-import Glibc
+import Platform
 
 /// The shared libraries that this process has mapped: with another decoder or encoder, other bytes come out.
 enum LoadedLibraries {

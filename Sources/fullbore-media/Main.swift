@@ -1,5 +1,5 @@
 import BlobMedia
-import Glibc
+import Platform
 
 /// `fullbore-media`: renders the edit of a photo that comes through standard input, which is a file, to JPEG on standard
 /// output. It is started by `fullbore`, for each picture anew.

@@ -1,5 +1,5 @@
 import Blobs
-import Glibc
+import Platform
 
 /// The open file on a descriptor, read at any place without being opened once more.
 struct OriginalFile: BlobSource {

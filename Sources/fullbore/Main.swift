@@ -1,5 +1,6 @@
+import BlobCrypto
 import Blobs
-import Glibc
+import Platform
 
 /// The program: finds the command, lets it read its arguments, runs it, and exits with what it says.
 @main

@@ -51,7 +51,7 @@ import Testing
     #expect(isWhole)
   }
 
-  #if canImport(Glibc)
+  #if os(Linux)
     @Test func whoAsksForItIsReadByAnotherThread() async throws {
       for (isAhead, size, threads) in [(true, size, 1), (false, size, 0), (true, 1 << 20, 0)] {
         let peer = ScriptedPeer([.readRequest, answer()])
@@ -306,7 +306,7 @@ import Testing
     await expectAllClosed(source)
   }
 
-  #if canImport(Glibc)
+  #if os(Linux)
     /// Its memory is counted for as long as somebody may write to it.
     @Test func theMemoryIsFreedOnlyWhenTheReadIsOver() throws {
       let gate = Monitor(false)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import BlobHTTP
 
-#if canImport(Glibc)
+#if os(Linux)
   /// Small requests after the first go past libcurl: nobody must notice.
   @Suite struct DirectTests {
     private static let schemes = ["http", "https"]

@@ -4,7 +4,7 @@ import Testing
 
 @testable import BlobHTTP
 
-#if canImport(Glibc)
+#if os(Linux)
   /// Servers that answer before they have the body. A success that comes then is never believed, whichever way the request
   /// took; a redirect or a refusal is an answer at any time.
   @Suite struct EarlyAnswerTests {

@@ -4,8 +4,8 @@ import Testing
 
 @testable import BlobHTTP
 
-#if canImport(Glibc)
-  import Glibc
+#if os(Linux)
+  import Platform
 
   /// Forms whose file goes from its place to the socket past libcurl; what is around it is read.
   @Suite struct FormLendingTests {

@@ -60,7 +60,7 @@ extension SourceFixture {
     ) { film(pattern) }
   }
 
-  #if canImport(Glibc)
+  #if os(Linux)
     private static let lenders: [SourceFixture] = {
       let pattern = PatternSource(length: 300_000, seed: 3)
       let expected = Array(before.utf8) + pattern.bytes(count: 300_000) + Array(after.utf8)

@@ -1,13 +1,8 @@
+import Platform
 @testable import BlobHTTP
 import BlobTesting
 import Blobs
 import Testing
-
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
 
 @Suite struct FormTests {
   let transport = CurlTransport()

@@ -2,8 +2,8 @@ import BlobTesting
 import Blobs
 import Testing
 
-#if canImport(Glibc)
-  import Glibc
+#if os(Linux)
+  import Platform
 
   /// A file that counts what is read of it, and is deleted with the last of its sources.
   struct Lender: BlobSource {

@@ -4,8 +4,8 @@ import Testing
 
 @testable import BlobHTTP
 
-#if canImport(Glibc)
-  import Glibc
+#if os(Linux)
+  import Platform
 
   /// Bodies that go from file to socket past libcurl.
   @Suite struct LendingTests {

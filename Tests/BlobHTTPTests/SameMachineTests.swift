@@ -1,8 +1,8 @@
-#if canImport(Glibc)
+#if os(Linux)
   import BlobTesting
   import Blobs
   import CCurl
-  import Glibc
+  import Platform
   import Testing
 
   @testable import BlobHTTP

@@ -4,7 +4,7 @@ import Testing
 
 @testable import BlobHTTP
 
-#if canImport(Glibc)
+#if os(Linux)
   /// Bodies that go through libcurl's TLS past libcurl.
   @Suite struct SealedTests {
     private let certificate: Certificate

@@ -3,7 +3,7 @@ import BlobTesting
 import Blobs
 import Testing
 
-#if canImport(Glibc)
+#if os(Linux)
   /// A server that sends two answers to one request: the second is not the answer to the next one.
   @Suite struct SurplusAnswerTests {
     /// How requests go. Those of unknown length, and those that a proxy is asked for, are sent by libcurl.

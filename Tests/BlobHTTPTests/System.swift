@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 
 /// Blocks the thread: for sources that are slow.
 func pauseThread(milliseconds: UInt32) { usleep(milliseconds * 1000) }
@@ -47,7 +43,7 @@ final class Command: Sendable {
     var (toProgram, fromProgram): ([Int32], [Int32]) = ([0, 0], [0, 0])
     precondition(pipe(&toProgram) == 0 && pipe(&fromProgram) == 0)
     for end in [toProgram[1], fromProgram[0]] { _ = setCloseOnExec(end) }
-    #if canImport(Glibc)
+    #if os(Linux)
       var actions = posix_spawn_file_actions_t()
     #else
       var actions: posix_spawn_file_actions_t?

@@ -2,10 +2,10 @@ import BlobHTTP
 import BlobTesting
 import Blobs
 
-#if canImport(Glibc)
+#if os(Linux)
   import CCurl
   import CSSL
-  import Glibc
+  import Platform
 
   /// TLS before a peer that speaks none: every connection is one to the peer, and ends as that one does.
   final class TLSFront: Sendable {

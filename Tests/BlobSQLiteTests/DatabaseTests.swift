@@ -1,5 +1,5 @@
 import BlobSQLite
-import Glibc
+import Platform
 import Testing
 
 @Suite struct DatabaseTests {

@@ -1,4 +1,4 @@
-import Glibc
+import Platform
 
 /// A folder of the test's own; its few files are removed with it.
 final class Scratch: Sendable {
@@ -26,7 +26,7 @@ final class Scratch: Sendable {
 
   func write(_ text: String, mode: mode_t = 0o600) {
     let descriptor = creat(file, mode)
-    precondition(descriptor >= 0 && Glibc.write(descriptor, text, text.utf8.count) == text.utf8.count)
+    precondition(descriptor >= 0 && Platform.write(descriptor, text, text.utf8.count) == text.utf8.count)
     fchmod(descriptor, mode)
     close(descriptor)
   }

@@ -1,6 +1,6 @@
 import BlobServer
 import Blobs
-import Glibc
+import Platform
 import Testing
 
 /// Paths and trees that are far deeper than anyone's folders.

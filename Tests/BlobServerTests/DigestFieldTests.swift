@@ -1,5 +1,6 @@
 import BlobHTTP
 import BlobServer
+import BlobCrypto
 import Blobs
 import Testing
 

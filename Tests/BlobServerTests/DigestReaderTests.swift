@@ -1,7 +1,8 @@
 import BlobHTTP
 import BlobServer
+import BlobCrypto
 import Blobs
-import Glibc
+import Platform
 import Testing
 
 /// Digests of published files that clients ask for, for which the server must read the files.

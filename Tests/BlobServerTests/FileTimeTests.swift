@@ -1,6 +1,6 @@
 import BlobServer
 import Blobs
-import Glibc
+import Platform
 import Testing
 
 /// Modification times of files: of any year, and as clients tell them.

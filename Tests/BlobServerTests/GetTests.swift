@@ -25,7 +25,7 @@ struct GetTests {
     #expect(page["Content-Disposition"] == "attachment")
   }
 
-  #if canImport(Glibc)
+  #if os(Linux)
     @Test(arguments: [("127.0.0.1", true), ("0.0.0.0", false)])
     func onlyAServerForThisMachineSetsThePaceAside(_ address: String, _ isForThisMachine: Bool) throws {
       let server = try TestServer {

@@ -1,4 +1,5 @@
 import BlobServer
+import BlobCrypto
 import Blobs
 import Testing
 

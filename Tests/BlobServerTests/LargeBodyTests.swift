@@ -1,6 +1,6 @@
 import BlobServer
 import Blobs
-import Glibc
+import Platform
 import Testing
 
 /// Bodies that are read past libmicrohttpd, and the connection's way back to it.

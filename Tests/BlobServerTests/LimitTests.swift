@@ -1,6 +1,6 @@
 import BlobServer
 import Blobs
-import Glibc
+import Platform
 import Synchronization
 import Testing
 

@@ -1,6 +1,6 @@
 import BlobServer
 import Blobs
-import Glibc
+import Platform
 import Testing
 
 /// Many uploads that nobody finishes. `FULLBORE_UPLOADS` for more of them.

@@ -1,6 +1,6 @@
 import BlobServer
 import Blobs
-import Glibc
+import Platform
 import Testing
 
 /// The server's own folder, `.fullbore`, after someone else was in it.

@@ -1,6 +1,6 @@
 import BlobServer
 import Blobs
-import Glibc
+import Platform
 import Testing
 
 /// Clients that take their time: a byte now and then keeps libmicrohttpd waiting for ever.

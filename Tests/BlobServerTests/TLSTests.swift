@@ -2,7 +2,7 @@ import BlobHTTP
 import BlobServer
 import BlobTesting
 import Blobs
-import Glibc
+import Platform
 import Testing
 
 /// HTTPS, with certificates that the openssl command makes here.

@@ -1,7 +1,7 @@
 import BlobHTTP
 import BlobServer
 import Blobs
-import Glibc
+import Platform
 import Testing
 
 /// Folders below the served one that the server cannot publish into.

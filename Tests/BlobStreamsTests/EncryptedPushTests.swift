@@ -1,5 +1,6 @@
 import BlobStreams
 import BlobTesting
+import BlobCrypto
 import Blobs
 import Foundation
 import Testing

@@ -93,7 +93,7 @@ struct TransportTests {
     #expect(error?.code == .broken)
   }
 
-  #if canImport(Glibc)
+  #if os(Linux)
     @Test func exchangesLeaveNoDescriptorsBehind() async throws {
       let peer = ScriptedPeer([.readRequest, .send(answerOK), .close])
       func send() async throws {

@@ -1,6 +1,7 @@
 import BlobHTTP
 import BlobTesting
 import BlobUpload
+import BlobCrypto
 import Blobs
 import Testing
 

@@ -1,6 +1,6 @@
 import BlobUpload
 import Blobs
-import Glibc
+import Platform
 import Testing
 
 extension JournalTests {

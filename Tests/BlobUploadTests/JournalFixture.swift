@@ -1,6 +1,6 @@
 import BlobUpload
 import Blobs
-import Glibc
+import Platform
 
 /// Everything about the journal; the suites are in files of their own.
 enum JournalTests {}
@@ -83,7 +83,7 @@ final class IdleProcess {
 
   /// Kills it, and leaves it for its parent to collect.
   func kill() {
-    Glibc.kill(pid, SIGKILL)
+    Platform.kill(pid, SIGKILL)
     var info = siginfo_t()
     waitid(P_PID, id_t(pid), &info, WEXITED | WNOWAIT)
   }

@@ -1,5 +1,5 @@
 import BlobUpload
-import Glibc
+import Platform
 import Testing
 
 extension JournalTests {

@@ -1,9 +1,10 @@
 import BlobHTTP
 import BlobSQLite
-import Glibc
+import Platform
 import Testing
 
 @testable import BlobUpload
+@testable import BlobCrypto
 @testable import Blobs
 
 extension JournalTests {

@@ -1,7 +1,7 @@
 import BlobSQLite
 import BlobUpload
 import Blobs
-import Glibc
+import Platform
 import Testing
 
 extension JournalTests {

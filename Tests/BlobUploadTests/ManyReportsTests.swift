@@ -1,7 +1,7 @@
 import BlobHTTP
 import BlobTesting
 import Blobs
-import Glibc
+import Platform
 import Synchronization
 import Testing
 

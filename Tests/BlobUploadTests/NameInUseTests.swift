@@ -1,3 +1,4 @@
+import Platform
 import BlobHTTP
 import BlobTesting
 import Blobs
@@ -5,12 +6,6 @@ import Synchronization
 import Testing
 
 @testable import BlobUpload
-
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
 
 /// A plain PUT replaces what has a name, so the name is asked for first.
 @Suite struct NameInUseTests {

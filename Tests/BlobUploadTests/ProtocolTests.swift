@@ -1,12 +1,7 @@
+import Platform
 import BlobHTTP
 import BlobTesting
 import Testing
-
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
 
 @Suite(.serialized) struct ProtocolTests {
   @Test(arguments: ProtocolFixture.all, ProtocolCheck.all)

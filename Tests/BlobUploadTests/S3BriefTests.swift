@@ -1,5 +1,6 @@
 import BlobHTTP
 import BlobTesting
+import BlobCrypto
 import Blobs
 import Testing
 

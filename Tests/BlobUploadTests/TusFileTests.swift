@@ -1,3 +1,4 @@
+import Platform
 import BlobHTTP
 import BlobTesting
 import Blobs
@@ -5,12 +6,6 @@ import Synchronization
 import Testing
 
 @testable import BlobUpload
-
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
 
 /// Where the bytes of a finished tus upload are, for a later check and for reading back.
 @Suite struct TusFileTests {

@@ -1,6 +1,7 @@
 import BlobTesting
 import Testing
 
+@testable import BlobCrypto
 @testable import Blobs
 
 struct DigestTests {

@@ -1,6 +1,6 @@
 import BlobTesting
 import Blobs
-import Glibc
+import Platform
 import Testing
 
 struct FileSourceTests {

@@ -1,5 +1,5 @@
 import BlobTesting
-import Glibc
+import Platform
 import Testing
 
 @testable import Blobs

@@ -1,6 +1,6 @@
 import BlobTesting
 import Blobs
-import Glibc
+import Platform
 import Testing
 
 struct HeldFileSourceTests {
@@ -22,7 +22,7 @@ struct HeldFileSourceTests {
       Event("is renamed, and another takes its name") { file in
         try file.rename()
         let other = try TemporaryFile.lasting([UInt8](repeating: 7, count: 100_000))
-        try check(other.withCString { other in file.path.withCString { Glibc.rename(other, $0) } } == 0)
+        try check(other.withCString { other in file.path.withCString { Platform.rename(other, $0) } } == 0)
       },
       Event("gets other rights") { file in try check(file.path.withCString { chmod($0, 0o640) } == 0) },
       Event("gets a second name") { file in
@@ -105,7 +105,7 @@ struct HeldFileSourceTests {
     #expect(try source.readAll() == bytes)
     // What took its name is another file, and what is found must be the one that is meant.
     let other = try TemporaryFile.lasting([9])
-    try check(other.withCString { other in file.path.withCString { Glibc.rename(other, $0) } } == 0)
+    try check(other.withCString { other in file.path.withCString { Platform.rename(other, $0) } } == 0)
     #expect(try HeldFileSource(file.path, found: found) { _ in moved }.readAll() == bytes)
     #expect(try HeldFileSource(file.path, found: found) { _ in file.path }.readAll() == [9])
     #expect(try HeldFileSource(file.path, found: found) { _ in nil }.readAll() == [9])
@@ -152,7 +152,7 @@ extension TemporaryFile {
   @discardableResult
   fileprivate func rename() throws -> BytePath {
     let other = BytePath(path.bytes + Array("-renamed".utf8))
-    try check(path.withCString { old in other.withCString { Glibc.rename(old, $0) } } == 0)
+    try check(path.withCString { old in other.withCString { Platform.rename(old, $0) } } == 0)
     return other
   }
 

@@ -1,6 +1,6 @@
 import BlobTesting
 import Blobs
-import Glibc
+import Platform
 import Testing
 
 /// Files that are written through a memory mapping. Their times move only when a page is written for the first time

@@ -1,5 +1,5 @@
 import Blobs
-import Glibc
+import Platform
 import Synchronization
 
 /// A file in the system's temporary folder, removed with its owner.
@@ -17,7 +17,7 @@ final class TemporaryFile: Sendable {
 
   /// Overwrites in place from `offset` on; the size changes only if that goes past the end.
   func overwrite(_ bytes: [UInt8], at offset: Int64 = 0) throws {
-    let descriptor = path.withCString { Glibc.open($0, O_WRONLY) }
+    let descriptor = path.withCString { Platform.open($0, O_WRONLY) }
     defer { close(descriptor) }
     try check(pwrite(descriptor, bytes, bytes.count, off_t(offset)) == bytes.count)
   }

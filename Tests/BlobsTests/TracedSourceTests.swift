@@ -2,6 +2,7 @@ import BlobTesting
 import Synchronization
 import Testing
 
+@testable import BlobCrypto
 @testable import Blobs
 
 @Suite struct TracedSourceTests {

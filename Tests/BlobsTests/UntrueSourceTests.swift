@@ -1,4 +1,5 @@
 import BlobTesting
+import BlobCrypto
 import Blobs
 import Testing
 

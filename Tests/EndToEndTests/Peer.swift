@@ -1,4 +1,5 @@
 import Foundation
+import Platform
 import Testing
 
 /// Programs that no one here wrote, and where they are on this machine.
@@ -160,7 +161,7 @@ private func connects(_ port: Int) -> Bool {
 private func withSocket<Result>(
   _ port: Int = 0, _ body: (Int32, UnsafeMutablePointer<sockaddr>) throws -> Result
 ) rethrows -> Result {
-  let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+  let socket = Platform.socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
   defer { close(socket) }
   var address = sockaddr_in()
   address.sin_family = sa_family_t(AF_INET)

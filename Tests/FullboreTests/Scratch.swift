@@ -1,5 +1,5 @@
 import Blobs
-import Glibc
+import Platform
 
 @testable import fullbore
 

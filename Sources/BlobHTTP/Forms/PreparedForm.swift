@@ -1,10 +1,5 @@
+import Platform
 import Blobs
-
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
 
 /// A form written into a file, for what can only send files: background sessions, other programs.
 ///

@@ -1,10 +1,5 @@
+import Platform
 import Blobs
-
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
 
 extension BoxFile {
   /// When a film was taken. What it tells by the clock of the place counts first: Apple's metadata, Sony's, and the day in

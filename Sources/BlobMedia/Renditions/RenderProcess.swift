@@ -1,11 +1,6 @@
+import Platform
 import Blobs
 import Synchronization
-
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
 
 /// The helper program at work: a picture goes in as an open file, and its rendering comes out of a pipe.
 ///

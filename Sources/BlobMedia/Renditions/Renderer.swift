@@ -1,10 +1,5 @@
+import Platform
 import Blobs
-
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
 
 /// The program `fullbore-media`, which renders edits: a process of its own for each picture.
 public struct Renderer: Sendable, Hashable {

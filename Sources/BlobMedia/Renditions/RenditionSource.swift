@@ -78,7 +78,7 @@ public struct RenditionSource: BlobSource {
     }
     let parts = [version, noted, renderer.version, "\(quality)"] + edit.arguments
     let text = parts.map { "\($0.utf8.count):\($0)" }.joined()
-    let name = "rendition-\(Digest.hex(of: Array(text.utf8), .sha256))"
+    let name = "rendition-\(SHA256.hex(of: Array(text.utf8)))"
     return BlobInfo(
       length: length, validator: Validator(version: name, instance: photo.validator?.instance ?? ""),
       instanceLasts: photo.instanceLasts)

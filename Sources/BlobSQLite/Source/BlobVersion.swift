@@ -1,3 +1,4 @@
+import BlobCrypto
 import Blobs
 
 /// The rows of a BLOB as one snapshot shows them: where its chunks are, and which version it is.

@@ -1,11 +1,6 @@
+import Platform
 import Blobs
 import CSQLite
-
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
 
 /// A connection that only reads, to a database of someone else's. One thread at a time.
 ///

@@ -1,3 +1,4 @@
+import BlobCrypto
 import Blobs
 
 /// The BLOBs in one column of a table: those of all rows, or of the rows that a condition picks.

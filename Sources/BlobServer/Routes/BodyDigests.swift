@@ -1,4 +1,5 @@
 import BlobHTTP
+import BlobCrypto
 import Blobs
 
 /// What the body of one request must add up to, computed while it comes.

@@ -1,4 +1,5 @@
 import BlobHTTP
+import BlobCrypto
 import Blobs
 
 /// What a request that creates an upload says of its bytes, in either dialect. RFC 9530.

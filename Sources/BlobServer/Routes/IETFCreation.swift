@@ -1,4 +1,5 @@
 import BlobHTTP
+import BlobCrypto
 import Blobs
 
 /// Begins uploads: PUT and POST that say whether they bring the end.

@@ -1,8 +1,5 @@
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
+import BlobCrypto
 import Blobs
 import Synchronization
 

@@ -1,9 +1,4 @@
-#if canImport(Glibc)
-  import CLinux
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 import Blobs
 
 // A final upload takes over the file of its first part, and the bytes of the others are appended to it:
@@ -224,7 +219,7 @@ extension FileStore {
 
 /// Copies bytes from file to file, by reference where the file system shares blocks. As `pwrite`; 0 at the end.
 private func copyRange(_ from: Int32, _ start: Int64, _ to: Int32, _ offset: Int64, _ count: Int64) -> Int {
-  #if canImport(Glibc)
+  #if os(Linux)
     let copied = fb_copy_file_range(from, start, to, offset, UInt(count))
     if copied >= 0 || ![ENOSYS, EXDEV, EINVAL, EOPNOTSUPP].contains(errno) { return copied }
   #endif

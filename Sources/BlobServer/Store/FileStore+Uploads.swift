@@ -1,8 +1,5 @@
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
+import BlobCrypto
 import Blobs
 
 // A kill at any instant leaves an upload resumable or finished, because of the order in which its files come and go:

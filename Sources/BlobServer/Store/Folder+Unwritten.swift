@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 import Blobs
 
 extension Folder {
@@ -21,7 +17,7 @@ extension Folder {
   }
 
   /// `SEEK_HOLE`. Glibc's module has no constant for it.
-  #if canImport(Glibc)
+  #if os(Linux)
     private static let seekHole: Int32 = 4
   #else
     private static let seekHole = SEEK_HOLE

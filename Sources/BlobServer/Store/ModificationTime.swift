@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 
 /// When a file was modified, as its client tells it: seconds since 1970 and a fraction, as in `1700000000.25`.
 package struct ModificationTime: Sendable, Equatable {

@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 import Blobs
 
 /// The server's own folder, `.fullbore` in the served one, and the lock in it that keeps a second server away.

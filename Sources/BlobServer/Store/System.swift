@@ -1,9 +1,4 @@
-#if canImport(Glibc)
-  import CLinux
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 import Blobs
 
 /// Owns a file descriptor.
@@ -136,7 +131,7 @@ struct Folder: Sendable {
 func renameNew(_ from: Folder, _ old: BytePath, _ to: Folder, _ new: BytePath) -> Int32 {
   old.withCString { old in
     new.withCString { new in
-      #if canImport(Glibc)
+      #if os(Linux)
         let status = fb_rename_noreplace(from.number, old, to.number, new)
         if status == 0 || (errno != EINVAL && errno != ENOSYS) { return status }
       #endif
@@ -152,7 +147,7 @@ func renameNew(_ from: Folder, _ old: BytePath, _ to: Folder, _ new: BytePath) -
 private func openBeneath(
   _ folder: Int32, _ path: UnsafePointer<CChar>, _ flags: Int32, staysOnMount: Bool = false
 ) -> Int32 {
-  #if canImport(Glibc)
+  #if os(Linux)
     let noCrossing: UInt64 = staysOnMount ? 1 : 0  // RESOLVE_NO_XDEV
     let number = fb_openat2(folder, path, flags | O_CLOEXEC, 0, fb_resolve_beneath() | noCrossing)
     if number >= 0 || (errno != ENOSYS && errno != EPERM) { return number }
@@ -210,7 +205,7 @@ extension stat {
   /// Nanoseconds since 1970, as far as 64 bits reach.
   var modified: Int64 { nanoseconds(modificationTime) }
 
-  #if canImport(Glibc)
+  #if os(Linux)
     var modificationTime: timespec { st_mtim }
     fileprivate var changeTime: timespec { st_ctim }
   #else

@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 import Blobs
 
 /// Adds up the files of a tree. Neither the stack nor the number of open folders grows with the tree's depth.

@@ -1,3 +1,4 @@
+import BlobCrypto
 import Blobs
 
 /// Where the server keeps what arrives: finished files under their names, unfinished ones out of sight.

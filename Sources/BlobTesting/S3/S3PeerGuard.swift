@@ -1,9 +1,6 @@
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 import BlobUpload
+import BlobCrypto
 import Blobs
 
 /// Lets in only requests that are signed, and bodies that are what was signed.

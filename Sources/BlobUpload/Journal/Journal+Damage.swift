@@ -1,11 +1,6 @@
+import Platform
 import BlobSQLite
 import Blobs
-
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
 
 extension Journal {
   /// Like `init`, but a damaged journal is kept aside and a new one begun. Returns where it is kept; nil: it was sound.

@@ -1,11 +1,6 @@
+import Platform
 import BlobSQLite
 import Blobs
-
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
 
 /// The journal's tables and what is done to them. It blocks: the `Journal` calls it on its own thread.
 ///

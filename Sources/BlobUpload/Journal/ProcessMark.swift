@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 
 /// Names one process for good: its number alone may be given to another one later.
 public struct ProcessMark: Sendable, Hashable {
@@ -45,7 +41,7 @@ private enum ProcessState {
   case hidden
 }
 
-#if canImport(Glibc)
+#if os(Linux)
   private let thisBoot =
     readSmallFile("/proc/sys/kernel/random/boot_id").map { String(decoding: $0.prefix { $0 > 32 }, as: UTF8.self) }
     ?? ""

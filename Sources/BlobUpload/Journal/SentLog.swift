@@ -1,11 +1,7 @@
+import Platform
+import BlobCrypto
 import Blobs
 import Synchronization
-
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
 
 /// What one process has under way, by the byte: a small file beside the journal.
 ///

@@ -1,3 +1,4 @@
+import BlobCrypto
 import Blobs
 
 /// Bytes of a source that one run handed to its connection, and their checksum: the next run can tell whether the source

@@ -1,4 +1,5 @@
 import BlobHTTP
+import BlobCrypto
 import Blobs
 
 /// Digests that bodies carry to a server which compares them: `Content-Digest`. RFC 9530.

@@ -1,4 +1,5 @@
 import BlobHTTP
+import BlobCrypto
 import Blobs
 
 /// Resumable uploads for HTTP, draft-ietf-httpbis-resumable-upload, interop version 8.

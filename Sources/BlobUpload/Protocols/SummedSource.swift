@@ -1,3 +1,4 @@
+import BlobCrypto
 import Blobs
 
 /// A body whose digest is computed while it is read. Opening it begins anew.

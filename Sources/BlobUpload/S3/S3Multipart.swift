@@ -1,4 +1,5 @@
 import BlobHTTP
+import BlobCrypto
 import Blobs
 
 /// Objects of S3 and what speaks like it: a small one goes in one PUT, a large one in numbered parts, many at once.

@@ -1,3 +1,4 @@
+import BlobCrypto
 import Blobs
 
 /// AWS Signature Version 4 for the service S3, as pure functions.

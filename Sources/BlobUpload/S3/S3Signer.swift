@@ -1,12 +1,7 @@
+import Platform
 import BlobHTTP
 import Blobs
 import Synchronization
-
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
 
 /// Signs requests with a secret that it gives to no one.
 public final class S3Signer: Sendable {

@@ -7,7 +7,7 @@ public struct DataSource: BlobSource {
   /// The validator, unless given, is the SHA-256 of the bytes, worked out here (some 5 ms a megabyte).
   public init(_ bytes: [UInt8], validator: Validator? = nil, preferredRead: Int = 0) {
     self.bytes = bytes
-    let validator = validator ?? Validator(version: Digest.hex(of: bytes, .sha256))
+    let validator = validator ?? Validator(version: SHA256.hex(of: bytes))
     info = BlobInfo(length: Int64(bytes.count), validator: validator, preferredRead: preferredRead)
   }
 

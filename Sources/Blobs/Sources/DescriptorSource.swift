@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 
 /// What comes out of an open descriptor: standard input, a pipe, a socket. Sequential, and only its end tells its length.
 ///
@@ -110,11 +106,7 @@ private final class DescriptorReader: BlobReader {
   func finish() {}
 
   private static func read(_ descriptor: Int32, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
-    #if canImport(Glibc)
-      Glibc.read(descriptor, buffer.baseAddress, buffer.count)
-    #else
-      Darwin.read(descriptor, buffer.baseAddress, buffer.count)
-    #endif
+    Platform.read(descriptor, buffer.baseAddress, buffer.count)
   }
 }
 

@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 
 /// The numbers by which one version of a file is told from another.
 public struct FileStamp: Sendable, Hashable {
@@ -31,7 +27,7 @@ public struct FileStamp: Sendable, Hashable {
     device = UInt64(truncatingIfNeeded: status.st_dev)
     inode = UInt64(status.st_ino)
     size = Int64(status.st_size)
-    #if canImport(Glibc)
+    #if os(Linux)
       modified = nanoseconds(status.st_mtim)
       changed = nanoseconds(status.st_ctim)
     #else

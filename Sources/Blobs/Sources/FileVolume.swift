@@ -1,11 +1,5 @@
+import Platform
 import Synchronization
-
-#if canImport(Glibc)
-  import CLinux
-  import Glibc
-#else
-  import Darwin
-#endif
 
 /// What the file system of a file is good for, to whom wants to know the file again after a restart.
 public struct FileVolume: Sendable, Hashable {
@@ -51,7 +45,7 @@ public struct FileVolume: Sendable, Hashable {
     return volume
   }
 
-  #if canImport(Glibc)
+  #if os(Linux)
     private static func ask(_ descriptor: Int32, _ path: UnsafePointer<CChar>?) -> FileVolume? {
       var (kind, id): (UInt64, UInt64) = (0, 0)
       if fb_file_system(descriptor, path, &kind, &id) != 0 { return nil }

@@ -1,9 +1,4 @@
-#if canImport(Glibc)
-  import CLinux
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 
 /// A regular file that is open, and the version it had then.
 final class OpenFile: Sendable {
@@ -146,7 +141,7 @@ extension OpenFile {
   /// first store, whether the page is dirty or not.
   fileprivate static func canBeMapped(_ stamp: FileStamp, _ descriptor: Int32) -> Bool {
     if stamp.size == 0 { return false }
-    #if canImport(Glibc)
+    #if os(Linux)
       if fb_is_written(descriptor) != 0 { return true }
     #endif
     // To write a small file back would take longer than to send it.
@@ -158,7 +153,7 @@ extension OpenFile {
   fileprivate static func writeBack(
     _ descriptor: Int32, _ size: Int64, _ path: BytePath, _ cancel: Cancellation
   ) throws(BlobError) {
-    #if canImport(Glibc)
+    #if os(Linux)
       var start: Int64 = 0
       while start < size {
         try cancel.check("open \(path)")

@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
+import Platform
 import Synchronization
 
 /// A regular file that has content although its size is 0, as the files of /proc and /sys have, and those of some FUSE

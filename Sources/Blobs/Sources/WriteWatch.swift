@@ -1,6 +1,5 @@
-#if canImport(Glibc)
-  import CLinux
-  import Glibc
+#if os(Linux)
+  import Platform
 
   /// Vouches that nobody has written to an open file, whatever its times say, by what the kernel tells of it.
   ///
@@ -86,7 +85,7 @@
     private func read(_ state: inout State) {
       let header = MemoryLayout<inotify_event>.size
       withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 8) { buffer in
-        while case let count = Glibc.read(queue, buffer.baseAddress, buffer.count), count > 0 {
+        while case let count = Platform.read(queue, buffer.baseAddress, buffer.count), count > 0 {
           var offset = 0
           while offset + header <= count {
             let event = buffer.loadUnaligned(fromByteOffset: offset, as: inotify_event.self)

@@ -48,7 +48,7 @@ public struct ConcatenatedSource: BlobSource {
   /// Digests keep it short, and the counts in front of each keep "a" + "bc" apart from "ab" + "c".
   private static func combine(_ validators: [Validator]) -> Validator {
     func digest(_ part: (Validator) -> String) -> String {
-      Digest.hex(of: validators.flatMap { Array("\(part($0).utf8.count):\(part($0))".utf8) }, .sha256)
+      SHA256.hex(of: validators.flatMap { Array("\(part($0).utf8.count):\(part($0))".utf8) })
     }
     return Validator(version: digest(\.version), instance: digest(\.instance))
   }

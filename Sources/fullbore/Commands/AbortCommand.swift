@@ -1,7 +1,7 @@
 import BlobHTTP
 import BlobUpload
 import Blobs
-import Glibc
+import Platform
 
 /// Gives up unfinished uploads: deletes them on their servers, then forgets them here.
 struct AbortCommand: Command {

@@ -1,7 +1,7 @@
 import BlobHTTP
 import BlobUpload
 import Blobs
-import Glibc
+import Platform
 
 /// Finds multipart uploads that nobody finished, says what they are, and deletes them.
 struct AbortOrphans: Sendable {

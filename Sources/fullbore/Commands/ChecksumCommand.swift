@@ -1,5 +1,6 @@
+import BlobCrypto
 import Blobs
-import Glibc
+import Platform
 
 /// Digests of files, as `sha256sum` and its like print them.
 struct ChecksumCommand: Command {

@@ -1,5 +1,5 @@
 import Blobs
-import Glibc
+import Platform
 
 /// Shows on one machine what the program does, and holds every byte against its source.
 struct DemoCommand: Command {

@@ -1,6 +1,6 @@
 import BlobUpload
 import Blobs
-import Glibc
+import Platform
 
 /// Opens the journal, or says what can be done. A damaged one is kept aside, and `tell` hears of it.
 func openJournal(_ path: BytePath, _ tell: (String) -> Void) async throws(UploadError) -> Journal {

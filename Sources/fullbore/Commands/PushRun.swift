@@ -1,7 +1,7 @@
 import BlobHTTP
 import BlobUpload
 import Blobs
-import Glibc
+import Platform
 import Synchronization
 
 /// What `push` and `resume` share: one destination, a feed of items, a report, an exit status.

@@ -1,7 +1,7 @@
 import BlobHTTP
 import BlobServer
 import Blobs
-import Glibc
+import Platform
 
 /// Receives uploads into a folder until it is told to stop.
 struct ServeCommand: Command {

@@ -1,7 +1,7 @@
 import BlobHTTP
 import BlobUpload
 import Blobs
-import Glibc
+import Platform
 
 /// What the journal knows, for people and for programs.
 struct StatusCommand: Command {

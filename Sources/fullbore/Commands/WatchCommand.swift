@@ -1,7 +1,7 @@
 import BlobHTTP
 import BlobUpload
 import Blobs
-import Glibc
+import Platform
 
 struct WatchCommand: Command {
   static let declaration = CommandDeclaration(

@@ -1,5 +1,5 @@
 import Blobs
-import Glibc
+import Platform
 
 /// The gallery the demo sends when none is given: pictures of several sizes, and one large film.
 struct DemoGallery {

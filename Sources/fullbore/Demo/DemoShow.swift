@@ -1,6 +1,6 @@
 import BlobUpload
 import Blobs
-import Glibc
+import Platform
 
 /// What the demo shows, scene by scene. Blocks; runs on one thread.
 struct DemoShow {

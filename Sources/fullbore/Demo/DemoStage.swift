@@ -1,5 +1,5 @@
 import Blobs
-import Glibc
+import Platform
 import Synchronization
 
 /// A folder of its own for the demo, and the programs it started; both are gone when it is over, also after Ctrl-C.

@@ -1,5 +1,5 @@
 import Blobs
-import Glibc
+import Platform
 
 /// Holds what arrived against what was sent, byte by byte.
 struct DemoVerify {

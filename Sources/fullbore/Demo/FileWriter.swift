@@ -1,5 +1,5 @@
 import Blobs
-import Glibc
+import Platform
 
 /// A new file, written from its start through a buffer. Belongs to one thread.
 final class FileWriter {
@@ -36,7 +36,7 @@ final class FileWriter {
   func flush() throws(DemoError) {
     var start = 0
     while start < buffer.count {
-      let count = buffer.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress! + start, $0.count - start) }
+      let count = buffer.withUnsafeBytes { Platform.write(descriptor, $0.baseAddress! + start, $0.count - start) }
       if count < 0 && errno == EINTR { continue }
       if count < 0 { throw failure("write", errno) }
       start += count

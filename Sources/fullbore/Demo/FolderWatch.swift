@@ -1,5 +1,5 @@
 import Blobs
-import Glibc
+import Platform
 
 /// Sees every name that appears in a folder, also one that is gone again.
 final class FolderWatch {

@@ -1,5 +1,6 @@
+import BlobCrypto
 import Blobs
-import Glibc
+import Platform
 
 /// A film of any size that takes next to no room: the two boxes every player looks for, and nothing in the frames but a
 /// stamp at every MiB with the byte it stands at, so that a misplaced block shows. ISO 14496-12 §4.2, §4.3, §8.1.1.

@@ -1,5 +1,6 @@
 import BlobHTTP
 import BlobUpload
+import BlobCrypto
 import Blobs
 
 extension ConnectionOptions {

@@ -1,6 +1,6 @@
 import BlobHTTP
 import Blobs
-import Glibc
+import Platform
 
 /// How the server is spoken to; `push`, `resume` and `abort` take the same.
 ///

@@ -1,5 +1,5 @@
 import Blobs
-import Glibc
+import Platform
 
 let journalOption = OptionDeclaration.value(
   "journal", "FILE", "remembers what was done; $FULLBORE_JOURNAL, else under $XDG_STATE_HOME/fullbore")

@@ -1,7 +1,7 @@
 import BlobHTTP
 import BlobUpload
 import Blobs
-import Glibc
+import Platform
 
 /// What is said of S3 on the command line; all else is where Amazon's own tools look for it.
 struct S3Options: Sendable, Hashable {

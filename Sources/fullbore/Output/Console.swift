@@ -1,5 +1,5 @@
 import Blobs
-import Glibc
+import Platform
 import Synchronization
 
 /// Standard output or standard error, with a buffer: many short lines cost few system calls.
@@ -55,7 +55,7 @@ final class Console: Sendable {
   private func drain(_ state: inout State) {
     var start = 0
     while state.failure == nil && start < state.buffer.count {
-      let count = state.buffer.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress! + start, $0.count - start) }
+      let count = state.buffer.withUnsafeBytes { Platform.write(descriptor, $0.baseAddress! + start, $0.count - start) }
       if count > 0 { start += count }
       if count < 0 && errno == EAGAIN {
         var wait = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)

@@ -1,3 +1,4 @@
+import BlobCrypto
 import Blobs
 
 /// One JSON object on one line, its members in the order they were added.

@@ -1,7 +1,7 @@
 import BlobHTTP
 import BlobUpload
 import Blobs
-import Glibc
+import Platform
 import Synchronization
 
 /// A destination, or the server of a source, that does not answer or that answers again.

@@ -1,5 +1,5 @@
 import Blobs
-import Glibc
+import Platform
 
 /// How much may be under way at once where the process may have few files open.
 enum OpenFiles {

@@ -1,5 +1,5 @@
 import Blobs
-import Glibc
+import Platform
 import Synchronization
 
 /// SIGINT and SIGTERM, handled on a thread where anything may be called.

@@ -1,4 +1,4 @@
-import Glibc
+import Platform
 
 /// Ends a thread that sleeps in between: a pipe, whose closed end wakes it at once.
 final class StopFlag: Sendable {

@@ -1,5 +1,5 @@
 import Blobs
-import Glibc
+import Platform
 import Synchronization
 
 /// A file that was found, and the name it travels under.

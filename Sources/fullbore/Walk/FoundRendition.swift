@@ -1,7 +1,7 @@
 import BlobMedia
 import BlobUpload
 import Blobs
-import Glibc
+import Platform
 import Synchronization
 
 /// An edit that is rendered while it is sent.

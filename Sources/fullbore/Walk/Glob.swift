@@ -1,5 +1,5 @@
 import Blobs
-import Glibc
+import Platform
 
 /// A pattern of the shell's kind: `*`, `?`, `[a-z]`. `*` also stands for slashes; `?` and brackets stand for one Unicode
 /// scalar, or for one byte that is not valid UTF-8.

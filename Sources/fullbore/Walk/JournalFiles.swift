@@ -1,5 +1,5 @@
 import Blobs
-import Glibc
+import Platform
 
 /// The journal of this process, and the files that SQLite and the journal keep beside it. They are written while files are
 /// sent, so none of them is sent from a folder.

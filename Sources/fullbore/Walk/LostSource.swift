@@ -1,7 +1,7 @@
 import BlobSQLite
 import BlobUpload
 import Blobs
-import Glibc
+import Platform
 
 /// Why the source of an unfinished upload cannot be read again.
 enum LostSource: Sendable, Hashable {

@@ -1,5 +1,6 @@
+import BlobCrypto
 import Blobs
-import Glibc
+import Platform
 
 /// Two different files of one push that arrive under one name: to send both would lose one of them.
 struct NameClash: Sendable, Hashable {

@@ -1,5 +1,5 @@
 import Blobs
-import Glibc
+import Platform
 
 /// A folder being read: its first names sorted when they are all there are, the rest as the system gives them.
 final class OpenFolder {

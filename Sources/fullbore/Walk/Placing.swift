@@ -1,6 +1,6 @@
 import BlobMedia
 import Blobs
-import Glibc
+import Platform
 import Synchronization
 
 /// What a protocol that carries metadata is told of the files of a camera roll.

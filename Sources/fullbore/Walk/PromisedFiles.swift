@@ -1,5 +1,5 @@
 import Blobs
-import Glibc
+import Platform
 
 /// The files that a walk found lately, by who they are: one is sent once, under the name it had when it was found,
 /// wherever it is moved before it is read.

@@ -1,6 +1,6 @@
 import BlobUpload
 import Blobs
-import Glibc
+import Platform
 
 /// The sources of journal entries, as they are now.
 actor ResumeWalk: SourceWalk {

@@ -1,8 +1,7 @@
-#if canImport(Glibc)
+#if os(Linux)
   import BlobUpload
   import Blobs
-  import CLinux
-  import Glibc
+  import Platform
 
   /// What the kernel tells of one name in a watched folder.
   struct FolderNotice: Sendable, Hashable {
@@ -45,7 +44,7 @@
     func read(_ body: (FolderNotice) -> Void) {
       let header = MemoryLayout<inotify_event>.size
       withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 8) { buffer in
-        while case let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count), count > 0 {
+        while case let count = Platform.read(descriptor, buffer.baseAddress, buffer.count), count > 0 {
           var offset = 0
           while offset + header <= count {
             let event = buffer.loadUnaligned(fromByteOffset: offset, as: inotify_event.self)
@@ -63,7 +62,7 @@
       let milliseconds = max(0, min(Quantity.seconds(limit) * 1000 + 1, 3_600_000))
       if poll(&places, 2, Int32(milliseconds)) > 0, places[1].revents != 0 {
         var bytes = [UInt8](repeating: 0, count: 64)
-        while Glibc.read(bell.read, &bytes, bytes.count) == bytes.count {}
+        while Platform.read(bell.read, &bytes, bytes.count) == bytes.count {}
       }
     }
 

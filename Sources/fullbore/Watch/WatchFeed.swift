@@ -1,6 +1,6 @@
 import BlobUpload
 import Blobs
-import Glibc
+import Platform
 import Synchronization
 
 /// The files of a watch, batch by batch and without an end: what is there, then what comes to rest.

@@ -1,5 +1,5 @@
 import Blobs
-import Glibc
+import Platform
 
 /// What `watch` was asked to do: a push of folders, and how long to wait.
 struct WatchOptions: Sendable {

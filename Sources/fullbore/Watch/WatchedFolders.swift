@@ -1,6 +1,6 @@
 import BlobUpload
 import Blobs
-import Glibc
+import Platform
 import Synchronization
 
 /// Which folder each of the kernel's watches is about.

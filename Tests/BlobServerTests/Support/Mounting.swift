@@ -1,5 +1,5 @@
 import Blobs
-import Glibc
+import Platform
 
 /// Swift's Glibc module has no `sys/mount.h`.
 extension BytePath {

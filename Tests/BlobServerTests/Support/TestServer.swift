@@ -1,7 +1,7 @@
 import BlobHTTP
 import BlobServer
 import Blobs
-import Glibc
+import Platform
 import Testing
 
 /// A server over a folder of its own, both gone with it.
@@ -86,7 +86,7 @@ final class TestFolder: Sendable {
   func write(_ name: BytePath, _ bytes: [UInt8]) {
     path.appending(name).withCString { place in
       let file = open(place, O_WRONLY | O_CREAT | O_TRUNC, 0o644)
-      _ = bytes.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
+      _ = bytes.withUnsafeBytes { Platform.write(file, $0.baseAddress, $0.count) }
       close(file)
     }
   }
@@ -100,7 +100,7 @@ final class TestFolder: Sendable {
       var bytes: [UInt8] = []
       var buffer = [UInt8](repeating: 0, count: 1 << 20)
       while true {
-        let count = Glibc.read(file, &buffer, buffer.count)
+        let count = Platform.read(file, &buffer, buffer.count)
         if count <= 0 { return bytes }
         bytes += buffer.prefix(count)
       }
@@ -241,11 +241,11 @@ extension TestFolder {
 
   func rename(_ name: BytePath, to other: BytePath) {
     path.appending(name).withCString { old in
-      path.appending(other).withCString { _ = Glibc.rename(old, $0) }
+      path.appending(other).withCString { _ = Platform.rename(old, $0) }
     }
   }
 
-  func remove(_ name: BytePath) { path.appending(name).withCString { _ = Glibc.unlink($0) } }
+  func remove(_ name: BytePath) { path.appending(name).withCString { _ = Platform.unlink($0) } }
 
   /// Makes a file look as if it was written that long ago.
   func age(_ name: BytePath, seconds: Int) {

@@ -1,5 +1,5 @@
 import BlobHTTP
-import Glibc
+import Platform
 
 /// A blocking HTTP/1.1 client on a bare socket, which can do what a good client never does.
 final class WireClient {
@@ -79,7 +79,7 @@ final class WireClient {
   func send(_ bytes: [UInt8]) throws {
     var rest = bytes[...]
     while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress!, $0.count, Int32(MSG_NOSIGNAL)) }
+      let count = rest.withUnsafeBytes { Platform.send(descriptor, $0.baseAddress!, $0.count, Int32(MSG_NOSIGNAL)) }
       if count <= 0 { throw Closed() }
       rest = rest.dropFirst(count)
     }

@@ -1,3 +1,4 @@
+import Blobs
 import Synchronization
 
 /// A source whose bytes are encrypted as they are read (AES-256-CTR): as many bytes, from any offset.

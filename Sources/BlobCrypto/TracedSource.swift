@@ -1,3 +1,4 @@
+import Blobs
 import Synchronization
 
 /// A source that keeps a checksum of what is read of it, from one byte on, without a gap.

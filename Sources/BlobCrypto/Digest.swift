@@ -1,46 +1,11 @@
+import Blobs
 import CCrypto
 
 /// A checksum that is fed bytes in order and may be asked at any time.
 ///
 /// Belongs to one thread at a time.
 public final class Digest {
-  /// What to compute. Compare and store it by `name`.
-  public struct Algorithm: Sendable, Hashable, CustomStringConvertible {
-    /// Lower case, without hyphens: `sha256`.
-    public let name: String
-    public var description: String { name }
-    private init(known name: String) { self.name = name }
-
-    public static let md5 = Algorithm(known: "md5")
-    public static let sha1 = Algorithm(known: "sha1")
-    public static let sha256 = Algorithm(known: "sha256")
-    public static let sha384 = Algorithm(known: "sha384")
-    public static let sha512 = Algorithm(known: "sha512")
-    public static let blake2b512 = Algorithm(known: "blake2b512")
-    /// Finds accidents, not forgers; ten times as fast as the others.
-    public static let crc32c = Algorithm(known: "crc32c")
-    /// S3's own, over 64 bits; of all, it alone has no help from the processor here.
-    public static let crc64nvme = Algorithm(known: "crc64nvme")
-    public static let all = [md5, sha1, sha256, sha384, sha512, blake2b512, crc32c, crc64nvme]
-
-    /// Made here, not by libcrypto.
-    fileprivate var isOurs: Bool { self == .crc32c || self == .crc64nvme }
-
-    /// Bytes of a checksum.
-    public var size: Int {
-      if self == .crc64nvme { return 8 }
-      return self == .crc32c ? 4 : methods[name].map { Int(EVP_MD_get_size($0)) } ?? 0
-    }
-
-    /// The algorithm people call `rawName`: `sha256`, `SHA-256`. nil when we have none of that name, or the system's
-    /// policy forbids it (MD5 under FIPS).
-    public init?(_ rawName: String) {
-      let name = rawName.lowercased().filter { $0 != "-" }
-      guard let known = Self.all.first(where: { $0.name == name }) else { return nil }
-      self = known
-      if !isOurs, methods[name] == nil { return nil }
-    }
-  }
+  public typealias Algorithm = DigestAlgorithm
 
   private enum State {
     case libcrypto(OpaquePointer)
@@ -142,6 +107,20 @@ public final class Digest {
       }
       return 2 * bytes.count
     }
+  }
+}
+
+extension DigestAlgorithm {
+  /// Whether it is computed here, and not by libcrypto.
+  fileprivate var isOurs: Bool { self == .crc32c || self == .crc64nvme }
+
+  /// The algorithm people call `rawName`: `sha256`, `SHA-256`. nil when we have none of that name, or the system's policy
+  /// forbids it (MD5 under FIPS).
+  public init?(_ rawName: String) {
+    let name = rawName.lowercased().filter { $0 != "-" }
+    guard let known = Self.all.first(where: { $0.name == name }) else { return nil }
+    self = known
+    if !isOurs, methods[name] == nil { return nil }
   }
 }
 

@@ -1,3 +1,5 @@
+import Blobs
+
 /// A source whose bytes feed a digest, in order and once each, as they are read.
 ///
 /// Opening at 0 begins a new digest. Opening at a later byte goes on with it, if that byte is not beyond those fed and

@@ -1,3 +1,5 @@
+import Blobs
+
 /// A caller's secret, from which the keys that meet bytes are derived. It is never printed.
 public struct EncryptionKey: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
   private let bytes: [UInt8]
