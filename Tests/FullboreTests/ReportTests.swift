@@ -1,3 +1,6 @@
+import BlobHTTP
+import BlobTesting
+import BlobUpload
 import Blobs
 import Platform
 import Synchronization
@@ -52,6 +55,35 @@ import Testing
         "fullbore: a\u{FFFD}\\n: 409: other bytes are there; give --overwrite",
         "fullbore: /src/gone: No such file or directory", "fullbore: the link is slow",
       ])
+  }
+
+  /// Files were refused one by one, and the last of them ends the push; those under way beside it are not told again.
+  @Test func theFileThatEndsThePushIsNamedAndCounted() throws {
+    let errors = open("errors")
+    let counters = PushCounters()
+    let report = LineReport(
+      Console(descriptor: errors, limit: 0), errors: Console(descriptor: errors, limit: 0), OutputOptions())
+    let observer = PushObserver(report: report, counters: counters)
+    let url = try #require(HTTPURL("http://media.example/in/"))
+    let refusals: [(String, UploadError.Side)] = [
+      ("a", .file), ("b", .file), ("c", .destination), ("d", .destination),
+    ]
+    var last: UploadError?
+    for (name, side) in refusals {
+      let source = PatternSource(length: 1000)
+      let error = UploadError(.giveUp, side, "PUT \(name): 403", status: 403)
+      let target = UploadTarget(endpoint: url, url: url, path: BytePath(name), length: 1000, contentType: "video/mp4")
+      let item = UploadItem(source: source, info: source.info, identity: BytePath("/src/\(name)"), target: target)
+      observer.ended(item, nil, .failed(error))
+      last = error
+    }
+    close(errors)
+    let named = String(decoding: scratch.content(of: "errors"), as: UTF8.self).split(separator: "\n").map {
+      $0.dropFirst("fullbore: ".count).prefix(1)
+    }
+    #expect(named == ["a", "b", "c"])
+    #expect(counters.summary(elapsed: .zero).filesFailed == 3)
+    #expect(observer.hasTold(try #require(last)))
   }
 
   @Test func theSummarySaysWhatWasAsked() {

@@ -110,13 +110,18 @@ final class PushObserver: UploadObserver {
   private let counters: PushCounters
   /// Kinds of errors that end it all; few, since they do.
   private let told = Mutex<Set<String>>([])
+  /// A file was refused with 403, and the push went on. Where all files are refused, it ends with the same error.
+  private let hasToldRefusal = Atomic(false)
 
   init(report: any PushReport, counters: PushCounters) {
     self.report = report
     self.counters = counters
   }
 
-  func hasTold(_ error: UploadError) -> Bool { told.withLock { $0.contains(Self.kind(of: error)) } }
+  func hasTold(_ error: UploadError) -> Bool {
+    if error.status == 403, hasToldRefusal.load(ordering: .relaxed) { return true }
+    return told.withLock { $0.contains(Self.kind(of: error)) }
+  }
 
   /// What the errors of files that were under way together have in common when the destination refuses all of them: their
   /// messages differ by the files' URLs.
@@ -151,8 +156,7 @@ final class PushObserver: UploadObserver {
         report.dropped(file)
       }
     case .failed(let error):
-      // Where all files are refused, the push ends with the same refusal.
-      if error.status == 403 { told.withLock { _ = $0.insert(Self.kind(of: error)) } }
+      if error.status == 403 { hasToldRefusal.store(true, ordering: .relaxed) }
       fail(file, error.advised(goesOn: item.info.validator != nil))
     }
   }
