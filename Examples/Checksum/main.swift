@@ -1,7 +1,7 @@
 // The checksum of anything that has bytes, read through a synchronous InputStream.
 //   ChecksumExample [FILE]
-import BlobStreams
 import BlobCrypto
+import BlobStreams
 import Blobs
 import Foundation
 

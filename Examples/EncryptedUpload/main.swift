@@ -1,8 +1,8 @@
 // Wrappers in a row: the bytes are counted and encrypted while they are sent; the server never sees the film.
 //   EncryptedUploadExample
+import BlobCrypto
 import BlobHTTP
 import BlobServer
-import BlobCrypto
 import Blobs
 import Foundation
 

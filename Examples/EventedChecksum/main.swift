@@ -1,7 +1,7 @@
 // A checksum without waiting: an asynchronous InputStream tells its delegate, on a run loop, when there are bytes.
 //   EventedChecksumExample
-import BlobStreams
 import BlobCrypto
+import BlobStreams
 import Blobs
 import Foundation
 

@@ -98,16 +98,8 @@ public final class Digest {
 
   public static func hex(of bytes: [UInt8], _ algorithm: Algorithm) -> String { hex(value(of: bytes, algorithm)) }
 
-  /// Two lower-case digits a byte.
-  public static func hex(_ bytes: some Collection<UInt8>) -> String {
-    String(unsafeUninitializedCapacity: 2 * bytes.count) { text in
-      for (place, byte) in bytes.enumerated() {
-        text[2 * place] = hexDigit(byte >> 4)
-        text[2 * place + 1] = hexDigit(byte & 15)
-      }
-      return 2 * bytes.count
-    }
-  }
+  /// Two lower-case hexadecimal digits for each byte.
+  public static func hex(_ bytes: some Collection<UInt8>) -> String { hexDigits(Array(bytes)) }
 }
 
 extension DigestAlgorithm {
@@ -123,8 +115,6 @@ extension DigestAlgorithm {
     if !isOurs, methods[name] == nil { return nil }
   }
 }
-
-private func hexDigit(_ value: UInt8) -> UInt8 { value + (value < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10) }
 
 /// libcrypto's ways, by our names; one that the system's policy forbids is missing. To find one takes longer than to
 /// digest a short text.

@@ -29,23 +29,14 @@ public struct EncryptionKey: Sendable, CustomStringConvertible, CustomDebugStrin
 /// RFC 5869 with SHA-256; at most 8,160 bytes.
 package func hkdf(_ key: [UInt8], salt: [UInt8] = [], info: [UInt8], count: Int) -> [UInt8] {
   precondition(count <= 255 * 32)
-  let extracted = hmac(key: salt.isEmpty ? [UInt8](repeating: 0, count: 32) : salt, key)
+  let extracted = HMAC.sha256(key, key: salt.isEmpty ? [UInt8](repeating: 0, count: 32) : salt)
   var block: [UInt8] = []
   var bytes: [UInt8] = []
   var number: UInt8 = 1
   while bytes.count < count {
-    block = hmac(key: extracted, block + info + [number])
+    block = HMAC.sha256(block + info + [number], key: extracted)
     bytes += block
     number &+= 1
   }
   return Array(bytes.prefix(count))
-}
-
-/// HMAC-SHA256 (RFC 2104).
-private func hmac(key: [UInt8], _ message: [UInt8]) -> [UInt8] {
-  let block = 64
-  var padded = key.count > block ? Digest.value(of: key, .sha256) : key
-  padded += [UInt8](repeating: 0, count: block - padded.count)
-  let inner = Digest.value(of: padded.map { $0 ^ 0x36 } + message, .sha256)
-  return Digest.value(of: padded.map { $0 ^ 0x5C } + inner, .sha256)
 }

@@ -13,6 +13,10 @@ struct AnswerFrame {
     case framing(Int)
     /// It needs more bytes.
     case more
+    /// A line of the head or the trailers has more than `longestLine` bytes.
+    case lineTooLong
+    /// The lines of one head, or those of the trailers, have more than `longestSection` bytes.
+    case sectionTooLong
     case malformed
   }
 
@@ -20,7 +24,9 @@ struct AnswerFrame {
   /// Whether the server lets the connection be used again once the answer is whole.
   private(set) var keepsConnection = false
   private var isFirstLine = true
-  private var headBytes = 0
+  /// Bytes of the head or the trailers so far. Each interim head counts for itself: a server may send one for each megabyte
+  /// that it has received.
+  private var sectionBytes = 0
 
   mutating func next(of bytes: UnsafeRawBufferPointer) -> Piece {
     switch stage {
@@ -95,9 +101,10 @@ struct AnswerFrame {
 
   private mutating func headLine(_ bytes: UnsafeRawBufferPointer) -> Piece {
     guard let end = line(bytes) else { return more(than: bytes) }
-    headBytes += end
-    if headBytes > Self.mostHead { return .malformed }
+    sectionBytes += end
+    if sectionBytes > Self.longestSection { return .sectionTooLong }
     let isEmpty = bytes[0] == 10 || (bytes[0] == 13 && end == 2)
+    if isEmpty { sectionBytes = 0 }
     if stage == .trailers {
       if isEmpty { stage = .whole }
       return .line(end)
@@ -115,7 +122,9 @@ struct AnswerFrame {
   private func more(than bytes: UnsafeRawBufferPointer) -> Piece {
     // What cannot become a head need not end in a line break to be told apart.
     let begins = stage != .head || !isFirstLine || bytes.isEmpty || "HTTP/1.".utf8.starts(with: bytes.prefix(7))
-    return begins && bytes.count < Self.longestLine ? .more : .malformed
+    if !begins { return .malformed }
+    if bytes.count < Self.longestLine { return .more }
+    return stage == .head || stage == .trailers ? .lineTooLong : .malformed
   }
 
   /// Hexadecimal digits, before an extension if there is one.
@@ -127,7 +136,7 @@ struct AnswerFrame {
     return Int64(String(decoding: digits, as: UTF8.self), radix: 16)
   }
 
-  /// In one line, and in all lines of head and trailers.
+  /// In one line, and in all lines of a head or of the trailers.
   static let longestLine = 16 << 10
-  private static let mostHead = 256 << 10
+  static let longestSection = 256 << 10
 }

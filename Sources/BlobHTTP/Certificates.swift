@@ -1,5 +1,5 @@
-import Platform
 import CCurl
+import Platform
 
 /// The system's trusted certificates.
 enum Certificates {

@@ -1,6 +1,6 @@
-import Platform
 import Blobs
 import CCurl
+import Platform
 
 extension CurlLane {
   /// Content is collected up to this.

@@ -178,6 +178,8 @@ import CCurl
         var isTaken = true
         switch talk.frame.next(of: bytes) {
         case .more: return
+        case .lineTooLong: throw tooLong(transfer, line: AnswerFrame.longestLine)
+        case .sectionTooLong: throw tooLong(transfer, AnswerFrame.longestSection)
         case .malformed: throw notHTTP(transfer)
         case .framing(let count): used += count
         case .content(let count):

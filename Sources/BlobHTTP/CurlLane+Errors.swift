@@ -1,11 +1,12 @@
-import Platform
 import Blobs
 import CCurl
+import Platform
 
 extension CurlLane {
   /// libcurl's verdict in our terms: operation, place, what is wrong, and how far the body was.
   func error(_ transfer: Transfer, _ result: CURLcode) -> TransportError {
     let text = errorText[0] == 0 ? String(cString: curl_easy_strerror(result)) : String(cString: errorText)
+    if let error = tooLong(transfer, result, text) { return error }
     let (code, words) =
       descriptorProblem(transfer, result) ?? proxyProblem(transfer, result, text) ?? tlsProblem(transfer, result, text)
       ?? other(transfer, result, text)
@@ -16,6 +17,32 @@ extension CurlLane {
     TransportError(
       .badResponse,
       "\(transfer.job.name): what \(transfer.server) answers is not HTTP/1.1, after \(transfer.sent) bytes were sent")
+  }
+
+  /// The header or trailer section of the answer has more than `most` bytes.
+  func tooLong(_ transfer: Transfer, _ most: Int) -> TransportError {
+    TransportError(
+      .badResponse, "\(transfer.job.name): \(section(transfer)) is too long: it has more than \(most) bytes")
+  }
+
+  /// A line of the header or trailer section of the answer has more than `most` bytes.
+  func tooLong(_ transfer: Transfer, line most: Int) -> TransportError {
+    TransportError(
+      .badResponse, "\(transfer.job.name): \(section(transfer)) is too long: a line of it has more than \(most) bytes")
+  }
+
+  private func section(_ transfer: Transfer) -> String {
+    "the \(transfer.head.final == nil ? "header" : "trailer") section of what \(transfer.server) answers"
+  }
+
+  /// libcurl's errors for a header section over its own limits; nil: this is another error.
+  private func tooLong(_ transfer: Transfer, _ result: CURLcode, _ text: String) -> TransportError? {
+    // libcurl before 8.6 calls a line that is too long "out of memory"; later versions have CURLE_TOO_LARGE (100) for it.
+    if result == CURLE_OUT_OF_MEMORY || result.rawValue == 100, transfer.attempts > 0 {
+      return tooLong(transfer, line: Int(CURL_MAX_HTTP_HEADER))
+    }
+    guard result == CURLE_RECV_ERROR, text.hasPrefix("Too large response headers") else { return nil }
+    return TransportError(.badResponse, "\(transfer.job.name): \(section(transfer)) is too long (\(text))")
   }
 
   func tooLate(_ transfer: Transfer) -> String { "no connection to \(transfer.server) within \(options.connect)" }

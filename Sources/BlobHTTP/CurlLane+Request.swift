@@ -1,6 +1,6 @@
-import Platform
 import Blobs
 import CCurl
+import Platform
 
 #if os(Linux)
   import CSSL

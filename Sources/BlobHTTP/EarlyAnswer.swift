@@ -1,5 +1,5 @@
-import Platform
 import CCurl
+import Platform
 
 /// What stands unread in the socket of a connection that broke while a body was sent.
 struct EarlyAnswer {

@@ -1,6 +1,6 @@
-import Platform
 import Blobs
 import CCurl
+import Platform
 import Synchronization
 
 /// Gives each job a lane: an idle one, a new one, or the next that comes free.

@@ -1,5 +1,5 @@
-import Platform
 import Blobs
+import Platform
 
 /// When a picture was taken, by the clock of the place where that was: a camera knows no time zones.
 public struct CaptureDate: Sendable, Hashable, CustomStringConvertible {

@@ -1,6 +1,6 @@
-import Platform
 import Blobs
 import CSQLite
+import Platform
 
 /// A connection to one SQLite file, in WAL mode at synchronous NORMAL: a commit survives a kill of the process.
 ///
@@ -55,7 +55,7 @@ public final class Database {
       } else if isOnReadOnlyDisk(path) {
         let log = BytePath(path.bytes + "-wal".utf8)
         var status = stat()
-        if log.withCString({ stat($0, &status) }) == 0, status.st_size > 0 {
+        if log.status(&status) == 0, status.st_size > 0 {
           throw SQLiteError(
             "read", path, code: SQLITE_READONLY,
             "it is on a disk that cannot be written, and its latest changes are in \(log): copy both files to another "
@@ -150,7 +150,7 @@ public final class Database {
       var status = stat()
       let file = BytePath(path.bytes + suffix.utf8)
       // What is not ours to change stays as it is: using it is still right.
-      if file.withCString({ stat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_mode & 0o077 != 0 {
+      if file.status(&status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_mode & 0o077 != 0 {
         _ = file.withCString { chmod($0, status.st_mode & 0o700) }
       }
     }
@@ -241,9 +241,8 @@ private func openReading(
 
 /// Every byte is escaped, so that none means anything in a URI.
 private func unchangingURI(_ path: BytePath) -> BytePath {
-  let digits = Array("0123456789ABCDEF".utf8)
-  let escaped = path.bytes.flatMap { [UInt8(ascii: "%"), digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
-  return BytePath(Array("file:".utf8) + escaped + Array("?immutable=1".utf8))
+  let escaped = path.bytes.map { "%" + hexDigits([$0], uppercase: true) }.joined()
+  return BytePath("file:\(escaped)?immutable=1")
 }
 
 /// True if the file was made just now. SQLite gives its log and index files the same mode.

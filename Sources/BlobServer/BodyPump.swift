@@ -1,5 +1,5 @@
-import Platform
 import Blobs
+import Platform
 import Synchronization
 
 /// A large body that has been taken from libmicrohttpd together with its connection.

@@ -1,7 +1,7 @@
-import Platform
 import BlobHTTP
 import CGnuTLS
 import CMicrohttpd
+import Platform
 
 /// One of libmicrohttpd's connections. All but `resume` and `isAtEnd` belong to its event thread.
 struct Connection: @unchecked Sendable {

@@ -1,6 +1,6 @@
-import Platform
 import Blobs
 import CMicrohttpd
+import Platform
 
 /// Owns libmicrohttpd's daemon: a few event threads that share one listening socket.
 final class Daemon: @unchecked Sendable {

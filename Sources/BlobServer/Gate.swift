@@ -1,6 +1,6 @@
-import Platform
 import Blobs
 import CMicrohttpd
+import Platform
 import Synchronization
 
 /// Counts requests and suspended connections, so that the server can stop: libmicrohttpd aborts the process when it is

@@ -1,5 +1,5 @@
-import Platform
 import BlobHTTP
+import Platform
 
 extension HTTPDate {
   /// As `text(seconds:)`; `nanoseconds` count from 1970, rounded down.

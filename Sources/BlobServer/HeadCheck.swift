@@ -1,6 +1,6 @@
-import Platform
 import BlobHTTP
 import CMicrohttpd
+import Platform
 
 /// Collects the fields of a head or a trailer from libmicrohttpd, and checks how they were written.
 ///

@@ -1,5 +1,5 @@
-import Platform
 import Blobs
+import Platform
 import Synchronization
 
 /// What is done again and again. `work` must be short.

@@ -1,5 +1,5 @@
-import Platform
 import BlobHTTP
+import Platform
 
 /// A listening socket and what it is called.
 struct Listener: Sendable {

@@ -1,7 +1,7 @@
-import Platform
 import BlobHTTP
 import Blobs
 import CMicrohttpd
+import Platform
 
 /// An answer, before it is handed to libmicrohttpd.
 struct Reply: Sendable {

@@ -1,5 +1,5 @@
-import Platform
 import Blobs
+import Platform
 
 /// Receives files over HTTP into a folder, and serves what has arrived.
 ///

@@ -1,7 +1,7 @@
-import Platform
 import Blobs
 import CGnuTLS
 import CMicrohttpd
+import Platform
 
 /// A certificate and its key, as text that GnuTLS understands: what is wrong with them is said here, since
 /// libmicrohttpd would only not start.

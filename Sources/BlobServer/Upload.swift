@@ -1,5 +1,5 @@
-import BlobHTTP
 import BlobCrypto
+import BlobHTTP
 import Blobs
 import Synchronization
 
@@ -106,7 +106,7 @@ final class Upload: Sendable {
       if writer != state.writer || state.isOnProbation { return false }
       return error.endsUpload
     }
-    // Whoever writes next tries again where this fails, or somebody else has ended it already.
+    // Where this fails, the next writer tries again, or another request has ended the upload already.
     if ends { try? terminate() } else { try? drop(writer) }
     return !ends
   }

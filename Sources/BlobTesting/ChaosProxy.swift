@@ -1,5 +1,5 @@
-import Platform
 import Blobs
+import Platform
 
 /// A TCP proxy on 127.0.0.1 that breaks connections by schedule.
 public final class ChaosProxy: Sendable {

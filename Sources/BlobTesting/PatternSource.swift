@@ -1,5 +1,5 @@
-import Platform
 import Blobs
+import Platform
 
 /// Any number of bytes without the memory: the byte at `n` is a function of `n` and a seed.
 ///

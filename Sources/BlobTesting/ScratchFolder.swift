@@ -1,5 +1,5 @@
-import Platform
 import Blobs
+import Platform
 
 /// A folder of one's own in the system's temporary one, deleted by `remove`, or with its owner.
 package final class ScratchFolder: Sendable {

@@ -1,5 +1,5 @@
-import Platform
 import Blobs
+import Platform
 
 /// A server of one's own words: takes connections on 127.0.0.1 and plays a script on each.
 public final class ScriptedPeer: Sendable {

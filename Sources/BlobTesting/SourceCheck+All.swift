@@ -1,5 +1,5 @@
-import Platform
 import Blobs
+import Platform
 
 extension SourceCheck {
   public static let all = [

@@ -1,5 +1,5 @@
-import Platform
 import Blobs
+import Platform
 
 /// One promise of `BlobSource`, held against any source. A new source joins with one `SourceFixture`:
 ///

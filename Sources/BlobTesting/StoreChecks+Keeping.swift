@@ -1,5 +1,5 @@
-import BlobServer
 import BlobCrypto
+import BlobServer
 import Blobs
 
 /// What is kept of unfinished uploads, also from one store to the next.

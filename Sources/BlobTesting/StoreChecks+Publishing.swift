@@ -1,6 +1,6 @@
-import Platform
 import BlobServer
 import Blobs
+import Platform
 import Synchronization
 
 /// What is published.

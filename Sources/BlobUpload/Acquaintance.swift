@@ -1,19 +1,20 @@
 import BlobHTTP
 import Synchronization
 
-/// Whether a destination was ever reached, has answered, or taken anything: it decides how long a failure is worth repeating, and
-/// whether it is one file's or everyone's.
+/// Notes whether a destination was ever reached, has answered, accepted a request or stored a file. This decides how long a
+/// failed request is repeated, and whether a failure concerns one file or all of them.
 final class Acquaintance: Sendable {
-  /// So many files that come to nothing are enough, where nothing ever succeeded; where something did, more are.
+  /// The queue ends after `few` files that failed in a row where no request ever succeeded, and after `many` where one did.
   private static let (few, many) = (3, 12)
 
   private let reached = Atomic(false)
   private let answered = Atomic(false)
   private let accepted = Atomic(false)
+  private let stored = Atomic(false)
   /// Files in a row that ran out of attempts.
   private let exhausted = Atomic(0)
 
-  /// Files of a queue that were refused with 403 before anything was accepted, and the first of these refusals.
+  /// Files of a queue that were refused with 403 before any file was stored, and the first of these refusals.
   private let refusals = Mutex<(count: Int, first: UploadError?)>((0, nil))
 
   /// Parts of files that are under way.
@@ -28,10 +29,13 @@ final class Acquaintance: Sendable {
   /// Whether a tus server gives out the bytes of an upload under the upload's own URL.
   let uploadURLs = UploadURLs()
 
-  /// There is someone: bytes went there, whatever became of them.
+  /// The destination exists: a connection to it was made, or it has answered.
   var isReal: Bool { reached.load(ordering: .relaxed) || hasAnswered }
   private var hasAnswered: Bool { answered.load(ordering: .relaxed) }
+  /// The server has answered a request with success. That request may have stored nothing, such as the creation of an upload.
   var hasAccepted: Bool { accepted.load(ordering: .relaxed) }
+  /// The server has at least one whole file, which this run has sent or has found there.
+  private var hasStored: Bool { stored.load(ordering: .relaxed) }
 
   func noteReached() { if !reached.load(ordering: .relaxed) { reached.store(true, ordering: .relaxed) } }
 
@@ -44,30 +48,33 @@ final class Acquaintance: Sendable {
     if exhausted.load(ordering: .relaxed) > 0 { exhausted.store(0, ordering: .relaxed) }
   }
 
-  /// A refusal that is final: who refuses everything from the first file on, refuses us.
+  func noteStored() { if !hasStored { stored.store(true, ordering: .relaxed) } }
+
+  /// Judges a refusal that is final. Where the server has stored no file yet, a 403 concerns the whole destination.
   func judge(refusal error: UploadError) -> UploadError {
     var error = error
-    if error.status == 403, !hasAccepted { error.side = .destination }
+    if error.status == 403, !hasStored { error.side = .destination }
     return error
   }
 
-  /// Of a queue of files, a 403 to the first may be a refusal of one file, name or folder: the queue goes on until several
-  /// were refused.
-  func judge(oneOfMany error: UploadError) -> UploadError {
-    guard error.status == 403, error.side == .destination else { return error }
-    var ofFile = error
-    ofFile.side = .file
-    if hasAccepted { return ofFile }
-    let count = refusals.withLock { refusals in
-      refusals.first = refusals.first ?? error
+  /// Judges the failure of one file of a queue. A 403 to the first file may be a refusal of its name or folder only, so the
+  /// queue goes on until several files were refused. `holdsBytes`: the server has acknowledged bytes of some file of the
+  /// queue, so it may store others, and every file is tried.
+  func judge(oneOfMany error: UploadError, holdsBytes: Bool) -> UploadError {
+    guard error.status == 403, error.side == .destination || error.side == .file else { return error }
+    var (ofFile, ofAll) = (error, error)
+    (ofFile.side, ofAll.side) = (.file, .destination)
+    if hasStored { return ofFile }
+    let count = refusals.withLock { [ofAll] refusals in
+      refusals.first = refusals.first ?? ofAll
       refusals.count += 1
       return refusals.count
     }
-    return count < Self.few ? ofFile : error
+    return count < Self.few || holdsBytes ? ofFile : ofAll
   }
 
-  /// The destination has accepted nothing, and has refused a file of the queue; nil: neither is so.
-  var refusalOfAll: UploadError? { hasAccepted ? nil : refusals.withLock { $0.first } }
+  /// The first refusal of a file of the queue, where the destination has stored no file; otherwise nil.
+  var refusalOfAll: UploadError? { hasStored ? nil : refusals.withLock { $0.first } }
 
   /// A file has run out of attempts: the destination's fault when it never answered, or when it is one of several.
   func judge(exhausted error: UploadError) -> UploadError {

@@ -1,5 +1,5 @@
-import BlobHTTP
 import BlobCrypto
+import BlobHTTP
 import Blobs
 import Synchronization
 
@@ -138,6 +138,7 @@ final class BriefChain<Observer: UploadObserver>: Sendable {
       return handOver(work, progress, answer)
     }
     acquaintance.note(response)
+    acquaintance.noteStored()
     acquaintance.existing.note(wasThere: result.wasThere)
     let length = work.item.info.length ?? 0
     if result.wasThere { progress.resume(at: length) } else { progress.settle(at: length) }

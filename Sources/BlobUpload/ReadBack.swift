@@ -1,6 +1,6 @@
-import Platform
 import BlobHTTP
 import Blobs
+import Platform
 import Synchronization
 
 extension Uploader {

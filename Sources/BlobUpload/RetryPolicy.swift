@@ -1,6 +1,7 @@
 /// How often, and after how long, something is tried again.
 ///
-/// Failures are counted since the last byte that the server acknowledged: a slow but moving upload never runs out.
+/// Failures are counted since the server last kept a fair share of what it was sent: a slow but moving upload never runs out
+/// of tries, and a server that keeps a byte of each try is not sent a file without end.
 public struct RetryPolicy: Sendable {
   /// Failures in a row that are forgiven.
   public var retries: Int
@@ -10,7 +11,7 @@ public struct RetryPolicy: Sendable {
   public var longest: Duration
   /// How long a destination is waited for that was reached before and to which no connection can be made now: a machine
   /// that changes networks, a server that is started again. So is one that has taken something before and answers 502, 503 or
-  /// 504 now. The waits are summed up since the last byte that the server acknowledged, and these failures do not count as
+  /// 504 now. The waits are summed up for as long as failures are counted, and these failures do not count as
   /// `retries`. nil: they count like any other failure.
   public var outage: Duration?
 
@@ -44,14 +45,33 @@ public struct RetryPolicy: Sendable {
   }
 }
 
-/// Failures in a row, since something last moved.
+/// Failures in a row, since the server last kept a fair share of what it was sent.
 struct FailureCount: Sendable {
+  /// The server must keep one byte of so many, or its failures stay counted. Where connections break all the time, a twentieth
+  /// of each try may arrive, and the upload must still come to its end. It then sends a file this many times at the most.
+  static let fairShare: Int64 = 50
+
   /// All of them: each wait is longer than the one before.
   private(set) var total = 0
   /// Those for which `RetryPolicy.retries` is the limit.
   private var limited = 0
   /// How long an outage has been waited for by now.
   private var waited = Duration.zero
+  /// Bytes of bodies that were handed to connections since the count began, and bytes that the server has kept since then.
+  private(set) var sent: Int64 = 0
+  private(set) var kept: Int64 = 0
+
+  /// Bytes of a body were handed to a connection.
+  mutating func noteSent(_ count: Int64) { sent = sent.addingClamped(count) }
+
+  /// The server has kept `count` bytes more. All failures are forgotten where that is a fair share of what was sent since the
+  /// count began; returns whether it is.
+  mutating func noteKept(_ count: Int64) -> Bool {
+    kept = kept.addingClamped(count)
+    if kept < sent / Self.fairShare { return false }
+    self = FailureCount()
+    return true
+  }
 
   /// Counts a failure, and says how long to wait after it; nil: give up. `isOutage`: a destination that was there before is
   /// away. `least`: failures that are known from elsewhere.
@@ -65,7 +85,9 @@ struct FailureCount: Sendable {
       return policy.delay(after: limited, asked: asked, using: &random)
     }
     if waited >= outage { return nil }
-    let wait = policy.wait(after: total, asked: asked, using: &random)
+    var wait = policy.wait(after: total, asked: asked, using: &random)
+    // A server that asks for no wait would be sent the same bytes thousands of times.
+    if sent > 0, total > policy.retries { wait = max(wait, policy.wait(after: total, asked: nil, using: &random)) }
     // A policy without waits must come to an end too.
     waited += max(wait, .milliseconds(100))
     return wait

@@ -55,7 +55,9 @@ extension UploadRun {
     handed.bytes.store(0, ordering: .relaxed)
     defer {
       // A dialect may send a body twice, as after a redirect or a condition that did not hold.
-      let count = min(max(handed.bytes.load(ordering: .relaxed), 0), most)
+      let sent = max(handed.bytes.load(ordering: .relaxed), 0)
+      failures.noteSent(sent)
+      let count = min(sent, most)
       sentEnd = sentEnd.map { max($0, offset + count) }
     }
     return try await request()

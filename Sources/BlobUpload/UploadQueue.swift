@@ -2,41 +2,6 @@ import BlobHTTP
 import Blobs
 import Synchronization
 
-/// Something to upload, as it was found.
-public struct UploadItem: Sendable {
-  public var source: any BlobSource
-  /// The version that was found; only this one is sent.
-  public var info: BlobInfo
-  /// Who the source is, across runs: for a file, its absolute path.
-  public var identity: BytePath
-  public var target: UploadTarget
-
-  public init(source: any BlobSource, info: BlobInfo, identity: BytePath, target: UploadTarget) {
-    self.source = source
-    self.info = info
-    self.identity = identity
-    self.target = target
-  }
-}
-
-public enum UploadOutcome: Sendable {
-  /// It is there now. `from` is the byte from which this run sent; 0 for a new upload, and the length of one that the
-  /// server was found to have.
-  case sent(UploadResult, from: Int64)
-  /// It was finished before: how that is known.
-  case doneBefore(StoredEvidence)
-  /// Another process has it.
-  case busy(pid: Int32)
-  case failed(UploadError)
-}
-
-/// Hears what becomes of each item. Called on any thread, several at once; must be short.
-public protocol UploadObserver: Sendable {
-  func started(_ item: UploadItem, _ progress: Progress)
-  /// `progress` is the one of `started`; nil where nothing was started.
-  func ended(_ item: UploadItem, _ progress: Progress?, _ outcome: UploadOutcome)
-}
-
 /// Sends many items, many at once, each claimed in the journal before its first byte.
 public struct UploadQueue: Sendable {
   public var uploader: Uploader
@@ -300,7 +265,7 @@ public struct UploadQueue: Sendable {
       return nil
     } catch {
       if let again = await lookAgain(work, id, progress, error) { return await handle(again, observer) }
-      let failure = uploader.destination.acquaintance.judge(oneOfMany: error)
+      let failure = uploader.destination.acquaintance.judge(oneOfMany: error, holdsBytes: totals.acknowledged > 0)
       if failure.side == .cancelled { release([work]) } else { journal.failed(id, failure.message) }
       observer.ended(item, progress, .failed(failure))
       return failure.endsQueue ? failure : nil
@@ -335,22 +300,4 @@ private final class FirstError: Sendable {
   private let first = Mutex<UploadError?>(nil)
   var error: UploadError? { first.withLock { $0 } }
   func keep(_ error: UploadError) { first.withLock { if $0 == nil { $0 = error } } }
-}
-
-extension UploadError {
-  public init(journal error: JournalError) {
-    self.init(.giveUp, .journal, error.message, cause: error)
-  }
-
-  /// What was read back is not what the source has.
-  var saysOtherBytes: Bool { side == .file && status == nil && recovery == .giveUp && cause == nil }
-
-  /// Nothing else can succeed after this one.
-  var endsQueue: Bool { side == .destination || side == .journal || side == .cancelled }
-}
-
-extension Journal {
-  func flushed() throws(UploadError) {
-    do { try flush() } catch { throw UploadError(journal: error) }
-  }
 }

@@ -1,12 +1,12 @@
 import Blobs
 
-/// Bounds the recoveries that send bytes again, while the server keeps no more of them than it did before.
+/// Bounds the recoveries that send bytes again, while the server keeps next to nothing of what it is sent.
 ///
 /// Failures after which an uploader waits are counted by `FailureCount`. These are the other ones: a smaller body or another
 /// form of the request follows at once, and a new upload begins with the first byte.
 struct RecoveryBounds: Sendable {
-  /// Requests that may be sent again at once, smaller or in another form, since the server kept more bytes. From 5 GiB down
-  /// to the smallest body there are ten sizes.
+  /// Requests that may be sent again at once, smaller or in another form, since the server kept a fair share of what it
+  /// was sent. From 5 GiB down to the smallest body there are ten sizes.
   private static let mostChanges = 16
   /// New uploads that may follow those of which bytes had been sent, since an upload kept more bytes than any before it.
   private static let mostRestarts = 2
@@ -15,10 +15,10 @@ struct RecoveryBounds: Sendable {
   private var costlyRestarts = 0
   /// The most bytes that an upload has kept which was given up.
   private var mostKept: Int64 = 0
-  /// The smallest body that was refused for its size since the server kept more bytes.
+  /// The smallest body that was refused for its size since the server kept a fair share of what it was sent.
   private var refusedBody: Int64?
 
-  /// The server has kept more bytes than before.
+  /// The server has kept a fair share of what it was sent, as `FailureCount` has it.
   mutating func noteProgress() { (changes, refusedBody) = (0, nil) }
 
   /// Counts a request that is to be sent again in another form. false: that was done too often.

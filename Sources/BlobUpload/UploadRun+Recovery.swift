@@ -8,7 +8,7 @@ extension UploadRun {
     if error.recovery == .rephrase {
       guard bounds.allowsChange() else { throw uploader.destination.acquaintance.judge(refusal: error.final) }
       await rememberOverride()
-      // What was refused for its form has changed nothing.
+      // A request that was refused for its form has changed nothing at the server.
       if let offset { progress.settle(at: offset) } else if session == nil { progress.restart() }
       measures = measures || uploader.destination.digestsAhead
       return

@@ -183,13 +183,11 @@ final class UploadRun {
       if held == 0, end != offset || open == nil {
         // A server that knows nothing of chunked bodies takes them for empty.
         if open != nil, next.length != nil { measures = true }
-        throw UploadError(
-          .resync, .file,
-          "\(target.url): the server was sent \(sent) bytes, and still says that it holds \(offset): it keeps nothing of what "
-            + "it is sent. Another protocol may do: put+ or resumable+ before the URL")
+        throw keepsNothing(of: sent, from: offset)
       }
-      advance(to: offset + held, session)
+      let isFair = advance(to: offset + held, session)
       part += 1
+      if held < sent, !isFair { throw keepsLittle(held, of: sent, from: offset) }
       return nil
     }
   }
@@ -283,18 +281,18 @@ final class UploadRun {
     }
   }
 
-  func advance(to offset: Int64, _ session: UploadSession) {
+  /// false: the server holds more than before, but so little of what it was sent that the failures stay counted.
+  @discardableResult func advance(to offset: Int64, _ session: UploadSession) -> Bool {
     self.session = session
     opened.withLock { $0 = session }
     self.offset = offset
-    if offset > best {
-      best = offset
-      failures = FailureCount()
-      bounds.noteProgress()
-    }
+    let isFair = offset <= best || failures.noteKept(offset - best)
+    if isFair, offset > best { bounds.noteProgress() }
+    best = max(best, offset)
     // Parts with numbers are not all before it.
     if parts == nil { source.acknowledge(offset) }
     progress.settle(at: offset)
     ledger?.acknowledged(offset)
+    return isFair
   }
 }

@@ -18,7 +18,7 @@ extension Uploader {
     let isOutage = error.isUnreachable && isReal || error.saysUnavailable && hasAccepted
     guard
       let wait = failures.delay(policy, isOutage: isOutage, asked: asked, atLeast: least, using: &random)
-    else { throw destination.acquaintance.judge(exhausted: error.after(failures.total)) }
+    else { throw destination.acquaintance.judge(exhausted: error.after(failures)) }
     retrying?(error, wait)
     do {
       try await clock.sleep(for: wait)
@@ -56,11 +56,17 @@ extension UploadError {
   /// A server that is started again, or whose proxy does not reach it, says so.
   var saysUnavailable: Bool { status.map { [502, 503, 504].contains($0) } ?? false }
 
-  /// As an error that is final.
-  fileprivate func after(_ failures: Int) -> UploadError {
+  /// The same as an error that is final.
+  fileprivate func after(_ failures: FailureCount) -> UploadError {
     var error = self
     error.recovery = .giveUp
-    if failures > 1 { error.message += " (gave up after \(failures) failures in a row)" }
+    if failures.total > 1 {
+      error.message += " (gave up after \(failures.total) failures in a row"
+      if failures.kept > 0 {
+        error.message += ", in which the server kept \(failures.kept) of the \(failures.sent) bytes that it was sent"
+      }
+      error.message += ")"
+    }
     return error
   }
 }

@@ -60,26 +60,33 @@ public struct Uploader: Sendable {
     if let journal, let entry { ledger = JournalLedger(journal: journal, entry: entry) }
     if session == nil, doubted == nil, let found = try await existing(source, info, target) {
       progress.resume(at: info.length ?? 0)
-      return found
+      return stored(found)
     }
-    // Most files are small, and meet nothing of what follows.
+    // Most files are small and are sent here, without a look at parts or pipes.
     if session == nil, let length = info.length, length < parallelFrom {
       let run = UploadRun(self, source, info, target, ledger, nil, [], comparing: doubted, progress)
-      return try await run.run()
+      return stored(try await run.run())
     }
     if let result = try await uploadInParts(
       source, info, to: target, ledger, session, receipts, isDoubted: doubted != nil, progress)
     {
-      return result
+      return stored(result)
     }
     let session = session?.sizeOfParts == nil ? session : nil
     if info.length == nil, source.access == .sequential, destination.dialect.numbersParts {
-      return try await uploadPipe(source, info, to: target, ledger, session, isDoubted: doubted != nil, progress)
+      return stored(
+        try await uploadPipe(source, info, to: target, ledger, session, isDoubted: doubted != nil, progress))
     }
-    return try await knowingLength(source, info, target) { source, info, target async throws(UploadError) in
+    let result = try await knowingLength(source, info, target) { source, info, target async throws(UploadError) in
       let run = UploadRun(self, source, info, target, ledger, session, receipts, comparing: doubted, progress)
       return try await run.run()
     }
+    return stored(result)
+  }
+
+  private func stored(_ result: UploadResult) -> UploadResult {
+    destination.acquaintance.noteStored()
+    return result
   }
 
   /// A reader that has lost its source is opened again at the same byte, if that is still the same version; a slow source

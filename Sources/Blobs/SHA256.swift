@@ -1,13 +1,11 @@
 /// SHA-256 (FIPS 180-4) of bytes in memory, in Swift alone.
 ///
-/// It is here because this module needs no C library, and validators of sources in memory are made of it. It reads some
-/// 200 MiB a second; BlobCrypto's `Digest` is several times as fast, and takes bytes piece by piece.
+/// It is here because this module needs no C library, and validators of sources in memory are made of it. It takes some
+/// 110 to 140 MiB a second (measured with -O on x86-64); BlobCrypto's `Digest` is several times as fast, and takes bytes
+/// piece by piece.
 package enum SHA256 {
   /// 64 lower-case hexadecimal digits.
-  package static func hex(of bytes: [UInt8]) -> String {
-    let digits = Array("0123456789abcdef".utf8)
-    return String(decoding: value(of: bytes).flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
-  }
+  package static func hex(of bytes: [UInt8]) -> String { hexDigits(value(of: bytes)) }
 
   /// 32 bytes.
   package static func value(of bytes: [UInt8]) -> [UInt8] {

@@ -12,7 +12,7 @@ import Testing
     while frame.stage != .whole {
       let piece = held.withUnsafeBytes { frame.next(of: $0) }
       switch piece {
-      case .malformed: return nil
+      case .malformed, .lineTooLong, .sectionTooLong: return nil
       case .more:
         if coming.isEmpty { return (String(decoding: content, as: UTF8.self), frame, held.count) }
         held += coming.prefix(size)
@@ -41,6 +41,14 @@ import Testing
       #expect(found.content == "abcde" && found.rest == 0 && found.frame.stage == .whole)
       #expect(found.frame.keepsConnection)
     }
+  }
+
+  /// A server may say by an interim head how far it is, as often as it likes: what they have together is no limit.
+  @Test func anyNumberOfInterimHeadsIsRead() throws {
+    let interim = String(repeating: "HTTP/1.1 104 \r\nUpload-Offset: 1048576\r\n\r\n", count: 8000)
+    #expect(interim.utf8.count > AnswerFrame.longestSection)
+    let found = try #require(read(interim + "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabcde", by: 4096))
+    #expect(found.content == "abcde" && found.rest == 0)
   }
 
   @Test(arguments: [

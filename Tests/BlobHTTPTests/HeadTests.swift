@@ -39,4 +39,16 @@ import Testing
   func aHeadOfAnyFormThatHTTPHasIsTaken(_ head: String, _ byLibcurl: Bool) async throws {
     #expect(try await send(head, byLibcurl: byLibcurl).status == 200)
   }
+
+  /// An answer of HTTP/1.1 whose header section is over the limit is told apart from one of another protocol.
+  @Test(arguments: [1, 2, 300], [false, true])
+  func aHeaderSectionThatIsTooLongIsSaidToBe(_ lines: Int, _ byLibcurl: Bool) async {
+    let field = String(repeating: "a", count: 1_500_000 / lines)
+    let head = "HTTP/1.1 200 OK\r\n" + (0..<lines).map { "X-\($0): \(field)\r\n" }.joined()
+    let error = await failure { () async throws(TransportError) in try await send(head, byLibcurl: byLibcurl) }
+    let limit = lines == 300 ? (byLibcurl ? "307200" : "262144") : byLibcurl ? "102400" : "16384"
+    #expect(error.code == .badResponse, "\(error)")
+    #expect(error.message.contains("the header section of what 127.0.0.1:"), "\(error)")
+    #expect(error.message.contains(" is too long") && error.message.contains(limit), "\(error)")
+  }
 }

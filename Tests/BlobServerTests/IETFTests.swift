@@ -1,5 +1,5 @@
-import BlobServer
 import BlobCrypto
+import BlobServer
 import Blobs
 import Testing
 

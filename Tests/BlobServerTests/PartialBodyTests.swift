@@ -46,8 +46,12 @@ struct PartialBodyTests {
   @Test(arguments: [
     [("Upload-Length", "5")], [("Upload-Length", "1")], [version(99), ("Upload-Length", "5")],
     [("Upload-Length", "2"), ("Upload-Length", "5")],
+    [("Upload-Length", "two")], [("Upload-Length", "-1")], [("Upload-Length", "1, 2")], [("Upload-Length", "2, 2")],
+    [("Upload-Length", "")], [("Upload-Length", "2.0")], [("Upload-Length", "2"), ("Upload-Length", "two")],
     [("Content-Type", "application/partial-upload")], [("Content-Type", "Application/Partial-Upload; x=y")],
     [("Content-Type", "application/offset+octet-stream")],
+    [("Content-Type", "multipart/byteranges; boundary=b")], [("Content-Type", "Multipart/ByteRanges")],
+    [("Content-Type", "text/plain"), ("Content-Type", "multipart/byteranges; boundary=b")],
   ])
   func aBodyThatIsNotTheWholeIsNotPut(_ headers: [(String, String)]) throws {
     let server = try TestServer()
@@ -60,7 +64,10 @@ struct PartialBodyTests {
     #expect(try eventually { server.folder.kept.isEmpty })
   }
 
-  @Test(arguments: [[("Upload-Length", "2")], [("Upload-Length", "two")], [("Content-Type", "text/plain")]])
+  @Test(arguments: [
+    [("Upload-Length", "2")], [("Upload-Length", "2"), ("Upload-Length", "2")], [("Content-Type", "text/plain")],
+    [("Content-Type", "multipart/mixed; boundary=b")],
+  ])
   func aWholeIsPut(_ headers: [(String, String)]) throws {
     let server = try TestServer()
     #expect(try server.ask("PUT", "/x", headers, body: [1, 2]).status == 201, "\(headers)")

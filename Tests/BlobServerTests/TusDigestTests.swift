@@ -1,6 +1,6 @@
+import BlobCrypto
 import BlobHTTP
 import BlobServer
-import BlobCrypto
 import Blobs
 import Testing
 

@@ -1,6 +1,6 @@
+import BlobCrypto
 import BlobStreams
 import BlobTesting
-import BlobCrypto
 import Blobs
 import Foundation
 import Testing

@@ -3,8 +3,8 @@ import BlobSQLite
 import Platform
 import Testing
 
-@testable import BlobUpload
 @testable import BlobCrypto
+@testable import BlobUpload
 @testable import Blobs
 
 extension JournalTests {

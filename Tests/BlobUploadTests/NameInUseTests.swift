@@ -1,7 +1,7 @@
-import Platform
 import BlobHTTP
 import BlobTesting
 import Blobs
+import Platform
 import Synchronization
 import Testing
 

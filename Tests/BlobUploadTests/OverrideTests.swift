@@ -95,15 +95,16 @@ import Testing
     }
   }
 
-  /// Who refuses both has had each once.
-  @Test func whoTakesNeitherIsGivenUp() async throws {
+  /// The PATCH is sent once more, since its first refusal may have been one in passing. The error names the PATCH.
+  @Test func aServerThatTakesNeitherIsGivenUp() async throws {
     defer { peer.stop() }
     let wall = Wall(CurlTransport(), 405, methods: ["PATCH", "POST as PATCH"])
     let error = await #expect(throws: UploadError.self) {
       try await uploader(wall).upload(PatternSource(length: 5 << 20), as: "video")
     }
     #expect(error?.status == 405 && error?.recovery == .giveUp && error?.side == .destination)
-    #expect(wall.refused == ["PATCH", "POST as PATCH"])
+    #expect(error?.message.contains("PATCH http") == true, "\(error as Any)")
+    #expect(wall.refused == ["PATCH", "POST as PATCH", "PATCH"])
   }
 
   /// Only 204 says that the bytes were taken: another success may have created an upload, or be a page.
@@ -121,7 +122,8 @@ import Testing
 
   /// A firewall refuses one PATCH, and the server knows nothing of the field: the PATCH goes by itself again, and the next run
   /// begins with it.
-  @Test(arguments: [400, 404, 201]) func aMethodThatWasRefusedOnceIsNotRefusedForEver(_ status: Int) async throws {
+  @Test(arguments: [400, 404, 405, 501, 201], [403, 405])
+  func aMethodThatWasRefusedOnceIsNotRefusedForEver(_ status: Int, _ refusal: Int) async throws {
     let folder = try ScratchFolder()
     let journal = try await Journal(at: folder.path.appending("journal"))
     let refusals = Atomic(1)
@@ -131,7 +133,7 @@ import Testing
       case "POST": .status(status, ["Location": "/up/99"])
       case "HEAD": .at(0, of: 1000)
       case "DELETE": .status(204)
-      default: refusals.exchange(0, ordering: .relaxed) > 0 ? .status(403) : .at(1000)
+      default: refusals.exchange(0, ordering: .relaxed) > 0 ? .status(refusal) : .at(1000)
       }
     }
     var uploader = BlobUploadTests.uploader(Tus(wholeUpTo: 0), script)
@@ -139,7 +141,9 @@ import Testing
     let error = await uploader.failure()
     // Bytes that were taken for a new upload are nothing to go on with.
     #expect(status == 201 ? error?.status == 201 : error == nil, "\(error as Any)")
-    if status != 201 { #expect(script.methods == ["POST", "PATCH", "HEAD", "POST", "PATCH"]) }
+    // After a 403 the server is asked whether the upload is still there.
+    let asked = refusal == 403 ? ["HEAD"] : []
+    if status != 201 { #expect(script.methods == ["POST", "PATCH"] + asked + ["POST", "PATCH"]) }
     #expect(try await !journal.needsOverride(at: uploader.destination.endpoint.origin))
     await journal.close()
   }

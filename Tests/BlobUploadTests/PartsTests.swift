@@ -157,6 +157,23 @@ import Testing
     #expect(bench.sent == pattern.length + 4 << 20)
   }
 
+  /// All parts have expired when the server is to put them together.
+  @Test(arguments: [404, 410]) func partsThatHaveAllExpiredAreSentAgain(_ status: Int) async throws {
+    let expired = Mutex<Set<String>>([])
+    let bench = try await Bench { _, request in
+      expired.withLock { paths in
+        guard let concat = request.headers["Upload-Concat"], concat.hasPrefix("final;"), paths.isEmpty else {
+          return paths.contains(request.url.path) ? .answer(.status(status)) : .none
+        }
+        paths = Set(concat.dropFirst(6).split(separator: " ").map(String.init))
+        return .answer(.status(400))
+      }
+    }
+    try await bench.upload(pattern)
+    #expect(bench.peer.contents(of: "video") == pattern.bytes(count: Self.length))
+    #expect(bench.sent == 2 * pattern.length)
+  }
+
   /// It says that it has made a file of the parts, and then knows nothing of it.
   @Test func aWholeThatNobodyKnowsIsNotBelieved() async throws {
     let bench = try await Bench { _, request in

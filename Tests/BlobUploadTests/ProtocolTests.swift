@@ -1,6 +1,6 @@
-import Platform
 import BlobHTTP
 import BlobTesting
+import Platform
 import Testing
 
 @Suite(.serialized) struct ProtocolTests {

@@ -75,7 +75,7 @@ import Testing
       }
     }
     let error = await uploader(dialect(name), script).failure()
-    #expect(error?.status == 403 && error?.side == .file, "\(error as Any)")
+    #expect(error?.status == 403 && error?.side == .destination, "\(error as Any)")
     #expect(error?.message.contains("failures in a row") == false, "\(error as Any)")
     // Where the upload is there, tus tries once whether it is the method that was refused.
     let tries = name == "tus" && asked == 200 ? ["PATCH", "HEAD", "POST", "HEAD"] : ["PATCH", "HEAD"]
@@ -114,6 +114,65 @@ import Testing
     #expect(error?.status == status && error?.message.contains("several new uploads") == true, "\(error as Any)")
     #expect(script.methods.count { $0 == "POST" } == 3)
     #expect(script.methods.count { $0 == "DELETE" } == 2)
+  }
+
+  /// How a try ends of which the server keeps some bytes.
+  enum Ending: CaseIterable { case broken, refused, short }
+
+  /// Keeps `step` bytes of each body, and the last of them with success.
+  private static func keeping(_ step: Int64, of length: Int64, _ name: String, _ ending: Ending) -> Script {
+    let kept = Atomic<Int64>(0)
+    return bounded { _, request throws(TransportError) in
+      if request.method == "POST" { return .emptyCreation(name) }
+      if request.method == "PATCH" { kept.add(step, ordering: .relaxed) }
+      let offset = min(kept.load(ordering: .relaxed), length)
+      let complete = offset == length ? "?1" : "?0"
+      let told = HTTPResponse.status(
+        204, ["Upload-Offset": "\(offset)", "Upload-Length": "\(length)", "Upload-Complete": complete])
+      if request.method != "PATCH" || offset == length { return told }
+      switch ending {
+      case .broken: throw TransportError(.broken, "the connection broke")
+      case .refused: return .status(500)
+      case .short: return told
+      }
+    }
+  }
+
+  /// It would be sent the file once for each byte.
+  @Test(arguments: ["tus", "resumable"], Ending.allCases)
+  func aServerThatKeepsAByteOfEachTryIsGivenUp(_ name: String, _ ending: Ending) async {
+    let clock = LeapingClock()
+    let length: Int64 = 20_000_000
+    let script = Self.keeping(1, of: length, name, ending)
+    let error = await uploader(dialect(name), script, clock: clock).failure(of: length)
+    #expect(error?.recovery == .giveUp, "\(error as Any)")
+    #expect(error?.message.contains("gave up after 9 failures in a row, in which the server kept ") == true)
+    #expect(script.methods.count { $0 == "PATCH" } == 9)
+    #expect(clock.waits.count == 8 && clock.waits.last ?? .zero > .seconds(8), "\(clock.waits)")
+  }
+
+  /// A mobile link on which most of what is under way is lost, time after time.
+  @Test(arguments: ["tus", "resumable"], Ending.allCases)
+  func anUploadOfWhichATwentiethArrivesPerTryComesToItsEnd(_ name: String, _ ending: Ending) async {
+    let clock = LeapingClock()
+    let script = Self.keeping(1_000_000, of: 20_000_000, name, ending)
+    let error = await uploader(dialect(name), script, retries: 1, clock: clock).failure(of: 20_000_000)
+    #expect(error == nil, "\(error as Any)")
+    #expect(script.methods.count { $0 == "PATCH" } == 20)
+    #expect(clock.waits.allSatisfy { $0 <= .milliseconds(250) }, "\(clock.waits)")
+  }
+
+  /// A server that is away now and then may ask for no wait at all, and must not be sent the file thousands of times for it.
+  @Test func aServerThatAsksForNoWaitIsNotSentTheFileWithoutEnd() async {
+    let script = Self.bounded { number, request throws(TransportError) in
+      if request.method == "POST" { return .created }
+      return request.method == "PATCH" ? .status(503, ["Retry-After": "0"]) : .at(Int64(number / 2), of: 1_000_000)
+    }
+    var uploader = uploader(Tus(wholeUpTo: 0), script)
+    uploader.retry = RetryPolicy()
+    let error = await uploader.failure(of: 1_000_000)
+    #expect(error?.status == 503, "\(error as Any)")
+    #expect(script.methods.count { $0 == "PATCH" } < 60)
   }
 
   private func dialect(_ name: String) -> any UploadProtocol { name == "tus" ? Tus(wholeUpTo: 0) : IETFResumable() }

@@ -1,6 +1,6 @@
+import BlobCrypto
 import BlobHTTP
 import BlobTesting
-import BlobCrypto
 import Blobs
 import Testing
 

@@ -1,7 +1,7 @@
+import BlobCrypto
 import BlobHTTP
 import BlobTesting
 import BlobUpload
-import BlobCrypto
 import Blobs
 import Foundation
 import Testing

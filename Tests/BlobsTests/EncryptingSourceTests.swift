@@ -1,5 +1,5 @@
-import BlobTesting
 import BlobCrypto
+import BlobTesting
 import Blobs
 import Testing
 

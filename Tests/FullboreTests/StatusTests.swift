@@ -71,6 +71,27 @@ import Testing
     #expect(status.text.components(separatedBy: "http://host/in/ (tus)").count == 2, "\(status.text)")
   }
 
+  /// A query may be a secret, so the journal does not have it, and 'fullbore resume' cannot ask for the file again.
+  @Test(arguments: [true, false]) func aURLWhoseQueryIsNotKeptIsToBePushedAgain(hasQuery: Bool) async throws {
+    let path = scratch.path.appending("journal.sqlite")
+    let journal = try await Journal(at: path)
+    let id = try await journal.destinationID(JournalDestination(endpoint: "http://host/in/", protocolName: "tus"))
+    let url = try #require(try URLSource(hasQuery ? "http://from/v.mov?key=s3cr3t" : "http://from/v.mov"))
+    _ = try await journal.claim(
+      [JournalIntent(source: url.identity, target: "http://host/in/v.mov", path: "v.mov", length: 9, validator: nil)],
+      destination: id)
+    await journal.close()
+    let later = try await Journal(at: path)
+    var status = JournalStatus(
+      sums: try await later.summary(), unfinished: try await later.unfinished(), done: [], showsAll: false, now: now)
+    await later.close()
+    status.lost = await LostSource.find(status.named)
+    #expect(status.text.contains("run the same push again, or 'fullbore abort 1' gives it up") == hasQuery)
+    #expect(status.text.contains("fullbore resume") == !hasQuery, "\(status.text)")
+    #expect(status.json.contains("\"source_lost\":\"the query of its URL is not kept") == hasQuery, "\(status.json)")
+    #expect(!status.text.contains("s3cr3t") && !status.json.contains("s3cr3t"))
+  }
+
   /// The journal's time is as old as the last request that has ended: the server's word of now counts more.
   @Test func anUploadIsCalledExpiredByTheServerAlone() async throws {
     let path = scratch.path.appending("journal.sqlite")

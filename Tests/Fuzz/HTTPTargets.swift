@@ -44,7 +44,7 @@ private func answer(_ bytes: [UInt8], _ piece: Int, _ method: String) -> [UInt8]
       case .framing(let count): pending.removeFirst(count)
       case .more: break
       // What came before depends on the pieces.
-      case .malformed: return Array("<malformed>".utf8)
+      case .malformed, .lineTooLong, .sectionTooLong: return Array("<malformed>".utf8)
       }
       if next == .more { break }
     }

@@ -1,5 +1,5 @@
-import Platform
 import Blobs
+import Platform
 
 /// A form written into a file, for what can only send files: background sessions, other programs.
 ///

@@ -1,5 +1,5 @@
-import Platform
 import Blobs
+import Platform
 
 extension BoxFile {
   /// When a film was taken. What it tells by the clock of the place counts first: Apple's metadata, Sony's, and the day in

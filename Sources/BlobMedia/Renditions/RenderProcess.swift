@@ -1,5 +1,5 @@
-import Platform
 import Blobs
+import Platform
 import Synchronization
 
 /// The helper program at work: a picture goes in as an open file, and its rendering comes out of a pipe.

@@ -1,5 +1,5 @@
-import Platform
 import Blobs
+import Platform
 
 /// The program `fullbore-media`, which renders edits: a process of its own for each picture.
 public struct Renderer: Sendable, Hashable {

@@ -1,6 +1,6 @@
-import Platform
 import Blobs
 import CSQLite
+import Platform
 
 /// A connection that only reads, to a database of someone else's. One thread at a time.
 ///

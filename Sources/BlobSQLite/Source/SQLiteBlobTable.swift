@@ -1,4 +1,3 @@
-import BlobCrypto
 import Blobs
 
 /// The BLOBs in one column of a table: those of all rows, or of the rows that a condition picks.
@@ -198,7 +197,7 @@ extension StringProtocol {
   fileprivate var percentEncoded: String {
     utf8.reduce(into: "") { text, byte in
       if "%&?#".utf8.contains(byte) || byte < 0x21 || byte > 0x7E {
-        text += "%" + Digest.hex([byte]).uppercased()
+        text += "%" + hexDigits([byte], uppercase: true)
       } else {
         text.unicodeScalars.append(UnicodeScalar(byte))
       }

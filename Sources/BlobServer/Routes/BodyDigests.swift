@@ -1,5 +1,5 @@
-import BlobHTTP
 import BlobCrypto
+import BlobHTTP
 import Blobs
 
 /// What the body of one request must add up to, computed while it comes.
@@ -45,20 +45,21 @@ final class BodyDigests: @unchecked Sendable {
 
   private init(_ headers: HTTPHeaders, _ fields: [Field]) throws(ServerError) {
     self.fields = fields
-    let announced = headers.list("Trailer")
-    var isOfBody = false
+    let announced = Self.announced(fields, by: headers)
     for field in fields {
-      let values = try Self.values(of: field, headers)
-      let isAnnounced = announced.contains { $0.isSameField(field.rawValue) }
-      if field != .representation, values != nil || isAnnounced { isOfBody = true }
-      if let values { wanted.append((field, values)) }
-      if isAnnounced, values == nil { awaited.append(field) }
+      if let values = try Self.values(of: field, headers) { wanted.append((field, values)) }
     }
-    self.isOfBody = isOfBody
+    let inHead = wanted.map(\.field)
+    awaited = announced.filter { !inHead.contains($0) }
+    isOfBody = (inHead + announced).contains { $0 != .representation }
     for (_, values) in wanted { compute(values.keys) }
-    for field in fields where announced.contains(where: { $0.isSameField(field.rawValue) }) {
-      compute(field.algorithms)
-    }
+    for field in announced { compute(field.algorithms) }
+  }
+
+  /// Those of `fields` that the head announces by `Trailer`.
+  private static func announced(_ fields: [Field], by head: HTTPHeaders) -> [Field] {
+    let names = head.list("Trailer")
+    return fields.filter { field in names.contains { $0.isSameField(field.rawValue) } }
   }
 
   private var isEmpty: Bool { digests.isEmpty && awaited.isEmpty }
@@ -98,9 +99,8 @@ final class BodyDigests: @unchecked Sendable {
     _ trailers: HTTPHeaders, by head: HTTPHeaders, _ fields: [Field]
   ) throws(ServerError) {
     if trailers.fields.isEmpty { return }
-    let announced = head.list("Trailer")
-    for field in fields where trailers[field.rawValue] != nil {
-      if announced.contains(where: { $0.isSameField(field.rawValue) }) { continue }
+    let announced = announced(fields, by: head)
+    for field in fields where trailers[field.rawValue] != nil && !announced.contains(field) {
       if try values(of: field, head) == nil { throw unannounced(field) }
     }
   }

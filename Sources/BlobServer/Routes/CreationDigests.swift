@@ -1,22 +1,16 @@
-import BlobHTTP
 import BlobCrypto
+import BlobHTTP
 import Blobs
 
-/// What a request that creates an upload says of its bytes, in either dialect. RFC 9530.
+/// The digests that a request which creates an upload brings, by tus or by the IETF's resumable uploads. RFC 9530.
 struct CreationDigests: Sendable {
+  /// The digests of the bytes of this request; nil: it has none.
   let ofBody: BodyDigests?
-  /// Of the whole, also of what other requests bring.
+  /// The digests of the whole file, to which later requests may bring bytes.
   let promised: [Digest.Algorithm: [UInt8]]?
 
-  /// For a creation by the IETF's resumable uploads. `isWhole`: the body is all there is.
-  init(_ headers: HTTPHeaders, isWhole: Bool) throws(ServerError) {
-    ofBody = try BodyDigests.ofHTTP(headers, isWhole: isWhole)
-    promised = try BodyDigests.values(of: .representation, headers)
-  }
-
-  /// For a creation by tus. `isWhole`: the body is all there is.
-  init(ofTus headers: HTTPHeaders, isWhole: Bool) throws(ServerError) {
-    ofBody = try BodyDigests.ofTus(headers, isWhole: isWhole)
+  init(_ headers: HTTPHeaders, ofBody: BodyDigests?) throws(ServerError) {
+    self.ofBody = ofBody
     promised = try BodyDigests.values(of: .representation, headers)
   }
 }

@@ -48,6 +48,15 @@ struct IETF: Sendable {
     return reply
   }
 
+  /// The answer to a request that `error` ends, for an upload that is not whole. `offset`: the byte from which the client
+  /// may go on; nil: the answer does not tell it.
+  func refusal(_ error: ServerError, offset: Int64?) -> Reply {
+    var reply = Reply(error)
+    reply.headers["Upload-Offset"] = offset.map { String($0) }
+    mark(&reply, isWhole: false)
+    return reply
+  }
+
   func mark(_ reply: inout Reply, isWhole: Bool) {
     if version == 3 {
       reply.headers["Upload-Incomplete"] = isWhole ? "?0" : "?1"

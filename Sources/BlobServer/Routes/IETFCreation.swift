@@ -1,5 +1,5 @@
-import BlobHTTP
 import BlobCrypto
+import BlobHTTP
 import Blobs
 
 /// Begins uploads: PUT and POST that say whether they bring the end.
@@ -31,7 +31,8 @@ enum IETFCreation {
     let state = try store.target(at: target, in: path)
     let existing = try existing(call, target, state.item)
     try existing.admit(state, at: target ?? path, length: length)
-    let digests = try CreationDigests(call.headers, isWhole: isLast)
+    let digests = try CreationDigests(
+      call.headers, ofBody: BodyDigests.ofHTTP(call.headers, isWhole: isLast))
     let comesWhole = isLast && call.request.contentLength != nil
     if !comesWhole { try call.service.checkUnfinished() }
     let modified = ModificationTime(call.headers)
@@ -160,14 +161,13 @@ final class IETFReceiver: BodyReceiver {
       if !isWhole { try takePromise(trailers) }
       return nil
     } catch {
-      var reply = Reply(error)
+      var offset: Int64?
       if isCreation {
         try? upload.terminate()  // ended already by someone else
       } else if writer.takeBack(after: error) {
-        reply.headers["Upload-Offset"] = String(upload.offset)
+        offset = upload.offset
       }
-      ietf.mark(&reply, isWhole: false)
-      return reply
+      return ietf.refusal(error, offset: offset)
     }
   }
 

@@ -80,10 +80,7 @@ enum IETFRoutes {
       do throws(ServerError) {
         try digests?.checkEmpty(call.request.contentLength)
       } catch {
-        var reply = Reply(error)
-        reply.headers["Upload-Offset"] = String(here)
-        ietf.mark(&reply, isWhole: false)
-        return .reply(reply)
+        return .reply(ietf.refusal(error, offset: here))
       }
       let promised = isLast ? try BodyDigests.values(of: .representation, call.headers) : nil
       @Sendable func receive() throws(ServerError) -> Plan {

@@ -21,23 +21,35 @@ enum PartialBody {
     }
   }
 
-  /// The length of the whole, from `Upload-Length`; nil: no field has a length. Throws 400 for a body whose media type says
-  /// that it is a part, and for two lengths that contradict each other.
+  /// The length of the whole file, from `Upload-Length`; nil: the request has no such field. Throws 400 for a body whose
+  /// media type says that it is a part, for a field that is no length, and for two lengths that contradict each other.
   static func wholeLength(ofPut headers: HTTPHeaders) throws(ServerError) -> Int64? {
-    if let type = headers["Content-Type"] {
-      let essence = type.prefix { $0 != ";" }.trimmed
-      if [IETF.contentType, Tus.contentType].contains(where: { essence.isSameField($0) }) {
-        throw ServerError(
-          400, "Content-Type: \(essence) is for PATCH: it says that this is a part of a file; PUT takes whole files")
-      }
-    }
+    for (name, value) in headers.fields where name.isSameField("Content-Type") { try checkMediaType(value) }
     var whole: Int64?
     for (name, value) in headers.fields where name.isSameField("Upload-Length") {
-      guard let length = StructuredField.integer(value), length >= 0 else { continue }
+      guard let length = StructuredField.integer(value), length >= 0 else {
+        throw ServerError(
+          400,
+          "Upload-Length: \(value.prefix(100)) is no length, so the body cannot be checked against it; it must be the "
+            + "number of bytes of the whole file, or be left out")
+      }
       if let whole { try check(length, isWhole: whole) }
       whole = length
     }
     return whole
+  }
+
+  /// Throws 400 for the media types of bodies that are parts of a file. RFC 9110 §14.5, §14.6.
+  private static func checkMediaType(_ value: String) throws(ServerError) {
+    let essence = value.prefix { $0 != ";" }.trimmed
+    if [IETF.contentType, Tus.contentType].contains(where: { essence.isSameField($0) }) {
+      throw ServerError(
+        400, "Content-Type: \(essence) is for PATCH: it says that this is a part of a file; PUT takes whole files")
+    }
+    if essence.isSameField("multipart/byteranges") {
+      throw ServerError(
+        400, "Content-Type: \(essence) says that the body has ranges of a file; PUT takes whole files")
+    }
   }
 
   /// Throws 400 for a body of `length` bytes where the whole file has another length.

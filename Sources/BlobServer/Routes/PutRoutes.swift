@@ -22,8 +22,8 @@ enum PutRoutes {
     return .receive(PutReceiver(reception, path, rule, ModificationTime(call.headers), digests, whole: whole, call))
   }
 
-  /// What the preconditions ask for. `item`: what is at the target; nil: nothing. Throws 412 where one of them is false.
-  /// RFC 9110 §13.1.
+  /// What the server is to do with a file that is at the target, by the preconditions of the request. `item`: that file;
+  /// nil: there is none. Throws 412 where a precondition is false. RFC 9110 §13.1.
   static func rule(_ headers: HTTPHeaders, _ item: StoredItem?) throws(ServerError) -> ExistingRule {
     if let item {
       try Preconditions.check(headers, item)

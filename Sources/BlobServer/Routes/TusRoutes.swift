@@ -141,7 +141,8 @@ enum TusRoutes {
     if let role, role != "partial" { return try TusConcatenation.create(call, folder, role) }
     let creation = try TusCreation(call, folder, isPart: role != nil)
     let isWhole = creation.length != nil && creation.length == call.request.contentLength
-    let digests = try CreationDigests(ofTus: call.headers, isWhole: isWhole)
+    let digests = try CreationDigests(
+      call.headers, ofBody: BodyDigests.ofTus(call.headers, isWhole: isWhole))
     @Sendable func receiver() throws(ServerError) -> TusCreationReceiver {
       let upload = try creation.begin(call.service)
       if let promised = digests.promised { try upload.promise(promised) }

@@ -1,6 +1,6 @@
-import Platform
 import BlobCrypto
 import Blobs
+import Platform
 import Synchronization
 
 /// A data file that grows. Its size is the offset, so nothing else needs to be written while bytes come.

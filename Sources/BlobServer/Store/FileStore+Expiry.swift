@@ -1,5 +1,5 @@
-import Platform
 import Blobs
+import Platform
 
 extension FileStore {
   package func expire(isBusy: (UploadID) -> Bool) -> [UploadID] {

@@ -1,5 +1,5 @@
-import Platform
 import Blobs
+import Platform
 
 // A final upload takes over the file of its first part, and the bytes of the others are appended to it:
 //

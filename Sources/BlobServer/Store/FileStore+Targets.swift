@@ -1,5 +1,5 @@
-import Platform
 import Blobs
+import Platform
 
 /// The state of a path where a file is to be published.
 package struct TargetState: Sendable {

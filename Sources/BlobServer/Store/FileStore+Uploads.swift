@@ -1,6 +1,6 @@
-import Platform
 import BlobCrypto
 import Blobs
+import Platform
 
 // A kill at any instant leaves an upload resumable or finished, because of the order in which its files come and go:
 //

@@ -1,5 +1,5 @@
-import Platform
 import Blobs
+import Platform
 import Synchronization
 
 /// Keeps files in a folder, and what is unfinished in its `.fullbore`: `ID.data` holds the bytes, so that its size is

@@ -1,5 +1,5 @@
-import Platform
 import Blobs
+import Platform
 
 extension Folder {
   /// nil when there is none, or no whole one.

@@ -1,5 +1,5 @@
-import Platform
 import Blobs
+import Platform
 
 extension Folder {
   /// Cuts the bytes of an unfinished upload where the first hole is. The server makes none: after a power cut a file system

@@ -1,5 +1,5 @@
-import Platform
 import Blobs
+import Platform
 
 /// The server's own folder, `.fullbore` in the served one, and the lock in it that keeps a second server away.
 struct OwnFolder: Sendable {

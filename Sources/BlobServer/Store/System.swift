@@ -1,5 +1,5 @@
-import Platform
 import Blobs
+import Platform
 
 /// Owns a file descriptor.
 package final class Descriptor: Sendable {

@@ -1,5 +1,5 @@
-import Platform
 import Blobs
+import Platform
 
 /// Adds up the files of a tree. Neither the stack nor the number of open folders grows with the tree's depth.
 struct TreeSize {

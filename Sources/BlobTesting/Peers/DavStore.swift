@@ -1,5 +1,5 @@
-import BlobHTTP
 import BlobCrypto
+import BlobHTTP
 import Blobs
 
 /// Files and folders below a path, as RFC 4918 has them: no folder comes by itself, and `Overwrite: F` is heeded.

@@ -1,6 +1,6 @@
-import Platform
 import BlobHTTP
 import Blobs
+import Platform
 
 /// A receiver of forms that publishes the file under its own name, and refuses what is not to the letter. RFC 7578.
 public final class FormPeer: ProtocolPeer {

@@ -1,6 +1,6 @@
+import BlobCrypto
 import BlobHTTP
 import BlobUpload
-import BlobCrypto
 import Blobs
 
 #if canImport(FoundationEssentials)

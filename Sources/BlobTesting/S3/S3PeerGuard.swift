@@ -1,7 +1,7 @@
-import Platform
-import BlobUpload
 import BlobCrypto
+import BlobUpload
 import Blobs
+import Platform
 
 /// Lets in only requests that are signed, and bodies that are what was signed.
 struct S3PeerGuard {

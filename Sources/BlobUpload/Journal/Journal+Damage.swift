@@ -1,6 +1,6 @@
-import Platform
 import BlobSQLite
 import Blobs
+import Platform
 
 extension Journal {
   /// Like `init`, but a damaged journal is kept aside and a new one begun. Returns where it is kept; nil: it was sound.

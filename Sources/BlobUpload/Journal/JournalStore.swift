@@ -1,6 +1,6 @@
-import Platform
 import BlobSQLite
 import Blobs
+import Platform
 
 /// The journal's tables and what is done to them. It blocks: the `Journal` calls it on its own thread.
 ///

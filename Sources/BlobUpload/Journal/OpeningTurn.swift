@@ -1,5 +1,5 @@
-import Platform
 import Blobs
+import Platform
 
 /// Runs `body` while no other process opens a journal of the same folder or keeps a damaged one aside. SQLite finds a
 /// database's logs by name: who still opens a damaged file could take the logs of the new one for that one's, and

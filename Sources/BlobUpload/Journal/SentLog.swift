@@ -1,6 +1,6 @@
-import Platform
 import BlobCrypto
 import Blobs
+import Platform
 import Synchronization
 
 /// What one process has under way, by the byte: a small file beside the journal.

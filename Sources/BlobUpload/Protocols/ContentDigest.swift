@@ -1,5 +1,5 @@
-import BlobHTTP
 import BlobCrypto
+import BlobHTTP
 import Blobs
 
 /// Digests that bodies carry to a server which compares them: `Content-Digest`. RFC 9530.

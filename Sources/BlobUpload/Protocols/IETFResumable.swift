@@ -1,5 +1,5 @@
-import BlobHTTP
 import BlobCrypto
+import BlobHTTP
 import Blobs
 
 /// Resumable uploads for HTTP, draft-ietf-httpbis-resumable-upload, interop version 8.

@@ -1,5 +1,5 @@
-import BlobHTTP
 import BlobCrypto
+import BlobHTTP
 import Blobs
 
 /// One PUT of the whole. Nothing can be resumed: what is cut off is sent again. RFC 9110 §9.3.4.

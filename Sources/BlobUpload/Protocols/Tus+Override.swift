@@ -4,72 +4,74 @@ import Synchronization
 /// Whether a host, or something on the way to it, refuses PATCH and DELETE, so that both must go as POST, with the method
 /// in a field that only a tus server heeds. tus 1.0 §X-HTTP-Method-Override.
 final class MethodOverride: Sendable {
-  private enum State {
+  private enum Knowledge {
     case unknown
-    /// An earlier run has found it so, which need not be true any more.
-    case hearsay
-    /// A method was refused, and goes in a POST from now on; it was not seen yet that this helps.
+    /// An earlier run has seen that POST helps, which need not be true any more.
+    case remembered
+    /// A method was refused, and goes in a POST from now on. This run has not yet seen that this helps.
     case tried
+    /// This run has seen that POST helps.
     case proven
-    /// The POST was refused too, so that it was not the method.
+    /// The POST was refused too, so the method was not the reason.
     case useless
   }
-  private let state = Mutex(State.unknown)
-  /// Whether the next run should know that POST is needed; nil: nothing was found out that the journal does not have.
-  private let news = Mutex<Bool?>(nil)
+  private struct State {
+    var knowledge = Knowledge.unknown
+    /// What this run has found out and the journal does not have: whether the next run should begin with POST.
+    var news: Bool?
+  }
+  private let state = Mutex(State())
 
-  var isOn: Bool { state.withLock { [.hearsay, .tried, .proven].contains($0) } }
+  var isOn: Bool { state.withLock { [.remembered, .tried, .proven].contains($0.knowledge) } }
 
-  /// What was found out since this was asked last: whether POST was seen to help, or is no longer needed.
+  /// What this run has found out since the last call: true: POST was seen to help; false: POST is no longer needed; nil:
+  /// nothing.
   func takeNews() -> Bool? {
-    news.withLock { news in
-      defer { news = nil }
-      return news
+    state.withLock { state in
+      defer { state.news = nil }
+      return state.news
     }
   }
 
-  /// An earlier run has found it so.
-  func recall() { state.withLock { $0 = .hearsay } }
+  /// The journal says that an earlier run has seen POST to help.
+  func recall() { state.withLock { $0.knowledge = .remembered } }
 
-  /// It was seen to help.
+  /// POST was seen to help.
   func turnOn() {
-    let isNew = state.withLock { state in
-      defer { state = .proven }
-      return state != .proven
+    state.withLock { state in
+      if state.knowledge != .proven { state = State(knowledge: .proven, news: true) }
     }
-    if isNew { news.withLock { $0 = true } }
   }
 
-  /// A POST that stands for another method was not taken for it. true: the method goes by itself again, for nobody has seen
-  /// in this run that the POST helps.
+  /// A POST that stands for another method was not taken for it. true: the method goes by itself again, since this run has
+  /// never seen that the POST helps.
   func fails() -> Bool {
-    let isUnproven = state.withLock { state in
-      switch state {
-      case .tried: state = .useless
-      case .hearsay: state = .unknown
-      case .unknown, .proven, .useless: return false
+    state.withLock { state in
+      switch state.knowledge {
+      case .tried: state.knowledge = .useless
+      case .remembered: state.knowledge = .unknown
+      case .proven: return false
+      // Another upload has found that out while this request was under way.
+      case .unknown, .useless: break
       }
+      state.news = false
       return true
     }
-    if isUnproven { news.withLock { $0 = false } }
-    return isUnproven
   }
 
-  /// `request` was refused for its method, as it seems. true: it goes in another way now.
+  /// `request` was refused, and its method seems to be the reason. true: the same goes in another way now.
   func changes(after request: HTTPRequest) -> Bool {
     state.withLock { state in
-      switch (state, request.isOverridden) {
+      switch (state.knowledge, request.isOverridden) {
       case (.useless, _), (.proven, true): return false
       case (.tried, true):
-        state = .useless
+        state.knowledge = .useless
         return false
-      // What was true a week ago; whoever refuses this too refuses us.
-      case (.hearsay, true):
-        state = .unknown
-        news.withLock { $0 = false }
-      // Another upload has found that out meanwhile.
+      // The host has changed since the earlier run. If it refuses the method by itself too, it refuses the upload.
+      case (.remembered, true): state = State(knowledge: .unknown, news: false)
+      // Another upload has found that out while this request was under way.
       case (.unknown, true), (.proven, false): break
-      case (_, false): state = .tried
+      case (_, false): state.knowledge = .tried
       }
       return true
     }
@@ -108,6 +110,8 @@ extension Tus {
     case 403: if holding?.isUnchanged != true { return false }
     default: return false
     }
+    // The server knows no such POST, which says nothing of the PATCH: that may have been refused in passing.
+    if request.isOverridden, response.status != 403 { return with.methods.fails() }
     return with.methods.changes(after: request)
   }
 

@@ -1,5 +1,5 @@
-import BlobHTTP
 import BlobCrypto
+import BlobHTTP
 import Blobs
 
 /// Objects of S3 and what speaks like it: a small one goes in one PUT, a large one in numbered parts, many at once.

@@ -1,6 +1,6 @@
-import Platform
 import BlobHTTP
 import Blobs
+import Platform
 import Synchronization
 
 /// Signs requests with a secret that it gives to no one.

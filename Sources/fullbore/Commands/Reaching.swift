@@ -1,6 +1,6 @@
+import BlobCrypto
 import BlobHTTP
 import BlobUpload
-import BlobCrypto
 import Blobs
 
 /// A destination that has answered, or is expected to while it is sent to, and what the journal keeps of it.

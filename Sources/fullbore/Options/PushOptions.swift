@@ -1,7 +1,7 @@
+import BlobCrypto
 import BlobHTTP
 import BlobMedia
 import BlobUpload
-import BlobCrypto
 import Blobs
 
 /// What `push` was asked to do, checked before anything is sent.

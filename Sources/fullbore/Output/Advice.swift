@@ -55,6 +55,7 @@ extension UploadError {
     case .proxy: "See --proxy: @FILE may hold a URL with user and password"
     case .broken: "Run the same command again: \(nextPush(goesOn))"
     case .timeout: "Is it overloaded? --timeout and --finish-timeout allow more"
+    case .badResponse where error.message.contains(" section of what "): nil
     case .badResponse: "Is the port right?"
     default: nil
     }

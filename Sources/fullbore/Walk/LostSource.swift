@@ -10,11 +10,18 @@ enum LostSource: Sendable, Hashable {
   /// Something that is no file has its name now.
   case replaced(BytePath, FileKind)
   case standardInput
+  /// It is a URL with a query, which may be a secret, so the journal has only a digest of the query.
+  case queryNotKept
 
   /// nil: it is there, or that cannot be told from here. Blocks.
   init?(_ identity: BytePath) {
     if identity == FoundSource.standardInputIdentity {
       self = .standardInput
+      return
+    }
+    if URLSource.isURL(identity) {
+      if URLSource(kept: identity) != nil { return nil }
+      self = .queryNotKept
       return
     }
     var file = FoundRendition.kept(identity)?.original ?? identity
@@ -39,6 +46,7 @@ enum LostSource: Sendable, Hashable {
     case .gone(let file): "the source is gone, \(file)"
     case .replaced(let file, let kind): "the source is gone, \(file): it is \(kind.rawValue) now, and no file"
     case .standardInput: "it came through standard input, which cannot be read again"
+    case .queryNotKept: "the query of its URL is not kept, since it may be secret"
     }
   }
 
@@ -47,6 +55,7 @@ enum LostSource: Sendable, Hashable {
     switch self {
     case .gone, .replaced: "put it back"
     case .standardInput: "push it anew"
+    case .queryNotKept: "run the same push again"
     }
   }
 

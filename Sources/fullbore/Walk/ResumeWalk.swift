@@ -23,7 +23,7 @@ actor ResumeWalk: SourceWalk {
       let (source, arrival) = (entry.intent.source, entry.intent.path)
       if !URLSource.isURL(source) { return [FoundSource(.url(source.description), source, as: arrival)] }
       if let url = URLSource(kept: source) { return [FoundSource(.url(url.url.text), source, as: arrival)] }
-      fail(source, "the query of its URL is not kept, since it may be secret: run the push again")
+      fail(entry, .queryNotKept)
     }
     while !files.isEmpty {
       let batch = Array(files.prefix(PushWalk.batch))
@@ -46,8 +46,7 @@ actor ResumeWalk: SourceWalk {
   private func place(_ entry: JournalEntry, _ look: Look) -> FoundSource? {
     let source = entry.intent.source
     if let lost = look.lost {
-      let identity = lost == .standardInput ? entry.intent.path : source
-      fail(identity, "\(lost.complaint): \(lost.remedy), or 'fullbore abort \(entry.id)' gives it up")
+      fail(entry, lost)
       return nil
     }
     switch look.rendition {
@@ -67,6 +66,11 @@ actor ResumeWalk: SourceWalk {
       fail(source, error.message)
       return nil
     }
+  }
+
+  private func fail(_ entry: JournalEntry, _ lost: LostSource) {
+    let identity = lost == .standardInput ? entry.intent.path : entry.intent.source
+    fail(identity, "\(lost.complaint): \(lost.remedy), or 'fullbore abort \(entry.id)' gives it up")
   }
 
   private func fail(_ source: BytePath, _ message: String) {

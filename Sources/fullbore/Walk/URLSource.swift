@@ -1,5 +1,5 @@
-import BlobHTTP
 import BlobCrypto
+import BlobHTTP
 import Blobs
 
 /// A file at a URL that is to be sent on.

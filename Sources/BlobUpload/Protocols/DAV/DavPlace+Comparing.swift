@@ -58,7 +58,8 @@ extension DavPlace {
   var isPlain: Bool {
     PercentCoding.decoded(url.path.utf8).allSatisfy { $0 >= 0x20 && !";?#%".utf8.contains($0) }
   }
-  static let refusesSuchNames = "It does not take names with characters like these"
+  static let refusesSuchNames =
+    "It does not take names with characters like these: send the file under another name, with --name or --layout"
 
   // MARK: A name that is taken
 
