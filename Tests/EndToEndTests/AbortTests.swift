@@ -41,6 +41,29 @@ extension EndToEnd {
       #expect(try await !fullbore("status", in: scratch).command.output.contains("a.mov"))
     }
 
+    /// The server has all bytes and gives none of them out, so that `--verify` fails.
+    @Test func anUploadThatIsWholeIsNotDeleted() async throws {
+      let peer = HTTPPeer { request in
+        switch (request.method, request.path) {
+        case ("OPTIONS", _): .init(204, ["Tus-Version": "1.0.0", "Tus-Extension": "creation,termination"])
+        case ("POST", _): .init(201, ["Location": "/up/1"])
+        case ("PATCH", _): .init(204, ["Upload-Offset": "100000"])
+        case ("HEAD", "/up/1"): .init(200, ["Upload-Offset": "100000", "Upload-Length": "100000"])
+        case ("DELETE", _): .init(204)
+        default: .init(404)
+        }
+      }
+      defer { peer.stop() }
+      let (end, push) = try await fullbore(
+        "push", "--retries", "0", "--verify", try scratch.file("a.mov", 100_000), "tus+\(peer.url)", in: scratch)
+      #expect(end == .exited(1), "\(push.output)\(push.errors)")
+      #expect(try await fullbore("status", in: scratch).command.output.contains("a.mov"))
+      let (aborted, abort) = try await fullbore("abort", "--all", in: scratch)
+      #expect(aborted == .exited(0) && abort.output.contains("stay there"), "\(abort.output)\(abort.errors)")
+      #expect(!peer.requests.contains { $0.hasPrefix("DELETE") }, "\(peer.requests)")
+      #expect(try await !fullbore("status", in: scratch).command.output.contains("a.mov"))
+    }
+
     @Test func aServerThatOffersNoDeletionIsSaidToKeepIt() async throws {
       let peer = peer("creation", deleting: 405)
       defer { peer.stop() }

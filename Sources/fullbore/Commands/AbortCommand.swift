@@ -176,14 +176,13 @@ struct AbortCommand: Command {
               "\(entry.id)  \(shown(entry.intent.path))  stays: \(shown(entry.destination.endpoint)) still keeps it\n")
             continue
           }
-          try await server?.abort(session)
-          let endpoint = entry.destination.endpoint
-          how =
-            entry.isStored
-            ? "it stays at \(endpoint), and its temporary files are deleted"
-            : entry.hasTemporaryFiles
-              ? "only its temporary files are deleted at \(endpoint)"
-              : "its unfinished upload is deleted at \(endpoint)"
+          // Temporary files of WebDAV are deleted also where the file has its name.
+          if !entry.hasTemporaryFiles, await server?.hasWhole(session) == true {
+            how = "all its bytes are at \(entry.destination.endpoint), and stay there"
+          } else {
+            try await server?.abort(session)
+            how = entry.whatAbortDeletes
+          }
         } catch {
           guard isForgetting && error.side != .cancelled || error.cause is KeepsUploads else {
             journal.released(entry.id)
@@ -232,6 +231,16 @@ extension AbortCommand.Choice {
     case .unread: "No push ended before all its files were known"
     case .ids, .all, .orphans: "Nothing is unfinished"
     }
+  }
+}
+
+extension JournalEntry {
+  /// What has become of the upload at the server when its session was given up there.
+  fileprivate var whatAbortDeletes: String {
+    let endpoint = destination.endpoint
+    if isStored { return "it stays at \(endpoint), and its temporary files are deleted" }
+    if hasTemporaryFiles { return "only its temporary files are deleted at \(endpoint)" }
+    return "its unfinished upload is deleted at \(endpoint)"
   }
 }
 
