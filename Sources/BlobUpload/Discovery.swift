@@ -14,8 +14,8 @@ extension UploadDestination {
   /// - `comparesLater`: files that are there already will be compared with what the server has. It is asked whether it tells
   ///   digests, even where nothing else had to be asked.
   /// - `form`: how to post forms, where "form" is named.
-  /// - Tries again twice when no answer comes, as long as that shows within 10 s. Throws with side `.destination` when it
-  ///   cannot be reached or refuses.
+  /// - Tries again twice when no answer comes, as long as that shows within 10 s, and when the server has no time now, after
+  ///   the wait that it asks for, of 30 s at most. Throws with side `.destination` when it cannot be reached or refuses.
   public static func discover(
     _ endpoint: HTTPURL, named: String?, headers: HTTPHeaders = [:], checksum: Digest.Algorithm? = nil,
     form: FormPost = FormPost(), isStream: Bool = false, asksForNames: Bool = false,
@@ -84,10 +84,7 @@ extension UploadDestination {
   ) async throws(UploadError) -> (any UploadProtocol, PartLimits) {
     let request = HTTPRequest("OPTIONS", target.endpoint)
     let response = try await context.send(request)
-    if response.refusesAll { throw UploadError(request, response) }
-    if case .retry = UploadError(request, response).recovery, response.status != 500 {
-      throw UploadError(request, response)
-    }
+    if let refusal = UploadError(asking: request, response) { throw refusal }
     let resumable = IETFResumable(checksum: tus.checksum)
     if isStream, tus.checksum == nil, response.isSuccess, let limits = resumable.limits(from: response.headers) {
       return (resumable.offered, limits)
@@ -111,26 +108,32 @@ extension UploadDestination {
     return (put, put.limits)
   }
 
-  /// A failure that comes after more than `limit` is final, so that a server which never answers is waited for once: for
-  /// as long as the transport waits, and not three times that.
+  /// Repeats `ask` as `retry` has it while no answer comes. The failure is final once the answers were waited for longer than
+  /// `limit`, so that a server which never answers is waited for once: for as long as the transport waits, and not three
+  /// times that. Waits between two requests do not count.
   static func patiently<Answer>(
-    within limit: Duration = .seconds(10), _ ask: () async throws(UploadError) -> Answer
+    within limit: Duration = .seconds(10), retry: RetryPolicy = RetryPolicy(retries: 2),
+    _ ask: () async throws(UploadError) -> Answer
   ) async throws(UploadError) -> Answer {
-    let end = ContinuousClock.now + limit
+    var end = ContinuousClock.now + limit
     var failures = 0
+    var random = SystemRandomNumberGenerator()
     while true {
       do {
         return try await ask()
       } catch {
         failures += 1
-        if error.recovery == .giveUp || failures > 2 || ContinuousClock.now > end {
+        var asked: Duration?
+        if case .retry(let after) = error.recovery { asked = after }
+        guard error.recovery != .giveUp, ContinuousClock.now <= end,
+          let wait = retry.delay(after: failures, asked: asked, using: &random)
+        else {
           var error = error
           if error.side == .file { error.side = .destination }
           throw error
         }
-        do { try await Task.sleep(for: .milliseconds(250 * failures)) } catch {
-          throw UploadError(.giveUp, .cancelled, "cancelled")
-        }
+        end += wait
+        do { try await Task.sleep(for: wait) } catch { throw UploadError(.giveUp, .cancelled, "cancelled") }
       }
     }
   }

@@ -56,6 +56,19 @@ import Testing
     #expect(script.requests.count == (status == 401 ? 1 : 3))
   }
 
+  @Test(arguments: [nil, "dav", "resumable", "tus"], [429, 503])
+  func aServerThatHasNoTimeIsAskedAgainWhenItSays(_ named: String?, _ status: Int) async throws {
+    let script = Script { number, _ throws(TransportError) in
+      if number == 0 { return .status(status, ["Retry-After": "1"]) }
+      return .status(204, ["Tus-Version": "1.0.0", "Tus-Extension": "creation,creation-with-upload", "DAV": "1"])
+    }
+    let begin = ContinuousClock.now
+    let found = try await UploadDestination.discover(host, named: named, over: script)
+    #expect(found.dialect.name == named ?? "tus")
+    #expect(script.methods == ["OPTIONS", "OPTIONS"])
+    #expect(ContinuousClock.now - begin >= .seconds(1))
+  }
+
   /// The transport waits for long before it says that no answer comes.
   @Test(arguments: [(Duration.seconds(10), 3), (.zero, 1)])
   func aServerThatLetsWaitIsNotAskedAgain(_ limit: Duration, _ count: Int) async {

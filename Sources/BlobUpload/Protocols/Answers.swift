@@ -34,6 +34,14 @@ extension UploadError {
     self.init(.resync, .file, "\(request.method) \(request.url): answered 409 to bytes from \(offset) on\(told)")
   }
 
+  /// The error of an answer to OPTIONS that refuses this client, or asks it to come back later; nil: the answer tells what the
+  /// server speaks. A server that answers 500 may only not know the method.
+  init?(asking request: HTTPRequest, _ response: HTTPResponse) {
+    self.init(request, response)
+    if response.refusesAll { return }
+    guard case .retry = recovery, response.status != 500 else { return nil }
+  }
+
   /// A refusal to create is a refusal of the place, not of this one file, when the place itself is missing.
   init(creating request: HTTPRequest, _ response: HTTPResponse) {
     self.init(request, response)

@@ -34,7 +34,7 @@ public struct IETFResumable: UploadProtocol {
   ) async throws(UploadError) -> (dialect: IETFResumable, limits: PartLimits) {
     let request = HTTPRequest("OPTIONS", target.endpoint)
     let response = try await with.send(request)
-    if response.status == 421 { throw UploadError(request, response) }
+    if let refusal = UploadError(asking: request, response) { throw refusal }
     if let checksum { try ContentDigest.checkOffer(response.headers, checksum, at: target.endpoint) }
     if let limits = limits(from: response.headers) { return (offered, bounded(limits)) }
     return (self, bounded(PartLimits(firstPart: .max)))

@@ -21,9 +21,7 @@ public struct WebDAV: UploadProtocol {
   public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits {
     let request = HTTPRequest("OPTIONS", target.endpoint)
     let response = try await with.send(request)
-    let error = UploadError(request, response)
-    if case .retry = error.recovery, response.status != 500 { throw error }
-    if response.refusesAll { throw error }
+    if let refusal = UploadError(asking: request, response) { throw refusal }
     noteMethods(of: response)
     return limits(at: target.endpoint)
   }
