@@ -167,6 +167,15 @@ public struct Part: Sendable, Hashable {
   }
 }
 
+extension UploadProtocol {
+  /// Whether the server says that it has all bytes of the upload, so that the upload is a file there, and to delete it would
+  /// delete the file. false: bytes are missing, the upload is gone, or the server gives no answer.
+  package func hasWhole(_ session: UploadSession, _ with: UploadContext) async -> Bool {
+    if case .finished? = try? await held(by: session, with) { return true }
+    return false
+  }
+}
+
 /// The server's word that it has a part.
 public struct PartReceipt: Sendable, Codable, Hashable {
   public var number: Int

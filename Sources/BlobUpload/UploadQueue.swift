@@ -191,16 +191,22 @@ public struct UploadQueue: Sendable {
         work, entry.id, entry.session, entry.receipts, comparing: entry.sent,
         replacing: entry.sentLength, observer)
     case .replaced(let id, let old):
-      // A session of another dialect means nothing to this one.
-      let isOurs = old.destination.protocolName == uploader.destination.dialect.name
-      var left: UploadSession?
-      if isOurs, let session = old.sessionWithParts, await !uploader.discard(session) { left = session }
-      return await send(work, id, nil, [], replacing: old.sentLength, after: left, observer)
+      return await send(work, id, nil, [], replacing: old.sentLength, after: await giveUp(old), observer)
     case .busy(let owner):
       observer.ended(work.item, nil, .busy(pid: owner.pid))
       return nil
     case .done(let entry): return await confirm(work, entry, observer)
     }
+  }
+
+  /// Deletes what the server has of an upload whose source has other bytes now. Returns what it may still have. An upload that
+  /// is whole there is a file, and stays.
+  private func giveUp(_ old: JournalEntry) async -> UploadSession? {
+    // A session of another dialect means nothing to this one.
+    guard old.destination.protocolName == uploader.destination.dialect.name, let session = old.sessionWithParts,
+      await !uploader.hasWhole(session)
+    else { return nil }
+    return await uploader.discard(session) ? nil : session
   }
 
   private func confirm(

@@ -109,6 +109,13 @@ public struct Uploader: Sendable {
     return true
   }
 
+  /// Whether the server says that it has all bytes of what an earlier run left there. Temporary files of WebDAV are never a
+  /// file of the user's, and are deleted also where the file has its name.
+  func hasWhole(_ session: UploadSession) async -> Bool {
+    if destination.traits.leavesTemporaryFiles { return false }
+    return await destination.dialect.hasWhole(session, context())
+  }
+
   /// Whether the server still has what was uploaded earlier.
   public func isThere(_ target: UploadTarget, location: String?) async throws(UploadError) -> Bool {
     try await patiently("\(target.path)") { () async throws(UploadError) in

@@ -287,10 +287,3 @@ private struct Sinking: Transport {
     return try await inner.send(request, body: body, on)
   }
 }
-
-extension HTTPResponse {
-  /// The answer to a creation without a body.
-  static func emptyCreation(_ dialect: String) -> HTTPResponse {
-    dialect == "tus" ? .created : .status(201, ["Location": "/up/1", "Upload-Complete": "?0"])
-  }
-}

@@ -13,18 +13,14 @@ import Testing
   /// of 1000 bytes.
   private func script(_ name: String, holding held: Int64) -> Script {
     Script { number, request throws(TransportError) in
-      func holding(_ count: Int64) -> HTTPResponse {
-        if name == "tus" { return .at(count, of: 1000) }
-        return .status(204, ["Upload-Offset": String(count), "Upload-Complete": count == 1000 ? "?1" : "?0"])
-      }
       switch (number, request.method) {
       case (1, "PATCH"): throw TransportError(.broken, "the connection broke")
       case (3, "PATCH"): return .status(403, text: "Upload already completed")
-      case (2, "HEAD"): return holding(0)
-      case (_, "HEAD"): return holding(held)
+      case (2, "HEAD"): return .holding(0, of: 1000, name)
+      case (_, "HEAD"): return .holding(held, of: 1000, name)
       case (_, "POST"): return .emptyCreation(name)
       case (_, "DELETE"): return .status(204)
-      default: return holding(1000)
+      default: return .holding(1000, of: 1000, name)
       }
     }
   }

@@ -160,3 +160,16 @@ final class Outcomes: UploadObserver {
     state.withLock { $0.values.filter(isMeant).count }
   }
 }
+
+extension HTTPResponse {
+  /// The answer to a creation without a body.
+  static func emptyCreation(_ dialect: String) -> HTTPResponse {
+    dialect == "tus" ? .created : .status(201, ["Location": "/up/1", "Upload-Complete": "?0"])
+  }
+
+  /// The answer to HEAD or PATCH from a server that holds `count` of `length` bytes: tus, or the IETF draft.
+  static func holding(_ count: Int64, of length: Int64, _ name: String) -> HTTPResponse {
+    if name == "tus" { return .at(count, of: length) }
+    return .status(204, ["Upload-Offset": String(count), "Upload-Complete": count == length ? "?1" : "?0"])
+  }
+}

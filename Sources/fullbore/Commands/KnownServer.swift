@@ -32,12 +32,7 @@ struct KnownServer: Sendable {
     return try await dialect.held(by: session, context)
   }
 
-  /// Whether the server says that it has all bytes of the upload, so that the upload is a file there, and to delete it would
-  /// delete the file. false: bytes are missing, the upload is gone, or the server gives no answer.
-  func hasWhole(_ session: UploadSession) async -> Bool {
-    if case .finished? = try? await held(by: session) { return true }
-    return false
-  }
+  func hasWhole(_ session: UploadSession) async -> Bool { await dialect.hasWhole(session, context) }
 
   /// Whether the server holds the upload on, by its own word of now.
   func keeps(_ session: UploadSession, now: Int64) async throws(UploadError) -> Bool {
