@@ -17,6 +17,7 @@ let package = Package(
     .library(name: "BlobCrypto", targets: ["BlobCrypto"]),
     .library(name: "BlobStreams", targets: ["BlobStreams"]),
     .library(name: "BlobHTTP", targets: ["BlobHTTP"]),
+    .library(name: "BlobClient", targets: ["BlobClient"]),
     .library(name: "BlobURLSession", targets: ["BlobURLSession"]),
     .library(name: "BlobMedia", targets: ["BlobMedia"]),
     .library(name: "BlobUpload", targets: ["BlobUpload"]),
@@ -43,25 +44,33 @@ let package = Package(
     .target(name: "BlobCrypto", dependencies: ["Blobs", "CCrypto", "CIntrinsics"]),
     .target(name: "BlobStreams", dependencies: ["Blobs", "Platform"]),
     .target(name: "BlobSQLite", dependencies: ["Blobs", "BlobCrypto", "CSQLite", "Platform"]),
-    .target(name: "BlobHTTP", dependencies: ["Blobs", "CCurl", tls, "Platform"]),
-    .target(name: "BlobURLSession", dependencies: ["Blobs", "BlobStreams", "BlobHTTP"]),
+    .target(name: "BlobHTTP", dependencies: ["Blobs", "Platform"]),
+    .target(name: "BlobClient", dependencies: ["Blobs", "BlobHTTP", "CCurl", tls, "Platform"]),
+    .target(
+      name: "BlobURLSession",
+      dependencies: [
+        "Blobs", "BlobStreams", "BlobHTTP", .target(name: "BlobClient", condition: .when(platforms: [.linux])),
+      ]),
     .target(name: "BlobMedia", dependencies: ["Blobs", "Platform"]),
     .target(name: "BlobUpload", dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", "BlobSQLite", "CExpat", "Platform"]),
     .target(
       name: "BlobServer", dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", "CMicrohttpd", "CGnuTLS", "Platform"]),
     .target(
       name: "BlobTesting",
-      dependencies: ["Blobs", "BlobCrypto", "BlobStreams", "BlobHTTP", "BlobUpload", "BlobServer", "Platform"]),
+      dependencies: [
+        "Blobs", "BlobCrypto", "BlobStreams", "BlobHTTP", "BlobClient", "BlobUpload", "BlobServer", "Platform",
+      ]),
     .executableTarget(
       name: "fullbore",
       dependencies: [
-        "Blobs", "BlobCrypto", "BlobHTTP", "BlobMedia", "BlobSQLite", "BlobUpload", "BlobServer", "Platform",
+        "Blobs", "BlobCrypto", "BlobHTTP", "BlobClient", "BlobMedia", "BlobSQLite", "BlobUpload", "BlobServer",
+        "Platform",
       ]),
     .executableTarget(
       name: "fullbore-media", dependencies: ["Blobs", "BlobCrypto", "BlobMedia", "CSeccomp", "CVips", "Platform"]),
 
     .executableTarget(
-      name: "UploadExample", dependencies: ["Blobs", "BlobHTTP", "BlobUpload"], path: "Examples/Upload"),
+      name: "UploadExample", dependencies: ["Blobs", "BlobHTTP", "BlobClient", "BlobUpload"], path: "Examples/Upload"),
     .executableTarget(
       name: "PhotoLibraryExample", dependencies: ["Blobs", "BlobCrypto", "BlobStreams"], path: "Examples/PhotoLibrary"),
     .executableTarget(name: "LostCardExample", dependencies: ["Blobs", "BlobStreams"], path: "Examples/LostCard"),
@@ -74,15 +83,16 @@ let package = Package(
       name: "URLSessionUploadExample", dependencies: ["Blobs", "BlobServer", "BlobURLSession"],
       path: "Examples/URLSessionUpload"),
     .executableTarget(
-      name: "CallbackUploadExample", dependencies: ["Blobs", "BlobStreams", "BlobHTTP", "BlobServer"],
+      name: "CallbackUploadExample", dependencies: ["Blobs", "BlobStreams", "BlobHTTP", "BlobClient", "BlobServer"],
       path: "Examples/CallbackUpload"),
     .executableTarget(
-      name: "EncryptedUploadExample", dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", "BlobServer"],
+      name: "EncryptedUploadExample", dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", "BlobClient", "BlobServer"],
       path: "Examples/EncryptedUpload"),
     .executableTarget(
-      name: "SplitUploadExample", dependencies: ["Blobs", "BlobHTTP", "BlobServer"], path: "Examples/SplitUpload"),
+      name: "SplitUploadExample", dependencies: ["Blobs", "BlobHTTP", "BlobClient", "BlobServer"],
+      path: "Examples/SplitUpload"),
     .executableTarget(
-      name: "MultipartPostExample", dependencies: ["Blobs", "BlobHTTP"], path: "Examples/MultipartPost"),
+      name: "MultipartPostExample", dependencies: ["Blobs", "BlobHTTP", "BlobClient"], path: "Examples/MultipartPost"),
     .executableTarget(
       name: "StreamBenchmark", dependencies: ["Blobs", "BlobStreams", "BlobTesting"], path: "Benchmarks/InputStream"),
     .executableTarget(
@@ -96,20 +106,26 @@ let package = Package(
     .testTarget(
       name: "BlobMediaTests",
       dependencies: ["Blobs", "BlobHTTP", "BlobMedia", "BlobStreams", "BlobTesting", "fullbore-media"]),
-    .testTarget(name: "BlobHTTPTests", dependencies: ["Blobs", "BlobHTTP", "BlobTesting", "CCurl", tls, "Platform"]),
+    .testTarget(
+      name: "BlobHTTPTests",
+      dependencies: ["Blobs", "BlobHTTP", "BlobClient", "BlobTesting", "CCurl", tls, "Platform"]),
     .testTarget(
       name: "BlobURLSessionTests",
-      dependencies: ["Blobs", "BlobStreams", "BlobHTTP", "BlobUpload", "BlobURLSession", "BlobTesting"]),
+      dependencies: [
+        "Blobs", "BlobStreams", "BlobHTTP", "BlobClient", "BlobUpload", "BlobURLSession", "BlobTesting",
+      ]),
     .testTarget(
       name: "BlobUploadTests",
       dependencies: [
-        "Blobs", "BlobCrypto", "BlobHTTP", "BlobSQLite", "BlobUpload", "BlobServer", "BlobTesting", "Platform",
+        "Blobs", "BlobCrypto", "BlobHTTP", "BlobClient", "BlobSQLite", "BlobUpload", "BlobServer", "BlobTesting",
+        "Platform",
       ]),
     .testTarget(
       name: "BlobServerTests",
-      dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", "BlobServer", "BlobTesting", "Platform"]),
+      dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", "BlobClient", "BlobServer", "BlobTesting", "Platform"]),
     .testTarget(
-      name: "FullboreTests", dependencies: ["fullbore", "Blobs", "BlobHTTP", "BlobUpload", "BlobTesting", "Platform"]),
+      name: "FullboreTests",
+      dependencies: ["fullbore", "Blobs", "BlobHTTP", "BlobClient", "BlobUpload", "BlobTesting", "Platform"]),
     .testTarget(
       name: "EndToEndTests",
       dependencies: ["Blobs", "BlobCrypto", "BlobSQLite", "BlobTesting", "BlobUpload", "fullbore", "Platform"]),

@@ -1,5 +1,6 @@
 // A device hands over its bytes by a callback, and they go straight into an upload: no file, 64 KiB of memory.
 //   CallbackUploadExample
+import BlobClient
 import BlobHTTP
 import BlobServer
 import BlobStreams
@@ -31,7 +32,7 @@ download(
 
 // A device that stops half-way must not look complete: it says beforehand how much there is.
 let source = StreamSource(pair.input, length: Int64(film.count))
-let answer = try await CurlTransport().send(
+let answer = try await SocketTransport().send(
   HTTPRequest("PUT", HTTPURL(server.url + "film.mov")!), body: BlobSlice(source), Exchange())
 
 let arrived = try Data(contentsOf: folder.appending(path: "film.mov"))

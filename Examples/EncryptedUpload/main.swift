@@ -1,6 +1,7 @@
 // Wrappers in a row: the bytes are counted and encrypted while they are sent; the server never sees the film.
 //   EncryptedUploadExample
 import BlobCrypto
+import BlobClient
 import BlobHTTP
 import BlobServer
 import Blobs
@@ -18,7 +19,7 @@ let encrypted = EncryptingSource(counted, key: key, name: "film.mov")
 // Keep it with the encrypted bytes: they are decrypted by it.
 let version = try encrypted.info(Cancellation()).validator!.version
 
-let answer = try await CurlTransport().send(
+let answer = try await SocketTransport().send(
   HTTPRequest("PUT", HTTPURL(server.url + "film.mov")!), body: BlobSlice(encrypted), Exchange())
 print("the server says \(answer.status); \(counted.count) bytes were read")
 

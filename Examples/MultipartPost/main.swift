@@ -1,5 +1,6 @@
 // Posts a picture of 100 KiB and then a film of 5 GiB as forms, and shows that the second takes no more memory.
 //   MultipartPostExample
+import BlobClient
 import BlobHTTP
 import Blobs
 import Foundation
@@ -27,7 +28,7 @@ func makeFile(_ name: String, _ size: Int64, in folder: URL) throws -> FileSourc
 let folder = FileManager.default.temporaryDirectory.appending(path: "form-example-\(UUID())")
 try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
 let receiver = Receiver()
-let transport = CurlTransport()
+let transport = SocketTransport()
 
 /// Bytes that arrived.
 func post(_ source: FileSource, as fileName: String, _ mimeType: String) async throws -> Int64 {

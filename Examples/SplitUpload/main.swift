@@ -1,5 +1,6 @@
 // A source in five parts, each sent by a request of its own, all at once, and put together again.
 //   SplitUploadExample
+import BlobClient
 import BlobHTTP
 import BlobServer
 import Blobs
@@ -13,7 +14,7 @@ let server = try Server(ServerOptions(folder: BytePath(folder.path), port: 0))
 
 // The last part takes the rest. None is in memory: each opens the source at its own first byte.
 let parts = try BlobParts(DataSource(film), count: 5, Cancellation())
-let transport = CurlTransport(.init(lanes: 5))
+let transport = SocketTransport(.init(lanes: 5))
 let url = HTTPURL(server.url)!
 let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
   for (number, part) in parts.enumerated() {

@@ -1,4 +1,5 @@
 // Uploads one file, and goes on where it stopped when it is run again: UploadExample FILE URL/
+import BlobClient
 import BlobHTTP
 import BlobUpload
 import Blobs
@@ -10,7 +11,7 @@ guard arguments.count == 3, let url = HTTPURL(arguments[2]) else {
 }
 let path = BytePath(arguments[1]).absolute()
 
-let transport = CurlTransport()
+let transport = SocketTransport()
 let destination = try await UploadDestination.discover(url, named: nil, over: transport)
 let journal = try await Journal(at: "upload-example.sqlite")
 let uploader = Uploader(destination, transport: transport, journal: journal)

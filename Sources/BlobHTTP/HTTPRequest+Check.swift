@@ -41,6 +41,14 @@ extension HTTPRequest {
   }
 }
 
+extension HTTPRequest {
+  /// Changes nothing on the server, so that there is nothing to finish. RFC 9110 §9.2.1, RFC 4918 §9.1.
+  package var isSafe: Bool { ["GET", "HEAD", "OPTIONS", "PROPFIND"].contains(method) }
+
+  /// Has the same effect when it is sent twice. RFC 9110 §9.2.2.
+  package var isIdempotent: Bool { isSafe || method == "PUT" || method == "DELETE" }
+}
+
 extension String {
   /// RFC 9110 §5.6.2.
   fileprivate var isToken: Bool { !isEmpty && !anyByte { !$0.isTokenByte } }

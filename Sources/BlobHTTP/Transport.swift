@@ -106,3 +106,15 @@ public struct TransportError: Error, Sendable, CustomStringConvertible {
 
   public var description: String { message }
 }
+
+/// How many requests at once a host was found to be worth.
+public struct LearnedWidth: Sendable, Hashable {
+  public var width: Int
+  /// It was asked too much once, and said so.
+  public var wasRefused: Bool
+
+  public init(width: Int, wasRefused: Bool = false) {
+    self.width = width
+    self.wasRefused = wasRefused
+  }
+}

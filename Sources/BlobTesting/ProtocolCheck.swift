@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobUpload
 import Blobs
@@ -52,7 +53,7 @@ struct ProtocolExam: Sendable {
   init(_ fixture: ProtocolFixture, _ peer: any ProtocolPeer, over transport: (any Transport)?) async throws {
     self.fixture = fixture
     self.transport = CountingTransport(
-      transport ?? CurlTransport(.init(lanes: 8, noProgress: .seconds(10), finishing: .seconds(10))))
+      transport ?? SocketTransport(.init(lanes: 8, noProgress: .seconds(10), finishing: .seconds(10))))
     self.peer = peer
     limits = try await fixture.dialect.discover(
       UploadTarget(endpoint: peer.endpoint, url: peer.endpoint, path: "", length: nil),

@@ -152,7 +152,7 @@ final class SessionExchange: NSObject, @unchecked Sendable {
     end(.failure(TransportError(error!, name)))
   }
 
-  /// Why a success is not believed. On Linux `CurlTransport` has asked this already.
+  /// Why a success is not believed. On Linux `SocketTransport` has asked this already.
   private func earlySuccess(_ head: HTTPHead) -> TransportError? {
     guard body != nil else { return nil }
     let (given, length, status) = lock.withLock { (self.given, self.length, stream?.streamStatus) }

@@ -1,11 +1,12 @@
 #if canImport(FoundationNetworking)
+  import BlobClient
   import BlobHTTP
   import BlobStreams
   import Blobs
   import Foundation
   import FoundationNetworking
 
-  /// Loads requests whose body is a `BlobInputStream` over `CurlTransport`: on a thread and a connection of each one's
+  /// Loads requests whose body is a `BlobInputStream` over `SocketTransport`: on a thread and a connection of each one's
   /// own. Foundation on Linux reads the bodies of all sessions of a process on one queue, and one that waits holds them all.
   ///
   /// The session's queue calls everything here, and nothing else is touched but on it.
@@ -25,7 +26,7 @@
         return
       }
       let queue = task.innards("workQueue") as? DispatchQueue ?? DispatchQueue(label: "fullbore-urlprotocol")
-      let (transport, body, exchange) = (CurlTransport(options), body, exchange(of: task))
+      let (transport, body, exchange) = (SocketTransport(options), body, exchange(of: task))
       nonisolated(unsafe) let loading = self
       upload = Task {
         let outcome: Result<HTTPResponse, TransportError>
@@ -72,12 +73,12 @@
     /// As `setBody` has announced it.
     private var length: Int64? { request.value(forHTTPHeaderField: "Content-Length").flatMap { Int64($0) } }
 
-    private var options: CurlTransport.Options {
+    private var options: SocketTransport.Options {
       let own = request.timeoutInterval
       let limit = Duration.seconds(own == 60 ? session?.configuration.timeoutIntervalForRequest ?? own : own)
       // Foundation's own name for a file of certificates.
       let caFile = ProcessInfo.processInfo.environment["URLSessionCertificateAuthorityInfoFile"]
-      return CurlTransport.Options(lanes: 1, caFile: caFile, noProgress: limit, finishing: limit)
+      return SocketTransport.Options(lanes: 1, caFile: caFile, noProgress: limit, finishing: limit)
     }
 
     private func exchange(of task: URLSessionTask) -> Exchange {

@@ -8,10 +8,10 @@ import Foundation
 
 /// A transport on URLSession, for where its configuration, proxies and certificates are wanted.
 ///
-/// Every exchange has a session, and so a connection, of its own: `CurlTransport` is for many small requests. A source
+/// Every exchange has a session, and so a connection, of its own: `SocketTransport` is for many small requests. A source
 /// that makes its upload wait makes no other wait.
 ///
-/// On Linux the session's requests are carried by a `CurlTransport` (`URLSessionConfiguration.carryStreamedBodies`), and
+/// On Linux the session's requests are carried by a `SocketTransport` (`URLSessionConfiguration.carryStreamedBodies`), and
 /// of the configuration count `httpAdditionalHeaders` and `timeoutIntervalForRequest`; proxies are the environment's.
 /// Elsewhere URLSession does it all, and `Exchange.interim` is never called.
 public struct URLSessionTransport: Transport {

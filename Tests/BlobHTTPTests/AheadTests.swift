@@ -2,6 +2,8 @@ import BlobTesting
 import Blobs
 import Testing
 
+@testable import BlobClient
+
 @testable import BlobHTTP
 
 /// Connections that are made before there are requests for them.
@@ -13,7 +15,7 @@ import Testing
     let certificate = try Certificate()
     let front = scheme == "https" ? TLSFront(certificate, to: peer.port) : nil
     let url = front?.url() ?? peer.url()
-    let transport = CurlTransport(.init(caFile: certificate.path))
+    let transport = SocketTransport(.init(caFile: certificate.path))
     // One alone, since a busy machine looks like a slow server, which gets more.
     transport.expect(bodiesAt: url, atMost: 1)
     await peer.wait { $0.received.count == 1 }
@@ -25,7 +27,7 @@ import Testing
 
   @Test(arguments: [1, 6, 64]) func aServerThatTakesItsTimeGetsWhatWillBeWanted(_ count: Int) async throws {
     let peer = ScriptedPeer([.readRequest, .hold, answer()] + Self.fiveTimes, Self.fiveTimes)
-    let transport = CurlTransport()
+    let transport = SocketTransport()
     transport.expect(bodiesAt: peer.url(), atMost: count)
     async let asked = transport.get(peer.url(), "OPTIONS")
     await peer.wait { $0.received.count >= count }
@@ -40,7 +42,7 @@ import Testing
     // A busy machine makes any server look slow, but hardly ten times in a row.
     while counts.count < 10, counts.last != 1 {
       let peer = ScriptedPeer(Self.fiveTimes)
-      let transport = CurlTransport()
+      let transport = SocketTransport()
       transport.expect(bodiesAt: peer.url(), atMost: 64)
       _ = try await transport.get(peer.url(), "OPTIONS")
       try await Task.sleep(for: .milliseconds(100))
@@ -52,7 +54,7 @@ import Testing
 
   @Test func oneThatTheServerClosesIsReplaced() async throws {
     let peer = ScriptedPeer([.close], Self.fiveTimes)
-    let transport = CurlTransport()
+    let transport = SocketTransport()
     transport.expect(bodiesAt: peer.url(), atMost: 1)
     await peer.wait { $0.ended == 1 }
     #expect(try await transport.get(peer.url(), "POST").status == 200)
@@ -61,7 +63,7 @@ import Testing
 
   @Test func whoIsToldHowManyExpectsNothing() async throws {
     let peer = ScriptedPeer(Self.fiveTimes)
-    let transport = CurlTransport(.init(lanes: 4, adapts: false))
+    let transport = SocketTransport(.init(lanes: 4, adapts: false))
     transport.expect(bodiesAt: peer.url(), atMost: 64)
     try await Task.sleep(for: .milliseconds(50))
     #expect(peer.seen.received.isEmpty)
@@ -73,7 +75,7 @@ import Testing
     let (listener, port) = Loopback.listen()
     Loopback.close(listener)
     let url = HTTPURL("http://127.0.0.1:\(port)/a?secret")!
-    let transport = CurlTransport()
+    let transport = SocketTransport()
     transport.expect(bodiesAt: url, atMost: 64)
     for _ in 1...2 {
       let error = await failure { () async throws(TransportError) in try await transport.get(url) }
@@ -89,7 +91,7 @@ import Testing
     let filler = Loopback.connect(port: port)!
     defer { for socket in [listener, filler] { Loopback.close(socket) } }
     do {
-      let transport = CurlTransport()
+      let transport = SocketTransport()
       transport.expect(bodiesAt: HTTPURL("http://127.0.0.1:\(port)/a")!, atMost: 64)
       while !isConnecting(to: port) { await Task.yield() }
     }

@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
@@ -5,7 +6,7 @@ import Synchronization
 import Testing
 
 @Suite struct AnswerTests {
-  let transport = CurlTransport()
+  let transport = SocketTransport()
   private static let tooLarge = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 5\r\nConnection: close\r\n\r\nlarge"
 
   @Test func anyStatusIsAnAnswer() async throws {

@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
@@ -19,13 +20,13 @@ import Testing
     #expect(error.code == .cancelled)
   }
 
-  private func put(_ transport: CurlTransport, _ url: HTTPURL, _ source: any BlobSource) -> Sending {
+  private func put(_ transport: SocketTransport, _ url: HTTPURL, _ source: any BlobSource) -> Sending {
     Task { try await transport.put(url, source) }
   }
 
   @Test func endsBeforeAnythingIsSent() async {
     let peer = ScriptedPeer([.readHead])
-    let transport = CurlTransport()
+    let transport = SocketTransport()
     let task = Task {
       while !Task.isCancelled { await Task.yield() }
       return try await transport.put(peer.url(), PatternSource(length: 1))
@@ -36,7 +37,7 @@ import Testing
 
   @Test func endsWhileWaitingForALane() async throws {
     let peer = ScriptedPeer([.readRequest, .hold, answer()])
-    let transport = CurlTransport(.init(lanes: 1))
+    let transport = SocketTransport(.init(lanes: 1))
     let first = put(transport, peer.url(), PatternSource(length: 1))
     await peer.wait { $0.steps.first == 1 }
     await cancel(put(transport, peer.url("/b"), PatternSource(length: 1)))
@@ -49,28 +50,28 @@ import Testing
     // Fills the backlog; the next connection gets no answer.
     let filler = Loopback.connect(port: port)!
     defer { for socket in [listener, filler] { Loopback.close(socket) } }
-    let task = put(CurlTransport(), HTTPURL("http://127.0.0.1:\(port)/a")!, PatternSource(length: 1))
+    let task = put(SocketTransport(), HTTPURL("http://127.0.0.1:\(port)/a")!, PatternSource(length: 1))
     while !isConnecting(to: port) { await Task.yield() }
     await cancel(task)
   }
 
   @Test func endsDuringTheTLSHandshake() async {
     let peer = ScriptedPeer([.read(5), .hold])
-    let task = put(CurlTransport(), peer.url(scheme: "https"), PatternSource(length: 1))
+    let task = put(SocketTransport(), peer.url(scheme: "https"), PatternSource(length: 1))
     await peer.wait { $0.steps.first == 1 }
     await cancel(task)
   }
 
   @Test func endsWhileSending() async {
     let peer = ScriptedPeer([.readHead, .hold])
-    let task = put(CurlTransport(), peer.url(), PatternSource(length: 1 << 40))
+    let task = put(SocketTransport(), peer.url(), PatternSource(length: 1 << 40))
     await peer.wait { $0.steps.first == 1 }
     await cancel(task)
   }
 
   @Test func endsWhileWaitingForTheAnswer() async {
     let peer = ScriptedPeer([.readRequest, .hold])
-    let task = put(CurlTransport(), peer.url(), PatternSource(length: 100_000))
+    let task = put(SocketTransport(), peer.url(), PatternSource(length: 100_000))
     await peer.wait { $0.steps.first == 1 }
     await cancel(task)
   }
@@ -78,7 +79,7 @@ import Testing
   @Test func endsASourceThatListens() async {
     let peer = ScriptedPeer([.discard])
     let source = FaultySource(PatternSource(length: 1 << 20), .stall(at: 300_000))
-    let task = put(CurlTransport(), peer.url(), source)
+    let task = put(SocketTransport(), peer.url(), source)
     while source.reads < 2 { await Task.yield() }
     await cancel(task)
   }
@@ -91,7 +92,7 @@ import Testing
       gate.wait { $0.open ? () : nil }
     }
     let peer = ScriptedPeer([.readHead, .discard], [.readRequest, answer()])
-    let transport = CurlTransport(.init(lanes: 1))
+    let transport = SocketTransport(.init(lanes: 1))
     let task = put(transport, peer.url(), stuck)
     while gate.update({ $0.entered }) == 0 { await Task.yield() }
     let next = Task { try await transport.put(peer.url("/b"), PatternSource(length: 9)) }
@@ -106,7 +107,7 @@ import Testing
   @Test func endsAReceiverThatIsStuck() async {
     let peer = ScriptedPeer([.readRequest, answer("200 OK", "content"), .hold])
     let gate = Monitor((entered: false, open: false))
-    let transport = CurlTransport()
+    let transport = SocketTransport()
     let task = Task {
       try await transport.send(
         HTTPRequest("GET", peer.url()), body: nil,
@@ -123,7 +124,7 @@ import Testing
   /// Every race there is, by chance: each send returns once, with an answer or `.cancelled`.
   @Test func anyMomentIsAGoodOne() async {
     let peer = ScriptedPeer(Array(repeating: [.readRequest, answer()], count: 200).flatMap { $0 })
-    let transport = CurlTransport(.init(lanes: 6))
+    let transport = SocketTransport(.init(lanes: 6))
     let (answered, cancelled) = (Tally(), Tally())
     await withTaskGroup(of: Void.self) { group in
       for number in 0..<24 {

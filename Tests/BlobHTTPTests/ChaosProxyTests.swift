@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
@@ -5,7 +6,7 @@ import Testing
 
 @Suite struct ChaosProxyTests {
   private let peer = ScriptedPeer([.readRequest, answer(), .readRequest, answer(), .readRequest, answer()])
-  private let transport = CurlTransport()
+  private let transport = SocketTransport()
 
   private func through(_ faults: ChaosProxy.Fault...) -> (proxy: ChaosProxy, url: HTTPURL) {
     let proxy = ChaosProxy(to: peer.port, ChaosProxy.Schedule(faults))

@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
@@ -9,7 +10,7 @@ import Testing
   /// One more where libcurl sends some of the requests itself: those whose length is not known.
   @Test func twoConnectionsServeOneRequestAfterTheOther() async throws {
     let peer = ScriptedPeer(Array(repeating: [.readRequest, answer()], count: 20).flatMap { $0 })
-    let transport = CurlTransport()
+    let transport = SocketTransport()
     for size in [0, 1, 100_000, 10, 200_000, 65_536] {
       _ = try await transport.put(peer.url(), PatternSource(length: Int64(size)))
       _ = try await transport.put(peer.url(), PatternSource(length: Int64(size), knowsLength: false))
@@ -25,7 +26,7 @@ import Testing
   @Test func anotherServerDoesNotCostTheConnection() async throws {
     let script = [.readRequest, .hold, answer()] + Array(repeating: [.readRequest, answer()], count: 8).flatMap { $0 }
     let (here, there) = (ScriptedPeer(script), ScriptedPeer(script))
-    let transport = CurlTransport()
+    let transport = SocketTransport()
     async let first = transport.get(here.url())
     async let second = transport.get(there.url())
     // Both under way at once, or one lane would do for both.
@@ -41,7 +42,7 @@ import Testing
 
   @Test func whatFindsNoLaneWaitsItsTurn() async throws {
     let peer = ScriptedPeer(Array(repeating: [.readRequest, .hold, answer()], count: 6).flatMap { $0 })
-    let transport = CurlTransport(.init(lanes: 2))
+    let transport = SocketTransport(.init(lanes: 2))
     try await withThrowingTaskGroup(of: Int.self) { group in
       for _ in 0..<6 { group.addTask { try await transport.put(peer.url(), PatternSource(length: 9)).status } }
       await peer.wait { $0.steps == [1, 1] }
@@ -55,7 +56,7 @@ import Testing
 
   @Test func asManyLanesStartAsAreNeeded() async throws {
     let peer = ScriptedPeer([.readRequest, .hold, answer()])
-    let transport = CurlTransport(.init(lanes: 32))
+    let transport = SocketTransport(.init(lanes: 32))
     try await withThrowingTaskGroup(of: Int.self) { group in
       for _ in 0..<32 { group.addTask { try await transport.put(peer.url(), PatternSource(length: 9)).status } }
       await peer.wait { $0.steps == Array(repeating: 1, count: 32) }
@@ -66,7 +67,7 @@ import Testing
 
   @Test func anExplicitNumberGoesAtOnce() async throws {
     let peer = ScriptedPeer([.readRequest, .hold, answer()])
-    let transport = CurlTransport(.init(lanes: 12, adapts: false))
+    let transport = SocketTransport(.init(lanes: 12, adapts: false))
     try await withThrowingTaskGroup(of: Int.self) { group in
       for _ in 0..<12 { group.addTask { try await transport.put(peer.url(), PatternSource(length: 9)).status } }
       await peer.wait { $0.steps == Array(repeating: 1, count: 12) }
@@ -78,7 +79,7 @@ import Testing
 
   @Test func aServerThatIsAskedTooMuchIsAskedHalfAsMuch() async throws {
     let peer = ScriptedPeer([.readRequest, .hold, answer("503 Service Unavailable")])
-    let transport = CurlTransport(.init(lanes: 16))
+    let transport = SocketTransport(.init(lanes: 16))
     let widths = Mutex<[Int]>([])
     transport.follow { width in widths.withLock { $0.append(width) } }
     try await withThrowingTaskGroup(of: Int.self) { group in
@@ -94,7 +95,7 @@ import Testing
 
   @Test func whatWasLearnedIsBegunWith() async throws {
     let peer = ScriptedPeer(Array(repeating: [.readRequest, .hold, answer()], count: 3).flatMap { $0 })
-    let transport = CurlTransport(.init(lanes: 16))
+    let transport = SocketTransport(.init(lanes: 16))
     transport.expect(LearnedWidth(width: 2, wasRefused: true))
     try await withThrowingTaskGroup(of: Int.self) { group in
       for _ in 0..<6 { group.addTask { try await transport.put(peer.url(), PatternSource(length: 9)).status } }
@@ -109,7 +110,7 @@ import Testing
 
   @Test func aConnectionClosedBetweenRequestsIsReplaced() async throws {
     let peer = ScriptedPeer([.readRequest, answer(), .close])
-    let transport = CurlTransport()
+    let transport = SocketTransport()
     for number in 1...5 {
       _ = try await transport.send(
         HTTPRequest("POST", peer.url()), body: BlobSlice(PatternSource(length: 100_000)), Exchange())
@@ -126,7 +127,7 @@ import Testing
   @Test(arguments: [1000, 300_000], [nil, 10, 100_000] as [Int64?])
   func aRequestThatMayBeRepeatedIsSentAgainFromItsFirstByte(_ size: Int, after first: Int64?) async throws {
     let peer = dyingPeer()
-    let transport = CurlTransport()
+    let transport = SocketTransport()
     let source = PatternSource(length: Int64(size), seed: 3)
     if let first {
       _ = try await transport.put(peer.url(), PatternSource(length: first))
@@ -145,7 +146,7 @@ import Testing
   func aRequestThatMustNotBeRepeatedIsNot(_ method: String) async throws {
     for size in [0, 1000, 300_000] as [Int64] {
       let peer = dyingPeer()
-      let transport = CurlTransport()
+      let transport = SocketTransport()
       _ = try await transport.get(peer.url())
       let error = await failure { () async throws(TransportError) in
         try await transport.send(
@@ -158,7 +159,7 @@ import Testing
 
   @Test func aBodyThatCannotBeReadAgainIsNotSentAgain() async throws {
     let peer = dyingPeer()
-    let transport = CurlTransport()
+    let transport = SocketTransport()
     _ = try await transport.get(peer.url())
     let error = await failure { () async throws(TransportError) in
       try await transport.put(peer.url(), PatternSource(length: 300_000, access: .sequential))
@@ -168,7 +169,7 @@ import Testing
 
   @Test func aBodyThatChangedMeanwhileIsNotSentAgain() async throws {
     let peer = dyingPeer()
-    let transport = CurlTransport()
+    let transport = SocketTransport()
     _ = try await transport.get(peer.url())
     let source = FaultySource(
       PatternSource(length: 300_000), .replaced(by: PatternSource(length: 300_001, seed: 1), from: 2))
@@ -179,7 +180,7 @@ import Testing
   @Test func lanesEndWithTheirTransport() async throws {
     let peer = ScriptedPeer([.readRequest, answer(), .discard])
     do {
-      let transport = CurlTransport()
+      let transport = SocketTransport()
       _ = try await transport.get(peer.url())
     }
     await peer.wait { $0.ended == 1 }

@@ -2,19 +2,21 @@ import BlobTesting
 import Blobs
 import Testing
 
+@testable import BlobClient
+
 @testable import BlobHTTP
 
 /// Bodies that are read and sent over plain HTTP past libcurl: by the lane alone (`false`), or with a thread that reads
 /// ahead for it.
 @Suite struct CopiedTests {
   static let both = [false, true]
-  private let transport = CurlTransport(.init(lanes: 1))
+  private let transport = SocketTransport(.init(lanes: 1))
   private let size = 9 << 20 | 1
 
   private func pattern(_ seed: UInt64 = 1) -> PatternSource { PatternSource(length: Int64(size), seed: seed) }
 
   private func put(
-    _ peer: ScriptedPeer, _ source: any BlobSource, _ sent: Tally = Tally(), over other: CurlTransport? = nil
+    _ peer: ScriptedPeer, _ source: any BlobSource, _ sent: Tally = Tally(), over other: SocketTransport? = nil
   ) async throws(TransportError) -> HTTPResponse {
     try await (other ?? transport).send(
       HTTPRequest("PUT", peer.url()), body: BlobSlice(source), Exchange(sent: { sent.add($0) }))
@@ -170,7 +172,7 @@ import Testing
         let peer = ScriptedPeer(
           before + [.readHead, .read(100_000), answer("\(status) No", "not so")] + end, [.readRequest, answer()])
         // Its own: of two connections that were used in the same millisecond libcurl keeps either.
-        let transport = CurlTransport(.init(lanes: 1))
+        let transport = SocketTransport(.init(lanes: 1))
         if !before.isEmpty { _ = try await transport.get(peer.url()) }
         let response = try await put(peer, source, over: transport)
         #expect(response.status == status && response.body == Array("not so".utf8))
@@ -221,7 +223,7 @@ import Testing
   @Test(arguments: both) func aConnectionThatTakesNothingMoreIsGivenUp(_ isAhead: Bool) async throws {
     let source = AskingSource(PatternSource(length: 64 << 20), isAsking: isAhead)
     let peer = ScriptedPeer([.readRequest, answer(), .readHead, .hold], [.readHead, .hold])
-    let transport = CurlTransport(.init(lanes: 1, noProgress: .milliseconds(300)))
+    let transport = SocketTransport(.init(lanes: 1, noProgress: .milliseconds(300)))
     _ = try await transport.get(peer.url())
     for _ in 0..<2 {
       let error = await failure { () async throws(TransportError) in try await transport.put(peer.url(), source) }
@@ -250,7 +252,7 @@ import Testing
     for (fault, code) in Self.troubles {
       let source = AskingSource(FaultySource(pattern(), fault), isAsking: isAhead)
       let peer = ScriptedPeer((isKept ? [.readRequest, answer()] : []) + [.readRequest, answer()])
-      let transport = CurlTransport(.init(lanes: 1))
+      let transport = SocketTransport(.init(lanes: 1))
       if isKept { _ = try await transport.get(peer.url()) }
       let error = await failure { () async throws(TransportError) in try await put(peer, source, over: transport) }
       #expect(error.code == .source && error.cause?.code == code, "\(error)")
@@ -298,7 +300,7 @@ import Testing
   @Test func aThreadThatReadsInVainIsEnded() async throws {
     let source = AskingSource(FaultySource(pattern(), .stall(at: 3 << 20)), isAsking: true)
     let peer = ScriptedPeer([.readHead, .read(3 << 20), answer("413 Too much"), .discard])
-    let transport = CurlTransport(.init(lanes: 1, noProgress: .seconds(1)))
+    let transport = SocketTransport(.init(lanes: 1, noProgress: .seconds(1)))
     let task = Task { try await transport.put(peer.url(), source) }
     await peer.wait { $0.steps == [3] }
     task.cancel()

@@ -2,6 +2,8 @@ import BlobTesting
 import Blobs
 import Testing
 
+@testable import BlobClient
+
 @testable import BlobHTTP
 
 #if os(Linux)
@@ -23,10 +25,10 @@ import Testing
 
       func url(_ path: String = "/a") -> HTTPURL { front?.url(path) ?? peer.url(path) }
 
-      func transport(_ options: CurlTransport.Options = .init()) -> CurlTransport {
+      func transport(_ options: SocketTransport.Options = .init()) -> SocketTransport {
         var options = options
         options.caFile = certificate.path
-        return CurlTransport(options)
+        return SocketTransport(options)
       }
     }
 
@@ -125,7 +127,7 @@ import Testing
 
     @Test func anotherServerOnTheLaneGetsItsOwnConnection() async throws {
       let peers = (0..<2).map { _ in ScriptedPeer([.readRequest, answer(), .readRequest, answer(), .discard]) }
-      let transport = CurlTransport(.init(lanes: 1))
+      let transport = SocketTransport(.init(lanes: 1))
       for number in [0, 1, 1, 0] { _ = try await transport.get(peers[number].url("/\(number)")) }
       for (number, peer) in peers.enumerated() {
         let heads = peer.seen.received.map { String(decoding: $0, as: UTF8.self) }.joined()

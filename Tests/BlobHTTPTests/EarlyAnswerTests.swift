@@ -2,6 +2,8 @@ import BlobTesting
 import Blobs
 import Testing
 
+@testable import BlobClient
+
 @testable import BlobHTTP
 
 #if os(Linux)
@@ -85,7 +87,7 @@ import Testing
         for _ in 0..<5000 where peer.seen.steps.count < 2 || peer.seen.steps[1] < 2 { pauseThread(milliseconds: 1) }
         pauseThread(milliseconds: 30)
       }
-      let transport = CurlTransport(.init(lanes: 1))
+      let transport = SocketTransport(.init(lanes: 1))
       _ = try await transport.get(peer.url())
       let error = await failure { () async throws(TransportError) in try await transport.put(peer.url(), source) }
       #expect(error.code == .broken && error.message.contains("answered 201 after"), "\(error)")
@@ -137,13 +139,13 @@ import Testing
     let peer: ScriptedPeer
     private var fronts: [TLSFront] = []
     private var proxy: ProxyPeer?
-    private let transport: CurlTransport
+    private let transport: SocketTransport
     private let url: HTTPURL
 
     init(_ route: Route, _ peer: ScriptedPeer) throws {
       let (authority, certificate) = try Self.made.get()
       (self.route, self.peer) = (route, peer)
-      var options = CurlTransport.Options(
+      var options = SocketTransport.Options(
         lanes: 1, caFile: authority.path, noProgress: .seconds(10), finishing: .seconds(10), environment: [:])
       var port = peer.port
       if route.isTLS {
@@ -163,7 +165,7 @@ import Testing
         host = "media.example"
       }
       url = HTTPURL("\(route.isTLS ? "https" : "http")://\(host)/a")!
-      transport = CurlTransport(options)
+      transport = SocketTransport(options)
     }
 
     func send(_ length: Int64, _ sent: Tally = Tally()) async throws(TransportError) -> HTTPResponse {

@@ -2,6 +2,8 @@ import BlobTesting
 import Blobs
 import Testing
 
+@testable import BlobClient
+
 @testable import BlobHTTP
 
 #if os(Linux)
@@ -9,9 +11,9 @@ import Testing
 
   /// Forms whose file goes from its place to the socket past libcurl; what is around it is read.
   @Suite struct FormLendingTests {
-    private let transport = CurlTransport()
+    private let transport = SocketTransport()
     /// Of a file of which a MiB more than the least is lent.
-    private static let size = Int(LentBody.queues + LentBody.least + 1 << 20)
+    private static let size = Int(SendfileBody.queues + SendfileBody.least + 1 << 20)
     private let pattern = PatternSource(length: Int64(FormLendingTests.size), seed: 12)
 
     private func makeForm(_ files: (any BlobSource)...) throws -> (form: MultipartForm, length: Int) {
@@ -50,7 +52,7 @@ import Testing
       let wanted = expected(pattern.bytes(count: Self.size))
       #expect(wanted.count == length && Array(peer.body().prefix(length)) == wanted)
       #expect(sent.value == 2 * length)
-      #expect(read.value == 2 * Int(LentBody.queues), "the file's last bytes alone are read")
+      #expect(read.value == 2 * Int(SendfileBody.queues), "the file's last bytes alone are read")
       #expect(peer.heads.contains("\r\nContent-Length: \(length)\r\n"))
     }
 
@@ -62,11 +64,11 @@ import Testing
       #expect(try await post(form, to: peer).status == 200)
       let bytes = short.bytes(count: 100_000)
       #expect(peer.body() == expected(bytes, pattern.bytes(count: Self.size), bytes) && peer.body().count == length)
-      #expect(read.value == Int(LentBody.queues))
+      #expect(read.value == Int(SendfileBody.queues))
     }
 
     @Test func aFormThatFillsUpWithSmallFilesIsRead() async throws {
-      let small = PatternSource(length: LentBody.least, seed: 14)
+      let small = PatternSource(length: SendfileBody.least, seed: 14)
       let file = try TemporaryFile(small)
       let count = (Self.size >> 22) + 1
       let peer = ScriptedPeer([.readRequest, answer()])

@@ -1,11 +1,12 @@
 import Platform
+@testable import BlobClient
 @testable import BlobHTTP
 import BlobTesting
 import Blobs
 import Testing
 
 @Suite struct FormTests {
-  let transport = CurlTransport()
+  let transport = SocketTransport()
 
   // MARK: What is written
 
@@ -127,7 +128,7 @@ import Testing
     let gone = BlobError(.notFound, "open b.jpg: No such file or directory")
     form.appendPart(FaultySource(PatternSource(length: 10), .failOpening(gone)), name: "second", fileName: "b.jpg")
     let error = await failure { [form] () async throws(TransportError) in
-      try await CurlTransport().send(form.request(to: peer.url()), body: BlobSlice(form), Exchange())
+      try await SocketTransport().send(form.request(to: peer.url()), body: BlobSlice(form), Exchange())
     }
     #expect(error.code == .source && error.cause?.code == .notFound, "\(error)")
     #expect(error.message.contains("form part \"second\": open b.jpg"), "\(error)")

@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
@@ -5,7 +6,7 @@ import Testing
 
 /// Heads of answers that are none: taken for what they are by the lane itself, and where libcurl reads them.
 @Suite struct HeadTests {
-  private let transport = CurlTransport()
+  private let transport = SocketTransport()
 
   private func send(_ head: String, byLibcurl: Bool) async throws(TransportError) -> HTTPResponse {
     let peer = ScriptedPeer([.readRequest, .send(head + "Content-Length: 0\r\n\r\n"), .hold])

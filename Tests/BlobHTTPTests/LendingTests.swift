@@ -2,6 +2,8 @@ import BlobTesting
 import Blobs
 import Testing
 
+@testable import BlobClient
+
 @testable import BlobHTTP
 
 #if os(Linux)
@@ -9,9 +11,9 @@ import Testing
 
   /// Bodies that go from file to socket past libcurl.
   @Suite struct LendingTests {
-    private let transport = CurlTransport()
+    private let transport = SocketTransport()
     /// The smallest that is lent, and a MiB of which more.
-    private static let size = Int(LentBody.queues + LentBody.least + 1 << 20)
+    private static let size = Int(SendfileBody.queues + SendfileBody.least + 1 << 20)
     private let pattern = PatternSource(length: Int64(LendingTests.size), seed: 11)
 
     @Test func aLargeFileArrivesWholeAndHardlyAnyOfItIsRead() async throws {
@@ -29,7 +31,7 @@ import Testing
       #expect(peer.seen.received.count == 1, "the connection is kept")
       #expect(Array(peer.body().prefix(expected.count)) == expected)
       #expect(sent.value == 2 * expected.count)
-      #expect(read.value == 2 * Int(LentBody.queues), "the last bytes alone are read")
+      #expect(read.value == 2 * Int(SendfileBody.queues), "the last bytes alone are read")
       #expect(peer.heads.contains("\r\nContent-Length: \(expected.count)\r\n"))
     }
 
@@ -124,7 +126,7 @@ import Testing
     @Test func aConnectionThatTakesNothingMoreIsGivenUp() async throws {
       let file = try TemporaryFile(pattern)
       let peer = ScriptedPeer([.readHead, .hold])
-      let transport = CurlTransport(.init(noProgress: .milliseconds(200)))
+      let transport = SocketTransport(.init(noProgress: .milliseconds(200)))
       let error = await failure { () async throws(TransportError) in
         try await transport.put(peer.url(), FileSource(BytePath(file.path)))
       }

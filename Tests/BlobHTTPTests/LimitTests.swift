@@ -1,10 +1,11 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
 import Testing
 
 @Suite struct LimitTests {
-  private let short = CurlTransport(
+  private let short = SocketTransport(
     .init(noProgress: .seconds(1), finishing: .seconds(2), connect: .seconds(1)))
 
   @Test func aServerThatTakesNothingMoreRunsIntoNoProgress() async {
@@ -50,7 +51,7 @@ import Testing
     let head = drop.hasPrefix("X") ? "HTTP/1.1 200 OK\r\n" : ""
     let drops = (0..<100).flatMap { _ in [ScriptedPeer.Step.send(drop), .pause(50)] }
     let peer = ScriptedPeer([.readRequest, .send(start + head)] + drops)
-    let transport = CurlTransport(.init(noProgress: .milliseconds(300), finishing: .milliseconds(600)))
+    let transport = SocketTransport(.init(noProgress: .milliseconds(300), finishing: .milliseconds(600)))
     for method in drop == "x" ? ["OPTIONS", "GET"] : ["OPTIONS", "HEAD", "GET"] {
       let error = await failure { () async throws(TransportError) in try await transport.get(peer.url(), method) }
       #expect(error.code == .timeout)
@@ -62,7 +63,7 @@ import Testing
   @Test func aDownloadMayTakeLongerThanAnAnswer() async throws {
     let drops = (0..<20).flatMap { _ in [ScriptedPeer.Step.send("x"), .pause(50)] }
     let peer = ScriptedPeer([.readRequest, .send("HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n")] + drops)
-    let transport = CurlTransport(.init(noProgress: .milliseconds(300), finishing: .milliseconds(600)))
+    let transport = SocketTransport(.init(noProgress: .milliseconds(300), finishing: .milliseconds(600)))
     let response = try await transport.send(
       HTTPRequest("GET", peer.url()), body: nil, Exchange(received: { _ throws(BlobError) in }))
     #expect(response.status == 200)

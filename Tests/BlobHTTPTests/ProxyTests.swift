@@ -2,12 +2,14 @@ import BlobTesting
 import Blobs
 import Testing
 
+@testable import BlobClient
+
 @testable import BlobHTTP
 
 /// Requests that go through a proxy: the names they ask for lead nowhere else.
 @Suite struct ProxyTests {
-  private func transport(_ proxy: String, caFile: String? = nil) -> CurlTransport {
-    CurlTransport(.init(caFile: caFile, connect: .seconds(5), proxy: Proxy(proxy)!, environment: [:]))
+  private func transport(_ proxy: String, caFile: String? = nil) -> SocketTransport {
+    SocketTransport(.init(caFile: caFile, connect: .seconds(5), proxy: Proxy(proxy)!, environment: [:]))
   }
 
   @Test(arguments: ["http", "socks5h"]) func aFileGoesThroughAProxy(_ scheme: String) async throws {
@@ -205,7 +207,7 @@ import Testing
   {
     let proxy = ProxyPeer(to: 1, .silent)
     let place = Proxy("\(scheme)://127.0.0.1:\(proxy.port)")!
-    let transport = CurlTransport(.init(connect: .milliseconds(300), proxy: place, environment: [:]))
+    let transport = SocketTransport(.init(connect: .milliseconds(300), proxy: place, environment: [:]))
     let error = await failure { () async throws(TransportError) in
       try await transport.get(HTTPURL("https://media.example/a")!)
     }
@@ -227,7 +229,7 @@ import Testing
     let peer = ScriptedPeer([.readRequest, answer()])
     let proxy = ProxyPeer(to: peer.port)
     let environment = ["http_proxy": "127.0.0.1:\(proxy.port)", "no_proxy": "other.example"]
-    let transport = CurlTransport(.init(environment: environment))
+    let transport = SocketTransport(.init(environment: environment))
     #expect(try await transport.get(HTTPURL("http://media.example/a")!).status == 200)
     #expect(proxy.seen.targets == ["media.example"])
   }

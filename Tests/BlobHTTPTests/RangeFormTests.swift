@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
@@ -15,7 +16,7 @@ import Testing
     ]
     for (answer, wanted) in answers {
       let peer = RangePeer(.init(bytes: [])) { _, _ in answer }
-      let source = HTTPRangeSource(peer.url, over: CurlTransport(), retries: 1)
+      let source = HTTPRangeSource(peer.url, over: SocketTransport(), retries: 1)
       let error = await #expect(throws: BlobError.self) { () async throws in _ = try await read(BlobSlice(source)) }
       #expect(error?.message.contains(wanted) == true, "\(wanted): \(error?.message ?? "")")
     }
@@ -24,7 +25,7 @@ import Testing
   @Test func aFileThatIsStoredCompressedIsTakenAsItIs() async throws {
     let peer = HTTPPeer { _ in .init(200, ["Content-Encoding": "x-gzip"], [1, 2, 3]) }
     defer { peer.stop() }
-    let source = HTTPRangeSource(peer.url.appending(pathBytes: "albums.tar.gz".utf8), over: CurlTransport())
+    let source = HTTPRangeSource(peer.url.appending(pathBytes: "albums.tar.gz".utf8), over: SocketTransport())
     #expect(try await read(BlobSlice(source)) == [1, 2, 3])
     #expect(try await info(source).length == 3)
   }
@@ -39,7 +40,7 @@ import Testing
     let peer = ScriptedPeer([.readRequest, .send(answer), .close])
     let notices = Monitor<[String]>([])
     let source = HTTPRangeSource(
-      peer.url(), over: CurlTransport(), notice: { text in notices.update { $0.append(text) } })
+      peer.url(), over: SocketTransport(), notice: { text in notices.update { $0.append(text) } })
     #expect(try await read(BlobSlice(source)) == Array("abcde".utf8))
     let told = notices.update { $0 }
     #expect(told.count == (isTold ? 1 : 0), "\(told)")

@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
@@ -15,7 +16,7 @@ import Testing
     let pattern = PatternSource(length: 1_000_000)
     let peer = RangePeer(.init(bytes: pattern.bytes(count: 1_000_000)))
     let proxy = ChaosProxy(to: peer.peer.port, .init(cuts.map { .cutDown(after: $0) }))
-    let source = HTTPRangeSource(HTTPURL("http://127.0.0.1:\(proxy.port)/a")!, over: CurlTransport(), retries: 20)
+    let source = HTTPRangeSource(HTTPURL("http://127.0.0.1:\(proxy.port)/a")!, over: SocketTransport(), retries: 20)
     let bytes = try await read(BlobSlice(source))
     #expect(bytes == pattern.bytes(count: 1_000_000))
     #expect(proxy.counters.faults == cuts.count)
@@ -27,7 +28,7 @@ import Testing
   @Test func serverThatIsGoneForGoodIsAnError() async throws {
     let peer = RangePeer(.init(bytes: PatternSource(length: 3_000_000).bytes(count: 3_000_000)))
     let proxy = ChaosProxy(to: peer.peer.port, .init(Array(repeating: .cutDown(after: 0), count: 100)))
-    let source = HTTPRangeSource(HTTPURL("http://127.0.0.1:\(proxy.port)/a")!, over: CurlTransport(), retries: 1)
+    let source = HTTPRangeSource(HTTPURL("http://127.0.0.1:\(proxy.port)/a")!, over: SocketTransport(), retries: 1)
     let error = await #expect(throws: BlobError.self) { () async throws in _ = try await read(BlobSlice(source)) }
     #expect(error?.code == .io && error?.message.contains("after 2 attempts") == true, "\(error?.message ?? "")")
   }
@@ -38,7 +39,7 @@ import Testing
     ]
     for (status, code) in meanings {
       let peer = RangePeer(.init(bytes: [])) { _, _ in .init(status) }
-      let source = HTTPRangeSource(peer.url, over: CurlTransport(), retries: 1)
+      let source = HTTPRangeSource(peer.url, over: SocketTransport(), retries: 1)
       let error = await #expect(throws: BlobError.self) { () async throws in _ = try await read(BlobSlice(source)) }
       #expect(error?.code == code && error?.message.contains("\(status)") == true)
     }
@@ -46,7 +47,7 @@ import Testing
 
   @Test func overloadedServerIsAskedAgain() async throws {
     let peer = RangePeer(.init(bytes: [1, 2, 3])) { number, _ in number < 2 ? .init(503) : nil }
-    #expect(try await read(BlobSlice(HTTPRangeSource(peer.url, over: CurlTransport()))) == [1, 2, 3])
+    #expect(try await read(BlobSlice(HTTPRangeSource(peer.url, over: SocketTransport()))) == [1, 2, 3])
   }
 
   // MARK: Versions
@@ -56,7 +57,7 @@ import Testing
     let old = PatternSource(length: 3_000_000, seed: 1).bytes(count: 3_000_000)
     let new = PatternSource(length: 3_000_000, seed: 2).bytes(count: keepsLength ? 3_000_000 : 2_000_000)
     let peer = RangePeer(.init(bytes: old))
-    let source = HTTPRangeSource(peer.url, over: CurlTransport())
+    let source = HTTPRangeSource(peer.url, over: SocketTransport())
     let info = try await info(source)
     // Replaced in the middle, and found out where it is opened next.
     _ = try await read(BlobSlice(source, length: 1_000_000, validator: info.validator))
@@ -79,7 +80,7 @@ import Testing
     holder.update { $0 = peer }
     defer { holder.update { $0 = nil } }
     let proxy = ChaosProxy(to: peer.peer.port, .init([.cutDown(after: 1_500_000)]))
-    let source = HTTPRangeSource(HTTPURL("http://127.0.0.1:\(proxy.port)/a")!, over: CurlTransport())
+    let source = HTTPRangeSource(HTTPURL("http://127.0.0.1:\(proxy.port)/a")!, over: SocketTransport())
     let error = await #expect(throws: BlobError.self) { () async throws in _ = try await read(BlobSlice(source)) }
     #expect(error?.code == .changed && proxy.counters.faults == 1)
   }
@@ -87,7 +88,7 @@ import Testing
   /// A server that writes into what it is just sending: the last byte is not believed before it is asked once more.
   @Test func fileThatIsReplacedAtTheEndIsChanged() async throws {
     let peer = RangePeer(.init(bytes: [UInt8](repeating: 1, count: 1000)))
-    let source = HTTPRangeSource(peer.url, over: CurlTransport())
+    let source = HTTPRangeSource(peer.url, over: SocketTransport())
     let error = await #expect(throws: BlobError.self) { () async throws in
       try await rangeThreads.run { () throws in
         let reader = try source.open(at: 0, Cancellation())
@@ -113,7 +114,7 @@ import Testing
     ]
     for (headers, isStrong) in cases {
       let peer = RangePeer(.init(bytes: [1, 2, 3], headers: headers))
-      let source = HTTPRangeSource(peer.url, over: CurlTransport())
+      let source = HTTPRangeSource(peer.url, over: SocketTransport())
       let info = try await info(source)
       #expect((info.validator != nil) == isStrong, "\(headers)")
       #expect(source.access == (isStrong ? .random : .sequential), "\(headers)")
@@ -126,7 +127,7 @@ import Testing
   @Test func serverWithoutRangesIsReadOnce() async throws {
     let pattern = PatternSource(length: 2_000_000)
     let peer = RangePeer(.init(bytes: pattern.bytes(count: 2_000_000), givesRanges: false))
-    let source = HTTPRangeSource(peer.url, over: CurlTransport())
+    let source = HTTPRangeSource(peer.url, over: SocketTransport())
     #expect(try await info(source).length == 2_000_000)
     #expect(try await read(BlobSlice(source)) == pattern.bytes(count: 2_000_000))
     #expect(peer.seen.count == 1, "the question was the download")
@@ -137,7 +138,7 @@ import Testing
   @Test func cutOfAServerWithoutRangesIsAnError() async throws {
     let peer = RangePeer(.init(bytes: [UInt8](repeating: 1, count: 2_000_000), givesRanges: false))
     let proxy = ChaosProxy(to: peer.peer.port, .init([.cutDown(after: 1_000_000)]))
-    let source = HTTPRangeSource(HTTPURL("http://127.0.0.1:\(proxy.port)/a")!, over: CurlTransport())
+    let source = HTTPRangeSource(HTTPURL("http://127.0.0.1:\(proxy.port)/a")!, over: SocketTransport())
     let error = await #expect(throws: BlobError.self) { () async throws in _ = try await read(BlobSlice(source)) }
     #expect(error?.code == .invalidated, "\(error as Any)")
     #expect(error?.message.contains("of 2000000, and the rest alone cannot be asked for") == true, "\(error as Any)")
@@ -154,7 +155,7 @@ import Testing
       request.path == "/films/a.mov"
         ? .init(302, ["Location": "/there"]) : .init(307, ["Location": url.text])
     }
-    let source = HTTPRangeSource(gate.url, over: CurlTransport(), headers: ["Authorization": "Bearer secret"])
+    let source = HTTPRangeSource(gate.url, over: SocketTransport(), headers: ["Authorization": "Bearer secret"])
     #expect(try await read(BlobSlice(source)) == [1, 2, 3])
     #expect(gate.seen.allSatisfy { $0["Authorization"] == "Bearer secret" })
     #expect(!peer.seen.isEmpty && peer.seen.allSatisfy { $0["Authorization"] == nil })
@@ -162,7 +163,7 @@ import Testing
 
   @Test func redirectsEndSomewhere() async throws {
     let peer = RangePeer(.init(bytes: [])) { _, _ in .init(302, ["Location": "/films/a.mov"]) }
-    let source = HTTPRangeSource(peer.url, over: CurlTransport())
+    let source = HTTPRangeSource(peer.url, over: SocketTransport())
     let error = await #expect(throws: BlobError.self) { () async throws in _ = try await read(BlobSlice(source)) }
     #expect(error?.code == .io && error?.message.contains("redirects in a row") == true)
     #expect(peer.seen.count == 6)
@@ -175,7 +176,7 @@ import Testing
     let peer = RangePeer(.init(bytes: [UInt8](repeating: 7, count: 64 << 20)))
     let proxy = ChaosProxy(to: peer.peer.port)
     let source = HTTPRangeSource(
-      HTTPURL("http://127.0.0.1:\(proxy.port)/a")!, over: CurlTransport(), readAhead: 64 << 10)
+      HTTPURL("http://127.0.0.1:\(proxy.port)/a")!, over: SocketTransport(), readAhead: 64 << 10)
     let before = try await rangeThreads.run { () throws -> Int64 in
       let reader = try source.open(at: 0, Cancellation())
       _ = try withUnsafeTemporaryAllocation(byteCount: 10, alignment: 1) { try reader.read(into: $0) }
@@ -199,7 +200,7 @@ import Testing
     // More than the sockets hold, so that an answer to the end of the file would stay under way.
     let peer = RangePeer(.init(bytes: [UInt8](repeating: 7, count: 64 << 20)))
     let source = HTTPRangeSource(
-      peer.url, over: CurlTransport(.init(lanes: 2, adapts: false)), readAhead: 64 << 10)
+      peer.url, over: SocketTransport(.init(lanes: 2, adapts: false)), readAhead: 64 << 10)
     let (cancel, begun) = (Cancellation(), Monitor(0))
     // Readers that wait for each other fail by this, and do not hang the tests.
     let deadline = Task {
@@ -232,8 +233,8 @@ import Testing
     let pattern = PatternSource(length: 1_000_000)
     let peer = RangePeer(.init(bytes: pattern.bytes(count: 1_000_000)))
     let target = ScriptedPeer([.readRequest, answer()])
-    let source = HTTPRangeSource(peer.url, over: CurlTransport())
-    let sending = CurlTransport()
+    let source = HTTPRangeSource(peer.url, over: SocketTransport())
+    let sending = SocketTransport()
     _ = try await sending.send(
       HTTPRequest("PUT", target.url()), body: BlobSlice(source, start: 500, length: 900_000), Exchange())
     #expect(target.body() == pattern.bytes(at: 500, count: 900_000))
@@ -241,7 +242,7 @@ import Testing
 
   @Test func resolverKnowsItsURLs() async throws {
     let peer = RangePeer(.init(bytes: [1, 2, 3]))
-    let resolver = SourceResolver.files.addingHTTP(over: CurlTransport())
+    let resolver = SourceResolver.files.addingHTTP(over: SocketTransport())
     #expect(try await read(BlobSlice(try resolver.source(for: peer.url.text))) == [1, 2, 3])
     #expect(throws: BlobError.self) { _ = try resolver.source(for: "http://user:secret@host/") }
   }
@@ -277,7 +278,7 @@ extension SourceFixture {
         ])
   }
 
-  private static let transport = CurlTransport()
+  private static let transport = SocketTransport()
 
   private static func silent() -> any BlobSource {
     let peer = ScriptedPeer([.readRequest, .hold])

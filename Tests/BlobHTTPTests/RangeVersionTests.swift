@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
@@ -25,7 +26,7 @@ import Testing
     holder.update { $0 = peer }
     defer { holder.update { $0 = nil } }
     let proxy = ChaosProxy(to: peer.peer.port, .init([.cutDown(after: 500_000)]))
-    let source = HTTPRangeSource(HTTPURL("http://127.0.0.1:\(proxy.port)/a")!, over: CurlTransport())
+    let source = HTTPRangeSource(HTTPURL("http://127.0.0.1:\(proxy.port)/a")!, over: SocketTransport())
     do {
       let bytes = try await read(BlobSlice(source))
       #expect(changes == nil && bytes == pattern.bytes(count: 1_000_000))

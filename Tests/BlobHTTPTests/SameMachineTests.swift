@@ -5,6 +5,8 @@
   import Platform
   import Testing
 
+  @testable import BlobClient
+
   @testable import BlobHTTP
 
   @Suite struct SameMachineTests {
@@ -14,7 +16,7 @@
       let certificate = try Certificate()
       let front = scheme == "https" ? TLSFront(certificate, to: peer.port) : nil
       let url = front?.url() ?? peer.url()
-      let transport = CurlTransport(.init(caFile: certificate.path))
+      let transport = SocketTransport(.init(caFile: certificate.path))
       _ = try await transport.put(url, PatternSource(length: 10), length: 10)
       let sockets = OpenSocket.all.filter { $0.peerPort == url.port }
       #expect(sockets.map(\.congestionControl) == ["reno"])

@@ -2,17 +2,19 @@ import BlobTesting
 import Blobs
 import Testing
 
+@testable import BlobClient
+
 @testable import BlobHTTP
 
 #if os(Linux)
   /// Bodies that go through libcurl's TLS past libcurl.
   @Suite struct SealedTests {
     private let certificate: Certificate
-    private let transport: CurlTransport
+    private let transport: SocketTransport
 
     init() throws {
       certificate = try Certificate()
-      transport = CurlTransport(.init(lanes: 1, caFile: certificate.path))
+      transport = SocketTransport(.init(lanes: 1, caFile: certificate.path))
     }
 
     private func front(_ peer: ScriptedPeer, _ manner: TLSFront.Manner = .init()) -> TLSFront {
@@ -82,7 +84,7 @@ import Testing
     @Test func aConnectionThatTakesNothingMoreIsGivenUp() async throws {
       let peer = ScriptedPeer([.readHead, .hold])
       let server = front(peer)
-      let transport = CurlTransport(.init(caFile: certificate.path, noProgress: .milliseconds(300)))
+      let transport = SocketTransport(.init(caFile: certificate.path, noProgress: .milliseconds(300)))
       let error = await failure { () async throws(TransportError) in
         try await transport.put(server.url(), PatternSource(length: 64 << 20))
       }
@@ -262,7 +264,7 @@ import Testing
       let authority = try Authority()
       let server = TLSFront(try authority.certificate(for: "DNS:upload.example"), to: peer.port)
       let proxy = ProxyPeer(to: server.port)
-      let transport = CurlTransport(
+      let transport = SocketTransport(
         .init(caFile: authority.path, proxy: Proxy("\(scheme)://127.0.0.1:\(proxy.port)")!))
       for _ in 0..<2 {
         #expect(try await transport.put(HTTPURL("https://upload.example/a")!, source).status == 200)

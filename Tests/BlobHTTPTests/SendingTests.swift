@@ -1,10 +1,11 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
 import Testing
 
 @Suite struct SendingTests {
-  let transport = CurlTransport()
+  let transport = SocketTransport()
 
   @Test(arguments: [0, 1, 65_535, 65_536, 65_537, 3_000_001])
   func aBodyOfKnownLengthArrivesWhole(_ size: Int) async throws {
@@ -39,7 +40,7 @@ import Testing
     // The one without goes past libcurl, over a connection of its own.
     let script = [.readRequest, answer(), .readRequest, answer(), .readRequest, answer(), .hold]
     let peer = ScriptedPeer(script, script)
-    let transport = CurlTransport(.init(lanes: 1))
+    let transport = SocketTransport(.init(lanes: 1))
     let source = PatternSource(length: Int64(size))
     for number in 1...3 {
       var on = Exchange()

@@ -1,5 +1,7 @@
 import Testing
 
+@testable import BlobClient
+
 @testable import BlobHTTP
 
 /// What libcurl says that it has sent, and what of it is the body.

@@ -1,5 +1,7 @@
 import BlobTesting
 
+@testable import BlobClient
+
 @testable import BlobHTTP
 
 /// A link and a server in a computer's mind: requests share it as connections share a line. The same seed, the same run.
@@ -28,7 +30,7 @@ struct LinkRun {
   var widths: [(at: Double, width: Int)] = []
   var refusals: [Double] = []
   var mostUnderWay = 0
-  var width: LaneWidth
+  var width: ConcurrencyController
 
   /// Bytes a second through the link, between two times.
   func goodput(_ from: Double, _ to: Double) -> Double { (through(to) - through(from)) / (to - from) }
@@ -69,7 +71,7 @@ extension SimulatedLink {
   private static let piece: Int64 = 4 << 20
 
   /// Sends requests for `seconds`, as many at once as `width` says; `size`: bytes of the next, drawn from the given number.
-  func run(_ width: LaneWidth, for seconds: Double, seed: UInt64, size: (UInt64) -> Int64) -> LinkRun {
+  func run(_ width: ConcurrencyController, for seconds: Double, seed: UInt64, size: (UInt64) -> Int64) -> LinkRun {
     var run = LinkRun(widths: [(0, width.width)], width: width)
     var random = SplitMix64(seed: seed)
     var rate = rate
@@ -120,7 +122,7 @@ extension SimulatedLink {
       }
       if run.width.mayLeap, nextStill <= now {
         if taken == lastTaken {
-          run.width.still(underWay: flights.reduce(0) { $0 + min($1.bytes, LaneWidth.mostCounted) })
+          run.width.still(underWay: flights.reduce(0) { $0 + min($1.bytes, ConcurrencyController.mostCounted) })
         }
         lastTaken = taken
         nextStill = now + 0.005

@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
@@ -29,7 +30,7 @@ import Testing
     func theSecondAnswerIsNotTakenForTheNext(_ way: Way, _ moment: Moment) async throws {
       let peer = ScriptedPeer(script(moment), [.readRequest, answer("404 Not Found")])
       let certificate = try Certificate()
-      var options = CurlTransport.Options(lanes: 1, caFile: certificate.path, environment: [:])
+      var options = SocketTransport.Options(lanes: 1, caFile: certificate.path, environment: [:])
       var (url, port) = (peer.url(), peer.port)
       var servers: [AnyObject] = []
       switch way {
@@ -44,7 +45,7 @@ import Testing
         (url, port) = (HTTPURL("http://media.example/a")!, proxy.port)
         servers.append(proxy)
       }
-      let transport = CurlTransport(options)
+      let transport = SocketTransport(options)
       func send() async throws -> Int {
         if way == .unknownLength || way == .unknownLengthOverTLS {
           return try await transport.put(url, PatternSource(length: 10, knowsLength: false)).status

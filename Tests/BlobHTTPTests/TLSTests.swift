@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
@@ -11,7 +12,7 @@ import Testing
 
   @Test func anUnknownCertificateIsRefusedAndSaysWhy() async throws {
     let server = OpenSSLServer(certificate)
-    let error = await failure { () async throws(TransportError) in try await CurlTransport().get(server.url) }
+    let error = await failure { () async throws(TransportError) in try await SocketTransport().get(server.url) }
     #expect(error.code == .untrusted)
     #expect(
       error.message.hasSuffix(
@@ -20,7 +21,7 @@ import Testing
 
   @Test func aCertificateOfTheCallersIsAccepted() async throws {
     let server = OpenSSLServer(certificate)
-    let transport = CurlTransport(.init(caFile: certificate.path))
+    let transport = SocketTransport(.init(caFile: certificate.path))
     let response = try await transport.get(server.url)
     #expect(response.status == 200)
     #expect(String(decoding: response.body, as: UTF8.self).contains("s_server"))
@@ -34,7 +35,7 @@ import Testing
   ])
   func bytesAreHiddenByWhatBothHave(_ options: [String], _ wanted: String) async throws {
     let server = OpenSSLServer(certificate, options)
-    let response = try await CurlTransport(.init(caFile: certificate.path)).get(server.url)
+    let response = try await SocketTransport(.init(caFile: certificate.path)).get(server.url)
     let page = String(decoding: response.body, as: UTF8.self)
     let line = page.split(separator: "\n").first { $0.contains("Cipher is") }
     #expect(line?.contains(wanted) == true, "\(page)")
@@ -43,7 +44,7 @@ import Testing
   /// Whichever lane makes it: that spares the server's certificate and most of the work.
   @Test(arguments: [[], ["-no_tls1_3"]]) func theNextConnectionGoesOnWithTheSession(_ options: [String]) async throws {
     let server = OpenSSLServer(certificate, options)
-    let transport = CurlTransport(.init(caFile: certificate.path))
+    let transport = SocketTransport(.init(caFile: certificate.path))
     for begin in ["New, TLS", "Reused, TLS", "Reused, TLS"] {
       let page = String(decoding: try await transport.get(server.url).body, as: UTF8.self)
       #expect(page.contains(begin), "\(page)")
@@ -56,14 +57,14 @@ import Testing
     let authority = try Authority()
     let server = OpenSSLServer(try authority.certificate(for: "DNS:localhost"))
     let url = HTTPURL("https://\(host):\(server.port)/")!
-    #expect(try await CurlTransport(.init(caFile: authority.path)).get(url).status == 200)
+    #expect(try await SocketTransport(.init(caFile: authority.path)).get(url).status == 200)
   }
 
   /// A star stands for a whole label, and for one.
   @Test func aCertificateWithAStarIsForItsLabelAlone() async throws {
     let authority = try Authority()
     let server = OpenSSLServer(try authority.certificate(for: "DNS:*.media.localhost,DNS:w*.other.localhost"))
-    let transport = CurlTransport(.init(caFile: authority.path))
+    let transport = SocketTransport(.init(caFile: authority.path))
     #expect(try await transport.get(HTTPURL("https://www.media.localhost:\(server.port)/")!).status == 200)
     for name in ["media.localhost", "a.b.media.localhost", "www.other.localhost"] {
       let error = await failure { () async throws(TransportError) in
@@ -76,7 +77,7 @@ import Testing
   @Test func aCertificateForAnotherNameIsRefused() async throws {
     let server = OpenSSLServer(certificate)
     let error = await failure { () async throws(TransportError) in
-      try await CurlTransport(.init(caFile: certificate.path)).get(HTTPURL("https://localhost:\(server.port)/")!)
+      try await SocketTransport(.init(caFile: certificate.path)).get(HTTPURL("https://localhost:\(server.port)/")!)
     }
     #expect(error.code == .tls && error.message.contains("is not for 'localhost'"), "\(error)")
   }
@@ -92,7 +93,7 @@ import Testing
   func aCommonNameCountsWhereThereIsNoOtherName(_ names: String?, _ subject: String, _ isFor: Bool) async throws {
     let authority = try Authority()
     let server = OpenSSLServer(try authority.certificate(for: names, subject: subject))
-    let transport = CurlTransport(.init(caFile: authority.path))
+    let transport = SocketTransport(.init(caFile: authority.path))
     let url = HTTPURL("https://localhost:\(server.port)/")!
     if isFor {
       #expect(try await transport.get(url).status == 200)
@@ -105,7 +106,7 @@ import Testing
   @Test func aCertificateOfATrustedAuthorityIsAccepted() async throws {
     let authority = try Authority()
     let server = OpenSSLServer(try authority.certificate(for: "IP:127.0.0.1"))
-    #expect(try await CurlTransport(.init(caFile: authority.path)).get(server.url).status == 200)
+    #expect(try await SocketTransport(.init(caFile: authority.path)).get(server.url).status == 200)
   }
 
   @Test func aCertificateOfAnotherAuthorityIsRefused() async throws {
@@ -113,7 +114,7 @@ import Testing
     let other = try Authority()
     for (caFile, words) in [(nil, "nothing here"), (other.path, "nothing in \(other.path)")] as [(String?, String)] {
       let error = await failure { () async throws(TransportError) in
-        try await CurlTransport(.init(caFile: caFile)).get(server.url)
+        try await SocketTransport(.init(caFile: caFile)).get(server.url)
       }
       #expect(error.code == .untrusted, "\(error)")
       #expect(error.message.hasSuffix("comes from an authority that \(words) vouches for"), "\(error)")
@@ -124,7 +125,7 @@ import Testing
     let authority = try Authority()
     let server = OpenSSLServer(try authority.certificate(for: "IP:127.0.0.1", days: -1))
     let error = await failure { () async throws(TransportError) in
-      try await CurlTransport(.init(caFile: authority.path)).get(server.url)
+      try await SocketTransport(.init(caFile: authority.path)).get(server.url)
     }
     #expect(error.code == .tls && error.message.contains("has expired"), "\(error)")
   }
@@ -133,7 +134,7 @@ import Testing
     let authority = try Authority()
     let server = OpenSSLServer(try authority.certificate(for: "IP:127.0.0.1", usage: "clientAuth"))
     let error = await failure { () async throws(TransportError) in
-      try await CurlTransport(.init(caFile: authority.path)).get(server.url)
+      try await SocketTransport(.init(caFile: authority.path)).get(server.url)
     }
     #expect(error.code == .tls && error.message.contains("is not made for servers"), "\(error)")
   }
@@ -141,7 +142,7 @@ import Testing
   @Test func aServerOfAnOldVersionIsSaidToBeOne() async throws {
     let server = OpenSSLServer(certificate, ["-tls1_1", "-cipher", "DEFAULT:@SECLEVEL=0"])
     let error = await failure { () async throws(TransportError) in
-      try await CurlTransport(.init(caFile: certificate.path)).get(server.url)
+      try await SocketTransport(.init(caFile: certificate.path)).get(server.url)
     }
     #expect(error.code == .tls && error.message.contains("which are 1.2 and 1.3"), "\(error)")
   }
@@ -149,20 +150,20 @@ import Testing
   @Test func aFileThatIsNoCertificateIsNamed() async throws {
     let server = OpenSSLServer(certificate)
     let error = await failure { () async throws(TransportError) in
-      try await CurlTransport(.init(caFile: certificate.key)).get(server.url)
+      try await SocketTransport(.init(caFile: certificate.key)).get(server.url)
     }
     #expect(error.code == .tls && error.message.contains(certificate.key), "\(error)")
   }
 
   @Test func anyCertificateIsAcceptedWhenAskedFor() async throws {
     let server = OpenSSLServer(certificate)
-    #expect(try await CurlTransport(.init(verifiesTLS: false)).get(server.url).status == 200)
+    #expect(try await SocketTransport(.init(verifiesTLS: false)).get(server.url).status == 200)
   }
 
   @Test func aCertificateFileThatIsNotThereIsNamed() async throws {
     let server = OpenSSLServer(certificate)
     let error = await failure { () async throws(TransportError) in
-      try await CurlTransport(.init(caFile: "/nowhere/ca.pem")).get(server.url)
+      try await SocketTransport(.init(caFile: "/nowhere/ca.pem")).get(server.url)
     }
     #expect(error.code == .tls && error.message.contains("/nowhere/ca.pem"), "\(error)")
   }
@@ -170,7 +171,7 @@ import Testing
   @Test func aServerWithoutTLSIsNoMatterOfTrust() async throws {
     let peer = ScriptedPeer([.read(5), .send("HTTP/1.1 400 Bad Request\r\n\r\n"), .close])
     let error = await failure { () async throws(TransportError) in
-      try await CurlTransport().get(peer.url(scheme: "https"))
+      try await SocketTransport().get(peer.url(scheme: "https"))
     }
     #expect(error.code == .tls && error.message.contains("does not speak TLS"), "\(error)")
   }
@@ -179,7 +180,7 @@ import Testing
   func aBodyArrivesWhole(_ size: Int) async throws {
     let server = OpenSSLServer(certificate, answers: false)
     let source = PatternSource(length: Int64(size), seed: 9)
-    let (transport, url) = (CurlTransport(.init(caFile: certificate.path)), server.url)
+    let (transport, url) = (SocketTransport(.init(caFile: certificate.path)), server.url)
     async let response = transport.put(url, source)
     let received = await server.receive { $0.count >= size && Array($0.suffix(size)) == source.bytes(count: size) }
     #expect(received)

@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobServer
 import BlobTesting
@@ -26,11 +27,11 @@ struct TLSTests {
 
   private struct Client: Sendable {
     let url: HTTPURL
-    let transport: CurlTransport
+    let transport: SocketTransport
 
     init(_ server: TestServer, _ identity: MadeIdentity) throws {
       url = try #require(HTTPURL(server.server.url))
-      transport = CurlTransport(.init(lanes: 8, caFile: identity.files.certificate.description))
+      transport = SocketTransport(.init(lanes: 8, caFile: identity.files.certificate.description))
     }
 
     func send(

@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobStreams
 import BlobTesting
@@ -59,7 +60,7 @@ struct FormTests {
       return .init(206, ["ETag": "\"1\"", "Content-Range": "bytes 0-0/3"], [1])
     }
     defer { peer.stop() }
-    let resolver = SourceResolver.files.addingHTTP(over: CurlTransport())
+    let resolver = SourceResolver.files.addingHTTP(over: SocketTransport())
     let url = try #require(URL(string: peer.url.text + "a.mov"))
     let bytes = try await BlockingPool.shared.run { () throws in
       let stream = try BlobInputStream.forURL(url, resolver: resolver)
@@ -79,7 +80,7 @@ struct FormTests {
     form.appendPart(
       withInputStream: InputStream(data: data), name: "file", fileName: "a.mov", length: length,
       mimeType: "video/quicktime")
-    let answer = try await CurlTransport().send(
+    let answer = try await SocketTransport().send(
       form.request(to: HTTPURL("http://127.0.0.1:\(peer.port)/x")!), body: BlobSlice(form), Exchange())
     #expect(answer.status == 200)
     #expect(peer.seen.values("Content-Length").isEmpty == (length == nil))
@@ -93,7 +94,7 @@ struct FormTests {
     form.appendPart(
       withInputStream: InputStream(data: Data(count: 5000)), name: "file", fileName: "a.mov", length: length)
     let error = await #expect(throws: TransportError.self) { () async throws in
-      _ = try await CurlTransport().send(
+      _ = try await SocketTransport().send(
         form.request(to: HTTPURL("http://127.0.0.1:\(peer.port)/x")!), body: BlobSlice(form), Exchange())
     }
     #expect(error?.code == .source && error?.cause?.code == (length > 5000 ? .truncated : .changed))

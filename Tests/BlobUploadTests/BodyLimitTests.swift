@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
@@ -13,7 +14,7 @@ import Testing
     _ name: String, _ peer: ServedFolder, _ transport: any Transport, wholeUpTo: Int64 = 1 << 20
   ) async throws -> Uploader {
     let dialect: any UploadProtocol = name == "tus" ? Tus(wholeUpTo: wholeUpTo) : IETFResumable(wholeUpTo: wholeUpTo)
-    let context = UploadContext(transport: CurlTransport(), origin: peer.endpoint.origin)
+    let context = UploadContext(transport: SocketTransport(), origin: peer.endpoint.origin)
     let target = UploadTarget(endpoint: peer.endpoint, url: peer.endpoint, path: "", length: nil)
     return Uploader(
       UploadDestination(
@@ -25,7 +26,7 @@ import Testing
     let peer = try ServedFolder()
     defer { peer.stop() }
     let most: Int64 = 1_000_000
-    let bodies = Bodies(CurlTransport()) { $0 ?? .max > most ? 413 : nil }
+    let bodies = Bodies(SocketTransport()) { $0 ?? .max > most ? 413 : nil }
     let uploader = try await uploader(name, peer, bodies)
     let pattern = PatternSource(length: 3_000_000, seed: 1)
     _ = try await uploader.upload(pattern, as: "video")
@@ -41,7 +42,7 @@ import Testing
   @Test(arguments: ["tus", "resumable"]) func aCreationThatIsTooLargeIsCreatedEmpty(_ name: String) async throws {
     let peer = try ServedFolder()
     defer { peer.stop() }
-    let bodies = Bodies(CurlTransport()) { $0 ?? .max > 300_000 ? 413 : nil }
+    let bodies = Bodies(SocketTransport()) { $0 ?? .max > 300_000 ? 413 : nil }
     let uploader = try await uploader(name, peer, bodies)
     let pattern = PatternSource(length: 900_000, seed: 2)
     _ = try await uploader.upload(pattern, as: "photo")
@@ -55,7 +56,7 @@ import Testing
     let pattern = PatternSource(length: 3_000_000, seed: 3)
     for name in ["first", "second"] {
       let journal = try await Journal(at: journalFolder.path.appending("journal"))
-      let bodies = Bodies(CurlTransport()) { $0 ?? .max > 1_000_000 ? 413 : nil }
+      let bodies = Bodies(SocketTransport()) { $0 ?? .max > 1_000_000 ? 413 : nil }
       var uploader = try await uploader("tus", peer, bodies)
       uploader.journal = journal
       _ = try await uploader.upload(pattern, as: BytePath(name))
@@ -69,7 +70,7 @@ import Testing
   @Test func aPipesPartsShrinkToo() async throws {
     let peer = try ServedFolder()
     defer { peer.stop() }
-    let bodies = Bodies(CurlTransport()) { $0 ?? 0 > 100_000 ? 413 : nil }
+    let bodies = Bodies(SocketTransport()) { $0 ?? 0 > 100_000 ? 413 : nil }
     var uploader = try await uploader("tus", peer, bodies)
     uploader.destination.dialect = Tus(checksum: .sha1)
     uploader.spool = SpoolOptions(memory: 600_000)
@@ -81,7 +82,7 @@ import Testing
   @Test func whatTakesNoBodyAtAllIsGivenUp() async throws {
     let peer = try ServedFolder()
     defer { peer.stop() }
-    let bodies = Bodies(CurlTransport()) { $0 ?? .max > 10 ? 413 : nil }
+    let bodies = Bodies(SocketTransport()) { $0 ?? .max > 10 ? 413 : nil }
     let error = await #expect(throws: UploadError.self) {
       try await uploader("tus", peer, bodies).upload(PatternSource(length: 3_000_000), as: "video")
     }

@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
@@ -13,7 +14,7 @@ import Testing
 
   private func uploader(_ transport: any Transport, port: Int? = nil) async throws -> Uploader {
     var destination = try await UploadDestination.discover(
-      peer.endpoint, named: "tus", checksum: .sha256, over: CurlTransport())
+      peer.endpoint, named: "tus", checksum: .sha256, over: SocketTransport())
     if let port {
       destination.endpoint = HTTPURL("http://127.0.0.1:\(port)/")!
       destination.headers["Host"] = "127.0.0.1:\(peer.endpoint.port)"
@@ -28,7 +29,7 @@ import Testing
   /// It is not read ahead: every part leaves as it comes.
   @Test func aPipesDigestFollowsIt() async throws {
     defer { peer.stop() }
-    let seen = Seen(CurlTransport())
+    let seen = Seen(SocketTransport())
     let pattern = PatternSource(length: 500_000, seed: 1)
     _ = try await uploader(seen).upload(piped(pattern), as: "stream")
     #expect(peer.contents(of: "stream") == pattern.bytes(count: 500_000))
@@ -39,7 +40,7 @@ import Testing
   @Test func whatIsNoFileIsReadOnce() async throws {
     defer { peer.stop() }
     for length: Int64 in [1000, 3 << 20, 20 << 20] {
-      let seen = Seen(CurlTransport())
+      let seen = Seen(SocketTransport())
       let pattern = PatternSource(length: length, seed: 2)
       let source = FaultySource(pattern)
       _ = try await uploader(seen).upload(source, as: BytePath("of \(length)"))
@@ -56,7 +57,7 @@ import Testing
     let path = folder.path.appending("photo")
     let bytes = PatternSource(length: 300_000).bytes(count: 300_000)
     try Data(bytes).write(to: URL(fileURLWithPath: "\(path)"))
-    let seen = Seen(CurlTransport())
+    let seen = Seen(SocketTransport())
     let source = ThrottledSource(FileSource(path), RateLimiter(bytesPerSecond: 1 << 30))
     _ = try await uploader(seen).upload(source, as: "photo")
     #expect(peer.contents(of: "photo") == bytes)
@@ -68,7 +69,7 @@ import Testing
     defer { peer.stop() }
     let proxy = ChaosProxy(
       to: peer.endpoint.port, .init([.flip(at: 300_000), .flip(at: 100_000), .flip(at: 50_000)]))
-    let seen = Seen(CurlTransport(.init(lanes: 1)))
+    let seen = Seen(SocketTransport(.init(lanes: 1)))
     let pattern = PatternSource(length: 1_000_000, seed: 3)
     _ = try await uploader(seen, port: proxy.port).upload(piped(pattern), as: "stream")
     #expect(peer.contents(of: "stream") == pattern.bytes(count: 1_000_000))
@@ -80,7 +81,7 @@ import Testing
   /// A proxy that knows no chunks, or drops what follows them: the digest comes before the next ones.
   @Test(arguments: [nil, 411, 501]) func whereTrailersAreLostTheDigestComesFirst(_ status: Int?) async throws {
     defer { peer.stop() }
-    let seen = Seen(CurlTransport(), dropping: true, status)
+    let seen = Seen(SocketTransport(), dropping: true, status)
     let uploader = try await uploader(seen)
     let pattern = PatternSource(length: 500_000, seed: 4)
     _ = try await uploader.upload(piped(pattern), as: "stream")

@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
@@ -22,11 +23,11 @@ import Testing
     from proxy: ChaosProxy, to served: ServedFolder, _ dialect: String, retries: Int = 8
   ) async throws -> Outcomes {
     let desk = try await Desk()
-    let destination = try await UploadDestination.discover(served.endpoint, named: dialect, over: CurlTransport())
+    let destination = try await UploadDestination.discover(served.endpoint, named: dialect, over: SocketTransport())
     var uploader = Uploader(
-      destination, transport: CurlTransport(), journal: desk.journal, retry: RetryPolicy(retries: retries))
+      destination, transport: SocketTransport(), journal: desk.journal, retry: RetryPolicy(retries: retries))
     uploader.clock = LeapingClock()
-    let source = HTTPRangeSource(HTTPURL("http://127.0.0.1:\(proxy.port)/film.mov")!, over: CurlTransport())
+    let source = HTTPRangeSource(HTTPURL("http://127.0.0.1:\(proxy.port)/film.mov")!, over: SocketTransport())
     let info = try await readingSource { cancel, _ throws(BlobError) in try source.info(cancel) }
     let item = UploadItem(
       source: source, info: info, identity: "http://media.example/film.mov",

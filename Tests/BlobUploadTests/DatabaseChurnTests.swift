@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobSQLite
 import BlobTesting
@@ -43,7 +44,7 @@ import Testing
     let table = SQLiteBlobTable(file, table: "media", column: "bytes", version: hasVersionColumn ? "version" : nil)
     let churn = try DatabaseChurn(file, rows: Self.names, content: Self.content)
     let server = try ServedFolder()
-    let transport = CurlTransport()
+    let transport = SocketTransport()
     let destination = try await UploadDestination.discover(server.endpoint, named: dialect, over: transport)
     let uploader = Uploader(destination, transport: transport)
 

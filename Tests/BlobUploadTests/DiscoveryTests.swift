@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
@@ -8,11 +9,11 @@ import Testing
 @Suite struct DiscoveryTests {
   @Test func ourServerSpeaksTus() async throws {
     let peer = try ServedFolder { $0.maxSize = 12_345 }
-    let found = try await UploadDestination.discover(peer.endpoint, named: nil, over: CurlTransport())
+    let found = try await UploadDestination.discover(peer.endpoint, named: nil, over: SocketTransport())
     #expect(found.dialect is Tus)
     #expect(found.limits.total == 12_345)
     #expect(!found.limits.needsLength)
-    let error = await Uploader(found, transport: CurlTransport()).failure(of: 12_346)
+    let error = await Uploader(found, transport: SocketTransport()).failure(of: 12_346)
     #expect(error?.side == .file)
   }
 
@@ -20,10 +21,10 @@ import Testing
   func anyOtherServerIsTakenToTakePut(status: String) async throws {
     let peer = ScriptedPeer([.readRequest, .send("HTTP/1.1 \(status)\r\nContent-Length: 0\r\n\r\n")])
     let url = try #require(HTTPURL("http://127.0.0.1:\(peer.port)/"))
-    #expect(try await UploadDestination.discover(url, named: nil, over: CurlTransport()).dialect is PlainPut)
+    #expect(try await UploadDestination.discover(url, named: nil, over: SocketTransport()).dialect is PlainPut)
     #expect(String(decoding: peer.seen.received[0], as: UTF8.self).hasPrefix("OPTIONS / "))
     let error = await #expect(throws: UploadError.self) {
-      _ = try await UploadDestination.discover(url, named: "tus", over: CurlTransport())
+      _ = try await UploadDestination.discover(url, named: "tus", over: SocketTransport())
     }
     #expect(error?.side == .destination)
   }

@@ -1,4 +1,5 @@
 import BlobCrypto
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
@@ -15,7 +16,7 @@ import Testing
   private func queue(
     _ desk: Desk, _ peer: ServedFolder, _ dialect: String?, checksum: Digest.Algorithm? = nil
   ) async throws -> (UploadQueue, Recorder) {
-    let recorder = Recorder(CurlTransport())
+    let recorder = Recorder(SocketTransport())
     var queue = desk.queue(recorder)
     queue.uploader.destination = try await UploadDestination.discover(
       peer.endpoint, named: dialect, checksum: checksum, asksForNames: true, over: recorder)
@@ -74,7 +75,7 @@ import Testing
     var (queue, _) = try await queue(desk, peer, dialect)
     #expect(try await desk.run(queue, ["same", "other"]).sent == 2)
     let put = UploadDestination(endpoint: peer.endpoint, dialect: PlainPut(), limits: PartLimits(firstPart: .max))
-    _ = try await Uploader(put, transport: CurlTransport()).upload(
+    _ = try await Uploader(put, transport: SocketTransport()).upload(
       PatternSource(length: 1000, seed: 1), as: "other", overwrite: true)
     queue.check = true
     let outcomes = try await desk.run(queue, ["same", "other"])
@@ -100,8 +101,8 @@ import Testing
     defer { peer.stop() }
     let put = UploadDestination(endpoint: peer.endpoint, dialect: PlainPut(), limits: PartLimits(firstPart: .max))
     let source = PatternSource(length: 100_000)
-    _ = try await Uploader(put, transport: CurlTransport()).upload(source, as: "a")
-    let context = UploadContext(transport: CurlTransport(), origin: peer.endpoint.origin)
+    _ = try await Uploader(put, transport: SocketTransport()).upload(source, as: "a")
+    let context = UploadContext(transport: SocketTransport(), origin: peer.endpoint.origin)
     let url = peer.endpoint.folder.appending(pathBytes: "a".utf8)
     func told(_ method: String, _ wanted: String) async throws -> String? {
       let response = try await context.send(HTTPRequest(method, url, ["Want-Repr-Digest": wanted]))

@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
@@ -12,7 +13,7 @@ import Testing
     var uploader = Uploader(
       UploadDestination(
         endpoint: endpoint, dialect: form, limits: PartLimits(firstPart: .max), headers: headers),
-      transport: CurlTransport(), retry: RetryPolicy(retries: retries))
+      transport: SocketTransport(), retry: RetryPolicy(retries: retries))
     uploader.clock = LeapingClock()
     return uploader
   }

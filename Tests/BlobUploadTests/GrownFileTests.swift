@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
@@ -16,7 +17,7 @@ import Testing
     desk = try await Desk()
   }
 
-  private func queue(_ transport: any Transport = CurlTransport(), replacesGrown: Bool = true) -> UploadQueue {
+  private func queue(_ transport: any Transport = SocketTransport(), replacesGrown: Bool = true) -> UploadQueue {
     var queue = desk.queue(transport)
     queue.uploader.destination = UploadDestination(
       endpoint: peer.endpoint, dialect: PlainPut(), limits: PartLimits(firstPart: .max))
@@ -57,7 +58,7 @@ import Testing
   @Test func aGrownFileThatCannotBeComparedFailsForThatReason() async throws {
     defer { peer.stop() }
     #expect(try await desk.run(queue(), ["film"]).sent == 1)
-    let deaf = Unreadable(CurlTransport())
+    let deaf = Unreadable(SocketTransport())
     let error = await #expect(throws: UploadError.self) {
       try await desk.run(queue(deaf), ["film"], length: 2000)
     }

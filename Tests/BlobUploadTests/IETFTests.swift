@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
@@ -270,7 +271,7 @@ import Testing
     _ length: Int64, to peer: ScriptedPeer, partSize: Int64? = nil, wholeUpTo: Int64? = nil
   ) async throws -> PatternSource {
     let url = HTTPURL("http://127.0.0.1:\(peer.port)/")!
-    let transport = CurlTransport()
+    let transport = SocketTransport()
     var destination = try await UploadDestination.discover(url, named: "resumable", over: transport)
     if let wholeUpTo { destination.limits.firstPart = wholeUpTo }
     let uploader = Uploader(

@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import BlobUpload
@@ -10,7 +11,7 @@ struct LostReaderTests {
 
   private func upload(_ source: any BlobSource, _ dialect: String) async throws -> [UInt8]? {
     let server = try ServedFolder()
-    let transport = CurlTransport()
+    let transport = SocketTransport()
     let destination = try await UploadDestination.discover(server.endpoint, named: dialect, over: transport)
     _ = try await Uploader(destination, transport: transport).upload(source, as: "film.mov")
     return server.contents(of: "film.mov")

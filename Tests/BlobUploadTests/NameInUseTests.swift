@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
@@ -19,7 +20,7 @@ import Testing
   private static func askingUploader(to peer: HTTPPeer, retries: Int) -> Uploader {
     var uploader = Uploader(
       UploadDestination(endpoint: peer.url, dialect: asking(), limits: PartLimits(firstPart: .max)),
-      transport: CurlTransport(), retry: RetryPolicy(retries: retries))
+      transport: SocketTransport(), retry: RetryPolicy(retries: retries))
     uploader.clock = LeapingClock()
     uploader.destination.acquaintance.putAnswers.trust(folderOf: peer.url)
     return uploader
@@ -179,7 +180,7 @@ import Testing
     let dialect: any UploadProtocol = isDAV ? WebDAV() : Self.asking()
     let uploader = Uploader(
       UploadDestination(endpoint: peer.url, dialect: dialect, limits: PartLimits(firstPart: .max)),
-      transport: CurlTransport(), retry: RetryPolicy(retries: 1))
+      transport: SocketTransport(), retry: RetryPolicy(retries: 1))
     uploader.destination.acquaintance.putAnswers.trust(folderOf: uploader.destination.endpoint)
     store.names.withLock { $0 = uploader.destination.acquaintance.names }
     let errors = await withTaskGroup(of: UploadError?.self) { group in

@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 @testable import BlobUpload
@@ -6,8 +7,9 @@ import Testing
 
 @Suite struct NextcloudTests {
   private func uploader(_ peer: NextcloudPeer, retries: Int = 5) async throws -> Uploader {
-    let destination = try await UploadDestination.discover(peer.endpoint, named: "dav", over: CurlTransport())
-    var uploader = Uploader(destination, transport: CurlTransport(), retry: RetryPolicy(retries: retries), partSize: 1)
+    let destination = try await UploadDestination.discover(peer.endpoint, named: "dav", over: SocketTransport())
+    var uploader = Uploader(
+      destination, transport: SocketTransport(), retry: RetryPolicy(retries: retries), partSize: 1)
     uploader.clock = LeapingClock()
     return uploader
   }
@@ -46,7 +48,7 @@ import Testing
     let moves = Monitor(0)
     let peer = NextcloudPeer()
     defer { peer.stop() }
-    let transport = FaultyTransport(CurlTransport()) { _, request in
+    let transport = FaultyTransport(SocketTransport()) { _, request in
       guard request.method == "MOVE" else { return .none }
       return moves.update { moves in
         moves += 1
@@ -65,8 +67,8 @@ import Testing
     let peer = NextcloudPeer()
     defer { peer.stop() }
     let endpoint = try #require(peer.endpoint.resolve("2026/May/"))
-    let destination = try await UploadDestination.discover(endpoint, named: "dav", over: CurlTransport())
-    var uploader = Uploader(destination, transport: CurlTransport(), retry: RetryPolicy(retries: 2))
+    let destination = try await UploadDestination.discover(endpoint, named: "dav", over: SocketTransport())
+    var uploader = Uploader(destination, transport: SocketTransport(), retry: RetryPolicy(retries: 2))
     uploader.clock = LeapingClock()
     _ = try await uploader.upload(PatternSource(length: size), as: "a.mov")
     #expect(peer.names() == ["2026/May/a.mov"] && peer.unfinished() == 0)
@@ -101,7 +103,7 @@ import Testing
     defer { peer.stop() }
     let puts = Monitor(0)
     var uploader = try await uploader(peer, retries: 2)
-    uploader.transport = FaultyTransport(CurlTransport()) { _, request in
+    uploader.transport = FaultyTransport(SocketTransport()) { _, request in
       guard request.method == "PUT" else { return .none }
       return puts.update { puts in
         puts += 1

@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
@@ -11,13 +12,13 @@ import Testing
   private let peer = try! ServedFolder()
 
   private func uploader(_ transport: any Transport) async throws -> Uploader {
-    let destination = try await UploadDestination.discover(peer.endpoint, named: "tus", over: CurlTransport())
+    let destination = try await UploadDestination.discover(peer.endpoint, named: "tus", over: SocketTransport())
     return Uploader(destination, transport: transport, retry: RetryPolicy(retries: 0))
   }
 
   @Test(arguments: [405, 501, 403]) func patchGoesAsPostAfterOneRefusal(_ status: Int) async throws {
     defer { peer.stop() }
-    let wall = Wall(CurlTransport(), status)
+    let wall = Wall(SocketTransport(), status)
     var uploader = try await uploader(wall)
     uploader.partSize = 2 << 20
     let pattern = PatternSource(length: 9 << 20, seed: 1)
@@ -32,7 +33,7 @@ import Testing
   /// 501 is also what some say to chunks.
   @Test(arguments: [405, 501]) func aPipeGetsThrough(_ status: Int) async throws {
     defer { peer.stop() }
-    let wall = Wall(CurlTransport(), status)
+    let wall = Wall(SocketTransport(), status)
     var uploader = try await uploader(wall)
     uploader.spool = SpoolOptions(memory: 200_000)
     let pattern = PatternSource(length: 350_000, seed: 2)
@@ -43,7 +44,7 @@ import Testing
 
   @Test func partsAtOnceGoAndAreDeletedAsPosts() async throws {
     defer { peer.stop() }
-    let wall = Wall(CurlTransport(.init(lanes: 8)), 405)
+    let wall = Wall(SocketTransport(.init(lanes: 8)), 405)
     var uploader = try await uploader(wall)
     uploader.partsAtOnce = 3
     let pattern = PatternSource(length: 17 << 20, seed: 3)
@@ -56,11 +57,11 @@ import Testing
   /// A server alone, of which nothing was asked before.
   @Test func aDeletionGetsThrough() async throws {
     defer { peer.stop() }
-    let wall = Wall(CurlTransport(), 405)
+    let wall = Wall(SocketTransport(), 405)
     let failing = FaultySource(PatternSource(length: 9 << 20), .fail(at: 8 << 20, BlobError(.io, "pulled out")))
     let folder = try ScratchFolder()
     let journal = try await Journal(at: folder.path.appending("journal"))
-    var uploader = try await uploader(CurlTransport())
+    var uploader = try await uploader(SocketTransport())
     uploader.journal = journal
     await #expect(throws: UploadError.self) { try await uploader.upload(failing, as: "video") }
     let session = try #require(try await journal.unfinished().first?.session)
@@ -78,9 +79,9 @@ import Testing
     let origin = peer.endpoint.origin
     // Refused; known; a server that has become one without the field, before and after it is found out.
     let walls: [(Wall, refused: [String], isKept: Bool)] = [
-      (Wall(CurlTransport(), 405), ["PATCH"], true), (Wall(CurlTransport(), 405), [], true),
-      (Wall(CurlTransport(), 405, methods: ["POST as PATCH"]), ["POST as PATCH"], false),
-      (Wall(CurlTransport(), 405, methods: []), [], false),
+      (Wall(SocketTransport(), 405), ["PATCH"], true), (Wall(SocketTransport(), 405), [], true),
+      (Wall(SocketTransport(), 405, methods: ["POST as PATCH"]), ["POST as PATCH"], false),
+      (Wall(SocketTransport(), 405, methods: []), [], false),
     ]
     for (number, (wall, refused, isKept)) in walls.enumerated() {
       let journal = try await Journal(at: folder.path.appending("journal"))
@@ -98,7 +99,7 @@ import Testing
   /// The PATCH is sent once more, since its first refusal may have been one in passing. The error names the PATCH.
   @Test func aServerThatTakesNeitherIsGivenUp() async throws {
     defer { peer.stop() }
-    let wall = Wall(CurlTransport(), 405, methods: ["PATCH", "POST as PATCH"])
+    let wall = Wall(SocketTransport(), 405, methods: ["PATCH", "POST as PATCH"])
     let error = await #expect(throws: UploadError.self) {
       try await uploader(wall).upload(PatternSource(length: 5 << 20), as: "video")
     }

@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
@@ -244,7 +245,7 @@ import Testing
     ) async throws {
       peer = try ServedFolder()
       let proxy = ChaosProxy(to: peer.endpoint.port, schedule)
-      counting = CountingTransport(CurlTransport(.init(lanes: 8))) { _ in
+      counting = CountingTransport(SocketTransport(.init(lanes: 8))) { _ in
         withExtendedLifetime(proxy) {}
         if let distance { try? await Task.sleep(for: distance) }  // the distance itself
       }
@@ -253,7 +254,7 @@ import Testing
         if let concat = request.headers["Upload-Concat"] { concats.add(concat) }
         return fault(number, request)
       }
-      var destination = try await UploadDestination.discover(peer.endpoint, named: "tus", over: CurlTransport())
+      var destination = try await UploadDestination.discover(peer.endpoint, named: "tus", over: SocketTransport())
       destination.endpoint = HTTPURL("http://127.0.0.1:\(proxy.port)/")!
       destination.headers["Host"] = "127.0.0.1:\(peer.endpoint.port)"
       var uploader = Uploader(

@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
@@ -25,7 +26,7 @@ import Testing
   @Test(arguments: names) func partsAreWhatIsHeld(_ name: String) async throws {
     let peer = try ServedFolder()
     defer { peer.stop() }
-    let bodies = Bodies(CurlTransport())
+    let bodies = Bodies(SocketTransport())
     var uploader = try await self.uploader(name, peer, bodies)
     uploader.spool = SpoolOptions(memory: 200_000)
     let pattern = PatternSource(length: 1_000_000, seed: 2)
@@ -38,7 +39,7 @@ import Testing
   @Test func aServerThatTellsHowFarItIsGetsOneBody() async throws {
     let peer = try ServedFolder()
     defer { peer.stop() }
-    let bodies = Bodies(Vouching(CurlTransport()))
+    let bodies = Bodies(Vouching(SocketTransport()))
     var uploader = try await self.uploader("resumable", peer, bodies)
     uploader.spool = SpoolOptions(memory: 200_000)
     let pattern = PatternSource(length: 3_000_000, seed: 11)
@@ -72,7 +73,7 @@ import Testing
   {
     let peer = try ServedFolder()
     defer { peer.stop() }
-    var uploader = try await self.uploader(name, peer, CurlTransport())
+    var uploader = try await self.uploader(name, peer, SocketTransport())
     uploader.spool = SpoolOptions(memory: 200_000)
     let pattern = PatternSource(length: Int64(length), seed: 3)
     let progress = Progress()
@@ -126,7 +127,7 @@ import Testing
   @Test func aServerThatLostWhatItHadIsGivenUp() async throws {
     let peer = try ServedFolder()
     defer { peer.stop() }
-    let transport = FaultyTransport(CurlTransport()) { number, request in
+    let transport = FaultyTransport(SocketTransport()) { number, request in
       if request.method == "HEAD" { return .answer(.at(0)) }
       return number == 4 ? .loseAnswer : .none
     }
@@ -151,7 +152,7 @@ import Testing
   @Test func aLostSessionBeginsAnewWithIt() async throws {
     let peer = try ServedFolder()
     defer { peer.stop() }
-    let transport = FaultyTransport(CurlTransport()) { number, _ in
+    let transport = FaultyTransport(SocketTransport()) { number, _ in
       number == 6 ? .answer(HTTPResponse(head: HTTPHead(status: 404, headers: [:]), body: [])) : .none
     }
     var uploader = try await self.uploader("tus", peer, transport)
@@ -165,7 +166,7 @@ import Testing
   @Test(arguments: [411, 422, 501]) func aServerThatWantsLengthsGetsThem(_ status: Int) async throws {
     let peer = try ServedFolder()
     defer { peer.stop() }
-    let bodies = Bodies(CurlTransport()) { $0 == nil ? status : nil }
+    let bodies = Bodies(SocketTransport()) { $0 == nil ? status : nil }
     var uploader = try await self.uploader("tus", peer, bodies)
     uploader.spool = SpoolOptions(memory: 200_000)
     let pattern = PatternSource(length: 250_000, seed: 8)
@@ -184,7 +185,7 @@ import Testing
     ] {
       let peer = try ServedFolder()
       defer { peer.stop() }
-      let bodies = Bodies(CurlTransport()) { $0 == nil ? status : nil }
+      let bodies = Bodies(SocketTransport()) { $0 == nil ? status : nil }
       var uploader = try await self.uploader(isTus ? "tus" : "put", peer, bodies)
       uploader.destination.limits.needsLength = isTus
       uploader.spool = spool
@@ -204,7 +205,7 @@ import Testing
     let peer = try ServedFolder()
     defer { peer.stop() }
     let seen = Mutex<[String]>([])
-    let transport = CountingTransport(CurlTransport()) { request in
+    let transport = CountingTransport(SocketTransport()) { request in
       if let sum = request.headers["Upload-Checksum"] { seen.withLock { $0.append(sum) } }
     }
     var uploader = try await self.uploader("tus", peer, transport)
@@ -234,7 +235,7 @@ import Testing
   ) async throws -> (error: UploadError?, sent: Int64, peer: ServedFolder) {
     let peer = try ServedFolder()
     let proxy = ChaosProxy(to: peer.endpoint.port, faults)
-    let transport = CountingTransport(CurlTransport(.init(lanes: 2))) { _ in withExtendedLifetime(proxy) {} }
+    let transport = CountingTransport(SocketTransport(.init(lanes: 2))) { _ in withExtendedLifetime(proxy) {} }
     var uploader = try await self.uploader(name, peer, transport)
     uploader.destination.endpoint = HTTPURL("http://127.0.0.1:\(proxy.port)/")!
     uploader.destination.headers["Host"] = "127.0.0.1:\(peer.endpoint.port)"
@@ -250,7 +251,7 @@ import Testing
   }
 
   private func uploader(_ name: String, _ peer: ServedFolder, _ transport: any Transport) async throws -> Uploader {
-    var destination = try await UploadDestination.discover(peer.endpoint, named: name, over: CurlTransport())
+    var destination = try await UploadDestination.discover(peer.endpoint, named: name, over: SocketTransport())
     if name == "tus" { destination.dialect = Tus(wholeUpTo: 1000) }
     return Uploader(
       destination, transport: transport,

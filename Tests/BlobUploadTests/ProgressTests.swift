@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
@@ -35,7 +36,7 @@ import Testing
   /// A server that has the whole, which was found by asking: nothing was sent, and nothing counts as sent.
   @Test func whatWasOnlyComparedIsNotCountedAsSent() async throws {
     let peer = try ServedFolder()
-    let transport = CurlTransport()
+    let transport = SocketTransport()
     let source = PatternSource(length: 1000)
     var dialect = PlainPut()
     let plain = UploadDestination(endpoint: peer.endpoint, dialect: dialect, limits: PartLimits(firstPart: .max))

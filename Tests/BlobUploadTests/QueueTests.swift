@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
@@ -79,10 +80,10 @@ import Testing
     let peer = try ServedFolder()
     defer { peer.stop() }
     let put = UploadDestination(endpoint: peer.endpoint, dialect: PlainPut(), limits: PartLimits(firstPart: .max))
-    var queue = desk.queue(CurlTransport())
+    var queue = desk.queue(SocketTransport())
     queue.uploader.destination = put
     #expect(try await desk.run(queue, ["same", "other"]).sent == 2)
-    _ = try await Uploader(put, transport: CurlTransport()).upload(
+    _ = try await Uploader(put, transport: SocketTransport()).upload(
       PatternSource(length: 1000, seed: 1), as: "other", overwrite: true)
     queue.check = true
     #expect(try await desk.run(queue, ["same", "other"]).doneBefore == 2)
@@ -292,7 +293,7 @@ import Testing
   @Test func thousandsOfTinyFilesArrive() async throws {
     let peer = try ServedFolder()
     let desk = try await Desk()
-    let transport = CurlTransport()
+    let transport = SocketTransport()
     let destination = try await UploadDestination.discover(peer.endpoint, named: nil, over: transport)
     let queue = UploadQueue(Uploader(destination, transport: transport), journal: desk.journal, destinationID: 0)
     let names = (0..<2000).map { "tiny-\($0)" }

@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
@@ -11,7 +12,7 @@ import Testing
     _ stored: PatternSource, against source: PatternSource, _ faults: [FaultyTransport.Fault] = []
   ) async throws -> UploadError? {
     let peer = try ServedFolder()
-    let transport = CurlTransport()
+    let transport = SocketTransport()
     let put = UploadDestination(endpoint: peer.endpoint, dialect: PlainPut(), limits: PartLimits(firstPart: .max))
     _ = try await Uploader(put, transport: transport).upload(stored, as: "stored")
     let uploader = Uploader(put, transport: FaultyTransport(transport, faults), retry: RetryPolicy(first: .zero))
@@ -51,7 +52,8 @@ import Testing
     let put = UploadDestination(endpoint: peer.endpoint, dialect: PlainPut(), limits: PartLimits())
     let source = PatternSource(length: 1000)
     let error = await #expect(throws: UploadError.self) {
-      try await Uploader(put, transport: CurlTransport()).verify(source, source.info, at: put.target("x", length: 1000))
+      try await Uploader(put, transport: SocketTransport()).verify(
+        source, source.info, at: put.target("x", length: 1000))
     }
     #expect(error?.status == 404)
     #expect(error?.side == .file)

@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
@@ -143,7 +144,7 @@ import Testing
   }
 
   private static func real(_ peer: ScriptedPeer) async throws -> Uploader {
-    let transport = CurlTransport()
+    let transport = SocketTransport()
     let url = HTTPURL("http://127.0.0.1:\(peer.port)/")!
     return Uploader(
       try await UploadDestination.discover(url, named: "put", over: transport), transport: transport,

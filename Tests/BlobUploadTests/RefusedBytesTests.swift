@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
@@ -52,7 +53,7 @@ import Testing
     let peer = try ServedFolder()
     defer { peer.stop() }
     let slow = AnsweringLate()
-    let destination = try await UploadDestination.discover(peer.endpoint, named: "tus", over: CurlTransport())
+    let destination = try await UploadDestination.discover(peer.endpoint, named: "tus", over: SocketTransport())
     var uploader = Uploader(
       destination, transport: slow, retry: RetryPolicy(retries: 2, first: .milliseconds(1)))
     uploader.partsAtOnce = 3
@@ -73,7 +74,7 @@ private final class AnsweringLate: Transport {
     var refused = 0
     var overridden = 0
   }
-  private let transport = CurlTransport(.init(lanes: 8))
+  private let transport = SocketTransport(.init(lanes: 8))
   private let state = Mutex(State())
 
   var refused: Int { state.withLock { $0.refused } }

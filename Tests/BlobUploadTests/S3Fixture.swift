@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
@@ -7,11 +8,11 @@ import Testing
 
 /// A strict server in memory, and an uploader for it.
 protocol S3Fixture {
-  var transport: CurlTransport { get }
+  var transport: SocketTransport { get }
 }
 
 extension S3Fixture {
-  static var lanes: CurlTransport { CurlTransport(.init(lanes: 16, noProgress: .seconds(30))) }
+  static var lanes: SocketTransport { SocketTransport(.init(lanes: 16, noProgress: .seconds(30))) }
 
   func uploader(
     _ peer: S3Peer, _ options: S3Multipart.Options = .init(partSize: 5 << 20), signer: S3Signer? = nil,

@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
@@ -77,7 +78,7 @@ import Testing
       .init([.none, .cutUp(after: 500_000), .cutUp(after: 700_000), .dropResponse(1), .dropResponse(1)]))
     var uploader = try await uploader(peer, port: proxy.port)
     // One connection at a time.
-    uploader.transport = CurlTransport(.init(lanes: 1, noProgress: .seconds(30)))
+    uploader.transport = SocketTransport(.init(lanes: 1, noProgress: .seconds(30)))
     _ = try await uploader.upload(pipe, as: "a")
     #expect(peer.objects["a"]?.bytes == pipe.bytes(count: 5 << 20) && peer.uploads.isEmpty)
     #expect(proxy.counters.faults >= 2 && proxy.counters.bytesUp < 9 << 20, "\(proxy.counters)")

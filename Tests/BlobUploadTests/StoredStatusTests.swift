@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import BlobUpload
@@ -12,7 +13,7 @@ import Testing
     defer { peer.stop() }
     var uploader = Uploader(
       UploadDestination(endpoint: peer.url, dialect: PlainPut(), limits: PartLimits(firstPart: .max)),
-      transport: CurlTransport(), retry: RetryPolicy(retries: 1))
+      transport: SocketTransport(), retry: RetryPolicy(retries: 1))
     uploader.clock = LeapingClock()
     let result = try await uploader.upload(PatternSource(length: 1000), as: "a")
     return try #require(result)
@@ -39,7 +40,7 @@ import Testing
     let endpoint = HTTPURL("http://127.0.0.1:\(peer.port)/")!
     var uploader = Uploader(
       UploadDestination(endpoint: endpoint, dialect: WebDAV(), limits: PartLimits(smallest: .max, firstPart: 4 << 20)),
-      transport: CurlTransport(), retry: RetryPolicy(retries: 1))
+      transport: SocketTransport(), retry: RetryPolicy(retries: 1))
     uploader.clock = LeapingClock()
     let source = PatternSource(length: 64 << 20, access: .sequential, knowsLength: false)
     await #expect(throws: UploadError.self) { try await uploader.upload(source, as: "a") }

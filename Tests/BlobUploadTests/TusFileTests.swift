@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
@@ -83,8 +84,8 @@ import Testing
   @Test(arguments: [0, 1000, 3_000_000] as [Int64]) func aFileThatOurServerLostIsMissed(_ length: Int64) async throws {
     let peer = try ServedFolder()
     defer { peer.stop() }
-    let destination = try await UploadDestination.discover(peer.endpoint, named: "tus", over: CurlTransport())
-    let uploader = Uploader(destination, transport: CurlTransport(), retry: RetryPolicy(first: .zero))
+    let destination = try await UploadDestination.discover(peer.endpoint, named: "tus", over: SocketTransport())
+    let uploader = Uploader(destination, transport: SocketTransport(), retry: RetryPolicy(first: .zero))
     let source = PatternSource(length: length)
     let result = try #require(try await uploader.upload(source, as: "a.mov"))
     let target = destination.target("a.mov", length: length)
@@ -110,7 +111,7 @@ import Testing
     }
     defer { peer.stop() }
     let desk = try await Desk()
-    var queue = desk.queue(CurlTransport(), Tus())
+    var queue = desk.queue(SocketTransport(), Tus())
     queue.uploader.destination = UploadDestination(
       endpoint: peer.url, dialect: Tus(), limits: PartLimits(firstPart: 4 << 20))
     queue.verify = true

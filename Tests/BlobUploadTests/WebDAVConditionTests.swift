@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
@@ -10,7 +11,7 @@ import Testing
 @Suite struct WebDAVConditionTests {
   private static let others: [UInt8] = [1, 2, 3]
 
-  private func uploader(_ peer: some ProtocolPeer, _ transport: any Transport = CurlTransport()) -> Uploader {
+  private func uploader(_ peer: some ProtocolPeer, _ transport: any Transport = SocketTransport()) -> Uploader {
     let dialect = WebDAV()
     var uploader = Uploader(
       UploadDestination(endpoint: peer.endpoint, dialect: dialect, limits: dialect.limits(at: peer.endpoint)),
@@ -121,7 +122,7 @@ import Testing
     let source = PatternSource(length: 100)
     var cut = uploader(
       peer,
-      FaultyTransport(CurlTransport()) { _, request in
+      FaultyTransport(SocketTransport()) { _, request in
         request.method == "PUT" ? .loseAnswer : .none
       })
     cut.journal = journal
@@ -144,7 +145,7 @@ import Testing
     peer.publish(Self.others, as: "a")
     var cut = uploader(
       peer,
-      FaultyTransport(CurlTransport()) { _, request in
+      FaultyTransport(SocketTransport()) { _, request in
         request.method == "PUT" ? .loseAnswer : .none
       })
     cut.journal = journal
@@ -184,7 +185,7 @@ import Testing
     let source = PatternSource(length: 1000)
     let left = isOurs ? source.bytes(count: 14) : Self.others
     let puts = Monitor(0)
-    let transport = FaultyTransport(CurlTransport()) { _, request in
+    let transport = FaultyTransport(SocketTransport()) { _, request in
       guard request.method == "PUT", request.url.path == "/a" else { return .none }
       let number = puts.update { puts in
         puts += 1
@@ -206,7 +207,7 @@ import Testing
 
 /// Takes the `Destination` of a MOVE apart once more, as wsgidav does.
 private struct CuttingNames: Transport {
-  private let transport = CurlTransport()
+  private let transport = SocketTransport()
 
   func send(_ request: HTTPRequest, body: BlobSlice?, _ on: Exchange) async throws(TransportError) -> HTTPResponse {
     var request = request

@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
@@ -10,7 +11,7 @@ import Testing
   private let source = PatternSource(length: 100)
 
   private func uploader(
-    _ peer: DavPeer, _ journal: Journal? = nil, retries: Int = 3, _ transport: any Transport = CurlTransport()
+    _ peer: DavPeer, _ journal: Journal? = nil, retries: Int = 3, _ transport: any Transport = SocketTransport()
   ) -> Uploader {
     let dialect = WebDAV()
     var uploader = Uploader(
@@ -25,7 +26,7 @@ import Testing
     _ fault: @escaping @Sendable (Int, HTTPRequest) -> FaultyTransport.Fault = { _, _ in .none }
   ) -> FaultyTransport {
     let isFirst = first(1, "PUT")
-    return FaultyTransport(CurlTransport()) { number, request in
+    return FaultyTransport(SocketTransport()) { number, request in
       isFirst(request.method) ? .loseAnswer : fault(number, request)
     }
   }
@@ -94,7 +95,7 @@ import Testing
     let cut = uploader(
       peer, journal, losingFirstPut { _, request in request.method == "DELETE" ? .before(.cancelled) : .none })
     await #expect(throws: UploadError.self) { _ = try await cut.upload(source, as: "a") }
-    _ = try await CurlTransport().send(HTTPRequest("DELETE", peer.endpoint.resolve("a")!), body: nil, Exchange())
+    _ = try await SocketTransport().send(HTTPRequest("DELETE", peer.endpoint.resolve("a")!), body: nil, Exchange())
     _ = try await uploader(peer, journal).upload(source, as: "a")
     #expect(peer.contents(of: "a") == source.bytes(count: 100) && peer.unfinished() == 0, "\(peer.requests)")
     await journal.close()
@@ -106,7 +107,7 @@ import Testing
     defer { peer.stop() }
     let told = Monitor<[String]>([])
     let isFirst = first(1, "PUT")
-    let transport = FaultyTransport(CurlTransport()) { _, request in
+    let transport = FaultyTransport(SocketTransport()) { _, request in
       isFirst(request.method) ? .before(.broken) : .none
     }
     var uploader = uploader(peer, retries: 3, transport)
@@ -123,7 +124,7 @@ import Testing
     let journal = try await Journal(at: folder.path.appending("journal"))
     let cut = uploader(
       peer, journal, retries: 0,
-      FaultyTransport(CurlTransport()) { _, request in request.method == "PUT" ? .loseAnswer : .none })
+      FaultyTransport(SocketTransport()) { _, request in request.method == "PUT" ? .loseAnswer : .none })
     await #expect(throws: UploadError.self) { _ = try await cut.upload(source, as: "a") }
     #expect(peer.unfinished() == 100)
     _ = try await uploader(peer, journal).upload(PatternSource(length: 200, seed: 4), as: "a")
@@ -141,7 +142,7 @@ import Testing
     let journal = try await Journal(at: folder.path.appending("journal"))
     let cut = uploader(
       peer, journal, retries: 29,
-      FaultyTransport(CurlTransport()) { _, request in request.method == "PUT" ? .loseAnswer : .none })
+      FaultyTransport(SocketTransport()) { _, request in request.method == "PUT" ? .loseAnswer : .none })
     await #expect(throws: UploadError.self) { _ = try await cut.upload(source, as: "a") }
     // One of thirty tries finds out what the server makes of conditions, with an empty file.
     #expect(peer.unfinished() == 2900)

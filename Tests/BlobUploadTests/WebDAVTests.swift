@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 @testable import BlobUpload
@@ -11,7 +12,7 @@ import Testing
     let endpoint = peer.endpoint.resolve(path)!
     var uploader = Uploader(
       UploadDestination(endpoint: endpoint, dialect: dialect, limits: dialect.limits(at: endpoint)),
-      transport: CurlTransport(), retry: RetryPolicy(retries: retries))
+      transport: SocketTransport(), retry: RetryPolicy(retries: retries))
     uploader.clock = LeapingClock()
     return uploader
   }
@@ -54,8 +55,8 @@ import Testing
   /// It can neither move nor delete, so that each file would leave a copy under a temporary name.
   @Test func serverThatListsNoMoveGetsItStraightFromTheStart() async throws {
     let peer = try ServedFolder()
-    let found = try await UploadDestination.discover(peer.endpoint, named: "dav", over: CurlTransport())
-    let uploader = Uploader(found, transport: CurlTransport())
+    let found = try await UploadDestination.discover(peer.endpoint, named: "dav", over: SocketTransport())
+    let uploader = Uploader(found, transport: SocketTransport())
     for name in ["a", "b"] as [BytePath] { _ = try await uploader.upload(PatternSource(length: 100), as: name) }
     #expect(Set(peer.names()) == ["a", "b"])
   }
@@ -66,8 +67,8 @@ import Testing
       request.method == "OPTIONS" ? .init(200, ["DAV": "1", "Allow": "OPTIONS, MKCOL, PUT, LOCK"]) : nil
     }
     defer { peer.stop() }
-    let found = try await UploadDestination.discover(peer.endpoint, named: "dav", over: CurlTransport())
-    _ = try await Uploader(found, transport: CurlTransport()).upload(PatternSource(length: 100), as: "a")
+    let found = try await UploadDestination.discover(peer.endpoint, named: "dav", over: SocketTransport())
+    _ = try await Uploader(found, transport: SocketTransport()).upload(PatternSource(length: 100), as: "a")
     #expect(peer.requests.contains { $0.hasPrefix("MOVE") }, "\(peer.requests)")
   }
 
@@ -193,7 +194,7 @@ import Testing
     let peer = DavPeer()
     defer { peer.stop() }
     let cuts = Monitor(3)
-    let transport = FaultyTransport(CurlTransport()) { number, request in
+    let transport = FaultyTransport(SocketTransport()) { number, request in
       if request.method == "MOVE", number < 3 { return .loseAnswer }
       guard request.method == "GET" else { return .none }
       return cuts.update { left in
@@ -212,7 +213,7 @@ import Testing
     let peer = DavPeer()
     defer { peer.stop() }
     let puts = Monitor(0)
-    let transport = FaultyTransport(CurlTransport()) { _, request in
+    let transport = FaultyTransport(SocketTransport()) { _, request in
       guard request.method == "PUT" else { return .none }
       return puts.update { count in
         count += 1
@@ -237,7 +238,7 @@ import Testing
     let folder = try ScratchFolder()
     let journal = try await Journal(at: folder.path.appending("journal"))
     let marks = Monitor<[Bool]>([])
-    let watching = CountingTransport(CurlTransport()) { request in
+    let watching = CountingTransport(SocketTransport()) { request in
       guard request.method == "PUT" else { return }
       let session = (try? await journal.unfinished())?.first?.session
       let isKnown = session?.state["mark"].map { request.url.path.contains($0) } ?? false
@@ -318,7 +319,7 @@ import Testing
     #expect(try await uploader.isThere(target, location: location))
     #expect(try await uploader.isThere(target, location: target.url.text), "a release before kept no version")
     let other = BlobSlice(PatternSource(length: 100, seed: 2), length: 100)
-    _ = try await CurlTransport().send(HTTPRequest("PUT", target.url), body: other, Exchange())
+    _ = try await SocketTransport().send(HTTPRequest("PUT", target.url), body: other, Exchange())
     #expect(try await !uploader.isThere(target, location: location))
     await journal.close()
   }
@@ -355,7 +356,7 @@ import Testing
   @Test func serverThatOffersItIsFoundOut() async throws {
     let peer = DavPeer()
     defer { peer.stop() }
-    let found = try await UploadDestination.discover(peer.endpoint, named: nil, over: CurlTransport())
+    let found = try await UploadDestination.discover(peer.endpoint, named: nil, over: SocketTransport())
     #expect(found.dialect.name == "dav")
     let refused = Script(.status(401))
     await #expect(throws: UploadError.self) {
@@ -368,8 +369,8 @@ import Testing
   @Test func partSizeDoesNotCutIt() async throws {
     let peer = DavPeer()
     defer { peer.stop() }
-    let destination = try await UploadDestination.discover(peer.endpoint, named: "dav", over: CurlTransport())
-    let uploader = Uploader(destination, transport: CurlTransport(), partSize: 1 << 20)
+    let destination = try await UploadDestination.discover(peer.endpoint, named: "dav", over: SocketTransport())
+    let uploader = Uploader(destination, transport: SocketTransport(), partSize: 1 << 20)
     _ = try await uploader.upload(PatternSource(length: 6 << 20), as: "film")
     #expect(peer.contents(of: "film")?.count == 6 << 20)
     #expect(peer.requests.filter { $0.hasPrefix("PUT") }.count == 1)

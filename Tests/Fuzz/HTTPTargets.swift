@@ -12,7 +12,7 @@ func fuzzAnswer(_ data: UnsafeRawBufferPointer) {
 
 /// All that can be seen of an answer.
 private func answer(_ bytes: [UInt8], _ piece: Int, _ method: String) -> [UInt8] {
-  var (frame, parser) = (AnswerFrame(), HeadParser())
+  var (frame, parser) = (ResponseFraming(), HeadParser())
   var (pending, seen, rest): ([UInt8], [UInt8], ArraySlice<UInt8>) = ([], [], bytes[...])
   var hasBegun = false
   while !rest.isEmpty {

@@ -9,18 +9,22 @@ struct StructureTests {
     "Blobs": ["Platform"],
     "BlobCrypto": ["Blobs", "CCrypto", "CIntrinsics"],
     "BlobStreams": ["Platform", "Blobs"],
-    "BlobURLSession": ["BlobHTTP", "BlobStreams", "Blobs"],
+    "BlobURLSession": ["BlobClient", "BlobHTTP", "BlobStreams", "Blobs"],
     "BlobSQLite": ["Platform", "BlobCrypto", "Blobs", "CSQLite"],
-    "BlobHTTP": ["Platform", "Blobs", "CCurl", "CSSL"],
+    "BlobHTTP": ["Platform", "Blobs"],
+    "BlobClient": ["Platform", "BlobHTTP", "Blobs", "CCurl", "CSSL"],
     "BlobMedia": ["Platform", "Blobs"],
     "BlobApple": ["Blobs"],
     "BlobUpload": ["Platform", "BlobCrypto", "BlobHTTP", "BlobSQLite", "Blobs", "CExpat"],
     "BlobServer": ["Platform", "BlobCrypto", "BlobHTTP", "Blobs", "CGnuTLS", "CMicrohttpd"],
     "BlobTesting": [
-      "Platform", "BlobCrypto", "BlobHTTP", "BlobMedia", "BlobSQLite", "BlobServer", "BlobStreams", "BlobURLSession",
-      "BlobUpload", "Blobs",
+      "Platform", "BlobClient", "BlobCrypto", "BlobHTTP", "BlobMedia", "BlobSQLite", "BlobServer", "BlobStreams",
+      "BlobURLSession", "BlobUpload", "Blobs",
     ],
-    "fullbore": ["Platform", "BlobCrypto", "BlobHTTP", "BlobMedia", "BlobSQLite", "BlobServer", "BlobUpload", "Blobs"],
+    "fullbore": [
+      "Platform", "BlobClient", "BlobCrypto", "BlobHTTP", "BlobMedia", "BlobSQLite", "BlobServer", "BlobUpload",
+      "Blobs",
+    ],
     "fullbore-media": ["Platform", "BlobCrypto", "BlobMedia", "Blobs", "CSeccomp", "CVips"],
   ]
   static let system: Set<String> = ["CommonCrypto", "Synchronization", "FoundationEssentials"]

@@ -116,10 +116,8 @@ extension S3Multipart {
   static func seconds(_ text: String) -> Int64? {
     let digits = text.split { !$0.isNumber }.compactMap { Int64(digits: $0) }
     guard digits.count >= 6 else { return nil }
-    let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-    guard 1...12 ~= digits[1] else { return nil }
     return HTTPDate.seconds(
-      "\(digits[2]) \(months[Int(digits[1]) - 1]) \(digits[0]) \(digits[3]):\(digits[4]):\(digits[5]) GMT")
+      year: digits[0], month: digits[1], day: digits[2], hour: digits[3], minute: digits[4], second: digits[5])
   }
 }
 

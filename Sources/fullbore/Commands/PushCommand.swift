@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobUpload
 import Blobs
@@ -50,7 +51,7 @@ struct PushCommand: Command {
   /// Returns what ended the push before its time.
   private func push(_ walk: PushWalk, _ report: any PushReport, _ counters: PushCounters) async -> UploadError? {
     do throws(UploadError) {
-      let transport = CurlTransport(try options.connection.transportOptions(lanes: options.jobs))
+      let transport = SocketTransport(try options.connection.transportOptions(lanes: options.jobs))
       untilExit.withLock { $0.append(transport) }
       // The first connection is made while the journal is opened.
       expect(1, over: transport)
@@ -104,12 +105,12 @@ struct PushCommand: Command {
     }
   }
 
-  private func expect(_ bodies: Int, over transport: CurlTransport) {
+  private func expect(_ bodies: Int, over transport: SocketTransport) {
     // A pipe may go as one body whose length nobody knows.
     if !options.readsStandardInput { transport.expect(bodiesAt: options.destination.endpoint, atMost: bodies) }
   }
 
-  private func reached(over transport: CurlTransport) async -> Result<Reached, UploadError> {
+  private func reached(over transport: SocketTransport) async -> Result<Reached, UploadError> {
     do throws(UploadError) {
       return .success(
         try await Reached(
@@ -123,4 +124,4 @@ struct PushCommand: Command {
 }
 
 /// Connections that the system closes with the process: to end 64 one by one takes longer than all else at the end.
-private let untilExit = Mutex<[CurlTransport]>([])
+private let untilExit = Mutex<[SocketTransport]>([])

@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobMedia
 import BlobUpload
@@ -230,11 +231,11 @@ extension ConnectionOptions {
   /// and so does each server that has not answered yet. There are connections for all of these beside those of the files
   /// under way. Their number must not adapt to the link: with fewer, those that wait could hold all connections that the
   /// files under way need.
-  fileprivate func readingTransport(jobs: Int?) throws(UploadError) -> CurlTransport {
+  fileprivate func readingTransport(jobs: Int?) throws(UploadError) -> SocketTransport {
     var options = try transportOptions(lanes: nil)
     options.adapts = false
     options.lanes = (jobs ?? options.lanes) + 16 + SourceQuestions.most
-    return CurlTransport(options)
+    return SocketTransport(options)
   }
 }
 

@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobUpload
 import Blobs
@@ -7,7 +8,7 @@ import Synchronization
 /// What `push` and `resume` share: one destination, a feed of items, a report, an exit status.
 struct PushRun: Sendable {
   let destination: UploadDestination
-  let transport: CurlTransport
+  let transport: SocketTransport
   let journal: Journal
   let destinationID: Int64
   let report: any PushReport
@@ -83,7 +84,7 @@ struct PushRun: Sendable {
 extension PushRun {
   /// As the options of `push` and `watch` say, to a destination that has answered.
   init(
-    _ options: PushOptions, _ reached: Reached, _ transport: CurlTransport, _ journal: Journal,
+    _ options: PushOptions, _ reached: Reached, _ transport: SocketTransport, _ journal: Journal,
     _ report: any PushReport, _ counters: PushCounters, _ outage: OutageWatch?, waitsForOthers: Bool = true
   ) async throws(UploadError) {
     let kept = options.connection.journaled(

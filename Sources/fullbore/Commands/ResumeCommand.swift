@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobUpload
 import Blobs
@@ -94,7 +95,7 @@ struct ResumeCommand: Command {
     do throws(UploadError) {
       let kept = try choice.completed(entries[0].destination)
       let connection = connection.completed(from: kept)
-      let transport = CurlTransport(try connection.transportOptions(lanes: nil))
+      let transport = SocketTransport(try connection.transportOptions(lanes: nil))
       let outage = HTTPURL(kept.endpoint).map { OutageWatch($0, report, counters) }
       outage?.start()
       defer { outage?.stop() }

@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobUpload
 
@@ -21,7 +22,7 @@ extension ConnectionOptions {
     guard var options = try? transportOptions(lanes: 1) else { return false }
     options.verifiesTLS = false
     (options.connect, options.noProgress) = (.seconds(3), .seconds(3))
-    let answer = try? await CurlTransport(options).send(HTTPRequest("OPTIONS", url), body: nil, Exchange())
+    let answer = try? await SocketTransport(options).send(HTTPRequest("OPTIONS", url), body: nil, Exchange())
     // Some servers tell a client that it should have used TLS, in plain text.
     return answer.map { $0.status != 400 } ?? false
   }

@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobUpload
 import Blobs
@@ -75,7 +76,7 @@ struct WatchCommand: Command {
   ) async -> UploadError {
     let push = options.push
     do throws(UploadError) {
-      let transport = CurlTransport(try push.connection.transportOptions(lanes: push.jobs))
+      let transport = SocketTransport(try push.connection.transportOptions(lanes: push.jobs))
       outage.discovering()
       let reached = try await Reached(
         push.destination, push.connection, checksum: push.checksum, form: push.form,

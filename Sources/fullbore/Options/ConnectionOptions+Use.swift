@@ -1,4 +1,5 @@
 import BlobCrypto
+import BlobClient
 import BlobHTTP
 import BlobUpload
 import Blobs
@@ -14,8 +15,8 @@ extension ConnectionOptions {
   }
 
   /// `lanes`: requests at once, whatever is found; nil: as many as the link gains by.
-  func transportOptions(lanes: Int?) throws(UploadError) -> CurlTransport.Options {
-    var options = CurlTransport.Options()
+  func transportOptions(lanes: Int?) throws(UploadError) -> SocketTransport.Options {
+    var options = SocketTransport.Options()
     if let lanes {
       (options.lanes, options.adapts) = (lanes, false)
     } else if let most = OpenFiles.mostJobs {

@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import Blobs
 import Platform

@@ -1,0 +1,255 @@
+import BlobHTTP
+import Blobs
+import CCurl
+
+#if os(Linux)
+  import Platform
+
+  /// A request that goes past libcurl, whose own work for a small one costs more than all the rest of it. Head and small
+  /// body leave in one `send`.
+  extension ConnectionWorker {
+    /// The answer. nil: the request is for libcurl to send.
+    func direct(_ transfer: Transfer, through proxy: Proxy?) throws(TransportError) -> HTTPResponse? {
+      let request = transfer.request
+      guard transfer.length != nil, transfer.job.exchange.trailers == nil, request.canBeWritten,
+        isConnectable(request.url, through: proxy)
+      else { return nil }
+      if isKept(for: request.url, through: proxy), let answer = try talk(transfer) { return answer }
+      return try connect(transfer, through: proxy) ? try talk(transfer) : nil
+    }
+
+    /// Sends the request over the connection that is kept. nil: that was idle before and dead, and nothing was sent
+    /// that must not be sent twice.
+    private func talk(_ transfer: Transfer) throws(TransportError) -> HTTPResponse? {
+      let request = transfer.request
+      let length = transfer.length!
+      if small.isEmpty { small = pool.smallBuffers.take() }
+      defer { if !pool.smallBuffers.mayBeKept { giveBackSmall() } }
+      var talk = HTTP1Exchange(wire: kept!.wire, head: write(headOf: request, transfer))
+      takenBuffer = 0
+      defer { giveBackPiece() }
+      if length < Self.smallBody {
+        talk.waits = talk.wire.canWait
+        try readSmallBody(transfer, at: talk.head)
+        talk.size += Int(length)
+      } else {
+        talk.body = ownBody(transfer)
+        talk.body!.begin(on: talk.wire)
+      }
+      var connection = kept.take()!
+      connection.lets(wait: length < Self.smallBody)
+      transfer.attempts = 0
+      transfer.beginAttempt()
+      // Unless all goes well: nothing more is sent over it, not even TLS's goodbye.
+      defer { if kept == nil { close(connection) } }
+      var watch = StallTimer(options, transfer)
+      while !talk.isOver {
+        if transfer.job.isCancelled { throw cancelled(transfer) }
+        try step(&talk, transfer, &watch)
+      }
+      if let head = transfer.head.final, talk.isAnswered || !transfer.isSent {
+        if talk.isReusable(transfer), talk.wire.giveBack() {
+          connection.wasIdle = true
+          connection.since = .now
+          kept = connection
+        }
+        return HTTPResponse(head: head, body: transfer.content)
+      }
+      // Else the server may only have closed it before it heard of us.
+      if connection.wasIdle, transfer.received == 0, transfer.job.mayBeRepeated,
+        talk.body?.hasBegun == false || rewind(to: 0) == CURL_SEEKFUNC_OK
+      {
+        return nil
+      }
+      throw transfer.failure ?? broken(transfer, talk)
+    }
+
+    private func readSmallBody(_ transfer: Transfer, at start: Int) throws(TransportError) {
+      let end = start + Int(transfer.length!)
+      while start + Int(transfer.given) < end {
+        let room = UnsafeMutableRawBufferPointer(rebasing: small[start + Int(transfer.given)..<end])
+        if read(transfer, into: room) == nil { throw transfer.failure! }
+      }
+    }
+
+    func giveBackSmall() {
+      if small.isEmpty { return }
+      pool.smallBuffers.give(small)
+      small = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+    }
+
+    private func step(_ talk: inout HTTP1Exchange, _ transfer: Transfer, _ watch: inout StallTimer)
+      throws(TransportError)
+    {
+      let outcome = try push(&talk, transfer)
+      if outcome == .broken || (outcome == .moved && !talk.isSent) {
+        // Where it is broken, it may have answered before.
+        while try receive(&talk, transfer) {}
+        if outcome == .broken { talk.isOver = true }
+        return
+      }
+      let limit = try watch.wait(transfer)
+      // An answer that comes soon is waited for in the call that reads it.
+      if talk.waits, talk.isSent, limit > 2 * Connection.patience {
+        talk.waits = false
+        var isMore = try receive(&talk, transfer, waiting: true)
+        while isMore { isMore = try receive(&talk, transfer) }
+        return
+      }
+      let events = wait(for: talk.wire, POLLIN | (outcome == .blocked ? POLLOUT : 0), atMost: limit)
+      if events != 0 && events != POLLOUT { while try receive(&talk, transfer) {} }
+    }
+
+    /// What can be done, or is wrong; 0 where time has passed, or somebody has raised the alarm.
+    func wait(for wire: Connection, _ events: Int32, atMost milliseconds: Int32) -> Int32 {
+      let door = pollfd(fd: door.alarm.descriptor, events: Int16(POLLIN), revents: 0)
+      var waited = (pollfd(fd: wire.socket, events: Int16(events), revents: 0), door)
+      let count = withUnsafeMutableBytes(of: &waited) { bytes in
+        pool.whileWaiting { poll(bytes.assumingMemoryBound(to: pollfd.self).baseAddress, 2, milliseconds) }
+      }
+      if count <= 0 { return 0 }
+      if waited.1.revents != 0 { self.door.alarm.lower() }
+      if waited.0.revents != 0 { pool.stirs() }
+      return Int32(waited.0.revents)
+    }
+
+    /// Sends what the connection takes. `.moved` before all is sent: it is time to see whether there is an answer.
+    private func push(_ talk: inout HTTP1Exchange, _ transfer: Transfer) throws(TransportError) -> SendOutcome {
+      if talk.sent < talk.size {
+        let left = UnsafeRawBufferPointer(rebasing: small[talk.sent..<talk.size])
+        let count = talk.wire.send(left, isWhole: talk.sent == 0, hasMore: talk.body != nil)
+        guard let count else { return .broken }
+        talk.sent += count
+        if talk.body == nil { report(transfer, handedOver: Int64(max(0, talk.sent - talk.head))) }
+        if talk.sent < talk.size { return .blocked }
+        if !pool.smallBuffers.mayBeKept { giveBackSmall() }
+      }
+      guard let body = talk.body else { return .moved }
+      let look = AnswerCheck(after: body)
+      while !talk.isSent, !transfer.job.isCancelled, !look.isDue(for: body) {
+        let outcome = try advance(body, transfer)
+        if outcome != .moved && !talk.isSent { return outcome }
+      }
+      return .moved
+    }
+
+    /// Takes what has come. false: there was nothing.
+    private func receive(
+      _ talk: inout HTTP1Exchange, _ transfer: Transfer, waiting: Bool = false
+    ) throws(TransportError) -> Bool {
+      if inbox.isEmpty || talk.isCrowded { makeRoom(after: talk.held) }
+      let room = UnsafeMutableRawBufferPointer(rebasing: inbox[talk.held...])
+      let received =
+        waiting
+        ? pool.whileWaiting { talk.wire.receive(into: room, waiting: true) }
+        : talk.wire.receive(into: room, waiting: false)
+      switch received {
+      case .nothing: return false
+      case .bytes(let count):
+        talk.held += count
+        talk.isCrowded = count == room.count
+      case let end:
+        if case .end = end {
+          talk.hasEnded = true
+          talk.isAnswered = talk.frame.stage == .untilClosed
+        }
+        talk.isOver = true
+        return false
+      }
+      try take(&talk, transfer)
+      return !talk.isOver
+    }
+
+    /// Most answers are short, and each lane has an inbox; one that fills it gets as much as a line may need.
+    private func makeRoom(after held: Int) {
+      let size = inbox.isEmpty ? 4 << 10 : ResponseFraming.longestLine
+      if size == inbox.count { return }
+      let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 16)
+      larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: inbox[..<held]))
+      inbox.deallocate()
+      inbox = larger
+    }
+
+    private func take(_ talk: inout HTTP1Exchange, _ transfer: Transfer) throws(TransportError) {
+      var used = 0
+      defer {
+        talk.held -= used
+        if used > 0 { inbox.baseAddress!.copyMemory(from: inbox.baseAddress! + used, byteCount: talk.held) }
+      }
+      while talk.frame.stage != .whole {
+        let bytes = UnsafeRawBufferPointer(rebasing: inbox[used..<talk.held])
+        var isTaken = true
+        switch talk.frame.next(of: bytes) {
+        case .more: return
+        case .lineTooLong: throw tooLong(transfer, line: ResponseFraming.longestLine)
+        case .sectionTooLong: throw tooLong(transfer, ResponseFraming.longestSection)
+        case .malformed: throw notHTTP(transfer)
+        case .framing(let count): used += count
+        case .content(let count):
+          used += count
+          isTaken = take(content: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+        case .line(let count):
+          used += count
+          isTaken = take(line: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+          if isTaken, talk.frame.stage == .head, let head = transfer.head.final,
+            !talk.frame.begin(head, to: transfer.job.request.method)
+          {
+            throw notHTTP(transfer)
+          }
+        }
+        if !isTaken { throw transfer.failure! }
+      }
+      talk.isAnswered = true
+      talk.isOver = true
+    }
+
+    private func broken(_ transfer: Transfer, _ talk: HTTP1Exchange) -> TransportError {
+      let what =
+        if transfer.head.final != nil {
+          "the connection broke in the middle of the answer"
+        } else if talk.hasEnded && talk.isSent && transfer.received == 0 {
+          "\(transfer.server) closed the connection without an answer"
+        } else {
+          "the connection broke"
+        }
+      return TransportError(.broken, "\(transfer.job.name): \(what), \(transfer.reached)")
+    }
+  }
+
+  /// How far an exchange is that goes past libcurl.
+  private struct HTTP1Exchange {
+    let wire: Connection
+    /// Bytes of the request's head.
+    let head: Int
+    /// Bytes that are to be sent from `small`: the head, and a small body.
+    var size: Int
+    /// Those that the connection has taken.
+    var sent = 0
+    /// What follows them.
+    var body: (any RequestBody)?
+    /// Bytes that have come and are not taken yet.
+    var held = 0
+    /// The last that came have filled the room there was.
+    var isCrowded = false
+    var frame = ResponseFraming()
+    var isAnswered = false
+    /// The server has closed it.
+    var hasEnded = false
+    var isOver = false
+    /// The answer is waited for in the call that reads it.
+    var waits = false
+
+    init(wire: Connection, head: Int) {
+      self.wire = wire
+      self.head = head
+      size = head
+    }
+
+    var isSent: Bool { sent == size && body.map { $0.sent == $0.length } ?? true }
+
+    /// Whether another request may follow: both sides have said all there is to say.
+    func isReusable(_ transfer: Transfer) -> Bool {
+      isAnswered && isSent && held == 0 && frame.stage == .whole && frame.keepsConnection
+    }
+  }
+#endif

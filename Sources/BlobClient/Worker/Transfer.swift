@@ -1,0 +1,67 @@
+import BlobHTTP
+import Blobs
+
+/// What a lane knows of the exchange it is busy with.
+final class Transfer {
+  let job: QueuedExchange
+  /// The job's, with what `Exchange.prepare` has added.
+  var request: HTTPRequest
+  /// The body's; nil where there is none.
+  var reader: (any BlobReader)?
+  /// Of the body; 0 without one; nil: only the end will tell.
+  var length: Int64?
+
+  #if os(Linux)
+    /// The reader is another thread's.
+    var isReadAhead = false
+  #endif
+
+  /// Body bytes that were read for this attempt to send them.
+  var given: Int64 = 0
+  /// What this attempt has handed to the connection.
+  var body = SentBody()
+  /// Body bytes handed to the connection and reported to `Exchange.sent`, by all attempts: nothing is reported twice.
+  var sent: Int64 = 0
+  /// Bytes of heads and content received.
+  var received: Int64 = 0
+  /// Heads of 1xx that came, but for 100.
+  var interimHeads = 0
+
+  /// What the pool was told of it; nil: it need not be.
+  var told: ExchangeTimes?
+
+  /// How often libcurl began to send the request: twice, when a kept-alive connection was found dead.
+  var attempts = 0
+  #if os(Linux)
+    /// What libcurl has connected for it.
+    var wire: Connection?
+  #endif
+  var head = HeadParser()
+  var content: [UInt8] = []
+  /// Whether some of the content went to `Exchange.received`.
+  var hasBegun = false
+  /// What a callback found wrong, before libcurl says that a callback stopped it.
+  var failure: TransportError?
+
+  init(_ job: QueuedExchange) {
+    self.job = job
+    request = job.request
+  }
+
+  /// This attempt has handed the whole body to the connection.
+  var isSent: Bool { body.isWhole(of: length) }
+
+  /// The content of the answer, which has begun, goes to `Exchange.received`.
+  var streamsContent: Bool {
+    guard job.exchange.received != nil, let head = head.final else { return false }
+    return 200..<300 ~= head.status
+  }
+
+  /// The request is about to be sent over another connection: nothing has left there, and nothing has come.
+  func beginAttempt() {
+    attempts += 1
+    body = SentBody(isChunked: body.isChunked)
+    head = HeadParser()
+    content = []
+  }
+}

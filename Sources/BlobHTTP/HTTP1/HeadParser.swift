@@ -1,0 +1,105 @@
+import Platform
+
+/// Makes heads of the lines of an answer, one by one, whoever reads them from the connection.
+///
+/// What is not HTTP/1.x is refused, and never guessed at: a line that one program skips is another one's status.
+/// RFC 9112 §4, §5.
+package struct HeadParser {
+  /// What a line has completed.
+  package enum Step {
+    case nothing
+    /// A head with a status of 1xx. That of 100 is nothing.
+    case interim(HTTPHead)
+    case final(HTTPHead)
+    /// The line has no place in a head: nothing that follows can be trusted.
+    case malformed
+  }
+
+  /// The final head, once it is complete.
+  package private(set) var final: HTTPHead?
+  /// 0: the next line must be a status line.
+  private var status = 0
+  private var headers = HTTPHeaders()
+
+  package init() {}
+
+  /// Takes one line with its line break. Lines after the final head are trailers, and are left out.
+  package mutating func take(_ line: UnsafeRawBufferPointer) -> Step {
+    if final != nil { return .nothing }
+    let line = line.withoutLineBreak
+    // Either would end a line, or a text, for other programs.
+    if line.place(of: 0) != nil || line.place(of: 13) != nil { return .malformed }
+    if status == 0 { return begin(line) }
+    if line.isEmpty { return complete() }
+    // White space before the name or the colon is refused with all the rest that is no name: so are folded lines.
+    guard let colon = line.place(of: UInt8(ascii: ":")), colon > 0 else { return .malformed }
+    let name = UnsafeRawBufferPointer(rebasing: line[..<colon])
+    for byte in name where !byte.isTokenByte { return .malformed }
+    headers.add(
+      String(decoding: name, as: UTF8.self),
+      String(decoding: UnsafeRawBufferPointer(rebasing: line[(colon + 1)...]).trimmed, as: UTF8.self))
+    return .nothing
+  }
+
+  private mutating func begin(_ line: UnsafeRawBufferPointer) -> Step {
+    guard let line = StatusLine(line) else { return .malformed }
+    status = line.status
+    headers = HTTPHeaders()
+    headers.reserve(8)
+    return .nothing
+  }
+
+  private mutating func complete() -> Step {
+    let head = HTTPHead(status: status, headers: headers)
+    // After an interim head comes another one.
+    status = 0
+    if head.status == 100 { return .nothing }
+    if head.status < 200 && head.status != 101 { return .interim(head) }
+    final = head
+    return .final(head)
+  }
+}
+
+/// `HTTP/1.1 200 Words`, with or without its line break. RFC 9112 §4.
+package struct StatusLine {
+  package let minorVersion: Int
+  package let status: Int
+
+  /// nil: it is something else.
+  package init?(_ line: UnsafeRawBufferPointer) {
+    guard line.begins(with: "HTTP/1."), line.count >= 12, 48...57 ~= line[7], line[8] == 32,
+      49...57 ~= line[9], 48...57 ~= line[10], 48...57 ~= line[11],
+      line.count == 12 || line[12] == 32 || line[12] == 13 || line[12] == 10
+    else { return nil }
+    minorVersion = Int(line[7]) - 48
+    status = line[9...11].reduce(0) { $0 * 10 + Int($1) - 48 }
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// Where a byte is found first.
+  package func place(of byte: UInt8) -> Int? {
+    guard let start = baseAddress, let found = memchr(start, Int32(byte), count) else { return nil }
+    return UnsafeRawPointer(found) - start
+  }
+
+  package func begins(with text: StaticString) -> Bool {
+    count >= text.utf8CodeUnitCount && memcmp(baseAddress!, text.utf8Start, text.utf8CodeUnitCount) == 0
+  }
+
+  /// Without a line feed at its end, and the carriage return before that. RFC 9112 §2.2.
+  fileprivate var withoutLineBreak: UnsafeRawBufferPointer {
+    guard let last, last == 10 else { return self }
+    let end = count >= 2 && self[count - 2] == 13 ? count - 2 : count - 1
+    return UnsafeRawBufferPointer(rebasing: self[..<end])
+  }
+
+  /// Without spaces and tabs at either end. RFC 9110 §5.5.
+  fileprivate var trimmed: UnsafeRawBufferPointer {
+    var start = 0
+    var end = count
+    while start < end, self[start] == 32 || self[start] == 9 { start += 1 }
+    while end > start, self[end - 1] == 32 || self[end - 1] == 9 { end -= 1 }
+    return UnsafeRawBufferPointer(rebasing: self[start..<end])
+  }
+}

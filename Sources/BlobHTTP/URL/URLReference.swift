@@ -1,0 +1,80 @@
+/// The components of a URL or of a relative reference, as they stand in the text. RFC 3986 §3 and appendix B.
+package struct URLReference {
+  /// Without the colon; nil in a relative reference.
+  package let scheme: Substring?
+  /// Without the two slashes before it; nil where there are none.
+  package let authority: Substring?
+  /// Possibly empty.
+  package let path: Substring
+  /// Without the question mark; nil where there is none.
+  package let query: Substring?
+
+  /// nil: the text contains white space or a control character. The fragment is left out, since no server is told of it.
+  package init?(_ text: String) {
+    guard text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else { return nil }
+    var rest = text.utf8[...]
+    if let hash = rest.firstIndex(of: UInt8(ascii: "#")) { rest = rest[..<hash] }
+    var query: Substring?
+    if let mark = rest.firstIndex(of: UInt8(ascii: "?")) {
+      query = Substring(rest[rest.index(after: mark)...])
+      rest = rest[..<mark]
+    }
+    self.query = query
+    scheme = Self.takeScheme(&rest)
+    let slashes = rest.prefix(2)
+    if slashes.count == 2, slashes.allSatisfy({ $0 == UInt8(ascii: "/") }) {
+      let start = slashes.endIndex
+      let end = rest[start...].firstIndex(of: UInt8(ascii: "/")) ?? rest.endIndex
+      authority = Substring(rest[start..<end])
+      rest = rest[end...]
+    } else {
+      authority = nil
+    }
+    path = Substring(rest)
+  }
+
+  /// RFC 3986 §3.1.
+  private static func takeScheme(_ text: inout Substring.UTF8View) -> Substring? {
+    guard let colon = text.firstIndex(of: UInt8(ascii: ":")) else { return nil }
+    let name = text[..<colon]
+    guard let first = name.first, first.isASCIILetter,
+      name.allSatisfy({ $0.isASCIILetter || $0.isASCIIDigit || "+-.".utf8.contains($0) })
+    else { return nil }
+    text = text[text.index(after: colon)...]
+    return Substring(name)
+  }
+
+  /// A path without the segments `.` and `..`, which are followed. RFC 3986 §5.2.4. The dots may be percent-encoded, since
+  /// servers decode them (§6.2.2.2).
+  static func removingDotSegments(_ path: some StringProtocol) -> String {
+    var kept: [Substring] = []
+    let segments = Substring(path).split(separator: "/", omittingEmptySubsequences: false)
+    for (number, segment) in segments.enumerated() {
+      let isLast = number == segments.count - 1
+      switch dots(segment) {
+      case 0: kept.append(segment)
+      case 2:
+        // The empty segment before the first slash stays.
+        if kept.count > 1 { kept.removeLast() }
+        if isLast { kept.append("") }
+      default: if isLast { kept.append("") }
+      }
+    }
+    return kept.joined(separator: "/")
+  }
+
+  /// 1 for `.`, 2 for `..`, 0 for every other segment.
+  private static func dots(_ segment: Substring) -> Int {
+    if segment.utf8.count > 6 { return 0 }
+    switch segment.lowercased() {
+    case ".", "%2e": return 1
+    case "..", ".%2e", "%2e.", "%2e%2e": return 2
+    default: return 0
+    }
+  }
+}
+
+extension UInt8 {
+  var isASCIILetter: Bool { UInt8(ascii: "a")...UInt8(ascii: "z") ~= self | 0x20 }
+  var isASCIIDigit: Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= self }
+}

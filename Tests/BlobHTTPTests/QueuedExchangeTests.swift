@@ -1,0 +1,28 @@
+import BlobTesting
+import Blobs
+import Testing
+
+@testable import BlobClient
+
+@testable import BlobHTTP
+
+@Suite struct LaneJobTests {
+  /// Whatever is done with a job while it is under way, the call that gives its answer takes no more stack for it.
+  @Test func aJobThatIsTouchedAMillionTimesGivesItsAnswer() async throws {
+    let peer = ScriptedPeer([.readRequest, .hold, answer("201 Created")])
+    let pool = ConnectionPool(.init())
+    defer { pool.close() }
+    let job = QueuedExchange(HTTPRequest("GET", peer.url()), nil, Exchange(), in: pool)
+    let answer: QueuedExchange.Answer = await withCheckedContinuation { waiter in
+      job.start { waiter.resume(returning: $0) }
+      SystemThread.start("touching") {
+        while peer.seen.heads.isEmpty { pauseThread(milliseconds: 1) }
+        let door = WorkerInbox()
+        // It is begun already: that it has another door is all that changes.
+        for _ in 0..<1_000_000 { _ = job.begin(on: door) }
+        peer.release()
+      }
+    }
+    #expect(try answer.get().status == 201)
+  }
+}
