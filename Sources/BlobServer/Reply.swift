@@ -14,12 +14,20 @@ struct Reply: Sendable {
   var headers: HTTPHeaders
   var body: Body
   /// Given back once the client has the answer.
-  var permit: Allowance.Permit?
+  var permits: [Allowance.Permit] = []
 
   init(_ status: Int, _ headers: HTTPHeaders = [:], body: Body = .bytes([])) {
     self.status = status
     self.headers = headers
     self.body = body
+  }
+
+  /// Bytes of the body that are in memory.
+  var size: Int {
+    switch body {
+    case .bytes(let bytes): bytes.count
+    case .file: 0
+    }
   }
 
   /// A line of text for people.

@@ -36,7 +36,7 @@ final class Request: @unchecked Sendable {
   private var received: Int64 = 0
   private let decision = Mutex<Plan?>(nil)
   /// That of the answer: the request lives until it was sent.
-  private var permit: Allowance.Permit?
+  private var permits: [Allowance.Permit] = []
 
   /// `target`: in libmicrohttpd's buffer, where it stays until the head is read.
   init(_ connection: Connection, target: UnsafePointer<CChar>, _ service: Service) {
@@ -136,7 +136,7 @@ final class Request: @unchecked Sendable {
 
   private func queue(_ reply: Reply) -> MHD_Result {
     phase = .answered
-    permit = reply.permit
+    permits = reply.permits
     if case .file(let item, let range) = reply.body { connection.watch?.sends(item.file, upTo: range.upperBound) }
     return connection.queue(service.completed(reply, to: self))
   }

@@ -88,6 +88,8 @@ public struct ServerError: Error, Sendable, CustomStringConvertible {
   package var headers: HTTPHeaders = [:]
   /// The upload was sent more bytes than it has.
   package var isPastLength = false
+  /// No further upload may be left unfinished.
+  package var isLackOfUploads = false
   /// An upload whose publication failed with this error cannot be published any more.
   package var endsUpload: Bool { status < 500 }
 

@@ -9,8 +9,9 @@ final class Service: Sendable {
   let digestReader: DigestReader
   /// List folders, which may have any number of names: what arrives does not wait for them either.
   private let listers = Workers(threads: 2)
-  /// Pages of folders that are made or sent at a time. Each is in memory until its client has read it.
+  /// Pages of folders that are made or sent at a time, and their bytes. Each is in memory until its client has read it.
   private let pages = Allowance(64)
+  private let pageBytes = Allowance(64 << 20)
   let housekeeper: Housekeeper
   let pump: BodyPump
   /// A socket at its end; see `Connection.detach`.
@@ -26,7 +27,8 @@ final class Service: Sendable {
     self.hosts = hosts
     digestReader = DigestReader(store, digests)
     workers = Workers(threads: 8)
-    uploads = Uploads(store, workers, maxSize: options.maxSize, expire: options.expire)
+    uploads = Uploads(
+      store, workers, maxSize: options.maxSize, maxUnfinished: options.maxUnfinished, expire: options.expire)
     housekeeper = try Housekeeper()
     pump = try BodyPump(idle: options.idleTimeout)
     deadSocket = try Descriptor.deadSocket()
@@ -60,18 +62,21 @@ final class Service: Sendable {
   /// Runs `work` on a worker while the connection is suspended.
   func onWorker(_ work: @escaping @Sendable () throws(ServerError) -> Plan) -> Plan { on(workers, work) }
 
-  /// As `onWorker`, for the page of a folder. Throws 503 where there are too many of them.
+  /// As `onWorker`, for the page of a folder. Throws 503 where there are too many of them, or all together are too large.
   func onLister(_ work: @escaping @Sendable () throws(ServerError) -> Reply) throws(ServerError) -> Plan {
-    guard let permit = pages.take() else {
-      var error = ServerError(503, "too many clients read lists of folders; try again in a moment")
-      error.headers["Retry-After"] = "5"
-      throw error
-    }
-    return on(listers) { () throws(ServerError) in
+    guard let place = pages.take() else { throw Self.tooManyPages }
+    return on(listers) { [pageBytes] () throws(ServerError) in
       var reply = try work()
-      reply.permit = permit
+      guard let bytes = pageBytes.take(reply.size) else { throw Self.tooManyPages }
+      reply.permits = [place, bytes]
       return .reply(reply)
     }
+  }
+
+  private static var tooManyPages: ServerError {
+    var error = ServerError(503, "too many clients read lists of folders; try again in a moment")
+    error.headers["Retry-After"] = "5"
+    return error
   }
 
   private func on(_ workers: Workers, _ work: @escaping @Sendable () throws(ServerError) -> Plan) -> Plan {
@@ -83,13 +88,6 @@ final class Service: Sendable {
           decided(.refuse(error))
         }
       }
-    }
-  }
-
-  /// Throws 503 when no further upload may be left unfinished.
-  func checkUnfinished() throws(ServerError) {
-    if let limit = options.maxUnfinished, store.unfinished >= limit {
-      throw ServerError(503, "\(limit) uploads are unfinished, which is the most there may be; try again later")
     }
   }
 

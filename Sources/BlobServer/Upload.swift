@@ -158,7 +158,7 @@ final class Upload: Sendable {
   func save() throws(ServerError) {
     try state.withLock { (state) throws(ServerError) in
       guard case .open = state.phase else { throw ServerError(409, "the upload is finished") }
-      if !state.isSaved { try store.save(state.record) }
+      if !state.isSaved { try home.saveNew(state.record) }
       state.isSaved = true
     }
     register()

@@ -5,6 +5,8 @@ final class Uploads: Sendable {
   let store: any UploadStore
   let workers: Workers
   let maxSize: Int64?
+  /// Uploads that may be unfinished at a time; nil: any number.
+  private let maxUnfinished: Int?
   /// Nanoseconds.
   let expire: Int64
 
@@ -29,11 +31,16 @@ final class Uploads: Sendable {
     }
   }
   private let state = Mutex(State())
+  /// Uploads whose first record is being written: the store does not count them yet.
+  private let arriving = Mutex(0)
 
-  init(_ store: any UploadStore, _ workers: Workers, maxSize: Int64?, expire: Duration) {
+  init(
+    _ store: any UploadStore, _ workers: Workers, maxSize: Int64?, maxUnfinished: Int? = nil, expire: Duration
+  ) {
     self.store = store
     self.workers = workers
     self.maxSize = maxSize
+    self.maxUnfinished = maxUnfinished
     self.expire = expire.nanoseconds
     store.onShortage { [weak self, workers] work in
       workers.submit { [weak self] in
@@ -190,6 +197,30 @@ extension Uploads {
       throw error
     }
     return upload
+  }
+
+  /// Throws 503 when no further upload may be left unfinished.
+  func checkUnfinished() throws(ServerError) {
+    try arriving.withLock { (arriving) throws(ServerError) in try checkUnfinished(besides: arriving) }
+  }
+
+  /// Writes the first record of an upload, which is one of the unfinished ones from now on. Throws 503, and writes nothing,
+  /// where there are as many as there may be: requests that came at the same time may all have passed the first check.
+  func saveNew(_ record: UploadRecord) throws(ServerError) {
+    try arriving.withLock { (arriving) throws(ServerError) in
+      try checkUnfinished(besides: arriving)
+      arriving += 1
+    }
+    defer { arriving.withLock { $0 -= 1 } }
+    try store.save(record)
+  }
+
+  private func checkUnfinished(besides arriving: Int) throws(ServerError) {
+    guard let maxUnfinished, store.unfinished + arriving >= maxUnfinished else { return }
+    var error = ServerError(
+      503, "\(maxUnfinished) uploads are unfinished, which is the most there may be; try again later")
+    error.isLackOfUploads = true
+    throw error
   }
 
   /// A part has its last byte: its final upload may have been waiting for that.

@@ -25,6 +25,7 @@ final class BriefChain<Observer: UploadObserver>: Sendable {
   private let dialect: any OneRequestProtocol
   private let transport: any StartingTransport
   private let acquaintance: Acquaintance
+  private let secrets: SecretWords
   /// Bytes.
   private let longest: Int64
   private let state = Mutex(State())
@@ -42,6 +43,7 @@ final class BriefChain<Observer: UploadObserver>: Sendable {
     self.dialect = dialect
     self.transport = transport
     acquaintance = destination.acquaintance
+    secrets = SecretWords(destination.headers)
     longest = min(queue.largeFrom, queue.uploader.parallelFrom - 1, destination.limits.total ?? .max)
   }
 
@@ -153,7 +155,8 @@ final class BriefChain<Observer: UploadObserver>: Sendable {
   ) -> UploadResult? {
     let item = work.item
     guard let result = dialect.result(of: response, to: request, for: item.target),
-      !(dialect is PlainPut) || acquaintance.putAnswers.isTrusted(after: request, response)
+      !(dialect is PlainPut) || acquaintance.putAnswers.isTrusted(after: request, response),
+      !secrets.isOne(inLocationOf: response)
     else { return nil }
     let check = StoredCheck(target: item.target, length: item.info.length, sent: progress.sent)
     do throws(UploadError) { try check.check(result) } catch { return nil }

@@ -35,9 +35,6 @@ package final class OpenQuestion: Sendable {
   /// The question is still open, or was answered with no.
   var mayBeRefused: Bool { state.withLock { $0.isOpen || $0.isRefused } }
 
-  /// The question was answered with no.
-  var isRefused: Bool { state.withLock { $0.isRefused } }
-
   /// Returns once it is not open any more. Waiting is not cancelled: who asks is, and answers then.
   /// Throws where the answer was no; it has been told.
   func answered() async throws(UploadError) {

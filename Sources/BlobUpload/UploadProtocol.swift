@@ -247,6 +247,8 @@ public struct UploadContext: Sendable {
   /// Credentials and the user's own fields, for `origin` and no one else.
   public var headers: HTTPHeaders
   public var origin: String
+  /// Of the request's body, what is to be shown and kept no more than a credential: values of a form's fields.
+  var secretValues: [String] = []
   /// Called with every answer.
   public var answered: @Sendable (HTTPResponse) -> Void
   /// Called the moment a session is known, before any further request: it is made durable here.

@@ -167,8 +167,6 @@ public struct UploadQueue: Sendable {
   private func release(_ works: [Claimed]) {
     for work in works {
       switch work.claim {
-      // Of what a server wanted nothing of from the beginning, nothing is left to be sent there.
-      case .fresh(let id) where uploader.destination.question?.isRefused == true: journal.withdrawn(id)
       case .fresh(let id), .replaced(let id, _): journal.released(id)
       case .resume(let entry), .unsure(let entry), .done(let entry): journal.released(entry.id)
       case .busy: break

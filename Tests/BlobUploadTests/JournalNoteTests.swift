@@ -123,22 +123,6 @@ extension JournalTests {
       await other.close()
     }
 
-    /// And its id is not given again, in this run or another.
-    @Test func whatIsWithdrawnIsAsIfItHadNotBeen() async throws {
-      let journal = try await folder.open()
-      let id = try #require(try await journal.claim().id)
-      journal.withdrawn(id)
-      #expect(try await journal.unfinished().isEmpty)
-      let again = try #require(try await journal.claim().id)
-      #expect(again != id)
-      // What a server has of it is not forgotten.
-      journal.opened(again, session)
-      journal.withdrawn(again)
-      let entry = try await journal.only()
-      #expect(entry.session == session && entry.owner == nil)
-      await journal.close()
-    }
-
     @Test func aNoteForWhatIsNotClaimedChangesNothing() async throws {
       let journal = try await folder.open()
       let id = try #require(try await journal.claim().id)

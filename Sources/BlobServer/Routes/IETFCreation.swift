@@ -34,7 +34,7 @@ enum IETFCreation {
     let digests = try CreationDigests(
       call.headers, ofBody: BodyDigests.ofHTTP(call.headers, isWhole: isLast))
     let comesWhole = isLast && call.request.contentLength != nil
-    if !comesWhole { try call.service.checkUnfinished() }
+    if !comesWhole { try call.service.uploads.checkUnfinished() }
     let modified = ModificationTime(call.headers)
     if comesWhole, length ?? .max <= small {
       let upload = try call.service.uploads.begin(target, in: path, existing, length: length, modified: modified)
@@ -45,7 +45,10 @@ enum IETFCreation {
       do throws(ServerError) {
         let upload = try call.service.uploads.begin(target, in: path, existing, length: length, modified: modified)
         if let promised = digests.promised { try upload.promise(promised) }
-        try upload.save()
+        do throws(ServerError) { try upload.save() } catch {
+          // What comes whole needs no record as long as it is not cut off.
+          if !comesWhole || !error.isLackOfUploads { throw error }
+        }
         return try receive(call, upload, ietf, digests.ofBody, isLast: isLast)
       } catch {
         throw ietf.limited(error, call.options)

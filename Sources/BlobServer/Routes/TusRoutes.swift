@@ -149,7 +149,7 @@ enum TusRoutes {
       return TusCreationReceiver(upload, try upload.write(from: 0), digests.ofBody, call)
     }
     if creation.isPart || !isWhole {
-      try call.service.checkUnfinished()
+      try call.service.uploads.checkUnfinished()
     }
     if call.request.contentLength == 0 {
       return call.service.onWorker { () throws(ServerError) in

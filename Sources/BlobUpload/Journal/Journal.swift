@@ -235,10 +235,6 @@ extension Journal {
   /// The claim ends, and the entry stays unfinished. Written within 250 ms.
   public nonisolated func released(_ id: Int64) { note(id, .released) }
 
-  /// Nothing was sent and nothing is to be: a fresh claim is as if it had not been. An entry with a session is released.
-  /// Written within 250 ms.
-  public nonisolated func withdrawn(_ id: Int64) { note(id, .withdrawn) }
-
   private nonisolated func note(_ id: Int64, _ event: JournalNote.Event) {
     guard let (delay, round) = notes.add(JournalNote(id: id, event: event)) else { return }
     // Unstructured: whoever notes must not wait for the writer. It ends within a second, and holds no closed journal.

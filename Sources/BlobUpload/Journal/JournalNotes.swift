@@ -15,7 +15,6 @@ struct JournalNote: Sendable {
     case restarted
     case recognized(Validator)
     case released
-    case withdrawn
   }
   var id: Int64
   var event: Event
@@ -65,7 +64,7 @@ final class JournalNotes: Sendable {
       var delay: Delay
       switch note.event {
       case .opened, .receipt, .restarted: delay = .none
-      case .done, .failed, .refused, .recognized, .released, .withdrawn: delay = .batch
+      case .done, .failed, .refused, .recognized, .released: delay = .batch
       case .acknowledged: delay = .progress
       }
       if case .acknowledged = note.event {

@@ -111,8 +111,7 @@ extension JournalStore {
       try recognize.bind(3, validator.version)
       try recognize.bind(4, validator.instance)
       try run(recognize, note.id, now)
-    case .withdrawn where !row.hasSession: try remove(note.id, row)
-    case .released, .withdrawn:
+    case .released:
       try keepSent(note.id, me)
       try run(try database.statement("UPDATE upload SET owner = NULL, updated = ?2 WHERE id = ?1"), note.id, now)
     }

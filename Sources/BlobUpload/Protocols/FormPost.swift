@@ -61,11 +61,13 @@ public struct FormPost: UploadProtocol {
     _ request: inout HTTPRequest, _ form: MultipartForm, _ part: Part, _ with: UploadContext
   ) async throws(UploadError) -> HTTPResponse {
     let file = FileShare(behind: form.lengthBeforeLastPart, length: part.length)
+    var with = with
+    with.secretValues = fields.compactMap(\.secret)
     return try await with.send(
       following: &request, body: BlobSlice(form),
-      Exchange(sent: { count in
+      Exchange(sent: { [sent = with.sent] count in
         let change = file.advance(by: count)
-        if change != 0 { with.sent(change) }
+        if change != 0 { sent(change) }
       }), accepting: expectedStatus)
   }
 
@@ -153,6 +155,11 @@ public struct FormField: Sendable, Hashable, Codable {
   public init(name: String, value: String) {
     self.name = name
     self.value = value
+  }
+
+  /// nil: the value has the file's name in it, which is no secret.
+  fileprivate var secret: String? {
+    value.utf8.firstRange(of: "{name}".utf8) == nil && value.utf8.firstRange(of: "{path}".utf8) == nil ? value : nil
   }
 
   /// As bytes, since names of files are.

@@ -2,12 +2,6 @@ import BlobHTTP
 import Blobs
 import Synchronization
 
-#if canImport(FoundationEssentials)
-  import FoundationEssentials
-#else
-  import Foundation
-#endif
-
 extension UploadContext {
   /// So many redirects in a row are followed.
   static let mostRedirects = 5
@@ -68,13 +62,10 @@ extension UploadContext {
       throw UploadError(
         .giveUp, .destination, "\(request.method) \(request.url): not sent, since it is not at \(origin)")
     }
-    do {
-      let response = try await transport.send(signed(request), body: body, on)
-      answered(response)
-      return withoutSecrets(response)
-    } catch {
-      throw UploadError(error)
-    }
+    let response: HTTPResponse
+    do { response = try await transport.send(signed(request), body: body, on) } catch { throw UploadError(error) }
+    answered(response)
+    return try withoutSecrets(response, to: request)
   }
 
   private func target(of response: HTTPResponse, to request: HTTPRequest) throws(UploadError) -> HTTPURL {
@@ -103,26 +94,25 @@ extension UploadContext {
     UploadError(.giveUp, .destination, "\(request.method) \(request.url): \(what)", status: response.status)
   }
 
-  /// A server that repeats a credential in its refusal must not have it shown: then what it says is left out.
-  private func withoutSecrets(_ response: HTTPResponse) -> HTTPResponse {
-    if response.isSuccess { return response }
-    let secrets = headers.fields.flatMap { Self.secrets(in: $0.value) }
-    func isTold(_ bytes: some Collection<UInt8>) -> Bool { secrets.contains { bytes.firstRange(of: $0) != nil } }
+  /// The answer without what a server repeats of our secrets, so that none is shown or kept. A refusal loses its words. The
+  /// place of something that was created cannot be left out, so an answer with a secret in it is refused.
+  private func withoutSecrets(_ response: HTTPResponse, to request: HTTPRequest) throws(UploadError) -> HTTPResponse {
+    let isRefusal = !response.isSuccess
+    if !isRefusal, response.headers["Location"] == nil { return response }
+    // What we write into the query of a signed request ourselves is no secret.
+    let secrets = SecretWords(headers, query: isRefusal && sign == nil ? request.url.query : nil, values: secretValues)
     var response = response
-    if isTold(response.body) { response.body = [] }
-    if let location = response.head.headers["Location"], isTold(Array(location.utf8)) {
+    if isRefusal, secrets.isOne(in: response.body) { response.body = [] }
+    if secrets.isOne(inLocationOf: response) {
+      guard isRefusal else {
+        throw UploadError(
+          .giveUp, .destination,
+          "\(request.method) \(request.url): the Location of its answer repeats a credential, and would be kept: not used",
+          status: response.status)
+      }
       response.head.headers["Location"] = nil
     }
     return response
-  }
-
-  /// The words of a field, and the password of `Basic`; short ones are no secrets. RFC 7617.
-  private static func secrets(in value: String) -> [[UInt8]] {
-    let words = value.split { " =;,".contains($0) }
-    let scheme = value.prefix { $0 != " " }
-    let login = scheme.isSameField("Basic") ? Data(base64Encoded: value.dropFirst(6).trimmed) : nil
-    let password = login.map { Array($0.drop { $0 != UInt8(ascii: ":") }.dropFirst()) }
-    return (words.map { Array($0.utf8) } + [password ?? []]).filter { $0.count >= 6 }
   }
 
   func signed(_ request: HTTPRequest) -> HTTPRequest {
