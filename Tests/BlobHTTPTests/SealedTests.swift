@@ -7,7 +7,7 @@ import Testing
 @testable import BlobHTTP
 
 #if os(Linux)
-  /// Bodies that go through libcurl's TLS past libcurl.
+  /// Bodies that are sent as TLS records.
   @Suite struct SealedTests {
     private let certificate: Certificate
     private let transport: SocketTransport
@@ -20,8 +20,6 @@ import Testing
     private func front(_ peer: ScriptedPeer, _ manner: TLSFront.Manner = .init()) -> TLSFront {
       TLSFront(certificate, to: peer.port, manner)
     }
-
-    @Test func theLibraryIsTheOneThatLibcurlHas() { #expect(TLSChannel.isPossible) }
 
     /// Large ones, small ones and none take turns on one connection.
     @Test(arguments: [false, true])

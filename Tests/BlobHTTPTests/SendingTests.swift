@@ -37,9 +37,7 @@ import Testing
 
   /// Again and again, and with a request without any in between.
   @Test(arguments: [0, 1, 200_000]) func fieldsFollowABody(_ size: Int) async throws {
-    // The one without goes past libcurl, over a connection of its own.
-    let script = [.readRequest, answer(), .readRequest, answer(), .readRequest, answer(), .hold]
-    let peer = ScriptedPeer(script, script)
+    let peer = ScriptedPeer([.readRequest, answer(), .readRequest, answer(), .readRequest, answer(), .hold])
     let transport = SocketTransport(.init(lanes: 1))
     let source = PatternSource(length: Int64(size))
     for number in 1...3 {
@@ -52,6 +50,31 @@ import Testing
     #expect(seen.contains("\r\n0\r\nUpload-Checksum: sha1 number1==\r\n\r\n"))
     #expect(seen.hasSuffix("\r\n0\r\nUpload-Checksum: sha1 number3==\r\n\r\n"))
     #expect(peer.seen.heads.map { $0.contains("Transfer-Encoding: chunked") } == [true, false, true])
+  }
+
+  /// A URL may be given with any characters. What is sent has ASCII alone. RFC 3987 §3.1.
+  @Test func aPlaceOutsideASCIIIsEncoded() async throws {
+    let peer = ScriptedPeer([.readRequest, answer()])
+    let url = try #require(HTTPURL("http://127.0.0.1:\(peer.port)/Fotos/\u{E4}%20b?q=\u{FC}"))
+    #expect(try await transport.get(url).status == 200)
+    #expect(peer.heads.hasPrefix("GET /Fotos/%C3%A4%20b?q=%C3%BC HTTP/1.1\r\n"))
+  }
+
+  /// Before and behind heads of common length, over the same connection.
+  @Test(arguments: [0, 10, 100_000]) func headsOfAnyLengthAreSent(_ size: Int) async throws {
+    let lengths = [10, 8000, 200_000, 10, 9000]
+    let peer = ScriptedPeer(lengths.flatMap { _ in [.readRequest, answer()] })
+    for length in lengths {
+      let request = HTTPRequest("PUT", peer.url(), ["X-Long": String(repeating: "a", count: length)])
+      let source = PatternSource(length: Int64(size))
+      #expect(try await transport.send(request, body: BlobSlice(source), Exchange()).status == 200)
+    }
+    #expect(peer.seen.received.count == 1)
+    #expect(
+      zip(peer.seen.heads, lengths).allSatisfy { $0.contains("X-Long: \(String(repeating: "a", count: $1))\r\n") })
+    let received = peer.bodies(lengths.map { _ in size })
+    #expect(
+      received == Array(repeating: PatternSource(length: Int64(size)).bytes(count: size), count: 5).flatMap { $0 })
   }
 
   @Test func aSliceSendsItsRangeOnly() async throws {

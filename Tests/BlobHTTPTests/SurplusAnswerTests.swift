@@ -7,7 +7,7 @@ import Testing
 #if os(Linux)
   /// A server that sends two answers to one request: the second is not the answer to the next one.
   @Suite struct SurplusAnswerTests {
-    /// How requests go. Those of unknown length, and those that a proxy is asked for, are sent by libcurl.
+    /// How requests go.
     enum Way: CaseIterable { case direct, tls, proxy, unknownLength, unknownLengthOverTLS }
     /// When the second answer comes.
     enum Moment: CaseIterable { case withTheFirst, withItsContent, later }

@@ -2,7 +2,7 @@
   import BlobHTTP
   import Blobs
 
-  /// Where a lane takes the bytes from that it sends of a body.
+  /// Where the bytes of a body come from, as they are sent.
   protocol BodyFeed: AnyObject {
     /// Whether something of the source is used up.
     var hasBegun: Bool { get }
@@ -13,9 +13,13 @@
     func next(_ cancel: Cancellation) throws(BlobError) -> UnsafeRawBufferPointer
     /// The first `count` of these are done with.
     func release(_ count: Int)
+    /// All of it was released.
+    var isAtEnd: Bool { get }
+    /// Bytes of the body among the first `count` bytes of the feed, which were released.
+    func content(upTo count: Int64) -> Int64
   }
 
-  /// Reads when more is wanted, into the lane's buffer.
+  /// Reads when more is wanted, into the worker's buffer.
   final class ReadFeed: BodyFeed {
     var hasBegun: Bool { read > 0 }
 
@@ -46,6 +50,10 @@
     }
 
     func release(_ count: Int) { left = left.lowerBound + count..<left.upperBound }
+
+    var isAtEnd: Bool { read == length && left.isEmpty }
+
+    func content(upTo count: Int64) -> Int64 { count }
   }
 
   /// Has another thread read before more is wanted, and gives out the very memory that it reads into.
@@ -87,6 +95,10 @@
       given += Int64(count)
       ring.release(count)
     }
+
+    var isAtEnd: Bool { given == length }
+
+    func content(upTo count: Int64) -> Int64 { count }
 
     /// One that is read into and one that is sent. With more the thread that reads keeps a processor that is needed more
     /// by who sends, or receives.

@@ -1,36 +1,40 @@
 #if os(Linux)
   import BlobHTTP
   import Blobs
-  import CCurl
-  import Platform
 
-  /// A body that goes over plain HTTP past libcurl, out of the memory it was read into.
+  /// A body that is sent out of the memory it was read into, over any connection.
   final class CopiedBody: RequestBody {
-    let length: Int64
     private(set) var sent: Int64 = 0
+    private(set) var isComplete = false
     var hasBegun: Bool { feed.hasBegun }
 
     private let feed: any BodyFeed
-    private var socket: Int32 = -1
+    private var connection: Connection?
+    /// Bytes of the feed that the connection has accepted.
+    private var accepted: Int64 = 0
 
-    init(_ feed: any BodyFeed, length: Int64) {
-      self.feed = feed
-      self.length = length
-    }
+    init(_ feed: any BodyFeed) { self.feed = feed }
 
-    func begin(on wire: Connection) {
-      socket = wire.socket
+    func begin(on connection: Connection) {
+      self.connection = connection
       feed.begin()
     }
 
     func send(_ cancel: Cancellation) throws(BlobError) -> SendOutcome {
-      let bytes = try feed.next(cancel)
-      let count = Platform.send(socket, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
-      if count < 0 { return errno == EAGAIN || errno == EINTR ? .blocked : .broken }
-      feed.release(count)
-      sent += Int64(count)
-      // It took some: it is full.
-      return count == bytes.count ? .moved : .blocked
+      guard let connection else { return .broken }
+      var outcome: SendOutcome
+      if connection.unsent == 0 {
+        let count: Int
+        (count, outcome) = connection.write(try feed.next(cancel))
+        feed.release(count)
+        accepted += Int64(count)
+      } else {
+        outcome = connection.flush()
+      }
+      sent = max(sent, feed.content(upTo: accepted - Int64(connection.unsent)))
+      isComplete = feed.isAtEnd && connection.unsent == 0
+      if isComplete, case .sealed(let channel) = connection { channel.endSending() }
+      return outcome
     }
   }
 #endif

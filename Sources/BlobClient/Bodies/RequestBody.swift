@@ -2,15 +2,16 @@
   import BlobHTTP
   import Blobs
 
-  /// A body that the lane sends by itself, after its head.
+  /// A body that is sent after its head.
   protocol RequestBody: AnyObject {
-    var length: Int64 { get }
-    /// Bytes the connection has taken.
+    /// Bytes of it that the connection has taken; framing is not counted.
     var sent: Int64 { get }
+    /// The connection has taken all of it, with the last chunk and the trailers where it has them.
+    var isComplete: Bool { get }
     /// Whether something of its source is used up, so that another connection needs a new one of these.
     var hasBegun: Bool { get }
     /// The head is about to be sent over this.
-    func begin(on wire: Connection)
+    func begin(on connection: Connection)
     /// Hands the connection what it takes now, up to a few MiB. Blocks only where the source does.
     func send(_ cancel: Cancellation) throws(BlobError) -> SendOutcome
   }

@@ -1,12 +1,10 @@
 #if os(Linux)
   import BlobHTTP
   import Blobs
-  import CCurl
   import Platform
 
-  /// A body that goes from its file to the socket past libcurl, which sends the head and reads the answer: the pages of
-  /// the file are lent to the connection, and no byte of them passes through the process. What a form has around its
-  /// file is read.
+  /// A body that goes from its file to a plain socket: the pages of the file are lent to the connection, and no byte of
+  /// them passes through the process. What a form has around its file is read.
   ///
   /// A lent page is not a copy: who writes to the file changes what is on its way. So the file's last bytes, more than
   /// the queues of both ends can hold, are copied as they are read: once they have been taken, no lent page is on its way
@@ -15,6 +13,7 @@
     private var socket: Int32 = -1
     let length: Int64
     private(set) var sent: Int64 = 0
+    var isComplete: Bool { sent == length }
     var hasBegun: Bool { sent > 0 || !pending.isEmpty }
 
     private let slice: BlobSlice
@@ -43,7 +42,7 @@
 
     deinit { buffer.deallocate() }
 
-    func begin(on wire: Connection) { socket = wire.socket }
+    func begin(on connection: Connection) { socket = connection.socket }
 
     func send(_ cancel: Cancellation) throws(BlobError) -> SendOutcome {
       if sent < region.start { return try copy(upTo: region.start) }

@@ -29,6 +29,14 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible {
   /// A user or password came with it.
   public var hasCredentials: Bool { user != nil || password != nil }
 
+  /// It speaks HTTP, not SOCKS.
+  var isWeb: Bool { scheme == "http" || scheme == "https" }
+
+  /// User and password for `Proxy-Authorization: Basic`; nil where it has none. RFC 7617.
+  var basicCredentials: String? {
+    hasCredentials ? Base64.encode(Array("\(user ?? ""):\(password ?? "")".utf8)) : nil
+  }
+
   /// Without user and password.
   public var description: String { "\(scheme)://\(host):\(port)" }
 }

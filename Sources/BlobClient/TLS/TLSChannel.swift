@@ -1,23 +1,22 @@
 #if os(Linux)
   import BlobHTTP
-  import CCurl
   import CSSL
   import Platform
 
-  /// A TLS connection, ours or libcurl's, to send and receive over it past libcurl. Records are gathered, so that one
-  /// call takes many of them to the socket: libcurl and OpenSSL make one for every 16 KiB.
+  /// A TLS connection, after its handshake. Records are gathered, so that one call takes many of them to the socket: OpenSSL
+  /// by itself makes one call for every 16 KiB.
   ///
-  /// It is a BIO of ours between OpenSSL and the one that was there; OpenSSL frees it with the connection. What OpenSSL
-  /// does for libcurl goes through it to libcurl's, except that nothing may overtake what is gathered: from `seal` until
-  /// `giveBack` everything OpenSSL writes is gathered, and lost where the connection ends before.
+  /// It stands between OpenSSL and the socket as a BIO, which OpenSSL frees with the connection. All that OpenSSL writes is
+  /// gathered, for `flush` to send.
   final class TLSChannel {
     let socket: Int32
     /// nil: it is closed.
     private var ssl: OpaquePointer?
-    /// Where it came from, and for which origin; nil: it is libcurl's.
-    private let owner: (TLSContext, String)?
-    private var isGathering = false
-    private var isReading = false
+    private let context: TLSContext
+    /// Whose session the next connection goes on with.
+    private let origin: String
+    /// A body is under way: what OpenSSL says to the server goes with it.
+    private var isSending = false
     /// Nothing more will come.
     private var hasEnded = false
     private var records = UnsafeMutableRawBufferPointer(start: nil, count: 0)
@@ -28,42 +27,29 @@
     var pending: Int { gathered.count }
     var isOpen: Bool { ssl != nil && !hasEnded }
 
-    /// Whether libcurl's TLS is the library that we call.
-    static let isPossible =
-      method != nil
-      && String(cString: fb_curl_tls_version()) == "OpenSSL/" + String(cString: OpenSSL_version(OPENSSL_VERSION_STRING))
-
-    /// `ssl`: after the handshake, on `socket`. nil where it is libcurl's, and that is not how libcurl uses OpenSSL; then
-    /// it is left alone.
-    init?(_ ssl: OpaquePointer, on socket: Int32, _ stock: BufferPool, owner: (TLSContext, String)? = nil) {
+    /// `ssl`: after the handshake, on `socket`; it stays the caller's where this fails.
+    init?(_ ssl: OpaquePointer, on socket: Int32, _ stock: BufferPool, _ context: TLSContext, _ origin: String) {
       self.socket = socket
       self.stock = stock
-      self.owner = owner
-      guard Self.isPossible, SSL_is_init_finished(ssl) == 1, let below = SSL_get_wbio(ssl),
-        below == SSL_get_rbio(ssl), let own = BIO_new(Self.method)
-      else { return nil }
+      self.context = context
+      self.origin = origin
+      guard let method = Self.method, SSL_is_init_finished(ssl) == 1, let own = BIO_new(method) else { return nil }
       self.ssl = ssl
       BIO_set_data(own, Unmanaged.passRetained(self).toOpaque())
       BIO_set_init(own, 1)
-      BIO_up_ref(below)
-      BIO_push(own, below)
+      // One reference for each direction.
       BIO_up_ref(own)
       SSL_set0_rbio(ssl, own)
       SSL_set0_wbio(ssl, own)
-      // libcurl's trace, which is for calls that libcurl makes.
-      SSL_set_msg_callback(ssl, nil)
     }
 
     deinit { freeRecords() }
 
-    /// Ends it, without a word to the server, and closes its socket. false: it is libcurl's to close.
-    func end() -> Bool {
-      guard let (context, origin) = owner else { return false }
-      if let ssl {
-        context.free(ssl, origin)
-        close(socket)
-      }
-      return true
+    /// Ends it, without a word to the server, and closes its socket.
+    func end() {
+      guard let ssl else { return }
+      context.free(ssl, origin)
+      close(socket)
     }
 
     /// Keeps no room for records while there is nothing to send.
@@ -82,8 +68,6 @@
       var byte: UInt8 = 0
       if recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) < 0 { return errno == EAGAIN }
       // Tickets for another time are nothing that it says. RFC 8446 §4.6.1.
-      isReading = true
-      defer { isReading = false }
       ERR_clear_error()
       let result = SSL_peek(ssl, &byte, 1)
       let isQuiet = result <= 0 && SSL_get_error(ssl, result) == SSL_ERROR_WANT_READ
@@ -95,7 +79,7 @@
     /// new handshake first, or where `isOpen` is false now. What is left must be what comes next.
     func seal(_ bytes: UnsafeRawBufferPointer) -> Int {
       guard let ssl, isOpen else { return 0 }
-      isGathering = true
+      isSending = true
       reserve(bytes.count + (bytes.count >> 14 + 1) * Self.mostAround)
       ERR_clear_error()
       var done = 0
@@ -131,16 +115,12 @@
       return isOpen ? .moved : .broken
     }
 
-    /// Lets libcurl write again. Only where nothing is pending and no record is owed.
-    func giveBack() {
-      if gathered.isEmpty { isGathering = false }
-    }
+    /// The body is over.
+    func endSending() { if gathered.isEmpty { isSending = false } }
 
     /// Decrypts what has come. Without another call `.nothing` is not known: some may be decrypted already.
     func receive(into room: UnsafeMutableRawBufferPointer) -> Received {
       guard let ssl else { return .broken }
-      isReading = true
-      defer { isReading = false }
       ERR_clear_error()
       var count = 0
       let result = SSL_read_ex(ssl, room.baseAddress, room.count, &count)
@@ -155,7 +135,7 @@
 
     /// Sends what OpenSSL says to what it has read, unless a body is under way, with which it goes. false: not all has left.
     private func hasReplied() -> Bool {
-      if isGathering || pending == 0 { return true }
+      if isSending || pending == 0 { return true }
       if case .moved = flush() { return true }
       return false
     }
@@ -180,7 +160,7 @@
 
     // Made once, and never changed.
     nonisolated(unsafe) private static let method: OpaquePointer? = {
-      guard let method = BIO_meth_new(BIO_get_new_index() | fb_bio_filter(), "fullbore") else { return nil }
+      guard let method = BIO_meth_new(BIO_get_new_index() | fb_bio_source(), "fullbore") else { return nil }
       BIO_meth_set_write(method, channelWrites)
       BIO_meth_set_read(method, channelReads)
       BIO_meth_set_ctrl(method, channelControls)
@@ -190,11 +170,6 @@
 
     fileprivate func write(_ bytes: UnsafeRawBufferPointer, _ bio: OpaquePointer) -> Int32 {
       fb_bio_clear_retry(bio)
-      if !isGathering && !isReading {
-        let count = BIO_write(BIO_next(bio), bytes.baseAddress, Int32(bytes.count))
-        BIO_copy_next_retry(bio)
-        return count
-      }
       let end = gathered.upperBound + bytes.count
       if end > Self.mostRecords { return -1 }
       if end > records.count { reserve(2 * end) }
@@ -205,23 +180,19 @@
 
     fileprivate func read(_ room: UnsafeMutableRawBufferPointer, _ bio: OpaquePointer) -> Int32 {
       fb_bio_clear_retry(bio)
-      if !isReading {
-        let count = BIO_read(BIO_next(bio), room.baseAddress, Int32(room.count))
-        BIO_copy_next_retry(bio)
-        return count
-      }
       let count = recv(socket, room.baseAddress, room.count, Int32(MSG_DONTWAIT))
       if count < 0 && (errno == EAGAIN || errno == EINTR) { fb_bio_retry_read(bio) }
       if count == 0 { hasEnded = true }
       return Int32(count)
     }
 
-    fileprivate func control(_ command: Int32, _ number: Int, _ pointer: UnsafeMutableRawPointer?, _ bio: OpaquePointer)
-      -> Int
-    {
-      if command == BIO_CTRL_FLUSH && isGathering { return 1 }
-      if command == BIO_CTRL_EOF && isReading { return hasEnded ? 1 : 0 }
-      return BIO_ctrl(BIO_next(bio), command, number, pointer)
+    fileprivate func control(_ command: Int32) -> Int {
+      switch command {
+      // What is gathered leaves when the caller says so.
+      case BIO_CTRL_FLUSH: 1
+      case BIO_CTRL_EOF: hasEnded ? 1 : 0
+      default: 0
+      }
     }
 
     fileprivate func forget() { ssl = nil }
@@ -246,7 +217,7 @@
   private func channelControls(
     _ bio: OpaquePointer?, _ command: Int32, _ number: Int, _ pointer: UnsafeMutableRawPointer?
   ) -> Int {
-    TLSChannel.of(bio).control(command, number, pointer, bio!)
+    TLSChannel.of(bio).control(command)
   }
 
   private func channelEnds(_ bio: OpaquePointer?) -> Int32 {

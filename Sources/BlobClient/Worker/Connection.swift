@@ -1,17 +1,29 @@
 #if os(Linux)
   import BlobHTTP
-  import CCurl
   import Platform
 
-  /// A connection that requests go over past libcurl: its socket, in the clear or through its TLS.
+  /// A connection to a server or to a proxy, over which bytes go both ways.
   enum Connection {
     case plain(Int32)
     case sealed(TLSChannel)
+    /// TLS within the TLS of a proxy, which libcurl does.
+    case nested(Dialer, socket: Int32)
 
     var socket: Int32 {
       switch self {
       case .plain(let socket): socket
       case .sealed(let channel): channel.socket
+      case .nested(_, let socket): socket
+      }
+    }
+
+    /// Nothing more is sent over it, not even TLS's goodbye.
+    func close() {
+      switch self {
+      case .plain(let socket): Platform.close(socket)
+      case .sealed(let channel): channel.end()
+      // libcurl closes it when it is let go of; it would say goodbye before that.
+      case .nested(_, let socket): shutdown(socket, Int32(SHUT_RDWR))
       }
     }
 
@@ -22,6 +34,11 @@
         var byte: UInt8 = 0
         return recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) < 0 && errno == EAGAIN
       case .sealed(let channel): return channel.isQuiet
+      case .nested(let stream, _):
+        var byte: UInt8 = 0
+        let received = withUnsafeMutableBytes(of: &byte) { stream.receive(into: $0) }
+        if case .nothing = received { return true }
+        return false
       }
     }
 
@@ -39,10 +56,43 @@
         if case .broken = channel.flush() { return nil }
         // A record is longer than what is in it: never more than has left.
         return max(0, left.count - channel.pending)
+      case .nested(let stream, _):
+        let (count, outcome) = stream.send(left)
+        if case .broken = outcome { return nil }
+        return count
       }
     }
 
-    /// Makes `receive(waiting:)` possible, where it is; else as libcurl wants its sockets.
+    /// Hands over the beginning of `bytes`, of a body; only where `unsent` is 0. What was accepted is done with, and need not
+    /// have left yet.
+    func write(_ bytes: UnsafeRawBufferPointer) -> (accepted: Int, SendOutcome) {
+      switch self {
+      case .plain(let socket):
+        let count = Platform.send(socket, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+        if count < 0 { return (0, errno == EAGAIN || errno == EINTR ? .blocked : .broken) }
+        // It took some: it is full.
+        return (count, count == bytes.count ? .moved : .blocked)
+      case .sealed(let channel):
+        let count = channel.seal(bytes)
+        if count == 0 { return (0, channel.isOpen ? .waiting : .broken) }
+        return (count, channel.flush())
+      case .nested(let stream, _): return stream.send(bytes)
+      }
+    }
+
+    /// Bytes that were accepted and have not left, or more than these: what is around them counts too.
+    var unsent: Int {
+      if case .sealed(let channel) = self { return channel.pending }
+      return 0
+    }
+
+    /// Sends what has not left.
+    func flush() -> SendOutcome {
+      if case .sealed(let channel) = self { return channel.flush() }
+      return .moved
+    }
+
+    /// Makes `receive(waiting:)` possible, where it is; otherwise calls on the socket do not wait.
     func lets(wait: Bool) {
       guard case .plain(let socket) = self else { return }
       if wait {
@@ -66,6 +116,7 @@
         if count == 0 { return .end }
         return errno == EAGAIN || errno == EINTR ? .nothing : .broken
       case .sealed(let channel): return channel.receive(into: room)
+      case .nested(let stream, _): return stream.receive(into: room)
       }
     }
 
@@ -73,7 +124,7 @@
     func giveBack() -> Bool {
       guard case .sealed(let channel) = self else { return true }
       if channel.pending > 0 { return false }
-      channel.giveBack()
+      channel.endSending()
       return true
     }
   }

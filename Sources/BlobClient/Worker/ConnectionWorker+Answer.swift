@@ -1,21 +1,9 @@
 import BlobHTTP
 import Blobs
-import CCurl
-import Platform
 
 extension ConnectionWorker {
   /// Content is collected up to this.
   private static let mostContent = 1 << 20
-
-  /// The answer, or the reason why there is none.
-  func answer(_ transfer: Transfer, _ result: CURLcode) throws(TransportError) -> HTTPResponse {
-    if let failure = transfer.failure { throw failure }
-    // A refusal that came before the body was sent counts, however the connection ended after it.
-    if result == CURLE_OK || (transfer.isBroken(result) && !transfer.isSent), let head = transfer.head.final {
-      return HTTPResponse(head: head, body: transfer.content)
-    }
-    throw error(transfer, result)
-  }
 
   /// One line of a head, or a trailer. false: the exchange is over, and `transfer.failure` says why. What was sent so far
   /// must have been reported.
@@ -29,17 +17,11 @@ extension ConnectionWorker {
       transfer.failure = outside(transfer) { () throws(BlobError) in transfer.job.exchange.interim(head) }
     case .final(let head):
       transfer.failure = head.earlySuccess(
-        to: transfer.job.name, from: transfer.server, sent: transfer.body.count, of: transfer.length,
+        to: transfer.job.name, from: transfer.server, sent: transfer.handed, of: transfer.length,
         isWhole: transfer.isSent)
     case .malformed: transfer.failure = notHTTP(transfer)
     }
     return transfer.failure == nil
-  }
-
-  /// As `take(line:)`, where libcurl has read it.
-  fileprivate func take(lineOfLibcurl line: UnsafeRawBufferPointer) -> Bool {
-    report(transfer!, by: handle!)
-    return take(line: line)
   }
 
   func take(content: UnsafeRawBufferPointer) -> Bool {
@@ -62,51 +44,35 @@ extension ConnectionWorker {
     return true
   }
 
-  /// libcurl closes a connection. When a server answers early and closes, sending may fail before libcurl has looked
-  /// at the answer: take it from the socket while it is there.
-  fileprivate func close(_ socket: curl_socket_t) {
-    sockets.removeAll { $0 == socket }
-    if socket == taken { return }
-    defer { _ = closeDescriptor(socket) }
-    guard let handle, handle.use != .connection, let transfer, transfer.failure == nil, transfer.attempts > 0,
-      transfer.head.final == nil, transfer.received == 0, transfer.job.request.url.scheme == "http",
-      !transfer.job.isCancelled
-    else { return }
-    report(transfer, by: handle)
-    if transfer.isSent { return }
-    var early = EarlyAnswer()
-    early.read(socket)
-    early.forEachLine { take(line: $0) && transfer.head.final == nil }
-    transfer.content = early.content(for: transfer.head.final)
+  func notHTTP(_ transfer: Transfer) -> TransportError {
+    TransportError(
+      .badResponse,
+      "\(transfer.job.name): what \(transfer.server) answers is not HTTP/1.1, after \(transfer.sent) bytes were sent")
+  }
+
+  /// The header or trailer section of the answer has more than `most` bytes.
+  func tooLong(_ transfer: Transfer, _ most: Int) -> TransportError {
+    TransportError(
+      .badResponse, "\(transfer.job.name): \(section(transfer)) is too long: it has more than \(most) bytes")
+  }
+
+  /// A line of the header or trailer section of the answer has more than `most` bytes.
+  func tooLong(_ transfer: Transfer, line most: Int) -> TransportError {
+    TransportError(
+      .badResponse, "\(transfer.job.name): \(section(transfer)) is too long: a line of it has more than \(most) bytes")
+  }
+
+  private func section(_ transfer: Transfer) -> String {
+    "the \(transfer.head.final == nil ? "header" : "trailer") section of what \(transfer.server) answers"
   }
 }
 
 extension Transfer {
-  /// The connection ended in the middle.
-  fileprivate func isBroken(_ result: CURLcode) -> Bool {
-    [CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_PARTIAL_FILE, CURLE_GOT_NOTHING].contains(result)
+  /// `host:port`, for messages.
+  var server: String { "\(job.request.url.host):\(job.request.url.port)" }
+
+  /// How far the exchange was, for messages: what matters of a request without a body is how much of the answer has come.
+  var reached: String {
+    job.body == nil && received > 0 ? "after \(received) bytes had come" : "after \(sent) bytes were sent"
   }
 }
-
-func takeLine(
-  _ buffer: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
-) -> Int {
-  let line = UnsafeRawBufferPointer(start: buffer, count: size * count)
-  return ConnectionWorker.from(context).take(lineOfLibcurl: line) ? line.count : 0
-}
-
-func takeContent(
-  _ buffer: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
-) -> Int {
-  let content = UnsafeRawBufferPointer(start: buffer, count: size * count)
-  let lane = ConnectionWorker.from(context)
-  lane.noteSurplus()
-  return lane.take(content: content) ? content.count : -1
-}
-
-func closeSocket(_ context: UnsafeMutableRawPointer?, _ socket: curl_socket_t) -> Int32 {
-  ConnectionWorker.from(context).close(socket)
-  return 0
-}
-
-private func closeDescriptor(_ descriptor: Int32) -> Int32 { close(descriptor) }

@@ -4,46 +4,25 @@ import CCurl
 
 /// One thread, and a connection that is kept alive: one exchange after the other.
 ///
-/// Created, used and freed on its own thread. libcurl's callbacks get the lane as their context.
+/// Created, used and freed on its own thread.
 final class ConnectionWorker {
   let pool: ConnectionPool
   let door: WorkerInbox
   var options: SocketTransport.Options { pool.options }
-  /// Each is made when there is something for it to do.
-  var exchanger: CurlHandle?
-  var connector: CurlHandle?
-  /// The one that libcurl is or was busy with last.
-  var handle: CurlHandle?
-  let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
-  /// Heads are sent from here, in one go with a small body. Lent by the pool.
+  /// Heads are sent from here, in one go with a small body. Lent by the pool, or made for a head that is longer than most.
   var small = UnsafeMutableRawBufferPointer(start: nil, count: 0)
-  var lines = HeaderLines()
   /// Of the last request's head, what the next to the same server has too.
   var standing: (url: HTTPURL, lines: [(name: String, line: String)])?
   /// Of the pool's budget, for the exchange under way.
   var takenBuffer = 0
-  /// Why the last socket that libcurl wanted could not be made; 0: it could.
-  var socketError: Int32 = 0
-  /// Those libcurl has open.
-  var sockets: [Int32] = []
-  /// More than the last answer has come over libcurl's connection.
-  var hasSurplus = false
-  /// The one that it is to leave open.
-  var taken: Int32 = -1
-  /// The connection that libcurl has made for requests that go past it, while none is under way on it.
+  /// The connection, while no exchange is under way on it.
   var kept: IdleConnection?
   /// What came of a connection that was made before there was a request for it; its message lacks the request's name.
   var failedAhead: (url: HTTPURL, since: SuspendingClock.Instant, error: TransportError)?
-  /// What has come of an answer that goes past libcurl. Allocated when the first one comes.
+  /// What has come of an answer. Allocated when the first one comes.
   var inbox = UnsafeMutableRawBufferPointer(start: nil, count: 0)
-  /// false once libcurl has not told what it has connected.
-  var connects = true
-  #if os(Linux)
-    /// The TLS of the connection the last request went over.
-    var channel: TLSChannel?
-    /// What is read of a body before it is sent. Allocated when the first one comes.
-    var piece = UnsafeMutableRawBufferPointer(start: nil, count: 0)
-  #endif
+  /// What is read of a body before it is sent. Allocated when the first one comes.
+  var piece = UnsafeMutableRawBufferPointer(start: nil, count: 0)
   /// The exchange under way.
   var transfer: Transfer?
   /// Tasks that go on here with the answers they waited for.
@@ -56,14 +35,9 @@ final class ConnectionWorker {
 
   deinit {
     letGo()
-    // While what they call is there.
-    (handle, connector, exchanger) = (nil, nil, nil)
-    errorText.deallocate()
     inbox.deallocate()
-    #if os(Linux)
-      giveBackSmall()
-      piece.deallocate()
-    #endif
+    giveBackSmall()
+    piece.deallocate()
   }
 
   /// Works until the transport is closed, or this lane is abandoned. While it waits it holds nothing of the last job:
@@ -84,14 +58,12 @@ final class ConnectionWorker {
 
   private enum End { case further(QueuedExchange), idle, abandoned }
 
-  /// An idle lane's large buffers are nobody's: what others take is reckoned without them.
+  /// An idle worker's large buffers are nobody's: what others take is reckoned without them.
   private func rest() {
-    #if os(Linux)
-      channel?.rest()
-      giveBackSmall()
-      piece.deallocate()
-      piece = UnsafeMutableRawBufferPointer(start: nil, count: 0)
-    #endif
+    if case .sealed(let channel)? = kept?.wire { channel.rest() }
+    giveBackSmall()
+    piece.deallocate()
+    piece = UnsafeMutableRawBufferPointer(start: nil, count: 0)
   }
 
   private func work(on job: QueuedExchange) -> End {
@@ -132,51 +104,15 @@ final class ConnectionWorker {
       }
       try openBody(transfer)
       if let body = transfer.job.body, body.length == nil { pool.counts(transfer.job, transfer.length) }
-      if let answer = try direct(transfer, through: proxy) { return .success(answer) }
-      return .success(try exchangeByLibcurl(transfer, through: proxy))
+      return .success(try answer(transfer, through: proxy))
     } catch {
       return .failure(error)
     }
   }
 
-  /// Has libcurl do what `handle` is set to, which is to be ended afterwards.
-  func perform(_ transfer: Transfer, with handle: CurlHandle) throws(TransportError) -> CURLcode {
-    self.handle = handle
-    errorText[0] = 0
-    socketError = 0
-    handle.begin()
-    var watch = StallTimer(options, transfer)
-    // Who is found there may only lead to the server: a tunnel's near end.
-    let connectsOnly = handle.use == .connection && handle.isPlain
-    while true {
-      let result = step(handle.multi)
-      if handle.use != .connection { report(transfer, by: handle) }
-      if let result { return result }
-      if transfer.job.isCancelled { throw cancelled(transfer) }
-      let wait = try watch.wait(transfer)
-      var alarm = curl_waitfd(fd: door.alarm.descriptor, events: Int16(CURL_WAIT_POLLIN), revents: 0)
-      var ready: Int32 = 0
-      pool.whileWaiting { _ = curl_multi_poll(handle.multi, &alarm, 1, wait, &ready) }
-      if alarm.revents != 0 { door.alarm.lower() }
-      if ready > 0, !connectsOnly { pool.stirs() }
-    }
-  }
-
-  /// Tells how much more of the body has left.
-  func report(_ transfer: Transfer, by handle: CurlHandle) {
-    var uploaded: curl_off_t = 0
-    fb_curl_get_offset(handle.easy, CURLINFO_SIZE_UPLOAD_T, &uploaded)
-    transfer.body.hasSent(Int64(uploaded), byLibcurlOf: transfer.given)
-    report(transfer, sent: transfer.body.count)
-  }
-
-  /// As `report(_:by:)`, for a body that the lane sends by itself.
-  func report(_ transfer: Transfer, handedOver count: Int64) {
-    transfer.body.hasSent(count)
-    report(transfer, sent: count)
-  }
-
-  private func report(_ transfer: Transfer, sent: Int64) {
+  /// Tells how much of the body this attempt has handed to the connection.
+  func report(_ transfer: Transfer, handedOver sent: Int64) {
+    transfer.handed = sent
     if sent <= transfer.sent { return }
     transfer.job.exchange.sent(Int(sent - transfer.sent))
     transfer.sent = sent
@@ -186,14 +122,4 @@ final class ConnectionWorker {
   func cancelled(_ transfer: Transfer) -> TransportError {
     transfer.job.cancelled("after \(transfer.sent) bytes were sent")
   }
-}
-
-/// Lets libcurl do what can be done without waiting. The result of the exchange, when it is over.
-private func step(_ multi: UnsafeMutableRawPointer) -> CURLcode? {
-  var running: Int32 = 0
-  curl_multi_perform(multi, &running)
-  if running > 0 { return nil }
-  var left: Int32 = 0
-  guard let message = curl_multi_info_read(multi, &left) else { return CURLE_FAILED_INIT }
-  return fb_curl_message_result(message)
 }

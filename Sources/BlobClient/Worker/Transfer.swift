@@ -1,7 +1,7 @@
 import BlobHTTP
 import Blobs
 
-/// What a lane knows of the exchange it is busy with.
+/// What a worker knows of the exchange it is busy with.
 final class Transfer {
   let job: QueuedExchange
   /// The job's, with what `Exchange.prepare` has added.
@@ -18,8 +18,12 @@ final class Transfer {
 
   /// Body bytes that were read for this attempt to send them.
   var given: Int64 = 0
-  /// What this attempt has handed to the connection.
-  var body = SentBody()
+  /// Body bytes that this attempt has handed to the connection.
+  var handed: Int64 = 0
+  /// The body goes in chunks. RFC 9112 §7.1.
+  var isChunked: Bool { length == nil || job.exchange.trailers != nil }
+  /// The last chunk was handed to the connection, with the trailers.
+  var hasEndedChunks = false
   /// Body bytes handed to the connection and reported to `Exchange.sent`, by all attempts: nothing is reported twice.
   var sent: Int64 = 0
   /// Bytes of heads and content received.
@@ -30,17 +34,13 @@ final class Transfer {
   /// What the pool was told of it; nil: it need not be.
   var told: ExchangeTimes?
 
-  /// How often libcurl began to send the request: twice, when a kept-alive connection was found dead.
+  /// How often it was begun to send the request: twice, when a kept-alive connection was found dead.
   var attempts = 0
-  #if os(Linux)
-    /// What libcurl has connected for it.
-    var wire: Connection?
-  #endif
   var head = HeadParser()
   var content: [UInt8] = []
   /// Whether some of the content went to `Exchange.received`.
   var hasBegun = false
-  /// What a callback found wrong, before libcurl says that a callback stopped it.
+  /// What was found wrong where an error cannot be thrown.
   var failure: TransportError?
 
   init(_ job: QueuedExchange) {
@@ -49,7 +49,7 @@ final class Transfer {
   }
 
   /// This attempt has handed the whole body to the connection.
-  var isSent: Bool { body.isWhole(of: length) }
+  var isSent: Bool { isChunked ? hasEndedChunks : handed >= length! }
 
   /// The content of the answer, which has begun, goes to `Exchange.received`.
   var streamsContent: Bool {
@@ -60,7 +60,7 @@ final class Transfer {
   /// The request is about to be sent over another connection: nothing has left there, and nothing has come.
   func beginAttempt() {
     attempts += 1
-    body = SentBody(isChunked: body.isChunked)
+    (handed, hasEndedChunks) = (0, false)
     head = HeadParser()
     content = []
   }

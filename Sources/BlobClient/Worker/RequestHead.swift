@@ -4,25 +4,30 @@ import Blobs
 extension ConnectionWorker {
   /// Bodies below this are read whole and sent with the head.
   static let smallBody: Int64 = 64 << 10
-  /// The head of a request that goes past libcurl.
+  /// Most heads are shorter.
   static let longestHead = 8 << 10
 
-  /// Writes the head of the request to the beginning of `small`, as libcurl would. Its length.
-  func write(headOf request: HTTPRequest, _ transfer: Transfer) -> Int {
+  /// Writes the head of the request to the beginning of `small`, which has room for it. Its length.
+  /// - `relay`: the proxy that the request goes to instead of its server. RFC 9112 §3.2.2.
+  func write(headOf request: HTTPRequest, _ transfer: Transfer, by relay: Proxy?) -> Int {
     var writer = HeadWriter(room: small)
     writer.put(request.method)
     writer.put(" ")
-    writer.put(request.url.path)
+    if relay != nil { writer.put("http://\(request.url.authority)") }
+    writer.put(encoded: request.url.path)
     if let query = request.url.query {
       writer.put("?")
-      writer.put(query)
+      writer.put(encoded: query)
     }
     writer.put(" HTTP/1.1\r\n")
+    if let credentials = relay?.basicCredentials { writer.put(field: "Proxy-Authorization", "Basic \(credentials)") }
     let fields = request.headers.fields
     func has(_ name: String) -> Bool { fields.contains { $0.name.isSameField(name) } }
     for (name, line) in standingLines(for: request.url) where !has(name) { writer.put(line) }
     for (name, value) in fields where !name.isSameField("Content-Length") { writer.put(field: name, value) }
-    if transfer.reader != nil || request.sendsLength {
+    if transfer.isChunked {
+      writer.put("Transfer-Encoding: chunked\r\n")
+    } else if transfer.reader != nil || request.sendsLength {
       writer.put("Content-Length: ")
       writer.put(UInt64(transfer.length ?? 0))
       writer.put("\r\n")
@@ -34,9 +39,8 @@ extension ConnectionWorker {
   /// What every request to a server says that does not say it itself.
   private func standingLines(for url: HTTPURL) -> [(name: String, line: String)] {
     if let standing, standing.url.isAtServer(of: url) { return standing.lines }
-    let port = url.port == (url.scheme == "https" ? 443 : 80) ? "" : ":\(url.port)"
     let lines = [
-      ("Host", "Host: \(url.host)\(port)\r\n"), ("User-Agent", "User-Agent: \(options.userAgent)\r\n"),
+      ("Host", "Host: \(url.authority)\r\n"), ("User-Agent", "User-Agent: \(options.userAgent)\r\n"),
       ("Accept", "Accept: */*\r\n"),
     ]
     standing = (url, lines)
@@ -48,12 +52,19 @@ extension HTTPRequest {
   /// Says how long its body is even where it has none. RFC 9110 §8.6.
   var sendsLength: Bool { method == "PUT" || method == "POST" || method == "PATCH" }
 
-  /// Whether its head is short and of characters that stand for themselves: the rest is libcurl's to encode.
-  var canBeWritten: Bool {
-    let size = headers.fields.reduce(url.text.utf8.count + 256) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
-    if size >= ConnectionWorker.longestHead { return false }
-    func isPlain(_ bytes: some Sequence<UInt8>) -> Bool { bytes.allSatisfy { $0 > 32 && $0 < 127 } }
-    return url.text.utf8.withContiguousStorageIfAvailable { isPlain($0) } ?? isPlain(url.text.utf8)
+  /// Its head has no more bytes, with what a transport adds to it. In a URL three bytes may stand for one.
+  var mostHeadBytes: Int {
+    let fields = headers.fields.reduce(512) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
+    let size = fields + url.text.utf8.count
+    return size < ConnectionWorker.longestHead / 4 ? size : size + 2 * url.text.utf8.count + 2048
+  }
+}
+
+extension HTTPURL {
+  /// Host and port as a request names them: without the port where it is the scheme's. RFC 9110 §7.2.
+  fileprivate var authority: String {
+    let isStandard = port == (scheme == "https" ? 443 : 80)
+    return "\(asciiHost ?? host)\(isStandard ? "" : ":\(port)")"
   }
 }
 
@@ -69,6 +80,13 @@ private struct HeadWriter {
     put(value.isEmpty ? ":" : ": ")
     put(value)
     put("\r\n")
+  }
+
+  /// Characters outside ASCII, which a URL may have been given with, are percent-encoded.
+  mutating func put(encoded text: String) {
+    if text.utf8.allSatisfy({ $0 < 0x80 }) { return put(text) }
+    put(
+      text.utf8.reduce(into: "") { $0 += $1 < 0x80 ? String(UnicodeScalar($1)) : HTTPURL.encode(CollectionOfOne($1)) })
   }
 
   mutating func put(_ number: UInt64) {

@@ -1,36 +1,38 @@
-import BlobHTTP
-import Blobs
-import CCurl
-
 #if os(Linux)
+  import BlobHTTP
+  import Blobs
   import Platform
 
   extension ConnectionWorker {
-    func ownBody(_ transfer: Transfer) -> any RequestBody {
-      let isTLS = transfer.job.request.url.scheme == "https"
-      if !isTLS, let lent = SendfileBody(transfer.job.body!, transfer.reader!) { return lent }
-      let length = transfer.length!
-      if isTLS { return TLSBody(readFeed(transfer, isTLS: true), length: length) }
-      return CopiedBody(aheadFeed(transfer) ?? readFeed(transfer, isTLS: false), length: length)
-    }
-
-    private func readFeed(_ transfer: Transfer, isTLS: Bool) -> any BodyFeed {
-      let length = transfer.length!
-      if takenBuffer == 0 {
-        let size = pool.takeBuffer(isTLS: isTLS, now: piece.count)
-        // As much again for the records.
-        takenBuffer = isTLS ? size + pool.take(size) : size
-        if size != piece.count {
-          piece.deallocate()
-          // With a larger alignment glibc before 2.38 finds no use for a buffer of this size that was freed: each one takes
-          // new memory.
-          piece = .allocate(byteCount: size, alignment: 16)
-        }
+    /// The cheapest way in which the body can leave over this connection.
+    func body(of transfer: Transfer, over wire: Connection) -> any RequestBody {
+      var isTLS = true
+      if case .plain = wire { isTLS = false }
+      if transfer.isChunked {
+        let (reader, trailers) = (transfer.reader ?? NoBytes(), transfer.job.exchange.trailers)
+        takePiece(isTLS: isTLS)
+        return CopiedBody(ChunkedFeed(reader, length: transfer.length, piece, trailers: trailers))
       }
-      return ReadFeed(transfer.reader!, length: length, piece)
+      if !isTLS, let lent = SendfileBody(transfer.job.body!, transfer.reader!) { return lent }
+      if !isTLS, let feed = aheadFeed(transfer) { return CopiedBody(feed) }
+      takePiece(isTLS: isTLS)
+      return CopiedBody(ReadFeed(transfer.reader!, length: transfer.length!, piece))
     }
 
-    /// Returns what an exchange took of the budget. Where many lanes are in use, none keeps a large buffer for its next
+    /// Makes `piece` as large as the budget allows.
+    private func takePiece(isTLS: Bool) {
+      if takenBuffer > 0 { return }
+      let size = pool.takeBuffer(isTLS: isTLS, now: piece.count)
+      // As much again for the records.
+      takenBuffer = isTLS ? size + pool.take(size) : size
+      if size == piece.count { return }
+      piece.deallocate()
+      // With a larger alignment glibc before 2.38 finds no use for a buffer of this size that was freed: each one takes
+      // new memory.
+      piece = .allocate(byteCount: size, alignment: 16)
+    }
+
+    /// Returns what an exchange took of the budget. Where many workers are busy, none keeps a large buffer for its next
     /// body: all of them together would have many times the budget.
     func giveBackPiece() {
       pool.returnBuffer(takenBuffer)
@@ -70,8 +72,17 @@ import CCurl
       }
       if let failure { throw failure }
       transfer.given = body.sent
+      if transfer.isChunked, body.isComplete { transfer.hasEndedChunks = true }
       report(transfer, handedOver: body.sent)
       return outcome
     }
+  }
+
+  /// The reader of a request without a body, whose trailers alone follow its head.
+  private final class NoBytes: BlobReader {
+    var info: BlobInfo { BlobInfo(length: 0) }
+    func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int { 0 }
+    func fileRegion() -> FileRegion? { nil }
+    func finish() throws(BlobError) {}
   }
 #endif

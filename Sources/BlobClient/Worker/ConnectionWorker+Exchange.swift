@@ -1,54 +1,51 @@
 import BlobHTTP
 import Blobs
-import CCurl
 
 #if os(Linux)
   import Platform
 
-  /// A request that goes past libcurl, whose own work for a small one costs more than all the rest of it. Head and small
-  /// body leave in one `send`.
+  /// A request and its answer over the worker's connection. Head and small body leave in one call.
   extension ConnectionWorker {
-    /// The answer. nil: the request is for libcurl to send.
-    func direct(_ transfer: Transfer, through proxy: Proxy?) throws(TransportError) -> HTTPResponse? {
-      let request = transfer.request
-      guard transfer.length != nil, transfer.job.exchange.trailers == nil, request.canBeWritten,
-        isConnectable(request.url, through: proxy)
-      else { return nil }
-      if isKept(for: request.url, through: proxy), let answer = try talk(transfer) { return answer }
-      return try connect(transfer, through: proxy) ? try talk(transfer) : nil
+    /// Sends the request and returns its answer; the body is open.
+    func answer(_ transfer: Transfer, through proxy: Proxy?) throws(TransportError) -> HTTPResponse {
+      if isKept(for: transfer.request.url, through: proxy), let answer = try talk(transfer) { return answer }
+      try connect(transfer, through: proxy)
+      guard let answer = try talk(transfer) else { preconditionFailure("a new connection was never idle") }
+      return answer
     }
 
     /// Sends the request over the connection that is kept. nil: that was idle before and dead, and nothing was sent
     /// that must not be sent twice.
     private func talk(_ transfer: Transfer) throws(TransportError) -> HTTPResponse? {
       let request = transfer.request
-      let length = transfer.length!
-      if small.isEmpty { small = pool.smallBuffers.take() }
+      let relay = kept!.proxy.flatMap { request.url.scheme == "http" && $0.isWeb ? $0 : nil }
+      let isSmall = !transfer.isChunked && transfer.length! < Self.smallBody
+      takeSmall(for: request, by: relay)
       defer { if !pool.smallBuffers.mayBeKept { giveBackSmall() } }
-      var talk = HTTP1Exchange(wire: kept!.wire, head: write(headOf: request, transfer))
+      var talk = HTTP1Exchange(wire: kept!.wire, head: write(headOf: request, transfer, by: relay))
       takenBuffer = 0
       defer { giveBackPiece() }
-      if length < Self.smallBody {
+      if isSmall {
         talk.waits = talk.wire.canWait
         try readSmallBody(transfer, at: talk.head)
-        talk.size += Int(length)
+        talk.size += Int(transfer.length!)
       } else {
-        talk.body = ownBody(transfer)
+        talk.body = body(of: transfer, over: talk.wire)
         talk.body!.begin(on: talk.wire)
       }
       var connection = kept.take()!
-      connection.lets(wait: length < Self.smallBody)
+      connection.lets(wait: isSmall)
       transfer.attempts = 0
       transfer.beginAttempt()
       // Unless all goes well: nothing more is sent over it, not even TLS's goodbye.
-      defer { if kept == nil { close(connection) } }
+      defer { if kept == nil { connection.wire.close() } }
       var watch = StallTimer(options, transfer)
       while !talk.isOver {
         if transfer.job.isCancelled { throw cancelled(transfer) }
         try step(&talk, transfer, &watch)
       }
       if let head = transfer.head.final, talk.isAnswered || !transfer.isSent {
-        if talk.isReusable(transfer), talk.wire.giveBack() {
+        if talk.isReusable, talk.wire.giveBack() {
           connection.wasIdle = true
           connection.since = .now
           kept = connection
@@ -56,25 +53,37 @@ import CCurl
         return HTTPResponse(head: head, body: transfer.content)
       }
       // Else the server may only have closed it before it heard of us.
-      if connection.wasIdle, transfer.received == 0, transfer.job.mayBeRepeated,
-        talk.body?.hasBegun == false || rewind(to: 0) == CURL_SEEKFUNC_OK
-      {
-        return nil
+      if connection.wasIdle, transfer.received == 0, transfer.job.mayBeRepeated {
+        if talk.body?.hasBegun == false { return nil }
+        if try rewind(transfer) { return nil }
       }
-      throw transfer.failure ?? broken(transfer, talk)
+      throw broken(transfer, talk)
     }
 
     private func readSmallBody(_ transfer: Transfer, at start: Int) throws(TransportError) {
       let end = start + Int(transfer.length!)
       while start + Int(transfer.given) < end {
         let room = UnsafeMutableRawBufferPointer(rebasing: small[start + Int(transfer.given)..<end])
-        if read(transfer, into: room) == nil { throw transfer.failure! }
+        try read(transfer, into: room)
+      }
+    }
+
+    /// Most heads are short. One that is longer gets a buffer of its own, for this request.
+    private func takeSmall(for request: HTTPRequest, by relay: Proxy?) {
+      var size = request.mostHeadBytes + options.userAgent.utf8.count
+      if let relay { size += (relay.basicCredentials?.utf8.count ?? 0) + request.url.host.utf8.count * 4 + 64 }
+      let excess = size - Self.longestHead
+      if excess > 0 {
+        giveBackSmall()
+        small = .allocate(byteCount: pool.smallBuffers.size + excess, alignment: 16)
+      } else if small.isEmpty {
+        small = pool.smallBuffers.take()
       }
     }
 
     func giveBackSmall() {
       if small.isEmpty { return }
-      pool.smallBuffers.give(small)
+      if small.count == pool.smallBuffers.size { pool.smallBuffers.give(small) } else { small.deallocate() }
       small = UnsafeMutableRawBufferPointer(start: nil, count: 0)
     }
 
@@ -216,7 +225,7 @@ import CCurl
     }
   }
 
-  /// How far an exchange is that goes past libcurl.
+  /// How far an exchange is.
   private struct HTTP1Exchange {
     let wire: Connection
     /// Bytes of the request's head.
@@ -245,10 +254,10 @@ import CCurl
       size = head
     }
 
-    var isSent: Bool { sent == size && body.map { $0.sent == $0.length } ?? true }
+    var isSent: Bool { sent == size && body?.isComplete ?? true }
 
     /// Whether another request may follow: both sides have said all there is to say.
-    func isReusable(_ transfer: Transfer) -> Bool {
+    var isReusable: Bool {
       isAnswered && isSent && held == 0 && frame.stage == .whole && frame.keepsConnection
     }
   }

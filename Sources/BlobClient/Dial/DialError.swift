@@ -1,0 +1,120 @@
+import BlobHTTP
+import CCurl
+import Platform
+
+extension ConnectionWorker {
+  /// libcurl's verdict about a connection in our terms: operation, place and what is wrong.
+  func error(_ transfer: Transfer, _ dialer: Dialer, _ proxy: Proxy?, _ result: CURLcode) -> TransportError {
+    let failure = DialFailure(dialer, transfer, proxy, result, options)
+    let (code, words) = failure.descriptorProblem ?? failure.proxyProblem ?? failure.tlsProblem ?? failure.other
+    return TransportError(code, "\(transfer.job.name): \(words)")
+  }
+
+  func tooLate(_ transfer: Transfer, _ route: Route) -> String {
+    "no connection to \(transfer.server) within \(options.connect)"
+      + ((route.proxy ?? route.relay).map { " through the proxy \($0)" } ?? "")
+  }
+}
+
+/// Why libcurl could not make a connection.
+private struct DialFailure {
+  private let dialer: Dialer
+  private let transfer: Transfer
+  private let proxy: Proxy?
+  private let result: CURLcode
+  private let options: SocketTransport.Options
+  private let text: String
+  private var server: String { transfer.server }
+
+  init(
+    _ dialer: Dialer, _ transfer: Transfer, _ proxy: Proxy?, _ result: CURLcode, _ options: SocketTransport.Options
+  ) {
+    (self.dialer, self.transfer, self.proxy, self.result, self.options) = (dialer, transfer, proxy, result, options)
+    text = dialer.words.isEmpty ? String(cString: curl_easy_strerror(result)) : dialer.words
+  }
+
+  /// What the system says about the connection that failed; nil where it says nothing.
+  private var systemError: String? {
+    let number = dialer.number(CURLINFO_OS_ERRNO)
+    return number == 0 ? nil : String(cString: strerror(Int32(number))).lowercased()
+  }
+
+  private var tooLate: String { "no connection to \(server) within \(options.connect)" }
+
+  var other: (TransportError.Code, String) {
+    switch result {
+    case CURLE_COULDNT_RESOLVE_HOST: (.resolve, "no address is known for \(transfer.job.request.url.host)")
+    case CURLE_COULDNT_CONNECT, CURLE_INTERFACE_FAILED: (.connect, "\(systemError ?? text) (\(server))")
+    case CURLE_OPERATION_TIMEDOUT where text.hasPrefix("Resolving"):
+      (.resolve, "no address for \(transfer.job.request.url.host) within \(options.connect)")
+    case CURLE_OPERATION_TIMEDOUT: (.connect, tooLate)
+    case CURLE_URL_MALFORMAT: (.badRequest, "\(text) (\(server))")
+    default: (.broken, "\(text) (\(server))")
+    }
+  }
+
+  /// No socket could be made, whoever is at the other end.
+  var descriptorProblem: (TransportError.Code, String)? {
+    guard result == CURLE_COULDNT_CONNECT, [EMFILE, ENFILE].contains(dialer.socketError) else { return nil }
+    let words = String(cString: strerror(dialer.socketError)).lowercased()
+    return (.connect, "no connection to \(server) can be made: \(words) (the limit is ulimit -n)")
+  }
+
+  /// Only TLS within TLS is libcurl's.
+  var tlsProblem: (TransportError.Code, String)? {
+    // A proxy's own certificate comes before it is asked for a connection.
+    let proxy = proxy.flatMap { $0.scheme == "https" && dialer.number(CURLINFO_HTTP_CONNECTCODE) == 0 ? $0 : nil }
+    let server = proxy.map { "the proxy \($0)" } ?? server
+    switch result {
+    // A connection that ends during the handshake says nothing about certificates.
+    case CURLE_SSL_CONNECT_ERROR where text.contains("SYSCALL") || text.contains("reset"):
+      return Certificates.noneShown(by: server)
+    case CURLE_SSL_CONNECT_ERROR where text.contains("wrong version number") || text.contains("packet length too long"):
+      return Certificates.noneKnown(to: server)
+    case CURLE_PEER_FAILED_VERIFICATION:
+      let verdict = dialer.number(proxy == nil ? CURLINFO_SSL_VERIFYRESULT : CURLINFO_PROXY_SSL_VERIFYRESULT)
+      if let problem = Certificates.problem(verdict, server, caFile: options.caFile) { return problem }
+      guard text.contains("subject name") else { return (.tls, "\(text) (\(server))") }
+      let host = proxy?.host ?? transfer.job.request.url.host
+      return Certificates.isForAnother(than: host, server)
+    case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER, CURLE_SSL_CACERT_BADFILE,
+      CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT, CURLE_SSL_PINNEDPUBKEYNOTMATCH:
+      return Certificates.failure(text, server)
+    default: return nil
+    }
+  }
+
+  var proxyProblem: (TransportError.Code, String)? {
+    guard let proxy else { return nil }
+    // A proxy that sends requests on is dialled as a server is.
+    let isDialled = dialer.route.relay != nil
+    switch result {
+    case CURLE_COULDNT_RESOLVE_PROXY: return (.resolve, "no address is known for the proxy \(proxy)")
+    case CURLE_COULDNT_RESOLVE_HOST where isDialled: return (.resolve, "no address is known for the proxy \(proxy)")
+    case CURLE_COULDNT_CONNECT, CURLE_INTERFACE_FAILED:
+      return (.connect, "\(systemError ?? text) (the proxy \(proxy))")
+    case CURLE_OPERATION_TIMEDOUT:
+      return (.connect, "\(tooLate) through the proxy \(proxy)")
+    case CURLE_PROXY:
+      let isRefusal = [CURLPX_USER_REJECTED, CURLPX_NO_AUTH, CURLPX_REPLY_NOT_ALLOWED].contains {
+        Int($0.rawValue) == dialer.number(CURLINFO_PROXY_ERROR)
+      }
+      return (isRefusal ? .proxy : .connect, "the proxy \(proxy) does not connect us to \(server): \(text)")
+    case CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING:
+      return connectProblem(proxy)
+    default: return nil
+    }
+  }
+
+  /// The answer to CONNECT. RFC 9110 §9.3.6.
+  private func connectProblem(_ proxy: Proxy) -> (TransportError.Code, String) {
+    switch dialer.number(CURLINFO_HTTP_CONNECTCODE) {
+    case 407 where proxy.hasCredentials: (.proxy, "the proxy \(proxy) does not take these credentials (407)")
+    case 407: (.proxy, "the proxy \(proxy) asks for credentials (407)")
+    case 0: (.connect, "the proxy \(proxy) closed the connection: \(text)")
+    case let status where status / 100 == 5:
+      (.connect, "the proxy \(proxy) cannot connect us to \(server) (\(status))")
+    case let status: (.proxy, "the proxy \(proxy) refuses to connect us to \(server) (\(status))")
+    }
+  }
+}
