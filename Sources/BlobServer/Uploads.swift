@@ -208,7 +208,8 @@ extension Uploads {
   /// where there are as many as there may be: requests that came at the same time may all have passed the first check.
   func saveNew(_ record: UploadRecord) throws(ServerError) {
     try arriving.withLock { (arriving) throws(ServerError) in
-      try checkUnfinished(besides: arriving)
+      // An upload that joins others takes their place.
+      if record.parts == nil { try checkUnfinished(besides: arriving) }
       arriving += 1
     }
     defer { arriving.withLock { $0 -= 1 } }
