@@ -33,7 +33,6 @@ let package = Package(
     system("CGnuTLS", pkgConfig: "gnutls", apt: "libgnutls28-dev"),
     system("CCrypto", pkgConfig: "libcrypto", apt: "libssl-dev"),
     system("CSSL", pkgConfig: "libssl", apt: "libssl-dev"),
-    system("CExpat", pkgConfig: "expat", apt: "libexpat1-dev"),
     .systemLibrary(name: "CLinux"),
     .systemLibrary(name: "CVips", providers: [.apt(["libvips42"])]),
     .systemLibrary(name: "CSeccomp"),
@@ -52,7 +51,7 @@ let package = Package(
         "Blobs", "BlobStreams", "BlobHTTP", .target(name: "BlobClient", condition: .when(platforms: [.linux])),
       ]),
     .target(name: "BlobMedia", dependencies: ["Blobs", "Platform"]),
-    .target(name: "BlobUpload", dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", "BlobSQLite", "CExpat", "Platform"]),
+    .target(name: "BlobUpload", dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", "BlobSQLite", "Platform"]),
     .target(
       name: "BlobServer", dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", "CMicrohttpd", "CGnuTLS", "Platform"]),
     .target(

@@ -1,3 +1,4 @@
+import Blobs
 import Foundation
 
 @testable import BlobHTTP
@@ -7,7 +8,7 @@ import Foundation
 func fuzzXML(_ data: UnsafeRawBufferPointer) {
   let bytes = Array(data)
   _ = S3Refusal(HTTPResponse(head: HTTPHead(status: 400, headers: [:]), body: bytes))?.recovery
-  guard let root = XMLElement(bytes) else { return }
+  guard let root = XMLTree(bytes) else { return }
   precondition(depth(of: root) <= 16)
   _ = root.text.escapedXML
   for element in root.children {
@@ -15,7 +16,7 @@ func fuzzXML(_ data: UnsafeRawBufferPointer) {
   }
 }
 
-private func depth(of element: XMLElement) -> Int { 1 + (element.children.map(depth).max() ?? 0) }
+private func depth(of element: XMLTree) -> Int { 1 + (element.children.map(depth).max() ?? 0) }
 
 /// A path in the first line, and a document.
 func fuzzJSON(_ data: UnsafeRawBufferPointer) {

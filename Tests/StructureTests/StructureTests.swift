@@ -15,7 +15,7 @@ struct StructureTests {
     "BlobClient": ["Platform", "BlobHTTP", "Blobs", "CCurl", "CSSL"],
     "BlobMedia": ["Platform", "Blobs"],
     "BlobApple": ["Blobs"],
-    "BlobUpload": ["Platform", "BlobCrypto", "BlobHTTP", "BlobSQLite", "Blobs", "CExpat"],
+    "BlobUpload": ["Platform", "BlobCrypto", "BlobHTTP", "BlobSQLite", "Blobs"],
     "BlobServer": ["Platform", "BlobCrypto", "BlobHTTP", "Blobs", "CGnuTLS", "CMicrohttpd"],
     "BlobTesting": [
       "Platform", "BlobClient", "BlobCrypto", "BlobHTTP", "BlobMedia", "BlobSQLite", "BlobServer", "BlobStreams",
@@ -59,7 +59,7 @@ struct StructureTests {
   @Test func cLibraryHasOneTarget() throws {
     let files = try SourceFile.all()
     for library in [
-      "CCurl", "CSQLite", "CMicrohttpd", "CGnuTLS", "CCrypto", "CExpat", "CSSL", "CVips", "CLinux", "Glibc",
+      "CCurl", "CSQLite", "CMicrohttpd", "CGnuTLS", "CCrypto", "CSSL", "CVips", "CLinux", "Glibc",
     ] {
       let targets = Set(files.filter { $0.imports.contains { $0.module == library } }.map(\.target))
       #expect(targets.count <= 1, "\(library) is imported in \(targets.sorted())")

@@ -1,3 +1,5 @@
+import Blobs
+
 /// What a sidecar says of the frame of its photo.
 public enum Sidecar: Sendable, Hashable {
   /// Nothing was done to the picture.
@@ -17,8 +19,8 @@ public enum Sidecar: Sendable, Hashable {
     let refusal: RenditionRefusal
     if bytes.starts(with: "bplist".utf8) {
       refusal = RenditionRefusal("its adjustments are opaque")
-    } else if let root = XMLNode(bytes) {
-      if root.name.local == "plist" {
+    } else if let root = XMLTree(bytes, .none, most: Self.most, depth: 32) {
+      if root.name == "plist" {
         self = Self.adjustments(root)
       } else if let packet = XMPPacket(root) {
         self = packet.isFor(ending) ? packet.sidecar : .nothing
@@ -33,13 +35,14 @@ public enum Sidecar: Sendable, Hashable {
   }
 
   /// An `.AAE` holds a packet of iOS 7, or what only its writer knows.
-  private static func adjustments(_ list: XMLNode) -> Sidecar {
+  private static func adjustments(_ list: XMLTree) -> Sidecar {
     let fields = list.children.first?.children ?? []
     func value(_ key: String) -> String? {
-      guard let place = fields.firstIndex(where: { $0.name.local == "key" && $0.text == key }) else { return nil }
+      guard let place = fields.firstIndex(where: { $0.name == "key" && $0.text == key }) else { return nil }
       return fields.indices.contains(place + 1) ? fields[place + 1].text : nil
     }
-    if let data = value("adjustmentData").flatMap(decodeBase64), let root = XMLNode(data), let packet = XMPPacket(root)
+    if let data = value("adjustmentData").flatMap(decodeBase64),
+      let root = XMLTree(data, .none, most: Self.most, depth: 32), let packet = XMPPacket(root)
     {
       return packet.sidecar
     }

@@ -1,3 +1,5 @@
+import Blobs
+
 extension XMPPacket {
   /// What Lightroom and Camera Raw have cut; refused where they have done anything else, or may have.
   func cameraRawFrame() throws(RenditionRefusal) -> PhotoEdit.Frame {
@@ -55,7 +57,7 @@ extension XMPPacket {
     """.split { $0 == " " || $0 == "\n" }.map(String.init))
 }
 
-extension XMLNode {
+extension XMLTree {
   /// The texts of a list.
   fileprivate var points: [String] {
     children.flatMap { list in list.children.map(\.text.trimmed) }

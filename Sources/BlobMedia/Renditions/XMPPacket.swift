@@ -1,9 +1,11 @@
+import Blobs
+
 /// The properties of an XMP packet. XMP Specification Part 1 §7.
 struct XMPPacket {
   enum Value: Sendable {
     case text(String)
     /// Lists, structures, alternatives.
-    case structure(XMLNode)
+    case structure(XMLTree)
   }
 
   enum Space {
@@ -15,28 +17,31 @@ struct XMPPacket {
     static let darktable = "http://darktable.sf.net/"
   }
 
-  private var properties: [(name: XMLNode.Name, value: Value)] = []
+  private var properties: [(name: XMLTree.QualifiedName, value: Value)] = []
   /// The first text of each property.
-  private var texts: [XMLNode.Name: String] = [:]
+  private var texts: [XMLTree.QualifiedName: String] = [:]
   /// A property that is there a second time with another text: programs differ in which one they take.
-  private var contradiction: XMLNode.Name?
+  private var contradiction: XMLTree.QualifiedName?
 
   /// nil: this is none.
-  init?(_ root: XMLNode) {
-    let rdf = XMLNode.Name(space: Space.rdf, local: "RDF")
-    guard let graph = root.name == rdf ? root : root.children.first(where: { $0.name == rdf }) else { return nil }
-    for description in graph.children where description.name == XMLNode.Name(space: Space.rdf, local: "Description") {
+  init?(_ root: XMLTree) {
+    let rdf = XMLTree.QualifiedName(space: Space.rdf, local: "RDF")
+    guard let graph = root.qualifiedName == rdf ? root : root.children.first(where: { $0.qualifiedName == rdf }) else {
+      return nil
+    }
+    for description in graph.children
+    where description.qualifiedName == XMLTree.QualifiedName(space: Space.rdf, local: "Description") {
       for (name, value) in description.attributes where name.space != Space.rdf && !name.space.isEmpty {
         add(name, .text(value))
       }
       for child in description.children {
         let isText = child.children.isEmpty && child.attributes.isEmpty
-        add(child.name, isText ? .text(child.text) : .structure(child))
+        add(child.qualifiedName, isText ? .text(child.text) : .structure(child))
       }
     }
   }
 
-  private mutating func add(_ name: XMLNode.Name, _ value: Value) {
+  private mutating func add(_ name: XMLTree.QualifiedName, _ value: Value) {
     properties.append((name, value))
     guard case .text(let text) = value else { return }
     if let known = texts[name] {
@@ -55,7 +60,7 @@ struct XMPPacket {
   }
 
   func text(_ local: String, in space: String) -> String? {
-    texts[XMLNode.Name(space: space, local: local)]
+    texts[XMLTree.QualifiedName(space: space, local: local)]
   }
 
   func number(_ local: String, in space: String) -> Double? {
@@ -149,7 +154,7 @@ extension XMPPacket.Value {
   }
 }
 
-extension XMLNode {
+extension XMLTree {
   /// Whether there is no text anywhere in it.
   fileprivate var isEmpty: Bool {
     text.trimmed.isEmpty && children.allSatisfy(\.isEmpty)

@@ -92,7 +92,7 @@ extension HTTPResponse {
   /// The message of an XML error: SabreDAV's `<s:message>`, which Nextcloud and ownCloud send, S3's `<Message>`, or else
   /// the name of the condition that did not hold. RFC 4918 §16.
   private var errorMessage: String? {
-    guard body.count <= 64 << 10, let error = XMLElement(body), error.name.lowercased() == "error" else { return nil }
+    guard body.count <= 64 << 10, let error = XMLTree(body), error.name.lowercased() == "error" else { return nil }
     let exception = error.text("exception")?.split(separator: "\\").last.map(String.init)
     let said = error.text("message") ?? error.text("Message") ?? exception ?? error.children.first?.name ?? ""
     let shown = said.unicodeScalars.prefix(1000).map { scalar in

@@ -30,7 +30,7 @@ extension S3Multipart {
     request.headers["x-amz-content-sha256"] = Digest.hex(of: text, .sha256)
     let response = try await send(request, BlobSlice(DataSource(text)), with)
     // The status may have been sent before the server knew.
-    if response.isSuccess, let answer = XMLElement(response.body), answer.name == "CompleteMultipartUploadResult" {
+    if response.isSuccess, let answer = XMLTree(response.body), answer.name == "CompleteMultipartUploadResult" {
       if let name = otherName(in: answer, than: upload.object) {
         return try await published(as: name, request, expecting, with)
       }
@@ -129,7 +129,7 @@ extension S3Multipart {
   }
 
   /// Bucket and key that a completion names; nil where it names `object`, or nothing.
-  private func otherName(in answer: XMLElement, than object: HTTPURL) -> String? {
+  private func otherName(in answer: XMLTree, than object: HTTPURL) -> String? {
     let (bucket, key) = (answer.text("Bucket"), answer.text("Key"))
     let isBucket = bucket.map { bucketPath.hasSuffix("/\($0)/") || object.host.hasPrefix("\($0).") } ?? true
     let isKey = key.map { Array($0.utf8) == object.key(in: bucketPath) } ?? true

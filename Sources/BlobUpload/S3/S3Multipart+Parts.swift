@@ -12,7 +12,7 @@ extension S3Multipart {
     guard response.isSuccess else {
       throw UploadError(request, response, s3: S3Refusal(response), signer)
     }
-    guard let answer = XMLElement(response.body), let id = answer.text("UploadId") else {
+    guard let answer = XMLTree(response.body), let id = answer.text("UploadId") else {
       throw UploadError(
         .giveUp, .destination, "POST \(request.url): answered \(response.status) without an UploadId: is this S3?",
         status: response.status)
@@ -73,7 +73,7 @@ extension S3Multipart {
         throw error
       }
       // Some call it a response.
-      guard let list = XMLElement(response.body), list.name.hasPrefix("ListParts") else {
+      guard let list = XMLTree(response.body), list.name.hasPrefix("ListParts") else {
         throw UploadError(
           .giveUp, .destination, "GET \(request.url): answered without a list of parts: is this S3?",
           status: response.status)
@@ -93,7 +93,7 @@ extension S3Multipart {
     return parts
   }
 
-  private func receipt(_ part: XMLElement, _ upload: S3Upload) -> PartReceipt? {
+  private func receipt(_ part: XMLTree, _ upload: S3Upload) -> PartReceipt? {
     guard let number = part.text("PartNumber").flatMap({ Int64(digits: $0) }), 1...Self.mostParts ~= number,
       let size = part.text("Size").flatMap({ Int64(digits: $0) }), let tag = part.text("ETag")
     else { return nil }

@@ -85,7 +85,7 @@ public struct S3Multipart: MetadataProtocol {
     let response = try await send(request, nil, with)
     if response.isSuccess {
       // Servers that answer every URL with a page answer this one too. S3 calls it a ListBucketResult.
-      if let list = XMLElement(response.body), list.name.hasPrefix("ListBucket") { return limits }
+      if let list = XMLTree(response.body), list.name.hasPrefix("ListBucket") { return limits }
       throw UploadError(
         .giveUp, .destination,
         "GET \(request.url): answered \(response.status) without a list of the bucket, as S3 never does. Is the endpoint "

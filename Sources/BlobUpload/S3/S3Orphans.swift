@@ -45,7 +45,7 @@ extension S3Multipart {
       let request = HTTPRequest("GET", bucket.withQuery(query.joined(separator: "&")))
       let response = try await send(request, nil, with)
       guard response.isSuccess else { throw UploadError(request, response, s3: S3Refusal(response), signer) }
-      guard let list = XMLElement(response.body), list.name.hasPrefix("ListMultipartUploads") else {
+      guard let list = XMLTree(response.body), list.name.hasPrefix("ListMultipartUploads") else {
         throw UploadError(
           .giveUp, .destination,
           "GET \(request.url): answered \(response.status) without a list of uploads, as S3 never does. Is the endpoint "

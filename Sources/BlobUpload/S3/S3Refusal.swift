@@ -11,7 +11,7 @@ struct S3Refusal: Sendable {
   /// nil: the answer says nothing that is understood. HEAD has nothing but fields.
   init?(_ response: HTTPResponse) {
     region = response.headers["x-amz-bucket-region"]
-    if let error = XMLElement(response.body), error.name == "Error", let code = error.text("Code") {
+    if let error = XMLTree(response.body), error.name == "Error", let code = error.text("Code") {
       self.code = String(code.prefix(64))
       message = error.text("Message") ?? ""
       region = region ?? error.text("Region")

@@ -1,41 +1,91 @@
-/// An element of a small XML document, whole. It comes from strangers: what is not well-formed, is large, nests deeply or
-/// defines anything is not read at all. The time to read it grows with its size, and no faster.
-struct XMLNode: Sendable {
-  struct Name: Sendable, Hashable {
+/// An element of a small XML document, with all that is within it. It comes from strangers: what is not well-formed, is
+/// large, nests deeply or defines anything is not read at all. The time to read it grows with its size, and no faster.
+package struct XMLTree: Sendable {
+  package struct QualifiedName: Sendable, Hashable {
     /// The namespace's URI; empty for none.
-    var space: String
-    var local: String
+    package var space: String
+    package var local: String
+
+    package init(space: String, local: String) { (self.space, self.local) = (space, local) }
   }
 
-  var name: Name
-  var attributes: [(name: Name, value: String)] = []
-  /// Its own, as it stands there.
-  var text = ""
-  var children: [XMLNode] = []
+  /// What is taken beyond well-formed documents with namespaces.
+  package enum Leniency: Sendable {
+    case none
+    /// What servers write all the same: control characters, as in names of objects, are read as U+FFFD (XML 1.0 §2.2), and a
+    /// prefix need not be declared. A document type is refused.
+    case servers
+  }
 
-  /// In UTF-8, which all known writers use.
-  init?(_ bytes: [UInt8]) {
-    guard bytes.count <= Sidecar.most else { return nil }
-    var parser = XMLParser(bytes)
+  package var qualifiedName: QualifiedName
+  package var attributes: [(name: QualifiedName, value: String)] = []
+  /// Its own, as it stands there; that of the elements within it is theirs.
+  package var text = ""
+  package var children: [XMLTree] = []
+
+  /// Without its prefix.
+  package var name: String { qualifiedName.local }
+
+  /// The first child of that name.
+  package subscript(name: String) -> XMLTree? { children.first { $0.name == name } }
+
+  package func all(_ name: String) -> [XMLTree] { children.filter { $0.name == name } }
+
+  /// A child's text without white space around it; nil where there is none, or it is empty.
+  package func text(_ name: String) -> String? {
+    guard let text = self[name]?.text.trimmingBlanks, !text.isEmpty else { return nil }
+    return text
+  }
+
+  /// Reads a document in UTF-8, which all known writers use. nil: it is none, or has more than `most` bytes, or its elements
+  /// nest deeper than `depth`.
+  package init?(_ bytes: [UInt8], _ leniency: Leniency = .servers, most: Int = 4 << 20, depth: Int = 16) {
+    guard bytes.count <= most else { return nil }
+    var parser = XMLParser(bytes, leniency, depth)
     guard let root = parser.document() else { return nil }
     self = root
   }
 
-  fileprivate init(_ name: Name) { self.name = name }
+  fileprivate init(_ name: QualifiedName) { qualifiedName = name }
+}
+
+extension String {
+  fileprivate var trimmingBlanks: String {
+    guard let first = firstIndex(where: { !$0.isWhitespace }), let last = lastIndex(where: { !$0.isWhitespace }) else {
+      return ""
+    }
+    return String(self[first...last])
+  }
+
+  /// As text between tags.
+  package var escapedXML: String {
+    reduce(into: "") { text, character in
+      switch character {
+      case "&": text += "&amp;"
+      case "<": text += "&lt;"
+      case ">": text += "&gt;"
+      case "\"": text += "&quot;"
+      default: text.append(character)
+      }
+    }
+  }
 }
 
 private struct XMLParser {
-  private static let deepest = 32
   /// Elements and attributes together.
   private static let most = 50_000
   private let bytes: [UInt8]
+  private let leniency: XMLTree.Leniency
+  private let deepest: Int
   private var place = 0
   private var nodes = 0
   private var spaces: [[String: String]] = [["xml": "http://www.w3.org/XML/1998/namespace"]]
 
-  init(_ bytes: [UInt8]) { self.bytes = bytes }
+  init(_ bytes: [UInt8], _ leniency: XMLTree.Leniency, _ deepest: Int) {
+    (self.bytes, self.leniency, self.deepest) = (bytes, leniency, deepest)
+  }
 
-  mutating func document() -> XMLNode? {
+  mutating func document() -> XMLTree? {
     if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { place = 3 }
     guard skipBetween(), let root = element(), skipBetween(), place == bytes.count else { return nil }
     return root
@@ -74,7 +124,7 @@ private struct XMLParser {
         guard skip(past: "?>") else { return false }
       } else if take("<!--") {
         guard skip(past: "-->") else { return false }
-      } else if take("<!DOCTYPE") {
+      } else if leniency == .none, take("<!DOCTYPE") {
         while place < bytes.count, bytes[place] != UInt8(ascii: ">") {
           if bytes[place] == UInt8(ascii: "[") { return false }
           place += 1
@@ -97,21 +147,24 @@ private struct XMLParser {
     return nil
   }
 
-  private func resolve(_ name: String, isAttribute: Bool) -> XMLNode.Name? {
+  private func resolve(_ name: String, isAttribute: Bool) -> XMLTree.QualifiedName? {
     let parts = name.split(separator: ":", omittingEmptySubsequences: false)
     if parts.count == 1 {
       let space = isAttribute ? nil : spaces.last { $0[""] != nil }?[""]
-      return XMLNode.Name(space: space ?? "", local: name)
+      return XMLTree.QualifiedName(space: space ?? "", local: name)
     }
-    guard parts.count == 2, let space = spaces.last(where: { $0[String(parts[0])] != nil })?[String(parts[0])] else {
+    let prefix = String(parts[0])
+    guard parts.count == 2, let space = spaces.last(where: { $0[prefix] != nil })?[prefix] ?? undeclared else {
       return nil
     }
-    return XMLNode.Name(space: space, local: String(parts[1]))
+    return XMLTree.QualifiedName(space: space, local: String(parts[1]))
   }
 
-  private mutating func element() -> XMLNode? {
+  private var undeclared: String? { leniency == .servers ? "" : nil }
+
+  private mutating func element() -> XMLTree? {
     nodes += 1
-    guard nodes <= Self.most, spaces.count <= Self.deepest, take("<"), let own = name() else { return nil }
+    guard nodes <= Self.most, spaces.count <= deepest, take("<"), let own = name() else { return nil }
     var attributes: [(String, String)] = []
     var keys: Set<String> = []
     var declared: [String: String] = [:]
@@ -136,7 +189,7 @@ private struct XMLParser {
     spaces.append(declared)
     defer { spaces.removeLast() }
     guard let resolved = resolve(own, isAttribute: false) else { return nil }
-    var node = XMLNode(resolved)
+    var node = XMLTree(resolved)
     for (key, value) in attributes {
       guard let name = resolve(key, isAttribute: true) else { return nil }
       node.attributes.append((name, value))
@@ -148,7 +201,7 @@ private struct XMLParser {
   }
 
   /// Up to and with the `</` of its end.
-  private mutating func content(of node: inout XMLNode) -> Bool {
+  private mutating func content(of node: inout XMLTree) -> Bool {
     var text: [UInt8] = []
     while place < bytes.count {
       if take("</") {
@@ -186,9 +239,10 @@ private struct XMLParser {
 
   /// One byte, or what an `&…;` stands for.
   private mutating func character(into text: inout [UInt8]) -> Bool {
-    if bytes[place] != UInt8(ascii: "&") {
-      text.append(bytes[place])
+    let byte = bytes[place]
+    if byte != UInt8(ascii: "&") {
       place += 1
+      if !Self.isForbidden(UInt32(byte)) { text.append(byte) } else { return replace(UInt32(byte), in: &text) }
       return true
     }
     guard let end = bytes[place...].prefix(12).firstIndex(of: UInt8(ascii: ";")) else { return false }
@@ -202,7 +256,18 @@ private struct XMLParser {
     guard name.hasPrefix("#"), let code = UInt32(digits, radix: name.hasPrefix("#x") ? 16 : 10),
       let scalar = Unicode.Scalar(code)
     else { return false }
+    if Self.isForbidden(code) { return replace(code, in: &text) }
     text += String(scalar).utf8
+    return true
+  }
+
+  /// Control characters. XML 1.0 §2.2.
+  private static func isForbidden(_ code: UInt32) -> Bool { code < 0x20 && ![0x09, 0x0A, 0x0D].contains(code) }
+
+  /// NUL stays an error: it is in no name.
+  private func replace(_ code: UInt32, in text: inout [UInt8]) -> Bool {
+    if leniency == .none || code == 0 { return false }
+    text += "\u{FFFD}".utf8
     return true
   }
 }

@@ -1,9 +1,10 @@
+import Blobs
 import Testing
 
 @testable import BlobUpload
 
-@Suite struct XMLElementTests {
-  private func parse(_ text: String) -> XMLElement? { XMLElement(Array(text.utf8)) }
+@Suite struct XMLTreeTests {
+  private func parse(_ text: String) -> XMLTree? { XMLTree(Array(text.utf8)) }
 
   @Test func elementsAreFoundWithTheirText() throws {
     let list = try #require(
