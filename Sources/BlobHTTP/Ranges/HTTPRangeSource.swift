@@ -13,11 +13,11 @@ import Blobs
 public struct HTTPRangeSource: BlobSource {
   public let url: HTTPURL
   let remote: RemoteFile
-  /// Attempts in a row that bring not a single byte, unless another number is asked for.
+  /// Attempts in a row that bring next to nothing, unless another number is asked for.
   public static let usualRetries = 5
 
   /// - `headers`: credentials and the like; they go to the origin of `url` and to none that it redirects to.
-  /// - `retries`: attempts in a row that bring not a single byte, after which a cut is an error.
+  /// - `retries`: attempts in a row that bring fewer than 16 KiB together, after which a cut is an error.
   /// - `readAhead`: bytes that may wait for their use.
   /// - `notice`: hears that a download has ended of which nobody can know whether it is whole: over plain HTTP, without a
   ///   length, ended by the end of the connection. Called on the thread that reads.

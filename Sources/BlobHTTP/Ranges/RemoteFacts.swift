@@ -8,6 +8,8 @@ struct RemoteFacts: Sendable, Hashable {
   var version: RemoteVersion?
   /// Offset of the first byte of this answer.
   var start: Int64 = 0
+  /// Bytes of the range that this answer is of; nil: it is of no range.
+  var rangeLength: Int64?
   /// Any range can be had, of this very version.
   var isRandom: Bool
   /// Not all of it comes with this answer.
@@ -16,14 +18,21 @@ struct RemoteFacts: Sendable, Hashable {
   var endsByClosing = false
 
   /// nil where the answer does not add up, or has the file in another form than asked for. RFC 9110 §14.4.
-  init?(_ head: HTTPHead, of url: HTTPURL) {
+  ///
+  /// `isOfRange`: a range was asked for. An answer to any other request has the whole, whatever its status.
+  init?(_ head: HTTPHead, of url: HTTPURL, isOfRange: Bool = true) {
     let headers = head.headers
     if Self.encoding(headers, of: url) != nil { return nil }
     version = RemoteVersion(headers)
     switch head.status {
     case 206:
       guard let range = ContentRange(headers["Content-Range"]), let first = range.first else { return nil }
-      (start, length, isPartial) = (first, range.length, true)
+      (start, rangeLength, length, isPartial) = (first, range.count, range.length, true)
+      // An answer that has other bytes than it says may have them from anywhere.
+      if headers["Transfer-Encoding"] == nil, let count = headers.bytes("Content-Length"), count != range.count {
+        return nil
+      }
+      if !isOfRange, first != 0 || range.count != range.length { return nil }
       isRandom = version != nil && length != nil
     case 416:
       // No first byte: it is empty.
@@ -65,7 +74,13 @@ struct RemoteFacts: Sendable, Hashable {
           + "it is. To send it decoded: curl --compressed URL | fullbore push - DESTINATION; without --compressed it goes "
           + "as it comes")
     }
-    let what = head.status == 206 || head.status == 416 ? "does not say which bytes it has" : "is not that of a file"
+    let what =
+      switch head.status {
+      case 206 where ContentRange(head.headers["Content-Range"])?.count != nil:
+        "has other bytes than its Content-Range says, or is not what was asked for"
+      case 206, 416: "does not say which bytes it has"
+      default: "is not that of a file"
+      }
     return BlobError(.io, "GET \(url): its answer \(head.status) \(what)")
   }
 
@@ -117,6 +132,8 @@ enum RemoteVersion: Sendable, Hashable {
 struct ContentRange: Sendable, Hashable {
   /// nil: of no range.
   var first: Int64?
+  /// Bytes of the range; nil: of no range.
+  var count: Int64?
   /// Of the whole; nil: unknown.
   var length: Int64?
 
@@ -131,6 +148,6 @@ struct ContentRange: Sendable, Hashable {
     guard ends.count == 2, let first = ends[0], let last = ends[1], first <= last, last < length ?? .max else {
       return nil
     }
-    self.first = first
+    (self.first, count) = (first, (last - first).addingClamped(1))
   }
 }

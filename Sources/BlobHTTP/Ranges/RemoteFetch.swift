@@ -1,4 +1,5 @@
 import Blobs
+import Synchronization
 
 /// One answer on its way: the transport writes what comes into a bounded pipe, from which a reader takes it.
 final class RemoteFetch: Sendable {
@@ -19,16 +20,23 @@ final class RemoteFetch: Sendable {
     fields["Range"] = range.map { "bytes=\($0)" }
     // Ended by `stop`, which comes with the last owner; nobody waits for it.
     let task = Task { [ask, pipe, answer, fields] in
+      let count = ReceivedCount()
       let exchange = Exchange(
-        received: { bytes throws(BlobError) in try pipe.write(bytes) },
+        received: { bytes throws(BlobError) in
+          try count.add(bytes.count, ask.url)
+          try pipe.write(bytes)
+        },
         began: { head throws(BlobError) in
-          guard let facts = RemoteFacts(head, of: ask.url) else { throw RemoteFacts.problem(head, of: ask.url) }
+          guard let facts = RemoteFacts(head, of: ask.url, isOfRange: range != nil) else {
+            throw RemoteFacts.problem(head, of: ask.url)
+          }
+          count.limit(to: facts.rangeLength)
           answer.update { $0 = .success(facts) }
         })
       do throws(TransportError) {
         let response = try await ask.get(fields, exchange)
         let isTold = response.isSuccess || response.status == 416
-        let facts = isTold ? RemoteFacts(response.head, of: ask.url) : nil
+        let facts = isTold ? RemoteFacts(response.head, of: ask.url, isOfRange: range != nil) : nil
         let result =
           facts.map { .success($0) }
           ?? Result<RemoteFacts, BlobError>.failure(
@@ -68,5 +76,22 @@ final class RemoteFetch: Sendable {
       }
     }
     return try result.get()
+  }
+}
+
+/// Counts the content of an answer, of which there may be no more than its `Content-Range` says.
+private final class ReceivedCount: Sendable {
+  private let state = Mutex<(count: Int64, most: Int64?)>((0, nil))
+
+  /// Of the answer that begins now. nil: no range, and no limit.
+  func limit(to most: Int64?) { state.withLock { $0 = (0, most) } }
+
+  func add(_ more: Int, _ url: HTTPURL) throws(BlobError) {
+    let (count, most) = state.withLock { state in
+      state.count = state.count.addingClamped(Int64(more))
+      return state
+    }
+    guard let most, count > most else { return }
+    throw BlobError(.io, "GET \(url): its answer 206 has more content than the \(most) bytes of its Content-Range")
   }
 }

@@ -85,6 +85,11 @@ struct Patience {
   private let cancel: Cancellation
   private let what: String
   private var failures = 0
+  /// Bytes that came since failures are counted.
+  private var received = 0
+  /// So many bytes have to come before failures are forgotten. Else a server that gives one byte for each attempt would be
+  /// asked for as long as the file has bytes.
+  static let leastProgress = 16 << 10
 
   init(_ retries: Int, _ cancel: Cancellation, _ what: String) {
     self.retries = retries
@@ -92,8 +97,12 @@ struct Patience {
     self.what = what
   }
 
-  /// Something came: the next failure is the first one again.
-  mutating func restore() { failures = 0 }
+  /// So many bytes came. After enough of them the next failure is the first one again.
+  mutating func noteReceived(_ count: Int) {
+    if failures == 0 { return }
+    received += count
+    if received >= Self.leastProgress { (failures, received) = (0, 0) }
+  }
 
   /// Waits before the next attempt, or throws `error` for good.
   mutating func wait(after error: BlobError) throws(BlobError) {
@@ -148,7 +157,7 @@ private final class RangeReader: BlobReader {
           throw BlobError(.invalidated, "GET \(file.ask.url): the answer ended at byte \(offset) of \(length)")
         }
         offset += Int64(count)
-        patience.restore()
+        patience.noteReceived(count)
         return count
       } catch {
         endAnswer()

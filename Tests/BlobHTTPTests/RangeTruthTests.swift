@@ -1,0 +1,67 @@
+import BlobClient
+import BlobHTTP
+import BlobTesting
+import Blobs
+import Testing
+
+/// Servers whose ranges are not what they say, or not worth asking for.
+@Suite(.timeLimit(.minutes(3))) struct RangeTruthTests: RangeReading {
+  private let bytes = PatternSource(length: 40_000).bytes(count: 40_000)
+
+  private func failure(_ source: HTTPRangeSource) async throws -> BlobError {
+    let error = await #expect(throws: BlobError.self) { () async throws in _ = try await read(BlobSlice(source)) }
+    return try #require(error)
+  }
+
+  /// A server that gives `last(first)` as the last byte of each range, and `count` bytes.
+  private func server(
+    _ last: @escaping @Sendable (Int) -> Int, count: @escaping @Sendable (Int) -> Int
+  ) -> RangePeer {
+    RangePeer(.init(bytes: bytes)) { [bytes] _, request in
+      guard let range = request.headers["Range"], range != "bytes=0-0" else { return nil }
+      let first = Int(range.dropFirst(6).prefix { $0 != "-" })!
+      return .init(
+        206, ["ETag": "\"1\"", "Content-Range": "bytes \(first)-\(last(first))/\(bytes.count)"],
+        Array(bytes[first...].prefix(count(first))))
+    }
+  }
+
+  /// They may be from anywhere.
+  @Test(arguments: [5000, -5000]) func anAnswerOfOtherBytesThanItSaysIsRefused(_ surplus: Int) async throws {
+    let peer = server({ $0 + 9_999 }, count: { _ in 10_000 + surplus })
+    let error = try await failure(HTTPRangeSource(peer.url, over: SocketTransport()))
+    #expect(error.code == .io && error.message.contains("other bytes than its Content-Range"), "\(error.message)")
+  }
+
+  /// Its length comes with its end.
+  @Test func anAnswerWithMoreThanItsRangeIsRefused() async throws {
+    let head = "HTTP/1.1 206 Partial\r\nETag: \"1\"\r\nContent-Range: bytes"
+    let peer = ScriptedPeer([
+      .readRequest, .send("\(head) 0-0/8\r\nContent-Length: 1\r\n\r\nx"),
+      .readRequest, .send("\(head) 0-3/8\r\nTransfer-Encoding: chunked\r\n\r\n6\r\nabcdef\r\n0\r\n\r\n"), .hold,
+    ])
+    let error = try await failure(HTTPRangeSource(peer.url(), over: SocketTransport(.init(lanes: 1))))
+    #expect(error.code == .io && error.message.contains("more content than the 4 bytes"), "\(error.message)")
+  }
+
+  @Test func aServerMayGiveLessThanIsAskedFor() async throws {
+    let peer = server({ [bytes] in min($0 + 7_999, bytes.count - 1) }, count: { _ in 8_000 })
+    #expect(try await read(BlobSlice(HTTPRangeSource(peer.url, over: SocketTransport()))) == bytes)
+  }
+
+  @Test func aPartIsNotTheWholeThatWasAskedFor() async throws {
+    let peer = RangePeer(.init(bytes: bytes)) { [bytes] _, _ in
+      .init(206, ["Content-Range": "bytes 5-9/\(bytes.count)"], Array(bytes[5...9]))
+    }
+    let error = try await failure(HTTPRangeSource(peer.url, over: SocketTransport()))
+    #expect(error.code == .io, "\(error.message)")
+  }
+
+  /// It would be asked as often as the file has bytes.
+  @Test func aServerThatGivesNextToNothingIsGivenUp() async throws {
+    let peer = server({ $0 }, count: { _ in 1 })
+    let error = try await failure(HTTPRangeSource(peer.url, over: SocketTransport(), retries: 3))
+    #expect(error.code == .io && error.message.contains("after 4 attempts"), "\(error.message)")
+    #expect(peer.seen.count == 5)
+  }
+}
