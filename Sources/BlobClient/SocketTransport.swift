@@ -59,7 +59,9 @@ extension SocketTransport {
     public var verifiesTLS: Bool
     /// For as long nothing may move, in either direction, before `.timeout`. Time spent in the source does not count.
     public var noProgress: Duration
-    /// For as long the server may take to answer once it has everything, before `.timeout`. Requests that change
+    /// For as long the server may take to answer once it has everything, before `.timeout`. Each interim head (102, 104) that
+    /// comes says that the server is at work, and begins the limit anew, for 12 times the limit at the most. A refusal that
+    /// comes before the server has everything has this limit for its rest, after which it counts as it is. Requests that change
     /// nothing (GET, HEAD, OPTIONS, PROPFIND) have `noProgress` for this too; for them it is the limit for the whole answer,
     /// unless its content goes to `Exchange.received`.
     public var finishing: Duration

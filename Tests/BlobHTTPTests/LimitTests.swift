@@ -87,4 +87,49 @@ import Testing
     #expect(error.code == .connect)
     #expect(error.message.contains("no connection to 127.0.0.1:\(port) within 1.0 seconds"), "\(error)")
   }
+
+  // MARK: Answers without an end
+
+  private let quick = SocketTransport(.init(noProgress: .milliseconds(300), finishing: .milliseconds(600)))
+
+  private func drops(_ text: String) -> [ScriptedPeer.Step] {
+    (0..<400).flatMap { _ in [ScriptedPeer.Step.send(text), .pause(50)] }
+  }
+
+  /// The server reads nothing of the body, and its refusal has no end.
+  @Test(arguments: [true, false]) func theRestOfAnEarlyRefusalHasAnEnd(_ knowsLength: Bool) async throws {
+    let refusal = "HTTP/1.1 403 Forbidden\r\nTransfer-Encoding: chunked\r\n\r\n"
+    let peer = ScriptedPeer([.readHead, .send(refusal)] + drops("1\r\nx\r\n"))
+    let response = try await quick.put(peer.url(), PatternSource(length: 1 << 32, knowsLength: knowsLength))
+    #expect(response.status == 403 && response.body.contains(UInt8(ascii: "x")))
+    #expect(peer.seen.steps[0] < 400)
+  }
+
+  /// Nor has it one where the server reads on, a little at a time.
+  @Test func theRestOfAnEarlyRefusalHasAnEndWhileTheBodyMoves() async throws {
+    let refusal = "HTTP/1.1 403 Forbidden\r\nTransfer-Encoding: chunked\r\n\r\n"
+    let reads = (0..<400).flatMap { _ in [ScriptedPeer.Step.read(1 << 20), .send("1\r\nx\r\n"), .pause(50)] }
+    let peer = ScriptedPeer([.readHead, .send(refusal)] + reads)
+    #expect(try await quick.put(peer.url(), PatternSource(length: 1 << 32)).status == 403)
+    #expect(peer.seen.steps[0] < 600)
+  }
+
+  @Test func interimHeadsPutTheAnswerOff() async throws {
+    let heads = drops("HTTP/1.1 102 Processing\r\n\r\n").prefix(60)
+    let peer = ScriptedPeer([.readRequest] + heads + [answer()])
+    #expect(try await quick.put(peer.url(), PatternSource(length: 100_000)).status == 200)
+  }
+
+  /// Whether the server has the body, or takes nothing more of it.
+  @Test(arguments: [ScriptedPeer.Step.readRequest, .readHead], [100_000, 1 << 32] as [Int64])
+  func interimHeadsPutItOffForSomeTimeOnly(_ first: ScriptedPeer.Step, _ length: Int64) async {
+    if case .readRequest = first, length > 100_000 { return }
+    let short = SocketTransport(.init(noProgress: .milliseconds(200), finishing: .milliseconds(200)))
+    let peer = ScriptedPeer([first] + drops("HTTP/1.1 102 Processing\r\n\r\n"))
+    let error = await failure { () async throws(TransportError) in
+      try await short.put(peer.url(), PatternSource(length: length))
+    }
+    #expect(error.code == .timeout, "\(error)")
+    #expect(peer.seen.steps[0] < 400 && peer.seen.steps[0] > 30)
+  }
 }

@@ -289,4 +289,20 @@ import Testing
     #expect("\(proxy)" == "socks5://[::1]:9050")
     #expect(try #require(Proxy("proxy.example")).description == "http://proxy.example:1080")
   }
+
+  /// Bytes come so quickly that libcurl, which throws them away, does not come to look at a clock.
+  @Test(arguments: [true, false]) func aProxysRefusalWithoutAnEndRunsIntoConnect(_ knowsLength: Bool) async {
+    let chunk = "10000\r\n" + String(repeating: "x", count: 0x10000) + "\r\n"
+    let flood = [ScriptedPeer.Step](repeating: .send(chunk), count: 40_000)
+    let refusal = "HTTP/1.1 407 No\r\nTransfer-Encoding: chunked\r\n\r\n"
+    let peer = ScriptedPeer([.readHead, .send(refusal)] + flood)
+    let transport = SocketTransport(
+      .init(connect: .seconds(1), proxy: Proxy("http://127.0.0.1:\(peer.port)")!, environment: [:]))
+    let error = await failure { () async throws(TransportError) in
+      let source = PatternSource(length: 1000, knowsLength: knowsLength)
+      return try await transport.put(HTTPURL("https://media.example/a")!, source)
+    }
+    #expect(error.code == .connect && error.message.contains("within 1.0 seconds through the proxy"), "\(error)")
+    #expect(peer.seen.steps[0] < 40_000)
+  }
 }

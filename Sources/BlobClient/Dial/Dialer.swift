@@ -13,6 +13,9 @@ final class Dialer {
   var words: String { errorText[0] == 0 ? "" : String(cString: errorText) }
   /// Why the last socket that libcurl wanted could not be made; 0: it could.
   private(set) var socketError: Int32 = 0
+  /// Whether libcurl is to give up. Asked whenever it has done something, and for each byte of an answer to CONNECT: while
+  /// these come quickly, libcurl looks at no limit, and `step` does not return either.
+  var mustEnd: () -> Bool = { false }
   /// Where to wait for what libcurl waits for.
   let multi: UnsafeMutableRawPointer
 
@@ -114,6 +117,9 @@ final class Dialer {
       fb_curl_set_opensocket(easy, openSocket)
       fb_curl_set_pointer(easy, CURLOPT_OPENSOCKETDATA, context)
     #endif
+    fb_curl_set_xferinfo(easy, noteStep)
+    fb_curl_set_pointer(easy, CURLOPT_XFERINFODATA, context)
+    fb_curl_set_long(easy, CURLOPT_NOPROGRESS, 0)
     fb_curl_set_closesocket(easy, closeSocket)
     fb_curl_set_pointer(easy, CURLOPT_CLOSESOCKETDATA, context)
   }
@@ -172,6 +178,14 @@ final class Dialer {
     return Dialer.of(context).open(address)
   }
 #endif
+
+/// Another value than 0 ends what libcurl does.
+private func noteStep(
+  _ context: UnsafeMutableRawPointer?, _ total: curl_off_t, _ now: curl_off_t, _ totalUp: curl_off_t,
+  _ nowUp: curl_off_t
+) -> Int32 {
+  Dialer.of(context).mustEnd() ? 1 : 0
+}
 
 private func closeSocket(_ context: UnsafeMutableRawPointer?, _ socket: curl_socket_t) -> Int32 {
   Dialer.of(context).close(socket)

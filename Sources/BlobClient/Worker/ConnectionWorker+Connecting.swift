@@ -58,13 +58,18 @@
     private func dial(
       _ transfer: Transfer, _ dialer: Dialer, until end: SuspendingClock.Instant
     ) throws(TransportError) -> CURLcode {
+      // libcurl keeps the limit by itself wherever it waits, since it shares it out among the addresses of a host. A moment
+      // more lets it say what it waited for.
+      let end = end + .seconds(1)
+      dialer.mustEnd = { transfer.job.isCancelled || end < .now }
+      defer { dialer.mustEnd = { false } }
       while true {
-        if let result = dialer.step() { return result }
+        let result = dialer.step()
+        if result == CURLE_OK { return CURLE_OK }
         if transfer.job.isCancelled { throw cancelled(transfer) }
-        // libcurl keeps this limit by itself, since it shares it out among the addresses of a host; but not against a proxy
-        // whose answer has no end.
-        let left = end + .seconds(1) - SuspendingClock.now
+        let left = end - SuspendingClock.now
         if left <= .zero { throw TransportError(.connect, "\(transfer.job.name): \(tooLate(transfer, dialer.route))") }
+        if let result { return result }
         var alarm = curl_waitfd(fd: door.alarm.descriptor, events: Int16(CURL_WAIT_POLLIN), revents: 0)
         var ready: Int32 = 0
         pool.whileWaiting { _ = curl_multi_poll(dialer.multi, &alarm, 1, left.pollTime, &ready) }

@@ -94,7 +94,7 @@ import Blobs
       if outcome == .broken || (outcome == .moved && !talk.isSent) {
         // Where it is broken, it may have answered before.
         while try receive(&talk, transfer) {}
-        if outcome == .broken { talk.isOver = true }
+        if outcome == .broken { talk.isOver = true } else if transfer.head.final != nil { _ = try watch.wait(transfer) }
         return
       }
       let limit = try watch.wait(transfer)

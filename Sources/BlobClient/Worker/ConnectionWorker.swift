@@ -106,6 +106,10 @@ final class ConnectionWorker {
       if let body = transfer.job.body, body.length == nil { pool.counts(transfer.job, transfer.length) }
       return .success(try answer(transfer, through: proxy))
     } catch {
+      // A refusal counts that came before the body was sent, whether or not its rest comes.
+      if error.code == .timeout, !transfer.isSent, let head = transfer.head.final {
+        return .success(HTTPResponse(head: head, body: transfer.content))
+      }
       return .failure(error)
     }
   }

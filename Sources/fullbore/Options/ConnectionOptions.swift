@@ -175,6 +175,9 @@ struct ConnectionOptions: Sendable, Hashable {
         "retries", "N",
         "tries after a failed one, in a row; when not given 8, and 10m of a server being away"),
       .value("timeout", "DURATION", "without progress before a connection is given up, like 30s; 1m when not given"),
-      .value("finish-timeout", "DURATION", "for the server's answer once it has everything; 5m when not given"),
+      .value(
+        "finish-timeout", "DURATION",
+        "for the server's answer once it has everything, up to 12 times that while it says that it works; 5m when not given"
+      ),
     ] + S3Options.declared
 }
