@@ -67,6 +67,8 @@ extension SocketTransport {
     public var finishing: Duration
     /// For as long a connection may take, name look-up and TLS included, before `.connect`.
     public var connect: Duration
+    /// Bodies are sent no faster than this allows, which other transports may share; nil: as fast as they go.
+    public var limiter: RateLimiter?
     public var userAgent: String
     /// nil: what `https_proxy`, `http_proxy` and `all_proxy` say. Never used for loopback, nor for what `no_proxy` names.
     public var proxy: Proxy?
@@ -77,7 +79,7 @@ extension SocketTransport {
       lanes: Int = 64, adapts: Bool = true, uploadBuffer: Int? = nil, caFile: String? = nil, verifiesTLS: Bool = true,
       noProgress: Duration = .seconds(60), finishing: Duration = .seconds(300), connect: Duration = .seconds(30),
       userAgent: String = "fullbore/0.1.0", proxy: Proxy? = nil,
-      environment: [String: String]? = nil
+      environment: [String: String]? = nil, limiter: RateLimiter? = nil
     ) {
       precondition(lanes > 0)
       self.lanes = lanes
@@ -91,6 +93,7 @@ extension SocketTransport {
       self.userAgent = userAgent
       self.proxy = proxy
       self.environment = environment
+      self.limiter = limiter
     }
   }
 }

@@ -58,10 +58,25 @@ import Testing
     let bytes = PatternSource(length: 300_000).bytes(count: 300_000)
     try Data(bytes).write(to: URL(fileURLWithPath: "\(path)"))
     let seen = Seen(SocketTransport())
-    let source = ThrottledSource(FileSource(path), RateLimiter(bytesPerSecond: 1 << 30))
-    _ = try await uploader(seen).upload(source, as: "photo")
+    _ = try await uploader(seen).upload(FileSource(path), as: "photo")
     #expect(peer.contents(of: "photo") == bytes)
     #expect(seen.ways == [.before])
+  }
+
+  /// What is read for a digest does not go over the link.
+  @Test func aRateIsThatOfTheLink() async throws {
+    defer { peer.stop() }
+    let folder = try ScratchFolder()
+    let path = folder.path.appending("photo")
+    let bytes = PatternSource(length: 3_000_000).bytes(count: 3_000_000)
+    try Data(bytes).write(to: URL(fileURLWithPath: "\(path)"))
+    let clock = ManualClock()
+    let limiter = RateLimiter(bytesPerSecond: 1_000_000, clock: clock)
+    let (seen, start) = (Seen(SocketTransport(.init(limiter: limiter))), clock.now)
+    _ = try await uploader(seen).upload(FileSource(path), as: "photo")
+    #expect(peer.contents(of: "photo") == bytes && seen.ways == [.before])
+    // The first tenth of a second goes at once.
+    #expect(clock.now - start >= .milliseconds(2800) && clock.now - start <= .seconds(3), "\(clock.now - start)")
   }
 
   /// Only what was not acknowledged goes again, from what is held of the pipe.

@@ -43,7 +43,7 @@ final class QueuedExchange: StartableExchange {
 
   init(_ request: HTTPRequest, _ body: BlobSlice?, _ exchange: Exchange, in pool: ConnectionPool) {
     self.request = request
-    self.body = body
+    self.body = body?.throttled(by: pool.options.limiter)
     self.exchange = exchange
     self.pool = pool
     onlyConnects = false
@@ -135,5 +135,15 @@ final class QueuedExchange: StartableExchange {
       return place.waiter
     }
     waiter!(answer)
+  }
+}
+
+extension BlobSlice {
+  /// The same range, read as it is sent: what is read of a source for another reason is not slowed down.
+  fileprivate func throttled(by limiter: RateLimiter?) -> BlobSlice {
+    guard let limiter else { return self }
+    var slice = self
+    slice.source = ThrottledSource(source, limiter)
+    return slice
   }
 }

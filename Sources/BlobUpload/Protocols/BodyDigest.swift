@@ -78,9 +78,6 @@ private let threads = BlockingPool("fullbore-digest", threads: 64, patience: .se
 func digests(
   of body: BlobSlice, _ algorithms: [Digest.Algorithm], _ cancel: Cancellation, _ noteRead: (Int) -> Void = { _ in }
 ) throws(BlobError) -> [[UInt8]] {
-  var body = body
-  // Only what is sent is slowed down.
-  if let throttled = body.source as? ThrottledSource { body.source = throttled.source }
   let digests = algorithms.map { Digest($0) }
   let reader = try body.open(cancel)
   // No larger than it need be: the system takes back what is large at once.

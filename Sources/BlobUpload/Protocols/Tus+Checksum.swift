@@ -116,7 +116,6 @@ extension BlobSource {
   var isLocal: Bool {
     switch self {
     case let sliced as SlicedSource: sliced.slice.source.isLocal
-    case let throttled as ThrottledSource: throttled.source.isLocal
     case let reopening as ReopeningSource: reopening.source.isLocal
     case is FileSource, is HeldFileSource, is DataSource: true
     default: false

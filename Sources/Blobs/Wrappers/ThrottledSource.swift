@@ -1,7 +1,6 @@
 /// A source whose bytes pass no faster than a limiter allows, which other sources may share.
 public struct ThrottledSource: BlobSource {
-  /// Without the limit.
-  public let source: any BlobSource
+  private let source: any BlobSource
   private let limiter: RateLimiter
 
   public init(_ source: any BlobSource, _ limiter: RateLimiter) {

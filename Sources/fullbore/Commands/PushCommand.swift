@@ -51,7 +51,7 @@ struct PushCommand: Command {
   /// Returns what ended the push before its time.
   private func push(_ walk: PushWalk, _ report: any PushReport, _ counters: PushCounters) async -> UploadError? {
     do throws(UploadError) {
-      let transport = SocketTransport(try options.connection.transportOptions(lanes: options.jobs))
+      let transport = SocketTransport(try options.transportOptions)
       untilExit.withLock { $0.append(transport) }
       // The first connection is made while the journal is opened.
       expect(1, over: transport)
@@ -79,10 +79,9 @@ struct PushCommand: Command {
           "standard input: \(Quantity.text(bytes: whole)) at most, in parts of \(Quantity.text(bytes: plan.partSize)); "
             + "--spool-memory or --spool-dir raise it")
       }
-      let limiter = options.bytesPerSecond.map { RateLimiter(bytesPerSecond: $0) }
       let feed = try PushFeed(
         run, .held(walk.promised), edits: options.edits, overwrites: options.overwrites,
-        omitsTimes: options.omitsTimes, names: options.namesMayMeet ? TakenNames() : nil, limiter)
+        omitsTimes: options.omitsTimes, names: options.namesMayMeet ? TakenNames() : nil)
       let ended = await run.run { () async throws(UploadError) in
         if let items = await feed.next(of: walk) { return items }
         // The batches before are claimed. What has no entry in the journal, the next push has to find again; where a source

@@ -22,7 +22,6 @@ struct PushFeed: Sendable {
   let overwrites: Bool
   /// The server is not told when files were last written.
   let omitsTimes: Bool
-  let limiter: RateLimiter?
   /// nil: each file has a name of its own, as those of one folder do.
   let names: TakenNames?
   /// Told of a file that is not sent.
@@ -32,8 +31,7 @@ struct PushFeed: Sendable {
 
   init(
     _ run: PushRun, _ files: Files, edits: GalleryEdits? = nil, overwrites: Bool, omitsTimes: Bool = false,
-    names: TakenNames?, _ limiter: RateLimiter? = nil,
-    refused: (@Sendable (UploadItem, UploadError) -> Void)? = nil
+    names: TakenNames?, refused: (@Sendable (UploadItem, UploadError) -> Void)? = nil
   ) throws(UploadError) {
     self.run = run
     self.names = names
@@ -45,7 +43,6 @@ struct PushFeed: Sendable {
     self.files = files
     self.overwrites = overwrites
     self.omitsTimes = omitsTimes
-    self.limiter = limiter
     // Not over the transport that sends, or the two could wait for each other's lanes.
     let reading = try run.connection.readingTransport(jobs: run.jobs)
     resolver =
@@ -213,7 +210,6 @@ struct PushFeed: Sendable {
       found.arrival, length: info.length, contentType: contentType ?? ContentType.of(found.arrival),
       overwrite: overwrites)
     if !omitsTimes { target.modified = info.modified }
-    let source = limiter.map { ThrottledSource(source, $0) } ?? source
     return UploadItem(source: source, info: info, identity: found.identity, target: target)
   }
 }

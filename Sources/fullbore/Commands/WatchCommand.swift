@@ -76,7 +76,7 @@ struct WatchCommand: Command {
   ) async -> UploadError {
     let push = options.push
     do throws(UploadError) {
-      let transport = SocketTransport(try push.connection.transportOptions(lanes: push.jobs))
+      let transport = SocketTransport(try push.transportOptions)
       outage.discovering()
       let reached = try await Reached(
         push.destination, push.connection, checksum: push.checksum, form: push.form,
@@ -85,10 +85,9 @@ struct WatchCommand: Command {
       var run = try await PushRun(
         push, reached, transport, journal, report, counters, outage, waitsForOthers: false)
       run.replacesGrown = true
-      let limiter = push.bytesPerSecond.map { RateLimiter(bytesPerSecond: $0) }
       let observer = WatchObserver(feed, report, counters, options)
       let items = try PushFeed(
-        run, .byName, edits: push.edits, overwrites: push.overwrites, omitsTimes: push.omitsTimes, names: names, limiter
+        run, .byName, edits: push.edits, overwrites: push.overwrites, omitsTimes: push.omitsTimes, names: names
       ) { item, error in observer.ended(item, nil, .failed(error)) }
       let ended = await run.send(
         { () async throws(UploadError) in

@@ -117,3 +117,14 @@ extension ExitStatus {
     }
   }
 }
+
+extension PushOptions {
+  /// How files are sent.
+  var transportOptions: SocketTransport.Options {
+    get throws(UploadError) {
+      var options = try connection.transportOptions(lanes: jobs)
+      options.limiter = bytesPerSecond.map { RateLimiter(bytesPerSecond: $0) }
+      return options
+    }
+  }
+}
