@@ -39,7 +39,7 @@ import Testing
       #expect(parts.map(\.held) == [100, 100, 100, 100, 50] && parts.allSatisfy { $0.digest != nil })
       ids.insert(session.state["id"]!)
     }
-    let orphans = try await dialect.orphans(Array("in/".utf8), at: peer.endpoint, context)
+    let orphans = try await dialect.allOrphans(Array("in/".utf8), at: peer.endpoint, context)
     #expect(
       orphans.map { String(decoding: $0.key, as: UTF8.self) }.sorted() == [
         "in/100%41", "in/a b", "in/a b", "in/c", "in/ä&+",
@@ -88,7 +88,7 @@ import Testing
       return request.url.path == "/media/\(key)"
         ? list("ListPartsResult", "<Part><PartNumber>1</PartNumber><Size>9</Size><ETag>e</ETag></Part>") : .status(404)
     }
-    let found = try await dialect().orphans(Array("pre/".utf8), at: host, context(script))
+    let found = try await dialect().allOrphans(Array("pre/".utf8), at: host, context(script))
     #expect(found.map(\.bytes) == [9])
     #expect(script.requests.allSatisfy { $0.url.path == "/media/" || $0.url.path == "/media/\(key)" })
   }
@@ -97,7 +97,7 @@ import Testing
   func aListOfUploadsThatDoesNotSayWhereItGoesOnIsNoWholeList(_ marker: String) async {
     let script = Script(list("ListMultipartUploadsResult", "<IsTruncated>true</IsTruncated>\(marker)"))
     let error = await #expect(throws: UploadError.self) {
-      try await dialect().orphans([], at: host, context(script))
+      try await dialect().allOrphans([], at: host, context(script))
     }
     #expect(error?.message.contains("does not say where") == true, "\(error as Any)")
   }
@@ -107,12 +107,66 @@ import Testing
       let part = "<Part><PartNumber>\(number + 1)</PartNumber><Size>9</Size><ETag>e</ETag></Part>"
       return list("ListPartsResult", (number < 2 ? "<IsTruncated>true</IsTruncated>" : "") + part)
     }
-    let session = UploadSession(state: ["url": "\(host.origin)/media/a", "id": "7"])
     guard case .parts(let parts, _) = try await dialect().held(by: session, context(script)) else {
       throw CheckFailure("no parts are listed")
     }
     #expect(parts.map(\.number) == [1, 2, 3] && script.requests.count == 3)
     let empty = Script(list("ListPartsResult", "<IsTruncated>true</IsTruncated>"))
     await #expect(throws: UploadError.self) { _ = try await dialect().held(by: session, context(empty)) }
+  }
+
+  private let session = UploadSession(state: ["url": "\(host.origin)/media/a", "id": "7"])
+
+  private func part(_ number: Int, _ tag: String = "e") -> String {
+    "<Part><PartNumber>\(number)</PartNumber><Size>9</Size><ETag>\(tag)</ETag></Part>"
+  }
+
+  /// However often a server names it, and whichever pages it is on.
+  @Test func aPartIsTakenOnce() async throws {
+    let long = String(repeating: "e", count: 5000)
+    let pages = [
+      "<IsTruncated>true</IsTruncated><NextPartNumberMarker>2</NextPartNumberMarker>" + part(2) + part(1) + part(2),
+      part(1) + part(2) + part(3) + part(4, long) + part(3),
+    ]
+    let script = Script { [self] number, _ throws(TransportError) in list("ListPartsResult", pages[number]) }
+    guard case .parts(let parts, _) = try await dialect().held(by: session, context(script)) else {
+      throw CheckFailure("no parts are listed")
+    }
+    #expect(parts.map(\.number) == [2, 1, 3])
+  }
+
+  @Test func aListOfPartsHasAnEnd() async {
+    let script = Script { [self] number, _ throws(TransportError) in
+      let marker = "<NextPartNumberMarker>\(number + 1)</NextPartNumberMarker>"
+      return list("ListPartsResult", "<IsTruncated>true</IsTruncated>\(marker)\(part(9_999))")
+    }
+    let error = await #expect(throws: UploadError.self) { try await dialect().held(by: session, context(script)) }
+    #expect(error?.message.contains("does not go on") == true && script.requests.count == 1000, "\(error as Any)")
+  }
+
+  /// What was taken of a page can be let go before the next one is asked for.
+  @Test func uploadsAreTakenPageByPage() async throws {
+    let script = Script { [self] _, request throws(TransportError) in
+      guard let query = request.url.query, query.contains("uploads=") else { return list("ListPartsResult", part(1)) }
+      let marker = query.split(separator: "&").first { $0.hasPrefix("key-marker=") }.map { $0.dropFirst(11) } ?? "0"
+      let next = Int(marker)! + 1
+      let more = next < 3 ? "<IsTruncated>true</IsTruncated><NextKeyMarker>\(next)</NextKeyMarker>" : ""
+      return list("ListMultipartUploadsResult", "<Upload><Key>\(next)</Key><UploadId>7</UploadId></Upload>" + more)
+    }
+    var seen: [String] = []
+    try await dialect().orphans([], at: host, context(script)) { (page: [S3Orphan]) async throws(UploadError) in
+      seen.append("\(page.map { String(decoding: $0.key, as: UTF8.self) }) after \(script.requests.count)")
+    }
+    #expect(seen == ["[\"1\"] after 2", "[\"2\"] after 4", "[\"3\"] after 6"])
+  }
+}
+
+extension S3Multipart {
+  func allOrphans(_ prefix: [UInt8], at endpoint: HTTPURL, _ with: UploadContext) async throws(UploadError)
+    -> [S3Orphan]
+  {
+    var all: [S3Orphan] = []
+    try await orphans(prefix, at: endpoint, with) { (page: [S3Orphan]) async throws(UploadError) in all += page }
+    return all
   }
 }

@@ -37,6 +37,11 @@ extension S3Multipart {
       throw UploadError(request, response, s3: S3Refusal(response), signer)
     }
     try checkStored(request, response)
+    if let tag = response.headers["ETag"], tag.utf8.count > Self.longestTag {
+      throw UploadError(
+        .giveUp, .destination, "PUT \(request.url): answered with an ETag of \(tag.utf8.count) bytes: is this S3?",
+        status: response.status)
+    }
     var receipt = PartReceipt(
       number: part.number, start: part.start, held: length, state: Self.state(response.headers["ETag"]))
     if let checksum = body.checksum {
@@ -57,10 +62,18 @@ extension S3Multipart {
     }
   }
 
-  /// ListParts, page by page. Throws with `S3UploadIsGone` as the cause where the server does not know the upload.
+  /// Bytes of the longest ETag, or checksum, of a part. Those of S3 have 34: all 10,000 of an upload are held in memory.
+  private static let longestTag = 1024
+  /// Pages of a list of parts at the most. Those of 10,000 parts are 10 where a server gives as many a page as it is asked for.
+  private static let mostPages = 1000
+
+  /// ListParts, page by page. Throws with `S3UploadIsGone` as the cause where the server does not know the upload. Each number
+  /// is taken once, from the page that comes to it, so that there are 10,000 parts at the most.
   func parts(of upload: S3Upload, _ with: UploadContext) async throws(UploadError) -> [PartReceipt] {
     var parts: [PartReceipt] = []
+    var taken: Set<Int> = []
     var marker: String?
+    var pages = 0
     repeat {
       let request = HTTPRequest("GET", upload.url(["max-parts": "1000", "part-number-marker": marker]))
       let response = try await send(request, nil, with)
@@ -78,13 +91,18 @@ extension S3Multipart {
           .giveUp, .destination, "GET \(request.url): answered without a list of parts: is this S3?",
           status: response.status)
       }
-      parts += list.all("Part").compactMap { receipt($0, upload) }
+      let before = Int64(digits: marker ?? "0") ?? 0
+      for part in list.all("Part").lazy.compactMap({ receipt($0, upload) })
+      where part.number > before && taken.insert(part.number).inserted {
+        parts.append(part)
+      }
       // A list that is cut and does not say where goes on after its last part.
       let last = list.text("NextPartNumberMarker") ?? list.all("Part").last?.text("PartNumber") ?? ""
       let next = list.text("IsTruncated") == "true" ? last : nil
       // A list whose markers do not grow, or grow past the last number of a part, would have no end.
-      let (before, after) = (Int64(digits: marker ?? "0") ?? 0, Int64(digits: next ?? "0") ?? 0)
-      if let next, after <= before || after > Self.mostParts {
+      let after = Int64(digits: next ?? "0") ?? 0
+      pages += 1
+      if let next, after <= before || after > Self.mostParts || pages == Self.mostPages {
         throw UploadError(
           .giveUp, .destination, "GET \(request.url): the list of parts does not go on after \(next.shownLine(20))")
       }
@@ -95,10 +113,13 @@ extension S3Multipart {
 
   private func receipt(_ part: XMLTree, _ upload: S3Upload) -> PartReceipt? {
     guard let number = part.text("PartNumber").flatMap({ Int64(digits: $0) }), 1...Self.mostParts ~= number,
-      let size = part.text("Size").flatMap({ Int64(digits: $0) }), let tag = part.text("ETag")
+      let size = part.text("Size").flatMap({ Int64(digits: $0) }), let tag = part.text("ETag"),
+      tag.utf8.count <= Self.longestTag
     else { return nil }
     var state = ["etag": tag]
-    if let checksum = upload.checksum, let value = part.text("Checksum\(checksum.s3Name)") {
+    if let checksum = upload.checksum, let value = part.text("Checksum\(checksum.s3Name)"),
+      value.utf8.count <= Self.longestTag
+    {
       state[PartReceipt.digestKey] = "\(checksum) \(value)"
       state["echoed"] = "true"
     }
@@ -116,7 +137,8 @@ extension S3Multipart {
       let request = HTTPRequest("DELETE", upload.url())
       let response = try await send(request, nil, with)
       let refusal = S3Refusal(response)
-      guard response.isSuccess || refusal?.code == "NoSuchUpload" || response.status == 404 else {
+      guard response.saysDeleted || refusal?.code == "NoSuchUpload" else {
+        if response.isSuccess { throw UploadError(deleting: request, response) }
         throw UploadError(request, response, s3: refusal, signer)
       }
       if !response.isSuccess { return }

@@ -18,8 +18,8 @@ public struct S3Orphan: Sendable {
 extension S3Multipart {
   /// So many uploads a page: their names may be long, and an answer is read up to 1 MiB.
   private static let page = 200
-  /// Pages of a list at the most: two million uploads.
-  private static let mostPages = 10_000
+  /// Pages of a list, and uploads in it, at the most.
+  private static let (mostPages, mostUploads) = (10_000, 2_000_000)
 
   /// Where a page of a list begins.
   private struct Marker: Hashable {
@@ -27,13 +27,17 @@ extension S3Multipart {
     var id: String
   }
 
-  /// Unfinished uploads of objects whose names begin with `prefix`, with what they hold. `endpoint`: any URL in the bucket.
-  public func orphans(_ prefix: [UInt8], at endpoint: HTTPURL, _ with: UploadContext) async throws(UploadError)
-    -> [S3Orphan]
-  {
-    var found: [S3Orphan] = []
+  /// Calls `take` with unfinished uploads of objects whose names begin with `prefix`, and with what they hold: with those of
+  /// one page of the server's list after the other, none of which is held longer. `take` may delete them. `endpoint`: any URL
+  /// in the bucket. A list of more than 10,000 pages, or two million uploads, is an error.
+  public func orphans(
+    _ prefix: [UInt8], at endpoint: HTTPURL, _ with: UploadContext,
+    _ take: ([S3Orphan]) async throws(UploadError) -> Void
+  ) async throws(UploadError) {
+    var seen = 0
     var marker: Marker?
-    var before: Set<Marker> = []
+    // Hashes, since a server may make its markers as long as an answer.
+    var before: Set<Int> = []
     var encoding: String? = "encoding-type=url"
     let bucket = bucket(at: endpoint)
     while true {
@@ -58,6 +62,7 @@ extension S3Multipart {
         encoding = nil
         continue
       }
+      var found: [S3Orphan] = []
       for upload in uploads {
         guard let key = upload.text("Key"), let id = upload.text("UploadId") else { continue }
         let bytes = Self.key(key, isEncoded)
@@ -69,17 +74,19 @@ extension S3Multipart {
         try await measure(&orphan, with)
         found.append(orphan)
       }
-      if list.text("IsTruncated") != "true" { return found }
+      seen += uploads.count
+      try await take(found)
+      if list.text("IsTruncated") != "true" { return }
       guard let next = list.text("NextKeyMarker") else {
         throw UploadError(
           .giveUp, .destination,
           "GET \(request.url): the list of uploads goes on, and the server does not say where (no NextKeyMarker): seen "
-            + "\(found.count) of them")
+            + "\(seen) of them")
       }
       let after = Marker(
         key: String(decoding: Self.key(next, isEncoded), as: UTF8.self), id: list.text("NextUploadIdMarker") ?? "")
       // Not every server sorts its list, so that only a marker which comes a second time shows a circle.
-      guard before.count < Self.mostPages, before.insert(after).inserted else {
+      guard before.count < Self.mostPages, seen < Self.mostUploads, before.insert(after.hashValue).inserted else {
         throw UploadError(
           .giveUp, .destination,
           "GET \(request.url): the list of uploads does not end: seen after \(before.count) pages")

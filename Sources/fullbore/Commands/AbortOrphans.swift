@@ -21,22 +21,31 @@ struct AbortOrphans: Sendable {
     guard let dialect = reached.destination.dialect as? S3Multipart else { preconditionFailure("s3:// speaks S3") }
     let context = UploadContext(
       transport: transport, headers: reached.destination.headers, origin: reached.destination.endpoint.origin)
-    let found = try await dialect.orphans(s3.prefix, at: reached.destination.endpoint, context)
-    let orphans = found.filter(isOurs)
-    if orphans.isEmpty {
-      Console.output.write("No forgotten uploads.\n")
-      return .ok
+    var (count, bytes): (Int, Int64) = (0, 0)
+    do throws(UploadError) {
+      // Page by page, each named before it is deleted: there may be more of them than memory for their names.
+      try await dialect.orphans(s3.prefix, at: reached.destination.endpoint, context) {
+        (found: [S3Orphan]) async throws(UploadError) in
+        let orphans = found.filter(isOurs)
+        for orphan in orphans { Console.output.write("\(line(orphan))\n") }
+        Console.output.flush()
+        for orphan in orphans {
+          if !isDryRun { try await dialect.delete(orphan, context) }
+          count += 1
+          bytes = bytes.addingClamped(orphan.bytes)
+        }
+      }
+    } catch {
+      if count > 0 { tellTotal(count, bytes) }
+      throw error
     }
-    for orphan in orphans { Console.output.write("\(line(orphan))\n") }
-    let count = Quantity.plural(orphans.count, "forgotten upload")
-    let bytes = Quantity.text(bytes: orphans.lazy.map(\.bytes).clampedSum)
-    Console.output.write(
-      "\(count) with \(bytes)\(isDryRun ? "" : ", deleted now").\n")
-    Console.output.flush()
-    if isDryRun { return .ok }
-    for orphan in orphans { try await dialect.delete(orphan, context) }
-    Console.output.write("Deleted \(count) with \(bytes).\n")
+    tellTotal(count, bytes)
     return .ok
+  }
+
+  private func tellTotal(_ count: Int, _ bytes: Int64) {
+    let total = "\(Quantity.plural(count, "forgotten upload")) with \(Quantity.text(bytes: bytes))"
+    Console.output.write(count == 0 ? "No forgotten uploads.\n" : "\(isDryRun ? "" : "Deleted ")\(total).\n")
   }
 
   /// Not what a later push goes on with, nor what is too young to have been forgotten.
