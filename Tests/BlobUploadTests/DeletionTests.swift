@@ -64,4 +64,53 @@ import Testing
     tus = tus.offered(["Tus-Version": "1.0.0", "Tus-Extension": "creation, termination"])
     #expect(await failure(tus, server(delete: status))?.cause is KeepsUploads == false)
   }
+
+  /// As a login, or the portal of a hotel, answers any request.
+  @Test(arguments: ["tus", "resumable", "s3"]) func aPageIsNoDeletion(_ name: String) async {
+    let page = HTTPResponse(
+      head: HTTPHead(status: 200, headers: ["Content-Type": "text/html; charset=utf-8"]), body: Array("<html>".utf8))
+    let signer = S3Signer(S3Credentials(accessKey: "AKIAFAKE00EXAMPLE", secretKey: "s"), region: "us-east-1")
+    let dialect: any UploadProtocol =
+      switch name {
+      case "tus": Tus()
+      case "s3": S3Multipart(bucketPath: "/in/", signer: signer)
+      default: IETFResumable()
+      }
+    var session = session
+    session.state["id"] = "1"
+    let script = Script(page)
+    do throws(UploadError) {
+      try await dialect.abort(session, UploadContext(transport: script, origin: host.origin))
+      Issue.record("a page was taken for a deletion")
+    } catch {
+      #expect(error.side == .file && error.message.contains("with a page, which does not say that it is deleted"))
+    }
+    #expect(script.methods.first == "DELETE")
+  }
+
+  /// What is there would be deleted in place of the upload.
+  @Test(arguments: ["/", "/in/", "/in/up/2", "/in/up/1/x", "/in/up"], ["tus", "resumable"])
+  func aDeletionGoesToNoOtherPath(_ location: String, _ name: String) async {
+    let script = Script(.status(307, ["Location": location]), .status(204))
+    let error = await failure(name == "tus" ? Tus() : IETFResumable(), script)
+    #expect(error?.message.contains("a deletion there is one of something else") == true, "\(error as Any)")
+    #expect(error?.side == .file)
+    #expect(script.methods == ["DELETE"])
+  }
+
+  @Test(arguments: [307, 308], ["/in/up/1/", "/in/up/1?key=1"])
+  func aDeletionGoesToTheSamePlaceByAnotherName(_ status: Int, _ location: String) async {
+    let script = Script(.status(status, ["Location": location]), .status(204))
+    #expect(await failure(Tus(), script) == nil)
+    #expect(script.methods == ["DELETE", "DELETE"])
+  }
+
+  /// The method that counts is the one in the field.
+  @Test func aDeletionInAPostGoesToNoOtherPath() async {
+    let script = Script { _, request throws(TransportError) in
+      request.method == "DELETE" ? .status(405) : .status(307, ["Location": "/"])
+    }
+    #expect(await failure(Tus(), script) != nil)
+    #expect(script.requests.allSatisfy { $0.url.path == "/in/up/1" })
+  }
 }

@@ -95,11 +95,7 @@ extension HTTPResponse {
     guard body.count <= 64 << 10, let error = XMLTree(body), error.name.lowercased() == "error" else { return nil }
     let exception = error.text("exception")?.split(separator: "\\").last.map(String.init)
     let said = error.text("message") ?? error.text("Message") ?? exception ?? error.children.first?.name ?? ""
-    let shown = said.unicodeScalars.prefix(1000).map { scalar in
-      [.control, .format, .lineSeparator, .paragraphSeparator].contains(scalar.properties.generalCategory)
-        ? " " : Character(scalar)
-    }
-    let text = String(String(shown).prefix(200)).trimmed
+    let text = String(String(said.unicodeScalars.prefix(1000)).withoutInvisible.prefix(200)).trimmed
     return text.isEmpty ? nil : text
   }
 
@@ -109,7 +105,8 @@ extension HTTPResponse {
     guard !shown.isEmpty, shown.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control }) else {
       return nil
     }
-    return shown
+    let text = shown.withoutInvisible.trimmed
+    return text.isEmpty ? nil : text
   }
 
   private static let meanings: [Int: String] = [
@@ -122,6 +119,18 @@ extension HTTPResponse {
     502: "the server behind it failed", 503: "it is not ready", 504: "the server behind it was too slow",
     507: "it has no room left",
   ]
+}
+
+extension String {
+  /// With a blank in place of each scalar that shows nothing, or changes how others are shown: control and format characters
+  /// (U+200B, U+202E), and what ends a line.
+  fileprivate var withoutInvisible: String {
+    String(
+      unicodeScalars.map { scalar in
+        [.control, .format, .lineSeparator, .paragraphSeparator].contains(scalar.properties.generalCategory)
+          ? " " : Character(scalar)
+      })
+  }
 }
 
 extension HTTPResponse {

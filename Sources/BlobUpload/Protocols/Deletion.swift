@@ -6,8 +6,14 @@ public struct KeepsUploads: Error, Sendable {}
 
 extension HTTPResponse {
   /// The answer to a DELETE says that what was there is gone, now or before. 202 promises a deletion that may come to nothing,
-  /// and 207 tells of several, of which some may have failed. RFC 9110 §9.3.5, RFC 4918 §9.6.1.
-  var saysDeleted: Bool { [200, 204, 404, 410].contains(status) }
+  /// and 207 tells of several, of which some may have failed. RFC 9110 §9.3.5, RFC 4918 §9.6.1. A success with a page is that
+  /// of a portal or a login, which answer any request so.
+  var saysDeleted: Bool { [204, 404, 410].contains(status) || status == 200 && !isPage }
+
+  private var isPage: Bool {
+    let type = headers["Content-Type"]?.lowercased() ?? ""
+    return type.hasPrefix("text/html") || type.hasPrefix("application/xhtml")
+  }
 }
 
 extension UploadError {
@@ -16,7 +22,8 @@ extension UploadError {
     self.init(request, response)
     if response.isSuccess {
       message =
-        "\(request.method) \(request.url): answered \(response.status), which does not say that it is deleted"
+        "\(request.method) \(request.url): answered \(response.status)\(response.status == 200 ? " with a page" : "")"
+        + ", which does not say that it is deleted"
       // It may be deleted by and by.
       if response.status == 202 { recovery = .retry(after: response.headers.retryAfter) }
     }

@@ -9,7 +9,8 @@ extension UploadContext {
   /// Sends `request` with the credentials of this context, and follows the server to other places of its own origin;
   /// the body is opened anew for each. `request` becomes the one that was answered.
   ///
-  /// 307 and 308 are followed, 301 and 302 only by what changes nothing: clients may make a GET of anything else.
+  /// 307 and 308 are followed, 301 and 302 only by what changes nothing: clients may make a GET of anything else. What deletes
+  /// follows to its own path alone, with or without a slash at the end: another path is another file, or a folder of files.
   /// Nothing is ever sent to another origin. RFC 9110 §15.4. `accepting`: a status that is the answer, redirect or not.
   func send(
     following request: inout HTTPRequest, body: BlobSlice? = nil, _ on: Exchange? = nil, accepting: Int? = nil
@@ -87,6 +88,14 @@ extension UploadContext {
         "answered \(response.summary): not followed, since only 307 and 308 mean that a \(request.method) goes there. "
           + "If that is the right place, give it as the destination")
     }
+    if request.deletes, url.path.withoutLastSlash != request.url.path.withoutLastSlash {
+      var error = refusal(
+        request, response, "answered \(response.summary): not followed, since a deletion there is one of something else"
+      )
+      // Another upload may be deleted where it is.
+      error.side = .file
+      throw error
+    }
     return url
   }
 
@@ -121,6 +130,15 @@ extension UploadContext {
     sign?(&request)
     return request
   }
+}
+
+extension HTTPRequest {
+  /// It asks for a deletion, by its method or by one in its place.
+  fileprivate var deletes: Bool { (isOverridden ? headers[Self.override] : method) == "DELETE" }
+}
+
+extension String {
+  fileprivate var withoutLastSlash: Substring { utf8.last == UInt8(ascii: "/") ? dropLast() : self[...] }
 }
 
 /// Body bytes that went to a place which sent us on.

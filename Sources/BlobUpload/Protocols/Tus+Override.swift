@@ -79,7 +79,7 @@ final class MethodOverride: Sendable {
 }
 
 extension HTTPRequest {
-  private static let override = "X-HTTP-Method-Override"
+  static let override = "X-HTTP-Method-Override"
 
   var isOverridden: Bool { method == "POST" && headers[Self.override] != nil }
 
