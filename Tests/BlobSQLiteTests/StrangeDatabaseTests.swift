@@ -78,4 +78,31 @@ struct StrangeDatabaseTests {
     let rows = try SQLiteBlobTable(file, table: "t", column: "data", name: "name").rows(after: nil, limit: 9)
     #expect(rows.first.map { $0.name.utf8.count < 10_000 && $0.name.utf8.count > 4096 } == true)
   }
+
+  /// A condition is pasted between others: it must not end where it stands, nor take in what follows it.
+  @Test(arguments: [
+    "n = 1) OR (n = 3", "n = 1)", "n = 1 ORDER BY n", "n = 1; SELECT 1", "1) UNION SELECT 1, 2 WHERE (1", "n = 1 /*",
+    "n = 1 --",
+    "n = 1 LIMIT 1", "", "n = 1\0) OR (n = 3",
+  ])
+  func aConditionThatIsNoExpressionIsRefused(_ condition: String) throws {
+    try make("CREATE TABLE t(n INTEGER PRIMARY KEY, data BLOB)")
+    for _ in 0..<3 { try make("INSERT INTO t(data) VALUES(zeroblob(3))") }
+    let table = SQLiteBlobTable(file, table: "t", column: "data", where: condition)
+    let errors = [
+      failure { () throws(BlobError) in try table.rows(after: 1, limit: 2) },
+      failure { () throws(BlobError) in try table.countOfNulls() },
+      failure { () throws(BlobError) in try table.source(chunksOrderedBy: "n").info(Cancellation()) },
+    ]
+    #expect(errors.allSatisfy { $0?.code == .unsupported }, "\(errors)")
+  }
+
+  @Test(arguments: ["n = 1 OR n = 3", "(n = 1) OR (n = 3)", "n IN (SELECT 1 UNION SELECT 3)", "n <> 2 /* ) */ -- )\n"])
+  func aConditionIsOneExpression(_ condition: String) throws {
+    try make("CREATE TABLE t(n INTEGER PRIMARY KEY, data BLOB)")
+    for _ in 0..<3 { try make("INSERT INTO t(data) VALUES(zeroblob(3))") }
+    let table = SQLiteBlobTable(file, table: "t", column: "data", where: condition)
+    #expect(try table.rows(after: nil, limit: 9).map(\.number) == [1, 3])
+    #expect(try table.source(chunksOrderedBy: "n").info(Cancellation()).length == 6)
+  }
 }

@@ -21,11 +21,12 @@ struct BlobVersion {
   /// Looks it up. Without a version column that reads every byte.
   init(_ place: BlobPlace, in connection: ReadConnection, _ cancel: Cancellation) throws {
     try connection.checkTable(place.table, column: place.column)
+    try connection.checkCondition(place.condition, of: place.table)
     let column = quoted(place.column)
     let rows = try connection.prepare(
       """
       SELECT rowid, typeof(\(column)), length(\(column)), \(Self.version(place)) FROM \(quoted(place.table))
-      WHERE \(place.condition) ORDER BY \(place.order), rowid LIMIT \(Self.mostChunks + 1)
+      WHERE (\(place.condition)) ORDER BY \(place.order), rowid LIMIT \(Self.mostChunks + 1)
       """)
     // It tells versions apart that come about, not forged ones: whoever can write the database can send what they like.
     let digest = Poly1305(key: Array(1...UInt8(Poly1305.keyCount)))

@@ -72,6 +72,13 @@ final class ReadConnection {
     throw error
   }
 
+  /// Throws unless `condition` is one expression by itself: it is put between others, and must not end where it stands. Only an
+  /// expression can be read both without parentheses around it, where one of its own may not close what it has not
+  /// opened, and with them, where nothing may follow it.
+  func checkCondition(_ condition: String, of table: String) throws(SQLiteError) {
+    for text in [condition, "(\(condition))"] { _ = try prepare("SELECT 1 FROM \(quoted(table)) WHERE \(text)") }
+  }
+
   /// From the next read to the end of this connection, one snapshot.
   func beginSnapshot() throws(SQLiteError) { try prepare("BEGIN").run() }
 

@@ -77,8 +77,12 @@ public struct SQLiteBlobTable: Sendable {
       try select.bind(3, Int64(limit))
       var rows: [Row] = []
       while try select.step() {
-        let name = select.text(1, atMost: Self.longestName + 1)
-        rows.append(Row(number: select.int(0), name: name ?? "\(select.int(0))"))
+        let (number, name) = (select.int(0), select.text(1, atMost: Self.longestName + 1))
+        // Whoever asks for the rows after the last one must not get the same ones for ever.
+        guard number >= rows.last.map({ $0.number + 1 }) ?? first, number <= last else {
+          throw SQLiteError("list", file, code: 1, "row \(number) comes out of turn")
+        }
+        rows.append(Row(number: number, name: name ?? "\(number)"))
       }
       return rows
     }
@@ -93,6 +97,7 @@ public struct SQLiteBlobTable: Sendable {
       let connection = try ReadConnection(file, cancel)
       defer { withExtendedLifetime(connection) {} }
       try connection.checkTable(table, column: column)
+      if let condition { try connection.checkCondition(condition, of: table) }
       return try body(connection)
     } catch {
       throw BlobError(error, "list \(file): \(table).\(column)")
