@@ -43,8 +43,8 @@ public struct Layout: Sendable, Hashable {
     }
     self.pieces = pieces
     let sample = path(of: "folder/name.ext", taken: CaptureDate(2000, 1, 1))
-    if sample.isEmpty || template.isAbsolute || template.hasTrailingSlash || sample.components.contains("..") {
-      problem = "wanted a path below the destination, that ends in a name"
+    if !sample.isNameBelow || template.isAbsolute || template.hasTrailingSlash {
+      problem = "wanted a path below the destination, that ends in a name and has no . or .. in it"
       return nil
     }
     if !pieces.contains(where: { [.field(.name), .field(.stem)].contains($0) }) {

@@ -38,6 +38,12 @@ public struct BytePath: Sendable, Hashable, Comparable, CustomStringConvertible,
     }
   }
 
+  /// Whether it can be the path of a file below some folder: relative, ending in a name, without a step to another folder or
+  /// to the same one.
+  package var isNameBelow: Bool {
+    !isEmpty && !isAbsolute && !hasTrailingSlash && !contains(component: "..") && !contains(component: ".")
+  }
+
   /// The last component, trailing slashes aside; empty for "" and "/".
   public var name: BytePath {
     let end = bytes.lastIndex { $0 != slash }.map { $0 + 1 } ?? 0

@@ -45,6 +45,7 @@ import Testing
       ("{yaer}/{name}", "{yaer} is not known"), ("{year/{name}", "is not known"), ("{name", "a brace"),
       ("name}", "a brace"),
       ("/{name}", "below the destination"), ("../{name}", "below the destination"),
+      ("./{name}", "below the destination"), ("x/./{name}", "below the destination"),
       ("{name}/", "below the destination"),
       ("", "below the destination"), ("{year}/{month}", "one name"),
     ] as [(BytePath, String)])

@@ -106,7 +106,7 @@ actor DatabaseWalk: SourceWalk {
   private func place(_ row: SQLiteBlobTable.Row, in table: SQLiteBlobTable) -> FoundSource? {
     let url = table.url(row: row.number)
     let arrival = name ?? BytePath(row.name)
-    if arrival.isEmpty || arrival.isAbsolute || arrival.hasTrailingSlash || arrival.components.contains("..") {
+    if !arrival.isNameBelow {
       fail(url, "its name '\(shown(arrival))' is none that a file can have")
       return nil
     }
