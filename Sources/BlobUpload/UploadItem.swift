@@ -15,6 +15,13 @@ public struct UploadItem: Sendable {
     self.identity = identity
     self.target = target
   }
+
+  /// What the journal keeps of it before its first byte.
+  package func intent(partSize: Int64? = nil) -> JournalIntent {
+    JournalIntent(
+      source: identity, target: target.url.description, recipient: target.recipient, path: target.path,
+      length: info.length, validator: info.validator, contentType: target.contentType, partSize: partSize)
+  }
 }
 
 public enum UploadOutcome: Sendable {

@@ -78,6 +78,8 @@ public struct UploadTarget: Sendable {
   /// Nanoseconds since 1970 when the source was last written, for the server to keep; nil: it is not told. Forms do not
   /// carry it.
   public var modified: Int64?
+  /// A digest of what decides where the file arrives, besides `url`; nil: `url` says it all.
+  var recipient: String?
   /// The session of an upload to the same name that this one replaces, where the server may still hold something of it.
   var predecessor: UploadSession?
 

@@ -150,11 +150,7 @@ public struct UploadQueue: Sendable {
   }
 
   func claim(_ items: [UploadItem]) async throws(UploadError) -> [Claimed] {
-    let intents = items.map { item in
-      JournalIntent(
-        source: item.identity, target: item.target.url.description, path: item.target.path, length: item.info.length,
-        validator: item.info.validator, contentType: item.target.contentType, partSize: uploader.partSize)
-    }
+    let intents = items.map { $0.intent(partSize: uploader.partSize) }
     do {
       let claims = try await journal.claim(intents, destination: destinationID)
       return zip(items, claims).map { Claimed($0, $1) }

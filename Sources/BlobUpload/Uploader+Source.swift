@@ -18,7 +18,8 @@ extension Uploader {
     target.modified = info.modified
     guard let journal else { return try await upload(source, info, to: target) }
     let kept = JournalDestination(
-      endpoint: destination.endpoint.text, protocolName: destination.dialect.name, overwrite: overwrite)
+      endpoint: destination.endpoint.text, protocolName: destination.dialect.name, overwrite: overwrite,
+      recipient: destination.journaledRecipient)
     let id: Int64
     do { id = try await journal.destinationID(kept) } catch { throw UploadError(journal: error) }
     let item = UploadItem(source: source, info: info, identity: identity ?? path, target: target)

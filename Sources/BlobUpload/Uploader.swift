@@ -152,8 +152,11 @@ public struct Uploader: Sendable {
 public struct UploadDestination: Sendable {
   /// The URL as given.
   public var endpoint: HTTPURL
-  public var dialect: any UploadProtocol { didSet { traits = DialectTraits(dialect) } }
+  public var dialect: any UploadProtocol {
+    didSet { (traits, recipient) = (DialectTraits(dialect), Recipient(endpoint, dialect)) }
+  }
   private(set) var traits: DialectTraits
+  var recipient: Recipient
   public var limits: PartLimits
   /// Credentials and the user's own fields; they go to the endpoint's origin and to no other.
   public var headers: HTTPHeaders
@@ -165,6 +168,7 @@ public struct UploadDestination: Sendable {
     self.endpoint = endpoint
     self.dialect = dialect
     traits = DialectTraits(dialect)
+    recipient = Recipient(endpoint, dialect)
     self.limits = limits
     self.headers = headers
   }
@@ -176,10 +180,11 @@ extension UploadDestination {
     _ path: BytePath, length: Int64?, contentType: String = "application/octet-stream", overwrite: Bool = false
   ) -> UploadTarget {
     // The query of a URL that names one file, as a signature, belongs to that file's URL.
-    let isNamed = endpoint.query != nil && endpoint.path.utf8.last != UInt8(ascii: "/")
-    let url =
-      isNamed && endpoint.lastComponent == path.bytes ? endpoint : endpoint.folder.appending(pathBytes: path.bytes)
-    return UploadTarget(
+    let isNamed = endpoint.path.utf8.last != UInt8(ascii: "/") && endpoint.lastComponent == path.bytes
+    let url = isNamed && endpoint.query != nil ? endpoint : endpoint.folder.appending(pathBytes: path.bytes)
+    var target = UploadTarget(
       endpoint: endpoint, url: url, path: path, length: length, contentType: contentType, overwrite: overwrite)
+    target.recipient = isNamed ? recipient.digestAtOwnURL : recipient.digest
+    return target
   }
 }

@@ -1,3 +1,4 @@
+import BlobTesting
 import Foundation
 import Testing
 
@@ -29,9 +30,51 @@ extension EndToEnd {
       #expect(push.peakMemory <= most(40 << 20), "\(push.peakMemory >> 20) MiB")
 
       let (again, second) = try await fullbore(
-        "push", scratch.path("gallery"), "form+\(server.url)/upload", "--field", "upload", "--form", "album=x",
-        "--form", "name={name}", "--expect", "201", "--reply", "$.files[0].url", in: scratch)
+        "push", scratch.path("gallery"), "form+\(server.url)/upload", "--field", "upload", "--form",
+        "album=Käse \"1\"", "--form", "name={name}", "--expect", "201", "--reply", "$.files[0].url", in: scratch)
       #expect(again == .exited(0) && second.output.contains("done before"), "\(second.output)")
+    }
+
+    /// The last part of the URL, its query and the fields of a form all decide where a file arrives.
+    @Test func formsThatDifferInAnythingAreOtherDestinations() async throws {
+      let file = try scratch.file("a.jpg", 1000)
+      let peer = ScriptedPeer([.readRequest, .send("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n")])
+      let url = "form+http://127.0.0.1:\(peer.port)"
+      let places = [
+        ["\(url)/up1"], ["\(url)/up2"], ["\(url)/q?album=1"], ["\(url)/q?album=2"],
+        ["\(url)/q?album=2", "--form", "for=me"], ["\(url)/q?album=2", "--form", "for=you"],
+        ["\(url)/up1", "--field", "image"],
+      ]
+      for count in 1...2 {
+        for place in places {
+          let push = try Command(Tool.fullbore, ["push", file] + place, in: scratch)
+          #expect(try await push.wait() == .exited(0), "\(push.errors)")
+          #expect(push.output.contains(count == 1 ? "1 file sent" : "1 done before"), "\(place): \(push.output)")
+        }
+      }
+      #expect(peer.seen.heads.count == places.count)
+    }
+
+    /// A resume posts to where the push would have posted, and nowhere else.
+    @Test func aResumeKeepsToItsQueryAndItsFields() async throws {
+      let file = try scratch.file("a.jpg", 1000)
+      let server = try await ServeProcess.start(in: scratch)
+      let fields = scratch.path("fields")
+      try Data("album=1\n".utf8).write(to: URL(fileURLWithPath: fields))
+      for query in ["album=1", "album=2"] {
+        let (end, push) = try await fullbore(
+          "push", file, "form+\(server.url)nowhere/?\(query)", "--form", "@\(fields)", "--expect", "299", "--retries",
+          "0",
+          in: scratch)
+        #expect(end != .exited(0), "\(push.output)")
+      }
+      try Data("album=2\n".utf8).write(to: URL(fileURLWithPath: fields))
+      let (other, unknown) = try await fullbore("resume", "\(server.url)nowhere/?album=3", in: scratch)
+      #expect(other == .exited(2), "\(unknown.output)\(unknown.errors)")
+      let (end, resume) = try await fullbore("resume", "\(server.url)nowhere/?album=2", in: scratch)
+      #expect(end == .exited(1), "\(resume.output)\(resume.errors)")
+      #expect(resume.errors.contains("are not those that the push was begun with"), "\(resume.errors)")
+      #expect(!resume.errors.contains("give the URL again"), "\(resume.errors)")
     }
 
     @Test(.needs(.aiohttp)) func fieldsThatWereTypedAreNotKept() async throws {

@@ -117,9 +117,9 @@ public actor Journal {
     try read { store throws(SQLiteError) in (try store.ranges(id, underWayBy: nil), try store.receipts(id)) }
   }
 
-  /// Who was or is to be sent to `target`, the URL under which the bytes will be found.
-  public func sources(of target: String) throws(JournalError) -> [BytePath] {
-    try read { store throws(SQLiteError) in try store.sources(of: target) }
+  /// Who was or is to be sent to where `intent` goes, under the same name.
+  package func sources(at intent: JournalIntent) throws(JournalError) -> [BytePath] {
+    try read { store throws(SQLiteError) in try store.sources(of: intent.key) }
   }
 
   /// Forgets entries, whoever has them. Claim them first, so that a live owner is left alone.

@@ -5,6 +5,11 @@ public struct JournalDestination: Sendable, Codable, Hashable {
   public var endpoint: String
   /// The URL had a query. It may be a signature, so it is not kept, and has to be given again. nil: there was none.
   public var hidesQuery: Bool?
+  /// A digest of that query, without what only signs a request; nil: there was none, or an earlier version made this.
+  public var queryDigest: String?
+  /// A digest of all that tells this destination from others at the same URL, as the fields of a form do; nil: nothing
+  /// does, or an earlier version made this. Its files have it in `JournalIntent.recipient`.
+  public var recipient: String?
   /// `UploadProtocol.name`.
   public var protocolName: String
   /// Paths of files that are read again at each run.
@@ -31,10 +36,13 @@ public struct JournalDestination: Sendable, Codable, Hashable {
     endpoint: String, protocolName: String, tokenFile: String? = nil, headerFiles: [String] = [],
     netrcFile: String? = nil, caFile: String? = nil, proxy: String? = nil, insecure: Bool = false,
     overwrite: Bool = false, checksum: String? = nil, form: JournalForm? = nil, s3: S3Place? = nil,
-    omitsTimes: Bool? = nil, verifies: Bool? = nil
+    omitsTimes: Bool? = nil, verifies: Bool? = nil, recipient: String? = nil
   ) {
     self.endpoint = String(endpoint.prefix { $0 != "?" })
-    hidesQuery = endpoint.contains("?") ? true : nil
+    let query = endpoint.firstIndex(of: "?").map { String(endpoint[endpoint.index(after: $0)...]) }
+    hidesQuery = query == nil ? nil : true
+    queryDigest = Recipient.digest(ofQuery: query)
+    self.recipient = recipient
     self.protocolName = protocolName
     self.tokenFile = tokenFile
     self.headerFiles = headerFiles

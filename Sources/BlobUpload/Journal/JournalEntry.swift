@@ -2,10 +2,12 @@ import Blobs
 
 /// What is about to be sent: durable before its first byte.
 public struct JournalIntent: Sendable, Hashable {
-  /// Absolute. With `target` it names the entry.
+  /// Absolute. With `target` and `recipient` it names the entry.
   public var source: BytePath
   /// The URL under which the bytes will be found.
   public var target: String
+  /// A digest of what decides where and as what they arrive, besides `target`; nil: that says it all.
+  public var recipient: String?
   /// Below the endpoint.
   public var path: BytePath
   /// Bytes; nil when only the end will tell.
@@ -17,16 +19,25 @@ public struct JournalIntent: Sendable, Hashable {
   public var partSize: Int64?
 
   public init(
-    source: BytePath, target: String, path: BytePath, length: Int64?, validator: Validator?,
+    source: BytePath, target: String, recipient: String? = nil, path: BytePath, length: Int64?, validator: Validator?,
     contentType: String = "application/octet-stream", partSize: Int64? = nil
   ) {
     self.source = source
     self.target = target
+    self.recipient = recipient
     self.path = path
     self.length = length
     self.validator = validator
     self.contentType = contentType
     self.partSize = partSize
+  }
+
+  /// What stands for `target` and `recipient` in the journal. No URL of a file has a fragment.
+  var key: String { recipient.map { "\(target)#\($0)" } ?? target }
+
+  static func parts(ofKey key: String) -> (target: String, recipient: String?) {
+    guard let mark = key.utf8.lastIndex(of: UInt8(ascii: "#")) else { return (key, nil) }
+    return (String(key[..<mark]), String(key[key.index(after: mark)...]))
   }
 
   /// How the content stands to that of an earlier intent.

@@ -46,6 +46,14 @@ extension Journal {
   }
 }
 
+extension JournalDestination {
+  /// Whether both push to the same place, whatever their options are. What an earlier version made says nothing of a query.
+  package func isSamePlace(as other: JournalDestination) -> Bool {
+    endpoint == other.endpoint && (recipient ?? other.recipient) == (other.recipient ?? recipient)
+      && (queryDigest ?? other.queryDigest) == (other.queryDigest ?? queryDigest)
+  }
+}
+
 extension JournalStore {
   /// Inside a transaction.
   fileprivate func beginListing(
@@ -53,9 +61,9 @@ extension JournalStore {
   ) throws(SQLiteError) -> Int64 {
     // No path has a NUL in it.
     let joined = Array(sources.map(\.bytes).joined(separator: [0]))
-    let endpoint = try self.destination(destination).endpoint
+    let place = try self.destination(destination)
     for old in try listings()
-    where old.sources == sources && old.destination.endpoint == endpoint && old.destinationID != destination
+    where old.sources == sources && old.destination.isSamePlace(as: place) && old.destinationID != destination
       && old.owner == nil
     {
       try run("DELETE FROM listing WHERE id = ?1", with: old.id)

@@ -15,7 +15,7 @@ extension JournalStore {
     var (isKnown, together) = (false, 1)
     var place = 0
     while place < intents.count {
-      if isKnown, let entry = try entry(intents[place].target, intents[place].source) {
+      if isKnown, let entry = try entry(intents[place].key, intents[place].source) {
         claims.append(try claim(entry, for: intents[place], destination, again: again, me, now))
         place += 1
         continue
@@ -27,7 +27,7 @@ extension JournalStore {
         if isNew {
           claims.append(.fresh(next))
           fresh[next] = intents[place].length.map { (destination, $0, intents[place].target) }
-        } else if let entry = try entry(intents[place].target, intents[place].source) {
+        } else if let entry = try entry(intents[place].key, intents[place].source) {
           claims.append(try claim(entry, for: intents[place], destination, again: again, me, now))
           (isKnown, together) = (true, 1)
         }
@@ -103,7 +103,7 @@ extension JournalStore {
     var index: Int32 = 4
     for place in intents.indices {
       try bind(insert, intents[place], from: index)
-      try insert.bind(index + 6, intents[place].target)
+      try insert.bind(index + 6, intents[place].key)
       try insert.bind(index + 7, intents[place].source.bytes)
       try insert.bind(index + 8, id + Int64(place - intents.startIndex))
       index += 9

@@ -145,14 +145,15 @@ extension JournalStore {
   }
 
   private func entry(row: Statement) throws(SQLiteError) -> JournalEntry {
-    let target = row.text(9) ?? ""
+    let (target, recipient) = JournalIntent.parts(ofKey: row.text(9) ?? "")
     let location = row.text(15)
     // A session nobody can read is as good as none: the upload starts anew, the server expires the old one.
     let session: UploadSession? = row.text(17).flatMap { value($0) }
     return JournalEntry(
       id: row.int(0),
       intent: JournalIntent(
-        source: BytePath(row.blob(10) ?? []), target: target, path: BytePath(row.blob(11) ?? []),
+        source: BytePath(row.blob(10) ?? []), target: target, recipient: recipient,
+        path: BytePath(row.blob(11) ?? []),
         length: row.intOrNil(4),
         validator: row.text(12).map { Validator(version: $0, instance: row.text(13) ?? "") },
         contentType: row.text(14) ?? "", partSize: row.intOrNil(6)),

@@ -49,7 +49,7 @@ func beginListing(
   let noted = options.destinationBeforeAnswer
   do {
     let followsUnread = try await journal.listings().contains {
-      $0.owner == nil && $0.sources == options.given && $0.destination.endpoint == noted.endpoint
+      $0.owner == nil && $0.sources == options.given && $0.destination.isSamePlace(as: noted)
     }
     let id = try await journal.beginListing(options.given, destination: try await journal.destinationID(noted))
     return (id, followsUnread)

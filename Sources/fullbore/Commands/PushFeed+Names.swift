@@ -25,11 +25,7 @@ extension PushFeed {
 
   /// Keeps in the journal what is not sent, and why, so that `status` and `resume` name it.
   private func note(_ clashes: [(item: UploadItem, message: String)]) async {
-    let intents = clashes.map { item, _ in
-      JournalIntent(
-        source: item.identity, target: item.target.url.description, path: item.target.path, length: item.info.length,
-        validator: item.info.validator, contentType: item.target.contentType)
-    }
+    let intents = clashes.map { item, _ in item.intent() }
     do throws(JournalError) {
       for (claim, clash) in zip(try await run.journal.claim(intents, destination: run.destinationID), clashes) {
         switch claim {
@@ -52,7 +48,7 @@ extension PushFeed {
     var others = batch.filter { $0.target.path == item.target.path }.map(\.identity)
     // What earlier batches have is in the journal, and so is what earlier pushes have sent. One that cannot be read ends
     // the push at the next claim.
-    others += (try? await run.journal.sources(of: item.target.url.description)) ?? []
+    others += (try? await run.journal.sources(at: item.intent())) ?? []
     for other in others where names.isTaken(item.target.path, by: other) {
       if Task.isCancelled { return nil }
       if let clash = await NameClash(of: item.identity, with: other) { return clash }

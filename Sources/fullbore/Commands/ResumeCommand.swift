@@ -100,7 +100,8 @@ struct ResumeCommand: Command {
       outage?.start()
       defer { outage?.stop() }
       outage?.discovering()
-      let destination = try await Reached(kept, connection, over: transport).destination
+      var destination = try await Reached(kept, connection, over: transport).destination
+      try destination.goOn(with: entries[0].destination)
       outage?.answered()
       var run = PushRun(
         destination: destination, transport: transport, journal: journal, destinationID: id, report: report,

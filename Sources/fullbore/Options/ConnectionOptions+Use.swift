@@ -61,7 +61,8 @@ extension ConnectionOptions {
       tokenFile: tokenFile?.description, headerFiles: files, netrcFile: netrcFile?.description,
       caFile: certificates?.description, proxy: proxy, insecure: isInsecure, overwrite: overwrite,
       checksum: checksum?.name, form: destination.dialect is FormPost ? form.journaled : nil, s3: s3,
-      omitsTimes: omitsTimes ? true : nil, verifies: verifies ? true : nil)
+      omitsTimes: omitsTimes ? true : nil, verifies: verifies ? true : nil,
+      recipient: destination.journaledRecipient)
   }
 
   /// What was not given now is as it was when the push began.

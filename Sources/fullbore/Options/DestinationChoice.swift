@@ -40,6 +40,10 @@ struct DestinationChoice: Sendable {
     case nil: return true
     case .url(let place):
       guard let endpoint = HTTPURL(kept.endpoint), endpoint.origin == place.origin else { return false }
+      // A query that is given chooses among the pushes to the very same URL.
+      if endpoint.path == place.path, let query = place.query, let digest = kept.queryDigest {
+        return JournalDestination(endpoint: "\(kept.endpoint)?\(query)", protocolName: "").queryDigest == digest
+      }
       return Self.isAtOrBelow(Array(endpoint.path.utf8), Array(place.path.utf8))
     case .s3(let place):
       guard let s3 = kept.s3, s3.address.bucket == place.bucket, let prefix = kept.s3Prefix else { return false }
@@ -94,9 +98,12 @@ extension PushOptions {
     if readsStandardInput, destination.isFolder, let name {
       endpoint = endpoint.folder.appending(pathBytes: name.bytes)
     }
+    // What cannot be read now ends the push when it begins.
+    let form = destination.protocolName == "form" ? try? form.post() : nil
     return JournalDestination(
-      endpoint: endpoint.text, protocolName: destination.protocolName ?? "", s3: destination.address.map { S3Place($0) }
-    )
+      endpoint: endpoint.text, protocolName: destination.protocolName ?? "",
+      s3: destination.address.map { S3Place($0) },
+      recipient: form.flatMap { UploadDestination.recipient(of: endpoint, $0) })
   }
 }
 
