@@ -144,7 +144,8 @@ final class BriefChain<Observer: UploadObserver>: Sendable {
     acquaintance.existing.note(wasThere: result.wasThere)
     let length = work.item.info.length ?? 0
     if result.wasThere { progress.resume(at: length) } else { progress.settle(at: length) }
-    queue.journal.done(id, result, keepsChecksums: work.item.info.wantsTrace)
+    queue.journal.done(
+      id, result, keepsChecksums: work.item.info.wantsTrace, replaces: !result.wasThere)
     observer.ended(work.item, progress, .sent(result, from: progress.resumed))
     if let next = channel.poll() { begin(next) } else { end(nil) }
   }

@@ -35,6 +35,14 @@ public enum UploadOutcome: Sendable {
   case failed(UploadError)
 }
 
+extension UploadOutcome {
+  /// Whether the server had all `length` bytes under the name already, so that nothing was stored.
+  package func foundAll(of length: Int64?) -> Bool {
+    guard case .sent(let result, let start) = self else { return false }
+    return result.wasThere || start > 0 && start == length ?? result.length
+  }
+}
+
 /// Hears what becomes of each item. Called on any thread, several at once; must be short.
 public protocol UploadObserver: Sendable {
   func started(_ item: UploadItem, _ progress: Progress)

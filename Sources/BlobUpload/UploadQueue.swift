@@ -229,12 +229,15 @@ public struct UploadQueue: Sendable {
   /// How it is known that the server still has what an earlier run sent: it is asked, and with `verify` it is read back
   /// too. nil: it has not.
   private func arrived(_ item: UploadItem, _ entry: JournalEntry) async throws(UploadError) -> StoredEvidence? {
+    // The length of what is made while it is sent is known since then.
+    var (info, target) = (item.info, item.target)
+    if info.length == nil { (info.length, target.length) = (entry.sentLength, entry.sentLength) }
     if !verify {
-      return try await uploader.evidence(of: item.source, item.info, item.target, location: entry.location)
+      return try await uploader.evidence(of: item.source, info, target, location: entry.location)
     }
-    if try await !uploader.isThere(item.target, location: entry.location) { return nil }
+    if try await !uploader.isThere(target, location: entry.location) { return nil }
     do {
-      try await uploader.verify(item.source, item.info, at: item.target, location: entry.location)
+      try await uploader.verify(item.source, info, at: target, location: entry.location)
       return .bytes
     } catch {
       if error.saysOtherBytes { return nil }
@@ -260,8 +263,10 @@ public struct UploadQueue: Sendable {
           comparing: doubted, progress: progress)
       }
       if verify { result.location = try await verify(item, id, result) }
-      journal.done(id, result, keepsChecksums: item.info.wantsTrace)
-      observer.ended(item, progress, .sent(result, from: progress.resumed))
+      let outcome = UploadOutcome.sent(result, from: progress.resumed)
+      journal.done(
+        id, result, keepsChecksums: item.info.wantsTrace, replaces: !outcome.foundAll(of: item.info.length))
+      observer.ended(item, progress, outcome)
       return nil
     } catch {
       if let again = await lookAgain(work, id, progress, error) { return await handle(again, observer) }

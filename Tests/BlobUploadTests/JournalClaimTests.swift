@@ -238,6 +238,63 @@ extension JournalTests {
       await journal.close()
     }
 
+    /// Another source was sent under the same name, so that the first one is not there any more.
+    @Test(arguments: [true, false], [true, false])
+    func whatAnotherSourceHasReplacedIsNotDone(_ isBegunOnly: Bool, _ together: Bool) async throws {
+      let (mine, other) = (intent("a.jpg"), intent("a.jpg", from: "/other/a.jpg"))
+      let journal = try await folder.open()
+      journal.done(try #require(try await journal.claim(mine).id), UploadResult())
+      #expect(try await journal.claim(mine).name == "done")
+      // One that may replace a file may have done so as soon as it has begun.
+      let at = isBegunOnly ? JournalDestination.put : .tus
+      let more = together ? [intent("b.jpg"), intent("c.jpg")] : []
+      let claims = try await journal.claim([other] + more, destination: try await journal.destinationID(at))
+      #expect(claims.map(\.name) == Array(repeating: "fresh", count: claims.count))
+      if isBegunOnly {
+        journal.failed(try #require(claims[0].id), "cut")
+      } else {
+        #expect(try await journal.claim(mine).name == "done")
+        for id in claims.compactMap(\.id) { journal.done(id, UploadResult(location: other.target)) }
+      }
+      #expect(try await journal.claim(mine).name == "fresh")
+      #expect(
+        try await journal.summary().filter { $0.state == .done }.map(\.count) == (isBegunOnly ? [] : [claims.count]))
+      await journal.close()
+    }
+
+    /// The server had the same bytes, or the file is only named and not sent: nothing was replaced.
+    @Test func whatIsFoundUnderANameReplacesNothing() async throws {
+      let (mine, other) = (intent("a.jpg"), intent("a.jpg", from: "/other/a.jpg"))
+      let journal = try await folder.open()
+      journal.done(try #require(try await journal.claim(mine).id), UploadResult())
+      let refused = try await journal.claim(
+        [other], destination: try await journal.destinationID(.put), sends: false)
+      journal.refused(try #require(refused[0].id), "another file has that name")
+      #expect(try await journal.claim(mine).name == "done")
+      journal.done(try #require(try await journal.claim(other).id), UploadResult(), replaces: false)
+      for intent in [mine, other] { #expect(try await journal.claim(intent).name == "done") }
+      await journal.close()
+    }
+
+    /// What decides where a file arrives, besides its URL, names the entry too.
+    @Test func anotherRecipientIsAnotherEntry() async throws {
+      var (one, other) = (intent(), intent())
+      (one.recipient, other.recipient) = ("one", "other")
+      let journal = try await folder.open()
+      for intent in [intent(), one, other] {
+        let claim = try await journal.claim(intent)
+        #expect(claim.name == "fresh")
+        #expect(try await journal.only().intent == intent)
+        journal.done(try #require(claim.id), UploadResult(location: intent.target))
+      }
+      for intent in [intent(), one, other] {
+        let entry = try #require(try await journal.claim(intent).entry)
+        #expect(entry.intent == intent && entry.location == intent.target)
+        #expect(try await journal.sources(at: intent) == [intent.source])
+      }
+      await journal.close()
+    }
+
     /// What one run does with a claimed upload before it closes the journal.
     @discardableResult
     private func leave(_ intent: JournalIntent = intent(), _ note: (Journal, Int64) -> Void) async throws -> Int64 {

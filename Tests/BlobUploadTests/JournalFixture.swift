@@ -107,11 +107,12 @@ extension JournalDestination {
   static let put = JournalDestination(endpoint: "https://host.example/files/", protocolName: "put", overwrite: true)
 }
 
-func intent(_ name: String = "a.jpg", version: String? = "1", instance: String = "i", length: Int64? = 100)
-  -> JournalIntent
-{
+func intent(
+  _ name: String = "a.jpg", version: String? = "1", instance: String = "i", length: Int64? = 100,
+  from source: BytePath? = nil
+) -> JournalIntent {
   JournalIntent(
-    source: BytePath("/gallery/" + name), target: "https://host.example/files/" + name, path: BytePath(name),
+    source: source ?? BytePath("/gallery/" + name), target: "https://host.example/files/" + name, path: BytePath(name),
     length: length, validator: version.map { Validator(version: $0, instance: instance) }, contentType: "image/jpeg",
     partSize: 50)
 }

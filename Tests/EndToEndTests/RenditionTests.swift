@@ -244,6 +244,34 @@ extension EndToEnd {
       #expect(watch.command.output.contains("6 files sent"), "\(watch.command.output)")
     }
 
+    /// The journal knows the length of a rendition that was sent: `--check` compares it.
+    @Test(.needs(.photographs)) func aRenditionThatWasReplacedIsSentAgain() async throws {
+      try photograph(.photographs, "rocket.jpg", as: "card/IMG_0001.JPG")
+      try write(packet(Self.corners), "card/IMG_0001.xmp")
+      let server = try await ServeProcess.start(in: scratch)
+      func push(_ options: String...) async throws -> String {
+        let push = try Command(
+          Tool.fullbore,
+          ["push", "--edits", "current", "--exclude", "*.xmp", "--overwrite"] + options
+            + [scratch.path("card/"), "put+" + server.url], in: scratch)
+        #expect(try await push.wait() == .exited(0), "\(push.errors)")
+        return push.output
+      }
+      func arrived() throws -> Data {
+        try Data(contentsOf: URL(fileURLWithPath: server.folder.path + "/IMG_E0001.JPG"))
+      }
+      _ = try await push()
+      let whole = try arrived()
+      _ = try await push("--edit-quality", "50")
+      #expect(try arrived().count < whole.count)
+      _ = try await push()
+      #expect(try arrived() == whole)
+      #expect(try await push("--check").contains("1 done before"))
+      try Data("another".utf8).write(to: URL(fileURLWithPath: server.folder.path + "/IMG_E0001.JPG"))
+      #expect(try await push("--check").contains("1 file sent"))
+      #expect(try arrived() == whole)
+    }
+
     /// S3 wants the length before the first byte, and a rendition does not fit into what may be held.
     @Test(.needs(.photographs)) func aServerThatWantsLengthsGetsThem() async throws {
       try photograph(.photographs, "hubble_deep_field.jpg", as: "card/DCIM/IMG_0001.JPG")

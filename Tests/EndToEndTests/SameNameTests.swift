@@ -86,6 +86,22 @@ extension EndToEnd {
       #expect(server.folder.files().count == 1)
     }
 
+    /// What a later push has replaced is sent again, whatever the journal says of the earlier one.
+    @Test(arguments: ["", "put+"]) func aFileThatWasReplacedIsSentAgain(_ dialect: String) async throws {
+      try photo("one/IMG_0001.JPG", seed: 1)
+      try photo("two/IMG_0001.JPG", seed: 2)
+      let server = try await ServeProcess.start(in: scratch)
+      for card in ["one", "two", "one", "one"] {
+        let (end, push) = try await fullbore(
+          "push", "--overwrite", scratch.path("\(card)/"), dialect + server.url, in: scratch)
+        #expect(end == .exited(0), "\(push.output)\(push.errors)")
+        #expect(Folder(scratch.path(card)).hasSameBytes("IMG_0001.JPG", as: server.folder), "\(push.output)")
+      }
+      let (_, again) = try await fullbore(
+        "push", "--overwrite", scratch.path("one/"), dialect + server.url, in: scratch)
+      #expect(again.output.contains("1 done before"), "\(again.output)")
+    }
+
     /// nginx replaces whatever a name holds.
     @Test(.needs(.nginx), arguments: ["put+", ""])
     func aServerThatWouldReplaceAFileIsAskedFirst(_ dialect: String) async throws {

@@ -51,12 +51,15 @@ public actor Journal {
   }
 
   /// Claims what is to be sent: answers in the order of the intents, committed as one when it returns.
-  /// With `again`, what was done before counts as fresh.
+  /// With `again`, what was done before counts as fresh. With `sends`, an upload that may replace a file may do so from now
+  /// on: what other sources have sent under its name is forgotten.
   public func claim(
-    _ intents: [JournalIntent], destination: Int64, again: Bool = false
+    _ intents: [JournalIntent], destination: Int64, again: Bool = false, sends: Bool = true
   ) throws(JournalError) -> [JournalClaim] {
     try write { store, me throws(SQLiteError) in
-      try store.claim(intents, destination: destination, again: again, as: me)
+      let claims = try store.claim(intents, destination: destination, again: again, as: me)
+      if sends { try store.forgetReplaced(by: claims, at: destination) }
+      return claims
     }
   }
 
@@ -213,8 +216,13 @@ extension Journal {
 
   /// Finished; the claim ends. Written within 250 ms, with others. With `keepsChecksums` the checksums of what was sent
   /// stay, for a source whose version alone does not tell its content: see `checksums(of:)`.
-  public nonisolated func done(_ id: Int64, _ result: UploadResult, keepsChecksums: Bool = false) {
-    note(id, .done(location: result.journaled, length: result.length, keepsChecksums: keepsChecksums))
+  /// With `replaces` its bytes were stored now: what other sources have sent under the same name is forgotten.
+  public nonisolated func done(
+    _ id: Int64, _ result: UploadResult, keepsChecksums: Bool = false, replaces: Bool = true
+  ) {
+    note(
+      id,
+      .done(location: result.journaled, length: result.length, keepsChecksums: keepsChecksums, replaces: replaces))
   }
 
   /// Given up; the session is kept and the claim ends. Written within 250 ms.

@@ -9,7 +9,8 @@ struct JournalNote: Sendable {
     case receipt(PartReceipt)
     /// `length`: of the whole, where it was not known before. `keepsChecksums`: what was summed of the source stays, so that
     /// a later run can compare.
-    case done(location: String?, length: Int64?, keepsChecksums: Bool)
+    /// `replaces`: its bytes were stored, whatever had its name before.
+    case done(location: String?, length: Int64?, keepsChecksums: Bool, replaces: Bool)
     case failed(String)
     case refused(String)
     case restarted

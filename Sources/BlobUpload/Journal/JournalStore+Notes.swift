@@ -9,8 +9,8 @@ extension JournalStore {
     // Ends of entries that went in one, which are most of all notes.
     var ended: [Int64] = []
     for note in notes {
-      if case .done(let location, _, keepsChecksums: false) = note.event, let known = fresh[note.id],
-        location == known.target
+      if case .done(let location, _, keepsChecksums: false, replaces: true) = note.event,
+        let known = fresh[note.id], location == known.target
       {
         ended.append(note.id)
       } else {
@@ -31,11 +31,14 @@ extension JournalStore {
       rest.removeFirst(count)
       if count > 1, try end(from: first, count, me, now) {
         for id in run { if let known = fresh.removeValue(forKey: id) { self.count(known.destination, known.bytes) } }
+        try forgetReplaced(by: first, through: first + Int64(count) - 1)
       } else {
         // One by one it shows which of them the journal knows otherwise.
         for id in run {
           try apply(
-            JournalNote(id: id, event: .done(location: fresh[id]?.target, length: nil, keepsChecksums: false)),
+            JournalNote(
+              id: id,
+              event: .done(location: fresh[id]?.target, length: nil, keepsChecksums: false, replaces: true)),
             me, now)
         }
       }
@@ -60,16 +63,19 @@ extension JournalStore {
   }
 
   private func apply(_ note: JournalNote, _ me: Int64, _ now: Int64) throws(SQLiteError) {
-    if let known = fresh.removeValue(forKey: note.id), case .done(let location, _, keepsChecksums: false) = note.event,
+    if let known = fresh.removeValue(forKey: note.id),
+      case .done(let location, _, keepsChecksums: false, let replaces) = note.event,
       try end(note.id, known.bytes, location, me, now)
     {
-      return count(known.destination, known.bytes)
+      count(known.destination, known.bytes)
+      if replaces { try forgetReplaced(by: note.id, through: note.id) }
+      return
     }
     guard var row = try glance(note.id), row.owner == me || row.isFree && note.needsNoClaim(isDone: row.isDone) else {
       return
     }
     switch note.event {
-    case .done(let location, let length, let keepsChecksums):
+    case .done(let location, let length, let keepsChecksums, let replaces):
       if !row.hasLength, let length { row.bytes = length }
       if keepsChecksums { try keepSent(note.id, me, hasSucceeded: true) }
       // '' says "the same as the target" in no space.
@@ -84,6 +90,7 @@ extension JournalStore {
       try run(done, note.id, now)
       count(row.destination, row.bytes)
       if !keepsChecksums, row.hasSession { try removeTraces(note.id) }
+      if replaces { try forgetReplaced(by: note.id, through: note.id) }
     case .opened(let session):
       let open = try database.statement("UPDATE upload SET state = 1, session = ?3, updated = ?2 WHERE id = ?1")
       try open.bind(3, json(session))

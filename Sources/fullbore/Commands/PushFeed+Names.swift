@@ -27,7 +27,8 @@ extension PushFeed {
   private func note(_ clashes: [(item: UploadItem, message: String)]) async {
     let intents = clashes.map { item, _ in item.intent() }
     do throws(JournalError) {
-      for (claim, clash) in zip(try await run.journal.claim(intents, destination: run.destinationID), clashes) {
+      let claims = try await run.journal.claim(intents, destination: run.destinationID, sends: false)
+      for (claim, clash) in zip(claims, clashes) {
         switch claim {
         case .fresh(let id), .replaced(let id, _): run.journal.refused(id, clash.message)
         case .resume(let entry), .unsure(let entry): run.journal.refused(entry.id, clash.message)

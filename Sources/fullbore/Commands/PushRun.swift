@@ -142,8 +142,7 @@ final class PushObserver: UploadObserver {
     let file = file(item, progress ?? Progress())
     counters.large.ended(file)
     switch outcome {
-    case .sent(let result, let start) where result.wasThere || start > 0 && start == file.length ?? result.length:
-      finish(file, .alreadyThere)
+    case .sent where outcome.foundAll(of: file.length): finish(file, .alreadyThere)
     case .sent(_, let start):
       finish(file, .sent(bytes: (file.length ?? file.progress.acknowledged) - start, resumedFrom: start))
     case .doneBefore(let evidence): finish(file, .doneBefore(evidence))
