@@ -105,6 +105,7 @@ extension UploadDestination {
     }
     var put = PlainPut(checksum: tus.checksum)
     put.asksFirst = asksForNames
+    put.folders = DavFolders()
     return (put, put.limits)
   }
 

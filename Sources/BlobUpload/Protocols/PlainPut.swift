@@ -9,6 +9,9 @@ public struct PlainPut: OneRequestProtocol {
   public var checksum: Digest.Algorithm?
   /// The server replaces what a name holds without a word: a name is asked for first, unless it may be overwritten.
   public var asksFirst = false
+  /// nil: the user wants PUT and nothing else. Else a folder that is missing is made, where the server makes folders: nginx
+  /// does, and does not say so when it is asked what it speaks.
+  var folders: DavFolders?
   let begun = BegunPuts()
 
   public init(checksum: Digest.Algorithm? = nil) { self.checksum = checksum }
@@ -55,10 +58,22 @@ public struct PlainPut: OneRequestProtocol {
       response = try await with.send(following: &request, body: body)
     }
     guard let result = result(of: response, to: request, for: target) else {
-      throw UploadError(creating: request, response)
+      throw try await refusal(of: request, response, body, with)
     }
     try await with.confirm(response, to: request, body, target)
     return result
+  }
+
+  private func refusal(
+    of request: HTTPRequest, _ response: HTTPResponse, _ body: BlobSlice, _ with: UploadContext
+  ) async throws(UploadError) -> UploadError {
+    var error = UploadError(creating: request, response)
+    if let folders, [404, 409, 500].contains(response.status), body.canBeReadTwice,
+      try await folders.makeMissing(request.url.folder, with)
+    {
+      error.recovery = .rephrase
+    }
+    return error
   }
 
   /// The digest must be computed first, where one is wanted.

@@ -5,6 +5,8 @@ import Synchronization
 final class DavFolders: Sendable {
   private struct State {
     var known: Set<String> = []
+    /// Folders that files were refused for, and that were made then.
+    var missed: Set<String> = []
     var canMove = true
     var hasToldLeftover = false
   }
@@ -36,6 +38,23 @@ final class DavFolders: Sendable {
     try await turn.pass { () async throws(UploadError) in try await makeNow(folder, with) }
   }
 
+  /// After a refusal that a missing folder may be the reason for, as the 500 of nginx: makes the folder. Returns whether it
+  /// had been missing, so that the file can be sent again. The server is asked once for each folder; where it makes none,
+  /// the refusal has another reason.
+  func makeMissing(_ folder: HTTPURL, _ with: UploadContext) async throws(UploadError) -> Bool {
+    try await turn.pass { () async throws(UploadError) in
+      if !isKnown(folder) {
+        do throws(UploadError) {
+          try await makeNow(folder, with)
+        } catch {
+          guard error.recovery == .giveUp, error.side != .cancelled else { throw error }
+          state.withLock { _ = $0.known.insert(folder.path) }
+        }
+      }
+      return state.withLock { $0.missed.contains(folder.path) }
+    }
+  }
+
   /// A folder that was thought to be there seems to be missing: the next `make` asks the server again.
   func forget(_ folder: HTTPURL) { state.withLock { _ = $0.known.remove(folder.path) } }
 
@@ -58,7 +77,10 @@ final class DavFolders: Sendable {
       }
       throw error
     }
-    state.withLock { _ = $0.known.insert(folder.path) }
+    state.withLock { state in
+      state.known.insert(folder.path)
+      if response.isSuccess { state.missed.insert(folder.path) }
+    }
   }
 
   private func ask(_ folder: HTTPURL, _ with: UploadContext) async throws(UploadError) -> HTTPResponse {

@@ -186,6 +186,8 @@ struct DavPlace: Sendable {
     if [404, 409].contains(response.status) {
       try await folders.make(temporary.folder, with)
       response = try await with.sendOnce(&request, body)
+    } else if response.status == 500, try await folders.makeMissing(temporary.folder, with) {
+      response = try await with.sendOnce(&request, body)
     }
     guard response.saysStored else {
       if 400..<500 ~= response.status { forget(temporary) }
