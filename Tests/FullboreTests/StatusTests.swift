@@ -147,6 +147,10 @@ import Testing
     ("OPTIONS http://host/: 401 (it asks for credentials)", "--token-file"),
     ("PATCH http://host/1: answered 409 to bytes from 0 on", nil),
     ("PATCH http://host:500/409: 503 (it is not ready)", "again"), ("/a 409 b.jpg went from 409 to 500 bytes", nil),
+    (
+      "PUT http://host/x.jpg/y.jpg: 409 (conflict): /x.jpg: a file is in the place of a folder",
+      "Nothing replaces a file"
+    ),
     ("host: connection refused", nil), ("", nil),
   ])
   func failuresSayWhatToDo(_ message: String, _ word: String?) {

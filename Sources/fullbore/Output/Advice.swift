@@ -28,6 +28,8 @@ extension UploadError {
       "--verify is for servers that give out what they took: leave it out for this one"
     // Nothing was to get that name: something was only asked for.
     case 409 where message.hasPrefix("GET ") || message.hasPrefix("HEAD "): nil
+    case 409 where message.contains("a file is in the place of a folder"):
+      "Nothing replaces a file by a folder: delete or rename that file there, or send to another folder"
     case 401: "Give credentials that it takes with --token-file FILE, --netrc or --header @FILE"
     case 403: "Are these the right credentials, and may they write there?"
     case 404: "Is the path right?"
