@@ -229,6 +229,22 @@ extension EndToEnd {
       }
     }
 
+    /// The journal has no entry for what cannot be read, and says so without calling the push cut short.
+    @Test func aLinkThatLeadsNowhereIsToldOfUntilItIsMended() async throws {
+      try scratch.file("card/a.jpg", 10)
+      try FileManager.default.createSymbolicLink(atPath: scratch.path("card/b.jpg"), withDestinationPath: "gone.jpg")
+      let server = try await ServeProcess.start(in: scratch)
+      let words = "could not read some of them"
+      #expect(try await fullbore("push", scratch.path("card"), server.url, in: scratch).end == .exited(1))
+      let (_, status) = try await fullbore("status", in: scratch)
+      #expect(status.output.contains(words) && status.output.contains("names what it cannot read"), "\(status.output)")
+      let (end, resume) = try await fullbore("resume", in: scratch)
+      #expect(end == .exited(1) && resume.errors.contains(words), "\(resume.errors)")
+      try scratch.file("card/gone.jpg", 20)
+      #expect(try await fullbore("push", scratch.path("card"), server.url, in: scratch).end == .exited(0))
+      #expect(try await fullbore("resume", in: scratch).end == .exited(0))
+    }
+
     @Test func aFolderIsLeftOutByItsNameWithASlash() async throws {
       for name in ["a.jpg", "thumbs/b.jpg", "2024/thumbs/c.jpg", "2024/d.jpg"] { try scratch.file("card/\(name)", 10) }
       let server = try await ServeProcess.start(in: scratch)

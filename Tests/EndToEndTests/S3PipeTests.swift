@@ -41,6 +41,12 @@ extension EndToEnd {
       push.kill(SIGKILL)
       try await push.wait()
       #expect(!peer.uploads.isEmpty)
+      let orphans = try Command(
+        Tool.fullbore, ["abort", "--orphans", "s3://media/", "--endpoint", "http://127.0.0.1:\(peer.port)", "-n"],
+        in: scratch, environment: S3Peer.environment)
+      #expect(try await orphans.wait() == .exited(0), "\(orphans.errors)")
+      #expect(orphans.output.contains("standard input, which cannot be read again"), "\(orphans.output)")
+      #expect(orphans.output.contains("'fullbore abort 1' deletes it"), "\(orphans.output)")
       let abort = try Command(
         Tool.fullbore, ["abort", "--all"], in: scratch, environment: S3Peer.environment)
       #expect(try await abort.wait() == .exited(0), "\(abort.output)\(abort.errors)")

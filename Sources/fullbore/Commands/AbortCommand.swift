@@ -104,10 +104,17 @@ struct AbortCommand: Command {
 
   private func abortOrphans(at place: Destination, _ age: Duration?, _ isDryRun: Bool) async -> ExitStatus {
     do throws(UploadError) {
-      var known: Set<String> = []
+      var known: [String: String] = [:]
       if journal.withCString({ access($0, F_OK) }) == 0 {
         let journal = try await openJournal(journal, tell)
-        known = Set(try await unfinished(in: journal).compactMap { $0.session?.state["id"] })
+        let entries = try await unfinished(in: journal)
+        let lost = await LostSource.find(entries)
+        for entry in entries {
+          guard let id = entry.session?.state["id"] else { continue }
+          known[id] =
+            lost[entry.id].map { "\($0.complaint): \($0.remedy), or 'fullbore abort \(entry.id)' deletes it" }
+            ?? "'fullbore resume' goes on with it"
+        }
         await journal.close()
       }
       return try await AbortOrphans(

@@ -11,8 +11,8 @@ struct AbortOrphans: Sendable {
   /// Only what was begun so long ago; nil: whatever is there.
   let age: Duration?
   let isDryRun: Bool
-  /// Ids of uploads that the journal of this machine can go on with.
-  let known: Set<String>
+  /// What becomes of uploads that the journal of this machine has, by their ids at the server.
+  let known: [String: String]
 
   func run() async throws(UploadError) -> ExitStatus {
     guard let s3 = place.s3 else { preconditionFailure("the options have seen to it") }
@@ -50,8 +50,8 @@ struct AbortOrphans: Sendable {
 
   /// Not what a later push goes on with, nor what is too young to have been forgotten.
   private func isOurs(_ orphan: S3Orphan) -> Bool {
-    if known.contains(orphan.id) {
-      Console.output.write("\(line(orphan)); kept: 'fullbore resume' goes on with it\n")
+    if let remedy = known[orphan.id] {
+      Console.output.write("\(line(orphan)); kept: \(shown(remedy))\n")
       return false
     }
     guard let age, let begun = orphan.begun else { return age == nil }

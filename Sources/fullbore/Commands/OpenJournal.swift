@@ -79,11 +79,14 @@ extension JournalEntry {
 
 extension JournalListing {
   /// What is wrong with it, in one sentence without its end.
-  var complaint: String { "a push of \(route) ended before all its files were known here" }
+  var complaint: String {
+    "a push of \(route) ended before all its files were known here, or could not read some of them"
+  }
 
   /// What ends it.
   static let remedy =
-    "run that push again, which sends only what is missing, or give it up with 'fullbore abort --unread'"
+    "run that push again, which sends only what is missing and names what it cannot read, or give it up with "
+    + "'fullbore abort --unread'"
 
   /// The sources and the destination.
   var route: String {
