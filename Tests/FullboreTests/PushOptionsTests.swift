@@ -19,10 +19,18 @@ import Testing
     let options = try options("a", "b/", "http://host/")
     #expect(options.sources == ["a", "b/"])
     #expect(options.destination.endpoint.text == "http://host/")
-    #expect(options.jobs == nil && options.partSize == nil && options.bytesPerSecond == nil)
+    #expect(options.pace == PaceOptions() && options.partSize == nil)
     #expect(options.connection == ConnectionOptions())
     #expect(options.output == OutputOptions())
     #expect(options.journal.isAbsolute)
+  }
+
+  @Test func aResumeTakesThePaceOfItsOwnLink() throws {
+    let words: [BytePath] = ["--bwlimit", "12M", "-j", "2", "--parts-at-once", "3"]
+    let resume = try ResumeCommand(try Arguments(words, ResumeCommand.declaration))
+    #expect(resume.pace.bytesPerSecond == 12 << 20 && resume.pace.limiter != nil)
+    #expect(resume.pace.jobs == 2 && resume.pace.partsAtOnce == 3)
+    #expect(try ResumeCommand(try Arguments([], ResumeCommand.declaration)).pace == PaceOptions())
   }
 
   @Test func everyOptionArrives() throws {
@@ -32,8 +40,8 @@ import Testing
       "--proxy", "http://proxy:3128", "--retries", "0", "--timeout", "30s", "--finish-timeout", "2m",
       "--journal", "/j", "--json", "-v", "a",
       "put+http://host/")
-    #expect(options.jobs == 4 && options.partsAtOnce == 2 && options.partSize == 8 << 20)
-    #expect(options.bytesPerSecond == 20 << 20)
+    #expect(options.pace.jobs == 4 && options.pace.partsAtOnce == 2 && options.partSize == 8 << 20)
+    #expect(options.pace.bytesPerSecond == 20 << 20)
     #expect(options.verifies && options.overwrites && options.checks && options.isDryRun)
     #expect(options.name == "x.jpg" && options.journal == "/j" && options.tree.includesHidden)
     #expect(

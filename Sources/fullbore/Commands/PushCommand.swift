@@ -51,7 +51,7 @@ struct PushCommand: Command {
   /// Returns what ended the push before its time.
   private func push(_ walk: PushWalk, _ report: any PushReport, _ counters: PushCounters) async -> UploadError? {
     do throws(UploadError) {
-      let transport = SocketTransport(try options.transportOptions)
+      let transport = SocketTransport(try options.connection.transportOptions(at: options.pace))
       untilExit.withLock { $0.append(transport) }
       // The first connection is made while the journal is opened.
       expect(1, over: transport)

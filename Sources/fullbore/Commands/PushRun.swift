@@ -94,12 +94,11 @@ extension PushRun {
       destination: reached.destination, transport: transport, journal: journal,
       destinationID: try await number(of: kept, in: journal), report: report, counters: counters)
     connection = options.connection
-    jobs = options.jobs
+    (jobs, partsAtOnce) = (options.pace.jobs, options.pace.partsAtOnce)
     partSize = options.partSize
     checks = options.checks
     verifies = options.verifies
     spool = options.spool
-    partsAtOnce = options.partsAtOnce
     self.outage = outage
     self.waitsForOthers = waitsForOthers
   }

@@ -7,23 +7,27 @@ struct ResumeCommand: Command {
   static let declaration = CommandDeclaration(
     name: "resume", synopsis: "resume [DESTINATION]",
     summary: "finish what earlier pushes left unfinished",
-    options: ConnectionOptions.declared + [journalOption] + OutputOptions.declared,
+    options: PaceOptions.declared + ConnectionOptions.declared + [journalOption] + OutputOptions.declared,
     notes: """
       DESTINATION is a URL as 'fullbore status' shows it, or s3://bucket/prefix: only what goes there, or below it, is
       finished. A URL that was pushed to with a query is given with its query again, since the journal does not keep that.
-      A push that ended before all its files were known cannot be finished here: it is named, and has to be run again.
-      What was pushed with --verify is read back here too.
+      A push that ended before all its files were known, or could not read some, cannot be finished here: it is named, and
+      has to be run again.
+      What was pushed with --verify is read back here too. --jobs, --parts-at-once and --bwlimit of the push are not kept:
+      what is not given here is as if it had not been given there.
       Credentials and certificates come from where they were when the push began. Those given here are for one server,
       so with unfinished uploads for several, DESTINATION must name one.
       """)
 
   let choice: DestinationChoice
+  let pace: PaceOptions
   let connection: ConnectionOptions
   let journal: BytePath
   let output: OutputOptions
 
   init(_ arguments: Arguments) throws(UsageError) {
     choice = try DestinationChoice(arguments.operands)
+    pace = try PaceOptions(arguments)
     connection = try ConnectionOptions(arguments)
     journal = try journalPath(arguments)
     output = try OutputOptions(arguments)
@@ -95,7 +99,7 @@ struct ResumeCommand: Command {
     do throws(UploadError) {
       let kept = try choice.completed(entries[0].destination)
       let connection = connection.completed(from: kept)
-      let transport = SocketTransport(try connection.transportOptions(lanes: nil))
+      let transport = SocketTransport(try connection.transportOptions(at: pace))
       let outage = HTTPURL(kept.endpoint).map { OutageWatch($0, report, counters) }
       outage?.start()
       defer { outage?.stop() }
@@ -107,6 +111,7 @@ struct ResumeCommand: Command {
         destination: destination, transport: transport, journal: journal, destinationID: id, report: report,
         counters: counters)
       run.connection = connection
+      (run.jobs, run.partsAtOnce) = (pace.jobs, pace.partsAtOnce)
       run.verifies = kept.verifies == true
       run.outage = outage
       let feed = try PushFeed(

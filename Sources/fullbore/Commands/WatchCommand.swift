@@ -76,7 +76,7 @@ struct WatchCommand: Command {
   ) async -> UploadError {
     let push = options.push
     do throws(UploadError) {
-      let transport = SocketTransport(try push.transportOptions)
+      let transport = SocketTransport(try push.connection.transportOptions(at: push.pace))
       outage.discovering()
       let reached = try await Reached(
         push.destination, push.connection, checksum: push.checksum, form: push.form,

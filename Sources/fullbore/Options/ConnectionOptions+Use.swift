@@ -119,13 +119,11 @@ extension ExitStatus {
   }
 }
 
-extension PushOptions {
+extension ConnectionOptions {
   /// How files are sent.
-  var transportOptions: SocketTransport.Options {
-    get throws(UploadError) {
-      var options = try connection.transportOptions(lanes: jobs)
-      options.limiter = bytesPerSecond.map { RateLimiter(bytesPerSecond: $0) }
-      return options
-    }
+  func transportOptions(at pace: PaceOptions) throws(UploadError) -> SocketTransport.Options {
+    var options = try transportOptions(lanes: pace.jobs)
+    options.limiter = pace.limiter
+    return options
   }
 }

@@ -14,13 +14,9 @@ struct PushOptions: Sendable {
   var urls: [URLSource] = []
   var databases: [DatabaseSource] = []
   var destination: Destination
-  /// Files at once; nil: a good number.
-  var jobs: Int?
-  /// Parts of one file at once; nil: a good number.
-  var partsAtOnce: Int?
+  var pace: PaceOptions
   /// Bytes; nil: the planner's choice.
   var partSize: Int64?
-  var bytesPerSecond: Int64?
   /// Of each request's body.
   var checksum: Digest.Algorithm?
   var verifies = false
@@ -51,8 +47,7 @@ struct PushOptions: Sendable {
   init(_ arguments: Arguments) throws(UsageError) {
     let operands = arguments.operands
     // An option without its value takes the first source for it.
-    jobs = try arguments.count("jobs", 1...256)
-    partsAtOnce = try arguments.count("parts-at-once", 1...64)
+    pace = try PaceOptions(arguments)
     guard operands.count >= 2, let last = operands.last else {
       throw UsageError(operands.isEmpty ? "what, and where to?" : "a source and a destination are wanted")
     }
@@ -76,7 +71,6 @@ struct PushOptions: Sendable {
     partSize = try arguments.parsed("part-size", wanted: "a size of at least 1K, like 8M") { text in
       Quantity.size(text).flatMap { $0 >= 1024 ? $0 : nil }
     }
-    bytesPerSecond = try arguments.parsed("bwlimit", wanted: "a rate in bytes a second, like 20M", Quantity.rate)
     checksum = try arguments.parsed("checksum", wanted: "one of \(Self.checksums)") { Digest.Algorithm($0) }
     if let checksum { try Self.check(checksum, for: destination) }
     verifies = arguments.flag("verify")
@@ -185,7 +179,7 @@ struct PushOptions: Sendable {
           + "leave out --name, or end the destination with a slash")
     }
     if isSeveral { throw UsageError("--name is for a single source, and \(count) were given") }
-    if name.isEmpty || name.isAbsolute || name.hasTrailingSlash || name.components.contains("..") {
+    if !name.isNameBelow {
       throw UsageError("--name '\(shown(name))': wanted a name, like IMG_1.jpg or 2024/IMG_1.jpg")
     }
   }
@@ -193,15 +187,10 @@ struct PushOptions: Sendable {
   private static let checksums = Digest.Algorithm.all.map(\.name).joined(separator: ", ")
 
   static let declared: [OptionDeclaration] =
-    [
-      .value(
-        "jobs", "N", short: "j",
-        "files at once; when not given up to 64, some 8 of them over 4M"),
-      .value("parts-at-once", "N", "parts of one file at once; when not given as many as the link gains by"),
+    PaceOptions.declared + [
       .value(
         "part-size", "SIZE",
         "bytes in one request, like 64M; when not given 8M to s3://, else all in one"),
-      .value("bwlimit", "RATE", "bytes a second for all together, like 20M; no limit when not given"),
       .value(
         "checksum", "ALG",
         "each request carries its digest: sha256, sha512; tus: crc32c, …; s3://: crc32c anyway"
@@ -253,7 +242,8 @@ struct PushOptions: Sendable {
     change time was sent to this destination. It is not sent again, and the server is not asked; --check asks whether it
     still has it, and --check --verify reads it back and compares. Where only inode and change time differ, a file of a
     card or a network drive is read and compared with the checksum that was kept when it was sent; a file on a disk, of
-    which none is kept, is sent again. What the server has already with the same bytes is not sent again.
+    which none is kept, is sent again. What the server has already with the same bytes is not sent again. The query of
+    DESTINATION and the fields of a form belong to the destination: with others a file is sent there too.
     A modification time after 2262-04-11 arrives as that date, and one before 1677-09-21 as that one.
     Sizes: 512KiB, 8M, 1.5G (K, M, G count in 1024s; kB, MB, GB in 1000s). Durations: 30s, 5m, 1h30m.
     Exit status: 0 everything is there, 1 something failed, 2 wrong usage, 3 the destination cannot be reached or

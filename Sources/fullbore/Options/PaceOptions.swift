@@ -1,0 +1,27 @@
+import Blobs
+
+/// How much is sent at once, and how fast. The journal does not keep it: it is as this run's link wants it.
+struct PaceOptions: Sendable, Hashable {
+  /// Files at once; nil: a good number.
+  var jobs: Int?
+  /// Parts of one file at once; nil: a good number.
+  var partsAtOnce: Int?
+  /// For all together; nil: no limit.
+  var bytesPerSecond: Int64?
+
+  init() {}
+
+  init(_ arguments: Arguments) throws(UsageError) {
+    jobs = try arguments.count("jobs", 1...256)
+    partsAtOnce = try arguments.count("parts-at-once", 1...64)
+    bytesPerSecond = try arguments.parsed("bwlimit", wanted: "a rate in bytes a second, like 20M", Quantity.rate)
+  }
+
+  var limiter: RateLimiter? { bytesPerSecond.map { RateLimiter(bytesPerSecond: $0) } }
+
+  static let declared: [OptionDeclaration] = [
+    .value("jobs", "N", short: "j", "files at once; when not given up to 64, some 8 of them over 4M"),
+    .value("parts-at-once", "N", "parts of one file at once; when not given as many as the link gains by"),
+    .value("bwlimit", "RATE", "bytes a second for all together, like 20M; no limit when not given"),
+  ]
+}
