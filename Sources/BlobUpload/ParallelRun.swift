@@ -241,6 +241,7 @@ private struct PartLedger: UploadLedger {
   }
   func acknowledged(_ offset: Int64) { if unasked.isLast(number) { whole.acknowledged(progress.acknowledged) } }
   func restarted() {}
+  func abandoned() {}
   func recognized(_ validator: Validator) {}
   func receipt(_ receipt: PartReceipt) {}
   func sending(from start: Int64, key: [UInt8]) -> (@Sendable (Int64, [UInt8]) -> Void)? { nil }

@@ -9,6 +9,8 @@ protocol UploadLedger: Sendable {
   func acknowledged(_ offset: Int64)
   /// The server has lost it.
   func restarted()
+  /// As `restarted`, and the server may still have it: what is to be deleted there stays known.
+  func abandoned()
   func recognized(_ validator: Validator)
   /// A part of it is known at the server.
   func receipt(_ receipt: PartReceipt)
@@ -26,6 +28,7 @@ struct JournalLedger: UploadLedger {
   func opened(_ session: UploadSession) { journal.opened(entry, session) }
   func acknowledged(_ offset: Int64) { journal.acknowledged(entry, offset) }
   func restarted() { journal.restarted(entry) }
+  func abandoned() { journal.abandoned(entry) }
   func recognized(_ validator: Validator) { journal.recognized(entry, validator) }
   func receipt(_ receipt: PartReceipt) { journal.receipt(entry, receipt) }
   func sending(from start: Int64, key: [UInt8]) -> (@Sendable (Int64, [UInt8]) -> Void)? {

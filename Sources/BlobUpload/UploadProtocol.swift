@@ -80,8 +80,6 @@ public struct UploadTarget: Sendable {
   public var modified: Int64?
   /// A digest of what decides where the file arrives, besides `url`; nil: `url` says it all.
   var recipient: String?
-  /// The session of an upload to the same name that this one replaces, where the server may still hold something of it.
-  var predecessor: UploadSession?
 
   public init(
     endpoint: HTTPURL, url: HTTPURL, path: BytePath, length: Int64?,

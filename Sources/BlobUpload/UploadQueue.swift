@@ -94,6 +94,7 @@ public struct UploadQueue: Sendable {
       for await _ in group where fatal.error != nil { group.cancelAll() }
       withExtendedLifetime(executor) {}
     }
+    if fatal.error == nil, !Task.isCancelled { await deleteLeftovers() }
     try await flush()
     // What is lost here is learned again.
     try? await remember()
@@ -177,30 +178,23 @@ public struct UploadQueue: Sendable {
   /// Returns the error after which nothing else can succeed either.
   private func handle(_ work: Claimed, _ observer: some UploadObserver) async -> UploadError? {
     switch work.claim {
-    case .fresh(let id): return await send(work, id, nil, [], observer)
+    case .fresh(let id): return await send(work, id, observer)
     case .resume(let entry):
-      return await send(work, entry.id, entry.session, entry.receipts, replacing: entry.sentLength, observer)
+      return await send(work, entry.id, goingOnWith: entry, replacing: entry.sentLength, observer)
     case .unsure(let entry):
       return await send(
-        work, entry.id, entry.session, entry.receipts, comparing: entry.sent,
-        replacing: entry.sentLength, observer)
+        work, entry.id, goingOnWith: entry, comparing: entry.sent, replacing: entry.sentLength, observer)
     case .replaced(let id, let old):
-      return await send(work, id, nil, [], replacing: old.sentLength, after: await giveUp(old), observer)
+      let isSettled = await deleteLeftover(old)
+      let error = await send(work, id, replacing: old.sentLength, observer)
+      // A server that was busy with it, or away, may delete it by now.
+      if !isSettled { await deleteLeftover(old) }
+      return error
     case .busy(let owner):
       observer.ended(work.item, nil, .busy(pid: owner.pid))
       return nil
     case .done(let entry): return await confirm(work, entry, observer)
     }
-  }
-
-  /// Deletes what the server has of an upload whose source has other bytes now. Returns what it may still have. An upload that
-  /// is whole there is a file, and stays.
-  private func giveUp(_ old: JournalEntry) async -> UploadSession? {
-    // A session of another dialect means nothing to this one.
-    guard old.destination.protocolName == uploader.destination.dialect.name, let session = old.sessionWithParts,
-      await !uploader.hasWhole(session)
-    else { return nil }
-    return await uploader.discard(session) ? nil : session
   }
 
   private func confirm(
@@ -215,7 +209,7 @@ public struct UploadQueue: Sendable {
       guard let found else {
         journal.restarted(entry.id)
         if !isSame, let validator = item.info.validator { journal.recognized(entry.id, validator) }
-        return await send(work, entry.id, nil, [], observer)
+        return await send(work, entry.id, observer)
       }
       evidence = found
     } catch {
@@ -246,9 +240,8 @@ public struct UploadQueue: Sendable {
   }
 
   private func send(
-    _ work: Claimed, _ id: Int64, _ session: UploadSession?, _ receipts: [PartReceipt],
-    comparing doubted: [SentRange]? = nil, replacing before: Int64? = nil, after left: UploadSession? = nil,
-    _ observer: some UploadObserver
+    _ work: Claimed, _ id: Int64, goingOnWith entry: JournalEntry? = nil,
+    comparing doubted: [SentRange]? = nil, replacing before: Int64? = nil, _ observer: some UploadObserver
   ) async -> UploadError? {
     let item = work.item
     let progress = work.progress ?? Progress(totals: totals)
@@ -256,11 +249,10 @@ public struct UploadQueue: Sendable {
     do {
       var result = try await answering { () async throws(UploadError) in
         var target = item.target
-        target.predecessor = left
         if let before, try await mayReplace(before, by: item) { target.overwrite = true }
         return try await uploader.upload(
-          item.source, item.info, to: target, entry: id, resuming: session, receipts: receipts,
-          comparing: doubted, progress: progress)
+          item.source, item.info, to: target, entry: id, resuming: entry?.session,
+          receipts: entry?.receipts ?? [], comparing: doubted, progress: progress)
       }
       if verify { result.location = try await verify(item, id, result) }
       let outcome = UploadOutcome.sent(result, from: progress.resumed)

@@ -18,7 +18,7 @@ extension UploadRun {
       return true
     }
     // What is published stays: the server compares it with what comes.
-    if case .finished = held {} else { await uploader.discard(session) }
+    if case .finished = held {} else { await uploader.discard(session, ledger) }
     restart()
     return false
   }

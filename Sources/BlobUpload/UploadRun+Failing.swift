@@ -25,7 +25,7 @@ extension UploadRun {
   }
 
   /// Deletes what the server holds of an upload that has failed for good, where no later run could go on with it: of a
-  /// source that is read once and whose version cannot be told, as a pipe. Where that fails, the server lets it expire.
+  /// source that is read once and whose version cannot be told, as a pipe. Where that fails, it is in the journal, for `abort`.
   func giveUp(after error: UploadError) async {
     guard source.isReadOnce, info.validator == nil, error.side != .cancelled, !error.isUnreachable,
       let session = opened.withLock({ $0 }) ?? session
@@ -33,7 +33,6 @@ extension UploadRun {
     // Without a refusal all of it may be stored by now.
     let isSent = storedCheck.length.map { $0 <= sentEnd ?? 0 } ?? false
     if isSent, !(400..<500 ~= error.status ?? 0) { return }
-    await uploader.discard(session)
-    ledger?.restarted()
+    if await uploader.discard(session) { ledger?.restarted() }
   }
 }

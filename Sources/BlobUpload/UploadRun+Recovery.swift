@@ -83,11 +83,10 @@ extension UploadRun {
     return attempted == .max ? count > 0 : count >= attempted
   }
 
-  /// Deletes the upload at the server, if it can be deleted, and forgets it here.
-  private func giveUpSession() async {
+  /// Deletes the upload at the server. Until that has answered, the journal knows it as one that is left there.
+  func giveUpSession() async {
     guard let session else { return }
-    await uploader.discard(session)
-    ledger?.restarted()
+    await uploader.discard(session, ledger)
   }
 
   private func shrink(_ error: UploadError, to most: Int64?) async throws(UploadError) {

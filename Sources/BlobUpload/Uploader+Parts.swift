@@ -19,8 +19,7 @@ extension Uploader {
     else {
       if let session {
         // Parts that may be of another version are not gone on with.
-        await discard(session.holding(receipts))
-        ledger?.restarted()
+        await discard(session.holding(receipts), ledger)
         if isDoubted, let validator = info.validator { ledger?.recognized(validator) }
       }
       return nil

@@ -44,8 +44,7 @@ extension Uploader {
     if let session {
       // Its source has not changed, and the answer to the last request may have been lost.
       if !isDoubted, info.validator != nil, let result = try await finished(session, target) { return result }
-      await discard(session)
-      ledger?.restarted()
+      await discard(session, ledger)
       if isDoubted, let validator = info.validator { ledger?.recognized(validator) }
     }
     let options = spool.forNumberedParts

@@ -102,16 +102,23 @@ public struct Uploader: Sendable {
   /// quicker still, what reading ahead costs is more than what it saves.
   private static let quick: Int64 = 250_000_000
 
-  /// Deletes what an earlier run left on the server. Returns whether that is gone; most servers let it expire if not.
+  /// Deletes what an earlier run left on the server. Returns whether the server has answered that: it is gone, or the server
+  /// refuses for good to delete it, and lets it expire. false: it is to be tried again.
   @discardableResult
   public func discard(_ session: UploadSession) async -> Bool {
-    do { try await destination.dialect.abort(session, context()) } catch { return false }
+    do { try await destination.dialect.abort(session, context()) } catch { return error.refusesDeletion }
     return true
   }
 
   /// Whether the server says that it has all bytes of what an earlier run left there. Temporary files of WebDAV are never a
   /// file of the user's, and are deleted also where the file has its name.
   func hasWhole(_ session: UploadSession) async -> Bool {
+  /// Deletes what is no longer gone on with, and has the journal begin anew. What the server has not answered for yet stays in
+  /// the journal as something that is left there.
+  func discard(_ session: UploadSession, _ ledger: (any UploadLedger)?) async {
+    if await discard(session) { ledger?.restarted() } else { ledger?.abandoned() }
+  }
+
     if destination.traits.leavesTemporaryFiles { return false }
     return await destination.dialect.hasWhole(session, context())
   }

@@ -122,10 +122,11 @@ extension JournalTests {
       try await journal.remove([ids[0]])
       _ = try await journal.claim([intent("b", length: 7)], destination: put)
       sums = try await journal.summary()
-      #expect(sums.map(\.destination) == [.tus, .put])
-      #expect(sums.map(\.state) == [.failed, .intent])
-      #expect(sums.map(\.bytes) == [0, 7])
-      #expect(sums.map(\.acknowledged) == [0, 0])
+      // What the server may have of the session is an entry of its own.
+      #expect(sums.map(\.destination) == [.tus, .tus, .put])
+      #expect(sums.map(\.state) == [.failed, .refused, .intent])
+      #expect(sums.map(\.bytes) == [0, 7, 7])
+      #expect(sums.map(\.acknowledged) == [0, 3, 0])
       await journal.close()
     }
 

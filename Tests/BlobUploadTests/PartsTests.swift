@@ -282,6 +282,7 @@ import Testing
     func opened(_ session: UploadSession) {}
     func acknowledged(_ offset: Int64) { noted.withLock { $0.append(offset) } }
     func restarted() {}
+    func abandoned() {}
     func recognized(_ validator: Validator) {}
     func receipt(_ receipt: PartReceipt) {}
     func sending(from start: Int64, key: [UInt8]) -> (@Sendable (Int64, [UInt8]) -> Void)? { nil }

@@ -241,7 +241,8 @@ import Testing
     let watching = CountingTransport(SocketTransport()) { request in
       guard request.method == "PUT" else { return }
       let session = (try? await journal.unfinished())?.first?.session
-      let isKnown = session?.state["mark"].map { request.url.path.contains($0) } ?? false
+      let tries = session?.state["leftovers"]?.split(separator: " ") ?? []
+      let isKnown = tries.last.map { request.url.path.hasSuffix("/.fullbore-\($0).tmp") } ?? false
       marks.update { $0.append(isKnown) }
     }
     var uploader = uploader(peer, retries: 2)
@@ -253,6 +254,41 @@ import Testing
     await uploader.discard(session)
     #expect(peer.unfinished() == 0, "abort deletes what every try has left: \(peer.requests)")
     await journal.close()
+  }
+
+  /// Two clients go on with one upload: a machine was cloned, or its backup was restored.
+  @Test func clientsWithCopiesOfOneJournalShareNoTemporaryName() async throws {
+    let peer = DavPeer()
+    defer { peer.stop() }
+    let folder = try ScratchFolder()
+    let names = Monitor<[String]>([])
+    for copy in ["first", "second"] {
+      let path = folder.path.appending(BytePath(copy))
+      let journal = try await Journal(at: folder.path.appending("journal"))
+      if copy == "first" {
+        var cut = uploader(peer, retries: 0)
+        cut.journal = journal
+        cut.transport = FaultyTransport(SocketTransport()) { _, request in request.method == "PUT" ? .loseAnswer : .none
+        }
+        await #expect(throws: UploadError.self) { _ = try await cut.upload(PatternSource(length: 100), as: "a") }
+      }
+      let entry = try #require(try await journal.unfinished().first)
+      await journal.close()
+      let own = try await Journal(at: path)
+      var uploader = uploader(peer, retries: 0)
+      uploader.journal = own
+      let watching = CountingTransport(SocketTransport()) { request in
+        if request.method == "PUT" { names.update { $0.append(request.url.path) } }
+      }
+      // The answer is lost, so that neither brings it to its end.
+      uploader.transport = FaultyTransport(watching) { _, request in request.method == "PUT" ? .loseAnswer : .none }
+      let source = PatternSource(length: 100)
+      _ = try? await uploader.upload(
+        source, source.info, to: uploader.destination.target("a", length: 100), resuming: entry.session)
+      await own.close()
+    }
+    let all = names.update { $0 }
+    #expect(all.count >= 2 && Set(all).count == all.count, "\(all)")
   }
 
   @Test func refusedNameLeavesNothingBehindAndTheReasonIsSaid() async throws {

@@ -104,6 +104,11 @@ public actor Journal {
     try read { store throws(SQLiteError) in try store.keepWidth(width, at: origin) }
   }
 
+  /// Entries of this destination that are only to be deleted at the server, and that nobody has claimed.
+  func leftovers(at destination: Int64) throws(JournalError) -> [Int64] {
+    try read { store throws(SQLiteError) in try store.leftovers(at: destination) }
+  }
+
   /// Counts and bytes by destination and state. Quick, however long the journal is.
   public func summary() throws(JournalError) -> [JournalSummary] {
     try read { store throws(SQLiteError) in try store.summary() }
@@ -235,6 +240,9 @@ extension Journal {
   /// The server has lost it: back to an intent, with nothing acknowledged. Written at once. An entry that was done is
   /// claimed by this.
   public nonisolated func restarted(_ id: Int64) { note(id, .restarted) }
+
+  /// As `restarted`, and what the server may still have becomes an entry of its own: see `JournalEntry.isLeftover`.
+  nonisolated func abandoned(_ id: Int64) { note(id, .abandoned) }
 
   /// The entry is about this version of its source; also of an entry that is done, and claimed by nobody. Written within
   /// 250 ms.

@@ -89,6 +89,13 @@ public struct JournalEntry: Sendable, Identifiable {
 }
 
 /// The answer to a claim. All but `.done` and `.busy` make the entry this journal's own.
+
+  /// Nothing is to be sent: the server may still have something of an upload that another one took the place of, which is to
+  /// be deleted there.
+  public var isLeftover: Bool { intent.target.hasSuffix(Self.mark(ofLeftover: id)) }
+
+  /// What the target of such an entry ends with. No URL that is sent to has a fragment.
+  static func mark(ofLeftover id: Int64) -> String { "#\(id)" }
 ///
 /// Indirect where it is large: of most files, which are new, it is a number.
 public enum JournalClaim: Sendable {
@@ -100,8 +107,8 @@ public enum JournalClaim: Sendable {
   /// Unfinished, and perhaps another version: a card that was plugged in again gives its files other numbers. What was
   /// sent must be compared before its session goes on; then note `recognized`, or `restarted` and `recognized`.
   indirect case unsure(JournalEntry)
-  /// Start anew under this id: the version differs. `old` is what was known; its session, where there is one, can be
-  /// aborted.
+  /// Start anew under this id: the version differs. `old` is what was known. Where it has a session, it is an entry of its
+  /// own, claimed as well: remove it once its session was aborted, or release it.
   indirect case replaced(Int64, old: JournalEntry)
   /// The same version was sent before.
   indirect case done(JournalEntry)

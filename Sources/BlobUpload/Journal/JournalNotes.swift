@@ -14,6 +14,7 @@ struct JournalNote: Sendable {
     case failed(String)
     case refused(String)
     case restarted
+    case abandoned
     case recognized(Validator)
     case released
   }
@@ -23,7 +24,7 @@ struct JournalNote: Sendable {
   /// Whether it is true of an entry that nobody has claimed.
   func needsNoClaim(isDone: Bool) -> Bool {
     switch event {
-    case .restarted: true
+    case .restarted, .abandoned: true
     case .recognized: isDone
     default: false
     }
@@ -64,7 +65,7 @@ final class JournalNotes: Sendable {
     state.withLock { state in
       var delay: Delay
       switch note.event {
-      case .opened, .receipt, .restarted: delay = .none
+      case .opened, .receipt, .restarted, .abandoned: delay = .none
       case .done, .failed, .refused, .recognized, .released: delay = .batch
       case .acknowledged: delay = .progress
       }

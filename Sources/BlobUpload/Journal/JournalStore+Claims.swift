@@ -17,6 +17,8 @@ extension JournalStore {
     while place < intents.count {
       if isKnown, let entry = try entry(intents[place].key, intents[place].source) {
         claims.append(try claim(entry, for: intents[place], destination, again: again, me, now))
+        // What it replaces may have become an entry, too.
+        if case .replaced = claims[claims.count - 1] { next = try nextID() }
         place += 1
         continue
       }
@@ -33,6 +35,7 @@ extension JournalStore {
         }
         next += 1
       }
+      if isKnown { next = max(next, try nextID()) }
     }
     return claims
   }
@@ -69,8 +72,7 @@ extension JournalStore {
     }
     if entry.session != nil, try !goesOn(entry.destination, as: self.destination(destination)) {
       // The caller gives the session up, so that the server deletes what it holds of it.
-      try reset(entry, intent, destination, me, now)
-      return .replaced(entry.id, old: entry)
+      return try replace(entry, intent, destination, me, now)
     }
     if likeness == .same { return .resume(try resume(entry, intent, destination, me, now)) }
     if likeness == .unsure {
@@ -78,12 +80,61 @@ extension JournalStore {
       // Without a session there is nothing that could be mixed.
       return entry.session == nil ? .resume(entry) : .unsure(entry)
     }
-    try reset(entry, intent, destination, me, now)
-    return .replaced(entry.id, old: entry)
+    return try replace(entry, intent, destination, me, now)
+  }
+
+  /// Makes the row a new intent. What the server may have of the old one becomes a row of its own.
+  private func replace(
+    _ old: JournalEntry, _ intent: JournalIntent, _ destination: Int64, _ me: Int64, _ now: Int64
+  ) throws(SQLiteError) -> JournalClaim {
+    var left = old
+    if old.session != nil {
+      left.id = try nextID()
+      try setAside(old.id, as: left.id, me, now)
+      left.intent.target += JournalEntry.mark(ofLeftover: left.id)
+    }
+    try reset(old, intent, destination, me, now)
+    return .replaced(old.id, old: left)
+  }
+
+  /// Inside a transaction. Copies a row with a session to one that is a leftover, with its receipts: whatever becomes of the
+  /// first one, the session is known until it was deleted at the server.
+  func setAside(_ id: Int64, as left: Int64, _ owner: Int64?, _ now: Int64) throws(SQLiteError) {
+    let insert = try database.statement(
+      """
+      INSERT INTO upload(id, state, owner, updated, target, destination, length, acknowledged, part_size, created, source,
+      path, version, instance, content_type, session)
+      SELECT ?2, 4, ?3, ?4, target || ?5, destination, length, acknowledged, part_size, created, source,
+      path, version, instance, content_type, session FROM upload WHERE id = ?1
+      """)
+    try insert.bind(1, id)
+    try insert.bind(2, left)
+    try insert.bind(3, owner)
+    try insert.bind(4, now)
+    try insert.bind(5, JournalEntry.mark(ofLeftover: left))
+    try insert.run()
+    let move = try database.statement("UPDATE receipt SET upload = ?2 WHERE upload = ?1")
+    try move.bind(1, id)
+    try move.bind(2, left)
+    try move.run()
+  }
+
+  /// Rows that are leftovers of a destination, and that nobody has.
+  func leftovers(at destination: Int64) throws(SQLiteError) -> [Int64] {
+    let select = try database.statement(
+      """
+      SELECT id FROM upload INDEXED BY unfinished
+      WHERE state <> 2 AND state = 4 AND owner IS NULL AND destination = ?1 AND target LIKE '%#' || id
+      """)
+    defer { select.reset() }
+    try select.bind(1, destination)
+    var ids: [Int64] = []
+    while try select.step() { ids.append(select.int(0)) }
+    return ids
   }
 
   /// One that no row has or had.
-  private func nextID() throws(SQLiteError) -> Int64 {
+  func nextID() throws(SQLiteError) -> Int64 {
     let select = try database.statement(
       "SELECT max(ifnull((SELECT max(id) FROM upload), 0), (SELECT id FROM removed)) + 1")
     return try select.first { $0.int(0) } ?? 1
@@ -174,7 +225,7 @@ extension JournalStore {
     }
     if entry.session == nil { (entry.intent, entry.acknowledged) = (intent, 0) }
     if entry.session == nil { try removeTraces(entry.id) }
-    entry.state = entry.session == nil ? .intent : .open
+    entry.state = entry.isLeftover ? .refused : entry.session == nil ? .intent : .open
     entry.destinationID = destination
     entry.error = nil
     entry.owner = mark
@@ -183,12 +234,13 @@ extension JournalStore {
       """
       UPDATE upload SET destination = ?1, owner = ?2, updated = ?3, length = ?4, part_size = ?5, path = ?6,
       version = ?7, instance = ?8, content_type = ?9, error = NULL, state = ?10, acknowledged = ?11,
-      session = CASE WHEN ?10 = 1 THEN session END WHERE id = ?12
+      session = CASE WHEN ?13 THEN session END WHERE id = ?12
       """)
     try bind(update, entry.intent, destination, me, now)
     try update.bind(10, Int64(entry.state.rawValue))
     try update.bind(11, entry.acknowledged)
     try update.bind(12, entry.id)
+    try update.bind(13, entry.session == nil ? 0 : 1)
     try update.run()
     return entry
   }

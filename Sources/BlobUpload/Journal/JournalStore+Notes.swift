@@ -102,7 +102,8 @@ extension JournalStore {
     case .receipt(let receipt): try keep(receipt, note.id)
     case .failed(let message): try end(note.id, as: .failed, message, me, now)
     case .refused(let message): try end(note.id, as: .refused, message, me, now)
-    case .restarted:
+    case .restarted, .abandoned:
+      if case .abandoned = note.event, row.hasSession { try setAside(note.id, as: try nextID(), nil, now) }
       if row.isDone { uncount(row.destination, row.bytes) }
       try removeTraces(note.id)
       let restart = try database.statement(

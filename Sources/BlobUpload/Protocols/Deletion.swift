@@ -31,6 +31,11 @@ extension UploadError {
   }
 }
 
+extension UploadError {
+  /// As the error of a deletion: the server has answered that it deletes nothing of the kind, now or later.
+  var refusesDeletion: Bool { cause is KeepsUploads || recovery == .giveUp && side == .file && status != nil }
+}
+
 extension UploadProtocol {
   /// Whether the server says that it does not know the upload (any more). A 403 does not tell.
   func isGone(_ session: UploadSession, _ with: UploadContext) async -> Bool {

@@ -74,7 +74,11 @@ func unreadListings(in journal: Journal) async throws(UploadError) -> [JournalLi
 
 extension JournalEntry {
   /// What can be done about one that is `.refused`.
-  var refusalRemedy: String { "'fullbore resume' does not try it; push it again, or 'fullbore abort \(id)' forgets it" }
+  var refusalRemedy: String {
+    isLeftover
+      ? "it was begun anew, and the server may still have this: 'fullbore abort \(id)' deletes it there"
+      : "'fullbore resume' does not try it; push it again, or 'fullbore abort \(id)' forgets it"
+  }
 }
 
 extension JournalListing {

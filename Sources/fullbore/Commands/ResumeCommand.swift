@@ -76,7 +76,7 @@ struct ResumeCommand: Command {
         if let ended, ended.side == .cancelled || ended.side == .journal { return .success(ended) }
         first = first ?? ended
       }
-      for entry in chosen where entry.state == .refused && entry.owner == nil {
+      for entry in chosen where entry.state == .refused && entry.owner == nil && !entry.isLeftover {
         counters.notFound()
         report.failed(entry.intent.source, "\(entry.error ?? "it was refused"). \(entry.refusalRemedy)")
       }

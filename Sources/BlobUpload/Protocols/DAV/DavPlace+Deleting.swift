@@ -66,8 +66,8 @@ extension DavPlace {
   /// error that may pass.
   func clear(_ with: UploadContext) async throws(UploadError) -> Refused? {
     var (refused, passing): (Refused?, UploadError?)
-    for number in leftovers.reversed() {
-      let temporary = temporary(number)
+    for name in leftovers.reversed() {
+      let temporary = temporary(name)
       do throws(UploadError) {
         try await delete(temporary, with)
       } catch {

@@ -12,15 +12,13 @@ struct DavPlace: Sendable {
   let length: Int64?
   let contentType: String
   let overwrites: Bool
-  /// Random, and part of every temporary name, so that no two uploads share one.
-  private let mark: String
   /// Tries that were begun, in earlier runs too.
-  var tries: Int
+  var tries = 0
   /// The file was sent to its own name, in an earlier run perhaps: what is there may be a part of it.
   var wasSentStraight = false
-  /// Numbers of the tries whose temporary names may exist at the server, in their order. 0: the one name that a release up
-  /// to 1.0 had for all tries.
-  var leftovers: [Int] = []
+  /// The tries whose temporary names may exist at the server, in their order, each by what its name alone has. "" stands for
+  /// the one name that a release up to 1.0 had for all tries.
+  var leftovers: [String] = []
   private var oldTemporary: HTTPURL?
   /// The version that the server gave the file when it got its name, "" for none: only temporary files are left to be
   /// deleted. nil: it does not have its name yet.
@@ -42,13 +40,6 @@ struct DavPlace: Sendable {
     contentType = target.contentType
     overwrites = target.overwrite
     modified = target.modificationTime?.webDAV
-    if let old = target.predecessor.flatMap({ try? DavPlace($0) }), old.url == url {
-      // The temporary names of an upload that this one replaces are deleted with those of this one. A session that cannot
-      // be read has none.
-      (mark, tries, leftovers, oldTemporary) = (old.mark, old.tries, old.leftovers, old.oldTemporary)
-    } else {
-      (mark, tries) = (Self.newMark(), 0)
-    }
   }
 
   init(_ session: UploadSession) throws(UploadError) {
@@ -65,22 +56,24 @@ struct DavPlace: Sendable {
     modified = state["modified"]
     wasSentStraight = state["straight"] != nil
     stored = state["stored"]
-    if let mark = state["mark"], mark.utf8.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }) {
-      self.mark = mark
-      tries = min(max(0, state["tries"].flatMap { Int($0) } ?? 0), Self.mostTries)
+    tries = min(max(0, state["tries"].flatMap { Int($0) } ?? 0), Self.mostTries)
+    if let kept = state["leftovers"] {
+      leftovers = kept.split(separator: " ").map { String($0) }.filter(Self.isTry).suffix(Self.mostLeftovers)
+    } else if let mark = state["mark"], Self.isTry(mark) {
+      // In an earlier format the tries of an upload had one mark, and were counted.
       let first = state["first"].flatMap { Int($0) } ?? tries - Self.manyLeftovers + 1
-      leftovers = Array(min(max(1, first, tries - Self.mostLeftovers + 1), tries + 1)..<(tries + 1))
-    } else {
-      (mark, tries) = (Self.newMark(), 0)
+      let numbers = min(max(1, first, tries - Self.mostLeftovers + 1), tries + 1)..<(tries + 1)
+      leftovers = numbers.map { "\(mark)-\($0)" }
+    } else if state["chunks"] == nil, let old = place("url") {
       // A session of release 1.0 and before has one temporary name for all tries.
-      if state["chunks"] == nil, let old = place("url") { (oldTemporary, leftovers) = (old, [0]) }
+      (oldTemporary, leftovers) = (old, [""])
     }
   }
 
   var session: UploadSession {
     var state = [
-      "target": url.text, "root": root.text, "type": contentType, "mark": mark, "tries": String(tries),
-      "first": String(leftovers.first ?? tries + 1),
+      "target": url.text, "root": root.text, "type": contentType, "tries": String(tries),
+      "leftovers": leftovers.filter { !$0.isEmpty }.joined(separator: " "),
     ]
     if let length { state["length"] = String(length) }
     if overwrites { state["overwrite"] = "true" }
@@ -91,14 +84,20 @@ struct DavPlace: Sendable {
   }
 
   /// Hidden, and of a kind that servers take: Nextcloud forbids `.part` and `.filepart`.
-  func temporary(_ number: Int) -> HTTPURL {
-    if number == 0, let oldTemporary { return oldTemporary }
-    return url.folder.appending(pathBytes: ".fullbore-\(mark)-\(number).tmp".utf8)
+  func temporary(_ name: String) -> HTTPURL {
+    if name.isEmpty, let oldTemporary { return oldTemporary }
+    return url.folder.appending(pathBytes: ".fullbore-\(name).tmp".utf8)
   }
 
-  private static func newMark() -> String {
+  /// Random: no other try has the same temporary name, nor one of another client that has a copy of the journal.
+  private static func newTry() -> String {
     let digits = String(UInt64.random(in: 0...UInt64.max), radix: 16)
     return String(repeating: "0", count: 16 - digits.count) + digits
+  }
+
+  /// Whether a journal may name a try so. Anything else could make the name of another file.
+  private static func isTry(_ name: some StringProtocol) -> Bool {
+    !name.isEmpty && name.utf8.allSatisfy { $0 == UInt8(ascii: "-") || Character(Unicode.Scalar($0)).isHexDigit }
   }
 
   // MARK: Sending
@@ -163,16 +162,16 @@ struct DavPlace: Sendable {
   /// The temporary name of a new try. It is in the journal before the server hears of it, so that `abort` can delete it.
   mutating func begin(_ with: UploadContext) async throws(UploadError) -> HTTPURL {
     tries += 1
+    let new = Self.newTry()
     if leftovers.count >= Self.manyLeftovers, let first = leftovers.first {
       // A name that cannot be deleted now stays in the journal, and is tried again once the file has its own.
       let isGone = (try? await delete(temporary(first), with)) != nil
       if isGone || leftovers.count >= Self.mostLeftovers { leftovers.removeFirst() }
     }
-    let temporary = temporary(tries)
-    leftovers.append(tries)
+    leftovers.append(new)
     with.opened(session)
     try await with.makeDurable()
-    return temporary
+    return temporary(new)
   }
 
   /// The ETag that the server gave it, if any.

@@ -49,7 +49,6 @@ public struct WebDAV: UploadProtocol {
     async throws(UploadError) -> Held
   {
     let place = DavPlace(target)
-    if !place.leftovers.isEmpty { with.opened(place.session) }
     try await folders.make(for: place, with)
     if let first { return .finished(try await publish(first.body, at: place, with)) }
     if let chunks = NextcloudChunks(target) {
