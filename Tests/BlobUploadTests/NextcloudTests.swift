@@ -114,10 +114,47 @@ import Testing
     #expect(peer.contents(of: "a") == film.bytes(count: 12 << 20) && peer.unfinished() == 0)
   }
 
-  @Test(arguments: ["9223372036854775807", "-1", "10001", "x"])
+  /// The server lists the two chunks that it has with other sizes than those that were sent, which add up to the same.
+  @Test func aChunkOfAnotherSizeIsSentAgain() async throws {
+    let (folder, isLying) = (Monitor(""), Monitor(true))
+    let peer = NextcloudPeer { request in
+      if request.method == "MKCOL", request.path.contains("/uploads/") { folder.update { $0 = request.path } }
+      guard request.method == "PROPFIND", isLying.update({ $0 }) else { return nil }
+      isLying.update { $0 = false }
+      let entries = [(5 << 20) - 1, (5 << 20) + 1].enumerated().map { number, size in
+        "<response><href>\(folder.update { $0 })0000\(number + 1)</href><getcontentlength>\(size)</getcontentlength></response>"
+      }
+      return .init(207, [:], Array("<multistatus>\(entries.joined())</multistatus>".utf8))
+    }
+    defer { peer.stop() }
+    let puts = Monitor(0)
+    var uploader = try await uploader(peer, retries: 2)
+    uploader.transport = FaultyTransport(SocketTransport()) { _, request in
+      guard request.method == "PUT" else { return .none }
+      return puts.update { puts in
+        puts += 1
+        return puts == 3 ? .before(.broken) : .none
+      }
+    }
+    _ = try await uploader.upload(film, as: "a")
+    #expect(peer.contents(of: "a") == film.bytes(count: 12 << 20) && peer.unfinished() == 0)
+    let sent = peer.requests.filter { $0.hasPrefix("PUT") }.map { $0.suffix(6) }
+    #expect(sent == ["/00001", "/00002", "/00001", "/00002", "/00003"])
+  }
+
+  @Test func sizesOfChunksAreKeptInFewWords() throws {
+    var sizes = ChunkSizes()
+    #expect(sizes.text == "0" && ChunkSizes("0")?.all == [])
+    for size in [64, 64, 64, 5, 64] as [Int64] { sizes.append(size) }
+    #expect(sizes.text == "64x3,5,64" && sizes.bytes == 261)
+    #expect(ChunkSizes(sizes.text)?.all == [64, 64, 64, 5, 64])
+    #expect(["x", "5x0", "1x10001", "-1", "9223372036854775807,1"].allSatisfy { ChunkSizes($0) == nil })
+  }
+
+  @Test(arguments: ["9223372036854775807,1", "-1", "5x10001", "x", "101"])
   func chunksThatTheJournalCannotHaveAreRefused(_ count: String) {
     let place = "http://h/remote.php/dav/files/me/a"
-    let state = ["url": place, "target": place, "root": place, "chunks": count]
+    let state = ["url": place, "target": place, "root": place, "length": "100", "chunks": count]
     let error = #expect(throws: UploadError.self) { _ = try NextcloudChunks(UploadSession(state: state)) }
     #expect(error?.recovery == .restart)
   }

@@ -10,8 +10,8 @@ struct NextcloudChunks: Sendable {
   private let place: DavPlace
   /// The folder of the chunks.
   private let folder: HTTPURL
-  /// Chunks that the server has, from the first on without a gap.
-  private var count: Int
+  /// Bytes of the chunks that were sent, from the first on: one counts as stored only where the server has as many.
+  private var sizes: ChunkSizes
 
   private static let files = "/remote.php/dav/files/"
   private static let mostChunks = 10_000
@@ -34,26 +34,29 @@ struct NextcloudChunks: Sendable {
     let mark = (0..<2).map { _ in String(UInt64.random(in: 0...UInt64.max), radix: 16) }.joined()
     let path = "\(target.url.path[..<start.lowerBound])/remote.php/dav/uploads/\(user)/fullbore-\(mark)/"
     guard !user.isEmpty, let folder = target.url.resolve(path) else { return nil }
-    self.init(DavPlace(target), folder, 0)
+    self.init(DavPlace(target), folder, ChunkSizes())
   }
 
   /// nil where the session is none of these.
   init?(_ session: UploadSession) throws(UploadError) {
     guard let text = session.state["chunks"] else { return nil }
-    guard let count = Int(text), 0...Self.mostChunks ~= count else {
-      throw UploadError(.restart, .journal, "the journal has \(text) chunks, and there are \(Self.mostChunks) at most")
+    let place = try DavPlace(session)
+    guard let sizes = ChunkSizes(text), sizes.bytes <= place.length ?? .max else {
+      throw UploadError(.restart, .journal, "the journal has chunks (\(text.prefix(100))) that the file cannot have")
     }
-    self.init(try DavPlace(session), try session.uploadURL(), count)
+    self.init(place, try session.uploadURL(), sizes)
   }
 
-  private init(_ place: DavPlace, _ folder: HTTPURL, _ count: Int) {
-    (self.place, self.folder, self.count) = (place, folder, count)
+  private init(_ place: DavPlace, _ folder: HTTPURL, _ sizes: ChunkSizes) {
+    (self.place, self.folder, self.sizes) = (place, folder, sizes)
   }
+
+  private var count: Int { sizes.count }
 
   var session: UploadSession {
     var session = place.session
     session.state["url"] = folder.text
-    session.state["chunks"] = String(count)
+    session.state["chunks"] = sizes.text
     return session
   }
 
@@ -85,6 +88,9 @@ struct NextcloudChunks: Sendable {
     _ part: Part, _ body: BlobSlice, _ folders: DavFolders, _ with: UploadContext
   ) async throws(UploadError) -> PartReceipt {
     var request = request("PUT", chunk(count + 1))
+    // Known before it is sent: the answer may be lost.
+    sizes.append(part.length ?? 0)
+    with.opened(session)
     let response = try await with.send(following: &request, body: body)
     guard response.saysStored else {
       // The upload has expired, or the folder that the file is to be in was removed: the status is the same.
@@ -92,7 +98,6 @@ struct NextcloudChunks: Sendable {
       let error = refusal(request, response)
       throw error.recovery == .restart ? await withdrawn(error, with) : error
     }
-    count += 1
     return PartReceipt(number: part.number, start: part.start, held: part.length ?? 0)
   }
 
@@ -148,22 +153,15 @@ struct NextcloudChunks: Sendable {
       following: &request,
       Exchange(received: { bytes throws(BlobError) in try listing.append(bytes) }))
     guard response.isSuccess else { throw UploadError(session: request, response) }
-    let sizes = DavListing.sizes(in: listing.text)
-    var offset: Int64 = 0
-    count = 0
-    while count < Self.mostChunks, let size = sizes[chunk(count + 1).path] {
-      let (sum, isTooMuch) = offset.addingReportingOverflow(size)
-      if isTooMuch || sum > place.length ?? .max {
-        let error = UploadError(
-          .restart, .destination,
-          "PROPFIND \(folder): the server lists \(offset) bytes and a chunk of \(size) more, which is more than the file's "
-            + "\(place.length ?? .max)")
-        throw await withdrawn(error, with)
-      }
-      offset = sum
-      count += 1
+    let there = DavListing.sizes(in: listing.text)
+    var whole = ChunkSizes()
+    // From the first chunk on that is missing or of another size than the one that was sent, they are sent again.
+    for size in sizes.all {
+      if there[chunk(whole.count + 1).path] != size { break }
+      whole.append(size)
     }
-    return .upTo(offset, session)
+    sizes = whole
+    return .upTo(whole.bytes, session)
   }
 
   func clear(_ with: UploadContext) async throws(UploadError) {
