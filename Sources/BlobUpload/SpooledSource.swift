@@ -29,8 +29,11 @@ struct SpooledSource: Sendable {
   let source: any BlobSource
   /// nil where any byte can be read at any time.
   private let spool: Spool?
+  /// What does not fit into memory is held on disk, until the server has vouched for it.
+  private let isOnDisk: Bool
 
   init(_ source: any BlobSource, _ options: SpoolOptions) {
+    isOnDisk = options.folder != nil
     switch source.access {
     case .random: (self.source, spool) = (source, nil)
     case .sequential:
@@ -64,10 +67,15 @@ struct SpooledSource: Sendable {
   /// The end of an upload that cannot go on, nor begin anew, because of `what`: it would need bytes that are not held any
   /// more. It carries no status and no transport's error: what helps against those does not help here.
   func lost(_ what: String, cause: UploadError?) -> UploadError {
-    UploadError(
-      .giveUp, .file,
-      "\(what), since the source is read once, and is held from byte \(first) on only. With --spool-dir FOLDER all of it is "
-        + "held on disk, and can be sent again; tus+, resumable+ and s3:// go on where they were cut", cause: cause)
+    // On disk all is held but what the server had vouched for, and nothing helps against a server that loses that.
+    let advice =
+      isOnDisk
+      ? "what is before that, the server had said that it holds"
+      : "with --spool-dir FOLDER all that the server has not said to hold is kept on disk, and can be sent again; tus+, "
+        + "resumable+ and s3:// go on where they were cut"
+    return UploadError(
+      .giveUp, .file, "\(what), since the source is read once, and is held from byte \(first) on only: \(advice)",
+      cause: cause)
   }
 
   /// The server wants again what it had vouched for.

@@ -201,7 +201,10 @@ public struct IETFResumable: UploadProtocol {
     let response = try await send(&request, body, with)
     let isWhole = StructuredField.boolean(response.headers["Upload-Complete"])
     guard response.isSuccess else {
+      // A server that is where we are refuses the last bytes for the name.
+      let isOfName = part.isLast && StructuredField.integer(response.headers["Upload-Offset"]) == part.start
       if response.status == 409, isWhole != true {
+        if isOfName { throw UploadError(request, response) }
         throw UploadError(offsetOf: request, from: part.start, response)
       }
       // With `?1` the upload is over, and this is its target's own answer.

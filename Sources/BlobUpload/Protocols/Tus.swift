@@ -170,7 +170,7 @@ public struct Tus: MetadataProtocol {
         .rephrase, .destination, "\(request.method) \(request.url): \(response.summary)", status: response.status)
     }
     try checkOverride(request, response, with)
-    if response.status == 409 { throw await conflict(request, from: part.start, response, session, with) }
+    if response.status == 409 { throw await conflict(request, part, response, session, with) }
     guard response.saysStored else {
       if response.isInterruption {
         throw UploadError(.resync, .file, "\(request.method) \(request.url): \(response.summary)", status: 400)
@@ -195,19 +195,25 @@ public struct Tus: MetadataProtocol {
     }
   }
 
-  /// 409 on a PATCH: our offset is not theirs. A server that has dropped the upload
-  /// along with it will not have these bytes under this name, and would refuse them again once they were all sent again.
+  /// 409 on a PATCH: our offset is not theirs, or the name is taken. A server that has dropped the upload along with it, or that
+  /// is where we are when the last bytes come, will not have them under this name, and would refuse them again.
   private func conflict(
-    _ request: HTTPRequest, from offset: Int64, _ response: HTTPResponse, _ session: UploadSession,
+    _ request: HTTPRequest, _ part: Part, _ response: HTTPResponse, _ session: UploadSession,
     _ with: UploadContext
   ) async -> UploadError {
     var held: Int64?
     do {
-      if case .upTo(let offset, _) = try await self.held(by: session, with) { held = offset }
+      switch try await self.held(by: session, with) {
+      case .upTo(let offset, _): held = offset
+      // All was there before, and only where it ends was told with this.
+      case .finished(let result): held = result.length
+      case .parts: break
+      }
     } catch {
       if error.recovery == .restart, error.status != nil { return UploadError(request, response) }
     }
-    return UploadError(offsetOf: request, from: offset, held: held, response)
+    if part.isLast, held == part.start { return UploadError(request, response) }
+    return UploadError(offsetOf: request, from: part.start, held: held, response)
   }
 
   /// The server has it whole once its offset is the length: there is nothing to add.
