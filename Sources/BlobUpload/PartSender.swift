@@ -87,6 +87,16 @@ struct PartSender: Sendable {
 /// Bytes handed to a connection.
 final class SentCounter: Sendable {
   let bytes = Atomic<Int64>(0)
+  private let start = Atomic<Int64>(0)
+
+  /// A request begins, with the bytes from `offset` on.
+  func begin(at offset: Int64) {
+    bytes.store(0, ordering: .relaxed)
+    start.store(offset, ordering: .relaxed)
+  }
+
+  /// The offset after the last of them.
+  var end: Int64 { start.load(ordering: .relaxed).addingClamped(bytes.load(ordering: .relaxed)) }
 }
 
 extension UploadProtocol {

@@ -8,7 +8,8 @@ struct StoredCheck: Sendable {
   let target: UploadTarget
   /// Bytes of the source; nil: its end has not been found yet.
   var length: Int64?
-  /// All bytes before this offset were handed to connections; nil: an earlier run sent some, and it is not known how many.
+  /// No byte from this offset on was handed to a connection, by this run or an earlier one; nil: an earlier run sent some, and
+  /// it is not known how many.
   var sent: Int64?
 
   /// Throws with `.restart` when the server cannot have what it says it has.
@@ -52,7 +53,7 @@ extension UploadRun {
   func sending<Result>(
     from offset: Int64, atMost most: Int64, _ request: () async throws(UploadError) -> Result
   ) async throws(UploadError) -> Result {
-    handed.bytes.store(0, ordering: .relaxed)
+    handed.begin(at: offset)
     defer {
       // A dialect may send a body twice, as after a redirect or a condition that did not hold.
       let sent = max(handed.bytes.load(ordering: .relaxed), 0)

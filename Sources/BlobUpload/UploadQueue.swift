@@ -252,7 +252,7 @@ public struct UploadQueue: Sendable {
         if let before, try await mayReplace(before, by: item) { target.overwrite = true }
         return try await uploader.upload(
           item.source, item.info, to: target, entry: id, resuming: entry?.session,
-          receipts: entry?.receipts ?? [], comparing: doubted, progress: progress)
+          receipts: entry?.receipts ?? [], comparing: doubted, sentAtMost: entry?.sentLimit, progress: progress)
       }
       if verify { result.location = try await verify(item, id, result) }
       let outcome = UploadOutcome.sent(result, from: progress.resumed)

@@ -52,3 +52,18 @@ extension UploadError {
     return error
   }
 }
+
+extension UploadRun {
+  /// The server tells how far it is while a body comes: then the spool makes room, and the part need not end.
+  var isAcknowledgedOnTheWay: Bool { dialect is IETFResumable && !measures }
+
+  /// As long as the server allows, and the user; without acknowledgements it ends where the spool is full.
+  func endless(_ part: Part) -> Part {
+    var limits = uploader.destination.currentLimits
+    if let session { limits.tighten(by: session.limits) }
+    var part = part
+    let most = [limits.largest, uploader.partSize].compactMap { $0 }.min()
+    if limits.smallest <= source.largestPart ?? .max { part.length = most }
+    return part
+  }
+}

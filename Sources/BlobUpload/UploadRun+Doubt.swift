@@ -35,12 +35,22 @@ extension UploadRun {
     if let validator = info.validator { ledger?.recognized(validator) }
   }
 
+  /// What is sent is summed. Otherwise it is only noted how far it goes.
+  static func isTraced(_ source: SpooledSource, _ info: BlobInfo) -> Bool {
+    info.length != nil && info.wantsTrace && source.source.access == .random
+  }
+
+  /// From now on it is noted how far bytes have left from `offset` on, which the next run holds against the server's word.
+  func noteSending(from offset: Int64) {
+    if let record = ledger?.sending(from: offset, key: SentRange.noKey) { reach.begin(at: offset, record) }
+  }
+
   /// The source as it is sent, noted in the journal as far as it goes; summed where the next run may meet the same version
   /// under other numbers.
   func trace(from offset: Int64) -> any BlobSource {
-    guard let ledger, info.length != nil else { return source.source }
-    guard info.wantsTrace, source.source.access == .random else {
-      if let record = ledger.sending(from: offset, key: SentRange.noKey) { reach.begin(at: offset, record) }
+    guard let ledger else { return source.source }
+    guard Self.isTraced(source, info) else {
+      noteSending(from: offset)
       return source.source
     }
     if let traced { return traced }

@@ -29,8 +29,8 @@ final class UploadRun {
   var offset: Int64?
   /// Where a source of unknown length was found to end.
   private(set) var end: Int64?
-  /// All bytes before it were handed to connections in this session; nil: an earlier run did that, and the server has
-  /// not been asked yet how far it got.
+  /// No byte from it on was handed to a connection in this session, by this run or an earlier one; nil: it is not known
+  /// how many an earlier run has sent, and the server has not been asked yet how far it got.
   var sentEnd: Int64?
   /// The server may still be at work on bytes of an earlier request for this session, whose answer was lost.
   var mayBeReceiving: Bool
@@ -63,7 +63,8 @@ final class UploadRun {
   init(
     _ uploader: Uploader, _ source: any BlobSource, _ info: BlobInfo, _ target: UploadTarget,
     _ ledger: (any UploadLedger)?,
-    _ session: UploadSession?, _ receipts: [PartReceipt], comparing doubted: [SentRange]?, _ progress: Progress
+    _ session: UploadSession?, _ receipts: [PartReceipt], comparing doubted: [SentRange]?,
+    sentAtMost limit: Int64? = nil, _ progress: Progress
   ) {
     self.uploader = uploader
     let opened = OpenedSession()
@@ -78,20 +79,28 @@ final class UploadRun {
     self.doubted = session == nil ? nil : doubted
     // Of a source without a version nobody can say that it still ends there.
     end = info.length == nil && info.validator != nil ? session?.sourceEnd : nil
-    (sentEnd, mayBeReceiving) = (session == nil ? 0 : nil, session != nil)
+    // Where the server's word tells how far an upload is, it is held against what earlier runs may have sent.
+    let isBelieved = uploader.destination.dialect.resumesCreations
+    sentEnd = session == nil ? 0 : isBelieved ? limit : nil
+    mayBeReceiving = session != nil
     isResuming = session != nil
     measures = uploader.destination.digestsAhead
     self.progress = progress
     let size = uploader.destination.dialect.numbersParts ? Self.plan(uploader, source, info, nil).partSize : nil
     sizeOfNumbered = size
+    let notesCreation = isBelieved && !Self.isTraced(source, info)
     var context = uploader.context(
-      opened: { session in
+      opened: { [handed, reach] session in
         var session = session
         if session.partSize == nil { session.partSize = size }
         opened.withLock { $0 = session }
         ledger?.opened(session)
+        if notesCreation, let record = ledger?.sending(from: 0, key: SentRange.noKey) {
+          reach.noteBegun(handed.bytes.load(ordering: .relaxed), record)
+        }
       },
-      acknowledged: { source.acknowledge($0) },
+      // Bytes that were not handed over by then cannot have arrived, whatever the server says.
+      acknowledged: { [handed] in source.acknowledge(min($0, handed.end)) },
       sent: { [handed, reach] count in
         progress.advance(by: Int64(count))
         reach.advance(by: Int64(count))
@@ -164,6 +173,7 @@ final class UploadRun {
       ? OpenPart(
         source.source, from: offset, length: next.length,
         room: { [source] in next.isLast ? .max : source.room(at: $0) }) : nil
+    if open != nil { noteSending(from: offset) }
     let body = BlobSlice(
       open ?? trace(from: offset), start: offset, length: open == nil ? next.length : nil, validator: info.validator)
     (attempted, attemptedLast) = (next.length ?? .max, next.isLast)
@@ -206,19 +216,6 @@ final class UploadRun {
     if there == wanted { return isAcknowledgedOnTheWay ? endless(next) : next }
     end = offset + there
     return Part(number: part, start: offset, length: there, isLast: true)
-  }
-
-  /// The server tells how far it is while a body comes: then the spool makes room, and the part need not end.
-  private var isAcknowledgedOnTheWay: Bool { dialect is IETFResumable && !measures }
-
-  /// As long as the server allows, and the user; without acknowledgements it ends where the spool is full.
-  private func endless(_ part: Part) -> Part {
-    var limits = uploader.destination.currentLimits
-    if let session { limits.tighten(by: session.limits) }
-    var part = part
-    let most = [limits.largest, uploader.partSize].compactMap { $0 }.min()
-    if limits.smallest <= source.largestPart ?? .max { part.length = most }
-    return part
   }
 
   /// Notes where a source of unknown length ends, before the server is told: it may say so later, and only what we have

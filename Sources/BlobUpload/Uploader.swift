@@ -45,12 +45,14 @@ public struct Uploader: Sendable {
   /// - `entry`: its row in the journal; nil: it is not journaled. `session` and `receipts`: what an earlier run left there.
   /// - `doubted`: not nil where the source may have other bytes now: the session goes on only if it still has these, up
   ///   to what the server holds; else the upload begins anew.
+  /// - `limit`: earlier runs have handed no byte from this offset on to a connection, so that a server which says that it
+  ///   holds more is not believed; nil: it is not known.
   /// - Throws when nothing more can be done here; what the server holds stays there and can be resumed, unless
   ///   the source changed, or is read once and has no version. Cancelling the task throws with side `.cancelled`.
   public func upload(
     _ source: any BlobSource, _ info: BlobInfo, to target: UploadTarget, entry: Int64? = nil,
     resuming session: UploadSession? = nil, receipts: [PartReceipt] = [], comparing doubted: [SentRange]? = nil,
-    progress: Progress = Progress()
+    sentAtMost limit: Int64? = nil, progress: Progress = Progress()
   ) async throws(UploadError) -> UploadResult {
     if let length = info.length, let most = destination.limits.total, length > most {
       throw UploadError(.giveUp, .file, "it has \(length) bytes, and the server takes \(most) at most")
@@ -78,7 +80,8 @@ public struct Uploader: Sendable {
         try await uploadPipe(source, info, to: target, ledger, session, isDoubted: doubted != nil, progress))
     }
     let result = try await knowingLength(source, info, target) { source, info, target async throws(UploadError) in
-      let run = UploadRun(self, source, info, target, ledger, session, receipts, comparing: doubted, progress)
+      let run = UploadRun(
+        self, source, info, target, ledger, session, receipts, comparing: doubted, sentAtMost: limit, progress)
       return try await run.run()
     }
     return stored(result)
@@ -110,15 +113,15 @@ public struct Uploader: Sendable {
     return true
   }
 
-  /// Whether the server says that it has all bytes of what an earlier run left there. Temporary files of WebDAV are never a
-  /// file of the user's, and are deleted also where the file has its name.
-  func hasWhole(_ session: UploadSession) async -> Bool {
   /// Deletes what is no longer gone on with, and has the journal begin anew. What the server has not answered for yet stays in
   /// the journal as something that is left there.
   func discard(_ session: UploadSession, _ ledger: (any UploadLedger)?) async {
     if await discard(session) { ledger?.restarted() } else { ledger?.abandoned() }
   }
 
+  /// Whether the server says that it has all bytes of what an earlier run left there. Temporary files of WebDAV are never a
+  /// file of the user's, and are deleted also where the file has its name.
+  func hasWhole(_ session: UploadSession) async -> Bool {
     if destination.traits.leavesTemporaryFiles { return false }
     return await destination.dialect.hasWhole(session, context())
   }

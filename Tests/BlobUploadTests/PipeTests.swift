@@ -140,6 +140,52 @@ import Testing
     #expect(error?.message.contains("--spool-dir") == true, "\(error as Any)")
   }
 
+  /// With a folder given, it is not advised to give one.
+  @Test func aServerThatLostItIsNotMadeUpForByAFolder() async throws {
+    let (peer, folder) = (try ServedFolder(), try ScratchFolder())
+    defer { peer.stop() }
+    let transport = FaultyTransport(SocketTransport()) { number, request in
+      if request.method == "HEAD" { return .answer(.at(0)) }
+      return number == 4 ? .loseAnswer : .none
+    }
+    var uploader = try await self.uploader("tus", peer, transport)
+    uploader.spool = SpoolOptions(memory: 200_000, folder: folder.path)
+    let error = await #expect(throws: UploadError.self) {
+      try await uploader.upload(piped(PatternSource(length: 1_000_000)), as: "stream")
+    }
+    #expect(error?.message.contains("the source is read once, and is held from byte") == true, "\(error as Any)")
+    #expect(error?.message.contains("--spool-dir") == false, "\(error as Any)")
+  }
+
+  /// The name is refused when the end is told, and that is final.
+  @Test(arguments: names) func aNameThatIsTakenIsToldAtOnce(_ name: String) async throws {
+    let peer = try ServedFolder()
+    defer { peer.stop() }
+    let asked = Monitor<[String]>([])
+    let uploader = try await self.uploader(
+      name, peer, CountingTransport(SocketTransport()) { request in asked.update { $0.append(request.method) } })
+    _ = try await uploader.upload(PatternSource(length: 1000), as: "stream")
+    let before = asked.update { $0.count }
+    let error = await #expect(throws: UploadError.self) {
+      try await uploader.upload(piped(PatternSource(length: 300_000, seed: 2)), as: "stream")
+    }
+    #expect(error?.status == 409 && error?.recovery == .giveUp, "\(error as Any)")
+    #expect(error?.message.contains("gave up after") == false, "\(error as Any)")
+    let again = asked.update { $0.dropFirst(before).count { $0 == "PATCH" } }
+    #expect(again <= 2, "the bytes, and where they end: \(asked.update { $0 })")
+  }
+
+  /// Interim answers that tell of bytes which were never sent let go of none.
+  @Test func interimOffsetsBeyondWhatWasSentAreNotBelieved() async throws {
+    let peer = try ServedFolder()
+    defer { peer.stop() }
+    var uploader = try await self.uploader("resumable", peer, Vouching(SocketTransport(), ahead: 1 << 50))
+    uploader.spool = SpoolOptions(memory: 200_000)
+    let pattern = PatternSource(length: 3_000_000, seed: 11)
+    _ = try await uploader.upload(piped(pattern), as: "stream")
+    #expect(peer.contents(of: "stream") == pattern.bytes(count: 3_000_000))
+  }
+
   /// A rendering, say: read from start to end, and made anew as often as it takes.
   @Test func whatCanBeReadOnceMoreBeginsAnew() async throws {
     let pattern = PatternSource(length: 3_000_000, seed: 8, access: .sequential, knowsLength: false)
@@ -281,20 +327,22 @@ func piped(_ pattern: PatternSource, length: Int64? = nil) -> PipeSource {
 /// Tells with every byte that it has arrived, as it leaves.
 private struct Vouching: Transport {
   private let transport: any Transport
-  init(_ transport: any Transport) { self.transport = transport }
+  private let ahead: Int64
+  /// `ahead`: tells of so many more than have left.
+  init(_ transport: any Transport, ahead: Int64 = 0) { (self.transport, self.ahead) = (transport, ahead) }
 
   func send(_ request: HTTPRequest, body: BlobSlice?, _ on: Exchange) async throws(TransportError) -> HTTPResponse {
     var vouching = on
     let end = Mutex(request.headers["Upload-Offset"].flatMap { Int64($0) } ?? 0)
     vouching.interim = { if $0.headers["Location"] != nil { on.interim($0) } }
-    vouching.sent = { count in
+    vouching.sent = { [ahead] count in
       on.sent(count)
       let offset = end.withLock { end in
         end += Int64(count)
         return end
       }
       on.interim(
-        HTTPHead(status: 104, headers: ["Upload-Draft-Interop-Version": "8", "Upload-Offset": "\(offset)"]))
+        HTTPHead(status: 104, headers: ["Upload-Draft-Interop-Version": "8", "Upload-Offset": "\(offset + ahead)"]))
     }
     return try await transport.send(request, body: body, vouching)
   }

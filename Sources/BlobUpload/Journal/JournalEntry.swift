@@ -73,6 +73,9 @@ public struct JournalEntry: Sendable, Identifiable {
   public var receipts: [PartReceipt]
   /// What runs have handed to their connections in this session; of the one under way too.
   public var sent: [SentRange]
+  /// No run has handed bytes from this offset on to a connection, in this session. nil: that is not known, as after a power
+  /// cut.
+  public var sentLimit: Int64?
   /// Bytes the server vouched for when it was last noted. The server knows better: ask it.
   public var acknowledged: Int64
   /// Where the server says the finished upload is; nil when it did not.
@@ -86,9 +89,6 @@ public struct JournalEntry: Sendable, Identifiable {
   /// Bytes of the version that was last sent as a whole: of this one, if it is done. nil: none was, or an earlier format of
   /// the journal did not keep it.
   public var sentLength: Int64?
-}
-
-/// The answer to a claim. All but `.done` and `.busy` make the entry this journal's own.
 
   /// Nothing is to be sent: the server may still have something of an upload that another one took the place of, which is to
   /// be deleted there.
@@ -96,6 +96,9 @@ public struct JournalEntry: Sendable, Identifiable {
 
   /// What the target of such an entry ends with. No URL that is sent to has a fragment.
   static func mark(ofLeftover id: Int64) -> String { "#\(id)" }
+}
+
+/// The answer to a claim. All but `.done` and `.busy` make the entry this journal's own.
 ///
 /// Indirect where it is large: of most files, which are new, it is a number.
 public enum JournalClaim: Sendable {

@@ -149,6 +149,7 @@ extension JournalStore {
     let location = row.text(15)
     // A session nobody can read is as good as none: the upload starts anew, the server expires the old one.
     let session: UploadSession? = row.text(17).flatMap { value($0) }
+    let sent = session == nil ? [] : try ranges(row.int(0), underWayBy: row.intOrNil(3))
     return JournalEntry(
       id: row.int(0),
       intent: JournalIntent(
@@ -159,7 +160,10 @@ extension JournalStore {
         contentType: row.text(14) ?? "", partSize: row.intOrNil(6)),
       destination: try destination(row.int(1)), destinationID: row.int(1), state: state(row, 2), session: session,
       receipts: session == nil ? [] : try receipts(row.int(0)),
-      sent: session == nil ? [] : try ranges(row.int(0), underWayBy: row.intOrNil(3)), acknowledged: row.int(5),
+      sent: sent,
+      sentLimit: session == nil
+        ? 0 : try sentLimit(row.int(0), sent, acknowledged: row.int(5), underWayBy: row.intOrNil(3)),
+      acknowledged: row.int(5),
       location: location == "" ? target : location, error: row.text(16), created: row.int(7), updated: row.int(8),
       owner: row.isNull(3) ? nil : try liveOwner(row.int(3)),
       sentLength: state(row, 2) == .done ? row.intOrNil(4) : row.intOrNil(18))

@@ -15,8 +15,16 @@ extension JournalStore {
     _ range: SentRange, of upload: Int64, sentBy owner: Int64, hasSucceeded: Bool = false
   ) throws(SQLiteError) {
     guard let row = try glance(upload), row.hasSession || hasSucceeded, row.owner == owner else { return }
-    let insert = try database.statement(
-      "INSERT OR REPLACE INTO sent(upload, start, end, key, value) VALUES(?1, ?2, ?3, ?4, ?5)")
+    // Without a checksum it tells how far bytes went, also those of an earlier request.
+    let insert =
+      range.key == SentRange.noKey
+      ? try database.statement(
+        """
+        INSERT INTO sent(upload, start, end, key, value) VALUES(?1, ?2, ?3, ?4, ?5)
+        ON CONFLICT DO UPDATE SET end = max(end, excluded.end), key = excluded.key, value = excluded.value
+        """)
+      : try database.statement(
+        "INSERT OR REPLACE INTO sent(upload, start, end, key, value) VALUES(?1, ?2, ?3, ?4, ?5)")
     try insert.bind(1, upload)
     try insert.bind(2, range.start)
     try insert.bind(3, range.end)
@@ -25,9 +33,51 @@ extension JournalStore {
     try insert.run()
   }
 
+  /// The start of the row that says how far an upload may have been sent by a process that was killed.
+  private static let limitStart: Int64 = -1
+  /// More bytes than a transport hands to a connection before it tells of them.
+  private static let unnoted: Int64 = 16 << 20
+
+  /// Inside a transaction, once what a process that has died had under way is kept, and before its claims end: bytes left
+  /// before it could note them. `isOfThisBoot`: what it had noted is in its file, so that these are few. What was noted
+  /// before the machine went down may be lost.
+  func keepLimits(of owner: Int64, isOfThisBoot: Bool) throws(SQLiteError) {
+    let insert = try database.statement(
+      """
+      INSERT INTO sent(upload, start, end, key, value)
+      SELECT id, ?2, CASE WHEN ?3 THEN min(max(acknowledged, ifnull(
+          (SELECT max(end) FROM sent WHERE upload = id AND start >= 0), 0)), 1 << 62) + ?4 ELSE ?5 END, ?6, ?7
+      FROM upload INDEXED BY unfinished WHERE owner = ?1 AND state <> 2 AND session IS NOT NULL
+      ON CONFLICT DO UPDATE SET end = max(end, excluded.end)
+      """)
+    try insert.bind(1, owner)
+    try insert.bind(2, Self.limitStart)
+    try insert.bind(3, isOfThisBoot ? 1 : 0)
+    try insert.bind(4, Self.unnoted)
+    try insert.bind(5, Int64.max)
+    try insert.bind(6, SentRange.noKey)
+    try insert.bind(7, SentRange.noValue)
+    try insert.run()
+  }
+
+  /// No run has sent bytes from this offset on; nil: that is not known. `ranges`: from `ranges(_:underWayBy:)`.
+  func sentLimit(
+    _ upload: Int64, _ ranges: [SentRange], acknowledged: Int64, underWayBy owner: Int64?
+  ) throws(SQLiteError) -> Int64? {
+    // A process that has died, and is not buried yet.
+    if let owner, try liveOwner(owner) == nil { return nil }
+    let select = try database.statement("SELECT end FROM sent WHERE upload = ?1 AND start = ?2")
+    try select.bind(1, upload)
+    try select.bind(2, Self.limitStart)
+    let limit = try select.first { $0.int(0) } ?? 0
+    if limit == .max { return nil }
+    return max(limit, acknowledged, ranges.map(\.end).max() ?? 0)
+  }
+
   /// In the order of their starts; last the one that `owner` has under way.
   func ranges(_ upload: Int64, underWayBy owner: Int64?) throws(SQLiteError) -> [SentRange] {
-    let select = try database.statement("SELECT start, end, key, value FROM sent WHERE upload = ?1 ORDER BY start")
+    let select = try database.statement(
+      "SELECT start, end, key, value FROM sent WHERE upload = ?1 AND start >= 0 ORDER BY start")
     defer { select.reset() }
     try select.bind(1, upload)
     var ranges: [SentRange] = []

@@ -104,10 +104,10 @@ final class JournalStore {
   /// Gives up the claims of processes that have died, once what they had under way is kept.
   func buryDead() throws(SQLiteError) {
     if isReading { return }
-    let dead = try processes().filter { !$0.1.isAlive }.map(\.0)
+    let dead = try processes().filter { !$0.1.isAlive }
     if dead.isEmpty { return }
-    try transaction { () throws(SQLiteError) in for id in dead { try forget(owner: id) } }
-    for id in dead { log.remove(of: id) }
+    try transaction { () throws(SQLiteError) in for (id, mark) in dead { try forget(owner: id, mark) } }
+    for (id, _) in dead { log.remove(of: id) }
   }
 
   /// At the start of an operation: what it looks up of owners, it looks up once.
@@ -131,8 +131,10 @@ final class JournalStore {
     return rows
   }
 
-  private func forget(owner id: Int64) throws(SQLiteError) {
+  /// `dead`: the process, where it has died.
+  private func forget(owner id: Int64, _ dead: ProcessMark? = nil) throws(SQLiteError) {
     for (upload, range) in log.ranges(of: id) { try keep(range, of: upload, sentBy: id) }
+    if let dead { try keepLimits(of: id, isOfThisBoot: dead.isOfThisBoot) }
     try run("UPDATE upload INDEXED BY unfinished SET owner = NULL WHERE owner = ?1 AND state <> 2", with: id)
     try run("UPDATE listing SET owner = NULL WHERE owner = ?1", with: id)
     try run("DELETE FROM process WHERE id = ?1", with: id)

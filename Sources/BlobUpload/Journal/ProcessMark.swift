@@ -23,9 +23,12 @@ public struct ProcessMark: Sendable, Hashable {
   /// This process.
   public static let current = ProcessMark(of: getpid()) ?? ProcessMark(pid: getpid(), boot: thisBoot, start: 0)
 
+  /// The machine has not gone down since.
+  var isOfThisBoot: Bool { boot == thisBoot }
+
   /// False once the process has ended, also while its parent has yet to collect it. In doubt, true.
   public var isAlive: Bool {
-    if boot != thisBoot { return false }
+    if !isOfThisBoot { return false }
     return switch ProcessState(of: pid) {
     case .running(let start): start == self.start
     case .ended: false

@@ -185,7 +185,7 @@ struct AbortCommand: Command {
           }
           // Temporary files of WebDAV are deleted also where the file has its name.
           if !entry.hasTemporaryFiles, await server?.hasWhole(session) == true {
-            how = "all its bytes are at \(entry.destination.endpoint), and stay there"
+            how = entry.whatStays
           } else {
             try await server?.abort(session)
             how = entry.whatAbortDeletes
@@ -242,6 +242,16 @@ extension AbortCommand.Choice {
 }
 
 extension JournalEntry {
+  /// Of an upload that the server says to have whole.
+  fileprivate var whatStays: String {
+    let endpoint = destination.endpoint
+    if let sentLimit, let length = intent.length, session?.state["url"] != nil, sentLimit < length {
+      return
+        "\(endpoint) says that it has all its bytes, though \(sentLimit) of \(length) were sent at most; it stays there"
+    }
+    return "all its bytes are at \(endpoint), and stay there"
+  }
+
   /// What has become of the upload at the server when its session was given up there.
   fileprivate var whatAbortDeletes: String {
     let endpoint = destination.endpoint

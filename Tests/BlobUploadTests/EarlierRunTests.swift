@@ -1,0 +1,147 @@
+import BlobHTTP
+import BlobTesting
+import Blobs
+import Platform
+import Synchronization
+import Testing
+
+@testable import BlobUpload
+
+/// A server says of an upload that earlier runs began what cannot be true. The journal knows how far bytes were sent.
+@Suite(.serialized) struct EarlierRunTests {
+  private static let names = ["tus", "resumable"]
+
+  private func dialect(_ name: String) -> any UploadProtocol {
+    name == "tus" ? Tus(wholeUpTo: 0) : IETFResumable(wholeUpTo: 0)
+  }
+
+  /// The first run sends 400 of 1000 bytes, and does not hear how many have arrived. Then the server says that it holds `held`.
+  /// Returns the methods of the second run.
+  private func methods(_ name: String, heldThen held: Int64, _ desk: Desk) async throws -> [String] {
+    let isFirstRun = Mutex(true)
+    let arrived = Mutex(held)
+    let script = Script { _, request throws(TransportError) in
+      let isFirst = isFirstRun.withLock { $0 }
+      switch request.method {
+      case "POST":
+        arrived.withLock { $0 = 0 }
+        return .emptyCreation(name)
+      case "PATCH" where isFirst: throw TransportError(.broken, "the connection broke")
+      case "HEAD" where isFirst: return .status(503)
+      case "HEAD": return .holding(isFirst ? 0 : arrived.withLock { $0 == 0 ? held : $0 }, of: 1000, name)
+      default:
+        let offset = request.headers.bytes("Upload-Offset") ?? 0
+        return .holding(min(1000, offset + 400), of: 1000, name)
+      }
+    }
+    let queue = desk.queue(script, dialect(name), partSize: 400)
+    let first = try await desk.run(queue, ["a"])
+    #expect(first.error("a") != nil)
+    isFirstRun.withLock { $0 = false }
+    let count = script.methods.count
+    #expect(try await desk.run(queue, ["a"]).sent == 1)
+    return Array(script.methods.dropFirst(count))
+  }
+
+  @Test(arguments: names, [401, 1000]) func moreThanTheyCanHaveSentIsNotBelieved(_ name: String, _ held: Int64)
+    async throws
+  {
+    let methods = try await methods(name, heldThen: held, try await Desk())
+    #expect(methods == ["HEAD", "POST", "PATCH", "PATCH", "PATCH"])
+  }
+
+  @Test(arguments: names) func whatTheyMayHaveSentIsGoneOnWith(_ name: String) async throws {
+    #expect(try await methods(name, heldThen: 400, try await Desk()) == ["HEAD", "PATCH", "PATCH"])
+    #expect(try await methods(name, heldThen: 200, try await Desk()) == ["HEAD", "PATCH", "PATCH"])
+  }
+
+  /// All was sent, and the answer was lost.
+  @Test(arguments: names) func anUploadThatIsWholeIsFoundSo(_ name: String) async throws {
+    let desk = try await Desk()
+    let isFirstRun = Mutex(true)
+    let script = Script { _, request throws(TransportError) in
+      let isFirst = isFirstRun.withLock { $0 }
+      switch request.method {
+      case "POST": return .emptyCreation(name)
+      case "PATCH": throw TransportError(.broken, "the connection broke")
+      default: return isFirst ? .status(503) : .holding(1000, of: 1000, name)
+      }
+    }
+    _ = try await desk.run(desk.queue(script, dialect(name)), ["a"])
+    isFirstRun.withLock { $0 = false }
+    let count = script.methods.count
+    #expect(try await desk.run(desk.queue(script, dialect(name)), ["a"]).sent == 1)
+    #expect(Array(script.methods.dropFirst(count)) == ["HEAD"])
+  }
+
+  /// A request that goes on from an earlier byte takes nothing back of what another one has sent.
+  @Test func theFurthestByteCounts() {
+    let noted = Mutex<[Int64]>([])
+    let reach = SentOffset()
+    reach.begin(at: 0) { end, _ in noted.withLock { $0.append(end) } }
+    reach.advance(by: 500)
+    reach.begin(at: 100) { end, _ in noted.withLock { $0.append(end) } }
+    reach.advance(by: 10)
+    reach.advance(by: 600)
+    #expect(noted.withLock { $0 } == [500, 500, 710])
+    reach.end()
+    reach.noteBegun(7) { end, _ in noted.withLock { $0.append(end) } }
+    #expect(noted.withLock { $0.last } == 7)
+  }
+}
+
+extension JournalTests {
+  @Suite struct SentLimit {
+    let folder = JournalFolder()
+
+    @Test func aRunThatHasEndedTellsItToTheByte() async throws {
+      let journal = try await folder.open()
+      let id = try #require(try await journal.claim().id)
+      journal.opened(id, session)
+      #expect(try await journal.only().sentLimit == 0)
+      journal.sending(id, from: 0, key: SentRange.noKey)(40, SentRange.noValue)
+      journal.failed(id, "no")
+      #expect(try await journal.claim().entry?.sentLimit == 40)
+      // A later request from the same byte that came less far.
+      journal.sending(id, from: 0, key: SentRange.noKey)(30, SentRange.noValue)
+      journal.failed(id, "no")
+      #expect(try await journal.only().sentLimit == 40)
+      _ = try await journal.claim()
+      journal.restarted(id)
+      journal.opened(id, session)
+      #expect(try await journal.only().sentLimit == 0)
+      await journal.close()
+    }
+
+    /// Bytes may have left that were not noted yet.
+    @Test func afterAKillItIsSomewhatMore() async throws {
+      let folder = JournalFolder(for: "limit")
+      await #expect(processExitsWith: .signal(SIGKILL)) {
+        let journal = try await Journal(at: JournalFolder.pathInParent("limit"))
+        let id = try await journal.claim().id!
+        journal.opened(id, session)
+        try await journal.flush()
+        journal.sending(id, from: 0, key: SentRange.noKey)(40, SentRange.noValue)
+        kill(getpid(), SIGKILL)
+      }
+      for _ in 1...2 {
+        let journal = try await folder.open()
+        let entry = try await journal.only()
+        #expect(entry.sentLimit == 40 + 16 << 20 && entry.sent.map(\.end) == [40])
+        await journal.close()
+      }
+    }
+
+    /// What was noted last may not have reached the disk.
+    @Test func afterThePowerFailedItIsNotKnown() async throws {
+      let before = try await folder.open(as: ProcessMark(pid: 1, boot: "an earlier one", start: 1))
+      let id = try #require(try await before.claim().id)
+      before.opened(id, session)
+      try await before.flush()
+      let journal = try await folder.open()
+      #expect(try await journal.claim().entry?.sentLimit == .some(nil))
+      await journal.close()
+      await before.close()
+    }
+  }
+}
