@@ -22,6 +22,7 @@ enum Router {
     }
     let (path, isFolder) = try ServedPath.fromURL(call.target.path)
     if ["PUT", "POST"].contains(call.method), !call.options.isReadOnly {
+      try PartialBody.refuseRanges(call.headers)
       if let plan = try IETFCreation.plan(call, path, isFolder: isFolder) { return plan }
       try PartialBody.refuse(call.headers)
     }

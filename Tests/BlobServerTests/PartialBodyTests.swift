@@ -23,6 +23,35 @@ struct PartialBodyTests {
     #expect(try eventually { server.folder.kept.isEmpty })
   }
 
+  /// Ranges of a file, in whatever protocol a request begins a file.
+  @Test(
+    arguments: [
+      ("Content-Range", "bytes 5-9/10"), ("Content-Type", "multipart/byteranges; boundary=b"),
+      ("Content-Type", "Multipart/ByteRanges"),
+    ],
+    [
+      [], [("Upload-Complete", "?1")], [version(8), ("Upload-Complete", "?1")],
+      [version(3), ("Upload-Incomplete", "?0")],
+      [("Upload-Complete", "?0")],
+    ])
+  func aRangeIsNotPublished(_ range: (String, String), _ headers: [(String, String)]) throws {
+    let server = try TestServer()
+    for method in headers.isEmpty ? ["PUT"] : ["PUT", "POST"] {
+      let answer = try server.ask(method, "/x", headers + [range], body: [1, 2])
+      #expect(answer.status == 400, "\(method) \(headers) \(range)")
+      #expect(server.folder.read("x") == nil)
+      #expect(try eventually { server.folder.kept.isEmpty })
+    }
+  }
+
+  @Test func aRangeInAFormIsNotPublished() throws {
+    let server = try TestServer()
+    let form = Array("--b\r\nContent-Disposition: form-data; name=f; filename=x\r\n\r\nbytes\r\n--b--\r\n".utf8)
+    let head = [("Content-Type", "multipart/form-data; boundary=b"), ("Content-Range", "bytes 0-4/10")]
+    #expect(try server.ask("POST", "/", head, body: form).status == 400)
+    #expect(server.folder.read("x") == nil)
+  }
+
   @Test func aFormThatIsAPartIsNotPublished() throws {
     let server = try TestServer()
     let form = "--b\r\nContent-Disposition: form-data; name=f; filename=x\r\n\r\nbytes\r\n--b--\r\n"

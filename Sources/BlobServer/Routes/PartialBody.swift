@@ -4,6 +4,22 @@ import BlobHTTP
 /// whatever else makes the request an ordinary one: a version of resumable uploads that is not spoken here, a field that
 /// stands twice, or fields of two protocols in one request.
 enum PartialBody {
+  /// Throws 400 for a PUT or POST, of any protocol, whose body is one range of a file, or several. RFC 9110 §14.5, §14.6.
+  static func refuseRanges(_ headers: HTTPHeaders) throws(ServerError) {
+    for (name, value) in headers.fields {
+      let isRange = name.isSameField("Content-Range")
+      if !isRange, !name.isSameField("Content-Type") || !essence(value).isSameField("multipart/byteranges") { continue }
+      throw ServerError(
+        400,
+        "\(name): \(value.prefix(100)) says that the body has ranges of a file; a PUT or POST takes whole files, and "
+          + "resumable uploads (tus, Upload-Draft-Interop-Version) take parts")
+    }
+  }
+
+  private static func essence(_ mediaType: String) -> String {
+    Substring(mediaType.utf8.prefix { $0 != UInt8(ascii: ";") }).trimmed
+  }
+
   /// Throws 400 for a body that would be published as the whole file.
   static func refuse(_ headers: HTTPHeaders) throws(ServerError) {
     for (name, value) in headers.fields where saysPart(name, value) {
@@ -39,16 +55,12 @@ enum PartialBody {
     return whole
   }
 
-  /// Throws 400 for the media types of bodies that are parts of a file. RFC 9110 §14.5, §14.6.
+  /// Throws 400 for the media types of appends.
   private static func checkMediaType(_ value: String) throws(ServerError) {
-    let essence = value.prefix { $0 != ";" }.trimmed
+    let essence = essence(value)
     if [IETF.contentType, Tus.contentType].contains(where: { essence.isSameField($0) }) {
       throw ServerError(
         400, "Content-Type: \(essence) is for PATCH: it says that this is a part of a file; PUT takes whole files")
-    }
-    if essence.isSameField("multipart/byteranges") {
-      throw ServerError(
-        400, "Content-Type: \(essence) says that the body has ranges of a file; PUT takes whole files")
     }
   }
 

@@ -19,9 +19,8 @@ enum Preconditions {
   }
 
   private static func checkVersion(_ headers: HTTPHeaders, _ item: StoredItem) throws(ServerError) {
-    if headers["If-Match"] != nil {
-      let wanted = headers.list("If-Match")
-      if !wanted.contains("*"), !wanted.contains(item.etag) {
+    if let wanted = EntityTags("If-Match", of: headers) {
+      if !wanted.include(item) {
         throw ServerError(412, "the file is not the version that If-Match names")
       }
     } else if let text = headers["If-Unmodified-Since"], let limit = HTTPDate.seconds(text),
@@ -33,8 +32,6 @@ enum Preconditions {
 
   /// nil: the request has no `If-None-Match`, whose comparison is the weak one.
   private static func isExcluded(_ item: StoredItem, by headers: HTTPHeaders) -> Bool? {
-    guard headers["If-None-Match"] != nil else { return nil }
-    let excluded = headers.list("If-None-Match")
-    return excluded.contains("*") || excluded.contains(item.etag) || excluded.contains("W/" + item.etag)
+    EntityTags("If-None-Match", of: headers)?.include(item, weakly: true)
   }
 }

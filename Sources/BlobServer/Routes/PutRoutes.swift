@@ -4,9 +4,6 @@ import BlobHTTP
 enum PutRoutes {
   static func plan(_ call: Call, _ path: ServedPath, isFolder: Bool) throws(ServerError) -> Plan {
     if path.isRoot || isFolder { throw ServerError(409, "\(path) names a folder; a file's name is needed") }
-    if call.headers["Content-Range"] != nil {
-      throw ServerError(400, "PUT takes whole files; Content-Range is for resumable uploads (tus)")
-    }
     let length = call.request.contentLength
     let whole = try PartialBody.wholeLength(ofPut: call.headers)
     if let length, let whole { try PartialBody.check(length, isWhole: whole) }
@@ -30,21 +27,23 @@ enum PutRoutes {
     } else if headers["If-Match"] != nil {
       throw ServerError(412, "If-Match asks for a file that is there, and there is none")
     }
-    if headers.list("If-None-Match").contains("*") { return .mustBeNew }
+    if EntityTags("If-None-Match", of: headers)?.isAny == true { return .mustBeNew }
     return replacement(headers, item) ?? .keep
   }
 
   /// As `rule`, for a POST, whose URL need not be that of the file: `If-Match: *` lets the file replace another one, and does
   /// not ask for one.
   static func rule(ofPost headers: HTTPHeaders, _ item: StoredItem?) throws(ServerError) -> ExistingRule {
-    if item == nil, headers["If-None-Match"] == nil, headers.list("If-Match").contains("*") { return .replace }
+    if item == nil, headers["If-None-Match"] == nil, EntityTags("If-Match", of: headers)?.isAny == true {
+      return .replace
+    }
     return try rule(headers, item)
   }
 
   /// nil: the request has no `If-Match`, which holds otherwise.
   private static func replacement(_ headers: HTTPHeaders, _ item: StoredItem?) -> ExistingRule? {
-    guard headers["If-Match"] != nil, let item else { return nil }
-    return headers.list("If-Match").contains("*") ? .replace : .replaceVersion(etag: item.etag)
+    guard let wanted = EntityTags("If-Match", of: headers), let item else { return nil }
+    return wanted.isAny ? .replace : .replaceVersion(etag: item.etag)
   }
 }
 
