@@ -58,41 +58,25 @@ struct Connection: @unchecked Sendable {
     return dup2(dead.number, fb_mhd_descriptor(handle)) < 0 ? nil : socket
   }
 
-  /// Lets libmicrohttpd see that the client has stopped sending.
-  ///
-  /// 0.9.75 reads once for an edge of epoll and takes less than it asked for as all of it, so an end that came together
-  /// with bytes is lost, and the connection stays until its timeout. A shutdown of our own makes the edge again.
-  /// Of TLS it reads until there is no more.
-  func noticeEnd() {
-    if isEncrypted { return }
-    let socket = fb_mhd_descriptor(handle)
-    var byte: UInt8 = 0
-    if recv(socket, &byte, 1, doNotWait | peek) == 0 { shutdown(socket, shutReading) }
-  }
-
   /// No more bytes will come, whether or not all were read. Any thread may call while the connection is suspended.
   var isAtEnd: Bool {
     var state = pollfd(fd: fb_mhd_descriptor(handle), events: noMoreToRead, revents: 0)
     return poll(&state, 1, 0) > 0
   }
 
-  /// Answers in the middle of a body, which libmicrohttpd cannot; the connection must be closed then.
-  func write(_ reply: Reply) {
-    guard let session = fb_mhd_tls_session(handle) else {
-      return reply.write(to: fb_mhd_descriptor(handle), keepsConnection: false)
-    }
-    reply.text(keepsConnection: false).withUnsafeBytes { fb_tls_send(session, $0.baseAddress!, $0.count) }
-  }
-
-  /// An interim answer, of which libmicrohttpd knows nothing. The connection must be suspended, or in the handler's
-  /// call for a request's head.
-  func inform(_ interim: [UInt8]) {
-    interim.withUnsafeBytes { bytes in
+  /// Sends an answer, or an interim one, of which libmicrohttpd knows nothing, as far as the client takes it at once. The
+  /// connection must be suspended, or in the handler's call. Where a part was sent, nothing can follow it: the connection ends.
+  func write(_ text: [UInt8]) {
+    text.withUnsafeBytes { bytes in
+      let socket = fb_mhd_descriptor(handle)
+      let isSent: Bool
       if let session = fb_mhd_tls_session(handle) {
-        fb_tls_send(session, bytes.baseAddress!, bytes.count)
+        isSent = fb_tls_send(session, bytes.baseAddress!, bytes.count) == bytes.count
       } else {
-        _ = send(fb_mhd_descriptor(handle), bytes.baseAddress!, bytes.count, doNotWait)
+        let count = send(socket, bytes.baseAddress!, bytes.count, doNotWait)
+        isSent = count <= 0 || count == bytes.count
       }
+      if !isSent { shutdown(socket, shutBoth) }
     }
   }
 
@@ -149,12 +133,8 @@ private func collect(
 
 #if os(Linux)
   let doNotWait = Int32(MSG_DONTWAIT) | Int32(MSG_NOSIGNAL)
-  private let peek = Int32(MSG_PEEK)
-  private let shutReading = Int32(SHUT_RD)
   private let noMoreToRead: Int16 = 0x2000  // POLLRDHUP, which the Glibc module does not show
 #else
   let doNotWait = MSG_DONTWAIT
-  private let peek = MSG_PEEK
-  private let shutReading = SHUT_RD
   private let noMoreToRead = Int16(POLLHUP)
 #endif

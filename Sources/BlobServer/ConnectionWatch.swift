@@ -16,22 +16,34 @@ final class ConnectionWatch: Sendable {
     var bytesPerSecond: Int
   }
   let limits: Limits
+  /// Of the sockets that libmicrohttpd reads.
+  let ends: StreamEnds
   private let watched = Mutex<[ObjectIdentifier: WatchedConnection]>([:])
 
-  init(_ limits: Limits) { self.limits = limits }
+  init(_ limits: Limits) throws(ServerError) {
+    self.limits = limits
+    ends = try StreamEnds()
+  }
 
   /// How often `endStuck` should be called.
   var interval: Duration { min(.seconds(1), max(.milliseconds(50), min(limits.idle, limits.head) / 4)) }
 
-  /// `socket` stays open until `closed`.
-  func opened(_ socket: Int32) -> WatchedConnection {
-    let connection = WatchedConnection(socket, headWithin: limits.head)
+  /// `socket` stays open until `closed`. `tellsEnd`: libmicrohttpd reads it, and must be told of its end.
+  func opened(_ socket: Int32, tellsEnd: Bool) -> WatchedConnection {
+    let connection = WatchedConnection(
+      socket, end: tellsEnd ? ends.watch(socket) : nil, headWithin: limits.head)
     watched.withLock { $0[ObjectIdentifier(connection)] = connection }
     return connection
   }
 
   func closed(_ connection: WatchedConnection) {
     watched.withLock { $0[ObjectIdentifier(connection)] = nil }
+    detached(connection)
+  }
+
+  /// libmicrohttpd does not read the socket any more.
+  func detached(_ connection: WatchedConnection) {
+    if let end = connection.end { ends.forget(end) }
   }
 
   /// Shuts the sockets of those that are too slow, or cannot go on; libmicrohttpd sees them end.
@@ -57,12 +69,15 @@ final class WatchedConnection: Sendable {
     case waiting
   }
   private let socket: Int32
+  /// Its number in `StreamEnds`.
+  fileprivate let end: UInt64?
   private let phase: Mutex<Phase>
   /// The file that the answer sends, and where its bytes end in it.
   private let answer = Mutex<(file: Descriptor, end: Int64)?>(nil)
 
-  fileprivate init(_ socket: Int32, headWithin limit: Duration) {
+  fileprivate init(_ socket: Int32, end: UInt64?, headWithin limit: Duration) {
     self.socket = socket
+    self.end = end
     phase = Mutex(.head(until: .now + limit))
   }
 

@@ -140,6 +140,6 @@ private func noticed(
     own.pointee = nil
     watch.closed(Unmanaged<WatchedConnection>.fromOpaque(watched).takeRetainedValue())
   } else {
-    own.pointee = Unmanaged.passRetained(watch.opened(fb_mhd_descriptor(connection))).toOpaque()
+    own.pointee = Unmanaged.passRetained(watch.opened(fb_mhd_descriptor(connection), tellsEnd: true)).toOpaque()
   }
 }

@@ -51,20 +51,15 @@ struct Reply: Sendable {
     return Array("{\"type\":\(type),\"title\":\(JSONText.quoted(title))\(members)}\n".utf8)
   }
 
-  /// Writes it past libmicrohttpd, as far as the socket takes it at once; plain HTTP only.
-  func write(to socket: Int32, keepsConnection: Bool) {
-    _ = text(keepsConnection: keepsConnection).withUnsafeBytes { send(socket, $0.baseAddress!, $0.count, doNotWait) }
-  }
-
-  /// What libmicrohttpd would send.
-  func text(keepsConnection: Bool) -> [UInt8] {
+  /// What libmicrohttpd would send. The answer to HEAD has no content, whatever it says of it. RFC 9110 §9.3.2.
+  func text(to method: String, keepsConnection: Bool) -> [UInt8] {
     guard case .bytes(let content) = body else { preconditionFailure("only small answers are written so") }
     var head = "HTTP/1.1 \(status) \(String(cString: MHD_get_reason_phrase_for(UInt32(status))))\r\n"
     if let date = HTTPDate.text(wallClock()) { head += "Date: \(date)\r\n" }
     if status != 204 { head += "Content-Length: \(content.count)\r\n" }
     if !keepsConnection { head += "Connection: close\r\n" }
     for field in headers.fields { head += "\(field.name): \(field.value)\r\n" }
-    return Array("\(head)\r\n".utf8) + content
+    return Array("\(head)\r\n".utf8) + (method == "HEAD" ? [] : content)
   }
 }
 

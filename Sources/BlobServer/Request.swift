@@ -110,7 +110,6 @@ final class Request: @unchecked Sendable {
     switch plan {
     case .receive(let receiver):
       phase = .receiving(receiver)
-      connection.noticeEnd()
     case .later(let start):
       guard service.gate.suspend(connection) else { return .NO }
       phase = .waiting
@@ -144,15 +143,16 @@ final class Request: @unchecked Sendable {
   /// The client has closed the connection, or its half of it. While a worker decides; any thread may call.
   var clientHasGone: Bool { connection.isAtEnd }
 
-  /// Sends an interim answer, while the answer is planned.
-  func inform(_ interim: [UInt8]) { connection.inform(interim) }
-
-  /// Sends an interim answer in the middle of the body, on the event thread. false: not now.
-  func inform(orSkip interim: [UInt8]) -> Bool {
-    guard !interim.isEmpty, connection.isQuiet else { return false }
-    connection.inform(interim)
+  /// Sends an interim answer, while the answer is planned. false: it is empty, or the client knows of none, as with HTTP/1.0.
+  /// RFC 9110 §15.2.
+  func inform(_ interim: [UInt8]) -> Bool {
+    guard isHTTP11, !interim.isEmpty else { return false }
+    connection.write(interim)
     return true
   }
+
+  /// As `inform`, in the middle of the body, on the event thread. false: also where it cannot be sent at once.
+  func inform(orSkip interim: [UInt8]) -> Bool { connection.isQuiet && inform(interim) }
 
   /// A piece of the body. `NO` closes the connection.
   func take(_ bytes: UnsafeRawBufferPointer) -> MHD_Result {
@@ -160,14 +160,13 @@ final class Request: @unchecked Sendable {
     do throws(ServerError) {
       try receiver.take(.bytes(bytes))
       received += Int64(bytes.count)
-      if received == contentLength || detach(receiver) { return .YES }
-      connection.noticeEnd()
+      if received != contentLength { detach(receiver) }
       return .YES
     } catch {
       phase = .answered
       receiver.cut()
       lingers = true
-      connection.write(service.completed(Reply(error), to: self))
+      connection.write(service.completed(Reply(error), to: self).text(to: method, keepsConnection: false))
       return .NO
     }
   }
@@ -185,13 +184,14 @@ final class Request: @unchecked Sendable {
   // MARK: Large bodies
 
   /// Gives the rest of the body to the pump, with the connection, if there is enough of it.
-  private func detach(_ receiver: any BodyReceiver) -> Bool {
+  private func detach(_ receiver: any BodyReceiver) {
     guard receiver.takesPipes, !connection.isEncrypted, let length = contentLength,
-      length - received >= BodyPump.threshold,
-      let socket = service.gate.detach(connection, leaving: service.deadSocket)
-    else { return false }
+      length - received >= BodyPump.threshold
+    else { return }
+    if let watched = connection.watch { service.watch.detached(watched) }
+    guard let socket = service.gate.detach(connection, leaving: service.deadSocket) else { return }
     phase = .detached
-    let watched = service.watch.opened(socket.number)
+    let watched = service.watch.opened(socket.number, tellsEnd: false)
     watched.goOn()
     let body = PumpedBody(socket, receiver, length: length - received) { outcome in
       self.service.watch.closed(watched)
@@ -206,7 +206,6 @@ final class Request: @unchecked Sendable {
       receiver.cut()
       service.gate.leave()
     }
-    return true
   }
 
   /// On any thread, after the body.
@@ -222,8 +221,10 @@ final class Request: @unchecked Sendable {
 
   /// Answers what libmicrohttpd does not know of any more.
   private func finish(_ reply: Reply, on socket: Descriptor, keepsConnection: Bool) {
-    service.completed(reply, to: self).write(to: socket.number, keepsConnection: keepsConnection)
-    if !keepsConnection || !service.gate.attach(socket) { service.housekeeper.close(socket) }
-    service.gate.leave()
+    let text = service.completed(reply, to: self).text(to: method, keepsConnection: keepsConnection)
+    service.housekeeper.send(text, on: socket) { [self] isSent in
+      if !isSent || !keepsConnection || !service.gate.attach(socket) { service.housekeeper.close(socket) }
+      service.gate.leave()
+    }
   }
 }

@@ -26,10 +26,11 @@ public final class Server: Sendable {
     let listener = try Listener(options.address, options.port)
     let store = try FileStore(
       options.folder, expire: options.expire, maxTotal: options.maxTotal, readOnly: options.isReadOnly)
-    let service = try Service(options, store, HostRule(listener, options))
+    let lingering = files / 16
+    let service = try Service(options, store, HostRule(listener, options), lingering: lingering)
     // An upload needs two descriptors; what is left is for everything else.
     daemon = try Daemon(
-      listener, service, idle: options.idleTimeout, connections: max(64, (files - 64) / 2), tls: identity)
+      listener, service, idle: options.idleTimeout, connections: max(64, (files - 64 - lingering) / 2), tls: identity)
     port = listener.port
     url = "\(options.tls == nil ? "http" : "https")://\(listener.host):\(listener.port)/"
     self.service = service

@@ -21,7 +21,10 @@ final class Service: Sendable {
   let digests = KnownDigests()
   let hosts: HostRule
 
-  init(_ options: ServerOptions, _ store: any UploadStore, _ hosts: HostRule) throws(ServerError) {
+  /// `lingering`: connections that are kept open behind a last answer.
+  init(
+    _ options: ServerOptions, _ store: any UploadStore, _ hosts: HostRule, lingering: Int
+  ) throws(ServerError) {
     self.options = options
     self.store = store
     self.hosts = hosts
@@ -29,10 +32,10 @@ final class Service: Sendable {
     workers = Workers(threads: 8)
     uploads = Uploads(
       store, workers, maxSize: options.maxSize, maxUnfinished: options.maxUnfinished, expire: options.expire)
-    housekeeper = try Housekeeper()
+    housekeeper = try Housekeeper(mostLingering: lingering, patience: options.idleTimeout)
     pump = try BodyPump(idle: options.idleTimeout)
     deadSocket = try Descriptor.deadSocket()
-    watch = ConnectionWatch(
+    watch = try ConnectionWatch(
       .init(idle: options.idleTimeout, head: options.headTimeout, bytesPerSecond: options.minimumRate))
   }
 
@@ -41,10 +44,11 @@ final class Service: Sendable {
   func start() {
     let interval = min(.seconds(60), max(.milliseconds(50), options.expire / 4))
     pump.start()
-    housekeeper.start([
-      Chore(every: interval) { [workers, uploads] in workers.submit { uploads.tidy() } },
-      Chore(every: watch.interval) { [watch] in watch.endStuck() },
-    ])
+    housekeeper.start(
+      [
+        Chore(every: interval) { [workers, uploads] in workers.submit { uploads.tidy() } },
+        Chore(every: watch.interval) { [watch] in watch.endStuck() },
+      ], watch.ends)
     workers.submit { [uploads] in
       uploads.tidy()
       uploads.publishComplete()

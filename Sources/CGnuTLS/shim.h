@@ -2,8 +2,9 @@
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 // For a session of libmicrohttpd, whose TLS is this.
-static inline void fb_tls_send(void *session, const void *bytes, size_t count) {
-  gnutls_record_send((gnutls_session_t)session, bytes, count);
+// Bytes sent; negative: GnuTLS's error, and a part of them may wait to be sent.
+static inline ssize_t fb_tls_send(void *session, const void *bytes, size_t count) {
+  return gnutls_record_send((gnutls_session_t)session, bytes, count);
 }
 // Each returns a negative code of GnuTLS when what it is given, as PEM, is not what it should be.
 static inline gnutls_datum_t fb_tls_text(const char *text) {

@@ -18,7 +18,8 @@ enum ByteRange: Equatable {
     if first.isEmpty {
       guard let suffix = Self.number(last) else { return }
       let start = max(0, length - suffix)
-      self = start < length ? .part(start..<length) : .unsatisfiable
+      // The last bytes of an empty file are the whole of it, which no Content-Range can say.
+      if length > 0 || suffix == 0 { self = start < length ? .part(start..<length) : .unsatisfiable }
       return
     }
     guard let start = Self.number(first) else { return }

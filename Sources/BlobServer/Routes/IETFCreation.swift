@@ -69,11 +69,11 @@ enum IETFCreation {
     upload.register()
     let location = upload.id.location(from: call.target)
     let interim = ietf.interim(location, limit: ietf.limit(call.options.maxSize, expires: upload.expires))
-    if !interim.isEmpty { call.request.inform(interim) }
+    let isKnown = call.request.inform(interim)
     return .receive(
       IETFReceiver(
         try upload.write(from: 0, onProbation: digests?.isOfBody == true), ietf, digests, isLast: isLast,
-        isCreation: true, isKnown: !interim.isEmpty, call))
+        isCreation: true, isKnown: isKnown, call))
   }
 
   /// The place itself, or one in it that the request names. nil: the upload's id becomes the name.

@@ -98,7 +98,10 @@ final class WireClient {
   func answer(hasBody: Bool = true) throws -> Answer {
     var answer: Answer
     repeat { answer = try readHead() } while answer.status == 100
-    guard hasBody, let length = answer["Content-Length"].flatMap({ Int($0) }) else { return answer }
+    // Not Modified tells the length of the body that it leaves out. RFC 9112 §6.3.
+    guard hasBody, answer.status != 304, let length = answer["Content-Length"].flatMap({ Int($0) }) else {
+      return answer
+    }
     while held.count < length { try receive() }
     answer.body = Array(held.prefix(length))
     held.removeFirst(length)

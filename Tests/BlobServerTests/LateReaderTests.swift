@@ -1,0 +1,87 @@
+@testable import BlobServer
+import Blobs
+import Platform
+import Synchronization
+import Testing
+
+/// Answers that are sent past libmicrohttpd, to clients that take them late, or not at all.
+struct LateReaderTests {
+  private func pair() throws -> (server: Descriptor, client: Descriptor) {
+    var ends: [Int32] = [-1, -1]
+    try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+    return (Descriptor(ends[0]), Descriptor(ends[1]))
+  }
+
+  /// Fills the socket, so that no byte of an answer goes out.
+  private func fill(_ socket: Descriptor) -> Int {
+    let bytes = [UInt8](repeating: 0, count: 4096)
+    var sum = 0
+    while true {
+      let count = send(socket.number, bytes, bytes.count, Int32(MSG_DONTWAIT))
+      if count <= 0 { return sum }
+      sum += count
+    }
+  }
+
+  private func read(_ socket: Descriptor, _ count: Int) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: count)
+    var done = 0
+    while done < count {
+      let got = recv(socket.number, &bytes[done], count - done, 0)
+      if got <= 0 { break }
+      done += got
+    }
+    return Array(bytes[..<done])
+  }
+
+  @Test func anAnswerWaitsForItsSocket() throws {
+    let housekeeper = try Housekeeper(mostLingering: 2, patience: .seconds(60))
+    housekeeper.start([], try StreamEnds())
+    defer { housekeeper.stop() }
+    let (server, client) = try pair()
+    let filled = fill(server)
+    let sent = Monitor<Bool?>(nil)
+    let answer = pattern(1_000_000)
+    housekeeper.send(answer, on: server) { isSent in sent.update { $0 = isSent } }
+    #expect(sent.update { $0 } == nil)
+    #expect(read(client, filled).count == filled)
+    #expect(read(client, answer.count) == answer)
+    #expect(sent.wait { $0 })
+  }
+
+  @Test func anAnswerThatNobodyTakesIsGivenUp() throws {
+    let housekeeper = try Housekeeper(mostLingering: 2, patience: .milliseconds(50))
+    housekeeper.start([], try StreamEnds())
+    defer { housekeeper.stop() }
+    let (server, client) = try pair()
+    _ = fill(server)
+    let sent = Monitor<Bool?>(nil)
+    housekeeper.send([1, 2, 3], on: server) { isSent in sent.update { $0 = isSent } }
+    #expect(!sent.wait { $0 })
+    withExtendedLifetime(client) {}
+  }
+
+  /// None is lost, so that none is taken for another one's.
+  @Test func everyPipelinedRequestHasItsAnswer() throws {
+    let server = try TestServer()
+    let body = pattern(300_000)
+    server.folder.write("taken", [UInt8](repeating: 1, count: body.count))
+    server.folder.write("big", [1])
+    #expect(server.folder.extend("big", to: 64 << 20))
+    let client = try server.client()
+    try client.head("GET", "/big")
+    let writer = Monitor(false)
+    let count = 100
+    let put = Array("PUT /taken HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(body.count)\r\n\r\n".utf8) + body
+    // It writes on its thread and is read here, as sockets can.
+    nonisolated(unsafe) let sender = client
+    SystemThread.start("writer") {
+      for _ in 0..<count { try? sender.send(put) }
+      writer.update { $0 = true }
+    }
+    #expect(try client.answer().body.count == 64 << 20)
+    for _ in 0..<count { #expect(try client.answer().status == 409) }
+    writer.wait { $0 ? () : nil }
+    #expect(try client.ask("HEAD", "/big").status == 200)
+  }
+}
