@@ -21,10 +21,18 @@ extension Upload {
     /// Throws 409 once another writes, and what has become of the upload once nobody does.
     func reception(of writer: Int) throws(ServerError) -> any Reception {
       if case .ended(.failure(let error)) = phase { throw error }
-      guard writer == self.writer, let reception else {
-        throw ServerError(409, "a newer request has taken over the upload")
-      }
+      guard writer == self.writer, let reception else { throw Self.takenOver }
       return reception
+    }
+
+    static let takenOver = ServerError(409, "a newer request has taken over the upload")
+
+    /// Nobody can add a byte any more.
+    var hasAll: Bool {
+      switch phase {
+      case .publishing, .ended(.success): true
+      case .open, .ended(.failure): false
+      }
     }
 
     mutating func dropProbation() throws(ServerError) {

@@ -66,7 +66,7 @@ final class Upload: Sendable {
       state.isOnProbation = onProbation
       state.writer += 1
       state.isWriting = true
-      return UploadWriter(self, state.writer)
+      return UploadWriter(self, state.writer, isOnProbation: onProbation)
     }
   }
 
@@ -88,26 +88,38 @@ final class Upload: Sendable {
     }
   }
 
-  func keep(_ writer: Int) throws(ServerError) {
+  func end(
+    _ writer: Int, wasOnProbation: Bool, isLast: Bool, _ promised: [[Digest.Algorithm: [UInt8]]], isAsPromised: Bool
+  ) throws(ServerError) -> Bool {
     try state.withLock { (state) throws(ServerError) in
+      if writer != state.writer, state.hasAll, !wasOnProbation { return false }
       let reception = try state.reception(of: writer)
+      var record = state.record
+      for digests in promised { try record.promise(digests) }
+      if isLast, record.length == nil { record.length = reception.length }
+      if state.isSaved, record != state.record { try store.save(record) }
       try reception.keep()
-      state.isOnProbation = false
-      state.offset = reception.length
+      (state.isOnProbation, state.offset, state.record) = (false, reception.length, record)
+      if isAsPromised { state.isVerified = true }
+      return true
     }
   }
+
+  func isNewest(_ writer: Int) -> Bool { state.withLock { $0.writer == writer } }
+
+  /// Every byte is here, those on probation with them.
+  var hasAllBytes: Bool { state.withLock { $0.record.length != nil && $0.reception?.length == $0.record.length } }
 
   func drop(_ writer: Int) throws(ServerError) {
     try state.withLock { (state) throws(ServerError) in if writer == state.writer { try state.dropProbation() } }
   }
 
-  func takeBack(_ writer: Int, after error: ServerError) -> Bool {
+  func takeBack(_ writer: Int, after error: ServerError, isCreation: Bool) -> Bool {
     let ends = state.withLock { state in
-      if writer != state.writer || state.isOnProbation { return false }
-      return error.endsUpload
+      writer == state.writer && error.endsUpload && (isCreation || !state.isOnProbation)
     }
     // Where this fails, the next writer tries again, or another request has ended the upload already.
-    if ends { try? terminate() } else { try? drop(writer) }
+    if ends { try? terminate(by: writer) } else { try? drop(writer) }
     return !ends
   }
 
@@ -219,26 +231,21 @@ final class Upload: Sendable {
     try state.withLock { (state) throws(ServerError) in
       if case .ended(.failure(let error)) = state.phase { throw error }
       guard case .open = state.phase else { throw ServerError(409, "the upload has all its bytes") }
-      var values = state.record.digest.flatMap { DigestField.values($0) } ?? [:]
-      for (algorithm, value) in digests {
-        let earlier = values.updateValue(value, forKey: algorithm)
-        if let earlier, earlier != value { throw BodyDigests.mismatch(.representation, algorithm) }
-      }
       var record = state.record
-      record.digest = DigestField.text(values)
-      if state.isSaved { try store.save(record) }
+      try record.promise(digests)
+      if state.isSaved, record != state.record { try store.save(record) }
       state.record = record
     }
   }
-  /// The whole has come, and has been found as it was promised.
-  func isAsPromised() { state.withLock { $0.isVerified = true } }
 
   /// Reads the whole again where it did not come in one request. After a mismatch nothing of it is left.
   private func verify(_ reception: any Reception, isSaved: Bool) throws(ServerError) {
     guard let text = state.withLock({ $0.isVerified ? nil : $0.record.digest }), let wanted = DigestField.values(text)
     else { return }
     let found = try store.digests(of: reception, Array(wanted.keys))
-    guard let wrong = wanted.keys.first(where: { found[$0] != wanted[$0] }) else { return isAsPromised() }
+    guard let wrong = wanted.keys.first(where: { found[$0] != wanted[$0] }) else {
+      return state.withLock { $0.isVerified = true }
+    }
     if isSaved { store.delete(id) } else { reception.discard() }
     throw BodyDigests.mismatch(.representation, wrong)
   }
@@ -269,9 +276,11 @@ final class Upload: Sendable {
     return true
   }
 
-  /// Ends it and deletes its bytes. Throws 409 when it is published, or about to be. Blocks.
-  func terminate() throws(ServerError) {
+  /// Ends it and deletes its bytes. Throws 409 when it is published, or about to be, and when another than `writer` has taken
+  /// over. Blocks.
+  func terminate(by writer: Int? = nil) throws(ServerError) {
     let held = try state.withLock { (state) throws(ServerError) in
+      if let writer, writer != state.writer { throw State.takenOver }
       if case .ended(.failure(let error)) = state.phase { throw error }
       guard case .open = state.phase else { throw ServerError(409, "the upload is finished") }
       state.phase = .ended(.failure(ServerError(410, "the upload was terminated")))

@@ -24,36 +24,35 @@ final class BodyDigests: @unchecked Sendable {
   private let fields: [Field]
   private var digests: [Digest.Algorithm: Digest] = [:]
   private var wanted: [(field: Field, values: [Digest.Algorithm: [UInt8]])] = []
-  /// Named by `Trailer`, and not in the head.
+  /// Named by `Trailer`, and not in the head. They must come, also where they are of a whole that this body is a part of.
   private var awaited: [Field] = []
-  /// The body does not count before `check`, since the head has or announces a digest of it.
-  let isOfBody: Bool
+  /// The body does not count before `check`, since the head has a digest of it, or announces one.
+  let isNeeded: Bool
 
   /// nil when the request has no checksum and no digest. Throws 400 for a checksum algorithm that the server does not have,
   /// and for what is no digest. `isWhole`: the body is all there is of the representation.
   static func ofTus(_ headers: HTTPHeaders, isWhole: Bool = false) throws(ServerError) -> BodyDigests? {
-    let digests = try BodyDigests(headers, isWhole ? [.tus, .content, .representation] : [.tus, .content])
+    let digests = try BodyDigests(headers, [.tus, .content], isWhole: isWhole)
     return digests.isEmpty ? nil : digests
   }
 
   /// nil when the request has no digest and asks for none. `isWhole`: the body is all there is of the representation.
   static func ofHTTP(_ headers: HTTPHeaders, isWhole: Bool) throws(ServerError) -> BodyDigests? {
-    let digests = try BodyDigests(headers, isWhole ? [.content, .representation] : [.content])
+    let digests = try BodyDigests(headers, [.content], isWhole: isWhole)
     if isWhole, let algorithm = DigestField.wanted(headers["Want-Repr-Digest"]) { digests.compute([algorithm]) }
     return digests.isEmpty ? nil : digests
   }
 
-  private init(_ headers: HTTPHeaders, _ fields: [Field]) throws(ServerError) {
-    self.fields = fields
-    let announced = Self.announced(fields, by: headers)
+  private init(_ headers: HTTPHeaders, _ ofBody: [Field], isWhole: Bool) throws(ServerError) {
+    fields = isWhole ? ofBody + [.representation] : ofBody
+    let announced = Self.announced(ofBody + [.representation], by: headers)
+    awaited = announced.filter { headers[$0.rawValue] == nil }
     for field in fields {
       if let values = try Self.values(of: field, headers) { wanted.append((field, values)) }
     }
-    let inHead = wanted.map(\.field)
-    awaited = announced.filter { !inHead.contains($0) }
-    isOfBody = (inHead + announced).contains { $0 != .representation }
+    isNeeded = !awaited.isEmpty || (wanted.map(\.field) + announced).contains { $0 != .representation }
     for (_, values) in wanted { compute(values.keys) }
-    for field in announced { compute(field.algorithms) }
+    for field in announced where fields.contains(field) { compute(field.algorithms) }
   }
 
   /// Those of `fields` that the head announces by `Trailer`.
@@ -63,6 +62,8 @@ final class BodyDigests: @unchecked Sendable {
   }
 
   private var isEmpty: Bool { digests.isEmpty && awaited.isEmpty }
+  /// The request has or announces a digest to be compared.
+  var isPromised: Bool { !wanted.isEmpty || !awaited.isEmpty }
   private func compute(_ algorithms: some Sequence<Digest.Algorithm>) {
     for algorithm in algorithms where digests[algorithm] == nil { digests[algorithm] = Digest(algorithm) }
   }

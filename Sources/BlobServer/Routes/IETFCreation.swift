@@ -72,7 +72,7 @@ enum IETFCreation {
     let isKnown = call.request.inform(interim)
     return .receive(
       IETFReceiver(
-        try upload.write(from: 0, onProbation: digests?.isOfBody == true), ietf, digests, isLast: isLast,
+        try upload.write(from: 0, onProbation: digests?.isNeeded == true), ietf, digests, isLast: isLast,
         isCreation: true, isKnown: isKnown, call))
   }
 
@@ -90,8 +90,6 @@ final class IETFReceiver: BodyReceiver {
   private let writer: UploadWriter
   private let ietf: IETF
   private let digests: BodyDigests?
-  /// The digests of the whole that the head of the last append promises.
-  private let promised: [Digest.Algorithm: [UInt8]]?
   private let isLast: Bool
   private let isCreation: Bool
   /// The client can ask for it again.
@@ -102,13 +100,12 @@ final class IETFReceiver: BodyReceiver {
   private let teller: ProgressTeller?
 
   init(
-    _ writer: UploadWriter, _ ietf: IETF, _ digests: BodyDigests?, promised: [Digest.Algorithm: [UInt8]]? = nil,
-    isLast: Bool, isCreation: Bool = false, isKnown: Bool = true, _ call: Call
+    _ writer: UploadWriter, _ ietf: IETF, _ digests: BodyDigests?, isLast: Bool, isCreation: Bool = false,
+    isKnown: Bool = true, _ call: Call
   ) {
     self.writer = writer
     self.ietf = ietf
     self.digests = digests
-    self.promised = promised
     self.isLast = isLast
     self.isCreation = isCreation
     self.isKnown = isKnown
@@ -116,7 +113,7 @@ final class IETFReceiver: BodyReceiver {
     head = call.headers
     target = call.target
     // Who sends without a length may have no second copy of what is on its way.
-    let listens = call.request.contentLength == nil && digests?.isOfBody != true
+    let listens = call.request.contentLength == nil && digests?.isNeeded != true
     teller = listens ? ProgressTeller(to: call.request, ietf) : nil
   }
 
@@ -136,48 +133,35 @@ final class IETFReceiver: BodyReceiver {
   func end(_ trailers: HTTPHeaders) -> Plan {
     let upload = writer.upload
     return service.onWorker { [self] () throws(ServerError) in
-      if let refusal = check(trailers) { return .reply(refusal) }
+      let isNewest: Bool
+      do throws(ServerError) {
+        isNewest = try take(trailers)
+      } catch {
+        let goesOn = writer.takeBack(after: error, isCreation: isCreation)
+        return .reply(ietf.refusal(error, offset: goesOn ? upload.offset : nil))
+      }
       if !isLast {
         try upload.save()
         return .reply(taken(upload))
       }
-      if upload.record.length == nil { try upload.setLength(upload.offset) }
       guard upload.isComplete else { return .reply(IETFRoutes.inconsistent(ietf)) }
+      let values = isCreation && isNewest ? digests?.values : nil
       return .later { [self] decided in
-        upload.publish { result in decided(.reply(self.answer(upload, result))) }
+        upload.publish { result in decided(.reply(self.answer(upload, result, values))) }
       }
     }
   }
 
-  /// nil: the bytes are what they should be, and count. Else they are taken back.
-  private func check(_ trailers: HTTPHeaders) -> Reply? {
-    let upload = writer.upload
-    let isWhole = isCreation && isLast
-    do throws(ServerError) {
-      let promises = isCreation || isLast
-      try BodyDigests.checkAnnounced(trailers, by: head, promises ? [.content, .representation] : [.content])
-      if let digests {
-        try digests.check(trailers)
-        if digests.isOfBody { try writer.keep() }
-        if digests.hasCheckedRepresentation { upload.isAsPromised() }
-      }
-      if !isWhole { try takePromise(trailers) }
-      return nil
-    } catch {
-      var offset: Int64?
-      if isCreation {
-        try? upload.terminate()  // ended already by someone else
-      } else if writer.takeBack(after: error) {
-        offset = upload.offset
-      }
-      return ietf.refusal(error, offset: offset)
-    }
-  }
-
-  /// The digest of the whole may come with the request that begins the upload, or with the one that brings its end.
-  private func takePromise(_ trailers: HTTPHeaders) throws(ServerError) {
-    guard isCreation || isLast else { return }
-    try writer.upload.promise(promised, behindBody: trailers)
+  /// From now on the bytes count. The digest of the whole may come with the request that begins the upload, or with the one
+  /// that brings its end. Returns and throws as `UploadWriter.end`, and throws where the bytes are not what they should be.
+  private func take(_ trailers: HTTPHeaders) throws(ServerError) -> Bool {
+    let promises = isCreation || isLast
+    try BodyDigests.checkAnnounced(trailers, by: head, promises ? [.content, .representation] : [.content])
+    try digests?.check(trailers)
+    // That of a whole body has just been compared.
+    let late = promises && !(isCreation && isLast) ? try BodyDigests.values(of: .representation, trailers) : nil
+    return try writer.end(
+      isLast: isLast, promised: [late], isAsPromised: digests?.hasCheckedRepresentation == true)
   }
 
   private func taken(_ upload: Upload) -> Reply {
@@ -187,7 +171,10 @@ final class IETFReceiver: BodyReceiver {
     return reply
   }
 
-  private func answer(_ upload: Upload, _ result: Result<Publication, ServerError>) -> Reply {
+  /// `values`: digests of the whole that this request brought.
+  private func answer(
+    _ upload: Upload, _ result: Result<Publication, ServerError>, _ values: [Digest.Algorithm: [UInt8]]?
+  ) -> Reply {
     switch result {
     case .success(let publication):
       var reply = ietf.answer(
@@ -195,7 +182,6 @@ final class IETFReceiver: BodyReceiver {
         ["ETag": publication.item.etag, "Location": target.reference(to: upload.record.target.url)])
       reply.tell(publication)
       if publication.hasModificationTime { reply.headers[ModificationTime.field] = "accepted" }
-      let values = isCreation ? digests?.values : nil
       reply.headers["Repr-Digest"] = service.digests.remember(values, of: publication.item) ?? upload.record.digest
       return reply
     case .failure(let error):
@@ -211,9 +197,8 @@ final class IETFReceiver: BodyReceiver {
       let upload = writer.upload
       if upload.deleteInvalid() { return }
       // Nobody could come back to it, or it cannot be remembered: then it is gone, and asking for it says so.
-      if !isKnown || (try? upload.save()) == nil { return _ = try? upload.terminate() }
-      // Where the promise cannot be kept, the client that asks for the upload is told.
-      if isLast, upload.isComplete, (try? takePromise([:])) != nil { upload.publish { _ in } }
+      if !isKnown || (try? upload.save()) == nil { return writer.terminate() }
+      if isLast, upload.isComplete, writer.isNewest { upload.publish { _ in } }
     }
   }
 }

@@ -84,13 +84,16 @@ enum IETFRoutes {
       }
       let promised = isLast ? try BodyDigests.values(of: .representation, call.headers) : nil
       @Sendable func receive() throws(ServerError) -> Plan {
-        let writer = try upload.write(from: offset, onProbation: digests?.isOfBody == true)
-        return .receive(IETFReceiver(writer, ietf, digests, promised: promised, isLast: isLast, call))
+        let writer = try upload.write(from: offset, onProbation: digests?.isNeeded == true)
+        return .receive(IETFReceiver(writer, ietf, digests, isLast: isLast, call))
       }
-      guard let length, upload.record.length != length else { return try receive() }
+      let isNewLength = length != nil && length != upload.record.length
+      if promised == nil, !isNewLength { return try receive() }
       return call.service.onWorker { () throws(ServerError) in
         do throws(ServerError) {
-          try upload.setLength(length)
+          // Before the upload has its length and all its bytes: it may be published from then on.
+          if let promised { try upload.promise(promised) }
+          if let length { try upload.setLength(length) }
           return try receive()
         } catch {
           throw ietf.limited(error, call.options)

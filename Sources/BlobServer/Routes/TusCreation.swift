@@ -66,8 +66,9 @@ final class TusCreationReceiver: BodyReceiver {
     do throws(ServerError) {
       try BodyDigests.checkAnnounced(trailers, by: head, [.tus, .content, .representation])
       try digests?.check(trailers)
-      if digests?.hasCheckedRepresentation == true { upload.isAsPromised() }
-      if !trailers.fields.isEmpty { try upload.promise(nil, behindBody: trailers) }
+      try writer.end(
+        promised: [BodyDigests.values(of: .representation, trailers)],
+        isAsPromised: digests?.hasCheckedRepresentation == true)
     } catch {
       cut()
       return .refuse(error)
@@ -104,7 +105,7 @@ final class TusCreationReceiver: BodyReceiver {
 final class TusReceiver: BodyReceiver {
   private let writer: UploadWriter
   private let digests: BodyDigests?
-  /// The digests of the whole that the head has. They count where the request brings the end.
+  /// The digests of the whole that the head has, where it did not say whether the body brings the end. They count if it does.
   private let promised: [Digest.Algorithm: [UInt8]]?
   private let head: HTTPHeaders
   private let service: Service
@@ -125,29 +126,30 @@ final class TusReceiver: BodyReceiver {
   var takesPipes: Bool { digests == nil }
 
   func end(_ trailers: HTTPHeaders) -> Plan {
+    // A promise is written down, which blocks.
+    if promised == nil, trailers.fields.isEmpty { return endNow(trailers) }
+    return service.onWorker { [self] in endNow(trailers) }
+  }
+
+  private func endNow(_ trailers: HTTPHeaders) -> Plan {
     let upload = writer.upload
     do throws(ServerError) {
-      try BodyDigests.checkAnnounced(trailers, by: head, [.tus, .content])
-      if let digests {
-        try digests.check(trailers)
-        try writer.keep()
-      }
+      let isEnd = upload.hasAllBytes && !upload.record.isPart
+      try BodyDigests.checkAnnounced(
+        trailers, by: head, isEnd ? [.tus, .content, .representation] : [.tus, .content])
+      try digests?.check(trailers)
+      let late = isEnd ? try BodyDigests.values(of: .representation, trailers) : nil
+      try writer.end(promised: isEnd ? [promised, late] : [])
     } catch {
-      return service.onWorker { [self] () throws(ServerError) in refuse(error) }
+      return service.onWorker { [self] () throws(ServerError) in
+        _ = writer.takeBack(after: error)
+        return .refuse(error)
+      }
     }
     if upload.record.isPart {
       upload.tellFinal()
     } else if upload.isComplete {
-      if promised == nil, trailers.fields.isEmpty { return publish() }
-      return service.onWorker { [self] () throws(ServerError) in
-        do throws(ServerError) {
-          try BodyDigests.checkAnnounced(trailers, by: head, [.representation])
-          try upload.promise(promised, behindBody: trailers)
-        } catch {
-          return refuse(error)
-        }
-        return publish()
-      }
+      return publish()
     }
     return .reply(TusRoutes.progress(204, upload.offset, upload.expires))
   }
@@ -156,21 +158,10 @@ final class TusReceiver: BodyReceiver {
     BlobServer.publish(writer.upload) { $1.map { Reply($0) } ?? TusRoutes.progress(204, $0.offset, $0.expires) }
   }
 
-  /// Takes back what the request brought. Blocks.
-  private func refuse(_ error: ServerError) -> Plan {
-    _ = writer.takeBack(after: error)
-    return .refuse(error)
-  }
-
   func cut() {
     try? writer.drop()  // whoever writes next tries again
     if writer.upload.record.isPart { return writer.upload.tellFinal() }
-    guard writer.upload.isComplete else { return }
-    if promised == nil { return writer.upload.publish { _ in } }
-    service.workers.submit { [self] in
-      // Where the promise cannot be saved, the client that asks for the upload is told.
-      if (try? writer.upload.promise(promised, behindBody: [:])) != nil { writer.upload.publish { _ in } }
-    }
+    if writer.upload.isComplete, writer.isNewest { writer.upload.publish { _ in } }
   }
 }
 

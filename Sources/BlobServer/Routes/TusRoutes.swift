@@ -1,3 +1,4 @@
+import BlobCrypto
 import BlobHTTP
 
 /// tus 1.0: core, creation, creation-with-upload, creation-defer-length, termination, expiration, checksum,
@@ -76,16 +77,25 @@ enum TusRoutes {
       try refuseFinal(upload.record)
       let digests = try BodyDigests.ofTus(call.headers)
       try digests?.checkEmpty(call.request.contentLength)
-      guard let length, upload.record.length != length else { return try receive(call, upload, offset, digests) }
+      let isNewLength = length != nil && length != upload.record.length
+      let promised = upload.record.isPart ? nil : try BodyDigests.values(of: .representation, call.headers)
+      if promised == nil, !isNewLength { return try receive(call, upload, offset, digests, promised: nil) }
       return call.service.onWorker { () throws(ServerError) in
-        try checkLength(length, call.options)
-        let record = upload.record
-        if record.length == nil, !record.isPart, let item = try call.service.store.item(at: record.target) {
-          try record.existing.admit(item, at: record.target, length: length)
-        }
-        try upload.setLength(length)
-        return try receive(call, upload, offset, digests)
+        if let length, isNewLength { try checkNewLength(length, call, upload) }
+        let end = call.request.contentLength.map { offset.addingClamped($0) }
+        // Before the upload has its length and all its bytes: it may be published from then on.
+        if let promised, end == length ?? upload.record.length, offset == upload.offset { try upload.promise(promised) }
+        if let length { try upload.setLength(length) }
+        return try receive(call, upload, offset, digests, promised: end == nil ? promised : nil)
       }
+    }
+  }
+
+  private static func checkNewLength(_ length: Int64, _ call: Call, _ upload: Upload) throws(ServerError) {
+    try checkLength(length, call.options)
+    let record = upload.record
+    if record.length == nil, !record.isPart, let item = try call.service.store.item(at: record.target) {
+      try record.existing.admit(item, at: record.target, length: length)
     }
   }
 
@@ -93,8 +103,9 @@ enum TusRoutes {
     if record.parts != nil { throw ServerError(403, "a final upload has no bytes but those of its parts") }
   }
 
+  /// `promised`: digests of the whole, which count if the body turns out to bring the end.
   private static func receive(
-    _ call: Call, _ upload: Upload, _ offset: Int64, _ digests: BodyDigests?
+    _ call: Call, _ upload: Upload, _ offset: Int64, _ digests: BodyDigests?, promised: [Digest.Algorithm: [UInt8]]?
   ) throws(ServerError) -> Plan {
     if let coming = call.request.contentLength {
       let (end, overflow) = offset.addingReportingOverflow(coming)
@@ -103,8 +114,7 @@ enum TusRoutes {
       }
       try checkLength(overflow ? .max : end, call.options)
     }
-    let promised = try BodyDigests.values(of: .representation, call.headers)
-    let writer = try upload.write(from: offset, onProbation: digests != nil)
+    let writer = try upload.write(from: offset, onProbation: digests != nil || promised != nil)
     return .receive(TusReceiver(writer, digests, promised: promised, call))
   }
 
