@@ -2,11 +2,14 @@ import BlobHTTP
 import Synchronization
 
 /// The body of a form. A file is published, by a worker, as soon as it is whole; one that cannot be taken does not keep
-/// the others away, and is told at the end.
+/// the others away, and is told at the end. Where the request has a digest of the form, none is published before the digest
+/// was compared.
 final class FormReceiver: BodyReceiver {
   private let folder: ServedPath
   private let existing: ExistingRule
   private let answer: FormAnswer
+  private let digests: BodyDigests?
+  private let head: HTTPHeaders
   private let service: Service
   private let entries = FormEntries()
 
@@ -14,6 +17,9 @@ final class FormReceiver: BodyReceiver {
   private struct State: @unchecked Sendable {
     let parser: MultipartParser
     var file: (reception: any Reception, record: UploadRecord, entry: Int)?
+    /// Files that are whole and wait for the digest of the form. Their receptions are opened again when it has come, since a
+    /// form may have more files than a process may have open.
+    var held: [(record: UploadRecord, entry: Int)] = []
     /// The value of a field `mtime`, which is for the next file, as far as it can be one.
     var time: [UInt8]?
     /// The bytes that come are those of `time`.
@@ -26,12 +32,15 @@ final class FormReceiver: BodyReceiver {
   private let state: Mutex<State>
 
   init(
-    _ boundary: [UInt8], _ folder: ServedPath, _ existing: ExistingRule, _ answer: FormAnswer, _ service: Service
+    _ boundary: [UInt8], _ folder: ServedPath, _ existing: ExistingRule, _ answer: FormAnswer, _ digests: BodyDigests?,
+    _ call: Call
   ) {
     self.folder = folder
     self.existing = existing
     self.answer = answer
-    self.service = service
+    self.digests = digests
+    head = call.headers
+    service = call.service
     var limits = MultipartParser.Limits()
     limits.parts = .max  // nothing is kept of a part that is no file; files are counted here
     state = Mutex(State(parser: MultipartParser(boundary: boundary, limits)))
@@ -41,6 +50,7 @@ final class FormReceiver: BodyReceiver {
 
   func take(_ piece: BodyPiece) throws(ServerError) {
     guard case .bytes(var bytes) = piece else { preconditionFailure("bytes in a pipe cannot be looked at") }
+    digests?.take(piece)
     try state.withLock { (state) throws(ServerError) in
       while let event = try Self.next(state.parser, &bytes) {
         switch event {
@@ -98,23 +108,50 @@ final class FormReceiver: BodyReceiver {
   private func finish(_ state: inout State) {
     guard let (reception, record, entry) = state.file else { return }
     state.file = nil
-    service.workers.submit { [service, entries] in
+    if digests != nil { return state.held.append((record, entry)) }
+    service.workers.submit { [self] in publish(reception, record, entry) }
+  }
+
+  private func publish(_ reception: any Reception, _ record: UploadRecord, _ entry: Int) {
+    do throws(ServerError) {
+      entries.end(entry, .success((record, try service.store.publish(reception, record, isSaved: false))))
+    } catch {
+      reception.discard()
+      entries.end(entry, .failure(error))
+    }
+  }
+
+  /// The digest of the form is right.
+  private func publishHeld() {
+    for (record, entry) in takeHeld() {
       do throws(ServerError) {
-        entries.end(entry, .success((record, try service.store.publish(reception, record, isSaved: false))))
+        publish(try service.store.reopen(record.id), record, entry)
       } catch {
-        reception.discard()
+        service.store.delete(record.id)
         entries.end(entry, .failure(error))
       }
     }
   }
 
+  private func takeHeld() -> [(record: UploadRecord, entry: Int)] {
+    state.withLock { state in
+      defer { state.held = [] }
+      return state.held
+    }
+  }
+
   func end(_ trailers: HTTPHeaders) -> Plan {
-    do throws(MultipartError) {
-      try state.withLock { (state) throws(MultipartError) in try state.parser.finish() }
+    do throws(ServerError) {
+      try state.withLock { (state) throws(ServerError) in
+        do throws(MultipartError) { try state.parser.finish() } catch { throw ServerError(error) }
+      }
+      try BodyDigests.checkAnnounced(trailers, by: head, [.content, .representation])
+      try digests?.check(trailers)
     } catch {
       cut()
-      return .refuse(ServerError(error))
+      return .refuse(error)
     }
+    if digests != nil { service.workers.submit { [self] in publishHeld() } }
     return .later { [entries, answer] decided in
       entries.whenAllHaveEnded { decided(.reply(answer.reply($0, leftOut: $1))) }
     }
@@ -126,6 +163,11 @@ final class FormReceiver: BodyReceiver {
       return state.file
     }
     if let file { service.workers.submit { file.reception.discard() } }
+    let held = takeHeld()
+    if held.isEmpty { return }
+    service.workers.submit { [service] in
+      for (record, _) in held { service.store.delete(record.id) }
+    }
   }
 }
 

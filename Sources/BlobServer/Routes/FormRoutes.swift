@@ -17,7 +17,9 @@ enum FormRoutes {
     }
     // What is there is not changed, so no version of it can be asked for by name.
     let rule = try PutRoutes.rule(ofPost: call.headers, nil)
-    return .receive(FormReceiver(boundary, path, rule, FormAnswer(call, path), call.service))
+    let digests = try BodyDigests.ofHTTP(call.headers, isWhole: true)
+    return .receive(
+      FormReceiver(boundary, path, rule, FormAnswer(call, path), digests?.isPromised == true ? digests : nil, call))
   }
 
   /// Beside `Origin`, which `HostRule` has looked at: pages that send a form need no one's leave. Fetch Metadata §2.4.
