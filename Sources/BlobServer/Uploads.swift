@@ -205,10 +205,10 @@ extension Uploads {
   }
 
   /// Writes the first record of an upload, which is one of the unfinished ones from now on. Throws 503, and writes nothing,
-  /// where there are as many as there may be: requests that came at the same time may all have passed the first check.
+  /// where there are as many as there may be: requests that came at the same time may all have passed the first check. A
+  /// final upload is taken in any case, since it is what finishes its parts.
   func saveNew(_ record: UploadRecord) throws(ServerError) {
     try arriving.withLock { (arriving) throws(ServerError) in
-      // An upload that joins others takes their place.
       if record.parts == nil { try checkUnfinished(besides: arriving) }
       arriving += 1
     }

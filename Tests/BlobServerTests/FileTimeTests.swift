@@ -73,6 +73,19 @@ struct FileTimeTests {
     for name in ["x", "y"] as [BytePath] { #expect(abs(server.folder.modified(name).seconds - time(nil)) < 60) }
   }
 
+  /// A file system has bounds of its own: ext4 stores the last time it knows in the place of a later one.
+  @Test(arguments: [253_402_300_799, -62_135_596_800, 32_503_680_000, 0]) func aTimeIsAcceptedOnlyIfTheFileHasIt(
+    _ seconds: Int
+  ) throws {
+    let server = try TestServer()
+    let answer = try server.ask("PUT", "/x", [("X-OC-MTime", "\(seconds)")], body: [1])
+    #expect(answer.status == 201)
+    let found = server.folder.modified("x").seconds
+    if answer["X-OC-MTime"] != nil { return #expect(found == seconds) }
+    #expect(abs(found - time(nil)) < 60, "its own time is better than one that nobody told")
+    #expect(try server.ask("HEAD", "/x")["ETag"] == answer["ETag"])
+  }
+
   @Test func aTimeThatIsToldTwiceIsIgnored() throws {
     let server = try TestServer()
     let answer = try server.ask("PUT", "/x", [("X-OC-MTime", "1"), ("X-OC-MTime", "2")], body: [1])

@@ -1,4 +1,4 @@
-import BlobServer
+@testable import BlobServer
 import Blobs
 import Platform
 import Synchronization
@@ -66,6 +66,87 @@ struct LimitTests {
     #expect(try server.ask("PUT", "/c", body: [1]).status == 201)
     #expect(try server.patch(first, at: 0, pattern(10)).status == 204)
     #expect(try create([("Upload-Length", "10")], body: []).status == 201)
+  }
+
+  /// Each may have passed the check of its head before another one was counted.
+  @Test func requestsAtTheSameTimeStayUnderTheLimit() throws {
+    let server = try TestServer { $0.maxUnfinished = 3 }
+    let clients = try (0..<30).map { _ in try server.client() }
+    for (number, client) in clients.enumerated() {
+      let name = ("Upload-Metadata", "filename \(base64("f\(number)"))")
+      try client.head(
+        "POST", "/",
+        [tus, name, ("Content-Type", octets), ("Upload-Length", "10"), ("Content-Length", "5")])
+    }
+    for client in clients { try client.send([1, 2, 3, 4, 5]) }
+    let statuses = try clients.map { try $0.answer().status }
+    #expect(statuses.count { $0 == 201 } == 3, "\(statuses)")
+    #expect(statuses.allSatisfy { [201, 503].contains($0) })
+    #expect(server.folder.kept.count { $0.hasSuffix(".info") } == 3)
+    #expect(try eventually { server.folder.kept.count { $0.hasSuffix(".data") } == 3 })
+  }
+
+  /// A body that was promised whole and is cut becomes an unfinished upload, as far as there may be more of them.
+  @Test(arguments: [2_000, 5_000_000]) func cutCreationsStayUnderTheLimit(_ length: Int) throws {
+    let server = try TestServer { $0.maxUnfinished = 3 }
+    let head = [("Upload-Draft-Interop-Version", "8"), ("Upload-Complete", "?1"), ("Content-Length", "\(length)")]
+    for number in 0..<8 {
+      let client = try server.client()
+      try client.head("PUT", "/\(number)", head)
+      #expect(try client.readHead().status == 104)
+      try client.send(pattern(length / 2))
+      #expect(try eventually { server.folder.sizeOfKept >= Int64(min(number, 3) + 1) * Int64(length / 2) })
+    }
+    #expect(try eventually { server.folder.kept.count { $0.hasSuffix(".data") } == 3 })
+    #expect(server.folder.kept.count { $0.hasSuffix(".info") } == 3)
+    // What comes whole stays not.
+    let whole = try server.client()
+    try whole.head("PUT", "/whole", head)
+    #expect(try whole.readHead().status == 104)
+    try whole.send(pattern(length))
+    #expect(try whole.answer().status == 201)
+  }
+
+  /// The pages that clients have asked for and do not read have 64 MiB together.
+  @Test func pagesOfFoldersTakeBoundedMemory() throws {
+    let allowance = Allowance(100)
+    let first = try #require(allowance.take(60))
+    #expect(allowance.take(41) == nil)
+    var second = allowance.take(40)
+    #expect(second != nil && allowance.take() == nil)
+    second = nil
+    #expect(allowance.take(1000) == nil, "all of it")
+    withExtendedLifetime(first) {}
+  }
+
+  @Test func onePageThatIsTooLargeIsSentAlone() throws {
+    let allowance = Allowance(100)
+    let whole = allowance.take(1000)
+    #expect(whole != nil && allowance.take() == nil)
+    withExtendedLifetime(whole) {}
+    #expect(allowance.take() == nil)
+  }
+
+  @Test func aRecordThatCouldNotBeReadAgainIsRefused() throws {
+    let server = try TestServer()
+    let part = try server.createPart(length: 2)
+    #expect(try server.patch(part, at: 0, [1, 2]).status == 204)
+    // Each of these bytes, which are no UTF-8, becomes three in the record.
+    func join(_ count: Int) throws -> WireClient.Answer {
+      let client = try server.client()
+      let head = "POST / HTTP/1.1\r\nHost: localhost\r\nTus-Resumable: 1.0.0\r\nContent-Length: 0\r\n"
+      try client.send(
+        Array("\(head)Upload-Metadata: filename eQ==\r\nUpload-Concat: final;/".utf8)
+          + [UInt8](repeating: 0x80, count: count) + Array("\(part)\r\n\r\n".utf8))
+      return try client.answer()
+    }
+    let refused = try join(22_000)
+    #expect(refused.status == 431 && refused.text.contains("takes more than"), "\(refused.text)")
+    #expect(server.folder.kept.count { $0.hasSuffix(".info") } == 1, "that of the part")
+    // A record that is nearly as large has room to grow.
+    #expect(try join(21_700).status == 201)
+    #expect(server.folder.read("y") == [1, 2])
+    #expect(server.folder.kept.count { $0.hasSuffix(".done") } == 2)
   }
 
   /// A folder that is a link to elsewhere half of the time.

@@ -86,7 +86,8 @@ final class FileReception: Reception {
     if fsync(file.number) != 0 { throw failed("sync upload", id.description) }
   }
 
-  /// Whether `other`, which is as long, has the same bytes. Throws 503 when `cancel` asks to stop.
+  /// Whether `other`, which is as long, has the same bytes. Throws 503 when `cancel` asks to stop, and 500 where either cannot
+  /// be read: that says nothing of its bytes.
   func hasSameBytes(as other: Descriptor, _ cancel: Cancellation) throws(ServerError) -> Bool {
     let size = 256 << 10
     let buffer = UnsafeMutableRawPointer.allocate(byteCount: 2 * size, alignment: 4096)
@@ -96,9 +97,14 @@ final class FileReception: Reception {
     while offset < total {
       if cancel.isCancelled { throw ServerError(503, "the server is stopping") }
       let count = Int(min(Int64(size), total - offset))
-      guard Self.read(file, buffer, count, offset), Self.read(other, buffer + size, count, offset),
-        memcmp(buffer, buffer + size, count) == 0
-      else { return false }
+      if try Self.read(file, buffer, count, offset, { "read upload \(id)" }) < count {
+        throw ServerError(500, "upload \(id) ends before its \(total) bytes")
+      }
+      // It may have been shortened meanwhile.
+      if try Self.read(other, buffer + size, count, offset, { "read the file that has the name" }) < count {
+        return false
+      }
+      if memcmp(buffer, buffer + size, count) != 0 { return false }
       offset += Int64(count)
     }
     return true
@@ -124,22 +130,29 @@ final class FileReception: Reception {
       if cancel.isCancelled { throw ServerError(503, "the server is stopping") }
       if offset % (16 << 20) == 0, offset > 0, !isWanted() { return nil }
       let count = Int(min(Int64(buffer.count), total - offset))
-      guard read(file, buffer.baseAddress!, count, offset) else { throw failed(what(), "to its end") }
+      if try read(file, buffer.baseAddress!, count, offset, what) < count {
+        throw ServerError(500, "\(what()): it ends before its \(total) bytes")
+      }
       for digest in digests { digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<count])) }
       offset += Int64(count)
     }
     return Dictionary(uniqueKeysWithValues: digests.map { ($0.algorithm, $0.value()) })
   }
 
-  /// False at an early end.
-  private static func read(_ file: Descriptor, _ buffer: UnsafeMutableRawPointer, _ count: Int, _ at: Int64) -> Bool {
+  /// How many bytes were read: fewer than `count` at the end of the file. Throws 500 where the disk cannot read them.
+  private static func read(
+    _ file: Descriptor, _ buffer: UnsafeMutableRawPointer, _ count: Int, _ at: Int64, _ what: () -> String
+  ) throws(ServerError) -> Int {
     var done = 0
     while done < count {
       let got = pread(file.number, buffer + done, count - done, off_t(at) + off_t(done))
       if got < 0, errno == EINTR { continue }
-      if got <= 0 { return false }
+      if got < 0 {
+        return try ServerError.retryable { () throws(ServerError) -> Int in throw failed(what(), "at byte \(at)") }
+      }
+      if got == 0 { break }
       done += got
     }
-    return true
+    return done
   }
 }

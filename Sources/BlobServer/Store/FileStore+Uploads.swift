@@ -49,6 +49,12 @@ extension FileStore {
     // What a final upload holds is its parts' share.
     if record.parts == nil { try quota.reserve(record.id, promised: record.length ?? 0) }
     let isNew = try store.status(record.id.info) == nil
+    if isNew, record.text.utf8.count > Folder.largestRecord {
+      throw ServerError(
+        431,
+        "what the request says of the upload, as its name, metadata or parts, takes more than \(Folder.largestRecord) bytes"
+      )
+    }
     if let parts = record.parts, isNew { try claim(parts, for: record.id, store) }
     do throws(ServerError) {
       try store.write(record)
@@ -153,7 +159,7 @@ extension FileStore {
       if !isSynced { try reception.sync() }
       isSynced = true
       // An unfinished upload expires by the time of its bytes, so the client's time comes at the last moment.
-      let hasTime = record.modified?.apply(to: reception.file) ?? false
+      var hasTime = record.modified?.apply(to: reception.file) ?? false
       var isShown = false
       defer { if hasTime, !isShown { futimens(reception.file.number, nil) } }
       isShown = try ServerError.retryable { () throws(ServerError) in
@@ -163,6 +169,11 @@ extension FileStore {
       try folder.sync(record.target.parent.description)
       var status = stat()
       if fstat(reception.file.number, &status) != 0 { throw failed("look at", record.target.description) }
+      if hasTime, record.modified?.isNearTime(of: status) == false {
+        hasTime = false
+        futimens(reception.file.number, nil)
+        if fstat(reception.file.number, &status) != 0 { throw failed("look at", record.target.description) }
+      }
       let item = StoredItem(status)
       if isSaved { finish(record, as: item, store) }
       return Publication(

@@ -2,6 +2,11 @@ import Blobs
 import Platform
 
 extension Folder {
+  /// Bytes of the largest record that an upload may begin with.
+  static let largestRecord = 64 << 10
+  /// What an upload learns later comes on top: its length, digests, the ETag of its file.
+  private static let largestGrownRecord = largestRecord + (4 << 10)
+
   /// nil when there is none, or no whole one.
   func record(_ id: UploadID, _ name: BytePath) throws(ServerError) -> UploadRecord? {
     let file: Descriptor
@@ -12,7 +17,7 @@ extension Folder {
       throw ServerError(max(500, error.status), error.message)
     }
     // Most are far smaller than the largest, and a start may read many.
-    for size in [1 << 10, 64 << 10] {
+    for size in [1 << 10, Self.largestGrownRecord + 1] {
       let text = withUnsafeTemporaryAllocation(byteCount: size, alignment: 1) { buffer -> [UInt8]? in
         let count = max(0, pread(file.number, buffer.baseAddress!, size, 0))
         return count < size ? Array(buffer[..<count]) : nil

@@ -57,6 +57,10 @@ package struct ModificationTime: Sendable, Equatable {
     status.modificationTime.tv_sec == time_t(seconds) && status.modificationTime.tv_nsec == Int(nanoseconds)
   }
 
+  /// Whether a file has it as far as its file system can store times: some know seconds only, or every other one. Others give
+  /// a file the last time they know instead of a later one.
+  func isNearTime(of status: stat) -> Bool { abs(Int64(status.modificationTime.tv_sec) - seconds) <= 2 }
+
   /// Gives it to an open file; false where the file system refuses it.
   func apply(to file: Descriptor) -> Bool {
     var time = timespec()
