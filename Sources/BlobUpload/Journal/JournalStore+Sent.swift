@@ -33,30 +33,24 @@ extension JournalStore {
     try insert.run()
   }
 
-  /// The start of the row that says how far an upload may have been sent by a process that was killed.
-  private static let limitStart: Int64 = -1
-  /// More bytes than a transport hands to a connection before it tells of them.
+  /// The start of the row that says that it is not known how far an upload was sent.
+  private static let unknownStart: Int64 = -1
+  /// More bytes than a transport hands to a connection before it tells of them: a run may end, or be killed, in between.
   private static let unnoted: Int64 = 16 << 20
 
-  /// Inside a transaction, once what a process that has died had under way is kept, and before its claims end: bytes left
-  /// before it could note them. `isOfThisBoot`: what it had noted is in its file, so that these are few. What was noted
-  /// before the machine went down may be lost.
-  func keepLimits(of owner: Int64, isOfThisBoot: Bool) throws(SQLiteError) {
+  /// Inside a transaction, before the claims of an owner end: the machine went down while it sent, so that what it had noted
+  /// last may not have reached the disk.
+  func forgetLimits(of owner: Int64) throws(SQLiteError) {
     let insert = try database.statement(
       """
-      INSERT INTO sent(upload, start, end, key, value)
-      SELECT id, ?2, CASE WHEN ?3 THEN min(max(acknowledged, ifnull(
-          (SELECT max(end) FROM sent WHERE upload = id AND start >= 0), 0)), 1 << 62) + ?4 ELSE ?5 END, ?6, ?7
-      FROM upload INDEXED BY unfinished WHERE owner = ?1 AND state <> 2 AND session IS NOT NULL
-      ON CONFLICT DO UPDATE SET end = max(end, excluded.end)
+      INSERT OR IGNORE INTO sent(upload, start, end, key, value)
+      SELECT id, ?2, 0, ?3, ?4 FROM upload INDEXED BY unfinished
+      WHERE owner = ?1 AND state <> 2 AND session IS NOT NULL
       """)
     try insert.bind(1, owner)
-    try insert.bind(2, Self.limitStart)
-    try insert.bind(3, isOfThisBoot ? 1 : 0)
-    try insert.bind(4, Self.unnoted)
-    try insert.bind(5, Int64.max)
-    try insert.bind(6, SentRange.noKey)
-    try insert.bind(7, SentRange.noValue)
+    try insert.bind(2, Self.unknownStart)
+    try insert.bind(3, SentRange.noKey)
+    try insert.bind(4, SentRange.noValue)
     try insert.run()
   }
 
@@ -66,12 +60,11 @@ extension JournalStore {
   ) throws(SQLiteError) -> Int64? {
     // A process that has died, and is not buried yet.
     if let owner, try liveOwner(owner) == nil { return nil }
-    let select = try database.statement("SELECT end FROM sent WHERE upload = ?1 AND start = ?2")
+    let select = try database.statement("SELECT 1 FROM sent WHERE upload = ?1 AND start = ?2")
     try select.bind(1, upload)
-    try select.bind(2, Self.limitStart)
-    let limit = try select.first { $0.int(0) } ?? 0
-    if limit == .max { return nil }
-    return max(limit, acknowledged, ranges.map(\.end).max() ?? 0)
+    try select.bind(2, Self.unknownStart)
+    if try select.first({ $0.int(0) }) != nil { return nil }
+    return max(acknowledged, ranges.map(\.end).max() ?? 0).addingClamped(Self.unnoted)
   }
 
   /// In the order of their starts; last the one that `owner` has under way.

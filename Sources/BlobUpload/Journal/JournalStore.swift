@@ -134,7 +134,7 @@ final class JournalStore {
   /// `dead`: the process, where it has died.
   private func forget(owner id: Int64, _ dead: ProcessMark? = nil) throws(SQLiteError) {
     for (upload, range) in log.ranges(of: id) { try keep(range, of: upload, sentBy: id) }
-    if let dead { try keepLimits(of: id, isOfThisBoot: dead.isOfThisBoot) }
+    if let dead, !dead.isOfThisBoot { try forgetLimits(of: id) }
     try run("UPDATE upload INDEXED BY unfinished SET owner = NULL WHERE owner = ?1 AND state <> 2", with: id)
     try run("UPDATE listing SET owner = NULL WHERE owner = ?1", with: id)
     try run("DELETE FROM process WHERE id = ?1", with: id)
