@@ -201,8 +201,9 @@ public struct IETFResumable: UploadProtocol {
     let response = try await send(&request, body, with)
     let isWhole = StructuredField.boolean(response.headers["Upload-Complete"])
     guard response.isSuccess else {
-      // A server that is where we are refuses the last bytes for the name.
-      let isOfName = part.isLast && StructuredField.integer(response.headers["Upload-Offset"]) == part.start
+      // A server that holds all bytes, and is only told so, refuses the name.
+      let isOfName =
+        part.isLast && part.length == 0 && StructuredField.integer(response.headers["Upload-Offset"]) == part.start
       if response.status == 409, isWhole != true {
         if isOfName { throw UploadError(request, response) }
         throw UploadError(offsetOf: request, from: part.start, response)

@@ -196,7 +196,7 @@ public struct Tus: MetadataProtocol {
   }
 
   /// 409 on a PATCH: our offset is not theirs, or the name is taken. A server that has dropped the upload along with it, or that
-  /// is where we are when the last bytes come, will not have them under this name, and would refuse them again.
+  /// holds them all and is only told so, will not have them under this name, and would refuse them again.
   private func conflict(
     _ request: HTTPRequest, _ part: Part, _ response: HTTPResponse, _ session: UploadSession,
     _ with: UploadContext
@@ -212,7 +212,7 @@ public struct Tus: MetadataProtocol {
     } catch {
       if error.recovery == .restart, error.status != nil { return UploadError(request, response) }
     }
-    if part.isLast, held == part.start { return UploadError(request, response) }
+    if part.isLast, part.length == 0, held == part.start { return UploadError(request, response) }
     return UploadError(offsetOf: request, from: part.start, held: held, response)
   }
 
