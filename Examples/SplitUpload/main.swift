@@ -14,7 +14,7 @@ let server = try Server(ServerOptions(folder: BytePath(folder.path), port: 0))
 
 // The last part takes the rest. None is in memory: each opens the source at its own first byte.
 let parts = try BlobParts(DataSource(film), count: 5, Cancellation())
-let transport = SocketTransport(.init(lanes: 5))
+let transport = SocketTransport(.init(connections: 5))
 let url = HTTPURL(server.url)!
 let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
   for (number, part) in parts.enumerated() {

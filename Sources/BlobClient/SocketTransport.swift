@@ -1,9 +1,9 @@
 import BlobHTTP
 import Blobs
 
-/// A transport on libcurl: HTTP/1.1 over a few lanes, each a thread with a connection that is kept alive.
+/// HTTP/1.1 over a few workers, each a thread with a connection that is kept alive. libcurl makes the connections.
 ///
-/// A body is read from its source on the lane's thread, straight into the buffer it is sent from. Lanes are started
+/// A body is read from its source on the worker's thread, straight into the buffer it is sent from. Workers are started
 /// as they are needed and kept; what finds none free waits its turn. Let go of the transport to end them.
 public final class SocketTransport: Transport {
   private let pool: ConnectionPool
@@ -48,8 +48,8 @@ extension SocketTransport {
   /// How a transport connects, waits and buffers. Every limit is kept by the transport's own clock.
   public struct Options: Sendable {
     /// Transfers under way at once, at the most.
-    public var lanes: Int
-    /// As many go at once as the link and the server are found to gain by; false: `lanes`, from the first on.
+    public var connections: Int
+    /// As many go at once as the link and the server are found to gain by; false: `connections`, from the first on.
     public var adapts: Bool
     /// Bytes read and sent at a time; nil: 64 to 512 KiB, less the more transfers are under way.
     public var uploadBuffer: Int?
@@ -76,13 +76,14 @@ extension SocketTransport {
     public var environment: [String: String]?
 
     public init(
-      lanes: Int = 64, adapts: Bool = true, uploadBuffer: Int? = nil, caFile: String? = nil, verifiesTLS: Bool = true,
+      connections: Int = 64, adapts: Bool = true, uploadBuffer: Int? = nil, caFile: String? = nil,
+      verifiesTLS: Bool = true,
       noProgress: Duration = .seconds(60), finishing: Duration = .seconds(300), connect: Duration = .seconds(30),
       userAgent: String = "fullbore/0.1.0", proxy: Proxy? = nil,
       environment: [String: String]? = nil, limiter: RateLimiter? = nil
     ) {
-      precondition(lanes > 0)
-      self.lanes = lanes
+      precondition(connections > 0)
+      self.connections = connections
       self.adapts = adapts
       self.uploadBuffer = uploadBuffer
       self.caFile = caFile

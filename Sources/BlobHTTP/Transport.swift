@@ -25,7 +25,7 @@ public protocol AdaptiveTransport: Transport {
   func follow(_ follower: @escaping @Sendable (Int) -> Void)
 }
 
-/// What happens while a request is under way. The closures run on the lane's thread and must be short.
+/// What happens while a request is under way. The closures run on the worker's thread and must be short.
 public struct Exchange: Sendable {
   /// Body bytes handed to the connection since the last call; not yet the server's.
   public var sent: @Sendable (Int) -> Void

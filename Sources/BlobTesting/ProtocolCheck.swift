@@ -53,7 +53,7 @@ struct ProtocolExam: Sendable {
   init(_ fixture: ProtocolFixture, _ peer: any ProtocolPeer, over transport: (any Transport)?) async throws {
     self.fixture = fixture
     self.transport = CountingTransport(
-      transport ?? SocketTransport(.init(lanes: 8, noProgress: .seconds(10), finishing: .seconds(10))))
+      transport ?? SocketTransport(.init(connections: 8, noProgress: .seconds(10), finishing: .seconds(10))))
     self.peer = peer
     limits = try await fixture.dialect.discover(
       UploadTarget(endpoint: peer.endpoint, url: peer.endpoint, path: "", length: nil),
@@ -184,7 +184,7 @@ package final class CountingTransport: Transport {
     counter.underWay.add(1, ordering: .relaxed)
     defer { counter.underWay.subtract(1, ordering: .relaxed) }
     var on = on
-    // Not `self`: the transport's lane may keep the exchange for as long as the transport lives.
+    // Not `self`: the transport's worker may keep the exchange for as long as the transport lives.
     on.sent = { [counter, sent = on.sent] count in
       counter.sent.add(Int64(count), ordering: .relaxed)
       sent(count)

@@ -66,7 +66,7 @@
 
     private var body: BlobSlice? {
       guard let stream = request.httpBodyStream else { return nil }
-      nonisolated(unsafe) let body = stream  // the lane's from here on, but for `close`, which any thread may call
+      nonisolated(unsafe) let body = stream  // the worker's from here on, but for `close`, which any thread may call
       return BlobSlice(StreamSource(body, length: length))
     }
 
@@ -78,7 +78,7 @@
       let limit = Duration.seconds(own == 60 ? session?.configuration.timeoutIntervalForRequest ?? own : own)
       // Foundation's own name for a file of certificates.
       let caFile = ProcessInfo.processInfo.environment["URLSessionCertificateAuthorityInfoFile"]
-      return SocketTransport.Options(lanes: 1, caFile: caFile, noProgress: limit, finishing: limit)
+      return SocketTransport.Options(connections: 1, caFile: caFile, noProgress: limit, finishing: limit)
     }
 
     private func exchange(of task: URLSessionTask) -> Exchange {

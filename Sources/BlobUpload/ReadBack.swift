@@ -118,7 +118,7 @@ extension UploadError {
   }
 }
 
-/// Holds what comes against what the source has. One lane's thread at a time calls `take`.
+/// Holds what comes against what the source has. One worker's thread at a time calls `take`.
 private final class Comparison: @unchecked Sendable {
   // `lock` guards all that follows; it is held while the source is read, and no one else waits for it.
   private let lock = Mutex(())

@@ -73,7 +73,7 @@ public struct UploadQueue: Sendable {
           stop(error)
         }
       }
-      // What comes back from a lane goes on there: to wake another thread for it costs more than what there is to do.
+      // What comes back from a worker goes on there: to wake another thread for it costs more than what there is to do.
       let executor = ThreadExecutor("fullbore-queue")
       for _ in 0..<max(1, jobs) {
         group.addTask(executorPreference: executor) {

@@ -1,7 +1,7 @@
 /// Anything that has bytes: it can be opened, again and again, at an offset.
 ///
 /// A source is a value or an immutable object that any thread may use. Its methods block; call them on a thread
-/// that may wait (a transport's lane, a `BlockingPool`), never on a cooperative one.
+/// that may wait (a transport's worker, a `BlockingPool`), never on a cooperative one.
 public protocol BlobSource: Sendable {
   /// Whether any offset can be opened at any time, or only what the source still holds.
   var access: BlobAccess { get }

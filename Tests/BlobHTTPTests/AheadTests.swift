@@ -63,7 +63,7 @@ import Testing
 
   @Test func whoIsToldHowManyExpectsNothing() async throws {
     let peer = ScriptedPeer(Self.fiveTimes)
-    let transport = SocketTransport(.init(lanes: 4, adapts: false))
+    let transport = SocketTransport(.init(connections: 4, adapts: false))
     transport.expect(bodiesAt: peer.url(), atMost: 64)
     try await Task.sleep(for: .milliseconds(50))
     #expect(peer.seen.received.isEmpty)

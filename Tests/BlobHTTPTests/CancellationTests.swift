@@ -37,7 +37,7 @@ import Testing
 
   @Test func endsWhileWaitingForALane() async throws {
     let peer = ScriptedPeer([.readRequest, .hold, answer()])
-    let transport = SocketTransport(.init(lanes: 1))
+    let transport = SocketTransport(.init(connections: 1))
     let first = put(transport, peer.url(), PatternSource(length: 1))
     await peer.wait { $0.steps.first == 1 }
     await cancel(put(transport, peer.url("/b"), PatternSource(length: 1)))
@@ -92,12 +92,12 @@ import Testing
       gate.wait { $0.open ? () : nil }
     }
     let peer = ScriptedPeer([.readHead, .discard], [.readRequest, answer()])
-    let transport = SocketTransport(.init(lanes: 1))
+    let transport = SocketTransport(.init(connections: 1))
     let task = put(transport, peer.url(), stuck)
     while gate.update({ $0.entered }) == 0 { await Task.yield() }
     let next = Task { try await transport.put(peer.url("/b"), PatternSource(length: 9)) }
     await cancel(task)
-    // The lane is replaced while its thread is still in the source. A small body had not reached the peer.
+    // The worker is replaced while its thread is still in the source. A small body had not reached the peer.
     if length > 10 { #expect(try await next.value.status == 200) } else { next.cancel() }
     _ = await next.result
     gate.update { $0.open = true }
@@ -124,7 +124,7 @@ import Testing
   /// Every race there is, by chance: each send returns once, with an answer or `.cancelled`.
   @Test func anyMomentIsAGoodOne() async {
     let peer = ScriptedPeer(Array(repeating: [.readRequest, answer()], count: 200).flatMap { $0 })
-    let transport = SocketTransport(.init(lanes: 6))
+    let transport = SocketTransport(.init(connections: 6))
     let (answered, cancelled) = (Tally(), Tally())
     await withTaskGroup(of: Void.self) { group in
       for number in 0..<24 {

@@ -159,7 +159,7 @@ import Testing
     var cheap = ConcurrencyController(most: 64)
     cheap.begins(isCostly: false)
     cheap.begins(isCostly: true)
-    #expect(cheap.width == ConcurrencyController.first, "lanes are at work already")
+    #expect(cheap.width == ConcurrencyController.first, "workers are busy already")
     for var known in [
       ConcurrencyController(most: 64, learned: LearnedWidth(width: 16)), ConcurrencyController(fixed: 16),
     ] {

@@ -24,7 +24,7 @@ import Testing
     let transport = SocketTransport()
     async let first = transport.get(here.url())
     async let second = transport.get(there.url())
-    // Both under way at once, or one lane would do for both.
+    // Both under way at once, or one worker would do for both.
     for peer in [here, there] { await peer.wait { $0.steps == [1] } }
     for peer in [here, there] { peer.release() }
     _ = try await (first, second)
@@ -37,7 +37,7 @@ import Testing
 
   @Test func whatFindsNoLaneWaitsItsTurn() async throws {
     let peer = ScriptedPeer(Array(repeating: [.readRequest, .hold, answer()], count: 6).flatMap { $0 })
-    let transport = SocketTransport(.init(lanes: 2))
+    let transport = SocketTransport(.init(connections: 2))
     try await withThrowingTaskGroup(of: Int.self) { group in
       for _ in 0..<6 { group.addTask { try await transport.put(peer.url(), PatternSource(length: 9)).status } }
       await peer.wait { $0.steps == [1, 1] }
@@ -51,7 +51,7 @@ import Testing
 
   @Test func asManyLanesStartAsAreNeeded() async throws {
     let peer = ScriptedPeer([.readRequest, .hold, answer()])
-    let transport = SocketTransport(.init(lanes: 32))
+    let transport = SocketTransport(.init(connections: 32))
     try await withThrowingTaskGroup(of: Int.self) { group in
       for _ in 0..<32 { group.addTask { try await transport.put(peer.url(), PatternSource(length: 9)).status } }
       await peer.wait { $0.steps == Array(repeating: 1, count: 32) }
@@ -62,7 +62,7 @@ import Testing
 
   @Test func anExplicitNumberGoesAtOnce() async throws {
     let peer = ScriptedPeer([.readRequest, .hold, answer()])
-    let transport = SocketTransport(.init(lanes: 12, adapts: false))
+    let transport = SocketTransport(.init(connections: 12, adapts: false))
     try await withThrowingTaskGroup(of: Int.self) { group in
       for _ in 0..<12 { group.addTask { try await transport.put(peer.url(), PatternSource(length: 9)).status } }
       await peer.wait { $0.steps == Array(repeating: 1, count: 12) }
@@ -74,7 +74,7 @@ import Testing
 
   @Test func aServerThatIsAskedTooMuchIsAskedHalfAsMuch() async throws {
     let peer = ScriptedPeer([.readRequest, .hold, answer("503 Service Unavailable")])
-    let transport = SocketTransport(.init(lanes: 16))
+    let transport = SocketTransport(.init(connections: 16))
     let widths = Mutex<[Int]>([])
     transport.follow { width in widths.withLock { $0.append(width) } }
     try await withThrowingTaskGroup(of: Int.self) { group in
@@ -90,7 +90,7 @@ import Testing
 
   @Test func whatWasLearnedIsBegunWith() async throws {
     let peer = ScriptedPeer(Array(repeating: [.readRequest, .hold, answer()], count: 3).flatMap { $0 })
-    let transport = SocketTransport(.init(lanes: 16))
+    let transport = SocketTransport(.init(connections: 16))
     transport.expect(LearnedWidth(width: 2, wasRefused: true))
     try await withThrowingTaskGroup(of: Int.self) { group in
       for _ in 0..<6 { group.addTask { try await transport.put(peer.url(), PatternSource(length: 9)).status } }

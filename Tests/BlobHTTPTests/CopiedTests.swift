@@ -6,11 +6,11 @@ import Testing
 
 @testable import BlobHTTP
 
-/// Bodies that are read and sent over plain HTTP past libcurl: by the lane alone (`false`), or with a thread that reads
+/// Bodies that are read and sent over plain HTTP: by the worker alone (`false`), or with a thread that reads
 /// ahead for it.
 @Suite struct CopiedTests {
   static let both = [false, true]
-  private let transport = SocketTransport(.init(lanes: 1))
+  private let transport = SocketTransport(.init(connections: 1))
   private let size = 9 << 20 | 1
 
   private func pattern(_ seed: UInt64 = 1) -> PatternSource { PatternSource(length: Int64(size), seed: seed) }
@@ -59,7 +59,7 @@ import Testing
         let peer = ScriptedPeer([.readRequest, answer()])
         let others = Tally()
         var source = AskingSource(PatternSource(length: Int64(size)), isAsking: isAhead)
-        source.before = { if textFile("/proc/thread-self/comm") != "fullbore-lane\n" { others.add(1) } }
+        source.before = { if textFile("/proc/thread-self/comm") != "fullbore-worker\n" { others.add(1) } }
         _ = try await put(peer, source)
         #expect(min(others.value, 1) == threads)
       }
@@ -172,7 +172,7 @@ import Testing
         let peer = ScriptedPeer(
           before + [.readHead, .read(100_000), answer("\(status) No", "not so")] + end, [.readRequest, answer()])
         // Its own: of two connections that were used in the same millisecond libcurl keeps either.
-        let transport = SocketTransport(.init(lanes: 1))
+        let transport = SocketTransport(.init(connections: 1))
         if !before.isEmpty { _ = try await transport.get(peer.url()) }
         let response = try await put(peer, source, over: transport)
         #expect(response.status == status && response.body == Array("not so".utf8))
@@ -208,7 +208,7 @@ import Testing
     #expect(peer.seen.received.count == 1)
   }
 
-  /// A connection that takes everything must not keep the lane from hearing that it is in vain.
+  /// A connection that takes everything must not keep the worker from hearing that it is in vain.
   @Test(arguments: both) func aRefusalIsHeardWhileTheSourceIsSlow(_ isKept: Bool) async throws {
     let peer = ScriptedPeer(
       (isKept ? [.readRequest, answer()] : []) + [.readHead, .read(1000), answer("413 Too much"), .discard])
@@ -223,7 +223,7 @@ import Testing
   @Test(arguments: both) func aConnectionThatTakesNothingMoreIsGivenUp(_ isAhead: Bool) async throws {
     let source = AskingSource(PatternSource(length: 64 << 20), isAsking: isAhead)
     let peer = ScriptedPeer([.readRequest, answer(), .readHead, .hold], [.readHead, .hold])
-    let transport = SocketTransport(.init(lanes: 1, noProgress: .milliseconds(300)))
+    let transport = SocketTransport(.init(connections: 1, noProgress: .milliseconds(300)))
     _ = try await transport.get(peer.url())
     for _ in 0..<2 {
       let error = await failure { () async throws(TransportError) in try await transport.put(peer.url(), source) }
@@ -252,7 +252,7 @@ import Testing
     for (fault, code) in Self.troubles {
       let source = AskingSource(FaultySource(pattern(), fault), isAsking: isAhead)
       let peer = ScriptedPeer((isKept ? [.readRequest, answer()] : []) + [.readRequest, answer()])
-      let transport = SocketTransport(.init(lanes: 1))
+      let transport = SocketTransport(.init(connections: 1))
       if isKept { _ = try await transport.get(peer.url()) }
       let error = await failure { () async throws(TransportError) in try await put(peer, source, over: transport) }
       #expect(error.code == .source && error.cause?.code == code, "\(error)")
@@ -274,7 +274,7 @@ import Testing
     await expectAllClosed(source)
   }
 
-  /// The lane goes on, or another in its place, while a thread is still in the source.
+  /// The worker goes on, or another in its place, while a thread is still in the source.
   @Test(arguments: both, both) func aSourceThatIsStuckHoldsNobody(_ isAhead: Bool, _ isKept: Bool) async throws {
     let gate = Monitor((entered: false, open: false))
     var source = AskingSource(pattern(), isAsking: isAhead)
@@ -300,7 +300,7 @@ import Testing
   @Test func aThreadThatReadsInVainIsEnded() async throws {
     let source = AskingSource(FaultySource(pattern(), .stall(at: 3 << 20)), isAsking: true)
     let peer = ScriptedPeer([.readHead, .read(3 << 20), answer("413 Too much"), .discard])
-    let transport = SocketTransport(.init(lanes: 1, noProgress: .seconds(1)))
+    let transport = SocketTransport(.init(connections: 1, noProgress: .seconds(1)))
     let task = Task { try await transport.put(peer.url(), source) }
     await peer.wait { $0.steps == [3] }
     task.cancel()

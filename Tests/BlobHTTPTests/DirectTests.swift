@@ -7,7 +7,7 @@ import Testing
 @testable import BlobHTTP
 
 #if os(Linux)
-  /// Small requests after the first go past libcurl: nobody must notice.
+  /// Small requests, whose heads and bodies leave in one call.
   @Suite struct DirectTests {
     private static let schemes = ["http", "https"]
 
@@ -127,7 +127,7 @@ import Testing
 
     @Test func anotherServerOnTheLaneGetsItsOwnConnection() async throws {
       let peers = (0..<2).map { _ in ScriptedPeer([.readRequest, answer(), .readRequest, answer(), .discard]) }
-      let transport = SocketTransport(.init(lanes: 1))
+      let transport = SocketTransport(.init(connections: 1))
       for number in [0, 1, 1, 0] { _ = try await transport.get(peers[number].url("/\(number)")) }
       for (number, peer) in peers.enumerated() {
         let heads = peer.seen.received.map { String(decoding: $0, as: UTF8.self) }.joined()

@@ -87,7 +87,7 @@ import Testing
         for _ in 0..<5000 where peer.seen.steps.count < 2 || peer.seen.steps[1] < 2 { pauseThread(milliseconds: 1) }
         pauseThread(milliseconds: 30)
       }
-      let transport = SocketTransport(.init(lanes: 1))
+      let transport = SocketTransport(.init(connections: 1))
       _ = try await transport.get(peer.url())
       let error = await failure { () async throws(TransportError) in try await transport.put(peer.url(), source) }
       #expect(error.code == .broken && error.message.contains("answered 201 after"), "\(error)")
@@ -146,7 +146,7 @@ import Testing
       let (authority, certificate) = try Self.made.get()
       (self.route, self.peer) = (route, peer)
       var options = SocketTransport.Options(
-        lanes: 1, caFile: authority.path, noProgress: .seconds(10), finishing: .seconds(10), environment: [:])
+        connections: 1, caFile: authority.path, noProgress: .seconds(10), finishing: .seconds(10), environment: [:])
       var port = peer.port
       if route.isTLS {
         fronts.append(TLSFront(certificate, to: port))

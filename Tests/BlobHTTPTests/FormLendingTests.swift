@@ -9,7 +9,7 @@ import Testing
 #if os(Linux)
   import Platform
 
-  /// Forms whose file goes from its place to the socket past libcurl; what is around it is read.
+  /// Forms whose file goes from its place to the socket by `sendfile`; what is around it is read.
   @Suite struct FormLendingTests {
     private let transport = SocketTransport()
     /// Of a file of which a MiB more than the least is lent.

@@ -9,7 +9,7 @@ import Testing
 #if os(Linux)
   import Platform
 
-  /// Bodies that go from file to socket past libcurl.
+  /// Bodies that go from file to socket by `sendfile`.
   @Suite struct LendingTests {
     private let transport = SocketTransport()
     /// The smallest that is lent, and a MiB of which more.

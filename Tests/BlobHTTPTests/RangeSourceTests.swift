@@ -200,7 +200,7 @@ import Testing
     // More than the sockets hold, so that an answer to the end of the file would stay under way.
     let peer = RangePeer(.init(bytes: [UInt8](repeating: 7, count: 64 << 20)))
     let source = HTTPRangeSource(
-      peer.url, over: SocketTransport(.init(lanes: 2, adapts: false)), readAhead: 64 << 10)
+      peer.url, over: SocketTransport(.init(connections: 2, adapts: false)), readAhead: 64 << 10)
     let (cancel, begun) = (Cancellation(), Monitor(0))
     // Readers that wait for each other fail by this, and do not hang the tests.
     let deadline = Task {

@@ -40,7 +40,7 @@ import Testing
       .readRequest, .send("\(head) 0-0/8\r\nContent-Length: 1\r\n\r\nx"),
       .readRequest, .send("\(head) 0-3/8\r\nTransfer-Encoding: chunked\r\n\r\n6\r\nabcdef\r\n0\r\n\r\n"), .hold,
     ])
-    let error = try await failure(HTTPRangeSource(peer.url(), over: SocketTransport(.init(lanes: 1))))
+    let error = try await failure(HTTPRangeSource(peer.url(), over: SocketTransport(.init(connections: 1))))
     #expect(error.code == .io && error.message.contains("more content than the 4 bytes"), "\(error.message)")
   }
 

@@ -14,7 +14,7 @@ import Testing
 
     init() throws {
       certificate = try Certificate()
-      transport = SocketTransport(.init(lanes: 1, caFile: certificate.path))
+      transport = SocketTransport(.init(connections: 1, caFile: certificate.path))
     }
 
     private func front(_ peer: ScriptedPeer, _ manner: TLSFront.Manner = .init()) -> TLSFront {

@@ -38,7 +38,7 @@ import Testing
   /// Again and again, and with a request without any in between.
   @Test(arguments: [0, 1, 200_000]) func fieldsFollowABody(_ size: Int) async throws {
     let peer = ScriptedPeer([.readRequest, answer(), .readRequest, answer(), .readRequest, answer(), .hold])
-    let transport = SocketTransport(.init(lanes: 1))
+    let transport = SocketTransport(.init(connections: 1))
     let source = PatternSource(length: Int64(size))
     for number in 1...3 {
       var on = Exchange()

@@ -68,7 +68,7 @@ final class Tally: Sendable {
   func add(_ number: Int) { count.add(number, ordering: .relaxed) }
 }
 
-/// Bytes from a list, each in one piece where the buffer has room for it; `nil` length. What is read is told to `before`, on the lane's thread.
+/// Bytes from a list, each in one piece where the buffer has room for it; `nil` length. What is read is told to `before`, on the worker's thread.
 struct ListSource: BlobSource {
   var pieces: [[UInt8]]
   var length: Int64?

@@ -30,7 +30,7 @@ import Testing
     func theSecondAnswerIsNotTakenForTheNext(_ way: Way, _ moment: Moment) async throws {
       let peer = ScriptedPeer(script(moment), [.readRequest, answer("404 Not Found")])
       let certificate = try Certificate()
-      var options = SocketTransport.Options(lanes: 1, caFile: certificate.path, environment: [:])
+      var options = SocketTransport.Options(connections: 1, caFile: certificate.path, environment: [:])
       var (url, port) = (peer.url(), peer.port)
       var servers: [AnyObject] = []
       switch way {

@@ -41,7 +41,7 @@ import Testing
     #expect(line?.contains(wanted) == true, "\(page)")
   }
 
-  /// Whichever lane makes it: that spares the server's certificate and most of the work.
+  /// Whichever worker makes it: that spares the server's certificate and most of the work.
   @Test(arguments: [[], ["-no_tls1_3"]]) func theNextConnectionGoesOnWithTheSession(_ options: [String]) async throws {
     let server = OpenSSLServer(certificate, options)
     let transport = SocketTransport(.init(caFile: certificate.path))

@@ -31,7 +31,7 @@ struct TLSTests {
 
     init(_ server: TestServer, _ identity: MadeIdentity) throws {
       url = try #require(HTTPURL(server.server.url))
-      transport = SocketTransport(.init(lanes: 8, caFile: identity.files.certificate.description))
+      transport = SocketTransport(.init(connections: 8, caFile: identity.files.certificate.description))
     }
 
     func send(

@@ -84,7 +84,7 @@ import Testing
     defer { peer.stop() }
     let proxy = ChaosProxy(
       to: peer.endpoint.port, .init([.flip(at: 300_000), .flip(at: 100_000), .flip(at: 50_000)]))
-    let seen = Seen(SocketTransport(.init(lanes: 1)))
+    let seen = Seen(SocketTransport(.init(connections: 1)))
     let pattern = PatternSource(length: 1_000_000, seed: 3)
     _ = try await uploader(seen, port: proxy.port).upload(piped(pattern), as: "stream")
     #expect(peer.contents(of: "stream") == pattern.bytes(count: 1_000_000))

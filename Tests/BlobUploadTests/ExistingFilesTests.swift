@@ -124,7 +124,7 @@ import Testing
 /// An object that was changed to others of its length.
 extension ExistingFilesTests {
   @Suite struct OfS3: S3Fixture {
-    let transport = Self.lanes
+    let transport = Self.connections
 
     @Test func aCheckComparesTheChecksumOfAnObject() async throws {
       let peer = peer()

@@ -78,7 +78,7 @@ import Testing
     var uploader = Uploader(
       UploadDestination(
         endpoint: url, dialect: lie.dialect, limits: PartLimits(firstPart: takesAll ? .max : lie.wholeUpTo)),
-      transport: SocketTransport(.init(lanes: 1)), retry: RetryPolicy(retries: 2, first: .milliseconds(1)),
+      transport: SocketTransport(.init(connections: 1)), retry: RetryPolicy(retries: 2, first: .milliseconds(1)),
       partSize: lie.partSize)
     uploader.spool = SpoolOptions(memory: 40_000)
     return uploader

@@ -44,7 +44,7 @@ import Testing
 
   @Test func partsAtOnceGoAndAreDeletedAsPosts() async throws {
     defer { peer.stop() }
-    let wall = Wall(SocketTransport(.init(lanes: 8)), 405)
+    let wall = Wall(SocketTransport(.init(connections: 8)), 405)
     var uploader = try await uploader(wall)
     uploader.partsAtOnce = 3
     let pattern = PatternSource(length: 17 << 20, seed: 3)

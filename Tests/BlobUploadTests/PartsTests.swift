@@ -245,7 +245,7 @@ import Testing
     ) async throws {
       peer = try ServedFolder()
       let proxy = ChaosProxy(to: peer.endpoint.port, schedule)
-      counting = CountingTransport(SocketTransport(.init(lanes: 8))) { _ in
+      counting = CountingTransport(SocketTransport(.init(connections: 8))) { _ in
         withExtendedLifetime(proxy) {}
         if let distance { try? await Task.sleep(for: distance) }  // the distance itself
       }

@@ -281,7 +281,7 @@ import Testing
   ) async throws -> (error: UploadError?, sent: Int64, peer: ServedFolder) {
     let peer = try ServedFolder()
     let proxy = ChaosProxy(to: peer.endpoint.port, faults)
-    let transport = CountingTransport(SocketTransport(.init(lanes: 2))) { _ in withExtendedLifetime(proxy) {} }
+    let transport = CountingTransport(SocketTransport(.init(connections: 2))) { _ in withExtendedLifetime(proxy) {} }
     var uploader = try await self.uploader(name, peer, transport)
     uploader.destination.endpoint = HTTPURL("http://127.0.0.1:\(proxy.port)/")!
     uploader.destination.headers["Host"] = "127.0.0.1:\(peer.endpoint.port)"

@@ -26,7 +26,7 @@ import Testing
     let first = number("FULLBORE_SEED") ?? UInt64.random(in: 0..<1 << 32)
     let count = number("FULLBORE_SEEDS") ?? 30
     // A request of which bytes were lost on the way is waited for this long; too short a wait only makes it go again.
-    let limits = SocketTransport.Options(lanes: 8, noProgress: .seconds(1), finishing: .seconds(1))
+    let limits = SocketTransport.Options(connections: 8, noProgress: .seconds(1), finishing: .seconds(1))
     print("\(fixture): chaos of \(pipes ? "pipes, " : "") \(count) seeds from FULLBORE_SEED=\(first)")
     await withTaskGroup(of: Void.self) { group in
       for lane in 0..<4 as Range<UInt64> {

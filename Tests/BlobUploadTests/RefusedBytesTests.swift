@@ -74,7 +74,7 @@ private final class AnsweringLate: Transport {
     var refused = 0
     var overridden = 0
   }
-  private let transport = SocketTransport(.init(lanes: 8))
+  private let transport = SocketTransport(.init(connections: 8))
   private let state = Mutex(State())
 
   var refused: Int { state.withLock { $0.refused } }

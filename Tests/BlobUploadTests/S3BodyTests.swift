@@ -9,7 +9,7 @@ import Testing
 
 /// What vouches for the bytes of a request.
 @Suite struct S3BodyTests: S3Fixture {
-  let transport = Self.lanes
+  let transport = Self.connections
 
   /// Framed as `aws-chunked`: the source is read once.
   @Test func aChecksumMayFollowTheBody() async throws {

@@ -8,7 +8,7 @@ import Testing
 
 /// Nothing is replaced without being asked to, at servers that heed `If-None-Match` and at those that ignore it.
 @Suite struct S3ConditionTests: S3Fixture {
-  let transport = Self.lanes
+  let transport = Self.connections
 
   /// What others put under a name while we are busy; it must outlive us.
   private static let others = S3PeerObject(bytes: [1, 2, 3], tag: "\"x\"")
@@ -133,7 +133,7 @@ import Testing
 
 /// Successes of S3 servers that are none.
 @Suite struct S3FalseSuccessTests: S3Fixture {
-  let transport = Self.lanes
+  let transport = Self.connections
   private static let begun = HTTPResponse.status(
     200, text: "<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>")
   private static let error = "<Error><Code>InternalError</Code><Message>no luck</Message></Error>"

@@ -8,7 +8,7 @@ import Testing
 
 /// Encryption by the server, and object locks: which field goes with which request.
 @Suite struct S3EncryptionTests: S3Fixture {
-  let transport = Self.lanes
+  let transport = Self.connections
 
   @Test(arguments: [1000, 17 << 20] as [Int64]) func lockedObjectsNameTheirChecksum(_ length: Int64) async throws {
     let peer = peer { $0.retainsByDefault = true }

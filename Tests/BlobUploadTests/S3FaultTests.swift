@@ -7,7 +7,7 @@ import Testing
 
 /// What goes wrong at an S3 server.
 @Suite struct S3FaultTests: S3Fixture {
-  let transport = Self.lanes
+  let transport = Self.connections
 
   /// Behind our back, before the completion.
   enum Loss: CaseIterable { case part, tag, bytes }

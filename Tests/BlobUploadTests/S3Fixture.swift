@@ -12,7 +12,7 @@ protocol S3Fixture {
 }
 
 extension S3Fixture {
-  static var lanes: SocketTransport { SocketTransport(.init(lanes: 16, noProgress: .seconds(30))) }
+  static var connections: SocketTransport { SocketTransport(.init(connections: 16, noProgress: .seconds(30))) }
 
   func uploader(
     _ peer: S3Peer, _ options: S3Multipart.Options = .init(partSize: 5 << 20), signer: S3Signer? = nil,

@@ -7,7 +7,7 @@ import Testing
 
 /// Lists of parts and of uploads.
 @Suite struct S3ListTests: S3Fixture {
-  let transport = Self.lanes
+  let transport = Self.connections
 
   @Test(arguments: [true, false]) func listsAreReadPageByPage(_ isLikeCeph: Bool) async throws {
     let peer = peer { options in

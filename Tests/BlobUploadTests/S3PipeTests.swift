@@ -8,7 +8,7 @@ import Testing
 
 /// Sources of unknown length, which go to S3 part by part; what every dialect promises of them is in `ProtocolTests`.
 @Suite struct S3PipeTests: S3Fixture {
-  let transport = Self.lanes
+  let transport = Self.connections
 
   /// Holds 1 MiB, to a server that takes parts of any size.
   private func uploader(_ peer: S3Peer, retries: Int = 8, port: Int? = nil) async throws -> Uploader {
@@ -78,7 +78,7 @@ import Testing
       .init([.none, .cutUp(after: 500_000), .cutUp(after: 700_000), .dropResponse(1), .dropResponse(1)]))
     var uploader = try await uploader(peer, port: proxy.port)
     // One connection at a time.
-    uploader.transport = SocketTransport(.init(lanes: 1, noProgress: .seconds(30)))
+    uploader.transport = SocketTransport(.init(connections: 1, noProgress: .seconds(30)))
     _ = try await uploader.upload(pipe, as: "a")
     #expect(peer.objects["a"]?.bytes == pipe.bytes(count: 5 << 20) && peer.uploads.isEmpty)
     #expect(proxy.counters.faults >= 2 && proxy.counters.bytesUp < 9 << 20, "\(proxy.counters)")

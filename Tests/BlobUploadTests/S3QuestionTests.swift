@@ -7,7 +7,7 @@ import Testing
 
 /// Objects that do not wait for the answer to whether they are welcome.
 @Suite struct S3QuestionTests: S3Fixture {
-  let transport = Self.lanes
+  let transport = Self.connections
 
   private func send(
     _ names: [String], to peer: S3Peer, _ signer: S3Signer, jobs: Int = 64, overwrite: Bool = false

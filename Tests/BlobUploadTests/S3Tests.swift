@@ -7,7 +7,7 @@ import Testing
 
 /// Against a strict server in memory; what every dialect promises is in `ProtocolTests`.
 @Suite struct S3Tests: S3Fixture {
-  let transport = Self.lanes
+  let transport = Self.connections
 
   @Test func aSmallObjectIsOnePut() async throws {
     let peer = peer()

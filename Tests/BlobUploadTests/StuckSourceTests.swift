@@ -8,7 +8,7 @@ import Testing
 
 /// Sources that block when they are read for a checksum and hear of no cancellation, as a file on a server that is gone.
 @Suite struct StuckSourceTests: S3Fixture {
-  let transport = Self.lanes
+  let transport = Self.connections
 
   private func isCancelled(_ body: () async throws -> Void) async -> Bool {
     do { try await body() } catch { return (error as? UploadError)?.side == .cancelled }

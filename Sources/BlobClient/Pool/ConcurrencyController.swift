@@ -38,7 +38,7 @@ struct ConcurrencyController: Sendable {
     case trying(from: Int, isLeap: Bool)
   }
 
-  /// Lanes with which a server that answers at once is served with the least work.
+  /// Workers with which a server that answers at once is served with the least work.
   static let first = 4
   /// Where each of them keeps a processor busy.
   static let firstCostly = 2
@@ -207,7 +207,7 @@ struct ConcurrencyController: Sendable {
     phase = .steady
   }
 
-  /// Whether more lanes could bring more: each of these waits for the way, or the server, and not for this machine.
+  /// Whether more workers could bring more: each of these waits for the way, or the server, and not for this machine.
   private func isWorthMore(_ sample: ThroughputSample) -> Bool {
     sample.isWanted && sample.duration >= Self.near && sample.rate < Double(width) * Self.plenty && width < most
   }

@@ -4,19 +4,19 @@ import CCurl
 import Platform
 import Synchronization
 
-/// Gives each job a lane: an idle one, a new one, or the next that comes free.
+/// Gives each job a worker: an idle one, a new one, or the next that comes free.
 ///
 /// As many are busy at once as `ConcurrencyController` says, which learns from what becomes of them: a server that answers at once is
-/// served with least work by a few busy lanes, a distant one needs many.
+/// served with least work by a few busy workers, a distant one needs many.
 final class ConnectionPool: Sendable {
   private struct State {
     var width: ConcurrencyController
     var waiting = ExchangeQueue()
-    /// How often a lane has gone on with something that waited.
+    /// How often a worker has gone on with something that waited.
     var moved = 0
     /// The most recently used last.
     var idle: [WorkerInbox] = []
-    var lanes = 0
+    var workers = 0
     /// Those that only connect.
     var connecting: [QueuedExchange] = []
     /// Where requests with bodies will go, and how many at the most, until the first does.
@@ -28,9 +28,9 @@ final class ConnectionPool: Sendable {
 
     var active: Int { busy - connecting.count }
     /// Those that connect included.
-    var busy: Int { lanes - idle.count }
+    var busy: Int { workers - idle.count }
 
-    /// An idle lane for `job`, the one that leads to its server rather than another; nil: there is none.
+    /// An idle worker for `job`, the one that leads to its server rather than another; nil: there is none.
     mutating func idleLane(for job: QueuedExchange) -> WorkerInbox? {
       guard let index = idle.lastIndex(where: { $0.leads(to: job.request.url) }) ?? idle.indices.last else {
         return nil
@@ -50,12 +50,12 @@ final class ConnectionPool: Sendable {
         piece.bytes, from: piece.began, to: piece.ended, active: active, isWanted: !waiting.isEmpty)
     }
 
-    /// What may go now of what waits, each with the lane that takes it; nil: a new one.
+    /// What may go now of what waits, each with the worker that takes it; nil: a new one.
     mutating func startable() -> [(QueuedExchange, WorkerInbox?)] {
       var started: [(QueuedExchange, WorkerInbox?)] = []
       while active < width.width, !idle.isEmpty || waiting.count > connecting.count, let job = popFirst() {
         let door = idleLane(for: job)
-        if door == nil { lanes += 1 }
+        if door == nil { workers += 1 }
         started.append((job, door))
       }
       return started
@@ -67,12 +67,12 @@ final class ConnectionPool: Sendable {
       return job
     }
 
-    /// Lanes that are to connect now: as many as will be wanted at once, as far as is known.
+    /// Workers that are to connect now: as many as will be wanted at once, as far as is known.
     mutating func connections(in pool: ConnectionPool) -> [QueuedExchange] {
       guard let expected, !isClosed else { return [] }
-      let wanted = max(1, min(expected.count, width.ahead)) - lanes
+      let wanted = max(1, min(expected.count, width.ahead)) - workers
       let jobs = (0..<max(0, wanted)).map { _ in QueuedExchange(connectingTo: expected.url, in: pool) }
-      lanes += jobs.count
+      workers += jobs.count
       connecting += jobs
       return jobs
     }
@@ -99,7 +99,8 @@ final class ConnectionPool: Sendable {
     self.options = options
     state = Monitor(
       State(
-        width: options.adapts ? ConcurrencyController(most: options.lanes) : ConcurrencyController(fixed: options.lanes)
+        width: options.adapts
+          ? ConcurrencyController(most: options.connections) : ConcurrencyController(fixed: options.connections)
       ))
     proxies = ProxyRules(options.proxy, environment: options.environment)
   }
@@ -121,7 +122,7 @@ final class ConnectionPool: Sendable {
           return .give(door)
         }
         if state.connecting.count <= state.waiting.count {
-          state.lanes += 1
+          state.workers += 1
           state.bytesUnderWay += job.counted
           return .start
         }
@@ -141,7 +142,7 @@ final class ConnectionPool: Sendable {
 
   func remove(_ job: QueuedExchange) { state.update { $0.waiting.remove(job) } }
 
-  /// What a lane does after `job`, if anything waits and it is not one too many; else it is idle and will be given something.
+  /// What a worker does after `job`, if anything waits and it is not one too many; else it is idle and will be given something.
   func next(for door: WorkerInbox, after job: QueuedExchange, _ lesson: ExchangeOutcome) -> QueuedExchange? {
     change { state in
       state.ended(job, lesson)
@@ -179,7 +180,7 @@ final class ConnectionPool: Sendable {
     return try body()
   }
 
-  /// No lane has still to begin, or is at work.
+  /// No worker has still to begin, or is at work.
   private func allWait(_ active: Int) -> Bool { waiters.load(ordering: .relaxed) >= active }
 
   /// Whether an answer would tell anything of the width; else none need be looked at.
@@ -191,7 +192,7 @@ final class ConnectionPool: Sendable {
 
   /// Begins anew with what was learned before; for a transport that has sent next to nothing.
   func expect(_ learned: LearnedWidth) {
-    if options.adapts { change { $0.width = ConcurrencyController(most: options.lanes, learned: learned) } }
+    if options.adapts { change { $0.width = ConcurrencyController(most: options.connections, learned: learned) } }
   }
 
   func follow(_ follower: @escaping @Sendable (Int) -> Void) {
@@ -215,22 +216,22 @@ final class ConnectionPool: Sendable {
     return result
   }
 
-  /// A lane's thread is stuck in a source: another takes its place.
+  /// A worker's thread is stuck in a source: another takes its place.
   func abandon(_ door: WorkerInbox, _ job: QueuedExchange) {
     let next = state.update { state in
       state.bytesUnderWay -= job.counted
       let next = state.popFirst()
-      if next == nil { state.lanes -= 1 }
+      if next == nil { state.workers -= 1 }
       return next
     }
     if let next { start(next) }
   }
 
-  /// Ends the lanes, now or once they are idle. No job is under way: each keeps its transport alive.
+  /// Ends the workers, now or once they are idle. No job is under way: each keeps its transport alive.
   func close() {
     let (idle, connecting) = state.update { state in
       state.isClosed = true
-      // A job that is cancelled before it is handed in would not be taken out by its lane, and it holds the pool.
+      // A job that is cancelled before it is handed in would not be taken out by its worker, and it holds the pool.
       defer { (state.idle, state.connecting) = ([], []) }
       return (state.idle, state.connecting)
     }
@@ -241,13 +242,13 @@ final class ConnectionPool: Sendable {
   private func start(_ job: QueuedExchange) {
     let door = WorkerInbox()
     door.give(job)
-    SystemThread.start("fullbore-lane") { ConnectionWorker(self, door).run() }
+    SystemThread.start("fullbore-worker") { ConnectionWorker(self, door).run() }
   }
 
   /// Connects at once, and to more the longer nothing comes back of what is asked before bodies follow.
   func expect(bodiesAt url: HTTPURL, atMost count: Int) {
     let (jobs, grows) = state.update(waking: .none) { state in
-      state.expected = (url, min(count, options.lanes))
+      state.expected = (url, min(count, options.connections))
       let grows = !state.isGrowing && state.width.mayLeap
       if grows { state.isGrowing = true }
       return (state.connections(in: self), grows)
@@ -283,11 +284,11 @@ final class ConnectionPool: Sendable {
   }
 
   /// Bytes for one more upload buffer: all together have `budget`, so that few transfers are fast and many stay small. Give
-  /// them back with `returnBuffer`. `now`: what the lane has from before.
+  /// them back with `returnBuffer`. `now`: what the worker has from before.
   func takeBuffer(isTLS: Bool, now: Int = 0, budget: Int = 2 << 20) -> Int {
     let free = budget - buffered.load(ordering: .relaxed)
     let most = isTLS ? 256 : 512
-    // Powers of two only, or a lane would come back for a little more each time.
+    // Powers of two only, or a worker would come back for a little more each time.
     let size = ([512, 256, 128, 64].first { $0 <= most && $0 << 10 <= free } ?? 32) << 10
     return take(options.uploadBuffer ?? (now <= size && now * 2 >= size ? now : size))
   }

@@ -4,24 +4,24 @@ import Synchronization
 
 /// One exchange on its way: who waits for the answer, and which thread may give it.
 ///
-/// `phase` decides every race between the lane and a cancellation, so that the waiter is called exactly once.
+/// `phase` decides every race between the worker and a cancellation, so that the waiter is called exactly once.
 final class QueuedExchange: StartableExchange {
   private enum Phase: UInt8, AtomicRepresentable {
-    /// Not handed in yet, or waiting for a lane.
+    /// Not handed in yet, or waiting for a worker.
     case new, queued
-    /// In libcurl, on a lane that will look at the phase soon.
+    /// On a worker that will look at the phase soon.
     case running
     /// In code that may block for ever: the source, or who takes the answer's content.
     case outside
-    /// The lane was woken to give up.
+    /// The worker was woken to give up.
     case cancelling
-    /// Cancelled while outside: the waiter has gone on, and the lane ends when the call returns.
+    /// Cancelled while outside: the waiter has gone on, and the worker ends when the call returns.
     case abandoned
     case done
   }
   typealias Answer = Result<HTTPResponse, TransportError>
 
-  /// Who waits for the answer, and the lane that works on it. A struct and no tuple: each access to a closure in a generic
+  /// Who waits for the answer, and the worker that works on it. A struct and no tuple: each access to a closure in a generic
   /// tuple would wrap it once more.
   private struct Place {
     var waiter: (@Sendable (Answer) -> Void)?
@@ -31,7 +31,7 @@ final class QueuedExchange: StartableExchange {
   let request: HTTPRequest
   let body: BlobSlice?
   let exchange: Exchange
-  /// Its lane makes a connection, and no more.
+  /// Its worker makes a connection, and no more.
   let onlyConnects: Bool
   /// With how many bytes it counts among those under way. Written under the pool's lock.
   private let share: Atomic<Int64>
@@ -96,7 +96,7 @@ final class QueuedExchange: StartableExchange {
     }
   }
 
-  // MARK: The lane's side
+  // MARK: The worker's side
 
   /// false when it was cancelled while it waited.
   func begin(on door: WorkerInbox) -> Bool {
@@ -107,16 +107,16 @@ final class QueuedExchange: StartableExchange {
   /// Before a call that may block. false: cancelled, do not make it.
   func leave() -> Bool { move(.running, .outside) }
 
-  /// After such a call. false: the lane was abandoned meanwhile.
+  /// After such a call. false: the worker was abandoned meanwhile.
   func enter() -> Bool { move(.outside, .running) }
 
-  /// The lane is to stop this exchange, in libcurl or after a failed `enter`.
+  /// The worker is to stop this exchange, at once or after a failed `enter`.
   var isCancelled: Bool {
     let now = phase.load(ordering: .relaxed)
     return now == .cancelling || now == .abandoned
   }
 
-  /// The exchange is over, and `resume` comes next. false: nobody waits any more, and the lane is to end.
+  /// The exchange is over, and `resume` comes next. false: nobody waits any more, and the worker is to end.
   func settle() -> Bool { phase.exchange(.done, ordering: .acquiringAndReleasing) != .abandoned }
 
   func cancelled(_ when: String) -> TransportError { TransportError(.cancelled, "\(name): cancelled \(when)") }

@@ -7,7 +7,7 @@ enum Certificates {
   /// Where they are: a file of all, or a folder where each is found by a hash of its name (OpenSSL's c_rehash(1)); nil for
   /// what is not there, or not to be used.
   ///
-  /// From a folder only the one that is needed is read. The file costs 28 ms and 1 MiB, for each lane whose TLS is libcurl's.
+  /// From a folder only the one that is needed is read. The file costs 28 ms and 1 MiB, for each worker whose TLS is libcurl's.
   static let places: (file: String?, folder: String?) = {
     guard let easy = curl_easy_init() else { return (nil, nil) }
     defer { curl_easy_cleanup(easy) }

@@ -169,7 +169,7 @@ import Blobs
       return !talk.isOver
     }
 
-    /// Most answers are short, and each lane has an inbox; one that fills it gets as much as a line may need.
+    /// Most answers are short, and each worker has an inbox; one that fills it gets as much as a line may need.
     private func makeRoom(after held: Int) {
       let size = inbox.isEmpty ? 4 << 10 : ResponseFraming.longestLine
       if size == inbox.count { return }

@@ -40,7 +40,7 @@ final class ConnectionWorker {
     piece.deallocate()
   }
 
-  /// Works until the transport is closed, or this lane is abandoned. While it waits it holds nothing of the last job:
+  /// Works until the transport is closed, or this worker is abandoned. While it waits it holds nothing of the last job:
   /// a source's files are closed, and what hears of the exchange is let go.
   func run() {
     var next = door.wait(atMost: Self.shortest, thenCall: rest)
@@ -72,7 +72,7 @@ final class ConnectionWorker {
     }
     let (answer, lesson) = exchange(job)
     guard job.settle() else { return .abandoned }
-    // Idle before the answer is given: the next request shall find this lane and its connection.
+    // Idle before the answer is given: the next request shall find this worker and its connection.
     let waiting = pool.next(for: door, after: job, lesson)
     ready.run { job.resume(answer) }
     return waiting.map { .further($0) } ?? .idle

@@ -9,7 +9,7 @@ import Blobs
 /// can be opened. What is read ahead of its use is bounded. RFC 9110 §13.1.4, §13.1.5, §14.
 ///
 /// Each reader holds one exchange of `transport` until `finish()`, and never more than one: give it a transport of its own, not the one
-/// that sends on what is read here, or the two could wait for each other's lanes.
+/// that sends on what is read here, or the two could wait for each other's workers.
 public struct HTTPRangeSource: BlobSource {
   public let url: HTTPURL
   let remote: RemoteFile

@@ -105,7 +105,7 @@ public enum JournalClaim: Sendable {
   /// The id of a new entry.
   case fresh(Int64)
   /// Unfinished, and the same version of the source: go on with its session, where there is one. A session in
-  /// another dialect is left to expire.
+  /// another dialect becomes a leftover of its own, which is deleted by `abort`.
   indirect case resume(JournalEntry)
   /// Unfinished, and perhaps another version: a card that was plugged in again gives its files other numbers. What was
   /// sent must be compared before its session goes on; then note `recognized`, or `restarted` and `recognized`.

@@ -96,7 +96,7 @@ public final class S3Signer: Sendable {
       + "SignedHeaders=\(S3Signature.signedNames(fields)),Signature=\(value)"
   }
 
-  /// What is signed with in this second. The rest is done without the lock, since all lanes sign.
+  /// What is signed with in this second. The rest is done without the lock, since all workers sign.
   private func now() -> (S3Signature, S3Credentials, key: [UInt8]) {
     state.withLock { state in
       let seconds = clock().addingClamped(state.skew)

@@ -16,7 +16,7 @@ struct AbortOrphans: Sendable {
 
   func run() async throws(UploadError) -> ExitStatus {
     guard let s3 = place.s3 else { preconditionFailure("the options have seen to it") }
-    let transport = SocketTransport(try connection.transportOptions(lanes: 1))
+    let transport = SocketTransport(try connection.transportOptions(connections: 1))
     let reached = try await Reached(place, connection, checksum: nil, over: transport)
     guard let dialect = reached.destination.dialect as? S3Multipart else { preconditionFailure("s3:// speaks S3") }
     let context = UploadContext(

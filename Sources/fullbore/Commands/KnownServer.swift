@@ -10,7 +10,7 @@ struct KnownServer: Sendable {
   /// Sends at most one request. `connection` is what was given now; the rest is as when the push began.
   init(_ kept: JournalDestination, _ connection: ConnectionOptions) async throws(UploadError) {
     let connection = connection.completed(from: kept)
-    let transport = SocketTransport(try connection.transportOptions(lanes: 1))
+    let transport = SocketTransport(try connection.transportOptions(connections: 1))
     let destination: UploadDestination
     do throws(UploadError) {
       destination = try await Reached(kept, connection, over: transport).destination

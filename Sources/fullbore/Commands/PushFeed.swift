@@ -43,7 +43,7 @@ struct PushFeed: Sendable {
     self.files = files
     self.overwrites = overwrites
     self.omitsTimes = omitsTimes
-    // Not over the transport that sends, or the two could wait for each other's lanes.
+    // Not over the transport that sends, or the two could wait for each other's connections.
     let reading = try run.connection.readingTransport(jobs: run.jobs)
     resolver =
       SourceResolver.files.addingHTTP(
@@ -228,9 +228,9 @@ extension ConnectionOptions {
   /// under way. Their number must not adapt to the link: with fewer, those that wait could hold all connections that the
   /// files under way need.
   fileprivate func readingTransport(jobs: Int?) throws(UploadError) -> SocketTransport {
-    var options = try transportOptions(lanes: nil)
+    var options = try transportOptions(connections: nil)
     options.adapts = false
-    options.lanes = (jobs ?? options.lanes) + 16 + SourceQuestions.most
+    options.connections = (jobs ?? options.connections) + 16 + SourceQuestions.most
     return SocketTransport(options)
   }
 }

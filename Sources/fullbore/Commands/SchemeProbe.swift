@@ -19,7 +19,7 @@ extension ConnectionOptions {
 
   /// Whether anyone speaks HTTP there. Nothing secret is sent, so it does not matter who it is.
   private func isAnswered(_ url: HTTPURL) async -> Bool {
-    guard var options = try? transportOptions(lanes: 1) else { return false }
+    guard var options = try? transportOptions(connections: 1) else { return false }
     options.verifiesTLS = false
     (options.connect, options.noProgress) = (.seconds(3), .seconds(3))
     let answer = try? await SocketTransport(options).send(HTTPRequest("OPTIONS", url), body: nil, Exchange())

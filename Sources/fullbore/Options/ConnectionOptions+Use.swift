@@ -14,13 +14,13 @@ extension ConnectionOptions {
     }
   }
 
-  /// `lanes`: requests at once, whatever is found; nil: as many as the link gains by.
-  func transportOptions(lanes: Int?) throws(UploadError) -> SocketTransport.Options {
+  /// `connections`: requests at once, whatever is found; nil: as many as the link gains by.
+  func transportOptions(connections: Int?) throws(UploadError) -> SocketTransport.Options {
     var options = SocketTransport.Options()
-    if let lanes {
-      (options.lanes, options.adapts) = (lanes, false)
+    if let connections {
+      (options.connections, options.adapts) = (connections, false)
     } else if let most = OpenFiles.mostJobs {
-      options.lanes = min(options.lanes, most)
+      options.connections = min(options.connections, most)
     }
     if let timeout {
       options.noProgress = timeout
@@ -122,7 +122,7 @@ extension ExitStatus {
 extension ConnectionOptions {
   /// How files are sent.
   func transportOptions(at pace: PaceOptions) throws(UploadError) -> SocketTransport.Options {
-    var options = try transportOptions(lanes: pace.jobs)
+    var options = try transportOptions(connections: pace.jobs)
     options.limiter = pace.limiter
     return options
   }
