@@ -98,6 +98,20 @@ extension StringProtocol {
   }
 }
 
+extension String {
+  /// As for any text. Not generic, since it is called for every field of every message, from other modules too.
+  package func isSameField(_ other: String) -> Bool {
+    if utf8.count != other.utf8.count { return false }
+    let answer = utf8.withContiguousStorageIfAvailable { a in
+      other.utf8.withContiguousStorageIfAvailable { b in
+        for index in a.indices where a[index].lowercasedASCII != b[index].lowercasedASCII { return false }
+        return true
+      }
+    }
+    return (answer ?? nil) ?? utf8.elementsEqual(other.utf8) { $0.lowercasedASCII == $1.lowercasedASCII }
+  }
+}
+
 extension UInt8 {
   fileprivate var lowercasedASCII: UInt8 { UInt8(ascii: "A")...UInt8(ascii: "Z") ~= self ? self | 0x20 : self }
 }

@@ -3,12 +3,28 @@ import BlobHTTP
 /// Where requests go instead of to their server: an HTTP proxy (by CONNECT for https), or a SOCKS one.
 public struct Proxy: Sendable, Hashable, CustomStringConvertible {
   /// `http`, `https`, `socks4`, `socks4a`, `socks5` or `socks5h`; with an `a` or `h` the proxy looks names up.
-  public let scheme: String
+  public var scheme: String { parts.scheme }
   /// An IPv6 address keeps its brackets.
-  public let host: String
-  public let port: Int
-  let user: String?
-  let password: String?
+  public var host: String { parts.host }
+  public var port: Int { parts.port }
+  var user: String? { parts.user }
+  var password: String? { parts.password }
+
+  /// An object, since it is copied with every connection.
+  private let parts: Parts
+
+  private final class Parts: Sendable {
+    let scheme, host: String
+    let port: Int
+    let user, password: String?
+
+    init(_ scheme: String, _ authority: URLAuthority) {
+      self.scheme = scheme
+      host = authority.host.lowercased()
+      port = authority.port ?? (scheme == "https" ? 443 : 1080)
+      (user, password) = (authority.user, authority.password)
+    }
+  }
 
   /// Reads `[scheme://][user:password@]host[:port]`; without a scheme it is `http`, without a port 1080, as curl has
   /// it. nil when `text` is none of this.
@@ -17,11 +33,18 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible {
       let scheme = reference.scheme?.lowercased(), Self.schemes.contains(scheme),
       let authority = reference.authority.flatMap({ URLAuthority($0) })
     else { return nil }
-    self.scheme = scheme
-    host = authority.host.lowercased()
-    port = authority.port ?? (scheme == "https" ? 443 : 1080)
-    user = authority.user
-    password = authority.password
+    parts = Parts(scheme, authority)
+  }
+
+  public static func == (a: Proxy, b: Proxy) -> Bool {
+    a.parts === b.parts
+      || (a.scheme, a.host, a.port) == (b.scheme, b.host, b.port) && (a.user, a.password) == (b.user, b.password)
+  }
+
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(scheme)
+    hasher.combine(host)
+    hasher.combine(port)
   }
 
   private static let schemes = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"]

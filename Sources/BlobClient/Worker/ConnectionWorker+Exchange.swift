@@ -8,17 +8,21 @@ import Blobs
   extension ConnectionWorker {
     /// Sends the request and returns its answer; the body is open.
     func answer(_ transfer: Transfer, through proxy: Proxy?) throws(TransportError) -> HTTPResponse {
-      if isKept(for: transfer.request.url, through: proxy), let answer = try talk(transfer) { return answer }
+      if isKept(for: transfer.request.url, through: proxy), let answer = try talk(transfer, through: proxy) {
+        return answer
+      }
       try connect(transfer, through: proxy)
-      guard let answer = try talk(transfer) else { preconditionFailure("a new connection was never idle") }
+      guard let answer = try talk(transfer, through: proxy) else {
+        preconditionFailure("a new connection was never idle")
+      }
       return answer
     }
 
     /// Sends the request over the connection that is kept. nil: that was idle before and dead, and nothing was sent
     /// that must not be sent twice.
-    private func talk(_ transfer: Transfer) throws(TransportError) -> HTTPResponse? {
+    private func talk(_ transfer: Transfer, through proxy: Proxy?) throws(TransportError) -> HTTPResponse? {
       let request = transfer.request
-      let relay = kept!.proxy.flatMap { request.url.scheme == "http" && $0.isWeb ? $0 : nil }
+      let relay = proxy.flatMap { request.url.scheme == "http" && $0.isWeb ? $0 : nil }
       let isSmall = !transfer.isChunked && transfer.length! < Self.smallBody
       takeSmall(for: request, by: relay)
       defer { if !pool.smallBuffers.mayBeKept { giveBackSmall() } }
@@ -185,7 +189,7 @@ import Blobs
         talk.held -= used
         if used > 0 { inbox.baseAddress!.copyMemory(from: inbox.baseAddress! + used, byteCount: talk.held) }
       }
-      while talk.frame.stage != .whole {
+      while !talk.frame.isWhole {
         let bytes = UnsafeRawBufferPointer(rebasing: inbox[used..<talk.held])
         var isTaken = true
         switch talk.frame.next(of: bytes) {
@@ -200,7 +204,7 @@ import Blobs
         case .line(let count):
           used += count
           isTaken = take(line: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
-          if isTaken, talk.frame.stage == .head, let head = transfer.head.final,
+          if isTaken, talk.frame.isInHead, let head = transfer.head.final,
             !talk.frame.begin(head, to: transfer.job.request.method)
           {
             throw notHTTP(transfer)
@@ -258,7 +262,7 @@ import Blobs
 
     /// Whether another request may follow: both sides have said all there is to say.
     var isReusable: Bool {
-      isAnswered && isSent && held == 0 && frame.stage == .whole && frame.keepsConnection
+      isAnswered && isSent && held == 0 && frame.isWhole && frame.keepsConnection
     }
   }
 #endif

@@ -84,7 +84,12 @@ private struct HeadWriter {
 
   /// Characters outside ASCII, which a URL may have been given with, are percent-encoded.
   mutating func put(encoded text: String) {
-    if text.utf8.allSatisfy({ $0 < 0x80 }) { return put(text) }
+    let isPlain = text.utf8.withContiguousStorageIfAvailable { bytes in
+      var all: UInt8 = 0
+      for byte in bytes { all |= byte }
+      return all < 0x80
+    }
+    if isPlain == true { return put(text) }
     put(
       text.utf8.reduce(into: "") { $0 += $1 < 0x80 ? String(UnicodeScalar($1)) : HTTPURL.encode(CollectionOfOne($1)) })
   }

@@ -23,6 +23,9 @@ package struct ResponseFraming {
   }
 
   package private(set) var stage = Stage.head
+  /// The answer has ended. Asked for every answer, from other modules, where comparing stages takes more.
+  package var isWhole: Bool { if case .whole = stage { true } else { false } }
+  package var isInHead: Bool { if case .head = stage { true } else { false } }
   /// Whether the server lets the connection be used again once the answer is whole.
   package private(set) var keepsConnection = false
   private var isFirstLine = true

@@ -92,10 +92,10 @@ public struct JournalEntry: Sendable, Identifiable {
 
   /// Nothing is to be sent: the server may still have something of an upload that another one took the place of, which is to
   /// be deleted there.
-  public var isLeftover: Bool { intent.target.hasSuffix(Self.mark(ofLeftover: id)) }
+  public var isLeftover = false
 
-  /// What the target of such an entry ends with. No URL that is sent to has a fragment.
-  static func mark(ofLeftover id: Int64) -> String { "#\(id)" }
+  /// What the key of such an entry ends with, so that it is that of no other. No URL that is sent to has a fragment.
+  static func mark(ofLeftover id: Int64) -> String { "#left-\(id)" }
 }
 
 /// The answer to a claim. All but `.done` and `.busy` make the entry this journal's own.

@@ -28,6 +28,7 @@ extension JournalStore {
       for (place, isNew) in zip(places, try insert(intents[places], from: next, destination, me, now)) {
         if isNew {
           claims.append(.fresh(next))
+          targets.note(intents[place].key, of: next)
           fresh[next] = intents[place].length.map { (destination, $0, intents[place].target) }
         } else if let entry = try entry(intents[place].key, intents[place].source) {
           claims.append(try claim(entry, for: intents[place], destination, again: again, me, now))
@@ -91,7 +92,7 @@ extension JournalStore {
     if old.session != nil {
       left.id = try nextID()
       try setAside(old.id, as: left.id, me, now)
-      left.intent.target += JournalEntry.mark(ofLeftover: left.id)
+      left.isLeftover = true
     }
     try reset(old, intent, destination, me, now)
     return .replaced(old.id, old: left)

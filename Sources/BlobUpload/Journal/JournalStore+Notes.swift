@@ -31,7 +31,7 @@ extension JournalStore {
       rest.removeFirst(count)
       if count > 1, try end(from: first, count, me, now) {
         for id in run { if let known = fresh.removeValue(forKey: id) { self.count(known.destination, known.bytes) } }
-        try forgetReplaced(by: first, through: first + Int64(count) - 1)
+        if try mayReplace(run) { try forgetReplaced(by: first, through: first + Int64(count) - 1) }
       } else {
         // One by one it shows which of them the journal knows otherwise.
         for id in run {

@@ -145,7 +145,11 @@ extension JournalStore {
   }
 
   private func entry(row: Statement) throws(SQLiteError) -> JournalEntry {
-    let (target, recipient) = JournalIntent.parts(ofKey: row.text(9) ?? "")
+    var key = row.text(9) ?? ""
+    let mark = JournalEntry.mark(ofLeftover: row.int(0))
+    let isLeftover = key.hasSuffix(mark)
+    if isLeftover { key.removeLast(mark.count) }
+    let (target, recipient) = JournalIntent.parts(ofKey: key)
     let location = row.text(15)
     // A session nobody can read is as good as none: the upload starts anew, the server expires the old one.
     let session: UploadSession? = row.text(17).flatMap { value($0) }
@@ -166,7 +170,7 @@ extension JournalStore {
       acknowledged: row.int(5),
       location: location == "" ? target : location, error: row.text(16), created: row.int(7), updated: row.int(8),
       owner: row.isNull(3) ? nil : try liveOwner(row.int(3)),
-      sentLength: state(row, 2) == .done ? row.intOrNil(4) : row.intOrNil(18))
+      sentLength: state(row, 2) == .done ? row.intOrNil(4) : row.intOrNil(18), isLeftover: isLeftover)
   }
 
   func receipts(_ id: Int64) throws(SQLiteError) -> [PartReceipt] {

@@ -14,6 +14,8 @@ final class JournalStore {
   var destinations: [Int64: JournalDestination] = [:]
   /// Entries made here and not ended yet, of which nothing else was noted: a glance at the row would tell no more.
   var fresh: [Int64: (destination: Int64, bytes: Int64, target: String)] = [:]
+  /// Where this store's new entries go.
+  var targets = ClaimedTargets()
   /// For so many new rows at once.
   var inserts: [Int: Statement] = [:]
   /// What the current transaction adds to the counts of what is done, by destination.
@@ -86,6 +88,8 @@ final class JournalStore {
       try insert.bind(2, mark.boot)
       try insert.bind(3, Int64(bitPattern: mark.start))
       try insert.run()
+      let isAlone = try database.statement("SELECT NOT EXISTS(SELECT 1 FROM upload) AND count(*) = 1 FROM process")
+      targets.areAll = try isAlone.first { $0.int(0) } == 1
       return database.lastInsertedID
     }
     log.start(as: id)
