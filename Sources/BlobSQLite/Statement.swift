@@ -42,6 +42,8 @@ public final class Statement {
     try check(sqlite3_bind_text64(handle, index, text, UInt64(kept.count), nil, UInt8(SQLITE_UTF8)))
   }
 
+  var hasParameters: Bool { sqlite3_bind_parameter_count(handle) > 0 }
+
   /// An empty array is an empty BLOB, not NULL.
   public func bind(_ index: Int32, _ value: [UInt8]?) throws(SQLiteError) {
     guard let value else { return try bindNull(index) }

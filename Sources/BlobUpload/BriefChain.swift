@@ -26,6 +26,8 @@ final class BriefChain<Observer: UploadObserver>: Sendable {
   private let transport: any StartingTransport
   private let acquaintance: Acquaintance
   private let secrets: SecretWords
+  /// A success to a PUT is believed only once the server was seen to store what it is sent.
+  private let doubtsSuccess: Bool
   /// Bytes.
   private let longest: Int64
   private let state = Mutex(State())
@@ -44,6 +46,7 @@ final class BriefChain<Observer: UploadObserver>: Sendable {
     self.transport = transport
     acquaintance = destination.acquaintance
     secrets = SecretWords(destination.headers)
+    doubtsSuccess = dialect is PlainPut
     longest = min(queue.largeFrom, queue.uploader.parallelFrom - 1, destination.limits.total ?? .max)
   }
 
@@ -156,7 +159,7 @@ final class BriefChain<Observer: UploadObserver>: Sendable {
   ) -> UploadResult? {
     let item = work.item
     guard let result = dialect.result(of: response, to: request, for: item.target),
-      !(dialect is PlainPut) || acquaintance.putAnswers.isTrusted(after: request, response),
+      !doubtsSuccess || acquaintance.putAnswers.isTrusted(after: request, response),
       !secrets.isOne(inLocationOf: response)
     else { return nil }
     let check = StoredCheck(target: item.target, length: item.info.length, sent: progress.sent)

@@ -35,9 +35,14 @@ struct Recipient: Sendable {
   /// A query without what signs the request: a signature is renewed, and leads to the same place.
   private static func significant(_ query: String?) -> String? {
     guard let query else { return nil }
-    let kept = query.split(separator: "&").filter { pair in
-      let name = pair.prefix { $0 != "=" }.lowercased()
-      return !name.hasPrefix("x-amz-") && !name.hasPrefix("x-goog-") && !signing.contains(name)
+    let pairs = query.split(separator: "&")
+    func name(_ pair: Substring) -> String { pair.prefix { $0 != "=" }.lowercased() }
+    let names = Set(pairs.map(name))
+    // Words that anyone may use mean a signature only beside one. Azure's has its version in `sv`.
+    let isSigned = names.contains("signature") || names.isSuperset(of: ["sig", "sv"])
+    let kept = pairs.filter { pair in
+      let name = name(pair)
+      return !name.hasPrefix("x-amz-") && !name.hasPrefix("x-goog-") && !(isSigned && signing.contains(name))
     }
     return kept.isEmpty ? nil : kept.joined(separator: "&")
   }

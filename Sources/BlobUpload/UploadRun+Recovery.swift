@@ -66,6 +66,11 @@ extension UploadRun {
     }
     // The server may still hold it, since only the request for its bytes was answered so.
     if wasSending, let status = error.status, [403, 404, 410].contains(status) { await giveUpSession() }
+    // The server knows the upload, and says of it what cannot be: it stays there until it is deleted.
+    if error.status == nil, session != nil {
+      ledger?.abandoned()
+      context.notice("\(error.message): it is sent anew")
+    }
     restart()
   }
 

@@ -48,7 +48,9 @@ import Testing
     async throws
   {
     let methods = try await methods(name, heldThen: held, try await Desk())
-    #expect(methods == ["HEAD", "POST", "PATCH", "PATCH", "PATCH"])
+    // What is left at the server is deleted once the file is sent, unless the server says that it is whole.
+    let deleting = held == Self.length ? ["HEAD"] : ["HEAD", "DELETE"]
+    #expect(methods == ["HEAD", "POST", "PATCH", "PATCH", "PATCH"] + deleting)
   }
 
   @Test(arguments: names) func whatTheyMayHaveSentIsGoneOnWith(_ name: String) async throws {
@@ -99,7 +101,8 @@ extension JournalTests {
       let journal = try await folder.open()
       let id = try #require(try await journal.claim().id)
       journal.opened(id, session)
-      #expect(try await journal.only().sentLimit == 16 << 20)
+      // Nothing is noted of it, as by an earlier version of the program.
+      #expect(try await journal.only().sentLimit == nil)
       journal.sending(id, from: 0, key: SentRange.noKey)(40, SentRange.noValue)
       journal.failed(id, "no")
       #expect(try await journal.claim().entry?.sentLimit == 40 + 16 << 20)
@@ -110,7 +113,8 @@ extension JournalTests {
       _ = try await journal.claim()
       journal.restarted(id)
       journal.opened(id, session)
-      #expect(try await journal.only().sentLimit == 16 << 20)
+      // Nothing is noted of it, as by an earlier version of the program.
+      #expect(try await journal.only().sentLimit == nil)
       await journal.close()
     }
 

@@ -1,5 +1,4 @@
 import BlobHTTP
-import CCurl
 
 /// The way to a server: what libcurl dials, and what is ours to do on the connection it has made.
 struct Route {
@@ -22,10 +21,13 @@ struct Route {
     let label: String
   }
 
-  /// Throws `.badRequest` where the host's name cannot be written in ASCII.
+  /// Throws `.badRequest` where the host's name has characters outside ASCII.
   init(to url: HTTPURL, through proxy: Proxy?) throws(TransportError) {
-    guard let host = url.asciiHost else {
-      throw TransportError(.badRequest, "\(url): the name '\(url.host)' cannot be written in ASCII (RFC 5891)")
+    let host = url.host
+    guard host.utf8.allSatisfy({ $0 < 0x80 }) else {
+      throw TransportError(
+        .badRequest,
+        "\(url): '\(host)' has characters outside ASCII: give the name in its ASCII form, which begins with xn--")
     }
     let isSecure = url.scheme == "https"
     relay = proxy?.isWeb == true && !isSecure ? proxy : nil
@@ -41,23 +43,6 @@ struct Route {
       secured =
         isSecure && !isNested ? Peer(name: host.asCertified, origin: url.origin, label: "\(url.host):\(url.port)") : nil
     }
-  }
-}
-
-extension HTTPURL {
-  /// The host as requests and certificates have it. nil: its name has characters outside ASCII, and libcurl cannot convert
-  /// them.
-  var asciiHost: String? {
-    if host.utf8.allSatisfy({ $0 < 0x80 }) { return host }
-    guard let handle = curl_url() else { return nil }
-    defer { curl_url_cleanup(handle) }
-    var name: UnsafeMutablePointer<CChar>?
-    guard curl_url_set(handle, CURLUPART_URL, "http://\(host)/", 0) == CURLUE_OK,
-      curl_url_get(handle, CURLUPART_HOST, &name, 1 << 12) == CURLUE_OK, let name  // CURLU_PUNYCODE, libcurl 7.88
-    else { return nil }
-    defer { curl_free(name) }
-    let ascii = String(cString: name)
-    return ascii.utf8.allSatisfy { $0 < 0x80 } ? ascii : nil
   }
 }
 

@@ -90,6 +90,10 @@ final class ConnectionPool: Sendable {
   /// For a head with a small body, and for the records of such a request.
   let smallBuffers = BufferPool(size: ConnectionWorker.longestHead + Int(ConnectionWorker.smallBody) + (8 << 10))
 
+  /// Origins that have closed a connection while a request was on its way over it.
+  private let closers = Mutex<Set<String>>([])
+  private let hasClosers = Atomic(false)
+
   #if os(Linux)
     let context = Mutex<TLSContext?>(nil)
   #endif
@@ -172,6 +176,17 @@ final class ConnectionPool: Sendable {
 
   /// A connection has taken something or brought something: it is not the way to the server alone that is waited for.
   func stirs() { if !hasStirred.load(ordering: .relaxed) { hasStirred.store(true, ordering: .relaxed) } }
+
+  /// A server has closed an idle connection just as a request was sent over it. Requests there that must not be sent twice
+  /// get new connections from now on: otherwise each try could end in the same race.
+  func noteClosedIdle(by url: HTTPURL) {
+    hasClosers.store(true, ordering: .relaxed)
+    closers.withLock { if $0.count < 1024 { $0.insert(url.origin) } }
+  }
+
+  func closesIdle(_ url: HTTPURL) -> Bool {
+    hasClosers.load(ordering: .relaxed) && closers.withLock { $0.contains(url.origin) }
+  }
 
   /// Calls what waits for the network and for nothing else.
   func whileWaiting<Result, Failure>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {

@@ -80,6 +80,9 @@
       }
     }
 
+    /// Whether its end can be told from a cut: libcurl has OpenSSL ignore that TLS was not ended.
+    var knowsItsEnd: Bool { if case .nested = self { false } else { true } }
+
     /// Bytes that were accepted and have not left, or more than these: what is around them counts too.
     var unsent: Int {
       if case .sealed(let channel) = self { return channel.pending }

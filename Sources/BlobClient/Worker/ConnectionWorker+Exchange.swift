@@ -8,7 +8,9 @@ import Blobs
   extension ConnectionWorker {
     /// Sends the request and returns its answer; the body is open.
     func answer(_ transfer: Transfer, through proxy: Proxy?) throws(TransportError) -> HTTPResponse {
-      if isKept(for: transfer.request.url, through: proxy), let answer = try talk(transfer, through: proxy) {
+      // What a server that closes idle connections under requests has not read cannot be told from what it has.
+      let mayReuse = !pool.closesIdle(transfer.request.url) || transfer.job.mayBeRepeated
+      if mayReuse, isKept(for: transfer.request.url, through: proxy), let answer = try talk(transfer, through: proxy) {
         return answer
       }
       try connect(transfer, through: proxy)
@@ -54,10 +56,13 @@ import Blobs
           connection.since = .now
           kept = connection
         }
-        return HTTPResponse(head: head, body: transfer.content)
+        let response = HTTPResponse(head: head, body: transfer.content)
+        return relay.map { response.withoutSecrets(of: $0) } ?? response
       }
       // Else the server may only have closed it before it heard of us.
-      if connection.wasIdle, transfer.received == 0, transfer.job.mayBeRepeated {
+      let wasClosedIdle = connection.wasIdle && transfer.received == 0
+      if wasClosedIdle { pool.noteClosedIdle(by: request.url) }
+      if wasClosedIdle, transfer.job.mayBeRepeated {
         if talk.body?.hasBegun == false { return nil }
         if try rewind(transfer) { return nil }
       }
@@ -97,7 +102,7 @@ import Blobs
       let outcome = try push(&talk, transfer)
       if outcome == .broken || (outcome == .moved && !talk.isSent) {
         // Where it is broken, it may have answered before.
-        while try receive(&talk, transfer) {}
+        try drain(&talk, transfer, &watch)
         if outcome == .broken { talk.isOver = true } else if transfer.head.final != nil { _ = try watch.wait(transfer) }
         return
       }
@@ -105,12 +110,21 @@ import Blobs
       // An answer that comes soon is waited for in the call that reads it.
       if talk.waits, talk.isSent, limit > 2 * Connection.patience {
         talk.waits = false
-        var isMore = try receive(&talk, transfer, waiting: true)
-        while isMore { isMore = try receive(&talk, transfer) }
+        if try receive(&talk, transfer, waiting: true) { try drain(&talk, transfer, &watch) }
         return
       }
       let events = wait(for: talk.wire, POLLIN | (outcome == .blocked ? POLLOUT : 0), atMost: limit)
-      if events != 0 && events != POLLOUT { while try receive(&talk, transfer) {} }
+      if events != 0 && events != POLLOUT { try drain(&talk, transfer, &watch) }
+    }
+
+    /// Takes all that has come. A server that sends without a pause is held to the limits meanwhile.
+    private func drain(
+      _ talk: inout HTTP1Exchange, _ transfer: Transfer, _ watch: inout StallTimer
+    ) throws(TransportError) {
+      while try receive(&talk, transfer) {
+        if transfer.job.isCancelled { throw cancelled(transfer) }
+        _ = try watch.wait(transfer)
+      }
     }
 
     /// What can be done, or is wrong; 0 where time has passed, or somebody has raised the alarm.
@@ -164,7 +178,11 @@ import Blobs
       case let end:
         if case .end = end {
           talk.hasEnded = true
-          talk.isAnswered = talk.frame.stage == .untilClosed
+          // Without a length only the end tells that all has come, and libcurl tells a cut of TLS as an end: then it is not
+          // believed of content that somebody keeps.
+          if talk.wire.knowsItsEnd || !transfer.streamsContent {
+            talk.isAnswered = talk.frame.stage == .untilClosed
+          }
         }
         talk.isOver = true
         return false

@@ -64,7 +64,7 @@ extension HTTPURL {
   /// Host and port as a request names them: without the port where it is the scheme's. RFC 9110 §7.2.
   fileprivate var authority: String {
     let isStandard = port == (scheme == "https" ? 443 : 80)
-    return "\(asciiHost ?? host)\(isStandard ? "" : ":\(port)")"
+    return "\(host)\(isStandard ? "" : ":\(port)")"
   }
 }
 

@@ -65,16 +65,22 @@ struct StallTimer {
   /// no use to the server.
   private mutating func rest(_ transfer: Transfer, _ now: SuspendingClock.Instant) -> Duration {
     if transfer.isSent, answered == nil {
-      return min(finishing - (now - asked), finishing * Self.mostFinishing - (now - sent))
+      return rest(of: finishing, now)
     }
     guard transfer.head.final != nil else {
       // Nothing of the body may leave for as long as nothing may move at all.
       answered = nil
       let limit = max(finishing, noProgress)
-      return min(limit - (now - asked), limit * Self.mostFinishing - (now - sent))
+      return rest(of: limit, now)
     }
     if answered == nil { answered = now }
     return finishing - (now - answered!)
+  }
+
+  private func rest(of limit: Duration, _ now: SuspendingClock.Instant) -> Duration {
+    let rest = limit - (now - asked)
+    // Most servers send no interim heads.
+    return interimHeads == 0 ? rest : min(rest, limit * Self.mostFinishing - (now - sent))
   }
 
   private func trickled(_ transfer: Transfer) -> TransportError {

@@ -76,7 +76,13 @@ final class ReadConnection {
   /// expression can be read both without parentheses around it, where one of its own may not close what it has not
   /// opened, and with them, where nothing may follow it.
   func checkCondition(_ condition: String, of table: String) throws(SQLiteError) {
-    for text in [condition, "(\(condition))"] { _ = try prepare("SELECT 1 FROM \(quoted(table)) WHERE \(text)") }
+    for text in [condition, "(\(condition))"] {
+      // A parameter would get one of the values that are bound in the statements around it.
+      if try prepare("SELECT 1 FROM \(quoted(table)) WHERE \(text)").hasParameters {
+        throw SQLiteError(
+          "read", file, code: SQLITE_ERROR, "the condition '\(condition)' has a parameter, and no value for it")
+      }
+    }
   }
 
   /// From the next read to the end of this connection, one snapshot.

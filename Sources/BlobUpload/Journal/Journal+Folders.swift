@@ -43,7 +43,7 @@ extension JournalStore {
       let unfinished = try database.statement(
         """
         SELECT count(*) FROM upload INDEXED BY unfinished
-        WHERE state <> 2 AND destination = ?3 AND source >= ?1 AND source < ?2 AND target NOT LIKE '%#' || id
+        WHERE state <> 2 AND destination = ?3 AND source >= ?1 AND source < ?2 AND target NOT LIKE '%#left-' || id
         """)
       history.unfinished += Int(clamping: try first(unfinished, prefix, end, id) ?? 0)
       if history.hasSent { continue }

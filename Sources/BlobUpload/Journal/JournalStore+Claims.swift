@@ -125,7 +125,7 @@ extension JournalStore {
     let select = try database.statement(
       """
       SELECT id FROM upload INDEXED BY unfinished
-      WHERE state <> 2 AND state = 4 AND owner IS NULL AND destination = ?1 AND target LIKE '%#' || id
+      WHERE state <> 2 AND state = 4 AND owner IS NULL AND destination = ?1 AND target LIKE '%#left-' || id
       """)
     defer { select.reset() }
     try select.bind(1, destination)

@@ -64,7 +64,9 @@ extension JournalStore {
     try select.bind(1, upload)
     try select.bind(2, Self.unknownStart)
     if try select.first({ $0.int(0) }) != nil { return nil }
-    return max(acknowledged, ranges.map(\.end).max() ?? 0).addingClamped(Self.unnoted)
+    // An earlier version of this program noted less.
+    guard let end = ranges.map(\.end).max() else { return nil }
+    return max(acknowledged, end).addingClamped(Self.unnoted)
   }
 
   /// In the order of their starts; last the one that `owner` has under way.

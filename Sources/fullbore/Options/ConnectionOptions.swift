@@ -177,7 +177,7 @@ struct ConnectionOptions: Sendable, Hashable {
       .value("timeout", "DURATION", "without progress before a connection is given up, like 30s; 1m when not given"),
       .value(
         "finish-timeout", "DURATION",
-        "for the answer once all is sent; 12 times that while the server says that it works; 5m when not given"
+        "for the answer once all is sent, 12 times that while it is at work; 5m when not given"
       ),
     ] + S3Options.declared
 }
