@@ -7,13 +7,13 @@
     var hasBegun: Bool { read > 0 || isEnding }
 
     private let reader: any BlobReader
-    /// Of the body; nil: its end tells.
+    /// Bytes of the body; nil: the source does not know them before it ends.
     private let length: Int64?
     private let trailers: (@Sendable () -> HTTPHeaders)?
     private let buffer: UnsafeMutableRawBufferPointer
     /// Bytes of the body.
     private var read: Int64 = 0
-    /// What is left of the buffer.
+    /// The part of the buffer that the connection has not taken yet.
     private var left = 0..<0
     /// Bytes of the feed before the content of the chunk that is in the buffer, and the content's own.
     private var (before, count): (Int64, Int) = (0, 0)

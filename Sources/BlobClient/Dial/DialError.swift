@@ -33,7 +33,7 @@ private struct DialFailure {
     text = dialer.words.isEmpty ? String(cString: curl_easy_strerror(result)) : dialer.words
   }
 
-  /// What the system says about the connection that failed; nil where it says nothing.
+  /// The system's message for the error number that libcurl kept of the failed connection; nil: libcurl kept none.
   private var systemError: String? {
     let number = dialer.number(CURLINFO_OS_ERRNO)
     return number == 0 ? nil : String(cString: strerror(Int32(number))).lowercased()

@@ -21,9 +21,9 @@ final class Dialer {
 
   private let easy: UnsafeMutableRawPointer
   private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
-  /// Those that libcurl has open.
+  /// The sockets that libcurl has opened and not closed.
   private var sockets: [Int32] = []
-  /// The one that is the caller's now.
+  /// The socket that `takeSocket` has given to the caller: libcurl must not close it.
   private var taken: Int32 = -1
 
   init(_ route: Route, _ options: SocketTransport.Options) {
@@ -193,7 +193,7 @@ private func closeSocket(_ context: UnsafeMutableRawPointer?, _ socket: curl_soc
 }
 
 extension Duration {
-  /// Those that are whole.
+  /// Whole milliseconds; a fraction is dropped.
   var milliseconds: Int {
     Int(clamping: components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000)
   }

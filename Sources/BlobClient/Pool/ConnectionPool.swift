@@ -50,7 +50,7 @@ final class ConnectionPool: Sendable {
         piece.bytes, from: piece.began, to: piece.ended, active: active, isWanted: !waiting.isEmpty)
     }
 
-    /// What may go now of what waits, each with the worker that takes it; nil: a new one.
+    /// Takes the exchanges that may start now out of the queue, each with an idle worker; nil: a new worker must be started.
     mutating func startable() -> [(QueuedExchange, WorkerInbox?)] {
       var started: [(QueuedExchange, WorkerInbox?)] = []
       while active < width.width, !idle.isEmpty || waiting.count > connecting.count, let job = popFirst() {
@@ -146,7 +146,7 @@ final class ConnectionPool: Sendable {
 
   func remove(_ job: QueuedExchange) { state.update { $0.waiting.remove(job) } }
 
-  /// What a worker does after `job`, if anything waits and it is not one too many; else it is idle and will be given something.
+  /// The exchange that a worker does after `job`. nil: nothing waits, or too many workers are busy; the worker is idle then.
   func next(for door: WorkerInbox, after job: QueuedExchange, _ lesson: ExchangeOutcome) -> QueuedExchange? {
     change { state in
       state.ended(job, lesson)

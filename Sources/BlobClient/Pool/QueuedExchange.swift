@@ -21,7 +21,7 @@ final class QueuedExchange: StartableExchange {
   }
   typealias Answer = Result<HTTPResponse, TransportError>
 
-  /// Who waits for the answer, and the worker that works on it. A struct and no tuple: each access to a closure in a generic
+  /// The caller that waits for the answer, and the worker that sends the request. A struct and no tuple: each access to a closure in a generic
   /// tuple would wrap it once more.
   private struct Place {
     var waiter: (@Sendable (Answer) -> Void)?
