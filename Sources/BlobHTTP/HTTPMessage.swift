@@ -85,22 +85,13 @@ extension StringProtocol {
   }
 
   /// Field names are ASCII and compare without regard to case. RFC 9110 §5.1.
-  package func isSameField(_ other: some StringProtocol) -> Bool {
-    // Most differ in their length.
-    if utf8.count != other.utf8.count { return false }
-    let answer = utf8.withContiguousStorageIfAvailable { a in
-      other.utf8.withContiguousStorageIfAvailable { b in
-        for index in a.indices where a[index].lowercasedASCII != b[index].lowercasedASCII { return false }
-        return true
-      }
-    }
-    return (answer ?? nil) ?? utf8.elementsEqual(other.utf8) { $0.lowercasedASCII == $1.lowercasedASCII }
-  }
+  package func isSameField(_ other: some StringProtocol) -> Bool { String(self).isSameField(String(other)) }
 }
 
 extension String {
   /// As for any text. Not generic, since it is called for every field of every message, from other modules too.
   package func isSameField(_ other: String) -> Bool {
+    // Most differ in their length.
     if utf8.count != other.utf8.count { return false }
     let answer = utf8.withContiguousStorageIfAvailable { a in
       other.utf8.withContiguousStorageIfAvailable { b in

@@ -5,7 +5,8 @@ import Platform
 extension ConnectionWorker {
   /// libcurl's verdict about a connection in our terms: operation, place and what is wrong.
   func error(_ transfer: Transfer, _ dialer: Dialer, _ proxy: Proxy?, _ result: CURLcode) -> TransportError {
-    let failure = DialFailure(dialer, transfer, proxy, result, options)
+    let failure = DialFailure(
+      dialer, transfer, proxy, result, options, tooLate: tooLate(transfer, dialer.route))
     let (code, words) = failure.descriptorProblem ?? failure.proxyProblem ?? failure.tlsProblem ?? failure.other
     return TransportError(code, "\(transfer.job.name): \(words)")
   }
@@ -24,11 +25,15 @@ private struct DialFailure {
   private let result: CURLcode
   private let options: SocketTransport.Options
   private let text: String
+  /// What is said where the limit for connecting was reached.
+  private let tooLate: String
   private var server: String { transfer.server }
 
   init(
-    _ dialer: Dialer, _ transfer: Transfer, _ proxy: Proxy?, _ result: CURLcode, _ options: SocketTransport.Options
+    _ dialer: Dialer, _ transfer: Transfer, _ proxy: Proxy?, _ result: CURLcode, _ options: SocketTransport.Options,
+    tooLate: String
   ) {
+    self.tooLate = tooLate
     (self.dialer, self.transfer, self.proxy, self.result, self.options) = (dialer, transfer, proxy, result, options)
     text = dialer.words.isEmpty ? String(cString: curl_easy_strerror(result)) : dialer.words
   }
@@ -38,8 +43,6 @@ private struct DialFailure {
     let number = dialer.number(CURLINFO_OS_ERRNO)
     return number == 0 ? nil : String(cString: strerror(Int32(number))).lowercased()
   }
-
-  private var tooLate: String { "no connection to \(server) within \(options.connect)" }
 
   var other: (TransportError.Code, String) {
     switch result {
@@ -94,7 +97,7 @@ private struct DialFailure {
     case CURLE_COULDNT_CONNECT, CURLE_INTERFACE_FAILED:
       return (.connect, "\(systemError ?? text) (the proxy \(proxy))")
     case CURLE_OPERATION_TIMEDOUT:
-      return (.connect, "\(tooLate) through the proxy \(proxy)")
+      return (.connect, tooLate)
     case CURLE_PROXY:
       let isRefusal = [CURLPX_USER_REJECTED, CURLPX_NO_AUTH, CURLPX_REPLY_NOT_ALLOWED].contains {
         Int($0.rawValue) == dialer.number(CURLINFO_PROXY_ERROR)
