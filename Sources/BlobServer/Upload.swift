@@ -42,6 +42,9 @@ final class Upload: Sendable {
     return record.parts.map { home.areComplete($0) } ?? (offset == record.length)
   }
 
+  /// Nobody has begun to publish or to end it.
+  var isOpen: Bool { state.withLock { if case .open = $0.phase { true } else { false } } }
+
   /// Ends whoever writes and returns the offset, which now stays until the next writer comes.
   func takeOver() throws(ServerError) -> Int64 {
     try state.withLock { (state) throws(ServerError) in

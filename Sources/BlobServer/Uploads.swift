@@ -81,7 +81,15 @@ final class Uploads: Sendable {
         state.remember(id, nil)
         throw ServerError(410, "the upload is gone: its file is not the one any more that it was published as")
       }
-      guard let saved = try store.load(id) else { throw ServerError(404, "no such upload") }
+      let found: SavedUpload?
+      do throws(ServerError) {
+        found = try store.load(id)
+      } catch {
+        // The store has deleted it. Whoever asks next, as its client after the start of the server did, hears the same.
+        if error.status == 410 { state.remember(id, nil) }
+        throw error
+      }
+      guard let saved = found else { throw ServerError(404, "no such upload") }
       if saved.isFinished { return .finished(saved) }
       let upload = Upload(
         saved.record, offset: saved.offset, isSaved: true, touched: saved.expires.addingClamped(-expire), nil, self)

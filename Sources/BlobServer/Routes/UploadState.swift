@@ -21,12 +21,14 @@ struct UploadState: Sendable {
       return .reply(
         answer(UploadState(record: saved.record, offset: saved.offset, expires: saved.expires, isWhole: true)))
     case .unfinished(let upload):
+      // Before its end is looked at: an upload that cannot be published loses its parts before it says so.
+      let isComplete = upload.isComplete
       let offset = try upload.takeOver()
       @Sendable func state(_ offset: Int64?, isWhole: Bool) -> UploadState {
         UploadState(record: upload.record, offset: offset, expires: upload.expires, isWhole: isWhole)
       }
       let record = upload.record
-      if !upload.isComplete { return .reply(answer(state(record.parts == nil ? offset : nil, isWhole: false))) }
+      if !isComplete, upload.isOpen { return .reply(answer(state(record.parts == nil ? offset : nil, isWhole: false))) }
       if record.isPart { return .reply(answer(state(offset, isWhole: true))) }
       // All bytes told means finished to the client, so it must be true: their request was cut or the server killed.
       return .later { decided in
