@@ -150,10 +150,10 @@ public struct UploadQueue: Sendable {
     }
   }
 
-  func claim(_ items: [UploadItem]) async throws(UploadError) -> [Claimed] {
+  func claim(_ items: [UploadItem], again: Bool = false) async throws(UploadError) -> [Claimed] {
     let intents = items.map { $0.intent(partSize: uploader.partSize) }
     do {
-      let claims = try await journal.claim(intents, destination: destinationID)
+      let claims = try await journal.claim(intents, destination: destinationID, again: again)
       return zip(items, claims).map { Claimed($0, $1) }
     } catch {
       throw UploadError(journal: error)
@@ -206,11 +206,8 @@ public struct UploadQueue: Sendable {
       let isSame = try await isWhatWasSent(item, entry)
       var found: StoredEvidence? = isSame ? .journal : nil
       if isSame, check { found = try await arrived(item, entry) }
-      guard let found else {
-        journal.restarted(entry.id)
-        if !isSame, let validator = item.info.validator { journal.recognized(entry.id, validator) }
-        return await send(work, entry.id, observer)
-      }
+      // Another process may send to the same place since the journal was asked.
+      guard let found else { return await handle(try await claim([item], again: true)[0], observer) }
       evidence = found
     } catch {
       observer.ended(item, nil, .failed(error))

@@ -47,6 +47,26 @@ extension EndToEnd {
       #expect(try await fourth.wait(.seconds(3)) == .exited(130))
     }
 
+    /// The one that comes second at a name waits there, so that the journal knows whose bytes it has in the end.
+    @Test(arguments: ["tus+", "put+", "resumable+"])
+    func ofTwoThatReplaceEachOthersFilesTheLoserIsSentAgain(_ dialect: String) async throws {
+      let names = (0..<200).map { "\($0).jpg" }
+      for (index, name) in names.enumerated() {
+        try scratch.file("x/\(name)", 3000, seed: UInt64(index))
+        try scratch.file("y/\(name)", 3001, seed: UInt64(1000 + index))
+      }
+      let server = try await ServeProcess.start(in: scratch)
+      let pushes = try ["x/", "y/"].map {
+        try Command.fullbore("push", "--overwrite", scratch.path($0), dialect + server.url, in: scratch)
+      }
+      for push in pushes { #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)") }
+      let (end, third) = try await fullbore(
+        "push", "--overwrite", scratch.path("x/"), dialect + server.url, in: scratch)
+      #expect(end == .exited(0), "\(third.output)\(third.errors)")
+      let wrong = names.filter { !Folder(scratch.path("x")).hasSameBytes($0, as: server.folder) }
+      #expect(wrong.isEmpty, "\(third.output)")
+    }
+
     @Test(arguments: ["put+", "tus+"]) func oneFileFromTwoMachinesArrivesOnce(_ dialect: String) async throws {
       let file = try scratch.file("gallery/video.mov", 12 << 20)
       let server = try await ServeProcess.start(in: scratch)

@@ -52,12 +52,12 @@ public actor Journal {
 
   /// Claims what is to be sent: answers in the order of the intents, committed as one when it returns.
   /// With `again`, what was done before counts as fresh. With `sends`, an upload that may replace a file may do so from now
-  /// on: what other sources have sent under its name is forgotten.
+  /// on: what other sources have sent to its place is forgotten. It is `.busy` while a live process sends another source there.
   public func claim(
     _ intents: [JournalIntent], destination: Int64, again: Bool = false, sends: Bool = true
   ) throws(JournalError) -> [JournalClaim] {
     try write { store, me throws(SQLiteError) in
-      let claims = try store.claim(intents, destination: destination, again: again, as: me)
+      let claims = try store.claim(intents, destination: destination, again: again, sends: sends, as: me)
       if sends { try store.forgetReplaced(by: claims, at: destination) }
       return claims
     }
@@ -221,7 +221,7 @@ extension Journal {
 
   /// Finished; the claim ends. Written within 250 ms, with others. With `keepsChecksums` the checksums of what was sent
   /// stay, for a source whose version alone does not tell its content: see `checksums(of:)`.
-  /// With `replaces` its bytes were stored now: what other sources have sent under the same name is forgotten.
+  /// With `replaces` its bytes were stored now: what other sources have sent to the same place is forgotten.
   public nonisolated func done(
     _ id: Int64, _ result: UploadResult, keepsChecksums: Bool = false, replaces: Bool = true
   ) {

@@ -115,7 +115,7 @@ public enum JournalClaim: Sendable {
   indirect case replaced(Int64, old: JournalEntry)
   /// The same version was sent before.
   indirect case done(JournalEntry)
-  /// Claimed by a process that is alive, perhaps this one.
+  /// Claimed by a process that is alive, perhaps this one; or that process sends another source to the same place.
   case busy(ProcessMark)
 }
 

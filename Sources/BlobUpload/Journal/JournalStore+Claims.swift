@@ -2,11 +2,22 @@ import BlobSQLite
 import Blobs
 
 extension JournalStore {
-  /// Inside a transaction; `me` is from `register`.
+  /// Inside a transaction; `me` is from `register`. What another process sends to the same place is `.busy`, whoever its source
+  /// is, unless nothing is going to be sent.
   func claim(
-    _ intents: [JournalIntent], destination: Int64, again: Bool, as me: Int64
+    _ intents: [JournalIntent], destination: Int64, again: Bool, sends: Bool, as me: Int64
   ) throws(SQLiteError) -> [JournalClaim] {
     forgetLookups()
+    let senders = sends ? try otherSenders(to: intents, destination, me) : []
+    if senders.allSatisfy({ $0 == nil }) { return try claimFree(intents, destination: destination, again: again, me) }
+    let free = zip(intents, senders).filter { $1 == nil }.map(\.0)
+    var claims = try claimFree(free, destination: destination, again: again, me)[...]
+    return senders.map { $0.map { .busy($0) } ?? claims.removeFirst() }
+  }
+
+  private func claimFree(
+    _ intents: [JournalIntent], destination: Int64, again: Bool, _ me: Int64
+  ) throws(SQLiteError) -> [JournalClaim] {
     let now = currentSeconds()
     var claims: [JournalClaim] = []
     claims.reserveCapacity(intents.count)
@@ -28,7 +39,7 @@ extension JournalStore {
       for (place, isNew) in zip(places, try insert(intents[places], from: next, destination, me, now)) {
         if isNew {
           claims.append(.fresh(next))
-          targets.note(intents[place].key, of: next)
+          targets.note(intents[place].target, of: next)
           fresh[next] = intents[place].length.map { (destination, $0, intents[place].target) }
         } else if let entry = try entry(intents[place].key, intents[place].source) {
           claims.append(try claim(entry, for: intents[place], destination, again: again, me, now))

@@ -1,23 +1,44 @@
 import BlobSQLite
 
-/// Several sources may be sent to one name, one after the other. What the name holds is the last one's, so that nothing is
+/// Several sources may be sent to one place, one after the other. What the place holds is the last one's, so that nothing is
 /// known of the others any more.
+///
+/// The keys of all uploads to one place begin with the same URL: see `JournalIntent.key`. A form alone is told its place by
+/// what is behind the `#`, so that only entries with the same key have the place of a form's.
 extension JournalStore {
+  /// Entries that are done, and whose key has the same URL as that of one of the entries `?1...?2`. Not those of the same
+  /// version of the same source: their bytes are at that place still.
+  ///
+  /// The index is named, since SQLite would make one for each run otherwise, of the whole table.
+  static let doneAtURLs: StaticString = """
+    SELECT other.id, other.target, other.destination, new.target, new.destination
+    FROM upload AS new CROSS JOIN upload AS other INDEXED BY sqlite_autoindex_upload_1
+    ON other.target >= substr(new.target, 1, instr(new.target || '#', '#') - 1)
+    AND other.target < substr(new.target, 1, instr(new.target || '#', '#') - 1) || '$'
+    WHERE new.id BETWEEN ?1 AND ?2 AND other.state = 2 AND other.id NOT BETWEEN ?1 AND ?2
+    AND NOT ifnull(other.source = new.source AND other.version = new.version AND other.instance = new.instance, 0)
+    """
+
+  /// Entries that others than the owner `?2` have claimed, and whose key has the URL `?1`.
+  static let claimedAtURL: StaticString = """
+    SELECT id, target, destination, owner FROM upload INDEXED BY sqlite_autoindex_upload_1
+    WHERE target >= ?1 AND target < ?1 || '$' AND owner IS NOT NULL AND owner <> ?2
+    """
+
   /// Inside a transaction. Forgets that other sources were sent to where the uploads `first...last` go: these have been
   /// stored there, or may replace what is there.
   func forgetReplaced(by first: Int64, through last: Int64) throws(SQLiteError) {
     // Two files of one push have one name only where they have the same bytes.
-    let select = try database.statement(
-      """
-      SELECT other.id FROM upload AS new CROSS JOIN upload AS other ON other.target = new.target
-      WHERE new.id BETWEEN ?1 AND ?2 AND other.state = 2 AND other.id NOT BETWEEN ?1 AND ?2
-      """)
+    let select = try database.statement(Self.doneAtURLs)
     try select.bind(1, first)
     try select.bind(2, last)
     var replaced: [Int64] = []
     do {
       defer { select.reset() }
-      while try select.step() { replaced.append(select.int(0)) }
+      while try select.step() {
+        let place = (key: select.text(1) ?? "", destination: select.int(2))
+        if try isSamePlace(place, (select.text(3) ?? "", select.int(4))) { replaced.append(select.int(0)) }
+      }
     }
     for id in replaced {
       if let row = try glance(id) { try remove(id, row) }
@@ -27,13 +48,68 @@ extension JournalStore {
   /// Inside a transaction, after claims for a destination: uploads that may replace a file may do so from now on.
   func forgetReplaced(by claims: [JournalClaim], at destination: Int64) throws(SQLiteError) {
     guard try self.destination(destination).overwrite else { return }
+    var ids: [Int64] = []
     for claim in claims {
       switch claim {
-      case .fresh(let id), .replaced(let id, _): try forgetReplaced(by: id, through: id)
-      case .resume(let entry), .unsure(let entry): try forgetReplaced(by: entry.id, through: entry.id)
+      case .fresh(let id), .replaced(let id, _): ids.append(id)
+      case .resume(let entry), .unsure(let entry): ids.append(entry.id)
       case .done, .busy: break
       }
     }
+    for run in Self.runs(of: ids) { try forgetReplaced(by: run.lowerBound, through: run.upperBound) }
+  }
+
+  /// Numbers, and all between them, that follow each other without a gap.
+  static func runs(of ids: [Int64]) -> [ClosedRange<Int64>] {
+    ids.sorted().reduce(into: []) { runs, id in
+      if let last = runs.last, last.upperBound + 1 >= id {
+        runs[runs.count - 1] = last.lowerBound...id
+      } else {
+        runs.append(id...id)
+      }
+    }
+  }
+
+  /// For each intent the live process that has claimed another upload to the same place; empty where there is no other
+  /// process. Of two that send to one place at the same time nobody could tell whose bytes are there in the end.
+  func otherSenders(to intents: [JournalIntent], _ destination: Int64, _ me: Int64) throws(SQLiteError)
+    -> [ProcessMark?]
+  {
+    var others: [Int64] = []
+    do {
+      let select = try database.statement("SELECT id FROM process WHERE id <> ?1")
+      defer { select.reset() }
+      try select.bind(1, me)
+      while try select.step() { others.append(select.int(0)) }
+    }
+    var live: [Int64: ProcessMark] = [:]
+    for id in others { live[id] = try liveOwner(id) }
+    if live.isEmpty { return [] }
+    var senders: [ProcessMark?] = []
+    for intent in intents {
+      let select = try database.statement(Self.claimedAtURL)
+      defer { select.reset() }
+      try select.bind(1, intent.target)
+      try select.bind(2, me)
+      var sender: ProcessMark?
+      while sender == nil, try select.step() {
+        let key = select.text(1) ?? ""
+        if key.hasSuffix(JournalEntry.mark(ofLeftover: select.int(0))) { continue }
+        if try isSamePlace((key, select.int(2)), (intent.key, destination)) { sender = live[select.int(3)] }
+      }
+      senders.append(sender)
+    }
+    return senders
+  }
+
+  private typealias Place = (key: String, destination: Int64)
+
+  private func isSamePlace(_ one: Place, _ other: Place) throws(SQLiteError) -> Bool {
+    if one.key == other.key { return true }
+    func url(_ place: Place) -> Substring.UTF8View { place.key.utf8.prefix { $0 != UInt8(ascii: "#") } }
+    if !url(one).elementsEqual(url(other)) { return false }
+    for place in [one, other] where try destination(place.destination).protocolName == FormPost().name { return false }
+    return true
   }
 }
 
@@ -42,13 +118,13 @@ extension JournalStore {
 struct ClaimedTargets {
   /// The journal had no entry, and no other process, when this store began, and no other process has come since.
   var areAll = false
-  /// A Bloom filter of the keys of this store's entries. Once it is full, it says of every key that it may be there.
+  /// A Bloom filter of the URLs that this store's entries go to. Once it is full, it says of every URL that it may be there.
   private var bits = [UInt64](repeating: 0, count: 8192)
-  /// Entries whose key may have been that of an earlier one.
+  /// Entries whose URL may have been that of an earlier one.
   private var shared: Set<Int64> = []
 
-  mutating func note(_ key: String, of id: Int64) {
-    let hash = UInt(bitPattern: key.hashValue)
+  mutating func note(_ url: String, of id: Int64) {
+    let hash = UInt(bitPattern: url.hashValue)
     var isKnown = true
     for place in [hash & 0x7FFFF, hash >> 19 & 0x7FFFF] {
       let bit = UInt64(1) << UInt64(place & 63)
@@ -58,7 +134,7 @@ struct ClaimedTargets {
     if isKnown { shared.insert(id) }
   }
 
-  /// Whether one of these entries may have the key of an earlier one, of this store. They are ended.
+  /// Whether one of these entries may have the URL of an earlier one, of this store. They are ended.
   mutating func mayBeShared(_ ids: some Sequence<Int64>) -> Bool {
     if shared.isEmpty { return false }
     return ids.reduce(false) { (shared.remove($1) != nil) || $0 }

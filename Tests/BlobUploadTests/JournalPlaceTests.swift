@@ -1,0 +1,144 @@
+import BlobSQLite
+import Blobs
+import Testing
+
+@testable import BlobUpload
+
+extension JournalTests {
+  /// Several sources are sent to one place: the journal says "done before" only of the one whose bytes are there.
+  @Suite struct Places {
+    let folder = JournalFolder()
+
+    private static let form = JournalDestination(endpoint: "https://host.example/files/", protocolName: "form")
+
+    private func intent(_ source: BytePath, _ recipient: String? = nil, version: String = "1") -> JournalIntent {
+      var intent = BlobUploadTests.intent(version: version, from: source)
+      intent.recipient = recipient
+      return intent
+    }
+
+    /// The first process may replace files, so that it could do so at any time from its claim on.
+    @Test(arguments: [nil, "query"], [JournalDestination.tus, .put])
+    func oneProcessAtATimeSendsToAPlace(_ recipient: String?, _ destination: JournalDestination) async throws {
+      let process = IdleProcess()
+      let theirs = try await folder.open(as: process.mark)
+      let mine = try await folder.open()
+      let id = try #require(try await theirs.claim(intent("/y/a.jpg", recipient), at: destination).id)
+      #expect(try await mine.claim(intent("/x/a.jpg"), at: destination).owner == process.mark)
+      #expect(try await mine.unfinished().count == 1)
+      theirs.done(id, UploadResult())
+      try await theirs.flush()
+      let claim = try await mine.claim(intent("/x/a.jpg"), at: destination)
+      #expect(claim.name == "fresh")
+      mine.done(try #require(claim.id), UploadResult())
+      try await mine.flush()
+      #expect(try await theirs.claim(intent("/y/a.jpg", recipient), at: destination).name == "fresh")
+      await theirs.close()
+      await mine.close()
+    }
+
+    @Test func othersOfABatchAreClaimedInOrder() async throws {
+      let process = IdleProcess()
+      let theirs = try await folder.open(as: process.mark)
+      let mine = try await folder.open()
+      let id = try await mine.destinationID(.tus)
+      let names = (0..<40).map { "\($0)" }
+      for name in ["3", "20", "39"] { _ = try await theirs.claim(BlobUploadTests.intent(name)) }
+      let intents = names.map { BlobUploadTests.intent($0, from: BytePath("/x/" + $0)) }
+      let claims = try await mine.claim(intents, destination: id)
+      #expect(claims.map(\.name) == names.map { ["3", "20", "39"].contains($0) ? "busy" : "fresh" })
+      #expect(
+        try await mine.unfinished().filter { $0.owner == .current }.map(\.intent)
+          == intents.filter { !["3", "20", "39"].contains($0.path.description) })
+      process.end()
+      #expect(try await mine.claim([intents[3]], destination: id).map(\.name) == ["fresh"])
+      await theirs.close()
+      await mine.close()
+    }
+
+    /// What is only to be deleted is sent nowhere.
+    @Test func aLeftoverOfAnotherProcessKeepsNobodyWaiting() async throws {
+      let process = IdleProcess()
+      let theirs = try await folder.open(as: process.mark)
+      let id = try #require(try await theirs.claim(intent("/y/a.jpg")).id)
+      theirs.opened(id, session)
+      theirs.abandoned(id)
+      theirs.failed(id, "no")
+      try await theirs.flush()
+      let left = try #require(try await theirs.unfinished().first { $0.isLeftover })
+      #expect(try await theirs.claim(entries: [left.id]).map(\.name) == ["resume"])
+      let mine = try await folder.open()
+      #expect(try await mine.claim(intent("/x/a.jpg")).name == "fresh")
+      await theirs.close()
+      await mine.close()
+    }
+
+    /// A query says who asks, or how: the file is the same.
+    @Test(arguments: [(nil, "a"), ("a", nil), ("a", "b")] as [(String?, String?)])
+    func bytesThatWereReplacedUnderAnotherQueryAreSentAgain(_ before: String?, _ after: String?) async throws {
+      for isNew in [true, false] {
+        let journal = try await folder.open()
+        let first = intent("/x/a.jpg", before, version: "\(isNew)")
+        let second = intent("/y/a.jpg", after, version: "\(isNew)")
+        journal.done(try #require(try await journal.claim(first).id), UploadResult(location: first.target))
+        journal.done(try #require(try await journal.claim(second).id), UploadResult(location: second.target))
+        #expect(try await journal.claim(second).name == "done")
+        #expect(try await journal.claim(first).name == "fresh")
+        await journal.close()
+      }
+    }
+
+    @Test func theSameVersionUnderTwoQueriesIsDoneUnderBoth() async throws {
+      let journal = try await folder.open()
+      for recipient in [nil, "a", "b"] {
+        journal.done(try #require(try await journal.claim(intent("/x/a.jpg", recipient)).id), UploadResult())
+      }
+      for recipient in [nil, "a", "b"] {
+        #expect(try await journal.claim(intent("/x/a.jpg", recipient)).name == "done")
+      }
+      await journal.close()
+    }
+
+    /// A form's fields and query say where the file goes, and its URL does not.
+    @Test func otherFormsAreOtherPlaces() async throws {
+      let journal = try await folder.open()
+      for recipient in ["a", "b"] {
+        let id = try await journal.claim(intent(BytePath("/\(recipient)"), recipient), at: Self.form).id
+        journal.done(try #require(id), UploadResult())
+      }
+      #expect(try await journal.claim(intent("/a", "a"), at: Self.form).name == "done")
+      let other = try await folder.open(as: IdleProcess().mark)
+      _ = try await other.claim(intent("/c", "c"), at: Self.form)
+      #expect(try await journal.claim(intent("/d", "d"), at: Self.form).name == "fresh")
+      await other.close()
+      await journal.close()
+    }
+
+    /// A name that begins as another one does, with the signs next to `#`.
+    @Test func longerNamesAreOtherPlaces() async throws {
+      let journal = try await folder.open()
+      let names = ["a", "a!", "a$", "a%23", "a\"", "aa"]
+      for name in names {
+        let id = try await journal.claim(BlobUploadTests.intent(name)).id
+        journal.done(try #require(id), UploadResult())
+      }
+      for name in names { #expect(try await journal.claim(BlobUploadTests.intent(name)).name == "done", "\(name)") }
+      await journal.close()
+    }
+
+    /// One look for each file, however long the journal is.
+    @Test func placesAreFoundByTheIndex() async throws {
+      let journal = try await folder.open()
+      _ = try await journal.claim(intent("/x/a.jpg"))
+      let database = try Database(folder.path)
+      for sql in [JournalStore.doneAtURLs, JournalStore.claimedAtURL] {
+        let explain = try database.prepare("EXPLAIN QUERY PLAN \(sql)")
+        var steps: [String] = []
+        while try explain.step() { steps.append(explain.text(3) ?? "") }
+        #expect(steps.last?.contains("USING INDEX sqlite_autoindex_upload_1 (target>? AND target<?)") == true)
+        #expect(steps.allSatisfy { $0.hasPrefix("SEARCH") && !$0.contains("AUTOMATIC") }, "\(steps)")
+      }
+      await journal.close()
+    }
+  }
+}
