@@ -2,14 +2,20 @@ import BlobCrypto
 import BlobHTTP
 
 /// What decides where a file arrives, and as what, besides the file's own URL: the URL that it is posted to, that URL's query
-/// and the fields of a form. The journal keeps digests of these, since a query and a field may be secret.
+/// and the fields of a form, and whose account it is. The journal keeps digests of these, since a query and a field may be
+/// secret.
 struct Recipient: Sendable {
-  /// nil: the URL of a file says it all.
+  /// Of all but the account; nil: the URL of a file says it all.
   let digest: String?
   /// As `digest`, where the endpoint is the file's own URL.
-  let digestAtOwnURL: String?
+  private let digestAtOwnURL: String?
+  /// A digest of the user's name; empty: no user is named.
+  let account: String
 
-  init(_ endpoint: HTTPURL, _ dialect: (any UploadProtocol)?) {
+  /// What the journal has in the key of a file, and of one whose own URL is the endpoint.
+  let ofFile, ofFileAtOwnURL: String?
+
+  init(_ endpoint: HTTPURL, _ dialect: (any UploadProtocol)?, _ headers: HTTPHeaders) {
     var words: [String] = []
     if let query = Self.significant(endpoint.query) { words.append("query \(query)") }
     let form = dialect as? FormPost
@@ -17,10 +23,23 @@ struct Recipient: Sendable {
     for field in form?.fields ?? [] { words += ["field \(field.name)", field.value] }
     let isFolder = endpoint.path.utf8.last == UInt8(ascii: "/")
     let posts = form != nil || dialect is Tus || dialect is IETFResumable
-    digest = Self.digest(of: isFolder || !posts ? words : ["path \(endpoint.path)"] + words)
+    let digest = Self.digest(of: isFolder || !posts ? words : ["path \(endpoint.path)"] + words)
     // A form says the file's own name, wherever it is posted to.
-    digestAtOwnURL = form == nil ? Self.digest(of: words) : digest
+    self.init(
+      digest, atOwnURL: form == nil ? Self.digest(of: words) : digest,
+      account: headers.user.flatMap { Self.digest(of: ["user \($0)"]) } ?? "")
   }
+
+  private init(_ digest: String?, atOwnURL: String?, account: String) {
+    (self.digest, digestAtOwnURL, self.account) = (digest, atOwnURL, account)
+    (ofFile, ofFileAtOwnURL) = (Self.key(digest, account: account), Self.key(atOwnURL, account: account))
+  }
+
+  static func key(_ digest: String?, account: String) -> String? {
+    account.isEmpty ? digest : "\(digest ?? "")@\(account)"
+  }
+
+  func with(account: String) -> Recipient { Recipient(digest, atOwnURL: digestAtOwnURL, account: account) }
 
   /// What the journal keeps of a URL's query; nil: there is none, or it only signs the request.
   static func digest(ofQuery query: String?) -> String? { significant(query).flatMap { digest(of: [$0]) } }
@@ -53,27 +72,53 @@ struct Recipient: Sendable {
   ]
 }
 
+extension HTTPHeaders {
+  /// The user whose name a request says: one server may have a tree of files for each at the same URL. nil: it names nobody.
+  /// A bearer token does not, as it is renewed for the same user; a name without a password may be such a token. RFC 7617.
+  fileprivate var user: String? {
+    guard let value = self["Authorization"], value.prefix(while: { $0 != " " }).isSameField("Basic"),
+      let login = Base64.decode(value.dropFirst(6).trimmed), let colon = login.firstIndex(of: UInt8(ascii: ":")),
+      colon > 0, colon < login.count - 1
+    else { return nil }
+    return String(decoding: login[..<colon], as: UTF8.self)
+  }
+}
+
 extension UploadDestination {
   /// A digest of what decides where a form posted to `endpoint` arrives; see `JournalDestination.recipient`.
-  package static func recipient(of endpoint: HTTPURL, _ form: FormPost) -> String? { Recipient(endpoint, form).digest }
+  package static func recipient(of endpoint: HTTPURL, _ form: FormPost) -> String? {
+    Recipient(endpoint, form, [:]).digest
+  }
 
-  /// What the journal keeps of this destination, besides its URL, to tell it from others.
+  /// What the journal keeps of this destination, besides its URL, to tell it from others: `JournalDestination.recipient`.
   public var journaledRecipient: String? { recipient.digest }
+
+  /// `JournalDestination.account`.
+  public var journaledAccount: String { recipient.account }
 
   /// Makes the files of this destination those of an earlier push, as the journal knows them. Throws where that one
   /// went elsewhere: the fields of a form, say, are read from a file that has changed.
   package mutating func goOn(with kept: JournalDestination) throws(UploadError) {
-    if kept.recipient == recipient.digest { return }
     // An earlier version of the journal did not tell recipients apart.
-    if kept.recipient == nil { return recipient = .init() }
-    throw UploadError(
-      .giveUp, .journal,
-      "\(endpoint): the query of the URL, or the fields of the form, are not those that the push was begun with: run the "
-        + "push again, with the ones that are meant now")
+    if kept.recipient == nil, recipient.digest != nil { return recipient = .init() }
+    guard kept.recipient == recipient.digest else {
+      throw UploadError(
+        .giveUp, .journal,
+        "\(endpoint): the query of the URL, or the fields of the form, are not those that the push was begun with: run "
+          + "the push again, with the ones that are meant now")
+    }
+    let account = kept.account ?? ""
+    // Credentials that name nobody, then or now, may be the same user's.
+    if !account.isEmpty, !recipient.account.isEmpty, account != recipient.account {
+      throw UploadError(
+        .giveUp, .journal,
+        "\(endpoint): the push was begun for another user: run the push again, with the credentials that are meant now")
+    }
+    recipient = recipient.with(account: account)
   }
 }
 
 extension Recipient {
   /// The URL of a file says it all.
-  init() { (digest, digestAtOwnURL) = (nil, nil) }
+  init() { self.init(nil, atOwnURL: nil, account: "") }
 }

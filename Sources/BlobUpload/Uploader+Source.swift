@@ -19,7 +19,7 @@ extension Uploader {
     guard let journal else { return try await upload(source, info, to: target) }
     let kept = JournalDestination(
       endpoint: destination.endpoint.text, protocolName: destination.dialect.name, overwrite: overwrite,
-      recipient: destination.journaledRecipient)
+      recipient: destination.journaledRecipient, account: destination.journaledAccount)
     let id: Int64
     do { id = try await journal.destinationID(kept) } catch { throw UploadError(journal: error) }
     let item = UploadItem(source: source, info: info, identity: identity ?? path, target: target)

@@ -163,13 +163,13 @@ public struct UploadDestination: Sendable {
   /// The URL as given.
   public var endpoint: HTTPURL
   public var dialect: any UploadProtocol {
-    didSet { (traits, recipient) = (DialectTraits(dialect), Recipient(endpoint, dialect)) }
+    didSet { (traits, recipient) = (DialectTraits(dialect), Recipient(endpoint, dialect, headers)) }
   }
   private(set) var traits: DialectTraits
   var recipient: Recipient
   public var limits: PartLimits
   /// Credentials and the user's own fields; they go to the endpoint's origin and to no other.
-  public var headers: HTTPHeaders
+  public var headers: HTTPHeaders { didSet { recipient = Recipient(endpoint, dialect, headers) } }
   let acquaintance = Acquaintance()
   /// To be asked while files are sent.
   var question: OpenQuestion?
@@ -178,7 +178,7 @@ public struct UploadDestination: Sendable {
     self.endpoint = endpoint
     self.dialect = dialect
     traits = DialectTraits(dialect)
-    recipient = Recipient(endpoint, dialect)
+    recipient = Recipient(endpoint, dialect, headers)
     self.limits = limits
     self.headers = headers
   }
@@ -194,7 +194,7 @@ extension UploadDestination {
     let url = isNamed && endpoint.query != nil ? endpoint : endpoint.folder.appending(pathBytes: path.bytes)
     var target = UploadTarget(
       endpoint: endpoint, url: url, path: path, length: length, contentType: contentType, overwrite: overwrite)
-    target.recipient = isNamed ? recipient.digestAtOwnURL : recipient.digest
+    target.recipient = isNamed ? recipient.ofFileAtOwnURL : recipient.ofFile
     return target
   }
 }

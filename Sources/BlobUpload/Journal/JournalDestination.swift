@@ -10,6 +10,9 @@ public struct JournalDestination: Sendable, Codable, Hashable {
   /// A digest of all that tells this destination from others at the same URL, as the fields of a form do; nil: nothing
   /// does, or an earlier version made this. Its files have it in `JournalIntent.recipient`.
   public var recipient: String?
+  /// A digest of the name of the user, whose tree of files is meant; empty: none was named. nil: an earlier version made this,
+  /// which did not tell users apart. The files of a user have it in `JournalIntent.recipient` too.
+  public var account: String?
   /// `UploadProtocol.name`.
   public var protocolName: String
   /// Paths of files that are read again at each run.
@@ -36,13 +39,14 @@ public struct JournalDestination: Sendable, Codable, Hashable {
     endpoint: String, protocolName: String, tokenFile: String? = nil, headerFiles: [String] = [],
     netrcFile: String? = nil, caFile: String? = nil, proxy: String? = nil, insecure: Bool = false,
     overwrite: Bool = false, checksum: String? = nil, form: JournalForm? = nil, s3: S3Place? = nil,
-    omitsTimes: Bool? = nil, verifies: Bool? = nil, recipient: String? = nil
+    omitsTimes: Bool? = nil, verifies: Bool? = nil, recipient: String? = nil, account: String? = nil
   ) {
     self.endpoint = String(endpoint.prefix { $0 != "?" })
     let query = endpoint.firstIndex(of: "?").map { String(endpoint[endpoint.index(after: $0)...]) }
     hidesQuery = query == nil ? nil : true
     queryDigest = Recipient.digest(ofQuery: query)
     self.recipient = recipient
+    self.account = account
     self.protocolName = protocolName
     self.tokenFile = tokenFile
     self.headerFiles = headerFiles

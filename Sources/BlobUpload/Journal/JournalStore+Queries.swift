@@ -22,6 +22,31 @@ extension JournalStore {
     }
   }
 
+  /// Inside a transaction. What an earlier version, which did not tell users apart, has sent to this destination is taken for
+  /// that of the first user who comes with the same options; else all of it would be sent once more. `text`: its JSON.
+  func adopt(_ destination: JournalDestination, _ text: String) throws(SQLiteError) -> Int64? {
+    guard let account = destination.account else { return nil }
+    var old = destination
+    old.account = nil
+    guard let id = try destinationID(ofText: json(old)) else { return nil }
+    let update = try database.statement("UPDATE destination SET json = ?2 WHERE id = ?1")
+    try update.bind(1, id)
+    try update.bind(2, text)
+    try update.run()
+    destinations[id] = destination
+    if account.isEmpty { return id }
+    // The key of a leftover is that of no file.
+    let rename = try database.statement(
+      """
+      UPDATE OR IGNORE upload SET target = target || CASE instr(target, '#') WHEN 0 THEN '#@' ELSE '@' END || ?2
+      WHERE destination = ?1 AND target NOT LIKE '%#left-' || id
+      """)
+    try rename.bind(1, id)
+    try rename.bind(2, account)
+    try rename.run()
+    return id
+  }
+
   func allDestinations() throws(SQLiteError) -> [JournalDestination] {
     try destinationTexts().compactMap { value($0.1) }
   }

@@ -14,6 +14,7 @@ extension JournalStore {
       let select = try database.statement("SELECT id FROM destination WHERE json = ?1")
       try select.bind(1, text)
       if let id = try select.first({ $0.int(0) }) { return id }
+      if let id = try adopt(destination, text) { return id }
       let insert = try database.statement("INSERT INTO destination(json) VALUES(?1)")
       try insert.bind(1, text)
       try insert.run()

@@ -62,7 +62,7 @@ extension ConnectionOptions {
       caFile: certificates?.description, proxy: proxy, insecure: isInsecure, overwrite: overwrite,
       checksum: checksum?.name, form: destination.dialect is FormPost ? form.journaled : nil, s3: s3,
       omitsTimes: omitsTimes ? true : nil, verifies: verifies ? true : nil,
-      recipient: destination.journaledRecipient)
+      recipient: destination.journaledRecipient, account: destination.journaledAccount)
   }
 
   /// What was not given now is as it was when the push began.

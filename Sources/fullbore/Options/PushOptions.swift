@@ -243,7 +243,8 @@ struct PushOptions: Sendable {
     still has it, and --check --verify reads it back and compares. Where only inode and change time differ, a file of a
     card or a network drive is read and compared with the checksum that was kept when it was sent; a file on a disk, of
     which none is kept, is sent again. What the server has already with the same bytes is not sent again. The query of
-    DESTINATION and the fields of a form belong to the destination: with others a file is sent there too.
+    DESTINATION, the fields of a form, and the name of the user that --netrc or 'Authorization: Basic' in a --header gives
+    belong to the destination: with others a file is sent there too. A bearer token, which is renewed, does not.
     A modification time after 2262-04-11 arrives as that date, and one before 1677-09-21 as that one.
     Sizes: 512KiB, 8M, 1.5G (K, M, G count in 1024s; kB, MB, GB in 1000s). Durations: 30s, 5m, 1h30m.
     Exit status: 0 everything is there, 1 something failed, 2 wrong usage, 3 the destination cannot be reached or

@@ -1,0 +1,107 @@
+import BlobHTTP
+import Blobs
+import Testing
+
+@testable import BlobUpload
+
+/// One URL may be the root of a tree of files for each user: what one of them has sent there is not done for another.
+@Suite struct AccountTests {
+  private func destination(_ authorization: String?, _ dialect: any UploadProtocol = PlainPut()) -> UploadDestination {
+    var headers = HTTPHeaders()
+    headers["Authorization"] = authorization
+    return UploadDestination(
+      endpoint: HTTPURL("https://host.example/files/")!, dialect: dialect, limits: PartLimits(), headers: headers)
+  }
+
+  private func basic(_ login: String) -> String { "Basic \(Base64.encode(Array(login.utf8)))" }
+
+  private func kept(_ destination: UploadDestination) -> JournalDestination {
+    JournalDestination(
+      endpoint: destination.endpoint.text, protocolName: destination.dialect.name,
+      recipient: destination.journaledRecipient, account: destination.journaledAccount)
+  }
+
+  private func intent(at destination: UploadDestination) -> JournalIntent {
+    var intent = BlobUploadTests.intent()
+    intent.recipient = destination.target("a.jpg", length: 100).recipient
+    return intent
+  }
+
+  @Test(arguments: ["put", "form"]) func aFileOfAnotherUserIsAnotherFile(_ name: String) {
+    let dialect: any UploadProtocol = name == "form" ? FormPost(fields: [FormField(name: "a", value: "b")]) : PlainPut()
+    let keys = ["anna:one", "bob:one", "bob:two:three"].map { intent(at: destination(basic($0), dialect)).key }
+    #expect(keys[0] != keys[1] && keys[1] == keys[2])
+    #expect(keys[0] != intent(at: destination(nil, dialect)).key)
+    #expect(
+      JournalIntent.parts(ofKey: keys[0]).recipient == intent(at: destination(basic("anna:one"), dialect)).recipient)
+  }
+
+  /// A token is renewed, and a name without a password may be one.
+  @Test(arguments: [
+    "Bearer one", "Bearer \(Base64.encode(Array("a:b".utf8)))", "Basic \(Base64.encode(Array("token:".utf8)))",
+    "Basic \(Base64.encode(Array(":password".utf8)))", "Basic ?", "Digest username=\"anna\"",
+  ])
+  func credentialsThatNameNobodyArePartOfNothing(_ authorization: String) {
+    #expect(destination(authorization).journaledAccount == "")
+    #expect(intent(at: destination(authorization)).key == intent(at: destination(nil)).key)
+  }
+
+  @Test func whatOneUserHasSentIsNotDoneForAnother() async throws {
+    let folder = JournalFolder()
+    let journal = try await folder.open()
+    let (anna, bob) = (destination(basic("anna:one")), destination(basic("bob:one")))
+    for user in [anna, bob] {
+      let claim = try await journal.claim(intent(at: user), at: kept(user))
+      #expect(claim.name == "fresh")
+      journal.done(try #require(claim.id), UploadResult())
+    }
+    for user in [anna, bob, destination(basic("anna:two"))] {
+      #expect(try await journal.claim(intent(at: user), at: kept(user)).name == "done")
+    }
+    await journal.close()
+  }
+
+  /// Of an earlier version, which did not tell users apart.
+  @Test(arguments: [nil, "query"]) func whatAnEarlierVersionHasSentIsTheFirstUsers(_ recipient: String?) async throws {
+    for user in [destination(basic("anna:one")), destination("Bearer one")] {
+      let folder = JournalFolder()
+      let journal = try await folder.open()
+      var (old, new) = (kept(user), kept(user))
+      (old.account, old.recipient, new.recipient) = (nil, recipient, recipient)
+      var was = BlobUploadTests.intent()
+      was.recipient = recipient
+      journal.done(try #require(try await journal.claim(was, at: old).id), UploadResult())
+      let id = try await journal.destinationID(old)
+      var now = was
+      if !user.journaledAccount.isEmpty { now.recipient = "\(recipient ?? "")@\(user.journaledAccount)" }
+      #expect(try await journal.claim(now, at: new).name == "done")
+      #expect(try await journal.destinationID(new) == id)
+      #expect(try await journal.summary().map(\.destination) == [new])
+      var (other, others) = (new, was)
+      other.account = destination(basic("bob:one")).journaledAccount
+      others.recipient = "\(recipient ?? "")@\(other.account ?? "")"
+      #expect(try await journal.claim(others, at: other).name == "fresh")
+      await journal.close()
+    }
+  }
+
+  @Test func aResumeGoesOnForTheSameUserOnly() throws {
+    let anna = kept(destination(basic("anna:one")))
+    var bob = destination(basic("bob:one"))
+    var message = ""
+    do { try bob.goOn(with: anna) } catch { message = error.message }
+    #expect(message.contains("another user"))
+    // Without a name nobody can tell, and the files are the ones that the push was begun with.
+    let pairs: [[String?]] = [["anna:one", nil], [nil, "anna:one"], ["anna:one", "anna:two"]]
+    for pair in pairs {
+      let before = destination(pair[0].map(basic))
+      var after = destination(pair[1].map(basic))
+      try after.goOn(with: kept(before))
+      #expect(intent(at: after) == intent(at: before))
+    }
+    var early = kept(destination(nil))
+    early.account = nil
+    try bob.goOn(with: early)
+    #expect(intent(at: bob).recipient == nil)
+  }
+}
