@@ -85,6 +85,27 @@ import Testing
     }
   }
 
+  /// An earlier version did not tell recipients apart: what it has not posted is posted once, by a push or by a resume.
+  @Test(arguments: [nil, "anna:one"]) func formsThatAnEarlierVersionHasNotPostedAreTakenOver(_ login: String?)
+    async throws
+  {
+    let folder = JournalFolder()
+    let journal = try await folder.open()
+    let form = destination(login.map(basic), FormPost(fields: [FormField(name: "a", value: "b")]))
+    var old = kept(form)
+    (old.account, old.recipient) = (nil, nil)
+    let ids = try await journal.claim(
+      ["a.jpg", "b.jpg", "c.jpg"].map { BlobUploadTests.intent($0) }, destination: journal.destinationID(old)
+    ).compactMap(\.id)
+    journal.failed(ids[0], "no")
+    journal.done(ids[1], UploadResult())
+    journal.released(ids[2])
+    #expect(try await journal.claim(intent(at: form), at: kept(form)).id == ids[0])
+    #expect(try await journal.unfinished().map(\.id) == [ids[0], ids[2]])
+    #expect(try await journal.unfinished().map(\.destination) == [kept(form), kept(form)])
+    await journal.close()
+  }
+
   @Test func aResumeGoesOnForTheSameUserOnly() throws {
     let anna = kept(destination(basic("anna:one")))
     var bob = destination(basic("bob:one"))

@@ -47,6 +47,28 @@ extension JournalStore {
     return id
   }
 
+  /// Inside a transaction. Forms that an earlier version, which did not tell recipients apart, has not posted are posted to this
+  /// destination, which is the same as far as that version knew: else a push would post them, and a resume once more.
+  func takeOverForms(of destination: JournalDestination, _ id: Int64) throws(SQLiteError) {
+    guard destination.protocolName == FormPost().name, let recipient = destination.recipient else { return }
+    var old = destination
+    (old.account, old.recipient) = (nil, nil)
+    var older = old
+    older.queryDigest = nil
+    for text in [json(old), json(older)] {
+      guard let before = try destinationID(ofText: text) else { continue }
+      let move = try database.statement(
+        """
+        UPDATE OR IGNORE upload SET destination = ?1, target = target || '#' || ?3
+        WHERE destination = ?2 AND state <> 2 AND owner IS NULL AND instr(target, '#') = 0
+        """)
+      try move.bind(1, id)
+      try move.bind(2, before)
+      try move.bind(3, Recipient.key(recipient, account: destination.account ?? ""))
+      try move.run()
+    }
+  }
+
   func allDestinations() throws(SQLiteError) -> [JournalDestination] {
     try destinationTexts().compactMap { value($0.1) }
   }

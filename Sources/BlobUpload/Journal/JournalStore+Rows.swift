@@ -18,7 +18,9 @@ extension JournalStore {
       let insert = try database.statement("INSERT INTO destination(json) VALUES(?1)")
       try insert.bind(1, text)
       try insert.run()
-      return database.lastInsertedID
+      let id = database.lastInsertedID
+      try takeOverForms(of: destination, id)
+      return id
     }
   }
 
