@@ -72,14 +72,6 @@ extension HTTPResponse {
   /// A proxy that repeats its credentials in a refusal must not have them shown or kept: then its words are left out.
   func withoutSecrets(of proxy: Proxy) -> HTTPResponse {
     if isSuccess || !proxy.hasCredentials { return self }
-    // Short words are no secrets, and stand in answers by chance.
-    let secrets = [proxy.password, proxy.basicCredentials].compactMap { $0 }.filter { $0.utf8.count >= 6 }
-    func isTold(in bytes: some Collection<UInt8>) -> Bool {
-      secrets.contains { bytes.firstRange(of: Array($0.utf8)) != nil }
-    }
-    var response = self
-    if isTold(in: body) { response.body = [] }
-    if let location = headers["Location"], isTold(in: Array(location.utf8)) { response.head.headers["Location"] = nil }
-    return response
+    return SecretWords(values: [proxy.password, proxy.basicCredentials].compactMap { $0 }).removed(fromRefusal: self)
   }
 }

@@ -110,18 +110,13 @@ extension UploadContext {
     if !isRefusal, response.headers["Location"] == nil { return response }
     // What we write into the query of a signed request ourselves is no secret.
     let secrets = SecretWords(headers, query: isRefusal && sign == nil ? request.url.query : nil, values: secretValues)
-    var response = response
-    if isRefusal, secrets.isOne(in: response.body) { response.body = [] }
-    if secrets.isOne(inLocationOf: response) {
-      guard isRefusal else {
-        throw UploadError(
-          .giveUp, .destination,
-          "\(request.method) \(request.url): the Location of its answer repeats a credential, and would be kept: not used",
-          status: response.status)
-      }
-      response.head.headers["Location"] = nil
+    if !isRefusal, secrets.isOne(inLocationOf: response) {
+      throw UploadError(
+        .giveUp, .destination,
+        "\(request.method) \(request.url): the Location of its answer repeats a credential, and would be kept: not used",
+        status: response.status)
     }
-    return response
+    return secrets.removed(fromRefusal: response)
   }
 
   func signed(_ request: HTTPRequest) -> HTTPRequest {

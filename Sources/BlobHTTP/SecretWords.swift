@@ -1,0 +1,143 @@
+/// Words of a request that are shown to nobody and kept nowhere: credentials in its header fields, the values of its URL's
+/// query, and those of a form's fields. A server or a proxy may repeat them in its answer, in whatever spelling.
+package struct SecretWords: Sendable {
+  /// As they are, and as they are read.
+  private let words, plainWords: Set<[UInt8]>
+
+  /// `values`: further secrets, such as a form's fields.
+  package init(_ headers: HTTPHeaders = [:], query: String? = nil, values: [String] = []) {
+    var words = headers.fields.flatMap { Self.words(of: $0.value) } + values.map { Array($0.utf8) }
+    for pair in query?.utf8.split(separator: UInt8(ascii: "&")) ?? [] {
+      words.append(Array(pair.drop { $0 != UInt8(ascii: "=") }.dropFirst()))
+    }
+    // Short words are no secrets, and stand in answers by chance.
+    self.words = Set(words.filter { $0.count >= 6 })
+    plainWords = Set(self.words.map { Spelling.plain($0) }.filter { $0.count >= 6 })
+  }
+
+  package func isOne(in bytes: some Collection<UInt8>) -> Bool {
+    if words.isEmpty { return false }
+    let told = Array(bytes)
+    if words.contains(where: { told.firstRange(of: $0) != nil }) { return true }
+    let plain = Spelling.plain(told)
+    return plainWords.contains { plain.firstRange(of: $0) != nil }
+  }
+
+  /// Whether the place that a response names repeats one of them.
+  package func isOne(inLocationOf response: HTTPResponse) -> Bool {
+    if words.isEmpty { return false }
+    return response.head.headers["Location"].map { isOne(in: $0.utf8) } ?? false
+  }
+
+  /// A refusal that repeats one of them loses its words, and the place that it names.
+  package func removed(fromRefusal response: HTTPResponse) -> HTTPResponse {
+    if response.isSuccess { return response }
+    var response = response
+    if isOne(in: response.body) { response.body = [] }
+    if isOne(inLocationOf: response) { response.head.headers["Location"] = nil }
+    return response
+  }
+
+  /// The words of a field, and the password of `Basic`. RFC 7617.
+  private static func words(of value: String) -> [[UInt8]] {
+    let words = value.split { " =;,".contains($0) }
+    let scheme = value.prefix { $0 != " " }
+    let login = scheme.isSameField("Basic") ? Base64.decode(value.dropFirst(6).trimmed) : nil
+    let password = login.map { Array($0.drop { $0 != UInt8(ascii: ":") }.dropFirst()) }
+    return words.map { Array($0.utf8) } + [password ?? []]
+  }
+}
+
+/// Text as it is read once all that may stand for a character is taken for it: percent-encoding, the escapes of JSON, the
+/// references of HTML and XML, and `+` for a space. Both sides of a comparison are read so, and what remains on both in
+/// the same way, as a space for `+`, makes no difference.
+private enum Spelling {
+  /// A server may have encoded what was encoded before.
+  private static let mostLayers = 3
+  private static let marks = Array("%\\&+".utf8)
+
+  static func plain(_ bytes: [UInt8]) -> [UInt8] {
+    var text = bytes
+    for _ in 0..<mostLayers where text.contains(where: { marks.contains($0) }) {
+      let next = read(text)
+      if next.count == text.count { return next }
+      text = next
+    }
+    return text
+  }
+
+  private static func read(_ text: [UInt8]) -> [UInt8] {
+    var plain: [UInt8] = []
+    plain.reserveCapacity(text.count)
+    var place = 0
+    while place < text.count {
+      let rest = text[place...]
+      let meant: (bytes: [UInt8], length: Int)? =
+        switch text[place] {
+        case UInt8(ascii: "%"): percent(rest)
+        case UInt8(ascii: "\\"): escape(rest)
+        case UInt8(ascii: "&"): reference(rest)
+        case UInt8(ascii: "+"): ([UInt8(ascii: " ")], 1)
+        default: nil
+        }
+      plain += meant?.bytes ?? [text[place]]
+      place += meant?.length ?? 1
+    }
+    return plain
+  }
+
+  /// RFC 3986 §2.1.
+  private static func percent(_ text: ArraySlice<UInt8>) -> ([UInt8], Int)? {
+    number(text.dropFirst().prefix(2), count: 2).map { ([UInt8($0)], 3) }
+  }
+
+  /// RFC 8259 §7. Two escapes for one character, of which the first is a high surrogate, are taken together.
+  private static func escape(_ text: ArraySlice<UInt8>) -> ([UInt8], Int)? {
+    let rest = text.dropFirst()
+    guard let kind = rest.first else { return nil }
+    guard kind == UInt8(ascii: "u") else {
+      return isPunctuation(kind) ? ([kind], 2) : nil
+    }
+    guard let unit = number(rest.dropFirst().prefix(4), count: 4) else { return nil }
+    if let scalar = Unicode.Scalar(unit) { return (Array(String(scalar).utf8), 6) }
+    let second = rest.dropFirst(5)
+    guard 0xD800..<0xDC00 ~= unit, second.starts(with: "\\u".utf8),
+      let low = number(second.dropFirst(2).prefix(4), count: 4), 0xDC00..<0xE000 ~= low,
+      let scalar = Unicode.Scalar(0x10000 + (unit - 0xD800) << 10 + (low - 0xDC00))
+    else { return nil }
+    return (Array(String(scalar).utf8), 12)
+  }
+
+  /// The references by name that every encoder writes, and those by number.
+  private static func reference(_ text: ArraySlice<UInt8>) -> ([UInt8], Int)? {
+    guard let end = text.prefix(12).firstIndex(of: UInt8(ascii: ";")) else { return nil }
+    let name = text[(text.startIndex + 1)..<end]
+    let length = end - text.startIndex + 1
+    for (known, byte) in named where name.elementsEqual(known.utf8) { return ([byte], length) }
+    guard name.first == UInt8(ascii: "#") else { return nil }
+    let digits = name.dropFirst()
+    let isHexadecimal = digits.first == UInt8(ascii: "x") || digits.first == UInt8(ascii: "X")
+    let value =
+      isHexadecimal
+      ? number(digits.dropFirst(), count: digits.count - 1) : UInt32(String(decoding: digits, as: UTF8.self))
+    return value.flatMap { Unicode.Scalar($0) }.map { (Array(String($0).utf8), length) }
+  }
+
+  private static let named: [(String, UInt8)] = [
+    ("amp", UInt8(ascii: "&")), ("lt", UInt8(ascii: "<")), ("gt", UInt8(ascii: ">")), ("quot", UInt8(ascii: "\"")),
+    ("apos", UInt8(ascii: "'")), ("sol", UInt8(ascii: "/")), ("plus", UInt8(ascii: " ")), ("equals", UInt8(ascii: "=")),
+  ]
+
+  private static func isPunctuation(_ byte: UInt8) -> Bool { "\"\\/'".utf8.contains(byte) }
+
+  /// nil: these are not `count` hexadecimal digits.
+  private static func number(_ digits: ArraySlice<UInt8>, count: Int) -> UInt32? {
+    if digits.count != count || count == 0 || count > 8 { return nil }
+    var value: UInt32 = 0
+    for digit in digits {
+      guard let digit = digit.hexValue else { return nil }
+      value = value << 4 | UInt32(digit)
+    }
+    return value
+  }
+}
