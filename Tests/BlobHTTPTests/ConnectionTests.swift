@@ -2,6 +2,7 @@ import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
+import Platform
 import Synchronization
 import Testing
 
@@ -112,6 +113,25 @@ import Testing
       await peer.wait { $0.ended == number }
     }
     #expect(peer.seen.received.count == 5)
+  }
+
+  /// The source is read at a limited rate, say, and the server waits a few seconds for a request.
+  @Test(arguments: ["POST", "PUT"]) func aConnectionThatIsClosedWhileASmallBodyIsReadIsReplaced(
+    _ method: String
+  ) async throws {
+    let peer = ScriptedPeer([.readRequest, answer(), .hold, .close], [.readRequest, answer()])
+    let transport = SocketTransport()
+    _ = try await transport.get(peer.url())
+    var source = AskingSource(PatternSource(length: 1000), isAsking: false)
+    source.most = 100
+    source.before = {
+      peer.release()
+      while peer.seen.ended == 0 { usleep(1000) }
+    }
+    _ = try await transport.send(HTTPRequest(method, peer.url()), body: BlobSlice(source), Exchange())
+    #expect(peer.body(1) == PatternSource(length: 1000).bytes(count: 1000))
+    // It may have to be paid for, so it is read once.
+    #expect(source.use.opened.value == 1)
   }
 
   /// The kept-alive connection looks alive and is closed once the request is there.

@@ -8,32 +8,42 @@ import Blobs
   extension ConnectionWorker {
     /// Sends the request and returns its answer; the body is open.
     func answer(_ transfer: Transfer, through proxy: Proxy?) throws(TransportError) -> HTTPResponse {
+      let relay = proxy.flatMap { transfer.request.url.scheme == "http" && $0.isWeb ? $0 : nil }
+      // A source may take its time, as one does that is read at a limited rate: a connection that was chosen before could be
+      // closed by the server meanwhile, which waits a few seconds for a request.
+      var head = try compose(transfer, by: relay)
+      defer { if !pool.smallBuffers.mayBeKept { giveBackSmall() } }
       // What a server that closes idle connections under requests has not read cannot be told from what it has.
       let mayReuse = !pool.closesIdle(transfer.request.url) || transfer.job.mayBeRepeated
-      if mayReuse, isKept(for: transfer.request.url, through: proxy), let answer = try talk(transfer, through: proxy) {
-        return answer
+      if mayReuse, isKept(for: transfer.request.url, through: proxy) {
+        if let answer = try talk(transfer, head, by: relay) { return answer }
+        head = try compose(transfer, by: relay)
       }
       try connect(transfer, through: proxy)
-      guard let answer = try talk(transfer, through: proxy) else {
+      guard let answer = try talk(transfer, head, by: relay) else {
         preconditionFailure("a new connection was never idle")
       }
       return answer
     }
 
-    /// Sends the request over the connection that is kept. nil: that was idle before and dead, and nothing was sent
-    /// that must not be sent twice.
-    private func talk(_ transfer: Transfer, through proxy: Proxy?) throws(TransportError) -> HTTPResponse? {
+    /// Writes the request's head to where it is sent from, and reads a small body behind it. Returns the head's length.
+    private func compose(_ transfer: Transfer, by relay: Proxy?) throws(TransportError) -> Int {
+      takeSmall(for: transfer.request, by: relay)
+      let head = write(headOf: transfer.request, transfer, by: relay)
+      if transfer.hasSmallBody { try readSmallBody(transfer, at: head) }
+      return head
+    }
+
+    /// Sends the request that was composed over the connection that is kept. nil: that was idle before and dead, and nothing
+    /// was sent that must not be sent twice.
+    private func talk(_ transfer: Transfer, _ head: Int, by relay: Proxy?) throws(TransportError) -> HTTPResponse? {
       let request = transfer.request
-      let relay = proxy.flatMap { request.url.scheme == "http" && $0.isWeb ? $0 : nil }
-      let isSmall = !transfer.isChunked && transfer.length! < Self.smallBody
-      takeSmall(for: request, by: relay)
-      defer { if !pool.smallBuffers.mayBeKept { giveBackSmall() } }
-      var talk = HTTP1Exchange(wire: kept!.wire, head: write(headOf: request, transfer, by: relay))
+      let isSmall = transfer.hasSmallBody
+      var talk = HTTP1Exchange(wire: kept!.wire, head: head)
       takenBuffer = 0
       defer { giveBackPiece() }
       if isSmall {
         talk.waits = talk.wire.canWait
-        try readSmallBody(transfer, at: talk.head)
         talk.size += Int(transfer.length!)
       } else {
         talk.body = body(of: transfer, over: talk.wire)

@@ -22,6 +22,8 @@ final class Transfer {
   var handed: Int64 = 0
   /// The body goes in chunks. RFC 9112 §7.1.
   var isChunked: Bool { length == nil || job.exchange.trailers != nil }
+  /// The body goes with the head.
+  var hasSmallBody: Bool { !isChunked && length! < ConnectionWorker.smallBody }
   /// The last chunk was handed to the connection, with the trailers.
   var hasEndedChunks = false
   /// Body bytes handed to the connection and reported to `Exchange.sent`, by all attempts: nothing is reported twice.
