@@ -33,6 +33,21 @@ import Testing
     #expect(error.code == .io && error.message.contains("other bytes than its Content-Range"), "\(error.message)")
   }
 
+  /// RFC 9110 §15.3.7.2: such an answer has no Content-Range of its own.
+  @Test(arguments: ["multipart/byteranges; boundary=x", "Multipart/ByteRanges"])
+  func anAnswerInPartsIsRefused(_ type: String) async throws {
+    let peer = RangePeer(.init(bytes: bytes)) { [bytes] _, request in
+      guard let range = request.headers["Range"], range != "bytes=0-0" else { return nil }
+      let first = Int(range.dropFirst(6).prefix { $0 != "-" })!
+      return .init(
+        206,
+        ["ETag": "\"1\"", "Content-Range": "bytes \(first)-\(bytes.count - 1)/\(bytes.count)", "Content-Type": type],
+        Array(bytes[first...]))
+    }
+    let error = try await failure(HTTPRangeSource(peer.url, over: SocketTransport()))
+    #expect(error.code == .io && error.message.contains("206"), "\(error.message)")
+  }
+
   /// Its length comes with its end.
   @Test func anAnswerWithMoreThanItsRangeIsRefused() async throws {
     let head = "HTTP/1.1 206 Partial\r\nETag: \"1\"\r\nContent-Range: bytes"

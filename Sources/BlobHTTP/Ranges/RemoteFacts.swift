@@ -26,7 +26,9 @@ struct RemoteFacts: Sendable, Hashable {
     version = RemoteVersion(headers)
     switch head.status {
     case 206:
-      guard let range = ContentRange(headers["Content-Range"]), let first = range.first else { return nil }
+      // One range was asked for, and several parts have other bytes between theirs. RFC 9110 §14.6, §15.3.7.2.
+      let isInParts = headers["Content-Type"]?.lowercased().hasPrefix("multipart/byteranges") == true
+      guard !isInParts, let range = ContentRange(headers["Content-Range"]), let first = range.first else { return nil }
       (start, rangeLength, length, isPartial) = (first, range.count, range.length, true)
       // An answer that has other bytes than it says may have them from anywhere.
       if headers["Transfer-Encoding"] == nil, let count = headers.bytes("Content-Length"), count != range.count {
