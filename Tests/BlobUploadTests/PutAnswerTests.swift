@@ -35,6 +35,17 @@ import Testing
     }
   }
 
+  /// 409 says that the name is in use, or, on a WebDAV server, that the folder is missing: it is looked at which.
+  @Test(arguments: [404, 410]) func aMissingFolderIsNoNameInUse(_ status: Int) async {
+    let none = await uploader(PlainPut(), server(put: 409, head: .status(status), get: .status(status))).failure()
+    #expect(none?.status == nil && none?.recovery == .giveUp && none?.side == .file, "\(none as Any)")
+    #expect(none?.message.contains("Is its folder there?") == true, "\(none as Any)")
+    for head in [Self.page, .status(403), .status(405)] {
+      let some = await uploader(PlainPut(), server(put: 409, head: head)).failure()
+      #expect(some?.status == 409, "\(some as Any)")
+    }
+  }
+
   /// Whatever it is asked, it says that it has done it.
   @Test(arguments: [200, 201, 204], ["put", "resumable"])
   func aServerThatSaysTheSameToEverythingIsNotBelieved(_ status: Int, _ name: String) async {

@@ -73,6 +73,14 @@ public struct PlainPut: OneRequestProtocol {
     {
       error.recovery = .rephrase
     }
+    // A WebDAV server says so where the folder is missing. RFC 4918 §9.7.1.
+    if folders == nil, response.status == 409, try await with.remoteLength(of: request.url, expecting: nil) == .missing
+    {
+      error.status = nil
+      error.message =
+        "\(request.method) \(request.url): answered 409, though no file has that name. Is its folder there? With dav+ "
+        + "instead of put+ before the URL, it is made where it is missing"
+    }
     return error
   }
 
