@@ -107,28 +107,4 @@ import Testing
     #expect(more[0].id.map { $0 > old.id } == true)
     await journal.close()
   }
-
-  /// A pipe that failed for good, while the server cannot be reached.
-  @Test func theTemporaryFileOfAPipeStaysKnown() async throws {
-    let isAway = Monitor(true)
-    let peer = DavPeer { request in
-      request.method == "DELETE" && isAway.update { $0 } ? HTTPPeer.Reply(503) : nil
-    }
-    defer { peer.stop() }
-    let desk = try await Desk()
-    let dialect = WebDAV()
-    var uploader = Uploader(
-      UploadDestination(endpoint: peer.endpoint, dialect: dialect, limits: dialect.limits(at: peer.endpoint)),
-      transport: FaultyTransport(SocketTransport()) { _, request in request.method == "PUT" ? .loseAnswer : .none },
-      journal: desk.journal, retry: RetryPolicy(retries: 1))
-    uploader.clock = LeapingClock()
-    uploader.spool = SpoolOptions(memory: 40_000)
-    let source = piped(PatternSource(length: 100_000))
-    await #expect(throws: UploadError.self) { _ = try await uploader.upload(source, as: "a") }
-    #expect(peer.unfinished() > 0)
-    let session = try #require(try await desk.journal.unfinished().first?.session)
-    isAway.update { $0 = false }
-    #expect(await uploader.discard(session))
-    #expect(peer.unfinished() == 0, "\(peer.requests)")
-  }
 }

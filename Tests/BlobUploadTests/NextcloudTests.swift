@@ -89,56 +89,45 @@ import Testing
     #expect(peer.names() == [] && peer.unfinished() == 0, "\(peer.requests)")
   }
 
-  @Test(arguments: ["\(Int64.max)", "999999999999999999999999"])
-  func chunkSizesThatAddUpToTooMuchAreRefused(_ size: String) async throws {
-    let folder = Monitor("")
+  /// Sends the film to a server that lists chunks of other sizes than it has, as `listed` gives them; `fault` is what becomes
+  /// of each PUT, the first of which has the number 1. Returns the requests.
+  private func send(
+    listed: @escaping @Sendable () -> [String]?, _ fault: @escaping @Sendable (Int) -> FaultyTransport.Fault
+  ) async throws -> [String] {
+    let (folder, puts) = (Monitor(""), Monitor(0))
     let peer = NextcloudPeer { request in
       if request.method == "MKCOL", request.path.contains("/uploads/") { folder.update { $0 = request.path } }
-      guard request.method == "PROPFIND" else { return nil }
-      let entries = (1...3).map {
-        "<response><href>\(folder.update { $0 })0000\($0)</href><getcontentlength>\(size)</getcontentlength></response>"
-      }
-      return .init(207, [:], Array("<multistatus>\(entries.joined())</multistatus>".utf8))
-    }
-    defer { peer.stop() }
-    let puts = Monitor(0)
-    var uploader = try await uploader(peer, retries: 2)
-    uploader.transport = FaultyTransport(SocketTransport()) { _, request in
-      guard request.method == "PUT" else { return .none }
-      return puts.update { puts in
-        puts += 1
-        return puts == 1 ? .loseAnswer : .none
-      }
-    }
-    _ = try await uploader.upload(film, as: "a")
-    #expect(peer.contents(of: "a") == film.bytes(count: 12 << 20) && peer.unfinished() == 0)
-  }
-
-  /// The server lists the two chunks that it has with other sizes than those that were sent, which add up to the same.
-  @Test func aChunkOfAnotherSizeIsSentAgain() async throws {
-    let (folder, isLying) = (Monitor(""), Monitor(true))
-    let peer = NextcloudPeer { request in
-      if request.method == "MKCOL", request.path.contains("/uploads/") { folder.update { $0 = request.path } }
-      guard request.method == "PROPFIND", isLying.update({ $0 }) else { return nil }
-      isLying.update { $0 = false }
-      let entries = [(5 << 20) - 1, (5 << 20) + 1].enumerated().map { number, size in
+      guard request.method == "PROPFIND", let sizes = listed() else { return nil }
+      let entries = sizes.enumerated().map { number, size in
         "<response><href>\(folder.update { $0 })0000\(number + 1)</href><getcontentlength>\(size)</getcontentlength></response>"
       }
       return .init(207, [:], Array("<multistatus>\(entries.joined())</multistatus>".utf8))
     }
     defer { peer.stop() }
-    let puts = Monitor(0)
     var uploader = try await uploader(peer, retries: 2)
     uploader.transport = FaultyTransport(SocketTransport()) { _, request in
-      guard request.method == "PUT" else { return .none }
-      return puts.update { puts in
-        puts += 1
-        return puts == 3 ? .before(.broken) : .none
-      }
+      if request.method != "PUT" { return .none }
+      return fault(
+        puts.update { puts in
+          puts += 1
+          return puts
+        })
     }
     _ = try await uploader.upload(film, as: "a")
     #expect(peer.contents(of: "a") == film.bytes(count: 12 << 20) && peer.unfinished() == 0)
-    let sent = peer.requests.filter { $0.hasPrefix("PUT") }.map { $0.suffix(6) }
+    return peer.requests
+  }
+
+  @Test(arguments: ["\(Int64.max)", "999999999999999999999999"])
+  func chunkSizesThatAddUpToTooMuchAreRefused(_ size: String) async throws {
+    _ = try await send(listed: { [size, size, size] }) { $0 == 1 ? .loseAnswer : .none }
+  }
+
+  /// The server lists the two chunks that it has with other sizes than those that were sent, which add up to the same.
+  @Test func aChunkOfAnotherSizeIsSentAgain() async throws {
+    let sizes = Monitor<[String]?>(["\((5 << 20) - 1)", "\((5 << 20) + 1)"])
+    let requests = try await send(listed: { sizes.update { $0.take() } }) { $0 == 3 ? .before(.broken) : .none }
+    let sent = requests.filter { $0.hasPrefix("PUT") }.map { $0.suffix(6) }
     #expect(sent == ["/00001", "/00002", "/00001", "/00002", "/00003"])
   }
 

@@ -132,7 +132,9 @@ import Testing
     await journal.close()
   }
 
-  @Test func everyNameStaysKnownWhereNoneCanBeDeleted() async throws {
+  /// Bytes that are left of a source whose every PUT fails, while the server deletes nothing. The journal knows of all of
+  /// them, so that they are deleted later.
+  private func bytesLeft(of source: any BlobSource, retries: Int, _ spool: SpoolOptions) async throws -> Int64 {
     let isShut = Monitor(true)
     let peer = DavPeer { request in
       request.method == "DELETE" && isShut.update { $0 } ? HTTPPeer.Reply(503) : nil
@@ -140,16 +142,27 @@ import Testing
     defer { peer.stop() }
     let folder = try ScratchFolder()
     let journal = try await Journal(at: folder.path.appending("journal"))
-    let cut = uploader(
-      peer, journal, retries: 29,
+    var cut = uploader(
+      peer, journal, retries: retries,
       FaultyTransport(SocketTransport()) { _, request in request.method == "PUT" ? .loseAnswer : .none })
+    cut.spool = spool
     await #expect(throws: UploadError.self) { _ = try await cut.upload(source, as: "a") }
-    // One of thirty tries finds out what the server makes of conditions, with an empty file.
-    #expect(peer.unfinished() == 2900)
+    let left = peer.unfinished()
     isShut.update { $0 = false }
     let session = try #require(try await journal.unfinished().first?.session)
-    await uploader(peer, journal).discard(session)
+    #expect(await uploader(peer, journal).discard(session))
     #expect(peer.unfinished() == 0, "\(peer.requests)")
     await journal.close()
+    return left
+  }
+
+  /// One of thirty tries finds out what the server makes of conditions, with an empty file.
+  @Test func everyNameStaysKnownWhereNoneCanBeDeleted() async throws {
+    #expect(try await bytesLeft(of: source, retries: 29, SpoolOptions()) == 2900)
+  }
+
+  @Test func theTemporaryFileOfAPipeStaysKnown() async throws {
+    let pipe = piped(PatternSource(length: 100_000))
+    #expect(try await bytesLeft(of: pipe, retries: 1, SpoolOptions(memory: 40_000)) > 0)
   }
 }
