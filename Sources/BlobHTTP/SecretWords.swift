@@ -8,10 +8,14 @@ package struct SecretWords: Sendable {
   package init(_ headers: HTTPHeaders = [:], query: String? = nil, values: [String] = []) {
     var words = headers.fields.flatMap { Self.words(of: $0.value) } + values.map { Array($0.utf8) }
     for pair in query?.utf8.split(separator: UInt8(ascii: "&")) ?? [] {
-      words.append(Array(pair.drop { $0 != UInt8(ascii: "=") }.dropFirst()))
+      let value = pair.drop { $0 != UInt8(ascii: "=") }.dropFirst()
+      words += [Array(value), PercentCoding.decoded(value)]
     }
     // Short words are no secrets, and stand in answers by chance.
-    self.words = Set(words.filter { $0.count >= 6 })
+    words = words.filter { $0.count >= 6 }
+    // Without the end, which depends on what follows.
+    words += words.map { Array(Base64.encode($0.prefix($0.count / 3 * 3)).utf8) }
+    self.words = Set(words)
     plainWords = Set(self.words.map { Spelling.plain($0) }.filter { $0.count >= 6 })
   }
 
@@ -49,8 +53,8 @@ package struct SecretWords: Sendable {
 }
 
 /// Text as it is read once all that may stand for a character is taken for it: percent-encoding, the escapes of JSON, the
-/// references of HTML and XML, and `+` for a space. Both sides of a comparison are read so, and what remains on both in
-/// the same way, as a space for `+`, makes no difference.
+/// references of HTML and XML, and `+` for a space; in small letters. Both sides of a comparison are read so, and what is
+/// lost on both, as the difference between `+` and a space, makes none.
 private enum Spelling {
   /// A server may have encoded what was encoded before.
   private static let mostLayers = 3
@@ -58,12 +62,8 @@ private enum Spelling {
 
   static func plain(_ bytes: [UInt8]) -> [UInt8] {
     var text = bytes
-    for _ in 0..<mostLayers where text.contains(where: { marks.contains($0) }) {
-      let next = read(text)
-      if next.count == text.count { return next }
-      text = next
-    }
-    return text
+    for _ in 0..<mostLayers where text.contains(where: { marks.contains($0) }) { text = read(text) }
+    return text.map { 0x41...0x5A ~= $0 ? $0 | 0x20 : $0 }
   }
 
   private static func read(_ text: [UInt8]) -> [UInt8] {

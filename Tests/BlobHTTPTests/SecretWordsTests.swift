@@ -15,6 +15,7 @@ import Testing
     token, "s3kr%2BT0k%2Fen%22a%26b%3D%3D", "s3kr%2bT0k%2fen%22a%26b%3d%3d", #"s3kr+T0k\/en\"a\u0026b=="#,
     #"s3kr\u002bT0k\u002Fen\u0022a&b=="#, "s3kr+T0k/en&quot;a&amp;b==", "s3kr&#43;T0k&#x2F;en&#34;a&#x26;b&#61;=",
     "s3kr T0k/en\"a&b==", "s3kr%252BT0k%252Fen%2522a%2526b==", #"s3kr&#43;T0k\/en%22a\u0026b=="#,
+    token.uppercased(), Base64.encode(Array(token.utf8)), Base64.encode(Array("\(token)\n".utf8)),
   ])
   func eachSpellingIsRecognized(_ spelling: String) {
     let words = SecretWords(values: [Self.token])
