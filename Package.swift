@@ -131,3 +131,9 @@ let package = Package(
   ],
   swiftLanguageModes: [.v6]
 )
+
+// An asynchronous function runs where its caller runs, unless it says otherwise: what follows the answer to a request stays on
+// the thread that has the answer.
+for target in package.targets where [.regular, .executable, .test].contains(target.type) {
+  target.swiftSettings = [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]
+}

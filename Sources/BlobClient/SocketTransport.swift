@@ -28,12 +28,6 @@ public final class SocketTransport: Transport {
   }
 }
 
-extension SocketTransport: StartingTransport {
-  package func exchange(_ request: HTTPRequest, body: BlobSlice?, _ on: Exchange) -> (any StartableExchange)? {
-    request.problem(with: body) == nil ? QueuedExchange(request, body, on, in: pool) : nil
-  }
-}
-
 extension SocketTransport: AdaptiveTransport {
   public var adapts: Bool { pool.options.adapts }
   public var learned: LearnedWidth? { pool.learned }

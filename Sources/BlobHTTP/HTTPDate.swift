@@ -5,9 +5,16 @@ public enum HTTPDate {
   /// Seconds since 1970 of an IMF-fixdate (`Sun, 06 Nov 1994 08:49:37 GMT`), or of one of the two obsolete forms
   /// (`Sunday, 06-Nov-94 08:49:37 GMT`, `Sun Nov  6 08:49:37 1994`); nil for anything else, and for a year before 1970.
   public static func seconds(_ text: String) -> Int64? {
-    var words = text.split { $0 == " " || $0 == "," }
+    var text = text
+    return text.withUTF8 { seconds(UnsafeRawBufferPointer($0)[...]) }
+  }
+
+  private typealias Word = Slice<UnsafeRawBufferPointer>
+
+  private static func seconds(_ text: Word) -> Int64? {
+    var words = text.split { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: ",") }
     if words.count == 4 {
-      let date = words[1].split(separator: "-", omittingEmptySubsequences: false)
+      let date = words[1].split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
       if date.count != 3 { return nil }
       words = [words[0]] + date + words[2...]
     }
@@ -16,7 +23,7 @@ public enum HTTPDate {
     if words.count == 5 {
       return seconds(year: words[4], month: words[1], day: words[2], time: words[3])
     }
-    guard words[5] == "GMT" || words[5] == "UTC" else { return nil }
+    guard words[5].elementsEqual("GMT".utf8) || words[5].elementsEqual("UTC".utf8) else { return nil }
     return seconds(year: words[3], month: words[2], day: words[1], time: words[4])
   }
 
@@ -49,22 +56,21 @@ public enum HTTPDate {
     text(seconds: nanoseconds.flooredQuotientAndRemainder(dividingBy: 1_000_000_000).quotient)
   }
 
-  private static func seconds(year: Substring, month: Substring, day: Substring, time: Substring) -> Int64? {
-    let clock = time.split(separator: ":", omittingEmptySubsequences: false).map(number)
+  private static func seconds(year: Word, month: Word, day: Word, time: Word) -> Int64? {
+    let clock = time.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false).map(number)
     guard clock.count == 3, let hour = clock[0], let minute = clock[1], let second = clock[2],
-      let month = months.firstIndex(where: { $0 == month }), let day = number(day), var full = Int64(digits: year)
+      let month = months.firstIndex(where: { month.elementsEqual($0.utf8) }), let day = number(day),
+      var full = Int64(digits: year)
     else { return nil }
     // A year of two digits is at most 50 years ahead of now in RFC 9110; these forms are older than 2000.
-    if year.utf8.count == 2 { full += full < 70 ? 2000 : 1900 } else if year.utf8.count != 4 { return nil }
+    if year.count == 2 { full += full < 70 ? 2000 : 1900 } else if year.count != 4 { return nil }
     return seconds(
       year: full, month: Int64(month) + 1, day: day, hour: hour, minute: minute, second: second)
   }
 
-  private static func number(_ text: Substring) -> Int64? {
-    text.utf8.count <= 2 ? Int64(digits: text) : nil
-  }
+  private static func number(_ text: Word) -> Int64? { text.count <= 2 ? Int64(digits: text) : nil }
 
-  private static func isDay(_ word: Substring) -> Bool { weekdays.contains { word.hasPrefix($0) } }
+  private static func isDay(_ word: Word) -> Bool { weekdays.contains { word.starts(with: $0.utf8) } }
 
   private static func padded(_ number: Int64, _ width: Int) -> String {
     let digits = String(number)

@@ -46,9 +46,9 @@ public struct Exchange: Sendable {
   public var isSentOnce = false
   /// Completes the request before it is sent, with fields that depend on the body, such as its checksum. It may read the
   /// source, and block as reading may: it is cancelled as the reading of a body is. What it throws ends the exchange with
-  /// `.source`. Only a `StartingTransport` calls it.
-  package var prepare: Preparation?
-  package typealias Preparation = @Sendable (inout HTTPRequest, Cancellation) throws(BlobError) -> Void
+  /// `.source`. A transport calls it once for each request, before it sends the first byte.
+  public var prepare: Preparation?
+  public typealias Preparation = @Sendable (inout HTTPRequest, Cancellation) throws(BlobError) -> Void
 
   public init(
     sent: @escaping @Sendable (Int) -> Void = { _ in },

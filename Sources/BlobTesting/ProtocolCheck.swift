@@ -57,7 +57,7 @@ struct ProtocolExam: Sendable {
     self.peer = peer
     limits = try await fixture.dialect.discover(
       UploadTarget(endpoint: peer.endpoint, url: peer.endpoint, path: "", length: nil),
-      UploadContext(transport: self.transport, origin: peer.endpoint.origin))
+      UploadContext(transport: self.transport, endpoint: peer.endpoint, traits: fixture.dialect.traits))
   }
 
   /// An uploader that does not give up soon.

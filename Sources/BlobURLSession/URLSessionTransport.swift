@@ -27,6 +27,7 @@ public struct URLSessionTransport: Transport {
   public func send(
     _ request: HTTPRequest, body: BlobSlice?, _ on: Exchange
   ) async throws(TransportError) -> HTTPResponse {
+    let request = try await prepared(request, on)
     if let problem = request.problem(with: body) { throw problem }
     guard let url = URL(string: request.url.text) else {
       throw TransportError(.badRequest, "\(request.method) \(request.url): not a URL to Foundation")
@@ -36,6 +37,28 @@ public struct URLSessionTransport: Transport {
     for (name, value) in request.headers.fields { converted.addValue(value, forHTTPHeaderField: name) }
     return try await send(converted, named: "\(request.method) \(request.url)", body: body, on)
   }
+
+  /// The request as `Exchange.prepare` completes it, which may read the body.
+  private func prepared(_ request: HTTPRequest, _ on: Exchange) async throws(TransportError) -> HTTPRequest {
+    guard let prepare = on.prepare else { return request }
+    typealias Outcome = Result<HTTPRequest, BlobError>
+    let outcome = await Self.threads.runUntilCancelled { cancel in
+      Outcome { () throws(BlobError) in
+        var request = request
+        try prepare(&request, cancel)
+        return request
+      }
+    }
+    let name = "\(request.method) \(request.url)"
+    guard let outcome else { throw TransportError(.cancelled, "\(name): cancelled while the source was read") }
+    do { return try outcome.get() } catch {
+      throw TransportError(
+        error.code == .cancelled ? .cancelled : .source, "\(name): \(error.message)", cause: error)
+    }
+  }
+
+  /// Sources may be slow to give what a request must say of them.
+  private static let threads = BlockingPool("urlsession-prepare", threads: 64, patience: .seconds(10))
 
   /// `name` is for messages.
   func send(

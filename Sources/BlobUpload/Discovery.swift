@@ -21,13 +21,8 @@ extension UploadDestination {
     form: FormPost = FormPost(), isStream: Bool = false, asksForNames: Bool = false,
     comparesLater: Bool = false, over transport: any Transport
   ) async throws(UploadError) -> UploadDestination {
-    let offersDigests = Atomic(false)
-    let context = UploadContext(
-      transport: transport, headers: headers, origin: endpoint.origin,
-      answered: { response in
-        // A server that compares digests tells them too.
-        if response.headers["Want-Content-Digest"] != nil { offersDigests.store(true, ordering: .relaxed) }
-      })
+    let observed = ObservedTransport(transport)
+    let context = UploadContext(transport: observed, headers: headers, endpoint: endpoint, traits: UploadTraits())
     let target = UploadTarget(endpoint: endpoint, url: endpoint, path: "", length: nil)
     var answer: (any UploadProtocol, PartLimits)
     let tus = Tus(checksum: checksum)
@@ -58,7 +53,7 @@ extension UploadDestination {
     default: throw UploadError(.giveUp, .destination, "\(endpoint): the dialect \(named!) is not known")
     }
     let destination = UploadDestination(endpoint: endpoint, dialect: answer.0, limits: answer.1, headers: headers)
-    destination.acquaintance.existing.note(tellsDigests: offersDigests.load(ordering: .relaxed))
+    destination.acquaintance.existing.note(tellsDigests: observed.wantsDigests)
     if named != PlainPut().name, named != form.name { destination.acquaintance.noteAnswer() }
     try destination.checkQuery()
     return destination
@@ -137,5 +132,21 @@ extension UploadDestination {
         do { try await Task.sleep(for: wait) } catch { throw UploadError(.giveUp, .cancelled, "cancelled") }
       }
     }
+  }
+}
+
+/// Notes whether an answer asks for digests: a server that compares them tells them too.
+private final class ObservedTransport: Transport {
+  private let transport: any Transport
+  private let wants = Atomic(false)
+
+  init(_ transport: any Transport) { self.transport = transport }
+
+  var wantsDigests: Bool { wants.load(ordering: .relaxed) }
+
+  func send(_ request: HTTPRequest, body: BlobSlice?, _ on: Exchange) async throws(TransportError) -> HTTPResponse {
+    let response = try await transport.send(request, body: body, on)
+    if response.headers["Want-Content-Digest"] != nil { wants.store(true, ordering: .relaxed) }
+    return response
   }
 }

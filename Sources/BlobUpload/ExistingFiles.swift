@@ -44,43 +44,33 @@ public enum StoredEvidence: Sendable, Hashable {
   case bytes
 }
 
-/// A dialect whose servers tell digests in a way of their own.
-protocol DigestingProtocol: UploadProtocol {
-  /// Whether the server has the bytes of `whole`; nil: it tells no digest that can be compared.
-  func hasSameBytes(
-    as whole: BlobSlice, _ target: UploadTarget, _ with: UploadContext
-  ) async throws(UploadError) -> Bool?
-}
-
-extension Uploader {
+extension UploadEngine {
   /// The upload as a finished one, where the server has the same bytes under the name; nil: it has not, or cannot tell.
   func existing(
     _ source: any BlobSource, _ info: BlobInfo, _ target: UploadTarget
   ) async throws(UploadError) -> UploadResult? {
-    guard let length = info.length, destination.acquaintance.existing.isAskedFirst(length, target) else { return nil }
-    let whole = BlobSlice(source, length: length, validator: info.validator)
-    guard try await context().hasSameBytes(as: whole, at: target.url) == true else {
-      destination.acquaintance.existing.note(wasThere: false)
+    guard let length = info.length, uploader.destination.acquaintance.existing.isAskedFirst(length, target) else {
       return nil
     }
-    destination.acquaintance.existing.note(wasThere: true)
+    let whole = BlobSlice(source, length: length, validator: info.validator)
+    guard try await context().hasSameBytes(as: whole, at: target.url) == true else {
+      uploader.destination.acquaintance.existing.note(wasThere: false)
+      return nil
+    }
+    uploader.destination.acquaintance.existing.note(wasThere: true)
     return UploadResult(location: target.url.description, length: length, isCompared: true)
   }
+}
 
+extension Uploader {
   /// As `isThere`, where the source can be compared; nil: the server has the file no more, or has other bytes.
   func evidence(
     of source: any BlobSource, _ info: BlobInfo, _ target: UploadTarget, location: String?
   ) async throws(UploadError) -> StoredEvidence? {
     if try await !isThere(target, location: location) { return nil }
     let whole = BlobSlice(source, length: info.length, validator: info.validator)
-    let isSame: Bool?
-    if let dialect = destination.dialect as? any DigestingProtocol {
-      isSame = try await patiently("\(target.path)") { () async throws(UploadError) in
-        try await dialect.hasSameBytes(as: whole, target, context())
-      }
-    } else {
-      isSame =
-        destination.acquaintance.existing.tells ? try await context().hasSameBytes(as: whole, at: target.url) : nil
+    let isSame = try await patiently("\(target.path)") { () async throws(UploadError) in
+      try await destination.dialect.hasSameBytes(as: whole, target, context())
     }
     guard let isSame else { return .length }
     return isSame ? .digest : nil
@@ -103,6 +93,6 @@ extension UploadContext {
     guard response.status == 200, response.headers["Content-Encoding"] == nil else { return nil }
     if let size = response.headers.bytes("Content-Length"), let length = whole.length, size != length { return false }
     guard let told = response.headers["Repr-Digest"].flatMap({ DigestField.values($0) })?.first else { return nil }
-    return try await digests(of: whole, [told.key], noteRead: compared)[0] == told.value
+    return try await digests(of: whole, [told.key], noteRead: server.compared)[0] == told.value
   }
 }

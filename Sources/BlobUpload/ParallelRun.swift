@@ -9,7 +9,7 @@ struct ParallelRun {
   /// Parts of a file at the most: their URLs must fit into one field of a request.
   static let most: Int64 = 64
 
-  let uploader: Uploader
+  let engine: UploadEngine
   let tus: Tus
   let source: any BlobSource
   let info: BlobInfo
@@ -25,11 +25,11 @@ struct ParallelRun {
 
   /// A run that goes on with what an earlier one has left; `session` nil: a new one.
   init(
-    _ uploader: Uploader, _ tus: Tus, _ source: any BlobSource, _ info: BlobInfo, length: Int64,
+    _ engine: UploadEngine, _ tus: Tus, _ source: any BlobSource, _ info: BlobInfo, length: Int64,
     to target: UploadTarget,
     _ ledger: (any UploadLedger)?, _ session: UploadSession?, _ receipts: [PartReceipt], _ progress: Progress
   ) {
-    self.uploader = uploader
+    self.engine = engine
     self.tus = tus
     self.source = source
     self.info = info
@@ -37,7 +37,7 @@ struct ParallelRun {
     self.target = target
     self.ledger = ledger
     self.progress = progress
-    let size = session?.sizeOfParts ?? Self.size(of: length, smallest: uploader.smallestPart)
+    let size = session?.sizeOfParts ?? Self.size(of: length, smallest: engine.uploader.smallestPart)
     self.size = size
     parts = (0..<Self.count(of: length, size)).map { number in
       let start = number * size
@@ -48,6 +48,8 @@ struct ParallelRun {
     }
     unasked = UnaskedParts(parts.filter { $0.url != nil }.map(\.number))
   }
+
+  private var uploader: Uploader { _read { yield engine.uploader } }
 
   /// In quarters of the smallest part, which are whole MiB.
   static func size(of length: Int64, smallest: Int64 = 4 << 20) -> Int64 {
@@ -90,7 +92,7 @@ struct ParallelRun {
     try await ledger?.flush()
     let part = parts[0]
     let partLedger = ledger.map { part.ledger($0, of: progress, unasked) }
-    let context = uploader.context(opened: { partLedger?.opened($0) })
+    let context = engine.context(LedgerEvents(partLedger))
     let target = target(of: part)
     do {
       let held = try await uploader.patiently("\(target.path)") { [tus] () async throws(UploadError) in
@@ -122,7 +124,7 @@ struct ParallelRun {
   }
 
   private func send(_ part: UploadPart) async -> Result<HTTPURL, UploadError> {
-    var one = uploader
+    var one = engine.uploader
     one.destination.dialect = tus.forParts
     // Its URL is known before its first byte, so that all that arrives of it counts.
     one.destination.limits.firstPart = 0
@@ -132,7 +134,8 @@ struct ParallelRun {
     do throws(UploadError) {
       let info = try await readingSource { cancel, _ throws(BlobError) in try slice.info(cancel) }
       let run = UploadRun(
-        one, slice, info, target, ledger.map { part.ledger($0, of: progress, unasked) }, session, [], comparing: nil,
+        UploadEngine(one), slice, info, target, ledger.map { part.ledger($0, of: progress, unasked) }, session, [],
+        comparing: nil,
         part.progress)
       if part.isNew { (run.sentEnd, run.mayBeReceiving) = (0, false) }
       let result = try await run.run()
@@ -148,7 +151,7 @@ struct ParallelRun {
   }
 
   private func join() async throws(UploadError) -> UploadResult {
-    let context = uploader.context()
+    let context = engine.context()
     let urls = parts.compactMap(\.url)
     let result = try await tus.concatenate(urls, as: target, context)
     guard let url = result.location.flatMap({ HTTPURL($0) }) else { return result }
@@ -207,7 +210,7 @@ private struct UploadPart: Sendable {
 
   /// The part's share in what is kept of the whole.
   func ledger(_ whole: any UploadLedger, of progress: Progress, _ unasked: UnaskedParts) -> any UploadLedger {
-    PartLedger(whole: whole, progress: progress, unasked: unasked, number: number, start: start)
+    PartLedger(whole, progress, unasked, number: number, start: start)
   }
 }
 
@@ -227,13 +230,32 @@ private final class UnaskedParts: Sendable {
   }
 }
 
+/// Keeps the session of a part that is created.
+private final class LedgerEvents: UploadEvents {
+  private let ledger: (any UploadLedger)?
+
+  init(_ ledger: (any UploadLedger)?) { self.ledger = ledger }
+
+  func opened(_ session: UploadSession) { ledger?.opened(session) }
+  func acknowledged(_ offset: Int64) {}
+  func sent(_ count: Int) {}
+}
+
 /// Of a part, only that it is there is kept; of the whole, how far it is.
-private struct PartLedger: UploadLedger {
-  let whole: any UploadLedger
-  let progress: Progress
-  let unasked: UnaskedParts
-  let number: Int
-  let start: Int64
+private final class PartLedger: UploadLedger {
+  private let whole: any UploadLedger
+  private let progress: Progress
+  private let unasked: UnaskedParts
+  private let number: Int
+  private let start: Int64
+
+  init(_ whole: any UploadLedger, _ progress: Progress, _ unasked: UnaskedParts, number: Int, start: Int64) {
+    self.whole = whole
+    self.progress = progress
+    self.unasked = unasked
+    self.number = number
+    self.start = start
+  }
 
   func opened(_ session: UploadSession) {
     let state = session.state.filter { $0.key == "url" }

@@ -1,5 +1,4 @@
 import Blobs
-import Synchronization
 
 /// What is known of the numbered parts of an upload.
 struct NumberedParts: Sendable {
@@ -22,7 +21,7 @@ struct NumberedParts: Sendable {
 
 /// Sends the numbered parts of one upload, each by itself: it fails, waits and is sent again alone.
 struct PartSender: Sendable {
-  let uploader: Uploader
+  let engine: UploadEngine
   let source: SpooledSource
   let validator: Validator?
   let session: UploadSession
@@ -30,6 +29,8 @@ struct PartSender: Sendable {
   let progress: Progress
   let name: BytePath
   let ledger: (any UploadLedger)?
+
+  private var uploader: Uploader { _read { yield engine.uploader } }
 
   /// Several at once, where the source can be read so. What has arrived when one fails for good is returned all the same.
   func send(_ parts: [Part]) async -> (receipts: [PartReceipt], failure: UploadError?) {
@@ -43,10 +44,7 @@ struct PartSender: Sendable {
     while true {
       let sent = SentCounter()
       var with = context
-      with.sent = { [context] count in
-        sent.bytes.add(Int64(count), ordering: .relaxed)
-        context.sent(count)
-      }
+      with.events = CountedEvents(context.events, in: sent)
       do throws(UploadError) {
         let receipt = try await receipt(of: part, with)
         progress.acknowledge(receipt.held, sent: sent.bytes.load(ordering: .relaxed))
@@ -82,26 +80,6 @@ struct PartSender: Sendable {
         .giveUp, .destination, "\(name): the server took part \(part.number) for the whole: it cannot be trusted")
     }
   }
-}
-
-/// Bytes handed to a connection.
-final class SentCounter: Sendable {
-  let bytes = Atomic<Int64>(0)
-  private let start = Atomic<Int64>(0)
-
-  /// A request begins, with the bytes from `offset` on.
-  func begin(at offset: Int64) {
-    bytes.store(0, ordering: .relaxed)
-    start.store(offset, ordering: .relaxed)
-  }
-
-  /// The offset after the last of them.
-  var end: Int64 { start.load(ordering: .relaxed).addingClamped(bytes.load(ordering: .relaxed)) }
-}
-
-extension UploadProtocol {
-  /// The server knows parts by their numbers, and takes them in any order.
-  var numbersParts: Bool { self is S3Multipart }
 }
 
 extension [PartReceipt] {

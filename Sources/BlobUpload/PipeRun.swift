@@ -3,7 +3,7 @@ import Blobs
 /// Sends a source of unknown length in numbered parts, one after the other: each is read into the spool, and stays there
 /// until it has arrived. What is not brought to its end is deleted on the server, since it cannot be gone on with.
 struct PipeRun {
-  private let uploader: Uploader
+  private let engine: UploadEngine
   private let source: SpooledSource
   private let info: BlobInfo
   private let target: UploadTarget
@@ -19,29 +19,25 @@ struct PipeRun {
 
   /// `source` holds the first part.
   init(
-    _ uploader: Uploader, _ source: SpooledSource, _ info: BlobInfo, _ target: UploadTarget,
+    _ engine: UploadEngine, _ source: SpooledSource, _ info: BlobInfo, _ target: UploadTarget,
     _ ledger: (any UploadLedger)?,
     _ progress: Progress, _ plan: PipePlan
   ) {
-    self.uploader = uploader
+    self.engine = engine
     self.source = source
     self.info = info
     self.target = target
     self.ledger = ledger
     self.progress = progress
     self.plan = plan
-    var context = uploader.context(
-      opened: { session in
-        var session = session
-        session.partSize = plan.partSize
-        ledger?.opened(session)
-      },
-      sent: { progress.advance(by: Int64($0)) })
+    var context = engine.context(
+      UploadTracker(source, progress, ledger, partSize: plan.partSize, notesCreation: false))
     context.isLocal = source.source.isLocal
-    context.whole = BlobSlice(source.source, length: nil, validator: info.validator)
+    context.source = source
     self.context = context
   }
 
+  private var uploader: Uploader { _read { yield engine.uploader } }
   private var dialect: any UploadProtocol { uploader.destination.dialect }
 
   mutating func run() async throws(UploadError) -> UploadResult {
@@ -78,7 +74,7 @@ struct PipeRun {
   private mutating func finish(_ session: UploadSession) async throws(UploadError) -> UploadResult {
     while let part = try await next() {
       let sender = PartSender(
-        uploader: uploader, source: source, validator: info.validator, session: session, context: context,
+        engine: engine, source: source, validator: info.validator, session: session, context: context,
         progress: progress, name: target.path, ledger: ledger)
       let (sent, failure) = await sender.send([part])
       if let failure { throw failure }

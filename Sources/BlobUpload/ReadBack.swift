@@ -14,54 +14,17 @@ extension Uploader {
     _ source: any BlobSource, _ info: BlobInfo, at target: UploadTarget, location: String? = nil
   ) async throws(UploadError) -> HTTPURL {
     let slice = BlobSlice(source, length: info.length, validator: info.validator)
-    if let form = destination.dialect as? FormPost {
-      return try await verify(slice, at: try form.place(of: target, location), isSaid: location != nil, target)
-    }
-    return try await patiently("\(target.path)") { () async throws(UploadError) in
-      let context = context()
-      var place = target.url
-      if let tus = destination.dialect as? Tus, let upload = tus.uploadURL(location, of: target),
-        try await isFile(upload, target, context)
-      {
-        place = upload
-      }
-      try await context.compare(slice, with: place)
-      return place
-    }
-  }
-
-  /// `isSaid`: the receiver has said that the file is at `place`. Where it has not, and gives nothing out there, it does so for
-  /// no other file either.
-  private func verify(
-    _ slice: BlobSlice, at place: HTTPURL, isSaid: Bool, _ target: UploadTarget
-  ) async throws(UploadError) -> HTTPURL {
+    var place = target.url
     do throws(UploadError) {
       try await patiently("\(target.path)") { () async throws(UploadError) in
-        try await context().compare(slice, with: place)
+        let context = context()
+        place = try await destination.dialect.place(of: target, location: location, context)
+        try await context.compare(slice, with: place)
       }
     } catch {
-      guard !isSaid, let status = error.status, 400..<500 ~= status else { throw error }
-      var error = error
-      error.side = .destination
-      error.message += " (\(FormPost.saidNothing))"
-      throw error
+      throw destination.dialect.judge(readingBack: error, location: location)
     }
     return place
-  }
-
-  /// Whether the server gives out the bytes under the upload's own URL; asked once for each host.
-  private func isFile(
-    _ upload: HTTPURL, _ target: UploadTarget, _ context: UploadContext
-  ) async throws(UploadError) -> Bool {
-    if let areFiles = context.uploadURLs.areFiles { return areFiles }
-    guard case .found(let length) = try await context.lengthByGet(of: upload, expecting: target.length) else {
-      context.uploadURLs.note(areFiles: false)
-      return false
-    }
-    // Something else may be shown there, like a page about the upload; an empty page looks like an empty file.
-    let isFile = target.length == nil || length == nil || length == target.length
-    if isFile, length != 0 { context.uploadURLs.note(areFiles: true) }
-    return isFile
   }
 }
 
@@ -85,7 +48,7 @@ extension UploadContext {
       answered = try await send(
         following: &request,
         Exchange(received: { bytes throws(BlobError) in
-          compared(bytes.count)
+          server.compared(bytes.count)
           try comparison.take(bytes)
         }))
     } catch {

@@ -22,7 +22,7 @@ struct Recipient: Sendable {
     if let form, form.field != FormPost().field { words.append("file \(form.field)") }
     for field in form?.fields ?? [] { words += ["field \(field.name)", field.value] }
     let isFolder = endpoint.path.utf8.last == UInt8(ascii: "/")
-    let posts = form != nil || dialect is Tus || dialect is IETFResumable
+    let posts = dialect?.traits.postsToEndpoint == true
     let digest = Self.digest(of: isFolder || !posts ? words : ["path \(endpoint.path)"] + words)
     // A form says the file's own name, wherever it is posted to.
     self.init(

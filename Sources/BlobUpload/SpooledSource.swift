@@ -24,15 +24,18 @@ public struct SpoolOptions: Sendable, Hashable {
 }
 
 /// A source as an upload reads it: where it is sequential, with the bytes held that the server has not acknowledged.
-struct SpooledSource: Sendable {
+final class SpooledSource: Sendable {
   /// What slices are made of.
   let source: any BlobSource
+  /// The version of the source that is uploaded.
+  let info: BlobInfo
   /// nil where any byte can be read at any time.
   private let spool: Spool?
   /// What does not fit into memory is held on disk, until the server has vouched for it.
   private let isOnDisk: Bool
 
-  init(_ source: any BlobSource, _ options: SpoolOptions) {
+  init(_ source: any BlobSource, _ info: BlobInfo, _ options: SpoolOptions) {
+    self.info = info
     isOnDisk = options.folder != nil
     switch source.access {
     case .random: (self.source, spool) = (source, nil)
@@ -42,6 +45,9 @@ struct SpooledSource: Sendable {
       (self.source, self.spool) = (spool, spool)
     }
   }
+
+  /// All that is to be uploaded.
+  var whole: BlobSlice { BlobSlice(source, length: info.length, validator: info.validator) }
 
   /// Bytes that are not held any more cannot be read again.
   var isReadOnce: Bool { spool != nil }
@@ -92,7 +98,7 @@ struct SpooledSource: Sendable {
     let cancel = Cancellation()
     let result = await withTaskCancellationHandler {
       await Self.threads.run { () -> Result<Int64, BlobError> in
-        do throws(BlobError) { return .success(try read(from: offset, count, validator, cancel)) } catch {
+        do throws(BlobError) { return .success(try self.read(from: offset, count, validator, cancel)) } catch {
           return .failure(error)
         }
       }

@@ -53,10 +53,10 @@ extension UploadRun {
   func sending<Result>(
     from offset: Int64, atMost most: Int64, _ request: () async throws(UploadError) -> Result
   ) async throws(UploadError) -> Result {
-    handed.begin(at: offset)
+    tracker.begin(at: offset)
     defer {
       // A dialect may send a body twice, as after a redirect or a condition that did not hold.
-      let sent = max(handed.bytes.load(ordering: .relaxed), 0)
+      let sent = max(tracker.handed, 0)
       failures.noteSent(sent)
       let count = min(sent, most)
       sentEnd = sentEnd.map { max($0, offset + count) }

@@ -3,7 +3,7 @@ import Blobs
 /// Where a run notes what must outlive it, so that the next one can go on.
 ///
 /// Nothing waits, and any thread may call; only `flush` waits, for the disk.
-protocol UploadLedger: Sendable {
+protocol UploadLedger: AnyObject, Sendable {
   func opened(_ session: UploadSession)
   /// Bytes the server vouches for, from the beginning.
   func acknowledged(_ offset: Int64)
@@ -21,9 +21,14 @@ protocol UploadLedger: Sendable {
 }
 
 /// The journal's entry for an upload.
-struct JournalLedger: UploadLedger {
-  let journal: Journal
-  let entry: Int64
+final class JournalLedger: UploadLedger {
+  private let journal: Journal
+  private let entry: Int64
+
+  init(_ journal: Journal, _ entry: Int64) {
+    self.journal = journal
+    self.entry = entry
+  }
 
   func opened(_ session: UploadSession) { journal.opened(entry, session) }
   func acknowledged(_ offset: Int64) { journal.acknowledged(entry, offset) }

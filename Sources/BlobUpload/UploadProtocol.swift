@@ -8,11 +8,14 @@ public protocol UploadProtocol: Sendable {
   /// Short and stable: it is kept in the journal. `put`, `tus`.
   var name: String { get }
 
+  /// What uploads by this protocol can do, and what they must do.
+  var traits: UploadTraits { get }
+
   /// What the server allows; asked once per host and push.
   func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits
 
   /// Starts an upload, with the bytes of a first part where the dialect takes them (`PartLimits.firstPart`).
-  func create(_ target: UploadTarget, first: (part: Part, body: BlobSlice)?, _ with: UploadContext)
+  func create(_ target: UploadTarget, first: FirstPart?, _ with: UploadContext)
     async throws(UploadError) -> Held
 
   /// What the server has; its answer is the truth, whatever was sent.
@@ -28,36 +31,21 @@ public protocol UploadProtocol: Sendable {
   /// Whether the server still has what was uploaded in an earlier run, whole. `location`: what `UploadResult` said.
   func isThere(_ target: UploadTarget, location: String?, _ with: UploadContext) async throws(UploadError) -> Bool
 
+  /// Whether the server has the bytes of `whole`, by a digest that it tells; nil: it tells none that can be compared.
+  func hasSameBytes(
+    as whole: BlobSlice, _ target: UploadTarget, _ with: UploadContext
+  ) async throws(UploadError) -> Bool?
+
+  /// Where the bytes of a finished upload can be read. `location`: what `UploadResult` said.
+  func place(
+    of target: UploadTarget, location: String?, _ with: UploadContext
+  ) async throws(UploadError) -> HTTPURL
+
+  /// Judges why the bytes could not be read back there.
+  func judge(readingBack error: UploadError, location: String?) -> UploadError
+
   /// Deletes the unfinished upload on the server. One that is gone already is a success.
   func abort(_ session: UploadSession, _ with: UploadContext) async throws(UploadError)
-}
-
-/// A dialect that tells the server what is known of a file besides its bytes: `UploadTarget.metadata`.
-public protocol MetadataProtocol: UploadProtocol {}
-
-/// A dialect in which a whole file goes in one request, for which nothing must be asked first.
-protocol OneRequestProtocol: UploadProtocol {
-  /// The request that `create` begins with, not signed; nil: there is more to be done before it.
-  func request(bringing target: UploadTarget, _ body: BlobSlice) -> HTTPRequest?
-
-  /// Adds to that request, before it is signed, what must be read of the body; nil: nothing. Called where reading may block.
-  func preparation(of request: HTTPRequest, _ body: BlobSlice) -> Exchange.Preparation?
-
-  /// What `create` makes of an answer that says that all is there; nil: it says something else.
-  func result(of response: HTTPResponse, to request: HTTPRequest, for target: UploadTarget) -> UploadResult?
-
-  /// false: what `create` makes of an answer depends on what was known when it was asked, so it must ask by itself.
-  func isPlain(_ response: HTTPResponse) -> Bool
-}
-
-extension OneRequestProtocol {
-  func preparation(of request: HTTPRequest, _ body: BlobSlice) -> Exchange.Preparation? { nil }
-  func isPlain(_ response: HTTPResponse) -> Bool { true }
-}
-
-/// A dialect whose every request carries a signature, those that are not its own too.
-protocol SigningProtocol: UploadProtocol {
-  var signature: @Sendable (inout HTTPRequest) -> Void { get }
 }
 
 /// Where one source goes, and as what.
@@ -167,7 +155,35 @@ public struct Part: Sendable, Hashable {
   }
 }
 
+/// The bytes that travel with the creation of an upload.
+public struct FirstPart: Sendable {
+  public var part: Part
+  public var body: BlobSlice
+
+  public init(_ part: Part, _ body: BlobSlice) {
+    self.part = part
+    self.body = body
+  }
+}
+
 extension UploadProtocol {
+  public var traits: UploadTraits { UploadTraits() }
+
+  /// Asks servers that are known to tell digests by RFC 9530.
+  public func hasSameBytes(
+    as whole: BlobSlice, _ target: UploadTarget, _ with: UploadContext
+  ) async throws(UploadError) -> Bool? {
+    with.server.knowledge.existing.tells ? try await with.hasSameBytes(as: whole, at: target.url) : nil
+  }
+
+  public func place(
+    of target: UploadTarget, location: String?, _ with: UploadContext
+  ) async throws(UploadError) -> HTTPURL {
+    target.url
+  }
+
+  public func judge(readingBack error: UploadError, location: String?) -> UploadError { error }
+
   /// Whether the server says that it has all bytes of the upload, so that the upload is a file there, and to delete it would
   /// delete the file. false: bytes are missing, the upload is gone, or the server gives no answer.
   package func hasWhole(_ session: UploadSession, _ with: UploadContext) async -> Bool {
@@ -239,89 +255,4 @@ public enum Held: Sendable {
 public enum Sent: Sendable {
   case receipt(PartReceipt, UploadSession)
   case finished(UploadResult)
-}
-
-/// What a protocol works with. The closures run on the transport's thread and must be short.
-public struct UploadContext: Sendable {
-  public var transport: any Transport
-  /// Credentials and the user's own fields, for `origin` and no one else.
-  public var headers: HTTPHeaders
-  public var origin: String
-  /// Of the request's body, what is to be shown and kept no more than a credential: values of a form's fields.
-  var secretValues: [String] = []
-  /// Called with every answer.
-  public var answered: @Sendable (HTTPResponse) -> Void
-  /// Called the moment a session is known, before any further request: it is made durable here.
-  public var opened: @Sendable (UploadSession) -> Void
-  /// Returns once the session that `opened` was called with last would survive a SIGKILL.
-  var makeDurable: @Sendable () async throws(UploadError) -> Void = {}
-  /// Progress the server vouches for, as an offset.
-  public var acknowledged: @Sendable (Int64) -> Void
-  /// Repeats what it is given until there is an answer, as the retry policy has it. Throws an error that is final.
-  var patiently:
-    @Sendable (_ what: String, _ ask: () async throws(UploadError) -> Void) async throws(UploadError) -> Void = {
-      (_, ask: () async throws(UploadError) -> Void) async throws(UploadError) in try await ask()
-    }
-  /// Body bytes handed to the connection since the last call; below 0 where a redirect has them sent again.
-  public var sent: @Sendable (Int) -> Void
-  /// Bytes that were read to be compared with what the server has.
-  var compared: @Sendable (Int) -> Void = { _ in }
-  /// Called with what the user should know though the upload goes on.
-  var notice: @Sendable (String) -> Void = { _ in }
-  /// All that is to be uploaded, for a dialect that must compare it with what is there; nil where nothing is.
-  public var whole: BlobSlice?
-  /// Reading a body twice costs next to nothing.
-  var isLocal = true
-  var trailers: Trailers
-  /// How PATCH and DELETE get through.
-  var methods: MethodOverride
-  /// Whether a success to a PUT means that the body was stored.
-  var putAnswers: PutAnswers
-  /// Whether the host gives out uploads under their own URLs.
-  var uploadURLs: UploadURLs
-  /// The names that uploads to this destination are at.
-  var names: NameGates
-  /// Adds a signature, over what is there by then, as the last thing before a request is sent.
-  var sign: (@Sendable (inout HTTPRequest) -> Void)?
-
-  public init(
-    transport: any Transport, headers: HTTPHeaders = [:], origin: String,
-    answered: @escaping @Sendable (HTTPResponse) -> Void = { _ in },
-    opened: @escaping @Sendable (UploadSession) -> Void = { _ in },
-    acknowledged: @escaping @Sendable (Int64) -> Void = { _ in },
-    sent: @escaping @Sendable (Int) -> Void = { _ in }
-  ) {
-    self.transport = transport
-    self.headers = headers
-    self.origin = origin
-    self.answered = answered
-    self.opened = opened
-    self.acknowledged = acknowledged
-    self.sent = sent
-    trailers = Trailers()
-    methods = MethodOverride()
-    putAnswers = PutAnswers()
-    uploadURLs = UploadURLs()
-    names = NameGates()
-  }
-
-  /// To a destination of which something may be known.
-  init(
-    _ transport: any Transport, _ headers: HTTPHeaders, _ origin: String, _ acquaintance: Acquaintance,
-    _ opened: @escaping @Sendable (UploadSession) -> Void, _ acknowledged: @escaping @Sendable (Int64) -> Void,
-    sent: @escaping @Sendable (Int) -> Void
-  ) {
-    self.transport = transport
-    self.headers = headers
-    self.origin = origin
-    answered = { acquaintance.note($0) }
-    self.opened = opened
-    self.acknowledged = acknowledged
-    self.sent = sent
-    trailers = acquaintance.trailers
-    methods = acquaintance.methods
-    putAnswers = acquaintance.putAnswers
-    uploadURLs = acquaintance.uploadURLs
-    names = acquaintance.names
-  }
 }

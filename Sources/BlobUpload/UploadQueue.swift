@@ -40,6 +40,7 @@ public struct UploadQueue: Sendable {
   ) async throws(UploadError) {
     try await recall()
     let channel = BatchChannel<Claimed>(ahead: 2)
+    let engine = UploadEngine(uploader)
     let fatal = FirstError()
     let stop: @Sendable (UploadError) -> Void = { error in
       fatal.keep(error)
@@ -77,15 +78,10 @@ public struct UploadQueue: Sendable {
       let executor = ThreadExecutor("fullbore-queue")
       for _ in 0..<max(1, jobs) {
         group.addTask(executorPreference: executor) {
-          let chain = BriefChain(self, channel, observer)
           while let work = await channel.next() {
-            var rest: (UploadQueue, Claimed)? = (self, work)
-            // Most are small, and meet nothing of what follows.
-            if let chain { rest = await chain.rest(from: work) }
-            guard let (queue, work) = rest else { continue }
             let error =
               isLarge(work)
-              ? await large.pass { await queue.handle(work, observer) } : await queue.handle(work, observer)
+              ? await large.pass { await handle(work, engine, observer) } : await handle(work, engine, observer)
             if let error { stop(error) }
           }
         }
@@ -176,29 +172,31 @@ public struct UploadQueue: Sendable {
   }
 
   /// Returns the error after which nothing else can succeed either.
-  private func handle(_ work: Claimed, _ observer: some UploadObserver) async -> UploadError? {
+  private func handle(
+    _ work: Claimed, _ engine: UploadEngine, _ observer: some UploadObserver
+  ) async -> UploadError? {
     switch work.claim {
-    case .fresh(let id): return await send(work, id, observer)
+    case .fresh(let id): return await send(work, id, engine, observer)
     case .resume(let entry):
-      return await send(work, entry.id, goingOnWith: entry, replacing: entry.sentLength, observer)
+      return await send(work, entry.id, goingOnWith: entry, replacing: entry.sentLength, engine, observer)
     case .unsure(let entry):
       return await send(
-        work, entry.id, goingOnWith: entry, comparing: entry.sent, replacing: entry.sentLength, observer)
+        work, entry.id, goingOnWith: entry, comparing: entry.sent, replacing: entry.sentLength, engine, observer)
     case .replaced(let id, let old):
       let isSettled = await deleteLeftover(old)
-      let error = await send(work, id, replacing: old.sentLength, observer)
+      let error = await send(work, id, replacing: old.sentLength, engine, observer)
       // A server that was busy with it, or away, may delete it by now.
       if !isSettled { await deleteLeftover(old) }
       return error
     case .busy(let owner):
       observer.ended(work.item, nil, .busy(pid: owner.pid))
       return nil
-    case .done(let entry): return await confirm(work, entry, observer)
+    case .done(let entry): return await confirm(work, entry, engine, observer)
     }
   }
 
   private func confirm(
-    _ work: Claimed, _ entry: JournalEntry, _ observer: some UploadObserver
+    _ work: Claimed, _ entry: JournalEntry, _ engine: UploadEngine, _ observer: some UploadObserver
   ) async -> UploadError? {
     let item = work.item
     var evidence = StoredEvidence.journal
@@ -207,7 +205,7 @@ public struct UploadQueue: Sendable {
       var found: StoredEvidence? = isSame ? .journal : nil
       if isSame, check { found = try await arrived(item, entry) }
       // Another process may send to the same place since the journal was asked.
-      guard let found else { return await handle(try await claim([item], again: true)[0], observer) }
+      guard let found else { return await handle(try await claim([item], again: true)[0], engine, observer) }
       evidence = found
     } catch {
       observer.ended(item, nil, .failed(error))
@@ -238,42 +236,41 @@ public struct UploadQueue: Sendable {
 
   private func send(
     _ work: Claimed, _ id: Int64, goingOnWith entry: JournalEntry? = nil,
-    comparing doubted: [SentRange]? = nil, replacing before: Int64? = nil, _ observer: some UploadObserver
+    comparing doubted: [SentRange]? = nil, replacing before: Int64? = nil, _ engine: UploadEngine,
+    _ observer: some UploadObserver
   ) async -> UploadError? {
-    let item = work.item
     let progress = work.progress ?? Progress(totals: totals)
-    if work.progress == nil { observer.started(item, progress) }
-    do {
-      var result = try await answering { () async throws(UploadError) in
-        var target = item.target
-        if let before, try await mayReplace(before, by: item) { target.overwrite = true }
-        return try await uploader.upload(
-          item.source, item.info, to: target, entry: id, resuming: entry?.session,
-          receipts: entry?.receipts ?? [], comparing: doubted, sentAtMost: entry?.sentLimit, progress: progress)
-      }
-      if verify { result.location = try await verify(item, id, result) }
+    if work.progress == nil { observer.started(work.item, progress) }
+    do throws(UploadError) {
+      var target = work.item.target
+      if let before, try await mayReplace(before, by: work.item) { target.overwrite = true }
+      var result = try await engine.upload(
+        work.item.source, work.item.info, to: target, entry: id, resuming: entry?.session,
+        receipts: entry?.receipts ?? [], comparing: doubted, sentAtMost: entry?.sentLimit, progress: progress)
+      if verify { result.location = try await verify(work.item, id, result) }
       let outcome = UploadOutcome.sent(result, from: progress.resumed)
       journal.done(
-        id, result, keepsChecksums: item.info.wantsTrace, replaces: !outcome.foundAll(of: item.info.length))
-      observer.ended(item, progress, outcome)
+        id, result, keepsChecksums: work.item.info.wantsTrace,
+        replaces: !outcome.foundAll(of: work.item.info.length))
+      observer.ended(work.item, progress, outcome)
       return nil
     } catch {
-      if let again = await lookAgain(work, id, progress, error) { return await handle(again, observer) }
+      let error = await explained(error)
+      if let again = await lookAgain(work, id, progress, error) { return await handle(again, engine, observer) }
       let failure = uploader.destination.acquaintance.judge(oneOfMany: error, holdsBytes: totals.acknowledged > 0)
       if failure.side == .cancelled { release([work]) } else { journal.failed(id, failure.message) }
-      observer.ended(item, progress, .failed(failure))
+      observer.ended(work.item, progress, .failed(failure))
       return failure.endsQueue ? failure : nil
     }
   }
 }
 
 extension UploadQueue {
-  /// What the server has to say to all comes first, and is said once.
-  private func answering<Result>(_ body: () async throws(UploadError) -> Result) async throws(UploadError) -> Result {
-    do { return try await body() } catch {
-      if error.side != .cancelled { try await uploader.destination.question?.answered() }
-      throw error
-    }
+  /// `error`, or what the server has to say to all, which comes first and is said once.
+  private func explained(_ error: UploadError) async -> UploadError {
+    guard error.side != .cancelled, let question = uploader.destination.question else { return error }
+    do throws(UploadError) { try await question.answered() } catch let refusal { return refusal }
+    return error
   }
 
   /// What arrived wrong must be sent again: its session, which is finished, is of no use to the next run. Returns where the

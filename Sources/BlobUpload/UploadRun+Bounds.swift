@@ -55,7 +55,7 @@ extension UploadError {
 
 extension UploadRun {
   /// The server tells how far it is while a body comes: then the spool makes room, and the part need not end.
-  var isAcknowledgedOnTheWay: Bool { dialect is IETFResumable && !measures }
+  var isAcknowledgedOnTheWay: Bool { uploader.destination.traits.acknowledgesOnTheWay && !measures }
 
   /// As long as the server allows, and the user; without acknowledgements it ends where the spool is full.
   func endless(_ part: Part) -> Part {

@@ -1,12 +1,6 @@
 import BlobHTTP
 import Blobs
 
-extension UploadProtocol {
-  /// What follows an empty creation can be resumed wherever it breaks. A creation that carries the file begins anew each time,
-  /// so that it never gets through where every connection ends after fewer bytes.
-  var resumesCreations: Bool { self is Tus || self is IETFResumable }
-}
-
 /// Counts uploads that a server has created and does not know a moment later, as when a proxy in front of it rewrites paths.
 /// Each new try would leave one more of them there.
 struct UnknownCreations {

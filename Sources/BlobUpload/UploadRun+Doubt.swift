@@ -18,7 +18,7 @@ extension UploadRun {
       return true
     }
     // What is published stays: the server compares it with what comes.
-    if case .finished = held {} else { await uploader.discard(session, ledger) }
+    if case .finished = held {} else { await engine.discard(session, ledger) }
     restart()
     return false
   }
@@ -40,17 +40,12 @@ extension UploadRun {
     info.length != nil && info.wantsTrace && source.source.access == .random
   }
 
-  /// From now on it is noted how far bytes have left from `offset` on, which the next run holds against the server's word.
-  func noteSending(from offset: Int64) {
-    if let record = ledger?.sending(from: offset, key: SentRange.noKey) { reach.begin(at: offset, record) }
-  }
-
   /// The source as it is sent, noted in the journal as far as it goes; summed where the next run may meet the same version
   /// under other numbers.
   func trace(from offset: Int64) -> any BlobSource {
     guard let ledger else { return source.source }
     guard Self.isTraced(source, info) else {
-      noteSending(from: offset)
+      tracker.noteSending(from: offset)
       return source.source
     }
     if let traced { return traced }

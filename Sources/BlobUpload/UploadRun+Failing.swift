@@ -28,7 +28,7 @@ extension UploadRun {
   /// source that is read once and whose version cannot be told, as a pipe. Where that fails, it is in the journal, for `abort`.
   func giveUp(after error: UploadError) async {
     guard source.isReadOnce, info.validator == nil, error.side != .cancelled, !error.isUnreachable,
-      let session = opened.withLock({ $0 }) ?? session
+      let session = tracker.session ?? session
     else { return }
     // Without a refusal all of it may be stored by now.
     let isSent = storedCheck.length.map { $0 <= sentEnd ?? 0 } ?? false

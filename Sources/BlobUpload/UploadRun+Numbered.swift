@@ -5,7 +5,7 @@ extension UploadRun {
   /// Notes what the server has. What it does not say as our receipts do is sent again, unless a digest shows it to be ours.
   func take(_ theirs: [PartReceipt], _ session: UploadSession) async throws(UploadError) {
     var session = session
-    if session.partSize == nil { session.partSize = sizeOfNumbered }
+    if session.partSize == nil { session.partSize = tracker.partSize }
     guard info.length != nil, session.partSize != nil else {
       throw UploadError(.giveUp, .file, "parts with numbers need a length that is known")
     }
@@ -62,7 +62,7 @@ extension UploadRun {
       return try await dialect.complete(session, planned.compactMap { held[$0.number] }, context)
     }
     let sender = PartSender(
-      uploader: uploader, source: source, validator: info.validator, session: session, context: context,
+      engine: engine, source: source, validator: info.validator, session: session, context: context,
       progress: progress, name: target.path, ledger: ledger)
     let (receipts, failure) = await sender.send(missing)
     for receipt in receipts { parts?.take(receipt) }

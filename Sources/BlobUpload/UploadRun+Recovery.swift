@@ -20,7 +20,7 @@ extension UploadRun {
     offset = nil
     // The newest session: it has what the server was told last, as where the source ends, what is to be made of parts,
     // or under which temporary name a try was begun.
-    session = opened.withLock { $0 } ?? session
+    session = tracker.session ?? session
     // Who does not know chunks says so with one of these; 422 is what frameworks say that check for a length.
     if session != nil, !measures, info.length == nil, let status = error.status, [411, 422, 501].contains(status) {
       measures = true
@@ -43,7 +43,7 @@ extension UploadRun {
     if error.recovery == .restart { try await restart(after: error, wasSending: wasSending) }
     if session == nil {
       // No answer came to a creation, some of whose body was sent.
-      if error.cause is TransportError, handed.bytes.load(ordering: .relaxed) > 0 { createsEmpty = true }
+      if error.cause is TransportError, tracker.handed > 0 { createsEmpty = true }
       if source.first > 0, await !source.rewind() {
         throw source.lost("\(error.message); it cannot begin anew", cause: error)
       }
@@ -69,7 +69,7 @@ extension UploadRun {
     // The server knows the upload, and says of it what cannot be: it stays there until it is deleted.
     if error.status == nil, session != nil {
       ledger?.abandoned()
-      context.notice("\(error.message): it is sent anew")
+      engine.server.notice("\(error.message): it is sent anew")
     }
     restart()
   }
@@ -84,14 +84,14 @@ extension UploadRun {
 
   /// The body that was sent last was handed to the connection to its end, as far as that is known.
   private var tookBody: Bool {
-    let count = handed.bytes.load(ordering: .relaxed)
+    let count = tracker.handed
     return attempted == .max ? count > 0 : count >= attempted
   }
 
   /// Deletes the upload at the server. Until that has answered, the journal knows it as one that is left there.
   func giveUpSession() async {
     guard let session else { return }
-    await uploader.discard(session, ledger)
+    await engine.discard(session, ledger)
   }
 
   private func shrink(_ error: UploadError, to most: Int64?) async throws(UploadError) {
@@ -112,8 +112,7 @@ extension UploadRun {
     settleDoubt()
     session = nil
     mayBeReceiving = false
-    reach.end()
-    opened.withLock { $0 = nil }
+    tracker.restart()
     parts = nil
     traced = nil
     isResuming = false

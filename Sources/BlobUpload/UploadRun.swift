@@ -1,28 +1,22 @@
 import BlobHTTP
 import Blobs
-import Synchronization
 
 /// One upload under way: the loop of asking, sending and recovering. Of one task.
 final class UploadRun {
-  let uploader: Uploader
+  let engine: UploadEngine
   let source: SpooledSource
-  let info: BlobInfo
   let target: UploadTarget
   let ledger: (any UploadLedger)?
   let context: UploadContext
   let progress: Progress
   var session: UploadSession?
-  /// One that is known from an interim answer, to a creation that may yet fail.
-  let opened: OpenedSession
-  /// How far is being sent, for who asks meanwhile or after a kill.
-  let reach = SentOffset()
+  /// What its requests report.
+  let tracker: UploadTracker
   /// What must be compared before the session goes on; nil: nothing.
   var doubted: [SentRange]?
   /// Of a dialect that numbers its parts; nil: it counts in offsets, or has not said yet.
   var parts: NumberedParts?
   let receipts: [PartReceipt]
-  /// Bytes of each numbered part but the last, in new sessions; nil: they have no numbers.
-  let sizeOfNumbered: Int64?
   /// The source as it is sent in this session: with what is sent kept in the journal, where that is of use.
   var traced: (any BlobSource)?
   /// What the server holds; nil: it must be asked.
@@ -34,8 +28,6 @@ final class UploadRun {
   var sentEnd: Int64?
   /// The server may still be at work on bytes of an earlier request for this session, whose answer was lost.
   var mayBeReceiving: Bool
-  /// Bytes that the request under way has handed to its connection.
-  let handed = SentCounter()
   /// Bytes of the body that was sent last, or as many as it might have had.
   var attempted: Int64 = 0
   /// The body that was sent last reaches to the end of the source.
@@ -61,17 +53,14 @@ final class UploadRun {
   var unknownCreations = UnknownCreations()
 
   init(
-    _ uploader: Uploader, _ source: any BlobSource, _ info: BlobInfo, _ target: UploadTarget,
-    _ ledger: (any UploadLedger)?,
-    _ session: UploadSession?, _ receipts: [PartReceipt], comparing doubted: [SentRange]?,
+    _ engine: UploadEngine, _ source: any BlobSource, _ info: BlobInfo, _ target: UploadTarget,
+    _ ledger: (any UploadLedger)?, _ session: UploadSession?, _ receipts: [PartReceipt],
+    comparing doubted: [SentRange]?,
     sentAtMost limit: Int64? = nil, _ progress: Progress
   ) {
-    self.uploader = uploader
-    let opened = OpenedSession()
-    self.opened = opened
-    let source = SpooledSource(source, uploader.spool)
+    self.engine = engine
+    let source = SpooledSource(source, info, engine.uploader.spool)
     self.source = source
-    self.info = info
     self.target = target
     self.ledger = ledger
     self.session = session
@@ -80,42 +69,28 @@ final class UploadRun {
     // Of a source without a version nobody can say that it still ends there.
     end = info.length == nil && info.validator != nil ? session?.sourceEnd : nil
     // Where the server's word tells how far an upload is, it is held against what earlier runs may have sent.
-    let isBelieved = uploader.destination.dialect.resumesCreations
+    let isBelieved = engine.uploader.destination.traits.resumesCreations
     sentEnd = session == nil ? 0 : isBelieved ? limit : nil
     mayBeReceiving = session != nil
     isResuming = session != nil
-    measures = uploader.destination.digestsAhead
+    measures = engine.uploader.destination.digestsAhead
     self.progress = progress
-    let size = uploader.destination.dialect.numbersParts ? Self.plan(uploader, source, info, nil).partSize : nil
-    sizeOfNumbered = size
-    let notesCreation = isBelieved && !Self.isTraced(source, info)
-    var context = uploader.context(
-      opened: { [handed, reach] session in
-        var session = session
-        if session.partSize == nil { session.partSize = size }
-        opened.withLock { $0 = session }
-        ledger?.opened(session)
-        if notesCreation, let record = ledger?.sending(from: 0, key: SentRange.noKey) {
-          reach.noteBegun(handed.bytes.load(ordering: .relaxed), record)
-        }
-      },
-      // Bytes that were not handed over by then cannot have arrived, whatever the server says.
-      acknowledged: { [handed] in source.acknowledge(min($0, handed.end)) },
-      sent: { [handed, reach] count in
-        progress.advance(by: Int64(count))
-        reach.advance(by: Int64(count))
-        handed.bytes.add(Int64(count), ordering: .relaxed)
-      })
-    if uploader.destination.traits.trailsChecksums { context.isLocal = source.source.isLocal }
-    context.whole = BlobSlice(source.source, length: info.length, validator: info.validator)
-    if let ledger { context.makeDurable = { () async throws(UploadError) in try await ledger.flush() } }
+    let size =
+      engine.uploader.destination.traits.numbersParts ? Self.plan(engine.uploader, source, info, nil).partSize : nil
+    tracker = UploadTracker(
+      source, progress, ledger, partSize: size, notesCreation: isBelieved && !Self.isTraced(source, info))
+    var context = engine.context(tracker)
+    if engine.uploader.destination.traits.digests == .trailing { context.isLocal = source.source.isLocal }
+    context.source = source
     self.context = context
   }
 
-  var dialect: any UploadProtocol { uploader.destination.dialect }
+  var info: BlobInfo { _read { yield source.info } }
+  var uploader: Uploader { _read { yield engine.uploader } }
+  var dialect: any UploadProtocol { _read { yield engine.uploader.destination.dialect } }
 
   /// The tightest of what the server has said, what went through, and what can be held.
-  var plan: PartPlan { Self.plan(uploader, source, info, session) }
+  var plan: PartPlan { Self.plan(engine.uploader, source, info, session) }
 
   private static func plan(
     _ uploader: Uploader, _ source: SpooledSource, _ info: BlobInfo, _ session: UploadSession?
@@ -173,7 +148,7 @@ final class UploadRun {
       ? OpenPart(
         source.source, from: offset, length: next.length,
         room: { [source] in next.isLast ? .max : source.room(at: $0) }) : nil
-    if open != nil { noteSending(from: offset) }
+    if open != nil { tracker.noteSending(from: offset) }
     let body = BlobSlice(
       open ?? trace(from: offset), start: offset, length: open == nil ? next.length : nil, validator: info.validator)
     (attempted, attemptedLast) = (next.length ?? .max, next.isLast)
@@ -231,22 +206,22 @@ final class UploadRun {
   }
 
   private func create() async throws(UploadError) -> UploadResult? {
-    var first: (part: Part, body: BlobSlice)?
+    var first: FirstPart?
     var open: OpenPart?
     var most = uploader.destination.currentLimits.firstPart
     // What goes in one can also go in parts, which can be sent again.
     if most != .max, let held = source.largestPart { most = min(most, held) }
     // What is held whole is sent again from there.
-    if let length = info.length, source.holds(length), dialect.numbersParts {
+    if let length = info.length, source.holds(length), uploader.destination.traits.numbersParts {
       most = uploader.destination.currentLimits.largest ?? .max
     }
-    if createsEmpty && most != .max || takesParts, dialect.resumesCreations { most = 0 }
+    if createsEmpty && most != .max || takesParts, uploader.destination.traits.resumesCreations { most = 0 }
     if most > 0, info.length ?? .max <= most {
       let whole = Part(number: 1, start: 0, length: info.length, isLast: true)
       // Only what is read tells where a source of unknown length ends.
       if info.length == nil { open = OpenPart(source.source, from: 0, length: nil) }
       let body: any BlobSource = open ?? (info.wantsTrace ? trace(from: 0) : source.source)
-      first = (whole, BlobSlice(body, length: info.length, validator: info.validator))
+      first = FirstPart(whole, BlobSlice(body, length: info.length, validator: info.validator))
     }
     (attempted, attemptedLast) = (first.map { $0.part.length ?? .max } ?? 0, first != nil)
     let held = try await sending(from: 0, atMost: attempted) { [first] () async throws(UploadError) in
@@ -281,7 +256,7 @@ final class UploadRun {
   /// false: the server holds more than before, but so little of what it was sent that the failures stay counted.
   @discardableResult func advance(to offset: Int64, _ session: UploadSession) -> Bool {
     self.session = session
-    opened.withLock { $0 = session }
+    tracker.session = session
     self.offset = offset
     let isFair = offset <= best || failures.noteKept(offset - best)
     if isFair, offset > best { bounds.noteProgress() }

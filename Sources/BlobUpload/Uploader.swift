@@ -54,42 +54,9 @@ public struct Uploader: Sendable {
     resuming session: UploadSession? = nil, receipts: [PartReceipt] = [], comparing doubted: [SentRange]? = nil,
     sentAtMost limit: Int64? = nil, progress: Progress = Progress()
   ) async throws(UploadError) -> UploadResult {
-    if let length = info.length, let most = destination.limits.total, length > most {
-      throw UploadError(.giveUp, .file, "it has \(length) bytes, and the server takes \(most) at most")
-    }
-    let source = Self.prepared(source, info)
-    var ledger: (any UploadLedger)?
-    if let journal, let entry { ledger = JournalLedger(journal: journal, entry: entry) }
-    if session == nil, doubted == nil, let found = try await existing(source, info, target) {
-      progress.resume(at: info.length ?? 0)
-      return stored(found)
-    }
-    // Most files are small and are sent here, without a look at parts or pipes.
-    if session == nil, let length = info.length, length < parallelFrom {
-      let run = UploadRun(self, source, info, target, ledger, nil, [], comparing: doubted, progress)
-      return stored(try await run.run())
-    }
-    if let result = try await uploadInParts(
-      source, info, to: target, ledger, session, receipts, isDoubted: doubted != nil, progress)
-    {
-      return stored(result)
-    }
-    let session = session?.sizeOfParts == nil ? session : nil
-    if info.length == nil, source.access == .sequential, destination.dialect.numbersParts {
-      return stored(
-        try await uploadPipe(source, info, to: target, ledger, session, isDoubted: doubted != nil, progress))
-    }
-    let result = try await knowingLength(source, info, target) { source, info, target async throws(UploadError) in
-      let run = UploadRun(
-        self, source, info, target, ledger, session, receipts, comparing: doubted, sentAtMost: limit, progress)
-      return try await run.run()
-    }
-    return stored(result)
-  }
-
-  private func stored(_ result: UploadResult) -> UploadResult {
-    destination.acquaintance.noteStored()
-    return result
+    try await UploadEngine(self).upload(
+      source, info, to: target, entry: entry, resuming: session, receipts: receipts, comparing: doubted,
+      sentAtMost: limit, progress: progress)
   }
 
   /// A reader that has lost its source is opened again at the same byte, if that is still the same version; a slow source
@@ -113,12 +80,6 @@ public struct Uploader: Sendable {
     return true
   }
 
-  /// Deletes what is no longer gone on with, and has the journal begin anew. What the server has not answered for yet stays in
-  /// the journal as something that is left there.
-  func discard(_ session: UploadSession, _ ledger: (any UploadLedger)?) async {
-    if await discard(session) { ledger?.restarted() } else { ledger?.abandoned() }
-  }
-
   /// Whether the server says that it has all bytes of what an earlier run left there. Temporary files of WebDAV are never a
   /// file of the user's, and are deleted also where the file has its name.
   func hasWhole(_ session: UploadSession) async -> Bool {
@@ -133,28 +94,13 @@ public struct Uploader: Sendable {
     }
   }
 
-  func context(
-    opened: @escaping @Sendable (UploadSession) -> Void = { _ in },
-    acknowledged: @escaping @Sendable (Int64) -> Void = { _ in },
-    sent: @escaping @Sendable (Int) -> Void = { _ in }
-  ) -> UploadContext {
-    let acquaintance = destination.acquaintance
-    var context = UploadContext(
-      transport, destination.headers, destination.endpoint.origin, acquaintance, opened, acknowledged,
-      sent: { count in
-        acquaintance.noteReached()
-        sent(count)
-      })
-    context.sign = destination.traits.signature
-    if destination.traits.leavesTemporaryFiles {
-      context.patiently = {
-        (what: String, ask: () async throws(UploadError) -> Void) async throws(UploadError) in
-        try await patiently(what, ask)
-      }
-    }
-    if let compared { context.compared = compared }
-    if let notice { context.notice = notice }
-    return context
+  func context(_ events: any UploadEvents = NoUploadEvents()) -> UploadContext { UploadContext(server, events) }
+
+  var server: UploadServer {
+    UploadServer(
+      transport, destination.headers, at: destination.endpoint, destination.acquaintance, sign: destination.traits.sign,
+      compared: compared ?? { _ in }, notice: notice ?? { _ in },
+      patiently: { what, ask async throws(UploadError) in try await patiently(what, ask) })
   }
 }
 
@@ -163,9 +109,9 @@ public struct UploadDestination: Sendable {
   /// The URL as given.
   public var endpoint: HTTPURL
   public var dialect: any UploadProtocol {
-    didSet { (traits, recipient) = (DialectTraits(dialect), Recipient(endpoint, dialect, headers)) }
+    didSet { (traits, recipient) = (dialect.traits, Recipient(endpoint, dialect, headers)) }
   }
-  private(set) var traits: DialectTraits
+  public private(set) var traits: UploadTraits
   var recipient: Recipient
   public var limits: PartLimits
   /// Credentials and the user's own fields; they go to the endpoint's origin and to no other.
@@ -177,7 +123,7 @@ public struct UploadDestination: Sendable {
   public init(endpoint: HTTPURL, dialect: any UploadProtocol, limits: PartLimits, headers: HTTPHeaders = [:]) {
     self.endpoint = endpoint
     self.dialect = dialect
-    traits = DialectTraits(dialect)
+    traits = dialect.traits
     recipient = Recipient(endpoint, dialect, headers)
     self.limits = limits
     self.headers = headers

@@ -7,9 +7,13 @@ extension Int64 {
   /// A count as HTTP, XML and JSON write it: ASCII digits only, below 2^63; nil for anything else.
   /// `Int64(_:)` also takes `+5` and `-5`.
   @inlinable
-  package init?(digits text: some StringProtocol) {
+  package init?(digits text: some StringProtocol) { self.init(digits: text.utf8) }
+
+  /// The same, of bytes.
+  @inlinable
+  package init?(digits bytes: some Sequence<UInt8>) {
     var (number, isEmpty) = (Int64(0), true)
-    for byte in text.utf8 {
+    for byte in bytes {
       guard UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte else { return nil }
       let (tens, tooMany) = number.multipliedReportingOverflow(by: 10)
       let (sum, tooLarge) = tens.addingReportingOverflow(Int64(byte) - 48)

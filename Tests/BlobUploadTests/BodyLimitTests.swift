@@ -14,7 +14,7 @@ import Testing
     _ name: String, _ peer: ServedFolder, _ transport: any Transport, wholeUpTo: Int64 = 1 << 20
   ) async throws -> Uploader {
     let dialect: any UploadProtocol = name == "tus" ? Tus(wholeUpTo: wholeUpTo) : IETFResumable(wholeUpTo: wholeUpTo)
-    let context = UploadContext(transport: SocketTransport(), origin: peer.endpoint.origin)
+    let context = UploadContext(transport: SocketTransport(), endpoint: peer.endpoint, traits: UploadTraits())
     let target = UploadTarget(endpoint: peer.endpoint, url: peer.endpoint, path: "", length: nil)
     return Uploader(
       UploadDestination(

@@ -57,7 +57,7 @@ private struct BrokenProtocol: UploadProtocol {
   func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits { PartLimits() }
 
   func create(
-    _ target: UploadTarget, first: (part: Part, body: BlobSlice)?, _ with: UploadContext
+    _ target: UploadTarget, first: FirstPart?, _ with: UploadContext
   ) async throws(UploadError) -> Held { try await answer(.finished(UploadResult())) }
 
   func held(by session: UploadSession, _ with: UploadContext) async throws(UploadError) -> Held {

@@ -11,7 +11,7 @@ import Testing
 
   private func failure(_ dialect: any UploadProtocol, _ script: Script) async -> UploadError? {
     do throws(UploadError) {
-      try await dialect.abort(session, UploadContext(transport: script, origin: host.origin))
+      try await dialect.abort(session, UploadContext(transport: script, endpoint: host, traits: dialect.traits))
       return nil
     } catch {
       return error
@@ -80,7 +80,7 @@ import Testing
     session.state["id"] = "1"
     let script = Script(page)
     do throws(UploadError) {
-      try await dialect.abort(session, UploadContext(transport: script, origin: host.origin))
+      try await dialect.abort(session, UploadContext(transport: script, endpoint: host, traits: dialect.traits))
       Issue.record("a page was taken for a deletion")
     } catch {
       #expect(error.side == .file && error.message.contains("with a page, which does not say that it is deleted"))

@@ -80,15 +80,17 @@ import Testing
   /// A request that goes on from an earlier byte takes nothing back of what another one has sent.
   @Test func theFurthestByteCounts() {
     let noted = Mutex<[Int64]>([])
-    let reach = SentOffset()
-    reach.begin(at: 0) { end, _ in noted.withLock { $0.append(end) } }
-    reach.advance(by: 500)
-    reach.begin(at: 100) { end, _ in noted.withLock { $0.append(end) } }
-    reach.advance(by: 10)
-    reach.advance(by: 600)
+    let tracker = SendingLedger { end in noted.withLock { $0.append(end) } }.tracker(notesCreation: true)
+    tracker.noteSending(from: 0)
+    tracker.sent(500)
+    tracker.noteSending(from: 100)
+    tracker.sent(10)
+    tracker.sent(600)
     #expect(noted.withLock { $0 } == [500, 500, 710])
-    reach.end()
-    reach.noteBegun(7) { end, _ in noted.withLock { $0.append(end) } }
+    tracker.restart()
+    tracker.begin(at: 0)
+    tracker.sent(7)
+    tracker.opened(UploadSession(state: [:]))
     #expect(noted.withLock { $0.last } == 7)
   }
 }

@@ -102,7 +102,7 @@ import Testing
     let put = UploadDestination(endpoint: peer.endpoint, dialect: PlainPut(), limits: PartLimits(firstPart: .max))
     let source = PatternSource(length: 100_000)
     _ = try await Uploader(put, transport: SocketTransport()).upload(source, as: "a")
-    let context = UploadContext(transport: SocketTransport(), origin: peer.endpoint.origin)
+    let context = UploadContext(transport: SocketTransport(), endpoint: peer.endpoint, traits: UploadTraits())
     let url = peer.endpoint.folder.appending(pathBytes: "a".utf8)
     func told(_ method: String, _ wanted: String) async throws -> String? {
       let response = try await context.send(HTTPRequest(method, url, ["Want-Repr-Digest": wanted]))

@@ -46,12 +46,12 @@ import Testing
       let uploader = uploader(FormPost(), to: peer.endpoint)
       let pattern = PatternSource(length: length)
       let target = uploader.destination.target(BytePath("\(length)"), length: length)
-      let sent = Counted()
+      let events = RecordedEvents()
       let context = UploadContext(
-        transport: uploader.transport, origin: peer.endpoint.origin, sent: { sent.add($0) })
+        transport: uploader.transport, endpoint: peer.endpoint, traits: UploadTraits(), events: events)
       let part = Part(number: 1, start: 0, length: length, isLast: true)
-      _ = try await FormPost().create(target, first: (part, BlobSlice(pattern)), context)
-      #expect(sent.sum == length)
+      _ = try await FormPost().create(target, first: FirstPart(part, BlobSlice(pattern)), context)
+      #expect(events.bytes == length)
       _ = try await uploader.upload(pattern, pattern.info, to: target, progress: progress)
       #expect(progress.sent == length)
     }
@@ -159,11 +159,4 @@ import Testing
       #expect(error?.recovery == .giveUp)
     }
   }
-}
-
-/// Sums what several threads add.
-private final class Counted: Sendable {
-  private let count = Monitor<Int64>(0)
-  var sum: Int64 { count.update { $0 } }
-  func add(_ number: Int) { count.update { $0 += Int64(number) } }
 }

@@ -16,7 +16,7 @@ import Testing
   private var s3: S3Multipart { S3Multipart(bucketPath: "/in/", signer: signer) }
 
   private func context(_ transport: any Transport) -> UploadContext {
-    UploadContext(transport: transport, origin: host.origin)
+    UploadContext(transport: transport, endpoint: host, traits: s3.traits)
   }
 
   private func session(_ state: [String: String]) -> UploadSession {

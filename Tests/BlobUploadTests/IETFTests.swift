@@ -246,7 +246,7 @@ import Testing
   /// The last word must be about all bytes: an append that says so at another offset would end the upload too early.
   @Test func anUploadIsNotEndedBeforeAllIsThere() async throws {
     let script = Script(.status(200, ["Upload-Complete": "?0", "Upload-Offset": "400"]))
-    let context = UploadContext(transport: script, origin: host.origin)
+    let context = UploadContext(transport: script, endpoint: host, traits: IETFResumable().traits)
     let session = UploadSession(state: ["url": "\(host)up/1", "length": "1000"])
     let error = await #expect(throws: UploadError.self) {
       _ = try await IETFResumable().complete(session, [], context)
@@ -255,14 +255,13 @@ import Testing
   }
 
   @Test func itsAgeIsKept() async throws {
-    let opened = Mutex<[UploadSession]>([])
+    let events = RecordedEvents()
     let script = Script(.status(201, ["Location": "/up/1", "Upload-Complete": "?0", "Upload-Limit": "max-age=500"]))
-    let context = UploadContext(
-      transport: script, origin: host.origin, opened: { session in opened.withLock { $0.append(session) } })
+    let context = UploadContext(transport: script, endpoint: host, traits: IETFResumable().traits, events: events)
     let target = UploadDestination(endpoint: host, dialect: IETFResumable(), limits: PartLimits()).target(
       "a", length: 9)
     _ = try await IETFResumable().create(target, first: nil, context)
-    let left = try #require(opened.withLock { $0 }.last?.expires) - currentSeconds()
+    let left = try #require(events.sessions.last?.expires) - currentSeconds()
     #expect((400...500).contains(left))
   }
 

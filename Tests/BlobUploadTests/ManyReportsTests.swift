@@ -13,9 +13,10 @@ import Testing
   private static let reports = 1_000_000
 
   @Test func theSentOffsetIsToldAMillionTimes() async throws {
-    let (reach, gauge) = (SentOffset(), StackGauge())
-    reach.begin(at: 0) { end, _ in gauge.note(end) }
-    try await repeated { _ in reach.advance(by: 1) }
+    let gauge = StackGauge()
+    let tracker = SendingLedger { gauge.note($0) }.tracker()
+    tracker.noteSending(from: 0)
+    try await repeated { _ in tracker.sent(1) }
     #expect(gauge.last == Int64(Self.reports))
     #expect(gauge.depth < 4096, "\(gauge.depth) bytes of stack")
   }
@@ -39,15 +40,14 @@ import Testing
     #expect(gauge.depth < 4096 && gauge.last == 0)
   }
 
-  /// The gate of a protocol's context: what is sent goes through several closures, which are made once.
+  /// What is sent goes through the closures of a protocol's context, which are made once.
   @Test func whatAnExchangeSendsIsToldAMillionTimes() async throws {
     let (gauge, progress) = (StackGauge(), Progress())
-    let reach = SentOffset()
-    reach.begin(at: 0) { end, _ in gauge.note(end) }
-    let exchange = Exchange(sent: { count in
-      progress.advance(by: Int64(count))
-      reach.advance(by: Int64(count))
-    })
+    let tracker = SendingLedger { gauge.note($0) }.tracker(progress)
+    tracker.noteSending(from: 0)
+    let context = UploadContext(
+      transport: Script(.status(200)), endpoint: host, traits: UploadTraits(), events: tracker)
+    let exchange = context.counting(SentCounter())
     try await repeated { _ in exchange.sent(1) }
     #expect(progress.sent == Int64(Self.reports) && gauge.last == progress.sent && gauge.depth < 4096)
   }

@@ -20,9 +20,9 @@ struct ModificationTimeTests {
     let script = Script(answer)
     let part = Part(number: 1, start: 0, length: 3, isLast: true)
     let body = BlobSlice(DataSource([1, 2, 3]), length: 3)
-    let context = UploadContext(transport: script, origin: host.origin)
+    let context = UploadContext(transport: script, endpoint: host, traits: dialect.traits)
     context.putAnswers.trust(folderOf: host)
-    _ = try await dialect.create(target(modified), first: (part, body), context)
+    _ = try await dialect.create(target(modified), first: FirstPart(part, body), context)
     return script.requests
   }
 
@@ -79,7 +79,8 @@ struct ModificationTimeTests {
     let cloud = HTTPURL("http://media.example/remote.php/dav/files/me/")!
     let session = try #require(NextcloudChunks(target(modified, at: cloud))).session
     // The file is looked at afterwards, and this script has none.
-    _ = try? await WebDAV().complete(session, [], UploadContext(transport: script, origin: cloud.origin))
+    _ = try? await WebDAV().complete(
+      session, [], UploadContext(transport: script, endpoint: cloud, traits: WebDAV().traits))
     #expect(script.methods.first == "MOVE" && script.requests[0].headers["X-OC-MTime"] == seconds)
   }
 

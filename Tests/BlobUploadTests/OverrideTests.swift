@@ -66,7 +66,7 @@ import Testing
     await #expect(throws: UploadError.self) { try await uploader.upload(failing, as: "video") }
     let session = try #require(try await journal.unfinished().first?.session)
     #expect(peer.unfinished() > 0)
-    try await Tus().abort(session, UploadContext(transport: wall, origin: peer.endpoint.origin))
+    try await Tus().abort(session, UploadContext(transport: wall, endpoint: peer.endpoint, traits: UploadTraits()))
     #expect(peer.unfinished() == 0)
     #expect(wall.refused == ["DELETE"])
     await journal.close()

@@ -81,7 +81,7 @@ import Testing
     let ledger = OffsetLedger()
     let target = uploader.destination.target("video", length: pattern.length)
     var run = ParallelRun(
-      uploader, Tus(), pattern, pattern.info, length: pattern.length, to: target, ledger, entry.session,
+      UploadEngine(uploader), Tus(), pattern, pattern.info, length: pattern.length, to: target, ledger, entry.session,
       entry.receipts, Progress())
     _ = try await run.run()
     #expect(ledger.offsets.min() ?? 0 >= held, "\(ledger.offsets), and \(held) were held")

@@ -265,8 +265,8 @@ import Testing
 
   /// A progress that the server tells in the middle of a request lets go of what it covers.
   @Test func interimOffsetsLetGoOfWhatHasArrived() async throws {
-    let source = SpooledSource(
-      PatternSource(length: 1000, access: .sequential, knowsLength: false), SpoolOptions(memory: 100))
+    let pattern = PatternSource(length: 1000, access: .sequential, knowsLength: false)
+    let source = SpooledSource(pattern, pattern.info, SpoolOptions(memory: 100))
     #expect(try await source.look(from: 0, 80, nil) == 80)
     source.acknowledge(60)
     #expect(source.first == 60)

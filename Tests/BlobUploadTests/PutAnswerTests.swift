@@ -105,7 +105,7 @@ import Testing
     let desk = try await Desk()
     let script = server(put: status, head: .status(200, ["Content-Length": "1000"]))
     let names = (0..<200).map { "\($0)" }
-    #expect(try await desk.run(desk.queue(Starter(script), knowsHost: false), names).sent == 200)
+    #expect(try await desk.run(desk.queue(script, knowsHost: false), names).sent == 200)
     #expect(script.methods.count { $0 == "HEAD" } == 1)
     #expect(script.methods.count { $0 == "PUT" } == 200, "none goes twice")
   }
@@ -114,7 +114,7 @@ import Testing
     let desk = try await Desk()
     let script = server(head: Self.page, get: Self.page)
     let error = await #expect(throws: UploadError.self) {
-      try await desk.run(desk.queue(Starter(script), knowsHost: false), (0..<200).map { "\($0)" })
+      try await desk.run(desk.queue(script, knowsHost: false), (0..<200).map { "\($0)" })
     }
     #expect(error?.side == .destination)
     #expect(try await desk.journal.entries(.done, limit: -1).isEmpty)
@@ -141,13 +141,13 @@ import Testing
   }
 
   /// One host has a server that stores files behind one path, and a page for every URL behind another.
-  @Test(arguments: [false, true]) func eachFolderIsAskedForOnce(_ goesTheQuickWay: Bool) async throws {
+  @Test func eachFolderIsAskedForOnce() async throws {
     let desk = try await Desk()
     let script = Script { _, request throws(TransportError) in
       if request.method == "PUT" { return .status(200) }
       return request.url.path.hasPrefix("/in/a/") ? .status(200, ["Content-Length": "1000"]) : Self.page
     }
-    var queue = desk.queue(goesTheQuickWay ? Starter(script) : script, knowsHost: false)
+    var queue = desk.queue(script, knowsHost: false)
     queue.jobs = 1
     #expect(try await desk.run(queue, ["a/1", "a/2", "a/3"]).sent == 3)
     #expect(script.methods.count { $0 == "HEAD" } == 1)

@@ -236,7 +236,8 @@ import Testing
       let script = Script(.status(status, text: "no more of this\u{1B}[31m"))
       let error = await uploader(dialect, script).failure()
       #expect(error?.side == side && error?.status == status)
-      #expect(script.requests.count == 1)
+      // 409 to a PUT may mean that the folder is missing: then nothing has the name.
+      #expect(script.requests.count == (dialect is PlainPut && status == 409 ? 2 : 1))
       #expect(error?.message.contains("\(status) (") == true || status / 100 == 3)
       #expect(error?.message.contains("\u{1B}") == false, "a terminal would obey this")
     }

@@ -254,7 +254,7 @@ import Testing
     }
     let signer = S3Signer(S3Credentials(accessKey: "A", secretKey: "s"), region: "r")
     let dialect = S3Multipart(bucketPath: "/in/", signer: signer)
-    let context = UploadContext(transport: script, origin: host.origin)
+    let context = UploadContext(transport: script, endpoint: host, traits: dialect.traits)
     let error = await #expect(throws: UploadError.self) { try await dialect.allOrphans([], at: host, context) }
     #expect(error?.message.contains("does not end") == true && script.requests.count == 3)
   }

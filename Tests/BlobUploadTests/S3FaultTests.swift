@@ -69,7 +69,8 @@ import Testing
     let dialect = S3Multipart(
       bucketPath: "/media/", signer: S3Signer(S3Credentials(accessKey: "k", secretKey: "s"), region: "us-east-1"))
     let error = try await failure {
-      _ = try await dialect.allOrphans([], at: endpoint, UploadContext(transport: transport, origin: endpoint.origin))
+      _ = try await dialect.allOrphans(
+        [], at: endpoint, UploadContext(transport: transport, endpoint: endpoint, traits: dialect.traits))
     }
     #expect(error.side == .destination && error.message.contains("without a list of uploads"), "\(error)")
   }

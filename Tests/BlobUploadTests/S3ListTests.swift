@@ -18,7 +18,7 @@ import Testing
     let signer = S3Signer(peer.options.credentials, region: "us-east-1")
     let dialect = S3Multipart(
       bucketPath: "/media/", signer: signer, options: .init(wholeUpTo: 0, partSize: 100, smallestPart: 1))
-    let context = UploadContext(transport: transport, origin: peer.endpoint.origin)
+    let context = UploadContext(transport: transport, endpoint: peer.endpoint, traits: dialect.traits)
     var ids: Set<String> = []
     for name in ["in/100%41", "in/a b", "in/a b", "in/ä&+", "in/c", "out/d"] {
       let target = UploadTarget(
@@ -63,7 +63,9 @@ import Testing
       body: Array("<\(name)>\(text)</\(name)>".utf8))
   }
 
-  private func context(_ script: Script) -> UploadContext { UploadContext(transport: script, origin: host.origin) }
+  private func context(_ script: Script) -> UploadContext {
+    UploadContext(transport: script, endpoint: host, traits: dialect().traits)
+  }
 
   /// One name with a control character must not make the whole bucket unusable.
   @Test func aBucketIsAskedForEncodedNames() async throws {

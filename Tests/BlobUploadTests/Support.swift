@@ -27,7 +27,11 @@ final class Script: Transport {
 
   func send(_ request: HTTPRequest, body: BlobSlice?, _ on: Exchange) async throws(TransportError) -> HTTPResponse {
     if Task.isCancelled { throw TransportError(.cancelled, "cancelled") }
-    let number = state.withLock { requests in
+    var request = request
+    do throws(BlobError) { try on.prepare?(&request, Cancellation()) } catch {
+      throw TransportError(.source, error.message, cause: error)
+    }
+    let number = state.withLock { [request] requests in
       requests.append(request)
       return requests.count - 1
     }
@@ -171,5 +175,41 @@ extension HTTPResponse {
   static func holding(_ count: Int64, of length: Int64, _ name: String) -> HTTPResponse {
     if name == "tus" { return .at(count, of: length) }
     return .status(204, ["Upload-Offset": String(count), "Upload-Complete": count == length ? "?1" : "?0"])
+  }
+}
+
+/// Keeps what an upload reports.
+final class RecordedEvents: UploadEvents {
+  private let state = Mutex<(sessions: [UploadSession], sent: Int64)>(([], 0))
+
+  var sessions: [UploadSession] { state.withLock { $0.sessions } }
+  var bytes: Int64 { state.withLock { $0.sent } }
+
+  func opened(_ session: UploadSession) { state.withLock { $0.sessions.append(session) } }
+  func acknowledged(_ offset: Int64) {}
+  func sent(_ count: Int) { state.withLock { $0.sent += Int64(count) } }
+}
+
+/// A ledger that passes on how far bytes have left.
+final class SendingLedger: UploadLedger {
+  private let note: @Sendable (Int64) -> Void
+
+  init(_ note: @escaping @Sendable (Int64) -> Void) { self.note = note }
+
+  func opened(_ session: UploadSession) {}
+  func acknowledged(_ offset: Int64) {}
+  func restarted() {}
+  func abandoned() {}
+  func recognized(_ validator: Validator) {}
+  func receipt(_ receipt: PartReceipt) {}
+  func sending(from start: Int64, key: [UInt8]) -> (@Sendable (Int64, [UInt8]) -> Void)? {
+    { [note] end, _ in note(end) }
+  }
+  func flush() async throws(UploadError) {}
+
+  func tracker(_ progress: Progress = Progress(), notesCreation: Bool = false) -> UploadTracker {
+    UploadTracker(
+      SpooledSource(DataSource([]), BlobInfo(length: 0), SpoolOptions()), progress, self, partSize: nil,
+      notesCreation: notesCreation)
   }
 }

@@ -5,7 +5,7 @@ import Synchronization
 /// One exchange on its way: who waits for the answer, and which thread may give it.
 ///
 /// `phase` decides every race between the worker and a cancellation, so that the waiter is called exactly once.
-final class QueuedExchange: StartableExchange {
+final class QueuedExchange: Sendable {
   private enum Phase: UInt8, AtomicRepresentable {
     /// Not handed in yet, or waiting for a worker.
     case new, queued

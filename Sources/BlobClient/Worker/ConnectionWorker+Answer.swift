@@ -10,18 +10,21 @@ extension ConnectionWorker {
   func take(line: UnsafeRawBufferPointer) -> Bool {
     let transfer = transfer!
     transfer.received += Int64(line.count)
+    let failure: TransportError?
     switch transfer.head.take(line) {
-    case .nothing: break
+    case .nothing: return true
     case .interim(let head):
       transfer.interimHeads += 1
-      transfer.failure = outside(transfer) { () throws(BlobError) in transfer.job.exchange.interim(head) }
+      failure = outside(transfer) { () throws(BlobError) in transfer.job.exchange.interim(head) }
     case .final(let head):
-      transfer.failure = head.earlySuccess(
+      failure = head.earlySuccess(
         to: transfer.job.name, from: transfer.server, sent: transfer.handed, of: transfer.length,
         isWhole: transfer.isSent)
-    case .malformed: transfer.failure = notHTTP(transfer)
+    case .malformed: failure = notHTTP(transfer)
     }
-    return transfer.failure == nil
+    if failure == nil { return true }
+    transfer.failure = failure
+    return false
   }
 
   func take(content: UnsafeRawBufferPointer) -> Bool {

@@ -6,7 +6,7 @@
 
   extension ConnectionWorker {
     /// A connection while no request is under way on it.
-    struct IdleConnection {
+    final class IdleConnection {
       let wire: Connection
       /// Some place at its server.
       let url: HTTPURL
@@ -17,8 +17,14 @@
       /// `receive(waiting:)` is possible on it now.
       var waits = false
 
+      init(_ wire: Connection, to url: HTTPURL, through proxy: Proxy?) {
+        self.wire = wire
+        self.url = url
+        self.proxy = proxy
+      }
+
       /// A body that is not small is sent by calls that must not wait.
-      mutating func lets(wait: Bool) {
+      func lets(wait: Bool) {
         if waits == wait || !wire.canWait { return }
         wire.lets(wait: wait)
         waits = wait
@@ -52,7 +58,7 @@
       } else {
         throw TransportError(.connect, "\(transfer.job.name): libcurl does not say what it has connected")
       }
-      kept = IdleConnection(wire: wire, url: url, proxy: proxy)
+      kept = IdleConnection(wire, to: url, through: proxy)
     }
 
     private func dial(

@@ -49,7 +49,7 @@ import Blobs
         talk.body = body(of: transfer, over: talk.wire)
         talk.body!.begin(on: talk.wire)
       }
-      var connection = kept.take()!
+      let connection = kept.take()!
       connection.lets(wait: isSmall)
       transfer.attempts = 0
       transfer.beginAttempt()

@@ -88,12 +88,15 @@ public struct MultipartForm: BlobSource {
   /// there is none.
   package var lengthBeforeLastPart: Int64 {
     guard !parts.isEmpty, parts.dropLast().allSatisfy({ $0.source is DataSource }) else { return 0 }
-    var form = self
-    form.parts[form.parts.count - 1].source = DataSource([])
-    form.parts[form.parts.count - 1].length = nil
-    // What is malformed has no length, and will not be sent.
-    let length = (try? form.info(Cancellation()))?.length ?? 0
-    return max(0, length - Int64(boundary.utf8.count + 8))
+    var (length, before): (Int, Int) = (0, boundary.utf8.count + 4)
+    for part in parts {
+      // What is malformed has no length, and will not be sent.
+      guard let head = try? part.head() else { return 0 }
+      length += before + head.count
+      before = boundary.utf8.count + 6
+    }
+    for part in parts.dropLast() { length += (part.source as? DataSource)?.bytes.count ?? 0 }
+    return Int64(length)
   }
 
   /// Heads, contents and the end, in a row.

@@ -47,8 +47,11 @@ package struct URLReference {
   /// A path without the segments `.` and `..`, which are followed. RFC 3986 §5.2.4. The dots may be percent-encoded, since
   /// servers decode them (§6.2.2.2).
   static func removingDotSegments(_ path: some StringProtocol) -> String {
+    // Few paths have one.
+    if !mayHaveDotSegment(path.utf8) { return String(path) }
     var kept: [Substring] = []
-    let segments = Substring(path).split(separator: "/", omittingEmptySubsequences: false)
+    let segments = Substring(path).utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+      .map { Substring($0) }
     for (number, segment) in segments.enumerated() {
       let isLast = number == segments.count - 1
       switch dots(segment) {
@@ -61,6 +64,18 @@ package struct URLReference {
       }
     }
     return kept.joined(separator: "/")
+  }
+
+  /// Whether a segment begins as `.` and `..` do. One that begins with a dot and goes on with something else is none.
+  private static func mayHaveDotSegment(_ path: some Sequence<UInt8>) -> Bool {
+    var (isFirst, isDot) = (true, false)
+    for byte in path {
+      if isFirst, byte == UInt8(ascii: "%") { return true }
+      if isDot, byte == UInt8(ascii: ".") || byte == UInt8(ascii: "%") || byte == UInt8(ascii: "/") { return true }
+      isDot = isFirst && byte == UInt8(ascii: ".")
+      isFirst = byte == UInt8(ascii: "/")
+    }
+    return isDot
   }
 
   /// 1 for `.`, 2 for `..`, 0 for every other segment.

@@ -24,13 +24,15 @@ public struct FormPost: UploadProtocol {
     self.reply = reply
   }
 
+  public var traits: UploadTraits { UploadTraits(postsToEndpoint: true) }
+
   /// Nothing is asked: what a receiver of forms takes, only sending one tells.
   public func discover(_ target: UploadTarget, _ with: UploadContext) -> PartLimits {
     PartLimits(firstPart: .max)
   }
 
   /// Sends the whole to the endpoint. 409 and 412 say that the name holds other bytes.
-  public func create(_ target: UploadTarget, first: (part: Part, body: BlobSlice)?, _ with: UploadContext)
+  public func create(_ target: UploadTarget, first: FirstPart?, _ with: UploadContext)
     async throws(UploadError) -> Held
   {
     guard let first, first.part.isLast, first.part.start == 0 else {
@@ -65,9 +67,9 @@ public struct FormPost: UploadProtocol {
     with.secretValues = fields.compactMap(\.secret)
     return try await with.send(
       following: &request, body: BlobSlice(form),
-      Exchange(sent: { [sent = with.sent] count in
+      Exchange(sent: { [events = with.events] count in
         let change = file.advance(by: count)
-        if change != 0 { sent(change) }
+        if change != 0 { events.sent(change) }
       }), accepting: expectedStatus)
   }
 
@@ -114,7 +116,9 @@ public struct FormPost: UploadProtocol {
 
   /// Where a file can be read back: where the receiver said that it is, or else under the name that the form had, in the
   /// folder that forms are posted to. The folders of `target.path` are not in a form.
-  func place(of target: UploadTarget, _ location: String?) throws(UploadError) -> HTTPURL {
+  public func place(
+    of target: UploadTarget, location: String?, _ with: UploadContext
+  ) throws(UploadError) -> HTTPURL {
     let endpoint = target.endpoint
     guard let location else {
       if endpoint.path.hasSuffix("/") { return endpoint.folder.appending(pathBytes: target.path.name.bytes) }
@@ -128,6 +132,15 @@ public struct FormPost: UploadProtocol {
           + "which is not at \(endpoint.origin)")
     }
     return url
+  }
+
+  /// A receiver that did not say where the file is, and gives nothing out under its name, does so for no other file either.
+  public func judge(readingBack error: UploadError, location: String?) -> UploadError {
+    guard location == nil, let status = error.status, 400..<500 ~= status else { return error }
+    var error = error
+    error.side = .destination
+    error.message += " (\(Self.saidNothing))"
+    return error
   }
 
   /// HEAD of where the receiver said that it is. One that said nothing cannot be asked.

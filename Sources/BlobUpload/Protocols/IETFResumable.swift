@@ -1,6 +1,7 @@
 import BlobCrypto
 import BlobHTTP
 import Blobs
+import Synchronization
 
 /// Resumable uploads for HTTP, draft-ietf-httpbis-resumable-upload, interop version 8.
 ///
@@ -21,6 +22,12 @@ public struct IETFResumable: UploadProtocol {
   public init(wholeUpTo: Int64 = 4 << 20, checksum: Digest.Algorithm? = nil) {
     self.wholeUpTo = wholeUpTo
     self.checksum = checksum
+  }
+
+  public var traits: UploadTraits {
+    UploadTraits(
+      resumesCreations: true, acknowledgesOnTheWay: true, postsToEndpoint: true,
+      digests: checksum == nil ? .none : .ahead)
   }
 
   /// OPTIONS. Servers that speak the draft must answer with their limits; older ones do not.
@@ -63,7 +70,7 @@ public struct IETFResumable: UploadProtocol {
 
   // MARK: Creation
 
-  public func create(_ target: UploadTarget, first: (part: Part, body: BlobSlice)?, _ with: UploadContext)
+  public func create(_ target: UploadTarget, first: FirstPart?, _ with: UploadContext)
     async throws(UploadError) -> Held
   {
     var request = request("POST", target.url)
@@ -74,10 +81,10 @@ public struct IETFResumable: UploadProtocol {
     request.headers.add("Content-Disposition", ContentDisposition.inline(target.path.name.bytes))
     request.headers.add(modificationTimeOf: target)
     if target.overwrite { request.headers.add("If-Match", "*") }
-    let told = OpenedSession()
+    let told = ToldSession()
     let response = try await send(&request, first?.body, with) { url, fields in
       let session = Self.session(url, target.length, fields)
-      told.withLock { $0 = session }
+      told.session.withLock { $0 = session }
       with.opened(session)
     }
     let isWhole = StructuredField.boolean(response.headers["Upload-Complete"])
@@ -92,7 +99,7 @@ public struct IETFResumable: UploadProtocol {
       // A server that does not speak this protocol has taken an ordinary POST.
       if isWhole == nil {
         guard response.saysStored else { throw UploadError(creating: request, response) }
-        if let session = told.withLock({ $0 }) {
+        if let session = told.session.withLock({ $0 }) {
           do throws(UploadError) { return try await held(by: session, with) } catch {
             // A server need not know an upload any more that is complete.
             if error.recovery != .restart { throw error }
@@ -293,9 +300,10 @@ public struct IETFResumable: UploadProtocol {
       guard head.status == 104, head.headers["Upload-Draft-Interop-Version"] == Self.version else { return }
       // A foreign Location is no upload of ours; the final answer's is refused aloud.
       if head.headers["Location"] != nil, let url = try? request.uploadURL(head) { located(url, head.headers) }
-      if let offset = StructuredField.integer(head.headers["Upload-Offset"]) { with.acknowledged(offset) }
+      if let offset = StructuredField.integer(head.headers["Upload-Offset"]) { with.events.acknowledged(offset) }
     }
-    return try await with.send(following: &request, body: body, Exchange(sent: with.sent, interim: heed))
+    let on = Exchange(sent: { [events = with.events] in events.sent($0) }, interim: heed)
+    return try await with.send(following: &request, body: body, on)
   }
 }
 
@@ -319,4 +327,9 @@ extension HTTPHeaders {
   fileprivate var expires: Int64? {
     StructuredField.integers(self["Upload-Limit"])?["max-age"].map { currentSeconds() + $0 }
   }
+}
+
+/// The session of an upload that an interim answer told of. The transport's thread sets it.
+private final class ToldSession: Sendable {
+  let session = Mutex<UploadSession?>(nil)
 }

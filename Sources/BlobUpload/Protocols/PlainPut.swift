@@ -3,7 +3,7 @@ import BlobHTTP
 import Blobs
 
 /// One PUT of the whole. Nothing can be resumed: what is cut off is sent again. RFC 9110 §9.3.4.
-public struct PlainPut: OneRequestProtocol {
+public struct PlainPut: UploadProtocol {
   public let name = "put"
   /// The body carries its digest (SHA-256 or SHA-512), for a server that compares it; nil: it does not. RFC 9530.
   public var checksum: Digest.Algorithm?
@@ -15,6 +15,8 @@ public struct PlainPut: OneRequestProtocol {
   let begun = BegunPuts()
 
   public init(checksum: Digest.Algorithm? = nil) { self.checksum = checksum }
+
+  public var traits: UploadTraits { UploadTraits(digests: checksum == nil ? .none : .ahead) }
 
   /// Nothing is asked: any server that takes PUT takes this, unless it is to compare digests.
   public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits {
@@ -28,7 +30,7 @@ public struct PlainPut: OneRequestProtocol {
   var limits: PartLimits { PartLimits(firstPart: .max) }
 
   /// Sends the whole. 409 and 412 say that the name holds other bytes.
-  public func create(_ target: UploadTarget, first: (part: Part, body: BlobSlice)?, _ with: UploadContext)
+  public func create(_ target: UploadTarget, first: FirstPart?, _ with: UploadContext)
     async throws(UploadError) -> Held
   {
     guard let first, first.part.isLast, first.part.start == 0 else {
@@ -84,12 +86,7 @@ public struct PlainPut: OneRequestProtocol {
     return error
   }
 
-  /// The digest must be computed first, where one is wanted.
-  func request(bringing target: UploadTarget, _ body: BlobSlice) -> HTTPRequest? {
-    checksum == nil && (!asksFirst || target.overwrite) ? put(target) : nil
-  }
-
-  func result(of response: HTTPResponse, to request: HTTPRequest, for target: UploadTarget) -> UploadResult? {
+  private func result(of response: HTTPResponse, to request: HTTPRequest, for target: UploadTarget) -> UploadResult? {
     guard response.saysStored else { return nil }
     return UploadResult(location: target.url.description, reply: response.body).told(by: response)
   }

@@ -118,7 +118,7 @@ extension UploadContext {
   /// request. RFC 9110 §15.3.2.
   func place(madeBy response: HTTPResponse, to request: HTTPRequest) -> HTTPURL {
     let made = response.status == 201 ? response.headers["Location"].flatMap { request.url.resolve($0) } : nil
-    return made.flatMap { $0.origin == origin ? $0 : nil } ?? request.url
+    return made.flatMap { $0.isAtServer(of: server.endpoint) ? $0 : nil } ?? request.url
   }
 
   /// Asks by HEAD; where that does not tell the wanted length, by a GET for the first byte: some servers take no HEAD, or

@@ -1,6 +1,5 @@
 import BlobHTTP
 import Blobs
-import Synchronization
 
 extension UploadContext {
   /// So many redirects in a row are followed.
@@ -17,14 +16,9 @@ extension UploadContext {
   ) async throws(UploadError) -> HTTPResponse {
     var visited: [String] = []
     while true {
-      let hop = Hop()
-      var on = on ?? Exchange(sent: sent)
-      on.sent = { [told = on.sent] count in
-        hop.sent.add(count, ordering: .relaxed)
-        told(count)
-      }
-      let response = try await exchange(request, body, on)
-      try checkAllSent(hop.sent.load(ordering: .relaxed), of: body, request, response)
+      let hop = SentCounter()
+      let response = try await exchange(request, body, counting(hop, on))
+      try checkAllSent(hop.bytes.load(ordering: .relaxed), of: body, request, response)
       guard 300..<400 ~= response.status, response.status != 304, response.status != accepting else { return response }
       let next = try target(of: response, to: request)
       visited.append(request.url.text)
@@ -39,14 +33,14 @@ extension UploadContext {
         )
       }
       request.url = next
-      on.sent(-hop.sent.load(ordering: .relaxed))
+      takeBack(hop, on)
     }
   }
 
   /// A server that says that all is well before it was sent all cannot know. Of a body of unknown length only the
   /// transport can tell.
   private func checkAllSent(
-    _ sent: Int, of body: BlobSlice?, _ request: HTTPRequest, _ response: HTTPResponse
+    _ sent: Int64, of body: BlobSlice?, _ request: HTTPRequest, _ response: HTTPResponse
   ) throws(UploadError) {
     guard response.isSuccess, let length = body?.length, sent < length else { return }
     throw UploadError(
@@ -55,17 +49,42 @@ extension UploadContext {
       status: response.status)
   }
 
-  /// Sends `request`, with the credentials and the signature of this context, to its origin and no other.
+  /// `on`, or an exchange of which nothing else is to be told, with the bytes of its body counted and reported.
+  func counting(_ counter: SentCounter, _ on: Exchange? = nil) -> Exchange {
+    guard var on else {
+      return Exchange(sent: { [events, knowledge = server.knowledge] count in
+        knowledge.noteReached()
+        counter.bytes.add(Int64(count), ordering: .relaxed)
+        events.sent(count)
+      })
+    }
+    on.sent = { [sent = on.sent, knowledge = server.knowledge] count in
+      knowledge.noteReached()
+      counter.bytes.add(Int64(count), ordering: .relaxed)
+      sent(count)
+    }
+    return on
+  }
+
+  /// The bytes that `counting` has counted are about to be sent again.
+  func takeBack(_ counter: SentCounter, _ on: Exchange? = nil) {
+    let count = -Int(counter.bytes.load(ordering: .relaxed))
+    if let on { on.sent(count) } else { events.sent(count) }
+  }
+
+  /// Sends `request`, with the credentials and the signature of the destination, to its origin and no other.
   func exchange(
     _ request: HTTPRequest, _ body: BlobSlice?, _ on: Exchange
   ) async throws(UploadError) -> HTTPResponse {
-    guard request.url.origin == origin else {
+    guard request.url.isAtServer(of: server.endpoint) else {
       throw UploadError(
-        .giveUp, .destination, "\(request.method) \(request.url): not sent, since it is not at \(origin)")
+        .giveUp, .destination,
+        "\(request.method) \(request.url): not sent, since it is not at \(server.endpoint.origin)")
     }
     let response: HTTPResponse
-    do { response = try await transport.send(signed(request), body: body, on) } catch { throw UploadError(error) }
-    answered(response)
+    let (prepared, on) = prepared(request, on)
+    do { response = try await server.transport.send(prepared, body: body, on) } catch { throw UploadError(error) }
+    server.knowledge.note(response)
     return try withoutSecrets(response, to: request)
   }
 
@@ -74,12 +93,12 @@ extension UploadContext {
     guard let location = response.headers["Location"], let url = request.url.resolve(location) else {
       throw refusal(request, response, "answered \(response.summary) without a usable Location")
     }
-    if url.origin != origin {
+    if !url.isAtServer(of: server.endpoint) {
       let isDowngrade = request.url.scheme == "https" && url.scheme == "http"
       let why = isDowngrade ? "that way is not encrypted" : "credentials and files go to no other origin"
       throw refusal(
         request, response,
-        "answered \(status) to \(url), which is \(url.origin) and not \(origin): not followed, since \(why). "
+        "answered \(status) to \(url), which is \(url.origin) and not \(server.endpoint.origin): not followed, since \(why). "
           + "If that is the right place, give it as the destination")
     }
     guard [307, 308].contains(status) || [301, 302].contains(status) && request.isSafe else {
@@ -109,7 +128,8 @@ extension UploadContext {
     let isRefusal = !response.isSuccess
     if !isRefusal, response.headers["Location"] == nil { return response }
     // What we write into the query of a signed request ourselves is no secret.
-    let secrets = SecretWords(headers, query: isRefusal && sign == nil ? request.url.query : nil, values: secretValues)
+    let secrets = SecretWords(
+      server.headers, query: isRefusal && server.sign == nil ? request.url.query : nil, values: secretValues)
     if !isRefusal, secrets.isOne(inLocationOf: response) {
       throw UploadError(
         .giveUp, .destination,
@@ -119,11 +139,22 @@ extension UploadContext {
     return secrets.removed(fromRefusal: response)
   }
 
-  func signed(_ request: HTTPRequest) -> HTTPRequest {
-    var request = request
-    for field in headers.fields { request.headers.add(field.name, field.value) }
-    sign?(&request)
-    return request
+  /// The request with the credentials of this destination, signed: at once, or once it is complete.
+  private func prepared(
+    _ request: HTTPRequest, _ on: Exchange
+  ) -> (HTTPRequest, Exchange) {
+    var (request, on) = (request, on)
+    for field in server.headers.fields { request.headers.add(field.name, field.value) }
+    guard let sign = server.sign else { return (request, on) }
+    guard let prepare = on.prepare else {
+      sign(&request)
+      return (request, on)
+    }
+    on.prepare = { request, cancel throws(BlobError) in
+      try prepare(&request, cancel)
+      sign(&request)
+    }
+    return (request, on)
   }
 }
 
@@ -134,9 +165,4 @@ extension HTTPRequest {
 
 extension String {
   fileprivate var withoutLastSlash: Substring { utf8.last == UInt8(ascii: "/") ? dropLast() : self[...] }
-}
-
-/// Body bytes that went to a place which sent us on.
-private final class Hop: Sendable {
-  let sent = Atomic(0)
 }

@@ -44,7 +44,7 @@ extension Tus {
     }
     let summed = SummedSource(body, checksum)
     request.headers["Trailer"] = Self.checksumField
-    var on = Exchange(sent: with.sent)
+    var on = Exchange(sent: { [events = with.events] in events.sent($0) })
     on.trailers = { [Self.checksumField: "\(checksum) \(base64(summed.value))"] }
     let response = try await with.send(following: &request, body: BlobSlice(summed, length: body.length), on)
     if Self.refusals.contains(response.status) {
@@ -85,28 +85,10 @@ final class Trailers: Sendable {
 extension UploadDestination {
   /// Every body is read for its digest before it is sent.
   var digestsAhead: Bool {
-    traits.hasChecksum && !(traits.trailsChecksums && acquaintance.trailers.isPossible)
-  }
-}
-
-/// What is asked of a dialect for every file, and takes a cast to find out: so it is found out once.
-struct DialectTraits: Sendable {
-  /// Bodies carry a digest.
-  let hasChecksum: Bool
-  /// It follows the body, where it can.
-  let trailsChecksums: Bool
-  let signature: (@Sendable (inout HTTPRequest) -> Void)?
-  /// What it has sent is deleted by itself alone, and never expires.
-  let leavesTemporaryFiles: Bool
-
-  init(_ dialect: any UploadProtocol) {
-    signature = (dialect as? any SigningProtocol)?.signature
-    leavesTemporaryFiles = dialect is WebDAV
-    if let tus = dialect as? Tus {
-      (hasChecksum, trailsChecksums) = (tus.checksum != nil, tus.trailsChecksums)
-    } else {
-      hasChecksum = ((dialect as? IETFResumable)?.checksum ?? (dialect as? PlainPut)?.checksum) != nil
-      trailsChecksums = false
+    switch traits.digests {
+    case .none: false
+    case .ahead: true
+    case .trailing: !acquaintance.trailers.isPossible
     }
   }
 }

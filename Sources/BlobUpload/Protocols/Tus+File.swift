@@ -53,6 +53,31 @@ extension Tus {
     return try await with.isThere(file)
   }
 
+  /// The upload's own URL, where the server gives out the file there.
+  public func place(
+    of target: UploadTarget, location: String?, _ with: UploadContext
+  ) async throws(UploadError) -> HTTPURL {
+    guard let upload = uploadURL(location, of: target), try await isFile(upload, target, with) else {
+      return target.url
+    }
+    return upload
+  }
+
+  /// Whether the server gives out the bytes under the upload's own URL; asked once for each host.
+  private func isFile(
+    _ upload: HTTPURL, _ target: UploadTarget, _ with: UploadContext
+  ) async throws(UploadError) -> Bool {
+    if let areFiles = with.uploadURLs.areFiles { return areFiles }
+    guard case .found(let length) = try await with.lengthByGet(of: upload, expecting: target.length) else {
+      with.uploadURLs.note(areFiles: false)
+      return false
+    }
+    // Something else may be shown there, like a page about the upload; an empty page looks like an empty file.
+    let isFile = target.length == nil || length == nil || length == target.length
+    if isFile, length != 0 { with.uploadURLs.note(areFiles: true) }
+    return isFile
+  }
+
   /// An upload's own URL, where the server has told one that we may ask.
   func uploadURL(_ location: String?, of target: UploadTarget) -> HTTPURL? {
     guard let url = location.flatMap({ HTTPURL($0) }), url != target.url, url.origin == target.endpoint.origin else {

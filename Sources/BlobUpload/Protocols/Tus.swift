@@ -10,7 +10,7 @@ import Blobs
 
 /// tus 1.0.0: core, creation, creation-with-upload, creation-defer-length, termination, expiration, checksum,
 /// concatenation, and POST in place of methods that do not get through.
-public struct Tus: MetadataProtocol {
+public struct Tus: UploadProtocol {
   public let name = "tus"
   static let version = "1.0.0"
   static let bodyType = "application/offset+octet-stream"
@@ -34,6 +34,12 @@ public struct Tus: MetadataProtocol {
   public init(wholeUpTo: Int64 = 4 << 20, checksum: Digest.Algorithm? = nil) {
     self.wholeUpTo = wholeUpTo
     self.checksum = checksum
+  }
+
+  public var traits: UploadTraits {
+    UploadTraits(
+      resumesCreations: true, carriesMetadata: true, postsToEndpoint: true,
+      digests: checksum == nil ? .none : trailsChecksums ? .trailing : .ahead)
   }
 
   /// OPTIONS, without `Tus-Resumable`. tus 1.0 §Core Protocol, OPTIONS.
@@ -70,7 +76,7 @@ public struct Tus: MetadataProtocol {
   }
 
   /// POST, with the first part where one is given. tus 1.0 §Creation, §Creation With Upload.
-  public func create(_ target: UploadTarget, first: (part: Part, body: BlobSlice)?, _ with: UploadContext)
+  public func create(_ target: UploadTarget, first: FirstPart?, _ with: UploadContext)
     async throws(UploadError) -> Held
   {
     var request = creation(of: target, hasBody: first != nil)
@@ -84,6 +90,11 @@ public struct Tus: MetadataProtocol {
       let error = UploadError(creating: request, response)
       // Without a body it is the file that is too large.
       throw first == nil ? error : error.cuttable()
+    }
+    // Of a file that is there whole nothing else is of use.
+    if let length = target.length, first?.part.isLast == true, response.headers.bytes("Upload-Offset") == length {
+      return .finished(
+        UploadResult(location: try request.uploadURL(response.head).text, length: length).told(by: response))
     }
     let session = try session(for: target, request, response)
     // An answer without an offset has not said what became of the body.
@@ -263,20 +274,6 @@ public struct Tus: MetadataProtocol {
       pairs.append("\(ModificationTime.key) \(base64(time.text.utf8))")
     }
     return pairs.joined(separator: ",")
-  }
-}
-
-extension Tus: OneRequestProtocol {
-  /// A digest of the body must be computed first, where one is wanted.
-  func request(bringing target: UploadTarget, _ body: BlobSlice) -> HTTPRequest? {
-    checksum == nil && !isPart ? creation(of: target, hasBody: true) : nil
-  }
-
-  func result(of response: HTTPResponse, to request: HTTPRequest, for target: UploadTarget) -> UploadResult? {
-    guard response.status == 201, let length = target.length, response.headers.bytes("Upload-Offset") == length,
-      let url = try? HTTPRequest("POST", target.endpoint).uploadURL(response.head)
-    else { return nil }
-    return UploadResult(location: url.text, length: length).told(by: response)
   }
 }
 

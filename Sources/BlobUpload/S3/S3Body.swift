@@ -10,6 +10,8 @@ struct S3Body: Sendable {
   var slice: BlobSlice
   /// The checksum of the bytes; known once they were sent.
   fileprivate let value: S3BodyValue
+  /// Adds to the request what must be read of a small body: the thread that sends it reads it.
+  var prepare: Exchange.Preparation?
 
   var checksum: [UInt8]? { value.get() }
 }
@@ -25,6 +27,10 @@ enum S3Vouching: Sendable {
 }
 
 extension S3Body {
+  /// Bytes of the largest body that the thread which sends it reads for its checksum. A larger one is read by another thread, so
+  /// that no connection waits for it.
+  static let longestPrepared: Int64 = 256 << 10
+
   /// - `signs`: the bytes are part of the signature, by their SHA-256.
   /// - A body that cannot be read twice goes without what must be known before it.
   static func make(
@@ -36,6 +42,14 @@ extension S3Body {
     guard slice.canBeReadTwice else {
       return S3Body(
         headers: ["x-amz-content-sha256": S3Signature.unsignedPayload], slice: slice, value: S3BodyValue(nil))
+    }
+    if slice.length ?? .max <= longestPrepared {
+      let value = S3BodyValue(nil)
+      return S3Body(headers: [:], slice: slice, value: value) { request, cancel throws(BlobError) in
+        let values = try digests(of: slice, wanted(checksum, signs: signs), cancel)
+        value.set(values[0])
+        request.headers.add(contentsOf: fields(values, checksum, signs: signs))
+      }
     }
     let values = try await digests(of: slice, wanted(checksum, signs: signs))
     return S3Body(headers: fields(values, checksum, signs: signs), slice: slice, value: S3BodyValue(values[0]))

@@ -38,7 +38,7 @@ extension S3Multipart {
     defer { conditions.endTrial(isHeeded) }
     var unheard = with
     // These bytes are not of the upload.
-    unheard.sent = { _ in }
+    unheard.events = UncountedEvents(with.events)
     let response = try await send(request, vouchedBy: body, unheard).0
     if response.status == 412 {
       isHeeded = true
@@ -79,7 +79,7 @@ extension S3Multipart {
   /// object in between, so it is tried more than twice.
   private func tryOwnName(beside url: HTTPURL, _ with: UploadContext) async throws(UploadError) {
     var unheard = with
-    unheard.sent = { _ in }
+    unheard.events = UncountedEvents(with.events)
     let place = url.folder.appending(pathBytes: ".fullbore-condition".utf8)
     let request = HTTPRequest("PUT", place, ["If-None-Match": "*"])
     for _ in 0..<3 {

@@ -26,7 +26,7 @@ struct S3Object: Sendable {
   }
 }
 
-extension S3Multipart: DigestingProtocol {
+extension S3Multipart {
   /// nil: there is nothing under the name, or whoever asks may not know.
   func find(_ url: HTTPURL, _ with: UploadContext) async throws(UploadError) -> S3Object? {
     let request = Self.head(url)
@@ -67,7 +67,7 @@ extension S3Multipart: DigestingProtocol {
 
   /// By a checksum of the whole that the server tells, or its ETag. Some servers tell a wrong checksum for an object of
   /// several parts, so that one which contradicts makes us read the object back.
-  func hasSameBytes(
+  public func hasSameBytes(
     as whole: BlobSlice, _ target: UploadTarget, _ with: UploadContext
   ) async throws(UploadError) -> Bool? {
     guard whole.canBeReadTwice, let there = try await find(target.url, with) else { return nil }
@@ -92,7 +92,7 @@ extension S3Multipart: DigestingProtocol {
     var isTold = false
     for (algorithm, value) in known(of: there) {
       isTold = true
-      if try await digests(of: whole, [algorithm], noteRead: with.compared)[0] == value { return true }
+      if try await digests(of: whole, [algorithm], noteRead: with.server.compared)[0] == value { return true }
     }
     if let length, !there.isEncrypted, let tag = there.tag?.unquoted,
       let ours = try await multipartTag(of: whole, length, inPartsAs: tag, with)
@@ -114,7 +114,7 @@ extension S3Multipart: DigestingProtocol {
     var receipts: [PartReceipt] = []
     for part in parts {
       let slice = BlobSlice(whole.source, start: part.start, length: part.length, validator: whole.validator)
-      let value = try await digests(of: slice, [md5], noteRead: with.compared)[0]
+      let value = try await digests(of: slice, [md5], noteRead: with.server.compared)[0]
       receipts.append(
         PartReceipt(
           number: part.number, start: part.start, held: part.length ?? 0, state: ["etag": Digest.hex(value)]))
@@ -124,9 +124,7 @@ extension S3Multipart: DigestingProtocol {
 
   /// Reads the object back, and throws `isDifference` where it has other bytes.
   private func readBack(_ whole: BlobSlice, at url: HTTPURL, _ with: UploadContext) async throws(UploadError) {
-    var signed = with
-    signed.sign = signature
-    try await signed.compare(whole, with: url)
+    try await with.compare(whole, with: url)
   }
 
   /// Digests of the whole that the server tells, those first that are computed with the least work.

@@ -1,6 +1,5 @@
 import BlobHTTP
 import Blobs
-import Synchronization
 
 #if canImport(FoundationEssentials)
   import FoundationEssentials
@@ -11,20 +10,16 @@ import Synchronization
 extension S3Multipart {
   /// Sends a request, signed. What a wrong clock or an expired token was to blame for is sent once more, each once; so is,
   /// twice at the most, what was signed before another request has found out how it is done.
-  func send(_ request: HTTPRequest, _ body: BlobSlice?, _ with: UploadContext) async throws(UploadError) -> HTTPResponse
-  {
+  func send(
+    _ request: HTTPRequest, _ body: BlobSlice?, prepare: Exchange.Preparation? = nil, _ with: UploadContext
+  ) async throws(UploadError) -> HTTPResponse {
     var (mayAdjust, mayRenew, outdated) = (true, true, 0)
     while true {
-      let counter = SentBytes()
+      let counter = SentCounter()
       let version = signer.version
-      var signed = with
-      signed.sign = signature
-      let response = try await signed.exchange(
-        request, body,
-        Exchange(sent: { count in
-          counter.sent.add(count, ordering: .relaxed)
-          with.sent(count)
-        }))
+      var exchange = with.counting(counter)
+      exchange.prepare = prepare
+      let response = try await with.exchange(request, body, exchange)
       // A name that is free is no refusal, so nothing is waited for.
       if response.isSuccess || request.method == "HEAD" && response.status == 404 { return response }
       try await question?.answered()
@@ -37,7 +32,7 @@ extension S3Multipart {
       } else {
         return response
       }
-      with.sent(-counter.sent.load(ordering: .relaxed))
+      with.takeBack(counter)
     }
   }
 
@@ -51,12 +46,10 @@ extension S3Multipart {
   }
 }
 
-/// Of one attempt.
-private final class SentBytes: Sendable {
-  let sent = Atomic(0)
-}
+extension S3Multipart {
+  /// Answers to what was signed for another region, with another token or by another clock.
+  private static let outdated = [301, 307, 400, 401, 403]
 
-extension S3Multipart: SigningProtocol {
   var signature: @Sendable (inout HTTPRequest) -> Void {
     { [signer, bucketPath] request in
       S3RequestFields.removeMisplaced(from: &request, bucketPath: bucketPath)

@@ -5,7 +5,7 @@ import Blobs
 /// Objects of S3 and what speaks like it: a small one goes in one PUT, a large one in numbered parts, many at once.
 ///
 /// https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpuoverview.html
-public struct S3Multipart: MetadataProtocol {
+public struct S3Multipart: UploadProtocol {
   public let name = "s3"
 
   /// What objects are made with, and how they are cut.
@@ -66,6 +66,10 @@ public struct S3Multipart: MetadataProtocol {
     vouching = isAmazon ? .trailer : .header
   }
 
+  public var traits: UploadTraits {
+    UploadTraits(numbersParts: true, carriesMetadata: true, sign: signature)
+  }
+
   /// Parts have numbers from 1 up to this.
   static let mostParts: Int64 = 10_000
 
@@ -111,7 +115,7 @@ public struct S3Multipart: MetadataProtocol {
 
   // MARK: Whole objects
 
-  public func create(_ target: UploadTarget, first: (part: Part, body: BlobSlice)?, _ with: UploadContext)
+  public func create(_ target: UploadTarget, first: FirstPart?, _ with: UploadContext)
     async throws(UploadError) -> Held
   {
     try check(target)
@@ -220,21 +224,27 @@ public struct S3Multipart: MetadataProtocol {
       slice, options.checksum, isIdle ? .none : vouching, signs: signsBodies(at: request.url))
     var vouched = request
     vouched.headers.add(contentsOf: body.headers)
-    let response = try await send(vouched, body.slice, with)
-    if response.isSuccess { try checkEcho(vouched, response, body.checksum) }
+    let response = try await send(vouched, body.slice, prepare: body.prepare, with)
+    if response.isSuccess {
+      let isTold = body.prepare != nil || vouched.headers[options.checksum.s3Field] != nil
+      try checkEcho(vouched, response, body.checksum, isTold: isTold)
+    }
     if isIdle, S3Refusal(response)?.wantsChecksum == true {
       // Where objects are locked, a server wants checksums that it does not tell again.
       acquaintance.demandChecksums()
-      with.sent(-Int(clamping: body.slice.length ?? 0))
+      with.events.sent(-Int(clamping: body.slice.length ?? 0))
       return try await send(request, slice, mayBeIdle, with)
     }
     return (response, body)
   }
 
   /// A server that works the checksum out by itself must have come to ours.
-  private func checkEcho(_ request: HTTPRequest, _ response: HTTPResponse, _ value: [UInt8]?) throws(UploadError) {
+  /// `isTold`: the checksum went before the body.
+  private func checkEcho(
+    _ request: HTTPRequest, _ response: HTTPResponse, _ value: [UInt8]?, isTold: Bool
+  ) throws(UploadError) {
     let echo = response.headers[options.checksum.s3Field]
-    if request.headers[options.checksum.s3Field] != nil { acquaintance.note(echo: echo) }
+    if isTold { acquaintance.note(echo: echo) }
     guard let value, let echo, echo != base64(value) else { return }
     throw UploadError(
       .resync, .file,

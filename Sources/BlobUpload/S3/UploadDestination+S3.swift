@@ -72,7 +72,7 @@ extension UploadDestination {
     _ headers: HTTPHeaders, _ transport: any Transport
   ) async throws(UploadError) -> UploadDestination {
     let dialect = dialect(address, signer, options)
-    let context = UploadContext(transport: transport, headers: headers, origin: endpoint.origin)
+    let context = UploadContext(transport: transport, headers: headers, endpoint: endpoint, traits: dialect.traits)
     let target = UploadTarget(endpoint: endpoint, url: endpoint, path: "", length: nil)
     let limits = try await patiently { () async throws(UploadError) in try await dialect.discover(target, context) }
     let destination = UploadDestination(endpoint: endpoint, dialect: dialect, limits: limits, headers: headers)

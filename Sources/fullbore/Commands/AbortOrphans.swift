@@ -20,7 +20,8 @@ struct AbortOrphans: Sendable {
     let reached = try await Reached(place, connection, checksum: nil, over: transport)
     guard let dialect = reached.destination.dialect as? S3Multipart else { preconditionFailure("s3:// speaks S3") }
     let context = UploadContext(
-      transport: transport, headers: reached.destination.headers, origin: reached.destination.endpoint.origin)
+      transport: transport, headers: reached.destination.headers, endpoint: reached.destination.endpoint,
+      traits: dialect.traits)
     var (count, bytes): (Int, Int64) = (0, 0)
     do throws(UploadError) {
       // Page by page, each named before it is deleted: there may be more of them than memory for their names.

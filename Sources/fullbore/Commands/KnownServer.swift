@@ -21,7 +21,8 @@ struct KnownServer: Sendable {
     }
     dialect = destination.dialect
     context = UploadContext(
-      transport: transport, headers: destination.headers, origin: destination.endpoint.origin)
+      transport: transport, headers: destination.headers, endpoint: destination.endpoint,
+      traits: destination.traits)
   }
 
   func abort(_ session: UploadSession) async throws(UploadError) { try await dialect.abort(session, context) }

@@ -39,7 +39,7 @@ struct PushFeed: Sendable {
       refused ?? { item, error in
         PushObserver(report: run.report, counters: run.counters).ended(item, nil, .failed(error))
       }
-    telling = run.destination.dialect is any MetadataProtocol ? GalleryTelling(edits: edits) : nil
+    telling = run.destination.traits.carriesMetadata ? GalleryTelling(edits: edits) : nil
     self.files = files
     self.overwrites = overwrites
     self.omitsTimes = omitsTimes

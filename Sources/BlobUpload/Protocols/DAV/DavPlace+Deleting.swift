@@ -18,7 +18,8 @@ extension DavPlace {
     let place = self
     var refused: Refused?
     do throws(UploadError) {
-      try await with.patiently("\(url)") { () async throws(UploadError) in refused = try await place.clear(with) }
+      try await with.server.patiently("\(url)") { () async throws(UploadError) in refused = try await place.clear(with)
+      }
     } catch {
       var error = error
       if error.side != .cancelled {
@@ -95,7 +96,7 @@ extension DavPlace {
   /// The user is told of the first temporary file that the server does not delete.
   private func tell(_ refused: Refused?, _ folders: DavFolders, _ with: UploadContext) {
     guard let refused, folders.noteLeftover() else { return }
-    with.notice(
+    with.server.notice(
       "\(refused.temporary): this temporary file stays at the server, which does not delete it (\(refused.error.message)). "
         + "There may be more of them, named .fullbore-….tmp: delete them there. put+ before the URL makes none")
   }

@@ -14,7 +14,7 @@ extension DavPlace {
     tries += 1
     wasSentStraight = true
     with.opened(session)
-    try await with.makeDurable()
+    try await with.events.makeDurable()
     var request = HTTPRequest("PUT", url, ["Content-Type": contentType])
     request.headers[ModificationTime.field] = modified
     if !overwrites, case .nothing = there { request.headers["If-None-Match"] = "*" }

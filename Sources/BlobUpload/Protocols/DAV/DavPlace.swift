@@ -170,7 +170,7 @@ struct DavPlace: Sendable {
     }
     leftovers.append(new)
     with.opened(session)
-    try await with.makeDurable()
+    try await with.events.makeDurable()
     return temporary(new)
   }
 

@@ -63,7 +63,7 @@ struct NextcloudChunks: Sendable {
   /// MKCOL. The journal has the session before, so that nothing is left behind unknown.
   func open(_ with: UploadContext) async throws(UploadError) {
     with.opened(session)
-    try await with.makeDurable()
+    try await with.events.makeDurable()
     let request = request("MKCOL", folder)
     let response = try await with.send(request)
     guard response.isSuccess || response.status == 405 else { throw UploadError(creating: request, response) }

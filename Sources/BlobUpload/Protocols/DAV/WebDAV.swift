@@ -17,6 +17,8 @@ public struct WebDAV: UploadProtocol {
 
   public init(wholeUpTo: Int64 = 4 << 20) { self.wholeUpTo = wholeUpTo }
 
+  public var traits: UploadTraits { UploadTraits(leavesTemporaryFiles: true) }
+
   /// OPTIONS; only a demand for credentials, or a failure, is an error: nginx takes all we send, and no OPTIONS.
   public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits {
     let request = HTTPRequest("OPTIONS", target.endpoint)
@@ -45,7 +47,7 @@ public struct WebDAV: UploadProtocol {
   static func isOffered(by headers: HTTPHeaders) -> Bool { headers.list("DAV").contains("1") }
 
   /// With a small file: sends it. For a large one only the names are agreed upon.
-  public func create(_ target: UploadTarget, first: (part: Part, body: BlobSlice)?, _ with: UploadContext)
+  public func create(_ target: UploadTarget, first: FirstPart?, _ with: UploadContext)
     async throws(UploadError) -> Held
   {
     let place = DavPlace(target)

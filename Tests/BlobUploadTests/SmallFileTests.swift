@@ -6,21 +6,21 @@ import Testing
 
 @testable import BlobUpload
 
-/// Small files of one request each, over a transport that gives its answers to whom it is told to.
-@Suite struct BriefChainTests {
+/// Small files that go in one request each.
+@Suite struct SmallFileTests {
   let names = (0..<300).map { "\($0)" }
 
-  @Test func noTaskIsAskedForWhatGoesWell() async throws {
+  @Test func eachIsSentOnceAndKept() async throws {
     let desk = try await Desk()
-    let starter = Starter(Script(.status(201)))
-    let queue = desk.queue(starter)
+    let script = Script(.status(201))
+    let queue = desk.queue(script)
     #expect(try await desk.run(queue, names).sent == 300)
-    #expect(starter.counts == Starter.Counts(started: 300, sent: 0))
+    #expect(script.requests.count == 300)
     #expect(queue.totals.sent == 300_000 && queue.totals.acknowledged == 300_000)
     let sum = try await desk.journal.summary()
     #expect(sum.map(\.state) == [.done] && sum.map(\.count) == [300] && sum.map(\.bytes) == [300_000])
     #expect(try await desk.run(queue, names).doneBefore == 300)
-    #expect(starter.counts.started == 300)
+    #expect(script.requests.count == 300)
   }
 
   @Test(arguments: [503, nil]) func whatGoesWrongIsTriedAgainAfterAWait(_ status: Int?) async throws {
@@ -30,13 +30,12 @@ import Testing
       guard let status else { throw TransportError(.broken, "the connection broke") }
       return .status(status, ["Retry-After": "5"])
     }
-    let starter = Starter(script)
-    var queue = desk.queue(starter)
+    var queue = desk.queue(script)
     let clock = LeapingClock()
     queue.uploader.clock = clock
     let watcher = Watcher()
     #expect(try await desk.run(queue, names, watcher).sent == 300)
-    #expect(script.requests.count == 301 && starter.counts == Starter.Counts(started: 300, sent: 1))
+    #expect(script.requests.count == 301)
     #expect(clock.waits.count == 1 && (status == nil || clock.waits == [.seconds(5)]))
     #expect(watcher.started == Dictionary(uniqueKeysWithValues: names.map { ($0, 1) }))
   }
@@ -46,7 +45,7 @@ import Testing
     let script = Script { _, request throws(TransportError) in
       request.url.path.hasSuffix("/7") ? .status(413) : .status(201)
     }
-    let queue = desk.queue(Starter(script))
+    let queue = desk.queue(script)
     let outcomes = try await desk.run(queue, names)
     #expect(outcomes.sent == 299 && outcomes.error("7")?.status == 413)
     #expect(queue.totals.sent == 300_000 && queue.totals.acknowledged == 299_000)
@@ -60,7 +59,7 @@ import Testing
       number == 0 ? .status(307, ["Location": "/other/a"]) : .status(201)
     }
     let watcher = Watcher()
-    let queue = desk.queue(Starter(script))
+    let queue = desk.queue(script)
     queue.uploader.destination.acquaintance.putAnswers.trust(folderOf: HTTPURL("http://media.example/other/")!)
     #expect(try await desk.run(queue, ["a"], watcher).sent == 1)
     #expect(script.requests.map(\.url.path) == ["/in/a", "/other/a"])
@@ -72,14 +71,14 @@ import Testing
     let script = Script { _, request throws(TransportError) in
       .status(request.headers["If-Match"] == nil ? 201 : 412)
     }
-    #expect(try await desk.run(desk.queue(Starter(script)), ["a"], overwrite: true).sent == 1)
+    #expect(try await desk.run(desk.queue(script), ["a"], overwrite: true).sent == 1)
     #expect(script.requests.map { $0.headers["If-Match"] } == ["*", nil])
   }
 
   @Test func credentialsGoWithEach() async throws {
     let desk = try await Desk()
     let script = Script(.status(201))
-    var queue = desk.queue(Starter(script))
+    var queue = desk.queue(script)
     queue.uploader.destination.headers = ["x-api-key": "secret"]
     try await desk.run(queue, ["a", "b"])
     #expect(script.requests.map { $0.headers["x-api-key"] } == ["secret", "secret"])
@@ -88,7 +87,7 @@ import Testing
   @Test func whatIsRefusedAsAWholeEndsTheQueue() async throws {
     let desk = try await Desk()
     let script = Script(.status(401))
-    var queue = desk.queue(Starter(script))
+    var queue = desk.queue(script)
     queue.jobs = 2
     let error = await #expect(throws: UploadError.self) { try await desk.run(queue, names) }
     #expect(error?.status == 401 && error?.side == .destination)
@@ -99,7 +98,7 @@ import Testing
   @Test func cancellingEndsEverythingAndGivesTheClaimsBack() async throws {
     let desk = try await Desk()
     let gauge = Gauge(stalls: true)
-    let queue = desk.queue(Starter(gauge))
+    let queue = desk.queue(gauge)
     let task = Task { try await desk.run(queue, names) }  // ends below
     await gauge.reach(64)
     task.cancel()
@@ -121,10 +120,9 @@ import Testing
   @Test func tusBringsAFileWithItsCreation() async throws {
     let desk = try await Desk()
     let script = Script(.status(201, ["Location": "/up/1", "Upload-Offset": "1000"]))
-    let starter = Starter(script)
-    let queue = tus(desk, starter)
+    let queue = tus(desk, script)
     #expect(try await desk.run(queue, names).sent == 300)
-    #expect(starter.counts == Starter.Counts(started: 300, sent: 0))
+    #expect(script.requests.count == 300)
     #expect(script.requests.allSatisfy { $0.method == "POST" && $0.headers["Upload-Length"] == "1000" })
     #expect(script.requests.allSatisfy { $0.headers["Content-Type"] == "application/offset+octet-stream" })
     #expect(queue.totals.sent == 300_000 && queue.totals.acknowledged == 300_000)
@@ -142,41 +140,19 @@ import Testing
       default: .at(1000)
       }
     }
-    let starter = Starter(script)
     let watcher = Watcher()
-    #expect(try await desk.run(tus(desk, starter), ["a"], watcher).sent == 1)
+    #expect(try await desk.run(tus(desk, script), ["a"], watcher).sent == 1)
     #expect(script.methods == (offset == nil ? ["POST", "HEAD", "PATCH"] : ["POST", "PATCH"]))
-    #expect(script.requests.last?.headers["Upload-Offset"] == "400" && starter.counts.started == 1)
+    #expect(script.requests.last?.headers["Upload-Offset"] == "400")
     #expect(watcher.progress["a"]?.acknowledged == 1000)
   }
 
   @Test func anAnswerThatIsNoCreationIsSaid() async throws {
     let desk = try await Desk()
     let script = Script(.status(200, ["Location": "/up/1", "Upload-Offset": "1000"]))
-    let error = await #expect(throws: UploadError.self) { try await desk.run(tus(desk, Starter(script)), ["a"]) }
+    let error = await #expect(throws: UploadError.self) { try await desk.run(tus(desk, script), ["a"]) }
     #expect(error?.message.contains("instead of 201") == true)
     #expect(script.requests.count == 1)
-  }
-
-  @Test(arguments: ["large", "sum", "tus", "small", "summed", "verified"]) func whatTakesMoreGoesTheOrdinaryWay(
-    _ why: String
-  ) async throws {
-    let desk = try await Desk()
-    let script = Script { _, request throws(TransportError) in
-      switch request.method {
-      case "POST": .created
-      case "PATCH": .at(1000)
-      default: .status(201)
-      }
-    }
-    let starter = Starter(script)
-    var queue = desk.queue(starter, why == "tus" ? Tus() : PlainPut(checksum: why == "sum" ? .sha256 : nil))
-    if why == "small" { queue = tus(desk, starter, upTo: 999) }
-    if why == "summed" { queue = tus(desk, starter, Tus(checksum: .sha256)) }
-    if why == "large" { queue.largeFrom = 999 }
-    if why == "verified" { queue.verify = true }
-    let outcomes = try await desk.run(queue, ["a"])
-    #expect(outcomes.count == 1 && starter.counts.started == 0 && starter.counts.sent > 0)
   }
 }
 

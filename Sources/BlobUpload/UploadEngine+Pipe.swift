@@ -30,10 +30,12 @@ extension Uploader {
   /// How a source is sent whose end is not known, and that is read once; nil where that has no limit, or where it must be
   /// held whole.
   public var pipePlan: PipePlan? {
-    guard destination.dialect.numbersParts else { return nil }
+    guard destination.traits.numbersParts else { return nil }
     return PipePlan(destination.currentLimits, wanted: partSize, spool.forNumberedParts)
   }
+}
 
+extension UploadEngine {
   /// Uploads a source that is read once, in one piece where it turns out to be so small, else in numbered parts.
   ///
   /// What an earlier run has left of it is given up: nobody can say that it was the same.
@@ -47,9 +49,9 @@ extension Uploader {
       await discard(session, ledger)
       if isDoubted, let validator = info.validator { ledger?.recognized(validator) }
     }
-    let options = spool.forNumberedParts
-    let plan = pipePlan
-    let held = SpooledSource(source, options)
+    let options = uploader.spool.forNumberedParts
+    let plan = uploader.pipePlan
+    let held = SpooledSource(source, info, options)
     let room = plan?.partSize ?? Int64(options.memory)
     let there = try await held.look(from: 0, room, info.validator)
     if there < room {
@@ -61,7 +63,7 @@ extension Uploader {
       throw UploadError(
         .giveUp, .file,
         "its length is not known, it is more than \(options.memory) bytes, and a part of it, which is "
-          + "held until it has arrived, must have \(destination.limits.smallest) at least: --spool-memory says how many "
+          + "held until it has arrived, must have \(uploader.destination.limits.smallest) at least: --spool-memory says how many "
           + "can be held")
     }
     var run = PipeRun(self, held, info, target, ledger, progress, plan)
@@ -70,8 +72,8 @@ extension Uploader {
 
   private func finished(_ session: UploadSession, _ target: UploadTarget) async throws(UploadError) -> UploadResult? {
     do {
-      let held = try await patiently("\(target.path)") { () async throws(UploadError) in
-        try await destination.dialect.held(by: session, context())
+      let held = try await uploader.patiently("\(target.path)") { () async throws(UploadError) in
+        try await uploader.destination.dialect.held(by: session, context())
       }
       if case .finished(let result) = held {
         try StoredCheck(target: target, length: nil, sent: nil).check(result)

@@ -1,6 +1,6 @@
 import Blobs
 
-extension Uploader {
+extension UploadEngine {
   /// Runs `send` with a source whose length is known by then, or need not be.
   ///
   /// What is read once is read into its spool first where the server wants the length before the first byte: as far as
@@ -10,22 +10,22 @@ extension Uploader {
     _ send: (any BlobSource, BlobInfo, UploadTarget) async throws(UploadError) -> Result
   ) async throws(UploadError) -> Result {
     if info.length != nil { return try await send(source, info, target) }
-    let held = SpooledSource(source, spool)
-    if !destination.limits.needsLength {
+    let held = SpooledSource(source, info, uploader.spool)
+    if !uploader.destination.limits.needsLength {
       do {
         return try await send(held.source, info, target)
       } catch {
         // It knows nothing of chunks, or wants the length with the first byte. Once more, if it all fits.
         guard let status = error.status, [400, 411, 422, 501].contains(status), held.first == 0,
-          let length = try await held.measure(spool, info.validator)
+          let length = try await held.measure(uploader.spool, info.validator)
         else { throw error }
         return try await send(held.source, info.of(length), target.of(length))
       }
     }
-    guard let length = try await held.measure(spool, info.validator) else {
+    guard let length = try await held.measure(uploader.spool, info.validator) else {
       throw UploadError(
         .giveUp, .file,
-        "its length is not known, it is more than \(spool.memory) bytes, and the server wants it before "
+        "its length is not known, it is more than \(uploader.spool.memory) bytes, and the server wants it before "
           + "the first one")
     }
     return try await send(held.source, info.of(length), target.of(length))

@@ -1,7 +1,7 @@
 import BlobHTTP
 import Blobs
 
-extension Uploader {
+extension UploadEngine {
   /// A server that answers sooner is so near that one connection fills the link.
   static let farFrom: Duration = .milliseconds(10)
 
@@ -12,10 +12,10 @@ extension Uploader {
     _ session: UploadSession?, _ receipts: [PartReceipt], isDoubted: Bool, _ progress: Progress
   ) async throws(UploadError) -> UploadResult? {
     if session != nil, session?.sizeOfParts == nil { return nil }
-    guard !isDoubted, let tus = destination.dialect as? Tus, destination.limits.isParallel,
-      let length = info.length, length >= parallelFrom, source.access == .random,
+    guard !isDoubted, let tus = uploader.destination.dialect as? Tus, uploader.destination.limits.isParallel,
+      let length = info.length, length >= uploader.parallelFrom, source.access == .random,
       // Checksums of what is sent are kept in one row.
-      ledger == nil || !info.wantsTrace, partsAtOnce != 1
+      ledger == nil || !info.wantsTrace, uploader.partsAtOnce != 1
     else {
       if let session {
         // Parts that may be of another version are not gone on with.
@@ -44,7 +44,7 @@ extension Uploader {
     do throws(UploadError) {
       var distance = try await ask()
       if isTaken && !target.overwrite { return false }
-      if partsAtOnce != nil { return true }
+      if uploader.partsAtOnce != nil { return true }
       // A connection may have been made for the first answer, and the machine may have been busy.
       for _ in 0..<2 where distance >= Self.farFrom { distance = min(distance, try await ask()) }
       return distance >= Self.farFrom

@@ -1,0 +1,66 @@
+import BlobHTTP
+import Blobs
+
+/// Runs the uploads to one destination, all with the same settings.
+final class UploadEngine: Sendable {
+  let uploader: Uploader
+  /// What the requests of all these uploads share.
+  let server: UploadServer
+
+  init(_ uploader: Uploader) {
+    self.uploader = uploader
+    server = uploader.server
+  }
+
+  func context(_ events: any UploadEvents = NoUploadEvents()) -> UploadContext { UploadContext(server, events) }
+
+  /// As `Uploader.upload`.
+  func upload(
+    _ source: any BlobSource, _ info: BlobInfo, to target: UploadTarget, entry: Int64? = nil,
+    resuming session: UploadSession? = nil, receipts: [PartReceipt] = [], comparing doubted: [SentRange]? = nil,
+    sentAtMost limit: Int64? = nil, progress: Progress
+  ) async throws(UploadError) -> UploadResult {
+    if let length = info.length, let most = uploader.destination.limits.total, length > most {
+      throw UploadError(.giveUp, .file, "it has \(length) bytes, and the server takes \(most) at most")
+    }
+    let source = Uploader.prepared(source, info)
+    var ledger: (any UploadLedger)?
+    if let journal = uploader.journal, let entry { ledger = JournalLedger(journal, entry) }
+    if session == nil, doubted == nil, let found = try await existing(source, info, target) {
+      progress.resume(at: info.length ?? 0)
+      return stored(found)
+    }
+    // Most files are small and are sent here, without a look at parts or pipes.
+    if session == nil, let length = info.length, length < uploader.parallelFrom {
+      let run = UploadRun(self, source, info, target, ledger, nil, [], comparing: doubted, progress)
+      return stored(try await run.run())
+    }
+    if let result = try await uploadInParts(
+      source, info, to: target, ledger, session, receipts, isDoubted: doubted != nil, progress)
+    {
+      return stored(result)
+    }
+    let session = session?.sizeOfParts == nil ? session : nil
+    if info.length == nil, source.access == .sequential, uploader.destination.traits.numbersParts {
+      return stored(
+        try await uploadPipe(source, info, to: target, ledger, session, isDoubted: doubted != nil, progress))
+    }
+    let result = try await knowingLength(source, info, target) { source, info, target async throws(UploadError) in
+      let run = UploadRun(
+        self, source, info, target, ledger, session, receipts, comparing: doubted, sentAtMost: limit, progress)
+      return try await run.run()
+    }
+    return stored(result)
+  }
+
+  private func stored(_ result: UploadResult) -> UploadResult {
+    uploader.destination.acquaintance.noteStored()
+    return result
+  }
+
+  /// Deletes what is no longer gone on with, and has the journal begin anew. What the server has not answered for yet stays in
+  /// the journal as something that is left there.
+  func discard(_ session: UploadSession, _ ledger: (any UploadLedger)?) async {
+    if await uploader.discard(session) { ledger?.restarted() } else { ledger?.abandoned() }
+  }
+}
