@@ -3,8 +3,8 @@ import Foundation
 /// For libFuzzer; scripts/fuzz builds and runs it. Each target takes what comes from outside and must not trap, run out of
 /// stack or memory, or take long. `FUZZ_TARGET` says which.
 private let targets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
-  "multipart": fuzzMultipart, "answer": fuzzAnswer, "fields": fuzzFields, "urls": fuzzURLs, "xml": fuzzXML,
-  "json": fuzzJSON, "journal": fuzzJournal, "settings": fuzzSettings, "pictures": fuzzPictures,
+  "multipart": fuzzMultipart, "answer": fuzzAnswer, "request": fuzzRequest, "fields": fuzzFields, "urls": fuzzURLs,
+  "xml": fuzzXML, "json": fuzzJSON, "journal": fuzzJournal, "settings": fuzzSettings, "pictures": fuzzPictures,
   "sidecars": fuzzSidecars,
 ]
 

@@ -1,5 +1,3 @@
-import Platform
-
 /// Makes heads of the lines of an answer, one by one, whoever reads them from the connection.
 ///
 /// What is not HTTP/1.x is refused, and never guessed at: a line that one program skips is another one's status.
@@ -31,13 +29,8 @@ package struct HeadParser {
     if line.place(of: 0) != nil || line.place(of: 13) != nil { return .malformed }
     if status == 0 { return begin(line) }
     if line.isEmpty { return complete() }
-    // White space before the name or the colon is refused with all the rest that is no name: so are folded lines.
-    guard let colon = line.place(of: UInt8(ascii: ":")), colon > 0 else { return .malformed }
-    let name = UnsafeRawBufferPointer(rebasing: line[..<colon])
-    for byte in name where !byte.isTokenByte { return .malformed }
-    headers.add(
-      String(decoding: name, as: UTF8.self),
-      String(decoding: UnsafeRawBufferPointer(rebasing: line[(colon + 1)...]).trimmed, as: UTF8.self))
+    guard let field = FieldLine(line) else { return .malformed }
+    headers.add(field)
     return .nothing
   }
 
@@ -77,29 +70,10 @@ package struct StatusLine {
 }
 
 extension UnsafeRawBufferPointer {
-  /// Where a byte is found first.
-  package func place(of byte: UInt8) -> Int? {
-    guard let start = baseAddress, let found = memchr(start, Int32(byte), count) else { return nil }
-    return UnsafeRawPointer(found) - start
-  }
-
-  package func begins(with text: StaticString) -> Bool {
-    count >= text.utf8CodeUnitCount && memcmp(baseAddress!, text.utf8Start, text.utf8CodeUnitCount) == 0
-  }
-
   /// Without a line feed at its end, and the carriage return before that. RFC 9112 §2.2.
   fileprivate var withoutLineBreak: UnsafeRawBufferPointer {
     guard let last, last == 10 else { return self }
     let end = count >= 2 && self[count - 2] == 13 ? count - 2 : count - 1
     return UnsafeRawBufferPointer(rebasing: self[..<end])
-  }
-
-  /// Without spaces and tabs at either end. RFC 9110 §5.5.
-  fileprivate var trimmed: UnsafeRawBufferPointer {
-    var start = 0
-    var end = count
-    while start < end, self[start] == 32 || self[start] == 9 { start += 1 }
-    while end > start, self[end - 1] == 32 || self[end - 1] == 9 { end -= 1 }
-    return UnsafeRawBufferPointer(rebasing: self[start..<end])
   }
 }

@@ -4,7 +4,7 @@ import Blobs
 /// RFC 9112 §6.3 and §7.1.
 package struct ResponseFraming {
   package enum Stage: Equatable {
-    case head, content(Int64), chunkSize, chunk(Int64), chunkEnd, trailers, untilClosed, whole
+    case head, content(Int64), chunks(ChunkedDecoder), trailers, untilClosed, whole
   }
   /// The next bytes of what came, by their number.
   package enum Piece: Equatable {
@@ -45,21 +45,15 @@ package struct ResponseFraming {
       if count == 0 { return .more }
       stage = left == Int64(count) ? .whole : .content(left - Int64(count))
       return .content(count)
-    case .chunk(let left):
-      let count = Int(clamping: min(left, Int64(bytes.count)))
-      if count == 0 { return .more }
-      stage = left == Int64(count) ? .chunkEnd : .chunk(left - Int64(count))
-      return .content(count)
-    case .chunkEnd:
-      guard let end = line(bytes) else { return more(than: bytes) }
-      if !bytes[..<end].allSatisfy({ $0 == 13 || $0 == 10 }) { return .malformed }
-      stage = .chunkSize
-      return .framing(end)
-    case .chunkSize:
-      guard let end = line(bytes) else { return more(than: bytes) }
-      guard let size = Self.chunkSize(bytes[..<end]) else { return .malformed }
-      stage = size == 0 ? .trailers : .chunk(size)
-      return .framing(end)
+    case .chunks(var decoder):
+      let piece = decoder.next(of: bytes)
+      stage = decoder.stage == .ended ? .trailers : .chunks(decoder)
+      switch piece {
+      case .content(let count): return .content(count)
+      case .framing(let count): return .framing(count)
+      case .more: return .more
+      case .malformed: return .malformed
+      }
     }
   }
 
@@ -79,7 +73,7 @@ package struct ResponseFraming {
       guard codings.count == 1, codings[0].value.isSameField("chunked") else { return false }
       // Two statements about the length: what follows on this connection may be part of what went before. RFC 9112 §6.3.
       if head.headers["Content-Length"] != nil { keepsConnection = false }
-      stage = .chunkSize
+      stage = .chunks(ChunkedDecoder())
     } else if head.headers["Content-Length"] != nil {
       guard let length = Self.length(in: head.headers) else { return false }
       stage = length == 0 ? .whole : .content(length)
@@ -130,17 +124,7 @@ package struct ResponseFraming {
     // What cannot become a head need not end in a line break to be told apart.
     let begins = stage != .head || !isFirstLine || bytes.isEmpty || "HTTP/1.".utf8.starts(with: bytes.prefix(7))
     if !begins { return .malformed }
-    if bytes.count < Self.longestLine { return .more }
-    return stage == .head || stage == .trailers ? .lineTooLong : .malformed
-  }
-
-  /// Hexadecimal digits, before an extension if there is one.
-  private static func chunkSize(_ line: Slice<UnsafeRawBufferPointer>) -> Int64? {
-    let digits = line.prefix { $0 != UInt8(ascii: ";") && $0 > 32 }
-    guard (1...15).contains(digits.count), digits.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }) else {
-      return nil
-    }
-    return Int64(String(decoding: digits, as: UTF8.self), radix: 16)
+    return bytes.count < Self.longestLine ? .more : .lineTooLong
   }
 
   /// In one line, and in all lines of a head or of the trailers.

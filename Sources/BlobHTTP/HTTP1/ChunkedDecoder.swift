@@ -1,0 +1,88 @@
+/// Finds the content of a chunked body, of a request or a response, up to its trailer section. RFC 9112 §7.1.
+///
+/// Lines end with CRLF and with nothing else: a program that takes a bare LF for the end of a line sees other chunks.
+package struct ChunkedDecoder: Equatable, Sendable {
+  package enum Stage: Equatable, Sendable {
+    case size, data(Int64), dataEnd
+    /// The last chunk has come; its trailer section follows.
+    case ended
+  }
+  /// The next bytes of what came, by their number.
+  package enum Piece: Equatable {
+    case content(Int)
+    /// What only says where content is.
+    case framing(Int)
+    /// It needs more bytes.
+    case more
+    case malformed
+  }
+
+  package private(set) var stage = Stage.size
+  /// Bytes of sizes and extensions beyond what chunks of that size need. A body of many of them is an attack.
+  private var excess: Int64 = 0
+
+  /// With the size, an extension and the line break.
+  static let longestLine = 4 << 10
+  private static let mostExcess: Int64 = 16 << 10
+
+  package init() {}
+
+  package mutating func next(of bytes: UnsafeRawBufferPointer) -> Piece {
+    switch stage {
+    case .data(let left):
+      let count = Int(clamping: min(left, Int64(bytes.count)))
+      if count == 0 { return .more }
+      take(count)
+      return .content(count)
+    case .dataEnd:
+      if let first = bytes.first, first != 13 { return .malformed }
+      if bytes.count < 2 { return .more }
+      if bytes[1] != 10 { return .malformed }
+      stage = .size
+      return .framing(2)
+    case .size:
+      guard let end = bytes.place(of: 10) else { return bytes.count < Self.longestLine ? .more : .malformed }
+      guard end < Self.longestLine, let size = Self.size(UnsafeRawBufferPointer(rebasing: bytes[...end])) else {
+        return .malformed
+      }
+      excess = max(0, excess + Int64(end) - 16 - (size > 1 << 20 ? 1 << 20 : size))
+      if excess > Self.mostExcess { return .malformed }
+      stage = size == 0 ? .ended : .data(size)
+      return .framing(end + 1)
+    case .ended: return .malformed
+    }
+  }
+
+  /// The next `count` bytes of a chunk's data have come, which need not be looked at.
+  package mutating func take(_ count: Int) {
+    guard case .data(let left) = stage else { preconditionFailure("no chunk has data here") }
+    stage = left == Int64(count) ? .dataEnd : .data(left - Int64(count))
+  }
+
+  /// Of a line with its line break: hexadecimal digits, before an extension if there is one.
+  private static func size(_ line: UnsafeRawBufferPointer) -> Int64? {
+    guard line.count >= 3, line[line.count - 2] == 13 else { return nil }
+    let line = UnsafeRawBufferPointer(rebasing: line[..<(line.count - 2)])
+    if line.hasControlCharacter { return nil }
+    var (size, digits): (Int64, Int) = (0, 0)
+    for byte in line {
+      guard let digit = byte.hexDigit else { break }
+      size = size << 4 | Int64(digit)
+      digits += 1
+      if digits > 15 { return nil }
+    }
+    let rest = line[digits...].drop { $0 == 32 || $0 == 9 }
+    return digits > 0 && (rest.isEmpty || rest.first == UInt8(ascii: ";")) ? size : nil
+  }
+}
+
+extension UInt8 {
+  fileprivate var hexDigit: UInt8? {
+    switch self {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): self - UInt8(ascii: "0")
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): self - UInt8(ascii: "a") + 10
+    case UInt8(ascii: "A")...UInt8(ascii: "F"): self - UInt8(ascii: "A") + 10
+    default: nil
+    }
+  }
+}
