@@ -47,6 +47,20 @@ struct FormDigestTests {
     #expect(try eventually { server.folder.kept.isEmpty })
   }
 
+  /// It was not computed while the form came, so nothing of the form can be relied on.
+  @Test func aDigestThatNobodyAnnouncedPublishesNothing() throws {
+    let server = try TestServer()
+    let client = try server.client()
+    let body = form()
+    try client.head("POST", "/", [type, ("Transfer-Encoding", "chunked")])
+    let field = digest("Content-Digest", body)
+    try client.send(
+      Array("\(String(body.count, radix: 16))\r\n".utf8) + body + Array("\r\n0\r\n\(field.0): \(field.1)\r\n\r\n".utf8))
+    #expect(try client.answer().status == 400)
+    #expect(try eventually { server.folder.kept.isEmpty })
+    #expect(names.allSatisfy { server.folder.read(BytePath($0)) == nil })
+  }
+
   @Test func aFormThatIsCutKeepsNoneOfItsFiles() throws {
     let server = try TestServer()
     do {

@@ -2,13 +2,14 @@ import BlobHTTP
 import Synchronization
 
 /// The body of a form. A file is published, by a worker, as soon as it is whole; one that cannot be taken does not keep
-/// the others away, and is told at the end. Where the request has a digest of the form, none is published before the digest
-/// was compared.
+/// the others away, and is told at the end. Where the form's end decides about all of it, none is published before.
 final class FormReceiver: BodyReceiver {
   private let folder: ServedPath
   private let existing: ExistingRule
   private let answer: FormAnswer
   private let digests: BodyDigests?
+  /// Nothing is published before the form's end: it has a digest to be compared, or may bring trailers that are refused.
+  private let awaitsEnd: Bool
   private let head: HTTPHeaders
   private let service: Service
   private let entries = FormEntries()
@@ -17,7 +18,7 @@ final class FormReceiver: BodyReceiver {
   private struct State: @unchecked Sendable {
     let parser: MultipartParser
     var file: (reception: any Reception, record: UploadRecord, entry: Int)?
-    /// Files that are whole and wait for the digest of the form. Their receptions are opened again when it has come, since a
+    /// Files that are whole and wait for the end of the form. Their receptions are opened again when it has come, since a
     /// form may have more files than a process may have open.
     var held: [(record: UploadRecord, entry: Int)] = []
     /// The value of a field `mtime`, which is for the next file, as far as it can be one.
@@ -39,6 +40,7 @@ final class FormReceiver: BodyReceiver {
     self.existing = existing
     self.answer = answer
     self.digests = digests
+    awaitsEnd = digests != nil || call.request.contentLength == nil
     head = call.headers
     service = call.service
     var limits = MultipartParser.Limits()
@@ -108,7 +110,7 @@ final class FormReceiver: BodyReceiver {
   private func finish(_ state: inout State) {
     guard let (reception, record, entry) = state.file else { return }
     state.file = nil
-    if digests != nil { return state.held.append((record, entry)) }
+    if awaitsEnd { return state.held.append((record, entry)) }
     service.workers.submit { [self] in publish(reception, record, entry) }
   }
 
@@ -121,7 +123,7 @@ final class FormReceiver: BodyReceiver {
     }
   }
 
-  /// The digest of the form is right.
+  /// The form is as it should be.
   private func publishHeld() {
     for (record, entry) in takeHeld() {
       do throws(ServerError) {
@@ -151,7 +153,7 @@ final class FormReceiver: BodyReceiver {
       cut()
       return .refuse(error)
     }
-    if digests != nil { service.workers.submit { [self] in publishHeld() } }
+    if awaitsEnd { service.workers.submit { [self] in publishHeld() } }
     return .later { [entries, answer] decided in
       entries.whenAllHaveEnded { decided(.reply(answer.reply($0, leftOut: $1))) }
     }
