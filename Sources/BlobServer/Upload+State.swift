@@ -27,6 +27,7 @@ extension Upload {
 
     static let takenOver = ServerError(409, "a newer request has taken over the upload")
 
+    var isOpen: Bool { if case .open = phase { true } else { false } }
     /// Nobody can add a byte any more.
     var hasAll: Bool {
       switch phase {

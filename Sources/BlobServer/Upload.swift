@@ -36,10 +36,10 @@ final class Upload: Sendable {
   var offset: Int64 { state.withLock { $0.offset } }
   /// When it is forgotten if nothing more comes. Nanoseconds since 1970.
   var expires: Int64 { state.withLock { $0.touched }.addingClamped(home.expire) }
-  /// Every byte is here; of a final upload, in its parts.
+  /// Every byte is here; of a final upload, in its parts, as long as publishing it has not taken them.
   var isComplete: Bool {
-    let (record, offset) = state.withLock { ($0.record, $0.offset) }
-    return record.parts.map { home.areComplete($0) } ?? (offset == record.length)
+    let (record, offset, isOpen) = state.withLock { ($0.record, $0.offset, $0.isOpen) }
+    return record.parts.map { !isOpen || home.areComplete($0) } ?? (offset == record.length)
   }
 
   /// Nobody has begun to publish or to end it.
