@@ -6,7 +6,7 @@ func system(_ name: String, pkgConfig: String, apt: String) -> Target {
   .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([apt])])
 }
 
-/// libcurl's TLS, where that is OpenSSL.
+/// TLS of both ends, and libcurl's, where that is OpenSSL.
 let tls: Target.Dependency = .target(name: "CSSL", condition: .when(platforms: [.linux]))
 
 let package = Package(
@@ -29,8 +29,6 @@ let package = Package(
   targets: [
     system("CCurl", pkgConfig: "libcurl", apt: "libcurl4-openssl-dev"),
     system("CSQLite", pkgConfig: "sqlite3", apt: "libsqlite3-dev"),
-    system("CMicrohttpd", pkgConfig: "libmicrohttpd", apt: "libmicrohttpd-dev"),
-    system("CGnuTLS", pkgConfig: "gnutls", apt: "libgnutls28-dev"),
     system("CCrypto", pkgConfig: "libcrypto", apt: "libssl-dev"),
     system("CSSL", pkgConfig: "libssl", apt: "libssl-dev"),
     .systemLibrary(name: "CLinux"),
@@ -52,8 +50,7 @@ let package = Package(
       ]),
     .target(name: "BlobMedia", dependencies: ["Blobs", "Platform"]),
     .target(name: "BlobUpload", dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", "BlobSQLite", "Platform"]),
-    .target(
-      name: "BlobServer", dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", "CMicrohttpd", "CGnuTLS", "Platform"]),
+    .target(name: "BlobServer", dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", tls, "Platform"]),
     .target(
       name: "BlobTesting",
       dependencies: [

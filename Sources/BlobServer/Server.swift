@@ -9,7 +9,8 @@ public final class Server: Sendable {
   private enum State { case running, stopping, stopped }
   private let state = Monitor(State.running)
   private let service: Service
-  private let daemon: Daemon
+  private let loops: [EventLoop]
+  private let listener: Listener
   public let port: UInt16
   /// `http://127.0.0.1:8080/`, or with `https`.
   public let url: String
@@ -21,21 +22,27 @@ public final class Server: Sendable {
   /// cannot be had, or the certificate and its key are none. Raises the process's limit of open files towards its hard limit, since every connection needs one.
   /// Blocks shortly.
   public init(_ options: ServerOptions) throws(ServerError) {
-    let identity: TLSIdentity? = if let tls = options.tls { try TLSIdentity(tls) } else { nil }
+    let tls: TLSContext? = if let files = options.tls { try TLSContext(files) } else { nil }
     let files = raiseFileLimit()
     let listener = try Listener(options.address, options.port)
     let store = try FileStore(
       options.folder, expire: options.expire, maxTotal: options.maxTotal, readOnly: options.isReadOnly)
-    let lingering = files / 16
-    let service = try Service(options, store, HostRule(listener, options), lingering: lingering)
+    let service = Service(options, store, HostRule(listener, options))
     // An upload needs two descriptors; what is left is for everything else.
-    daemon = try Daemon(
-      listener, service, idle: options.idleTimeout, connections: max(64, (files - 64 - lingering) / 2), tls: identity)
+    let most = max(64, (files - 64) / 2) / Self.threads
+    var loops: [EventLoop] = []
+    for _ in 0..<Self.threads {
+      loops.append(try EventLoop(service, listener.socket, tls, most: most, mostLingering: most / 8))
+    }
+    for (number, loop) in loops.enumerated() { loop.other = loops[(number + 1) % loops.count] }
+    self.loops = loops
+    self.listener = listener
     port = listener.port
     url = "\(options.tls == nil ? "http" : "https")://\(listener.host):\(listener.port)/"
     self.service = service
     notices = store.notices
     service.start()
+    for loop in loops { loop.start() }
   }
 
   /// Accepts no more connections, gives requests under way `grace` to end, and closes the rest: what they have
@@ -47,14 +54,14 @@ public final class Server: Sendable {
       return true
     }
     guard isFirst else { return state.wait { $0 == .stopped ? () : nil } }
-    daemon.quiesce()
+    for loop in loops { loop.post(.stopAccepting) }
+    // Who connects from now on is refused, although the descriptor stays open.
+    shutdown(listener.socket.number, Socket.shutBoth)
     let deadline = ContinuousClock.now + grace
-    Self.wait { service.gate.isEmpty || ContinuousClock.now >= deadline }
-    service.gate.close()
+    while service.requests.load(ordering: .sequentiallyConsistent) > 0, ContinuousClock.now < deadline { usleep(5_000) }
     service.store.interrupt()
-    service.pump.stop()
-    Self.wait { !service.gate.hasSuspended }
-    daemon.stop()
+    for loop in loops { loop.post(.cut) }
+    for loop in loops { loop.join() }
     service.stop()
     service.store.close()
     state.update { $0 = .stopped }
@@ -62,8 +69,5 @@ public final class Server: Sendable {
 
   deinit { stop(grace: .zero) }
 
-  /// Looks again and again: what is waited for happens on libmicrohttpd's threads, at their pace.
-  private static func wait(until condition: () -> Bool) {
-    while !condition() { usleep(5_000) }
-  }
+  private static let threads = 2
 }

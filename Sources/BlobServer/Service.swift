@@ -1,4 +1,5 @@
 import BlobHTTP
+import Synchronization
 
 /// What all requests of a server share.
 final class Service: Sendable {
@@ -12,19 +13,13 @@ final class Service: Sendable {
   /// Pages of folders that are made or sent at a time, and their bytes. Each is in memory until its client has read it.
   private let pages = Allowance(64)
   private let pageBytes = Allowance(64 << 20)
-  let housekeeper: Housekeeper
-  let pump: BodyPump
-  /// A socket at its end; see `Connection.detach`.
-  let deadSocket: Descriptor
-  let watch: ConnectionWatch
-  let gate = Gate()
+  private let tidying = PeriodicTask()
+  /// Requests that are not answered yet.
+  let requests = Atomic(0)
   let digests = KnownDigests()
   let hosts: HostRule
 
-  /// `lingering`: connections that are kept open behind a last answer.
-  init(
-    _ options: ServerOptions, _ store: any UploadStore, _ hosts: HostRule, lingering: Int
-  ) throws(ServerError) {
+  init(_ options: ServerOptions, _ store: any UploadStore, _ hosts: HostRule) {
     self.options = options
     self.store = store
     self.hosts = hosts
@@ -32,23 +27,12 @@ final class Service: Sendable {
     workers = Workers(threads: 8)
     uploads = Uploads(
       store, workers, maxSize: options.maxSize, maxUnfinished: options.maxUnfinished, expire: options.expire)
-    housekeeper = try Housekeeper(mostLingering: lingering, patience: options.idleTimeout)
-    pump = try BodyPump(idle: options.idleTimeout)
-    deadSocket = try Descriptor.deadSocket()
-    watch = try ConnectionWatch(
-      .init(idle: options.idleTimeout, head: options.headTimeout, bytesPerSecond: options.minimumRate))
   }
 
-  /// Begins what happens without being asked: expiry, the end of slow connections, and the publishing of what a kill has
-  /// left complete.
+  /// Begins what happens without being asked: expiry, and the publishing of what a kill has left complete.
   func start() {
     let interval = min(.seconds(60), max(.milliseconds(50), options.expire / 4))
-    pump.start()
-    housekeeper.start(
-      [
-        Chore(every: interval) { [workers, uploads] in workers.submit { uploads.tidy() } },
-        Chore(every: watch.interval) { [watch] in watch.endStuck() },
-      ], watch.ends)
+    tidying.start(every: interval) { [workers, uploads] in workers.submit { uploads.tidy() } }
     workers.submit { [uploads] in
       uploads.tidy()
       uploads.publishComplete()
@@ -57,7 +41,7 @@ final class Service: Sendable {
 
   /// Ends the threads, once all that was asked of them is done.
   func stop() {
-    housekeeper.stop()
+    tidying.stop()
     digestReader.finish()
     listers.finish()
     workers.finish()

@@ -16,7 +16,7 @@ public final class ServedFolder: ProtocolPeer {
   public init(_ change: (inout ServerOptions) -> Void) throws {
     scratch = try ScratchFolder()
     folder = scratch.path
-    // libmicrohttpd may miss that a client has left in the middle of a body, until it has been silent for so long.
+    // A client that is gone without a word does not keep a test waiting.
     var options = ServerOptions(folder: folder, port: 0, idleTimeout: .seconds(3))
     change(&options)
     let server = try Server(options)

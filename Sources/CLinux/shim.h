@@ -44,6 +44,9 @@ static inline void fb_set_thread_name(const char *name) { prctl(PR_SET_NAME, nam
 static inline int fb_accept_cloexec(int listener) {
   return (int)syscall(SYS_accept4, listener, NULL, NULL, 02000000 /* SOCK_CLOEXEC */);
 }
+static inline int fb_accept_at_once(int listener) {
+  return (int)syscall(SYS_accept4, listener, NULL, NULL, 02004000 /* SOCK_CLOEXEC | SOCK_NONBLOCK */);
+}
 // Kind and id of the file system that a descriptor, or a path where that is -1, is on. 0, or -1 where it is not told.
 static inline int fb_file_system(int file, const char *path, unsigned long long *kind, unsigned long long *id) {
   struct statfs told;

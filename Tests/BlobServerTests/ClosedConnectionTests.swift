@@ -51,23 +51,34 @@ struct ClosedConnectionTests {
     #expect(try client.answer().body == bytes)
   }
 
+  /// They are kept open for some seconds, so that their clients can read why they were refused.
   @Test func onlySoManyConnectionsLinger() throws {
-    let housekeeper = try Housekeeper(mostLingering: 2, patience: .seconds(60))
-    housekeeper.start([], try StreamEnds())
-    defer { housekeeper.stop() }
-    var clients: [Descriptor] = []
-    for _ in 0..<5 {
-      var ends: [Int32] = [-1, -1]
-      #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
-      clients.append(Descriptor(ends[1]))
-      housekeeper.linger(Descriptor(ends[0]))
+    let folder = try TestFolder()
+    let options = ServerOptions(folder: folder.path, port: 0)
+    let listener = try Listener(options.address, options.port)
+    let store = try FileStore(folder.path, expire: .seconds(60), maxTotal: nil, readOnly: false)
+    let service = Service(options, store, HostRule(listener, options))
+    service.start()
+    let loop = try EventLoop(service, listener.socket, nil, most: 100, mostLingering: 2)
+    loop.start()
+    defer {
+      loop.post(.cut)
+      loop.join()
+      service.stop()
+      store.close()
     }
-    let clock = ContinuousClock.now
-    let isClosed = { (client: Descriptor) in
-      var byte: UInt8 = 0
-      return recv(client.number, &byte, 1, Int32(MSG_DONTWAIT)) == 0
+    let start = ContinuousClock.now
+    let clients = try (0..<5).map { _ in
+      let client = try WireClient(port: listener.port)
+      try client.send(Array("nonsense\r\n\r\n".utf8))
+      #expect(try client.answer().status == 400)
+      return client
+    }
+    func isClosed(_ client: WireClient) -> Bool {
+      do { try client.send([1]) } catch { return true }
+      return false
     }
     #expect(try eventually { clients.prefix(3).allSatisfy(isClosed) })
-    #expect(ContinuousClock.now - clock > .seconds(4) || !clients.suffix(2).contains(where: isClosed))
+    #expect(ContinuousClock.now - start > .seconds(4) || !clients.suffix(2).contains(where: isClosed))
   }
 }

@@ -76,4 +76,16 @@ struct DigestReaderTests {
     #expect(answer.status == 200)
     #expect(answer["Repr-Digest"] != nil)
   }
+
+  /// A client may end its half of the connection once it has sent its last request.
+  @Test func aClientThatSendsNoMoreIsAnswered() throws {
+    let server = try TestServer()
+    server.folder.write("x", [1])
+    #expect(server.folder.extend("x", to: 100 << 20))
+    let client = try ask(server, "/x")
+    client.finishSending()
+    let answer = try client.answer(hasBody: false)
+    #expect(answer.status == 200)
+    #expect(answer["Repr-Digest"] != nil)
+  }
 }

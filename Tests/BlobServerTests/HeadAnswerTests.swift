@@ -5,7 +5,7 @@ import Testing
 struct HeadAnswerTests {
   private let override = ("X-HTTP-Method-Override", "PATCH")
 
-  /// Bodies up to 64 KiB are thrown away, larger ones are refused at once, and the largest leave libmicrohttpd.
+  /// Bodies up to 64 KiB are thrown away, larger ones are refused at once, and the largest go through a pipe.
   @Test(arguments: [0, 10, 100_000, 400_000, 3_000_000], ["?0", "?1"])
   func anAnswerToHEADHasNoBody(_ length: Int, _ isLast: String) throws {
     let server = try TestServer()

@@ -3,7 +3,7 @@ import Blobs
 import Platform
 import Testing
 
-/// Bodies that are read past libmicrohttpd, and the connection's way back to it.
+/// Bodies that go to their file through a pipe, and what follows them on the connection.
 struct LargeBodyTests {
   private let bytes = pattern(3 << 20)
 
@@ -107,7 +107,6 @@ struct LargeBodyTests {
     #expect(server.folder.kept.isEmpty)
   }
 
-  /// Descriptors change hands here; each must be closed by one of them.
   @Test func noDescriptorIsLost() throws {
     let server = try TestServer()
     func round(_ name: String) throws {

@@ -4,7 +4,7 @@ import Platform
 import Synchronization
 import Testing
 
-/// Answers that are sent past libmicrohttpd, to clients that take them late, or not at all.
+/// Answers to clients that take them late, or not at all.
 struct LateReaderTests {
   private func pair() throws -> (server: Descriptor, client: Descriptor) {
     var ends: [Int32] = [-1, -1]
@@ -35,30 +35,30 @@ struct LateReaderTests {
   }
 
   @Test func anAnswerWaitsForItsSocket() throws {
-    let housekeeper = try Housekeeper(mostLingering: 2, patience: .seconds(60))
-    housekeeper.start([], try StreamEnds())
-    defer { housekeeper.stop() }
     let (server, client) = try pair()
     let filled = fill(server)
-    let sent = Monitor<Bool?>(nil)
     let answer = pattern(1_000_000)
-    housekeeper.send(answer, on: server) { isSent in sent.update { $0 = isSent } }
-    #expect(sent.update { $0 } == nil)
+    let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 1000, alignment: 16)
+    defer { room.deallocate() }
+    var writer = AnswerWriter(ClientStream(server, nil))
+    writer.add(Array(answer[..<500_000]))
+    writer.add(Array(answer[500_000...]))
+    #expect(writer.flush(through: room) == .blocked)
     #expect(read(client, filled).count == filled)
-    #expect(read(client, answer.count) == answer)
-    #expect(sent.wait { $0 })
+    var got: [UInt8] = []
+    while writer.flush(through: room) == .blocked { got += read(client, 10_000) }
+    #expect(got + read(client, answer.count - got.count) == answer)
+    #expect(writer.isEmpty)
   }
 
-  @Test func anAnswerThatNobodyTakesIsGivenUp() throws {
-    let housekeeper = try Housekeeper(mostLingering: 2, patience: .milliseconds(50))
-    housekeeper.start([], try StreamEnds())
-    defer { housekeeper.stop() }
+  @Test func anAnswerThatNobodyCanTakeIsGivenUp() throws {
     let (server, client) = try pair()
-    _ = fill(server)
-    let sent = Monitor<Bool?>(nil)
-    housekeeper.send([1, 2, 3], on: server) { isSent in sent.update { $0 = isSent } }
-    #expect(!sent.wait { $0 })
-    withExtendedLifetime(client) {}
+    shutdown(client.number, Int32(SHUT_RDWR))
+    let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 1000, alignment: 16)
+    defer { room.deallocate() }
+    var writer = AnswerWriter(ClientStream(server, nil))
+    writer.add([1, 2, 3])
+    #expect(writer.flush(through: room) == .broken)
   }
 
   /// None is lost, so that none is taken for another one's.

@@ -3,7 +3,7 @@ import Blobs
 import Platform
 import Testing
 
-/// Clients that take their time: a byte now and then keeps libmicrohttpd waiting for ever.
+/// Clients that take their time: a byte now and then is not enough.
 struct SlowClientTests {
   /// Sends a byte ten times a second until the server closes; how long that took, nil when it did not.
   private func drip(_ client: WireClient, _ byte: UInt8 = UInt8(ascii: "a")) -> Duration? {
@@ -58,7 +58,7 @@ struct SlowClientTests {
     let client = try server.client()
     try client.head("GET", "/big")
     #expect(try eventually { server.folder.isOpen("big") })
-    // It takes a few bytes now and then, which libmicrohttpd takes for life.
+    // It takes a few bytes now and then.
     let begin = ContinuousClock.now
     while server.folder.isOpen("big"), ContinuousClock.now - begin < .seconds(20) {
       client.readSome(100)

@@ -69,7 +69,6 @@ struct StopTests {
     #expect(folder.kept.contains(data))
   }
 
-  /// libmicrohttpd's own way to refuse connections aborts the process now and then.
   @Test func manyServersComeAndGo() throws {
     for _ in 0..<100 {
       let server = try TestServer()

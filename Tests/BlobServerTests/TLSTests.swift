@@ -54,7 +54,6 @@ struct TLSTests {
     #expect(range.body == PatternSource(length: 9 << 20).bytes(at: 1_000_000, count: 500_001))
   }
 
-  /// Both kinds of interim answers are written past libmicrohttpd.
   @Test func anUploadsURLAndItsWayAreTold() async throws {
     let client = try Client(server, identity)
     let heads = Monitor<[HTTPHead]>([])
@@ -74,7 +73,6 @@ struct TLSTests {
     #expect(server.folder.read("film") == pattern.bytes(count: 8 << 20))
   }
 
-  /// A refusal in the middle of a body is written past libmicrohttpd.
   @Test func refusalsAreHeard() async throws {
     let early = try await send("PUT", "/x", body: PatternSource(length: 30 << 20))
     #expect(early.status == 413)

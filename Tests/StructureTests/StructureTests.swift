@@ -16,7 +16,7 @@ struct StructureTests {
     "BlobMedia": ["Platform", "Blobs"],
     "BlobApple": ["Blobs"],
     "BlobUpload": ["Platform", "BlobCrypto", "BlobHTTP", "BlobSQLite", "Blobs"],
-    "BlobServer": ["Platform", "BlobCrypto", "BlobHTTP", "Blobs", "CGnuTLS", "CMicrohttpd"],
+    "BlobServer": ["Platform", "BlobCrypto", "BlobHTTP", "Blobs", "CSSL"],
     "BlobTesting": [
       "Platform", "BlobClient", "BlobCrypto", "BlobHTTP", "BlobMedia", "BlobSQLite", "BlobServer", "BlobStreams",
       "BlobURLSession", "BlobUpload", "Blobs",
@@ -59,10 +59,12 @@ struct StructureTests {
   @Test func cLibraryHasOneTarget() throws {
     let files = try SourceFile.all()
     for library in [
-      "CCurl", "CSQLite", "CMicrohttpd", "CGnuTLS", "CCrypto", "CSSL", "CVips", "CLinux", "Glibc",
+      "CCurl", "CSQLite", "CCrypto", "CSSL", "CVips", "CLinux", "Glibc",
     ] {
       let targets = Set(files.filter { $0.imports.contains { $0.module == library } }.map(\.target))
-      #expect(targets.count <= 1, "\(library) is imported in \(targets.sorted())")
+      // TLS has two ends, which share no code: one asks for certificates and gathers records, the other shows its own.
+      let most = library == "CSSL" ? ["BlobClient", "BlobServer"] : targets.sorted().prefix(1)
+      #expect(targets.isSubset(of: most), "\(library) is imported in \(targets.sorted())")
     }
   }
 
@@ -92,7 +94,7 @@ struct StructureTests {
         let found = words.filter { word in
           ["OpaquePointer", "CURL", "CURLM", "CURLcode", "CURLMcode", "EVP_MD_CTX", "EVP_CIPHER_CTX", "XML_Parser"]
             .contains(word)
-            || word.hasPrefix("sqlite3") || word.hasPrefix("MHD_") || word.hasPrefix("curl_")
+            || word.hasPrefix("sqlite3") || word.hasPrefix("curl_")
         }
         #expect(found.isEmpty, "\(file.path):\(number + 1): public, and names \(found)")
       }

@@ -8,18 +8,6 @@ package final class Descriptor: Sendable {
   deinit { close(number) }
 }
 
-extension Descriptor {
-  /// A connected socket whose other end is closed.
-  static func deadSocket() throws(ServerError) -> Descriptor {
-    var ends: [Int32] = [-1, -1]
-    if socketpair(AF_UNIX, streamSocket, 0, &ends) != 0 { throw failed("make a socket", "for large bodies") }
-    close(ends[1])
-    _ = fcntl(ends[0], F_SETFD, FD_CLOEXEC)
-    _ = fcntl(ends[0], F_SETFL, O_NONBLOCK)
-    return Descriptor(ends[0])
-  }
-}
-
 /// An open folder, from which paths are walked that cannot leave it.
 struct Folder: Sendable {
   let descriptor: Descriptor

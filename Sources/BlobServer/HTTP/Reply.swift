@@ -1,9 +1,7 @@
 import BlobHTTP
 import Blobs
-import CMicrohttpd
-import Platform
 
-/// An answer, before it is handed to libmicrohttpd.
+/// The answer to a request.
 struct Reply: Sendable {
   enum Body: Sendable {
     case bytes([UInt8])
@@ -51,15 +49,52 @@ struct Reply: Sendable {
     return Array("{\"type\":\(type),\"title\":\(JSONText.quoted(title))\(members)}\n".utf8)
   }
 
-  /// What libmicrohttpd would send. The answer to HEAD has no content, whatever it says of it. RFC 9110 §9.3.2.
-  func text(to method: String, keepsConnection: Bool) -> [UInt8] {
-    guard case .bytes(let content) = body else { preconditionFailure("only small answers are written so") }
-    var head = "HTTP/1.1 \(status) \(String(cString: MHD_get_reason_phrase_for(UInt32(status))))\r\n"
-    if let date = HTTPDate.text(wallClock()) { head += "Date: \(date)\r\n" }
-    if status != 204 { head += "Content-Length: \(content.count)\r\n" }
-    if !keepsConnection { head += "Connection: close\r\n" }
-    for field in headers.fields { head += "\(field.name): \(field.value)\r\n" }
-    return Array("\(head)\r\n".utf8) + (method == "HEAD" ? [] : content)
+  /// Bytes of the body, whether or not they are sent.
+  var length: Int64 {
+    switch body {
+    case .bytes(let bytes): Int64(bytes.count)
+    case .file(_, let range): range.upperBound - range.lowerBound
+    }
+  }
+
+  /// Whether the body is sent. It is not in the answer to HEAD, and never with these, whatever the head tells of it.
+  /// RFC 9110 §9.3.2, §15.3.5, §15.4.5.
+  func hasBody(to method: String) -> Bool { method != "HEAD" && status != 204 && status != 304 }
+
+  /// The head, with the body behind it where that is in memory and is sent. `date`: the value of `Date`.
+  func text(to method: String, date: String?, keepsConnection: Bool) -> [UInt8] {
+    var text: [UInt8] = []
+    text.reserveCapacity(512 + size)
+    text += "HTTP/1.1 \(status) \(Self.reasons[status] ?? "")\r\n".utf8
+    if let date { text.addField("Date", date) }
+    if status != 204 { text.addField("Content-Length", String(length)) }
+    if !keepsConnection { text.addField("Connection", "close") }
+    for field in headers.fields { text.addField(field.name, field.value) }
+    text += "\r\n".utf8
+    if case .bytes(let bytes) = body, hasBody(to: method) { text += bytes }
+    return text
+  }
+
+  private static let reasons = [
+    200: "OK", 201: "Created", 204: "No Content", 206: "Partial Content", 301: "Moved Permanently", 303: "See Other",
+    304: "Not Modified", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found",
+    405: "Method Not Allowed", 409: "Conflict", 410: "Gone", 411: "Length Required", 412: "Precondition Failed",
+    413: "Content Too Large", 414: "URI Too Long", 415: "Unsupported Media Type", 416: "Range Not Satisfiable",
+    421: "Misdirected Request", 431: "Request Header Fields Too Large", 460: "Checksum Mismatch",
+    500: "Internal Server Error", 501: "Not Implemented", 503: "Service Unavailable",
+    505: "HTTP Version Not Supported", 507: "Insufficient Storage",
+  ]
+}
+
+extension [UInt8] {
+  /// A control character in a value, which could end the line, becomes a blank.
+  fileprivate mutating func addField(_ name: String, _ value: String) {
+    self += name.utf8
+    self += ": ".utf8
+    let start = count
+    self += value.utf8
+    for index in start..<count where self[index] < 32 && self[index] != 9 || self[index] == 127 { self[index] = 32 }
+    self += "\r\n".utf8
   }
 }
 

@@ -13,7 +13,7 @@ struct Listener: Sendable {
     let place = "\(address) port \(port)"
     var hints = addrinfo()
     hints.ai_flags = AI_PASSIVE | (address == "localhost" ? 0 : AI_NUMERICHOST)
-    hints.ai_socktype = streamSocket
+    hints.ai_socktype = Socket.stream
     let bare = address.hasPrefix("[") && address.hasSuffix("]") ? String(address.dropFirst().dropLast()) : address
     var found: UnsafeMutablePointer<addrinfo>?
     let status = getaddrinfo(bare, String(port), &hints, &found)
@@ -26,6 +26,8 @@ struct Listener: Sendable {
     socket = Descriptor(number)
     var yes: Int32 = 1
     setsockopt(number, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
+    // Connections inherit it: an answer leaves at once.
+    setsockopt(number, Int32(IPPROTO_TCP), TCP_NODELAY, &yes, socklen_t(MemoryLayout<Int32>.size))
     _ = fcntl(number, F_SETFD, FD_CLOEXEC)
     _ = fcntl(number, F_SETFL, O_NONBLOCK)
     isLoopback = bare == "localhost" || bare == "::1" || bare.hasPrefix("127.")

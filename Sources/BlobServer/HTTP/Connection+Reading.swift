@@ -1,0 +1,122 @@
+import BlobHTTP
+import Platform
+
+/// What has come is parsed where it was read, in room that all connections of the loop share. What belongs to a later request
+/// is held until this one is answered.
+extension Connection {
+  /// From so many bytes on, content goes through a pipe.
+  private static let leastPiped: Int64 = 64 << 10
+  /// How much is read while a head is waited for: a small body comes with its head.
+  private static let mostAhead = 64 << 10
+
+  func read() {
+    if case .receiving(let receiver) = phase, held.isEmpty, receiver.takesPipes, !stream.isEncrypted,
+      parser.contentAhead >= Self.leastPiped, let pipe = loop.pipe
+    {
+      return splice(to: receiver, pipe)
+    }
+    let room = loop.room
+    held.withUnsafeBytes { room.copyMemory(from: $0) }
+    let end = min(room.count, held.count + mostToRead)
+    switch stream.receive(into: UnsafeMutableRawBufferPointer(rebasing: room[held.count..<end])) {
+    case .bytes(0): break
+    case .bytes(let count):
+      timer.came(loop.now)
+      take(UnsafeRawBufferPointer(rebasing: room[..<(held.count + count)]))
+    case .end, .broken: close()
+    }
+  }
+
+  /// Of a body, nothing that belongs to the next request, so that no byte needs to be kept.
+  private var mostToRead: Int {
+    let ahead = parser.contentAhead
+    if ahead == 0 { return Self.mostAhead }
+    return request?.contentLength == nil ? Self.mostAhead : Int(min(ahead, 256 << 10))
+  }
+
+  func takeHeld() {
+    if held.isEmpty { return }
+    let bytes = held
+    bytes.withUnsafeBytes { take($0) }
+  }
+
+  /// Takes what has come as far as the phase lets it, and holds the rest.
+  private func take(_ bytes: UnsafeRawBufferPointer) {
+    held = []
+    var rest = bytes
+    while readsRequest, !rest.isEmpty || !parser.isBetweenRequests, step(&rest) {}
+    if isLingering { return }
+    held = Array(rest)
+  }
+
+  /// One step of the parser. false: it needs more bytes.
+  private func step(_ rest: inout UnsafeRawBufferPointer) -> Bool {
+    let whole = rest
+    func skip(_ count: Int) { rest = UnsafeRawBufferPointer(rebasing: whole[count...]) }
+    switch parser.next(of: whole) {
+    case .more: return false
+    case .framing(let count): skip(count)
+    case .head(let count, let head):
+      skip(count)
+      begin(head, hasMore: !rest.isEmpty)
+    case .content(let count):
+      skip(count)
+      receive(UnsafeRawBufferPointer(rebasing: whole[..<count]))
+    case .end(let count, let trailers):
+      skip(count)
+      end(trailers)
+    case .malformed(let problem):
+      if case .receiving(let receiver) = phase { receiver.cut() }
+      answer(Reply(ServerError(problem.status, problem.message)), closes: true)
+    }
+    return true
+  }
+
+  private func begin(_ head: RequestHead, hasMore: Bool) {
+    timer.goOn(loop.now)
+    isProbed = false
+    let request = Request(head, self)
+    self.request = request
+    loop.requestBegan()
+    follow(Router.plan(request, loop.service), bodyIsRead: false, hasMore: hasMore)
+  }
+
+  private func receive(_ bytes: UnsafeRawBufferPointer) {
+    guard case .receiving(let receiver) = phase else { return }
+    do throws(ServerError) {
+      try receiver.take(.bytes(bytes))
+    } catch {
+      refuseRest(error, receiver)
+    }
+  }
+
+  /// Answers in the middle of a body, and closes: what follows is not looked at any more.
+  private func refuseRest(_ error: ServerError, _ receiver: any BodyReceiver) {
+    receiver.cut()
+    answer(Reply(error), closes: true)
+  }
+
+  private func end(_ trailers: HTTPHeaders) {
+    switch phase {
+    case .receiving(let receiver):
+      phase = .head
+      follow(receiver.end(trailers), bodyIsRead: true)
+    case .discarding(let reply): answer(reply)
+    default: preconditionFailure("no body is read")
+    }
+  }
+
+  /// Moves what the socket has of the content, a pipe's load at most.
+  private func splice(to receiver: any BodyReceiver, _ pipe: SplicePipe) {
+    let count = pipe.fill(from: stream.socket, atMost: parser.contentAhead)
+    if count < 0, errno == EAGAIN || errno == EINTR { return }
+    if count <= 0 { return close() }
+    do throws(ServerError) {
+      try receiver.take(.piped(pipe.reader, count: count))
+    } catch {
+      pipe.empty()
+      return refuseRest(error, receiver)
+    }
+    if parser.take(count) { end([:]) }
+  }
+}

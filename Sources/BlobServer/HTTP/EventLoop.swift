@@ -1,0 +1,203 @@
+import BlobHTTP
+import Blobs
+import Platform
+import Synchronization
+
+/// One thread that serves many connections. Nothing slow happens on it: workers do that, and post what they have decided.
+final class EventLoop: @unchecked Sendable {
+  // All but `inbox`, `connectionCount` and `state` belongs to the thread.
+  enum Message: Sendable {
+    case accepted(Descriptor)
+    case decided(Connection, Plan)
+    /// The listening socket is about to be closed.
+    case stopAccepting
+    /// Every connection ends, and the thread with the last of them.
+    case cut
+  }
+
+  let service: Service
+  let poller: Poller
+  let limits: ConnectionTimer.Limits
+  /// For what is read, and for what is sent of files; valid until the next call that uses it.
+  let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 4096)
+  let fileRoom = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 4096)
+  /// nil: the system has none.
+  let pipe = SplicePipe()
+  private(set) var now = ContinuousClock.now
+  private(set) var isCutting = false
+
+  private let tls: TLSContext?
+  private let listener: Descriptor
+  private let most: Int
+  private let mostLingering: Int
+  /// Another loop, which takes a connection where it has fewer.
+  weak var other: EventLoop?
+
+  private var connections: [UInt64: Connection] = [:]
+  private var latest = EventLoop.listenerTag
+  private var unread: [Connection] = []
+  private var lingering: [Connection] = []
+  private var accepts = true
+  private var listens = false
+  private var swept = ContinuousClock.now
+  private var dated: (second: Int64, text: String?) = (0, nil)
+
+  private let inbox = Mutex<[Message]>([])
+  private let connectionCount = Atomic(0)
+  private let isRunning = Monitor(false)
+
+  private static let listenerTag: UInt64 = 0
+
+  /// - `most`: connections at a time. `mostLingering`: those of them that are kept open behind a last answer.
+  init(
+    _ service: Service, _ listener: Descriptor, _ tls: TLSContext?, most: Int, mostLingering: Int
+  ) throws(ServerError) {
+    guard let poller = Poller() else { throw failed("watch", "connections") }
+    self.poller = poller
+    self.service = service
+    self.listener = listener
+    self.tls = tls
+    self.most = most
+    self.mostLingering = mostLingering
+    let options = service.options
+    limits = .init(idle: options.idleTimeout, head: options.headTimeout, bytesPerSecond: options.minimumRate)
+  }
+
+  deinit {
+    room.deallocate()
+    fileRoom.deallocate()
+  }
+
+  func start() {
+    isRunning.update { $0 = true }
+    SystemThread.start("fullbore-serve") {
+      self.run()
+      self.isRunning.update { $0 = false }
+    }
+  }
+
+  func post(_ message: Message) {
+    let isFirst = inbox.withLock { inbox in
+      inbox.append(message)
+      return inbox.count == 1
+    }
+    if isFirst { poller.wake() }
+  }
+
+  /// Blocks until the thread has ended, which it does after `cut`.
+  func join() { isRunning.wait { $0 ? nil : () } }
+
+  // MARK: What connections call
+
+  func forget(_ connection: Connection) {
+    if connections.removeValue(forKey: connection.tag) == nil { return }
+    connectionCount.subtract(1, ordering: .relaxed)
+    if let index = lingering.firstIndex(where: { $0 === connection }) { lingering.remove(at: index) }
+  }
+
+  func requestBegan() { service.requests.add(1, ordering: .sequentiallyConsistent) }
+  func requestEnded() { service.requests.subtract(1, ordering: .sequentiallyConsistent) }
+
+  /// Calls `goOn` once other connections had their turn.
+  func goOnLater(with connection: Connection) { unread.append(connection) }
+
+  /// Where too many linger, the oldest are closed.
+  func lingers(_ connection: Connection) {
+    lingering.append(connection)
+    if lingering.count > mostLingering { lingering[0].close() }
+  }
+
+  /// The value of `Date`.
+  var date: String? {
+    let second = wallClock() / 1_000_000_000
+    if second != dated.second { dated = (second, HTTPDate.text(second * 1_000_000_000)) }
+    return dated.text
+  }
+
+  // MARK: The thread
+
+  private func run() {
+    listen()
+    while !isCutting || !connections.isEmpty {
+      poller.wait(milliseconds: unread.isEmpty ? untilSweep : 0) { event in
+        now = .now
+        if event.tag == Self.listenerTag { accept() } else { connections[event.tag]?.advance(event) }
+      }
+      now = .now
+      let again = unread
+      unread = []
+      for connection in again { connection.goOn() }
+      for message in inbox.withLock({ inbox in
+        defer { inbox = [] }
+        return inbox
+      }) { take(message) }
+      sweep()
+    }
+  }
+
+  private func take(_ message: Message) {
+    switch message {
+    case .accepted(let socket): serve(socket)
+    case .decided(let connection, let plan): connection.decided(plan)
+    case .stopAccepting:
+      accepts = false
+      if listens { poller.remove(listener.number) }
+      listens = false
+    case .cut:
+      isCutting = true
+      for connection in connections.values { connection.cut() }
+    }
+  }
+
+  private var untilSweep: Int32 {
+    if connections.isEmpty, listens || !accepts { return -1 }
+    let left = (swept + limits.interval - .now).components
+    return Int32(clamping: max(0, left.seconds * 1000 + left.attoseconds / 1_000_000_000_000_000 + 1))
+  }
+
+  private func sweep() {
+    if now - swept < limits.interval { return }
+    swept = now
+    for connection in connections.values { connection.check() }
+    listen()
+  }
+
+  // MARK: Accepting
+
+  private func listen() {
+    if listens || !accepts || connections.count >= most { return }
+    listens = poller.add(listener.number, [.read, .shared], tag: Self.listenerTag)
+  }
+
+  private func accept() {
+    if !accepts { return }
+    let number = Socket.accept(listener.number)
+    if number < 0 {
+      if errno == EAGAIN || errno == EINTR || errno == ECONNABORTED { return }
+      return stopListening()  // no descriptor is left
+    }
+    let socket = Descriptor(number)
+    if let other, other.connectionCount.load(ordering: .relaxed) < connectionCount.load(ordering: .relaxed) {
+      return other.post(.accepted(socket))
+    }
+    serve(socket)
+  }
+
+  /// Until the next sweep finds that there is room.
+  private func stopListening() {
+    if listens { poller.remove(listener.number) }
+    listens = false
+  }
+
+  private func serve(_ socket: Descriptor) {
+    if isCutting { return }
+    let session = tls.map { $0.session(on: socket.number) }
+    if case .some(nil) = session { return }  // out of memory
+    latest += 1
+    let connection = Connection(ClientStream(socket, session ?? nil), tag: latest, self)
+    connections[latest] = connection
+    connectionCount.add(1, ordering: .relaxed)
+    connection.start()
+    if connections.count >= most { stopListening() }
+  }
+}

@@ -1,0 +1,186 @@
+import Blobs
+import Platform
+
+#if os(Linux)
+  import CSSL
+
+  /// Owns OpenSSL's context: the certificate, its key, and how TLS is spoken.
+  final class TLSContext: Sendable {
+    // OpenSSL counts the references and locks what it changes.
+    nonisolated(unsafe) private let context: OpaquePointer
+
+    /// Throws for a file that cannot be read, is not what it should be, or does not belong to the other. Nothing of what
+    /// is in them shows in a message.
+    init(_ files: TLSFiles) throws(ServerError) {
+      ERR_clear_error()
+      guard let context = SSL_CTX_new(TLS_server_method()), fb_ssl_be_server(context) == 1 else {
+        throw ServerError("TLS cannot be begun: \(lastProblem())")
+      }
+      self.context = context
+      try use(certificate: files.certificate)
+      try use(key: files.key)
+      if SSL_CTX_check_private_key(context) != 1 {
+        ERR_clear_error()
+        throw ServerError(
+          "the certificate \(files.certificate) with the key \(files.key) cannot be used: they do not match")
+      }
+    }
+
+    deinit { SSL_CTX_free(context) }
+
+    /// The server's own certificate, then those it is signed with.
+    private func use(certificate path: BytePath) throws(ServerError) {
+      let what = "the certificate \(path)"
+      let isTaken = try withText(path, "the certificate") { bio in
+        guard let first = PEM_read_bio_X509_AUX(bio, nil, hasNoPassword, nil) else { return false }
+        defer { X509_free(first) }
+        if SSL_CTX_use_certificate(context, first) != 1 { return false }
+        while let next = PEM_read_bio_X509(bio, nil, hasNoPassword, nil) {
+          defer { X509_free(next) }
+          if fb_ssl_add_to_chain(context, next) != 1 { return false }
+        }
+        return true
+      }
+      if !isTaken { throw ServerError("\(what) cannot be used: \(lastProblem())") }
+      ERR_clear_error()  // that no further certificate follows
+    }
+
+    private func use(key path: BytePath) throws(ServerError) {
+      let isTaken = try withText(path, "the key") { bio in
+        guard let key = PEM_read_bio_PrivateKey(bio, nil, hasNoPassword, nil) else { return false }
+        defer { EVP_PKEY_free(key) }
+        // Of another kind than the certificate's, it says that they do not match, which is looked at later.
+        return SSL_CTX_use_PrivateKey(context, key) == 1
+          || ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH
+          || ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_TYPE_MISMATCH
+      }
+      if !isTaken { throw ServerError("the key \(path) cannot be used: \(lastProblem())") }
+      ERR_clear_error()
+    }
+
+    private func withText(
+      _ path: BytePath, _ what: String, _ use: (OpaquePointer) -> Bool
+    ) throws(ServerError) -> Bool {
+      let bytes = try Self.read(path, what)
+      return bytes.withUnsafeBytes { text in
+        guard let bio = BIO_new_mem_buf(text.baseAddress, Int32(text.count)) else { return false }
+        defer { BIO_free(bio) }
+        return use(bio)
+      }
+    }
+
+    private static func read(_ path: BytePath, _ what: String) throws(ServerError) -> [UInt8] {
+      let most = 1 << 20
+      let number = path.withCString { openAt(AT_FDCWD, $0, O_RDONLY | O_CLOEXEC) }
+      if number < 0 { throw failed("open \(what)", path.description) }
+      let file = Descriptor(number)
+      var bytes = [UInt8](repeating: 0, count: most)
+      let count = bytes.withUnsafeMutableBytes { pread(file.number, $0.baseAddress!, $0.count, 0) }
+      if count < 0 { throw failed("read \(what)", path.description) }
+      if count == 0 || count == most { throw ServerError("\(what) \(path) cannot be used: it has \(count) bytes") }
+      return Array(bytes[..<count])
+    }
+
+    /// For a client that has just connected; nil: out of memory.
+    func session(on socket: Int32) -> TLSSession? {
+      guard let ssl = SSL_new(context) else { return nil }
+      guard SSL_set_fd(ssl, socket) == 1 else {
+        SSL_free(ssl)
+        return nil
+      }
+      SSL_set_accept_state(ssl)
+      return TLSSession(ssl)
+    }
+  }
+
+  /// A key with a password cannot be used: there is nobody to ask for it.
+  private func hasNoPassword(
+    _ room: UnsafeMutablePointer<CChar>?, _ size: Int32, _ forWriting: Int32, _ context: UnsafeMutableRawPointer?
+  ) -> Int32 { -1 }
+
+  /// Why the last call of OpenSSL's failed.
+  private func lastProblem() -> String {
+    let code = ERR_peek_last_error()
+    defer { ERR_clear_error() }
+    return ERR_reason_error_string(code).map { String(cString: $0) } ?? "error \(code)"
+  }
+
+  /// Owns one connection of OpenSSL's, which reads from the socket and writes to it by itself. The socket must stay open for
+  /// as long.
+  final class TLSSession {
+    private let ssl: OpaquePointer
+    /// After such an error the connection may not be asked anything.
+    private var isBroken = false
+
+    fileprivate init(_ ssl: OpaquePointer) { self.ssl = ssl }
+
+    deinit { SSL_free(ssl) }
+
+    /// What a call waits for.
+    enum Wait { case nothing, reading, writing, end, failure }
+
+    private func wait(after result: Int32) -> Wait {
+      if result > 0 { return .nothing }
+      let reason = SSL_get_error(ssl, result)
+      ERR_clear_error()
+      switch reason {
+      case SSL_ERROR_WANT_READ: return .reading
+      case SSL_ERROR_WANT_WRITE: return .writing
+      case SSL_ERROR_ZERO_RETURN: return .end
+      default:
+        isBroken = true
+        return .failure
+      }
+    }
+
+    func handshake() -> Wait {
+      ERR_clear_error()
+      return wait(after: SSL_do_handshake(ssl))
+    }
+
+    /// Fills `room` as far as bytes have come.
+    func receive(into room: UnsafeMutableRawBufferPointer) -> (count: Int, Wait) {
+      var sum = 0
+      while sum < room.count {
+        ERR_clear_error()
+        var count = 0
+        let result = SSL_read_ex(ssl, room.baseAddress! + sum, room.count - sum, &count)
+        if result != 1 { return (sum, wait(after: result)) }
+        sum += count
+      }
+      return (sum, .nothing)
+    }
+
+    /// Sends the beginning of `bytes`, as far as the socket takes it. What was not taken must be given again.
+    func send(_ bytes: UnsafeRawBufferPointer) -> (count: Int, Wait) {
+      var sum = 0
+      while sum < bytes.count {
+        ERR_clear_error()
+        var count = 0
+        let result = SSL_write_ex(ssl, bytes.baseAddress! + sum, bytes.count - sum, &count)
+        if result != 1 { return (sum, wait(after: result)) }
+        sum += count
+      }
+      return (sum, .nothing)
+    }
+
+    /// Tells the client that nothing more follows.
+    func end() {
+      if !isBroken, SSL_is_init_finished(ssl) == 1 { SSL_shutdown(ssl) }
+      ERR_clear_error()
+    }
+  }
+#else
+  final class TLSContext: Sendable {
+    init(_ files: TLSFiles) throws(ServerError) { throw ServerError("this server speaks TLS on Linux only") }
+    func session(on socket: Int32) -> TLSSession? { nil }
+  }
+
+  final class TLSSession {
+    enum Wait { case nothing, reading, writing, end, failure }
+    func handshake() -> Wait { .failure }
+    func receive(into room: UnsafeMutableRawBufferPointer) -> (count: Int, Wait) { (0, .failure) }
+    func send(_ bytes: UnsafeRawBufferPointer) -> (count: Int, Wait) { (0, .failure) }
+    func end() {}
+  }
+#endif

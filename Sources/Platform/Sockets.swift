@@ -1,0 +1,87 @@
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Darwin
+#endif
+#if os(Linux)
+  import CLinux
+#endif
+
+/// Calls on sockets that differ between systems. None of them waits.
+package enum Socket {
+  #if os(Linux)
+    package static let shutBoth = Int32(SHUT_RDWR)
+    package static let shutWriting = Int32(SHUT_WR)
+    /// A flag of `send` and `recv`.
+    package static let now = Int32(MSG_DONTWAIT) | Int32(MSG_NOSIGNAL)
+    /// A flag of `send`: more follows at once, with which these bytes can leave.
+    package static let moreFollows = Int32(MSG_MORE)
+    package static let stream = Int32(SOCK_STREAM.rawValue)
+  #else
+    package static let shutBoth = SHUT_RDWR
+    package static let shutWriting = SHUT_WR
+    package static let now = MSG_DONTWAIT
+    package static let moreFollows: Int32 = 0
+    package static let stream = SOCK_STREAM
+  #endif
+
+  /// The next connection, on which no call waits; negative, with `errno`: there is none.
+  package static func accept(_ listener: Int32) -> Int32 {
+    #if os(Linux)
+      return fb_accept_at_once(listener)
+    #else
+      let socket = Darwin.accept(listener, nil, nil)
+      if socket >= 0 {
+        _ = fcntl(socket, F_SETFD, FD_CLOEXEC)
+        _ = fcntl(socket, F_SETFL, O_NONBLOCK)
+      }
+      return socket
+    #endif
+  }
+
+  /// Sends bytes of a file from `offset` on without a copy, as far as the socket takes them. 0: the file ends before
+  /// `offset`; negative, with `errno`: as `send`, and ENOSYS where the system cannot.
+  package static func sendFile(_ file: Int32, at offset: Int64, _ count: Int, on socket: Int32) -> Int {
+    #if os(Linux)
+      var place = off_t(offset)
+      return sendfile(socket, file, &place, count)
+    #else
+      errno = ENOSYS
+      return -1
+    #endif
+  }
+
+  /// Bytes that came in order, and those of ours that were acknowledged; negative where the system does not tell.
+  package static func moved(_ socket: Int32) -> Int64 {
+    #if os(Linux)
+      fb_tcp_moved(socket)
+    #else
+      -1
+    #endif
+  }
+
+  /// All that was ever sent has been acknowledged. false: also where the system does not tell.
+  package static func isQuiet(_ socket: Int32) -> Bool {
+    #if os(Linux)
+      var waiting: Int32 = 0
+      return ioctl(socket, UInt(TIOCOUTQ), &waiting) == 0 && waiting == 0
+    #else
+      return false
+    #endif
+  }
+
+  /// What has become of the other side, as far as it has told.
+  package enum Peer { case open, sendsNoMore, gone }
+  package static func peer(of socket: Int32) -> Peer {
+    #if os(Linux)
+      let sendsNoMore: Int16 = 0x2000  // POLLRDHUP, which the Glibc module does not show
+    #else
+      let sendsNoMore = Int16(POLLIN)
+    #endif
+    var state = pollfd(fd: socket, events: sendsNoMore, revents: 0)
+    if poll(&state, 1, 0) <= 0 { return .open }
+    return state.revents & Int16(POLLHUP | POLLERR) != 0 ? .gone : .sendsNoMore
+  }
+}
