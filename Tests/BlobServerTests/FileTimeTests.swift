@@ -178,7 +178,7 @@ struct FileTimeTests {
     let server = try TestServer()
     var seen: Set<String> = []
     for number in 0..<20 {
-      let head = [("X-OC-MTime", "1000"), ("If-Match", "*")]
+      let head = [("X-OC-MTime", "1000")] + (number == 0 ? [] : [("If-Match", "*")])
       let etag = try #require(try server.ask("PUT", "/x", head, body: [UInt8(number)])["ETag"])
       #expect(try server.ask("GET", "/x")["ETag"] == etag)
       seen.insert(etag)

@@ -94,7 +94,7 @@ struct PutTests {
   @Test(arguments: [[], [("Upload-Complete", "?1")]])
   func ifMatchIsFalseWhereNothingIs(_ more: [(String, String)]) throws {
     let server = try TestServer()
-    for tag in ["\"a\""] {
+    for tag in ["\"a\"", "*"] {
       #expect(try server.ask("PUT", "/new", [("If-Match", tag)] + more, body: [5]).status == 412, "\(tag)")
     }
     #expect(server.folder.read("new") == nil)

@@ -92,6 +92,7 @@ struct RoomTests {
       $0.maxTotal = 100_000
       $0.allowsDelete = true
     }
+    #expect(try server.ask("PUT", "/same", body: [1]).status == 201)
     for round in 0..<5 {
       let clients = try (0..<8).map { _ in try server.client() }
       for (number, client) in clients.enumerated() {
@@ -117,11 +118,12 @@ struct RoomTests {
       let size = Int.random(in: 0...60_000, using: &random)
       let name = "/file\(Int.random(in: 0..<6, using: &random))"
       let what = Int.random(in: 0..<12, using: &random)
+      let condition = folder.read(BytePath(String(name.dropFirst()))) == nil ? [] : [("If-Match", "*")]
       switch what {
-      case 0: _ = try here.ask("PUT", name, [("If-Match", "*")], body: pattern(size, seed: step))
+      case 0: _ = try here.ask("PUT", name, condition, body: pattern(size, seed: step))
       case 1, 2:
         let client = try here.client()
-        try client.head("PUT", name, [("If-Match", "*"), ("Transfer-Encoding", "chunked")])
+        try client.head("PUT", name, condition + [("Transfer-Encoding", "chunked")])
         try? client.send(Array("\(String(max(size, 1), radix: 16))\r\n".utf8) + pattern(max(size, 1), seed: step))
         if what == 1 {
           try? client.send(Array("\r\n0\r\n\r\n".utf8))
@@ -129,7 +131,7 @@ struct RoomTests {
         }
       case 3:
         let client = try here.client()
-        try client.head("PUT", name, [("If-Match", "*"), ("Content-Length", "\(size + 1)")])
+        try client.head("PUT", name, condition + [("Content-Length", "\(size + 1)")])
         try? client.send(pattern(size, seed: step))
       case 4, 5:
         let length = what == 4 ? nil : size

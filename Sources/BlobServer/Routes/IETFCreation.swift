@@ -60,7 +60,7 @@ enum IETFCreation {
     _ call: Call, _ target: ServedPath?, _ item: StoredItem?
   ) throws(ServerError) -> ExistingRule {
     if target == nil { return .keep }
-    return try PutRoutes.rule(ofPost: call.headers, item)
+    return try call.method == "PUT" ? PutRoutes.rule(call.headers, item) : PutRoutes.rule(ofPost: call.headers, item)
   }
 
   private static func receive(

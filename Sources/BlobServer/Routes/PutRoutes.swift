@@ -12,7 +12,7 @@ enum PutRoutes {
     }
     let store = call.service.store
     let target = try store.target(at: path, in: path.parent)
-    let rule = try rule(ofPost: call.headers, target.item)
+    let rule = try rule(call.headers, target.item)
     try rule.admit(target, at: path, length: length)
     let digests = try BodyDigests.ofHTTP(call.headers, isWhole: true)
     let reception = try store.begin(length: length)
