@@ -47,7 +47,7 @@ def milliseconds(command):
 def start(o):
     """the start: `--version` against a C program that is linked to the same libraries, and the first byte of one file"""
     result = Result("start")
-    libraries = ["-lcurl", "-lsqlite3", "-lmicrohttpd", "-lgnutls", "-lssl", "-lcrypto"]
+    libraries = ["-lcurl", "-lsqlite3", "-lssl", "-lcrypto"]
     binary = WORK / "bin" / "start"
     subprocess.run(["cc", "-O2", "-Wl,--no-as-needed", "-o", binary, harness.HERE / "start.c", *libraries], check=True)
     bare, ours = milliseconds([binary]), milliseconds([FULLBORE, "--version"])
