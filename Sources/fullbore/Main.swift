@@ -15,7 +15,7 @@ enum Fullbore {
 
   static func main() async {
     signal(SIGPIPE, SIG_IGN)
-    raiseFileLimit()
+    checkFileLimit()
     makeRoomForDescriptors()
     giveBackMemory()
     keepCryptoToTheEnd()
@@ -23,6 +23,18 @@ enum Fullbore {
     Console.output.flush()
     exit(status.rawValue)
   }
+
+  /// Ends the program where it may open next to no files: the libraries that it stands on end it without a word then.
+  private static func checkFileLimit() {
+    let most = raiseFileLimit()
+    if most >= fewestFiles { return }
+    Console.error.write(
+      "fullbore: only \(most) files may be open at once, and it takes \(fewestFiles) at least. Allow more open files "
+        + "(ulimit -n 256)\n")
+    exit(ExitStatus.failed.rawValue)
+  }
+
+  private static let fewestFiles = 16
 
   /// `status`, or a failure where what was written to standard output is the result, and did not get there. As with other
   /// programs nothing is said of a reader who left.

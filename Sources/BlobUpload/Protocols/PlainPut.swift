@@ -75,8 +75,10 @@ public struct PlainPut: UploadProtocol {
     {
       error.recovery = .rephrase
     }
-    // A WebDAV server says so where the folder is missing. RFC 4918 §9.7.1.
-    if folders == nil, response.status == 409, try await with.remoteLength(of: request.url, expecting: nil) == .missing
+    // A WebDAV server says so where the folder is missing. RFC 4918 §9.7.1. Where this cannot be asked, the refusal stands as
+    // it is.
+    if folders == nil, response.status == 409,
+      (try? await with.remoteLength(of: request.url, expecting: nil)) == .missing
     {
       error.status = nil
       error.message =
