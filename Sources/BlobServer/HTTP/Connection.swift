@@ -75,7 +75,7 @@ final class Connection: @unchecked Sendable {
     case .lingering: if !stream.discard(through: loop.room) { close() }
     case .head, .receiving, .discarding:
       if !writer.isEmpty, writer.flush(through: loop.fileRoom) == .broken { return close() }
-      if event.isReadable || event.isBroken || stream.mustWriteToRead { read() }
+      if event.isReadable || event.isWritable || event.isBroken { read() }
     case .closed: return
     }
     settle()
@@ -127,7 +127,8 @@ final class Connection: @unchecked Sendable {
     switch phase {
     case .handshake, .waiting, .closed: break
     case .head, .receiving, .discarding:
-      watch(writer.isEmpty && !stream.mustWriteToRead ? .read : [.read, .write])
+      // What TLS cannot read before it has written something stays unread in the socket, and would be told again and again.
+      watch(stream.mustWriteToRead ? .write : writer.isEmpty ? .read : [.read, .write])
       if stream.hasMore { loop.goOnLater(with: self) }
     case .answering: watch(.write)
     case .lingering: watch(.read)

@@ -58,6 +58,7 @@ extension UploadContext {
         events.sent(count)
       })
     }
+    on.interim = { [self, interim = on.interim] head in interim(withoutSecrets(head)) }
     on.sent = { [sent = on.sent, knowledge = server.knowledge] count in
       knowledge.noteReached()
       counter.bytes.add(Int64(count), ordering: .relaxed)
@@ -137,6 +138,15 @@ extension UploadContext {
         status: response.status)
     }
     return secrets.removed(fromRefusal: response)
+  }
+
+  /// An interim head whose `Location` repeats a credential names no place.
+  private func withoutSecrets(_ head: HTTPHead) -> HTTPHead {
+    if head.headers["Location"] == nil { return head }
+    let secrets = SecretWords(server.headers, values: secretValues)
+    var head = head
+    if secrets.isOne(inLocationOf: HTTPResponse(head: head, body: [])) { head.headers["Location"] = nil }
+    return head
   }
 
   /// The request with the credentials of this destination, signed: at once, or once it is complete.
