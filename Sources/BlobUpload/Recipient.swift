@@ -21,6 +21,8 @@ struct Recipient: Sendable {
     let form = dialect as? FormPost
     if let form, form.field != FormPost().field { words.append("file \(form.field)") }
     for field in form?.fields ?? [] { words += ["field \(field.name)", field.value] }
+    // What a form makes of a file is for its receiver to say: it is not the file of that name in the folder.
+    if form != nil, words.isEmpty { words = ["form"] }
     let isFolder = endpoint.path.utf8.last == UInt8(ascii: "/")
     let posts = dialect?.traits.postsToEndpoint == true
     let digest = Self.digest(of: isFolder || !posts ? words : ["path \(endpoint.path)"] + words)

@@ -86,6 +86,20 @@ struct RequestParserTests {
     #expect(read(bytes.indices.map { bytes[$0...$0] }) == wanted, "\(text.debugDescription), byte after byte")
   }
 
+  /// What is refused behind a HEAD is no HEAD: its answer has content.
+  @Test func aRequestHasNoMethodBeforeItsFirstLine() {
+    var parser = RequestParser()
+    let head = Array("HEAD /x HTTP/1.1\r\n\(Self.host)\r\n".utf8)
+    var rest = head[...]
+    while !rest.isEmpty {
+      switch Array(rest).withUnsafeBytes({ parser.next(of: $0) }) {
+      case .framing(let count), .head(let count, _): rest = rest.dropFirst(count)
+      default: rest = []
+      }
+    }
+    #expect(parser.isBetweenRequests && parser.method.isEmpty)
+  }
+
   @Test func everythingHasALimit() {
     let long = String(repeating: "x", count: 40_000)
     let cases = [

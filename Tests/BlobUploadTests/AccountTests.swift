@@ -27,6 +27,11 @@ import Testing
     return intent
   }
 
+  /// What a receiver makes of a form is not known.
+  @Test func aFormIsNotTheFileOfItsName() {
+    #expect(intent(at: destination(nil, FormPost())).key != intent(at: destination(nil)).key)
+  }
+
   @Test(arguments: ["put", "form"]) func aFileOfAnotherUserIsAnotherFile(_ name: String) {
     let dialect: any UploadProtocol = name == "form" ? FormPost(fields: [FormField(name: "a", value: "b")]) : PlainPut()
     let keys = ["anna:one", "bob:one", "bob:two:three"].map { intent(at: destination(basic($0), dialect)).key }

@@ -19,6 +19,18 @@ import Testing
       signature.stringToSign(canonical), key: signature.key(Self.credentials.secretKey))
   }
 
+  /// Many requests find at once that their token has expired, or that the clock is wrong.
+  @Test func whatOneRequestHasRenewedIsNewForAll() {
+    let new = S3Credentials(accessKey: "AKIAIOSFODNN7EXAMPLE", secretKey: "s", sessionToken: "new")
+    let signer = S3Signer(Self.credentials, region: "us-east-1", renewal: { new }, clock: { 1_000_000 })
+    let version = signer.version
+    #expect(signer.renew(since: version) && signer.renew(since: version))
+    #expect(!signer.renew(since: signer.version))
+    let before = signer.version
+    #expect(signer.adjust(to: 2_000_000, since: before) && signer.adjust(to: 2_000_000, since: before))
+    #expect(!signer.adjust(to: 2_000_000, since: signer.version))
+  }
+
   @Test func theKeyIsAmazons() {
     #expect(
       Digest.hex(signature.key(Self.credentials.secretKey))

@@ -34,8 +34,8 @@ package struct RequestParser {
 
   package init() {}
 
-  /// That of the request whose head or body is under way, once its first line has come.
-  package var method: String { head.method }
+  /// That of the request whose head or body is under way; empty where its first line has not come.
+  package var method: String { if case .line = stage { "" } else { head.method } }
   /// No byte of a next request has come.
   package var isBetweenRequests: Bool { if case .line = stage { sectionBytes == 0 && searched == 0 } else { false } }
 

@@ -25,9 +25,9 @@ extension S3Multipart {
       try await question?.answered()
       if signer.version != version, outdated < 2, Self.outdated.contains(response.status) {
         outdated += 1
-      } else if mayAdjust, let date = clockIsWrong(request, response), signer.adjust(to: date) {
+      } else if mayAdjust, let date = clockIsWrong(request, response), signer.adjust(to: date, since: version) {
         mayAdjust = false
-      } else if mayRenew, S3Refusal(response)?.code == "ExpiredToken", signer.renew() {
+      } else if mayRenew, S3Refusal(response)?.code == "ExpiredToken", signer.renew(since: version) {
         mayRenew = false
       } else {
         return response

@@ -45,9 +45,10 @@ public final class S3Signer: Sendable {
     }
   }
 
-  /// Takes over the server's time. false: it is ours already, within a minute.
-  func adjust(to seconds: Int64) -> Bool {
+  /// Takes over the server's time. false: it is ours already, within a minute, and was so when `version` was signed with.
+  func adjust(to seconds: Int64, since version: Int) -> Bool {
     state.withLock { state in
+      if state.version != version { return true }
       let skew = seconds.subtractingClamped(clock())
       if -60 < skew.subtractingClamped(state.skew), skew.subtractingClamped(state.skew) < 60 { return false }
       state.skew = skew
@@ -64,10 +65,13 @@ public final class S3Signer: Sendable {
     }
   }
 
-  /// Looks for newer credentials where these came from. false: there are none.
-  func renew() -> Bool {
+  /// Looks for newer credentials where these came from. false: there are none, and were none since `version` was signed with:
+  /// of many requests that are refused at once, the first renews for all.
+  func renew(since version: Int) -> Bool {
+    if self.version != version { return true }
     guard let new = renewal?() else { return false }
     return state.withLock { state in
+      if state.version != version { return true }
       if state.credentials == new { return false }
       state.credentials = new
       state.version += 1
