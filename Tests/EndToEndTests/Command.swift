@@ -147,3 +147,8 @@ func until<Value>(
     try await Task.sleep(for: .milliseconds(2))
   }
 }
+
+/// Waits until the journal knows every file that the running push is to send: `resume` finishes what is killed after that.
+func untilEveryFileIsKnown(in scratch: Scratch) async throws {
+  while try await fullbore("status", "--json", in: scratch).command.output.contains("\"reading\"") {}
+}

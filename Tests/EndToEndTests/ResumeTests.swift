@@ -16,7 +16,7 @@ extension EndToEnd {
         ["push", "--overwrite"] + options + [scratch.file(name, 8 << 20), "put+http://127.0.0.1:\(peer.port)/in/"],
         in: scratch)
       await peer.wait { $0.steps.last == 2 }
-      while try await fullbore("status", "--json", in: scratch).1.output.contains("\"reading\"") {}
+      try await untilEveryFileIsKnown(in: scratch)
       push.kill(SIGKILL)
       try await push.wait()
     }

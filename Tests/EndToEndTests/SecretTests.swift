@@ -105,6 +105,7 @@ extension EndToEnd {
         "push", "--overwrite", "--netrc-file", plants.path("netrc"), "--header", "@" + plants.path("fields"), "--proxy",
         "@" + plants.path("proxy"), file, "put+http://media.example/in/", in: scratch)
       await peer.wait { $0.steps.last == 2 }
+      try await untilEveryFileIsKnown(in: scratch)
       push.kill(SIGKILL)
       try await push.wait()
       let (end, resume) = try await fullbore("resume", in: scratch)
