@@ -6,7 +6,7 @@ Compares with instructions.json, which `--update` writes anew. Fails where one g
 """
 import json, os, pathlib, re, subprocess, sys, tempfile
 import harness
-from harness import FULLBORE, HERE, KiB, MiB, WORK, DataSet
+from harness import FULLBORE, HERE, KiB, MiB, WORK, DataSet, Server
 
 KNOWN = HERE / "instructions.json"
 # Threads meet in another order each time, so that a few in a hundred are by chance, and more on a busy machine. A
@@ -27,18 +27,29 @@ def count(command, journal):
     return int(found[1].replace(",", "")) / 1e6
 
 
-def works(hole, secure):
-    """What is counted: the start, files that are sent in one piece, one that goes by `sendfile`, one through TLS."""
+# A file of 50 KiB is the difference between many and few of them, by each of these.
+DIALECTS = ("tus", "resumable", "form")
+
+
+def works(hole, secure, ours):
+    """What is counted: the start, files that are sent in one piece, one that goes by `sendfile`, one through TLS, and
+    files by the other protocols to a server of ours, which speaks them all."""
     few, many = (DataSet(f"counted-{n}", [50 * KiB] * n).make() for n in (100, 1000))
     large = DataSet("counted-large", [64 * MiB]).make().paths()[0]
     push = [FULLBORE, "push", "--quiet"]
-    return {
+    counted = {
         "start": [FULLBORE, "--version"],
         "100 x 50 KiB": [*push, f"{few.folder}/", f"put+{hole.url}/up/"],
         "1,000 x 50 KiB": [*push, f"{many.folder}/", f"put+{hole.url}/up/"],
         "64 MiB": [*push, large, f"put+{hole.url}/up/"],
         "64 MiB, TLS": [*push, "--cacert", secure.certificate, large, f"put+{secure.url}/up/"],
     }
+    for dialect in DIALECTS:
+        for data, count in ((few, "100"), (many, "1,000")):
+            # Each count of one goes to a folder of its own: files that are there already are another kind of work.
+            url = f"{dialect}+{ours.url}/{dialect}{count}-%d/"
+            counted[f"{count} x 50 KiB, {dialect}"] = [*push, f"{data.folder}/", url]
+    return counted
 
 
 def least(command, known):
@@ -46,15 +57,23 @@ def least(command, known):
     counts = []
     while len(counts) < MOST_RUNS and (not counts or known is not None and min(counts) > known * (1 + SLACK) / 2):
         with tempfile.TemporaryDirectory(dir=WORK / "tmp") as tmp:
-            counts.append(count(command, pathlib.Path(tmp) / "journal.sqlite"))
+            run = [str(word).replace("%d", str(len(counts))) for word in command]
+            counts.append(count(run, pathlib.Path(tmp) / "journal.sqlite"))
     return round(min(counts), 1)
 
 
 def measured(known):
     harness.prepare()
-    with harness.hole() as hole, harness.hole(harness.certificate()) as secure:
-        counts = {name: least(command, known.get(name)) for name, command in works(hole, secure).items()}
-    counts["a file of 50 KiB"] = round((counts["1,000 x 50 KiB"] - counts["100 x 50 KiB"]) / 900, 3)
+    with (
+        tempfile.TemporaryDirectory(dir=WORK / "tmp") as folder,
+        harness.hole() as hole,
+        harness.hole(harness.certificate()) as secure,
+        Server([FULLBORE, "serve", folder, "--listen", "127.0.0.1:0"]) as ours,
+    ):
+        counts = {name: least(command, known.get(name)) for name, command in works(hole, secure, ours).items()}
+    for suffix in ("", *(f", {dialect}" for dialect in DIALECTS)):
+        difference = counts[f"1,000 x 50 KiB{suffix}"] - counts[f"100 x 50 KiB{suffix}"]
+        counts[f"a file of 50 KiB{suffix}"] = round(difference / 900, 3)
     return counts
 
 

@@ -46,7 +46,7 @@ def works(plain, secure, ours):
         for dialect, folder in (("put", "up"), ("tus", "files")):
             yield [*push, source, f"{dialect}+{plain.url}/{folder}/"]
         yield [*push, "--cacert", secure.certificate, source, f"put+{secure.url}/up/"]
-        # What discards everything has no list of the parts of a film.
+        # The server that discards everything cannot list the parts of a film, which S3 has to.
         if data is not film:
             yield [*push, "--endpoint", plain.url, source, f"s3://bucket/{data.name}/"]
             yield [*push, "--cacert", secure.certificate, "--endpoint", secure.url, source, f"s3://bucket/{data.name}/"]
