@@ -49,19 +49,13 @@ extension UploadSession {
 }
 
 extension UploadRun {
-  /// Runs a request that sends at most `most` bytes from `offset` on, and notes how many were handed to the connection.
-  func sending<Result>(
-    from offset: Int64, atMost most: Int64, _ request: () async throws(UploadError) -> Result
-  ) async throws(UploadError) -> Result {
-    tracker.begin(at: offset)
-    defer {
-      // A dialect may send a body twice, as after a redirect or a condition that did not hold.
-      let sent = max(tracker.handed, 0)
-      failures.noteSent(sent)
-      let count = min(sent, most)
-      sentEnd = sentEnd.map { max($0, offset + count) }
-    }
-    return try await request()
+  /// A request has ended that sent at most `most` bytes from `offset` on: notes how many were handed to the connection.
+  func noteSent(from offset: Int64, atMost most: Int64) {
+    // A dialect may send a body twice, as after a redirect or a condition that did not hold.
+    let sent = max(tracker.handed, 0)
+    failures.noteSent(sent)
+    let count = min(sent, most)
+    sentEnd = sentEnd.map { max($0, offset + count) }
   }
 
   /// Throws when the server takes so little at once that the file would be sent byte by byte, so to speak.

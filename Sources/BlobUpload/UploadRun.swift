@@ -152,9 +152,7 @@ final class UploadRun {
     let body = BlobSlice(
       open ?? trace(from: offset), start: offset, length: open == nil ? next.length : nil, validator: info.validator)
     (attempted, attemptedLast) = (next.length ?? .max, next.isLast)
-    let answer = try await sending(from: offset, atMost: attempted) { () async throws(UploadError) in
-      try await dialect.send(next, body, to: told, context)
-    }
+    let answer = try await send(next, body, to: told)
     unknownCreations.noteAnswer()
     await rememberOverride()
     if let open, let end = open.end { self.end = end }
@@ -224,15 +222,25 @@ final class UploadRun {
       first = FirstPart(whole, BlobSlice(body, length: info.length, validator: info.validator))
     }
     (attempted, attemptedLast) = (first.map { $0.part.length ?? .max } ?? 0, first != nil)
-    let held = try await sending(from: 0, atMost: attempted) { [first] () async throws(UploadError) in
-      try await dialect.create(target, first: first, context)
-    }
+    let held = try await create(with: first)
     if let open { end = open.end }
     let result = try await take(held)
     if result == nil { unknownCreations.noteCreation() }
     // The session must outlive us before anything is sent into it.
     if result == nil { try await ledger?.flush() }
     return result
+  }
+
+  private func send(_ part: Part, _ body: BlobSlice, to session: UploadSession) async throws(UploadError) -> Sent {
+    tracker.begin(at: part.start)
+    defer { noteSent(from: part.start, atMost: attempted) }
+    return try await dialect.send(part, body, to: session, context)
+  }
+
+  private func create(with first: FirstPart?) async throws(UploadError) -> Held {
+    tracker.begin(at: 0)
+    defer { noteSent(from: 0, atMost: attempted) }
+    return try await dialect.create(target, first: first, context)
   }
 
   private func take(_ held: Held) async throws(UploadError) -> UploadResult? {

@@ -83,9 +83,14 @@ public struct BytePath: Sendable, Hashable, Comparable, CustomStringConvertible,
   }
 
   public static func < (a: BytePath, b: BytePath) -> Bool {
-    let count = min(a.bytes.count, b.bytes.count)
-    let order = count == 0 ? 0 : memcmp(a.bytes, b.bytes, count)
-    return order == 0 ? a.bytes.count < b.bytes.count : order < 0
+    a.bytes.withUnsafeBytes { a in b.bytes.withUnsafeBytes { b in isLess(a, b) } }
+  }
+
+  /// The order of paths, for their bytes alone.
+  package static func isLess(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Bool {
+    let count = min(a.count, b.count)
+    let order = count == 0 ? 0 : memcmp(a.baseAddress!, b.baseAddress!, count)
+    return order == 0 ? a.count < b.count : order < 0
   }
 }
 

@@ -11,7 +11,9 @@ final class OpenFolder {
   private(set) var error: Int32 = 0
 
   private let stream: OpaquePointer
-  private var names: [BytePath] = []
+  /// The names that were read ahead, in one piece of memory, and where each of them is. The next one is the last.
+  private var letters: [UInt8] = []
+  private var names: [Range<Int>] = []
   private var hasMore = true
 
   /// nil when it cannot be opened; `errno` says why.
@@ -32,19 +34,28 @@ final class OpenFolder {
 
   deinit { closedir(stream) }
 
-  func nextName() -> BytePath? { names.popLast() ?? (hasMore ? readName() : nil) }
+  func nextName() -> BytePath? {
+    if let place = names.popLast() { return BytePath(letters[place]) }
+    return hasMore ? readName().map { BytePath($0) } : nil
+  }
 
   func look(at name: BytePath, _ status: inout stat, follow: Bool) -> Int32 {
     name.withCString { fstatat(dirfd(stream), $0, &status, follow ? 0 : AT_SYMLINK_NOFOLLOW) }
   }
 
-  /// `names` is handed out from its end.
   private func fill() {
-    while names.count < FileTree.sortedLimit, let name = readName() { names.append(name) }
-    if hasMore { names.reverse() } else { names.sort(by: >) }
+    while names.count < FileTree.sortedLimit, let name = readName() {
+      names.append(letters.count..<letters.count + name.count)
+      letters += name
+    }
+    if hasMore { return names.reverse() }
+    letters.withUnsafeBytes { letters in
+      names.sort { BytePath.isLess(.init(rebasing: letters[$1]), .init(rebasing: letters[$0])) }
+    }
   }
 
-  private func readName() -> BytePath? {
+  /// The next name, which is valid until the next call.
+  private func readName() -> UnsafeRawBufferPointer? {
     while true {
       errno = 0
       guard let entry = readdir(stream) else {
@@ -53,14 +64,15 @@ final class OpenFolder {
         return nil
       }
       let name = Self.name(of: entry)
-      if name != "." && name != ".." { return name }
+      let isDots = name.count <= 2 && name.allSatisfy { $0 == UInt8(ascii: ".") }
+      if !isDots { return name }
     }
   }
 
   /// By the pointer: a copy of the entry would read beyond what the system allocated for a short name.
-  private static func name(of entry: UnsafeMutablePointer<dirent>) -> BytePath {
-    let offset = MemoryLayout<dirent>.offset(of: \.d_name)!
-    return BytePath(cString: UnsafeRawPointer(entry).advanced(by: offset).assumingMemoryBound(to: CChar.self))
+  private static func name(of entry: UnsafeMutablePointer<dirent>) -> UnsafeRawBufferPointer {
+    let name = UnsafeRawPointer(entry).advanced(by: MemoryLayout<dirent>.offset(of: \.d_name)!)
+    return UnsafeRawBufferPointer(start: name, count: strlen(name.assumingMemoryBound(to: CChar.self)))
   }
 }
 
