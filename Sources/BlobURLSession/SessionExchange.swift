@@ -37,7 +37,7 @@ final class SessionExchange: NSObject, @unchecked Sendable {
   private var response = HTTPResponse(head: HTTPHead(status: 0, headers: [:]))
 
   /// Sources may wait for long before they say how long they are.
-  private static let threads = BlockingPool("urlsession", threads: 64, patience: .seconds(10))
+  static let threads = BlockingPool("urlsession", threads: 64, patience: .seconds(10))
 
   init(_ request: URLRequest, named name: String, _ body: BlobSlice?, _ exchange: Exchange, _ progress: Progress?) {
     self.progress = progress

@@ -42,7 +42,7 @@ public struct URLSessionTransport: Transport {
   private func prepared(_ request: HTTPRequest, _ on: Exchange) async throws(TransportError) -> HTTPRequest {
     guard let prepare = on.prepare else { return request }
     typealias Outcome = Result<HTTPRequest, BlobError>
-    let outcome = await Self.threads.runUntilCancelled { cancel in
+    let outcome = await SessionExchange.threads.runUntilCancelled { cancel in
       Outcome { () throws(BlobError) in
         var request = request
         try prepare(&request, cancel)
@@ -56,9 +56,6 @@ public struct URLSessionTransport: Transport {
         error.code == .cancelled ? .cancelled : .source, "\(name): \(error.message)", cause: error)
     }
   }
-
-  /// Sources may be slow to give what a request must say of them.
-  private static let threads = BlockingPool("urlsession-prepare", threads: 64, patience: .seconds(10))
 
   /// `name` is for messages.
   func send(

@@ -54,16 +54,11 @@ final class BatchChannel<Element: Sendable>: Sendable {
     return isTaken
   }
 
-  /// The next element, where there is one.
-  func poll() -> Element? {
-    let (element, writer) = state.withLock { $0.take(ahead) }
-    writer?.resume()
-    return element
-  }
-
   /// The next element; nil once all is read.
   func next() async -> Element? {
-    if let element = poll() { return element }
+    let (element, waiting) = state.withLock { $0.take(ahead) }
+    waiting?.resume()
+    if let element { return element }
     return await withCheckedContinuation { continuation in
       let (readers, writer) = state.withLock { state in
         state.readers.append(continuation)

@@ -43,12 +43,6 @@ public final class Progress: Sendable {
     if count > 0 { totals?.sentBytes.wrappingAdd(count, ordering: .relaxed) }
   }
 
-  /// As many bytes as were counted before are about to be counted again, though they are sent only once.
-  func takeBack(_ count: Int64) {
-    advance(by: -count)
-    totals?.sentBytes.wrappingSubtract(count, ordering: .relaxed)
-  }
-
   /// The server holds everything before `offset`: sending goes on from there.
   func settle(at offset: Int64) {
     let before = set(sent: offset, acknowledged: offset)

@@ -1,14 +1,3 @@
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Darwin
-#endif
-#if os(Linux)
-  import CLinux
-#endif
-
 /// Waits for many descriptors at once, and can be woken by any thread. Each descriptor has a tag, which its events carry.
 ///
 /// Linux has epoll for it. Elsewhere `init` returns nil and sets `errno` to ENOSYS.

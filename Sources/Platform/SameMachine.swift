@@ -1,6 +1,4 @@
 #if os(Linux)
-  import Glibc
-
   /// A connection that ends on this machine: nothing on its way is congested.
   package enum SameMachine {
     /// Takes a socket out of the system's congestion control: of one that paces (BBR) the timers alone cost as much as a

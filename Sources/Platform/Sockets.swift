@@ -1,14 +1,3 @@
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Darwin
-#endif
-#if os(Linux)
-  import CLinux
-#endif
-
 /// Calls on sockets that differ between systems. None of them waits.
 package enum Socket {
   #if os(Linux)

@@ -88,33 +88,35 @@ public struct MultipartForm: BlobSource {
   /// there is none.
   package var lengthBeforeLastPart: Int64 {
     guard !parts.isEmpty, parts.dropLast().allSatisfy({ $0.source is DataSource }) else { return 0 }
-    var (length, before): (Int, Int) = (0, boundary.utf8.count + 4)
-    for part in parts {
-      // What is malformed has no length, and will not be sent.
-      guard let head = try? part.head() else { return 0 }
-      length += before + head.count
-      before = boundary.utf8.count + 6
-    }
-    for part in parts.dropLast() { length += (part.source as? DataSource)?.bytes.count ?? 0 }
-    return Int64(length)
+    // A form with a malformed head is not sent.
+    guard let heads = try? heads() else { return 0 }
+    let contents = parts.dropLast().map { ($0.source as? DataSource)?.bytes.count ?? 0 }
+    return Int64(heads.map(\.count).reduce(0, +) + contents.reduce(0, +))
   }
 
   /// Heads, contents and the end, in a row.
   private func whole(_ mark: HeadSource.Mark) throws(BlobError) -> ConcatenatedSource {
     var pieces: [any BlobSource] = []
-    var before = "--\(boundary)\r\n"
-    for part in parts {
-      pieces.append(HeadSource(Array(before.utf8) + (try part.head()), mark))
+    for (part, head) in zip(parts, try heads()) {
+      pieces.append(HeadSource(head, mark))
       if let data = part.source as? DataSource, part.length == nil {
         pieces.append(HeadSource(data, mark))
       } else {
         pieces.append(PartSource(part))
       }
-      before = "\r\n--\(boundary)\r\n"
     }
     let end = parts.isEmpty ? "--\(boundary)--\r\n" : "\r\n--\(boundary)--\r\n"
     pieces.append(HeadSource(Array(end.utf8), mark))
     return ConcatenatedSource(pieces)
+  }
+
+  /// The bytes before the content of each part: the boundary and the part's head.
+  private func heads() throws(BlobError) -> [[UInt8]] {
+    var heads: [[UInt8]] = []
+    for part in parts {
+      heads.append(Array("\(heads.isEmpty ? "" : "\r\n")--\(boundary)\r\n".utf8) + (try part.head()))
+    }
+    return heads
   }
 
   // MARK: Boundaries

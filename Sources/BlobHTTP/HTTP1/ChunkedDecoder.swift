@@ -10,7 +10,7 @@ package struct ChunkedDecoder: Equatable, Sendable {
   /// The next bytes of what came, by their number.
   package enum Piece: Equatable {
     case content(Int)
-    /// What only says where content is.
+    /// Bytes that say where content is and are none themselves: the size of a chunk, or the line break behind one.
     case framing(Int)
     /// It needs more bytes.
     case more
@@ -59,30 +59,20 @@ package struct ChunkedDecoder: Equatable, Sendable {
     stage = left == Int64(count) ? .dataEnd : .data(left - Int64(count))
   }
 
-  /// Of a line with its line break: hexadecimal digits, before an extension if there is one.
+  /// The size that a chunk's first line tells, in hexadecimal digits and perhaps before an extension. `line` has its line
+  /// break. nil: the line is malformed.
   private static func size(_ line: UnsafeRawBufferPointer) -> Int64? {
     guard line.count >= 3, line[line.count - 2] == 13 else { return nil }
     let line = UnsafeRawBufferPointer(rebasing: line[..<(line.count - 2)])
     if line.hasControlCharacter { return nil }
     var (size, digits): (Int64, Int) = (0, 0)
     for byte in line {
-      guard let digit = byte.hexDigit else { break }
+      guard let digit = byte.hexValue else { break }
       size = size << 4 | Int64(digit)
       digits += 1
       if digits > 15 { return nil }
     }
     let rest = line[digits...].drop { $0 == 32 || $0 == 9 }
     return digits > 0 && (rest.isEmpty || rest.first == UInt8(ascii: ";")) ? size : nil
-  }
-}
-
-extension UInt8 {
-  fileprivate var hexDigit: UInt8? {
-    switch self {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): self - UInt8(ascii: "0")
-    case UInt8(ascii: "a")...UInt8(ascii: "f"): self - UInt8(ascii: "a") + 10
-    case UInt8(ascii: "A")...UInt8(ascii: "F"): self - UInt8(ascii: "A") + 10
-    default: nil
-    }
   }
 }

@@ -1,7 +1,9 @@
+import Blobs
+
 /// The head of a request, as it was sent. RFC 9112 §3.
 package struct RequestHead: Sendable {
   package var method: String
-  /// What stands between the method and the version.
+  /// The request target, which stands between the method and the version in the first line.
   package var target: [UInt8]
   package var isHTTP11: Bool
   package var headers: HTTPHeaders
@@ -87,15 +89,10 @@ extension RequestHead {
   }
 
   private static func length(_ text: String) throws(RequestProblem) -> Int64 {
-    var length: Int64 = 0
-    if text.isEmpty { throw RequestProblem(400, "Content-Length must be a decimal number") }
-    for byte in text.utf8 {
-      guard 48...57 ~= byte else { throw RequestProblem(400, "Content-Length must be a decimal number") }
-      let (shifted, isPast) = length.multipliedReportingOverflow(by: 10)
-      let (sum, isPastToo) = shifted.addingReportingOverflow(Int64(byte) - 48)
-      if isPast || isPastToo { throw RequestProblem(413, "no body has \(text.prefix(100)) bytes") }
-      length = sum
+    if text.isEmpty || !text.utf8.allSatisfy({ 48...57 ~= $0 }) {
+      throw RequestProblem(400, "Content-Length must be a decimal number")
     }
+    guard let length = Int64(digits: text) else { throw RequestProblem(413, "no body has \(text.prefix(100)) bytes") }
     return length
   }
 }

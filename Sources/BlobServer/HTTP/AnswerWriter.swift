@@ -7,11 +7,11 @@ struct AnswerWriter {
   enum Outcome { case done, blocked, broken }
 
   private let stream: ClientStream
-  /// What the socket has not taken yet.
+  /// Bytes of heads and of bodies in memory that the socket has not taken yet.
   private var text: ArraySlice<UInt8> = []
   private var file: (item: OpenItem, rest: Range<Int64>)?
 
-  /// Of a file, before other connections have their turn.
+  /// So many bytes of a file are sent before other connections of the loop have their turn.
   private static let mostAtOnce: Int64 = 8 << 20
 
   init(_ stream: ClientStream) { self.stream = stream }

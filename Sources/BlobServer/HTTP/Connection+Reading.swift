@@ -1,8 +1,8 @@
 import BlobHTTP
 import Platform
 
-/// What has come is parsed where it was read, in room that all connections of the loop share. What belongs to a later request
-/// is held until this one is answered.
+/// The connection parses bytes where it has read them, in memory that all connections of its loop share. It keeps a copy of bytes
+/// that belong to a later request until the request under way is answered.
 extension Connection {
   /// From so many bytes on, content goes through a pipe.
   private static let leastPiped: Int64 = 64 << 10

@@ -140,24 +140,21 @@ import Platform
 
     /// Fills `room` as far as bytes have come.
     func receive(into room: UnsafeMutableRawBufferPointer) -> (count: Int, Wait) {
-      var sum = 0
-      while sum < room.count {
-        ERR_clear_error()
-        var count = 0
-        let result = SSL_read_ex(ssl, room.baseAddress! + sum, room.count - sum, &count)
-        if result != 1 { return (sum, wait(after: result)) }
-        sum += count
-      }
-      return (sum, .nothing)
+      move(room.count) { SSL_read_ex(ssl, room.baseAddress! + $0, room.count - $0, &$1) }
     }
 
     /// Sends the beginning of `bytes`, as far as the socket takes it. What was not taken must be given again.
     func send(_ bytes: UnsafeRawBufferPointer) -> (count: Int, Wait) {
+      move(bytes.count) { SSL_write_ex(ssl, bytes.baseAddress! + $0, bytes.count - $0, &$1) }
+    }
+
+    /// Calls `next`, which moves bytes from an offset on and sets how many, until `size` bytes have moved or it has to wait.
+    private func move(_ size: Int, _ next: (_ offset: Int, _ count: inout Int) -> Int32) -> (count: Int, Wait) {
       var sum = 0
-      while sum < bytes.count {
+      while sum < size {
         ERR_clear_error()
         var count = 0
-        let result = SSL_write_ex(ssl, bytes.baseAddress! + sum, bytes.count - sum, &count)
+        let result = next(sum, &count)
         if result != 1 { return (sum, wait(after: result)) }
         sum += count
       }

@@ -51,20 +51,14 @@ extension UploadContext {
 
   /// `on`, or an exchange of which nothing else is to be told, with the bytes of its body counted and reported.
   func counting(_ counter: SentCounter, _ on: Exchange? = nil) -> Exchange {
-    guard var on else {
-      return Exchange(sent: { [events, knowledge = server.knowledge] count in
-        knowledge.noteReached()
-        counter.bytes.add(Int64(count), ordering: .relaxed)
-        events.sent(count)
-      })
-    }
-    on.interim = { [self, interim = on.interim] head in interim(withoutSecrets(head)) }
-    on.sent = { [sent = on.sent, knowledge = server.knowledge] count in
+    var counted = on ?? Exchange(sent: { [events] in events.sent($0) })
+    if let on { counted.interim = { [self] head in on.interim(withoutSecrets(head)) } }
+    counted.sent = { [sent = counted.sent, knowledge = server.knowledge] count in
       knowledge.noteReached()
       counter.bytes.add(Int64(count), ordering: .relaxed)
       sent(count)
     }
-    return on
+    return counted
   }
 
   /// The bytes that `counting` has counted are about to be sent again.
@@ -150,9 +144,7 @@ extension UploadContext {
   }
 
   /// The request with the credentials of this destination, signed: at once, or once it is complete.
-  private func prepared(
-    _ request: HTTPRequest, _ on: Exchange
-  ) -> (HTTPRequest, Exchange) {
+  private func prepared(_ request: HTTPRequest, _ on: Exchange) -> (HTTPRequest, Exchange) {
     var (request, on) = (request, on)
     for field in server.headers.fields { request.headers.add(field.name, field.value) }
     guard let sign = server.sign else { return (request, on) }
