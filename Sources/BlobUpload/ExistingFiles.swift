@@ -78,9 +78,9 @@ extension Uploader {
 }
 
 extension UploadContext {
-  /// HEAD with `Want-Repr-Digest`: whether there are the bytes of `whole`. nil: there is nothing, or the server tells no
-  /// digest, or takes too long for it. RFC 9530.
-  func hasSameBytes(as whole: BlobSlice, at url: HTTPURL) async throws(UploadError) -> Bool? {
+  /// HEAD with `Want-Repr-Digest`: whether there are the bytes of `whole`, which is read for it. nil: there is nothing, or the
+  /// server tells no digest, or takes too long for it, or `whole` cannot be read twice. RFC 9530.
+  public func hasSameBytes(as whole: BlobSlice, at url: HTTPURL) async throws(UploadError) -> Bool? {
     guard whole.canBeReadTwice else { return nil }
     let response: HTTPResponse
     do throws(UploadError) {

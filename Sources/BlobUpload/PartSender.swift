@@ -96,8 +96,9 @@ extension [PartReceipt] {
 }
 
 extension UploadSession {
-  /// Bytes of each numbered part but the last: the plan that the numbers belong to.
-  var partSize: Int64? {
+  /// Bytes of each numbered part but the last: part `n` begins at `(n - 1) * partSize`. nil: parts have no numbers. The engine
+  /// keeps it in `state`.
+  public internal(set) var partSize: Int64? {
     get { state["part-size"].flatMap { Int64(digits: $0) }.flatMap { $0 > 0 ? $0 : nil } }
     set { state["part-size"] = newValue.map { String($0) } }
   }

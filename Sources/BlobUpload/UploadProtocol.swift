@@ -24,7 +24,8 @@ public protocol UploadProtocol: Sendable {
   func send(_ part: Part, _ body: BlobSlice, to session: UploadSession, _ with: UploadContext)
     async throws(UploadError) -> Sent
 
-  /// Makes the whole of the parts, once the server has them all.
+  /// Makes the whole of the parts, once the server has them all. Called again where no answer came: a refusal may mean that it
+  /// was made before.
   func complete(_ session: UploadSession, _ parts: [PartReceipt], _ with: UploadContext)
     async throws(UploadError) -> UploadResult
 
@@ -126,6 +127,8 @@ extension PartLimits {
 
 /// What must be remembered to go on: in the journal, so no secret is in it.
 public struct UploadSession: Sendable, Codable, Hashable {
+  /// What the protocol needs, under keys of its own. `part-size`, `parts` and `end` are the engine's, and `url` is what
+  /// `uploadURL` reads.
   public var state: [String: String]
   public var limits: PartLimits
   /// Seconds since 1970 after which the server forgets it; nil: not told.
@@ -198,7 +201,8 @@ public struct PartReceipt: Sendable, Codable, Hashable {
   public var start: Int64
   /// Bytes of the part that the server has; `PartReceipt.all` where it only says that it has taken what was sent.
   public var held: Int64
-  /// ETag, checksum, URL: what completing needs.
+  /// ETag, checksum, URL: what completing needs. A part that the server lists is taken for the one that was sent if both
+  /// receipts say the same under `etag`, or neither says anything.
   public var state: [String: String]
 
   /// The server took the part and did not say how many bytes of it.

@@ -126,8 +126,9 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
     return HTTPURL(self, text: text + encoded, path: path + encoded, query: nil)
   }
 
-  /// This place with another query, which must be percent-encoded.
-  package func withQuery(_ query: String) -> HTTPURL {
+  /// This place with another query, which must be percent-encoded: a blank, a `#`, or anything that is not ASCII ends the
+  /// program.
+  public func withQuery(_ query: String) -> HTTPURL {
     precondition(query.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "#") })
     return HTTPURL(self, text: "\(description)?\(query)", path: path, query: query)
   }

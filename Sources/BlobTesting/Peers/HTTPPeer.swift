@@ -8,6 +8,8 @@ public final class HTTPPeer: Sendable {
     public var method: String
     /// Percent-encoded, as it came, without the query.
     public var path: String
+    /// Percent-encoded; nil: there is none.
+    public var query: String?
     public var headers: HTTPHeaders
     public var body: [UInt8]
   }
@@ -143,7 +145,8 @@ private final class PeerTalk {
     while let line = readLine() {
       if line.isEmpty {
         let path = String(words[1].prefix { $0 != "?" })
-        return HTTPPeer.Request(method: String(words[0]), path: path, headers: headers, body: [])
+        let query = words[1].contains("?") ? String(words[1].dropFirst(path.count + 1)) : nil
+        return HTTPPeer.Request(method: String(words[0]), path: path, query: query, headers: headers, body: [])
       }
       let name = line.prefix { $0 != ":" }
       headers.add(String(name), line.dropFirst(name.count + 1).trimmed)

@@ -3,8 +3,11 @@ import Blobs
 
 /// What every dialect makes of an answer that is no success.
 extension UploadError {
+  /// The error of an answer that is no success: its recovery and its side are what the status means in HTTP, and its message has
+  /// the method, the URL without its query, the status, and what the server says about it.
+  ///
   /// `conflict` is what 409 and 412 mean here: most dialects have a meaning of their own for them.
-  init(_ request: HTTPRequest, _ response: HTTPResponse, conflict: Recovery = .giveUp) {
+  public init(_ request: HTTPRequest, _ response: HTTPResponse, conflict: Recovery = .giveUp) {
     let (recovery, side): (Recovery, Side) =
       switch response.status {
       case 401, 407: (.giveUp, .destination)
@@ -170,16 +173,18 @@ extension HTTPRequest {
 }
 
 extension UploadSession {
-  /// Where the upload is, for dialects that give each a URL of its own.
-  func uploadURL() throws(UploadError) -> HTTPURL {
+  /// The URL that the protocol keeps in `state` under `url`. Throws with `.restart` where there is none, as in a journal that is
+  /// damaged.
+  public func uploadURL() throws(UploadError) -> HTTPURL {
     if let url = state["url"].flatMap({ HTTPURL($0) }) { return url }
     throw UploadError(.restart, .journal, "the upload's URL is missing from the journal")
   }
 }
 
 extension UploadContext {
-  /// HEAD of the place itself: is something of the right length there?
-  func isThere(_ target: UploadTarget) async throws(UploadError) -> Bool {
+  /// Whether a HEAD of the target's URL finds something of the right length, or of any where the target has none. 404 and 410
+  /// say no; any other refusal is thrown.
+  public func isThere(_ target: UploadTarget) async throws(UploadError) -> Bool {
     let request = HTTPRequest("HEAD", target.url)
     let response = try await send(request)
     if response.isSuccess { return target.length == nil || response.headers.bytes("Content-Length") == target.length }
@@ -187,8 +192,14 @@ extension UploadContext {
     throw UploadError(request, response)
   }
 
-  /// As `send(following:)`, for who need not know where the answer came from.
-  func send(_ request: HTTPRequest, body: BlobSlice? = nil) async throws(UploadError) -> HTTPResponse {
+  /// Sends `request` with the credentials and the signature of the destination, to the destination's origin and no other, and
+  /// follows redirects within it; `body` is opened anew for each. 307 and 308 are followed, 301 and 302 only by what changes
+  /// nothing.
+  ///
+  /// Returns the answer, whatever its status: `UploadError(request, response)` makes an error of a refusal. The bytes of `body`
+  /// count as the upload's, and `events` hears of them; a body that is no part of the file is sent with `NoUploadEvents`.
+  /// Throws where no answer came, with `.resync` where the server may have done what it was asked.
+  public func send(_ request: HTTPRequest, body: BlobSlice? = nil) async throws(UploadError) -> HTTPResponse {
     var request = request
     return try await send(following: &request, body: body)
   }
