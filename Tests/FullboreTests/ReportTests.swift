@@ -135,7 +135,7 @@ import Testing
     ("ü😀\u{2028}", "\"ü😀\\u2028\""),
   ])
   func textIsQuotedAsJSONWantsIt(_ text: String, _ quoted: String) {
-    #expect(JSONLine.quoted(text) == quoted)
+    #expect(JSONText.quoted(text) == quoted)
   }
 
   @Test func controlCharactersNeverReachATerminal() {

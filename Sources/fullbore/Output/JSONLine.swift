@@ -1,4 +1,5 @@
 import BlobCrypto
+import BlobHTTP
 import Blobs
 
 /// One JSON object on one line, its members in the order they were added.
@@ -17,7 +18,7 @@ struct JSONLine: Sendable {
 
   var text: String { "{\(members)}" }
 
-  mutating func add(_ name: String, _ value: String) { add(raw: name, Self.quoted(value)) }
+  mutating func add(_ name: String, _ value: String) { add(raw: name, JSONText.quoted(value)) }
   mutating func add(_ name: String, _ value: some BinaryInteger) { add(raw: name, "\(value)") }
   mutating func add(_ name: String, _ value: Bool) { add(raw: name, "\(value)") }
   mutating func add(_ name: String, seconds value: Duration) {
@@ -32,25 +33,6 @@ struct JSONLine: Sendable {
 
   private mutating func add(raw name: String, _ value: String) {
     if !members.isEmpty { members += "," }
-    members += "\(Self.quoted(name)):\(value)"
-  }
-
-  /// RFC 8259 §7. Lines stay lines: the separators U+2028 and U+2029 are escaped too.
-  static func quoted(_ text: String) -> String {
-    var result = "\""
-    for scalar in text.unicodeScalars {
-      switch scalar {
-      case "\"": result += "\\\""
-      case "\\": result += "\\\\"
-      case "\n": result += "\\n"
-      case "\r": result += "\\r"
-      case "\t": result += "\\t"
-      case _ where scalar.value < 0x20 || scalar.value == 0x7F || scalar.value == 0x2028 || scalar.value == 0x2029:
-        let digits = String(scalar.value, radix: 16)
-        result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-      default: result.unicodeScalars.append(scalar)
-      }
-    }
-    return result + "\""
+    members += "\(JSONText.quoted(name)):\(value)"
   }
 }
