@@ -68,6 +68,9 @@ extension ProtocolFixture {
     ProtocolFixture(
       "nextcloud", WebDAV(wholeUpTo: small), partSize: 5 << 20, wholeUpTo: small, takesUnknownLength: false
     ) { NextcloudPeer() },
+    ProtocolFixture("gcs", CloudStorage(wholeUpTo: small), wholeUpTo: small, noticesChanges: true, overhead: 1000) {
+      CloudPeer()
+    },
     s3("s3", partSize: nil), s3("s3 in odd parts", partSize: 700_001),
     s3("s3 as Ceph", partSize: nil, isLikeCeph: true),
   ]

@@ -27,7 +27,7 @@ extension UploadDestination {
     var answer: (any UploadProtocol, PartLimits)
     let tus = Tus(checksum: checksum)
     switch named {
-    case "form" where checksum != nil, "dav" where checksum != nil:
+    case "form" where checksum != nil, "dav" where checksum != nil, "gcs" where checksum != nil:
       throw UploadError(
         .giveUp, .destination, "\(endpoint): \(named!) uploads carry no checksums; --verify reads back what arrived")
     case "put":
@@ -41,6 +41,11 @@ extension UploadDestination {
     case "dav":
       let dav = WebDAV()
       answer = (dav, try await patiently { () async throws(UploadError) in try await dav.discover(target, context) })
+    case "gcs":
+      let storage = CloudStorage()
+      answer = (
+        storage, try await patiently { () async throws(UploadError) in try await storage.discover(target, context) }
+      )
     case "tus":
       answer = try await patiently { () async throws(UploadError) in try await tus.asked(target, context) }
     case "resumable":

@@ -19,6 +19,17 @@ public struct SpoolOptions: Sendable, Hashable {
     self.folder = folder
   }
 
+  /// Where the server takes no smaller parts, and parts have no numbers, one is held at least: what has not arrived of it must
+  /// be sent again. `PipePlan` says what holds for numbered parts.
+  mutating func holdPart(of destination: UploadDestination) {
+    let limits = destination.limits
+    guard !destination.traits.numbersParts, !limits.needsLength, limits.smallest <= Self.largestPart else { return }
+    memory = max(memory, Int(limits.smallest))
+  }
+
+  /// A server that wants more than that in a part is not given more memory than was asked for.
+  private static let largestPart: Int64 = 12 << 20
+
   /// For a pipe in numbered parts, of which there are only so many: they are large.
   var forNumberedParts: SpoolOptions { SpoolOptions(memory: chosen ?? 32 << 20, folder: folder) }
 }

@@ -8,6 +8,8 @@ final class UploadEngine: Sendable {
   let server: UploadServer
 
   init(_ uploader: Uploader) {
+    var uploader = uploader
+    uploader.spool.holdPart(of: uploader.destination)
     self.uploader = uploader
     server = uploader.server
   }

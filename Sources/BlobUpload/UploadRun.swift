@@ -73,7 +73,8 @@ final class UploadRun {
     sentEnd = session == nil ? 0 : isBelieved ? limit : nil
     mayBeReceiving = session != nil
     isResuming = session != nil
-    measures = engine.uploader.destination.digestsAhead
+    let destination = engine.uploader.destination
+    measures = destination.traits.needsBodyLengths || destination.digestsAhead
     self.progress = progress
     let size =
       engine.uploader.destination.traits.numbersParts ? Self.plan(engine.uploader, source, info, nil).partSize : nil

@@ -27,13 +27,15 @@ public struct UploadTraits: Sendable {
   /// The URL that files are posted to is not the one that they are found at.
   public var postsToEndpoint: Bool
   public var digests: Digests
+  /// Each request must say how long its body is: of a source whose length is not known, a part is read ahead.
+  public var needsBodyLengths: Bool
   /// Signs every request to the destination, as the last thing before it is sent; nil: requests are not signed.
   public var sign: (@Sendable (inout HTTPRequest) -> Void)?
 
   public init(
     numbersParts: Bool = false, resumesCreations: Bool = false, acknowledgesOnTheWay: Bool = false,
     carriesMetadata: Bool = false, leavesTemporaryFiles: Bool = false, postsToEndpoint: Bool = false,
-    digests: Digests = .none, sign: (@Sendable (inout HTTPRequest) -> Void)? = nil
+    digests: Digests = .none, needsBodyLengths: Bool = false, sign: (@Sendable (inout HTTPRequest) -> Void)? = nil
   ) {
     self.numbersParts = numbersParts
     self.resumesCreations = resumesCreations
@@ -42,6 +44,7 @@ public struct UploadTraits: Sendable {
     self.leavesTemporaryFiles = leavesTemporaryFiles
     self.postsToEndpoint = postsToEndpoint
     self.digests = digests
+    self.needsBodyLengths = needsBodyLengths
     self.sign = sign
   }
 }

@@ -21,6 +21,13 @@ import Testing
     #expect(try Destination("form+http://host/upload").isFolder, "the file says its own name")
   }
 
+  @Test func aBucketOfGooglesMayBeNamed() throws {
+    let bucket = try Destination("gs://media/März 24/")
+    #expect(bucket.protocolName == "gcs" && bucket.isFolder)
+    #expect(bucket.endpoint.text == "https://storage.googleapis.com/media/M%C3%A4rz%2024/")
+    #expect(try Destination("gcs+http://127.0.0.1:9023/media/").endpoint.text == "http://127.0.0.1:9023/media/")
+  }
+
   @Test func anAddressMayBeIPv6() throws {
     #expect(try Destination("put+http://[::1]:8080/a/").endpoint.origin == "http://[::1]:8080")
   }

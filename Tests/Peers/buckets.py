@@ -1,6 +1,7 @@
-"""S3 as moto has it."""
+"""Buckets: S3 as moto has it, and Google's JSON API as an emulator has it."""
 
 import boto3
+import requests
 
 from material import digest
 from servers import Server, python_tool
@@ -58,3 +59,46 @@ class Moto(Server):
 
     def remove(self, name):
         self.client().delete_object(Bucket="media", Key=name)
+
+
+class GCSEmulator(Server):
+    """Google Cloud Storage, as gcp-storage-emulator has it."""
+
+    prefix = "gcs+"
+    path = "/media/"
+    forgets = ignores_conditions = keeps_unfinished = True
+
+    def command(self):
+        return [
+            python_tool("gcp-storage-emulator"), "start", "--host", "127.0.0.1", "--port", str(self.port), "--in-memory",
+            "--default-bucket", "media", "--quiet"]
+
+    def mistyped(self):
+        return [f"gcs+http://127.0.0.1:{self.port}/no-such-bucket-here/"]
+
+    @property
+    def objects(self):
+        return f"http://127.0.0.1:{self.port}/storage/v1/b/media/o"
+
+    def names(self):
+        return [item["name"] for item in requests.get(self.objects, timeout=60).json().get("items", [])]
+
+    def object(self, name):
+        return f"{self.objects}/{requests.utils.quote(name, safe='')}"
+
+    def files(self):
+        return {
+            name: digest(requests.get(self.object(name), params={"alt": "media"}, timeout=60).content)
+            for name in self.names()}
+
+    def wipe(self):
+        for name in self.names():
+            requests.delete(self.object(name), timeout=60)
+
+    def replace(self, name, data):
+        requests.post(
+            f"http://127.0.0.1:{self.port}/upload/storage/v1/b/media/o", params={"uploadType": "media", "name": name},
+            data=data, timeout=60).raise_for_status()
+
+    def remove(self, name):
+        requests.delete(self.object(name), timeout=60).raise_for_status()

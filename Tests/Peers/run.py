@@ -17,7 +17,7 @@ from fullbore import Fullbore
 
 SERVERS = [
     unpackaged.Nextcloud, unpackaged.Tusd, servers.Wsgidav, servers.Apache, servers.Nginx, servers.NginxPut, servers.Rclone,
-    buckets.Moto, receivers.Receiver, receivers.Haproxy, receivers.Caddy,
+    buckets.Moto, buckets.GCSEmulator, receivers.Receiver, receivers.Haproxy, receivers.Caddy,
 ]
 
 

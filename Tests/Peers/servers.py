@@ -50,6 +50,10 @@ class Server:
     needs_pipe_length = False
     # Everything is in memory, and gone with the process.
     forgets = False
+    # It replaces what has a name already, whatever the client asked for.
+    ignores_conditions = False
+    # It knows no way to delete an upload that is unfinished.
+    keeps_unfinished = False
     slow = False
     # What a name is by the time it is the server's.
     renames = staticmethod(lambda name: name)

@@ -43,7 +43,9 @@ public final class HTTPPeer: Sendable {
   private let listener: Int32
   private let state = Monitor(State())
 
-  public init(_ answer: @escaping Answer) {
+  /// `beginning` hears of a request with what has come of its body, each time more of it has come: for a server that keeps
+  /// the beginning of what breaks off.
+  public init(beginning: @escaping @Sendable (Request) -> Void = { _ in }, _ answer: @escaping Answer) {
     (listener, port) = Loopback.listen()
     SystemThread.start("peer-accept") { [listener, state] in
       while let socket = Loopback.accept(listener) {
@@ -56,13 +58,16 @@ public final class HTTPPeer: Sendable {
           continue
         }
         SystemThread.start("peer") {
-          PeerTalk(socket) { count in state.update { $0.arriving[socket, default: 0] += count } }
-            .serve { request in
-              state.update { $0.requests.append("\(request.method) \(request.path)") }
-              let reply = answer(request)
-              state.update { $0.arriving[socket] = nil }
-              return reply
-            }
+          PeerTalk(socket) { request, count in
+            state.update { $0.arriving[socket, default: 0] += count }
+            beginning(request)
+          }
+          .serve { request in
+            state.update { $0.requests.append("\(request.method) \(request.path)") }
+            let reply = answer(request)
+            state.update { $0.arriving[socket] = nil }
+            return reply
+          }
           state.update { state in
             state.arriving[socket] = nil
             if state.open.remove(socket) != nil { Loopback.close(socket) }
@@ -96,20 +101,19 @@ public final class HTTPPeer: Sendable {
 /// One connection: requests in, replies out.
 private final class PeerTalk {
   private let socket: Int32
-  private let arrived: (Int) -> Void
+  private let arrived: (HTTPPeer.Request, Int) -> Void
   private var buffer = [UInt8](repeating: 0, count: 65_536)
   /// Read and not yet used.
   private var held: ArraySlice<UInt8> = []
 
-  init(_ socket: Int32, _ arrived: @escaping (Int) -> Void) {
+  init(_ socket: Int32, _ arrived: @escaping (HTTPPeer.Request, Int) -> Void) {
     self.socket = socket
     self.arrived = arrived
   }
 
   func serve(_ answer: (HTTPPeer.Request) -> HTTPPeer.Reply?) {
     while var request = readHead() {
-      guard let body = readBody(of: request) else { return }
-      request.body = body
+      guard readBody(of: &request) else { return }
       guard let reply = answer(request) else { return }
       var head = "HTTP/1.1 \(reply.status) Answer\r\n"
       for (name, value) in reply.headers.fields { head += "\(name): \(value)\r\n" }
@@ -154,29 +158,28 @@ private final class PeerTalk {
     return nil
   }
 
-  private func readBody(of request: HTTPPeer.Request) -> [UInt8]? {
-    var body: [UInt8] = []
+  private func readBody(of request: inout HTTPPeer.Request) -> Bool {
     if request.headers["Transfer-Encoding"] != nil {
       while let line = readLine(), let size = Int(line, radix: 16) {
-        if size == 0 { return readLine() == "" ? body : nil }
-        guard take(size, into: &body), readLine() == "" else { return nil }
+        if size == 0 { return readLine() == "" }
+        guard take(size, of: &request), readLine() == "" else { return false }
       }
-      return nil
+      return false
     }
     let length = request.headers["Content-Length"].flatMap { Int($0) } ?? 0
-    body.reserveCapacity(length)
-    return take(length, into: &body) ? body : nil
+    request.body.reserveCapacity(length)
+    return take(length, of: &request)
   }
 
-  private func take(_ count: Int, into body: inout [UInt8]) -> Bool {
+  private func take(_ count: Int, of request: inout HTTPPeer.Request) -> Bool {
     var left = count
     while left > 0 {
       if held.isEmpty, !fill() { return false }
       let piece = held.prefix(left)
-      body += piece
+      request.body += piece
       held = held.dropFirst(piece.count)
       left -= piece.count
-      arrived(piece.count)
+      arrived(request, piece.count)
     }
     return true
   }

@@ -195,7 +195,7 @@ public struct FormField: Sendable, Hashable, Codable {
 }
 
 /// Tells the file's bytes from those of the form around it.
-private final class FileShare: Sendable {
+final class FileShare: Sendable {
   private let head: Int64
   private let length: Int64
   private let sent = Mutex<Int64>(0)

@@ -55,7 +55,7 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
 
   /// What is there, if it is a text, a number or a truth value; nil where there is no such thing, or no JSON, or JSON that
   /// nests deeper than `mostLevels`.
-  func value(in json: [UInt8]) -> String? {
+  package func value(in json: [UInt8]) -> String? {
     guard Self.isShallow(json), var value = try? JSONDecoder().decode(Value.self, from: Data(json)) else { return nil }
     for step in steps {
       switch (step, value) {

@@ -38,6 +38,12 @@ struct ModificationTime: Sendable, Hashable {
     }
   }
 
+  /// Whole seconds since 1970, towards the past.
+  var seconds: Int64 {
+    let (seconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
+    return rest < 0 ? seconds - 1 : seconds
+  }
+
   /// Whole seconds, for WebDAV servers; nil for a time that Nextcloud refuses, and the file with it: the first day of 1970
   /// and what is before.
   var webDAV: String? {

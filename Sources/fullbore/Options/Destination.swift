@@ -3,7 +3,7 @@ import BlobUpload
 import Blobs
 
 /// Where a push goes, as the user wrote it: `[put+|tus+|resumable+|dav+|form+]http[s]://host/path[/]`,
-/// `s3://bucket/folder[/]`.
+/// `s3://bucket/folder[/]`, `gs://bucket/folder[/]`.
 struct Destination: Sendable, Hashable {
   /// The URL, without the protocol's prefix.
   let endpoint: HTTPURL
@@ -47,17 +47,22 @@ struct Destination: Sendable, Hashable {
       return
     }
     (s3, address) = (nil, nil)
+    // Google's own server, unless another one is named: gcs+http://127.0.0.1:9023/bucket/.
+    var rest = argument.bytes[end.upperBound...]
+    if scheme == "gs", name == nil {
+      (scheme, name) = ("https", "gcs")
+      rest = Array("storage.googleapis.com/".utf8) + rest
+    }
     guard scheme == "http" || scheme == "https" else {
       throw UsageError("\(given): the scheme '\(scheme)' is none we speak; use http:// or https://")
     }
     switch name {
-    case nil, "put", "tus", "resumable", "dav", "form": protocolName = name
+    case nil, "put", "tus", "resumable", "dav", "form", "gcs": protocolName = name
     default:
       throw UsageError(
-        "\(given): no protocol is called '\(name!)'; known are put+, tus+, resumable+, dav+ and form+, or none to ask the server"
+        "\(given): no protocol is called '\(name!)'; known are put+, tus+, resumable+, dav+, form+ and gcs+, or none to ask the server"
       )
     }
-    let rest = argument.bytes[end.upperBound...]
     if rest.prefix(while: { $0 != slash }).contains(UInt8(ascii: "@")) {
       throw UsageError("\(given): user and password in the URL: use --netrc, --token-file FILE or --header @FILE")
     }

@@ -235,9 +235,10 @@ struct PushOptions: Sendable {
     top of a source; x/ is a folder, and all below it. Files that are given are compared too, folders are not.
     The fields of --layout: {year} {month} {day} {hour} {minute} {second} of when a picture was taken; {name} of the
     file, or {stem} and {ext} of that; {folder}, the folders in which it would arrive without a layout.
-    DESTINATION is s3://bucket/folder/, or http[s]://host/path/ with put+, tus+, resumable+, dav+ or form+ before it, or
-    none: then the server is asked. With a slash at its end it means "into"; without one, a single file is sent to
-    exactly that name. Forms are always posted to the URL as it is, under the file's own name.
+    DESTINATION is s3://bucket/folder/, gs://bucket/folder/ with --token-file, or http[s]://host/path/ with put+, tus+,
+    resumable+, dav+ or form+ before it, or none: then the server is asked. With a slash at its end it means "into";
+    without one, a single file is sent to exactly that name. Forms are always posted to the URL as it is, under the
+    file's own name.
     A file counts as done before when the journal says that a file of the same path, size, modification time, inode and
     change time was sent to this destination. It is not sent again, and the server is not asked; --check asks whether it
     still has it, and --check --verify reads it back and compares. Where only inode and change time differ, a file of a

@@ -1,0 +1,91 @@
+import BlobCrypto
+import BlobHTTP
+import Blobs
+
+extension CloudStorage {
+  /// The object that an answer tells of, compared with what was sent. One with other bytes is deleted again, and it alone.
+  func finished(
+    _ response: HTTPResponse, to request: HTTPRequest, _ object: CloudObject, _ with: UploadContext
+  ) async throws(UploadError) -> UploadResult {
+    let facts = CloudFacts(response.body)
+    guard let size = facts.size else {
+      throw UploadError(
+        .giveUp, .destination,
+        "\(request.method) \(request.url): answered \(response.status) without the size of an object: is this Google Cloud "
+          + "Storage?", status: response.status)
+    }
+    var result = UploadResult(location: object.url.text, state: facts.version, length: size)
+    guard let whole = with.whole, whole.canBeReadTwice else { return result }
+    guard let isSame = try await has(facts, sameBytesAs: whole, with) else { return result }
+    if isSame {
+      result.isCompared = true
+      return result
+    }
+    if let generation = facts.generation {
+      _ = try await with.send(HTTPRequest("DELETE", object.objectURL.withQuery("generation=\(generation)")))
+    }
+    throw UploadError(
+      .restart, .file, "\(request.method) \(request.url): the server has other bytes than were sent, by their checksum")
+  }
+
+  /// The name is taken. That is a success if the object has the same bytes.
+  func claim(_ object: CloudObject, _ with: UploadContext) async throws(UploadError) -> UploadResult {
+    if let whole = with.whole, whole.canBeReadTwice, let facts = try await facts(of: object, with),
+      try await has(facts, sameBytesAs: whole, with) == true
+    {
+      return UploadResult(location: object.url.text, state: facts.version, length: facts.size, isCompared: true)
+    }
+    throw UploadError(.giveUp, .file, "\(object.url): another object has that name", status: 412)
+  }
+
+  /// nil: there is no such object.
+  private func facts(of object: CloudObject, _ with: UploadContext) async throws(UploadError) -> CloudFacts? {
+    let request = HTTPRequest("GET", object.objectURL)
+    let response = try await with.send(request)
+    if response.status == 404 { return nil }
+    guard response.status == 200 else { throw UploadError(request, response) }
+    return CloudFacts(response.body)
+  }
+
+  /// nil: the server tells no digest. Composite objects have a CRC32C alone.
+  private func has(
+    _ facts: CloudFacts, sameBytesAs whole: BlobSlice, _ with: UploadContext
+  ) async throws(UploadError) -> Bool? {
+    if let size = facts.size, let length = whole.length, size != length { return false }
+    let told: (String, Digest.Algorithm)
+    if let crc32c = facts.crc32c {
+      told = (crc32c, .crc32c)
+    } else if let md5 = facts.md5 {
+      told = (md5, .md5)
+    } else {
+      return nil
+    }
+    return base64(try await digests(of: whole, [told.1], noteRead: with.server.compared)[0]) == told.0
+  }
+
+  public func hasSameBytes(
+    as whole: BlobSlice, _ target: UploadTarget, _ with: UploadContext
+  ) async throws(UploadError) -> Bool? {
+    guard whole.canBeReadTwice, let facts = try await facts(of: try CloudObject(target), with) else { return nil }
+    return try await has(facts, sameBytesAs: whole, with)
+  }
+
+  public func isThere(
+    _ target: UploadTarget, location: String?, _ with: UploadContext
+  ) async throws(UploadError) -> Bool {
+    guard let facts = try await facts(of: try CloudObject(target), with) else { return false }
+    // Each write of a name gives it a generation that it never had.
+    if let told = location?.split(separator: "#").dropFirst().first, let generation = facts.generation,
+      told != generation
+    {
+      return false
+    }
+    return target.length == nil || facts.size == target.length
+  }
+
+  public func place(
+    of target: UploadTarget, location: String?, _ with: UploadContext
+  ) async throws(UploadError) -> HTTPURL {
+    try CloudObject(target).objectURL.withQuery("alt=media")
+  }
+}

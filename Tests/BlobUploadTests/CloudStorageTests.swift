@@ -1,0 +1,127 @@
+import BlobClient
+import BlobHTTP
+import BlobTesting
+import Blobs
+import Testing
+
+@testable import BlobUpload
+
+/// What the shared checks do not ask of Google Cloud Storage.
+@Suite struct CloudStorageTests {
+  private static let length: Int64 = 100_000
+
+  private func uploader(to endpoint: HTTPURL, wholeUpTo: Int64) -> Uploader {
+    let dialect = CloudStorage(wholeUpTo: wholeUpTo)
+    return Uploader(
+      UploadDestination(endpoint: endpoint, dialect: dialect, limits: dialect.limits),
+      transport: SocketTransport(.init(connections: 1)), retry: RetryPolicy(retries: 2, first: .milliseconds(1)))
+  }
+
+  /// What a server says of bytes that it was sent, and that cannot be.
+  enum Lie: String, CaseIterable, Sendable {
+    case moreThanWasSent, rangeIsNoRange, rangeIsTooLarge, rangeBeginsLater, keepsNothing, noSize, otherSize
+    case otherChecksum, hugeSize
+
+    func answer(_ request: HTTPPeer.Request) -> HTTPPeer.Reply {
+      switch request.method {
+      case "POST" where request.query?.contains("resumable") == true:
+        return .init(200, ["Location": "/upload/1"])
+      case "DELETE": return .init(204)
+      default: break
+      }
+      func object(_ json: String) -> HTTPPeer.Reply { .init(200, [:], Array(json.utf8)) }
+      switch self {
+      case .moreThanWasSent: return .init(308, ["Range": "bytes=0-100000"])
+      case .rangeIsNoRange: return .init(308, ["Range": "bytes=zero"])
+      case .rangeIsTooLarge: return .init(308, ["Range": "bytes=0-9223372036854775807"])
+      case .rangeBeginsLater: return .init(308, ["Range": "bytes=5-99999"])
+      case .keepsNothing: return .init(308)
+      case .noSize: return object(#"{"name": "a.mov"}"#)
+      case .otherSize: return object(#"{"size": "99999"}"#)
+      case .hugeSize: return object(#"{"size": "92233720368547758080"}"#)
+      case .otherChecksum: return object(#"{"size": "100000", "crc32c": "AAAAAA==", "generation": "1"}"#)
+      }
+    }
+  }
+
+  @Test(arguments: Lie.allCases, [0, 4 << 20])
+  func noUploadSucceedsOnALie(_ lie: Lie, _ wholeUpTo: Int64) async throws {
+    let peer = HTTPPeer { lie.answer($0) }
+    defer { peer.stop() }
+    for isPipe in [false, true] {
+      let pattern = PatternSource(length: Self.length)
+      let folder = peer.url.resolve("/media/")!
+      // Of a pipe nobody can say what its checksum was to be.
+      if isPipe, lie == .otherChecksum { continue }
+      await #expect(throws: UploadError.self, "\(isPipe ? "a pipe" : "a file")") {
+        _ = try await uploader(to: folder, wholeUpTo: wholeUpTo).upload(isPipe ? piped(pattern) : pattern, as: "a.mov")
+      }
+    }
+    #expect(peer.requests.count < 100, "it was asked for ever")
+  }
+
+  /// What arrived with other bytes is deleted, and nothing but that version of it.
+  @Test func anObjectWithOtherBytesIsDeleted() async throws {
+    let peer = HTTPPeer { request in
+      if request.method == "DELETE" { return .init(request.query == "generation=1" ? 204 : 400) }
+      return Lie.otherChecksum.answer(request)
+    }
+    defer { peer.stop() }
+    let folder = peer.url.resolve("/media/")!
+    await #expect(throws: UploadError.self) {
+      _ = try await uploader(to: folder, wholeUpTo: 4 << 20).upload(PatternSource(length: Self.length), as: "a.mov")
+    }
+    #expect(peer.requests.contains("DELETE /storage/v1/b/media/o/a.mov"))
+  }
+
+  /// A file that was replaced by one of the same length is not the one that was sent.
+  @Test func anotherGenerationIsAnotherFile() async throws {
+    let peer = CloudPeer()
+    defer { peer.stop() }
+    let uploader = uploader(to: peer.endpoint, wholeUpTo: 4 << 20)
+    let first = try #require(try await uploader.upload(PatternSource(length: 1000, seed: 1), as: "a.mov"))
+    let dialect = uploader.destination.dialect
+    let context = UploadContext(transport: SocketTransport(), endpoint: peer.endpoint, traits: dialect.traits)
+    let target = uploader.destination.target("a.mov", length: 1000)
+    #expect(try await dialect.isThere(target, location: first.journaled, context))
+    _ = try await uploader.upload(PatternSource(length: 1000, seed: 2), as: "a.mov", overwrite: true)
+    #expect(try await !dialect.isThere(target, location: first.journaled, context))
+  }
+
+  /// Google's tools and rclone read it under this key.
+  @Test(
+    arguments: [0, 4 << 20],
+    [(1_700_000_000_750_000_000, "1700000000"), (-1, "-1"), (nil, nil)] as [(Int64?, String?)])
+  func theModificationTimeIsTold(_ wholeUpTo: Int64, _ time: (told: Int64?, kept: String?)) async throws {
+    let peer = CloudPeer()
+    defer { peer.stop() }
+    var target = UploadTarget(
+      endpoint: peer.endpoint, url: peer.endpoint.appending(pathBytes: "a.mov".utf8), path: "a.mov", length: Self.length
+    )
+    target.modified = time.told
+    let pattern = PatternSource(length: Self.length)
+    _ = try await uploader(to: peer.endpoint, wholeUpTo: wholeUpTo).upload(
+      pattern, try pattern.info(Cancellation()), to: target)
+    #expect(peer.modificationTime(of: "a.mov") == time.kept)
+  }
+
+  /// The server is asked for the bucket with the token, before the first byte.
+  @Test func aWrongTokenIsAnErrorOfTheDestination() async throws {
+    let peer = CloudPeer(token: "planted")
+    defer { peer.stop() }
+    let dialect = CloudStorage()
+    let context = UploadContext(transport: SocketTransport(), endpoint: peer.endpoint, traits: dialect.traits)
+    let folder = UploadTarget(endpoint: peer.endpoint, url: peer.endpoint, path: "", length: nil)
+    await #expect { _ = try await dialect.discover(folder, context) } throws: { error in
+      (error as? UploadError)?.side == .destination && (error as? UploadError)?.status == 401
+    }
+  }
+
+  @Test(arguments: ["a\nb", "..", String(repeating: "a", count: 1025)])
+  func aNameThatTheServerDoesNotTakeIsRefused(_ name: String) throws {
+    let target = UploadTarget(
+      endpoint: host, url: HTTPURL("http://media.example/media/")!.appending(pathBytes: name.utf8),
+      path: BytePath(name), length: nil)
+    #expect(throws: UploadError.self) { _ = try CloudObject(target) }
+  }
+}
