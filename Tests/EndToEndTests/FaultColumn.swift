@@ -6,12 +6,14 @@ enum FaultColumn: String, CaseIterable {
   case tus, resumable, form
   case dav = "WebDAV"
   case s3 = "S3"
+  case gcs = "Google"
 
   /// What names a destination for it, by the server's URL.
   func destination(_ url: String) -> [String] {
     switch self {
     case .put, .tus, .resumable, .form: [rawValue.lowercased() + "+" + url]
     case .dav: ["dav+" + url]
+    case .gcs: ["gcs+" + url + (url.hasSuffix("/") ? "" : "/") + "media/"]
     // One connection: what is asked of the bucket comes first.
     case .s3: ["--endpoint", url, "--jobs", "1", "--parts-at-once", "1", "s3://media/"]
     }
@@ -34,7 +36,8 @@ enum FaultColumn: String, CaseIterable {
         "Tus-Resumable: 1.0.0\r\nTus-Version: 1.0.0\r\nTus-Extension: creation,creation-with-upload\r\n")
     case .resumable: Self.answer("204 No Content", "Upload-Limit: max-age=86400\r\n")
     case .dav: Self.answer("200 OK", "DAV: 1, 2\r\nContent-Length: 0\r\n")
-    case .s3: Self.answer("200 OK", xml: "<ListBucketResult/>")
+    case .s3: Self.answer("200 OK", content: "<ListBucketResult/>")
+    case .gcs: Self.answer("200 OK", content: "{}")
     }
   }
 
@@ -45,11 +48,12 @@ enum FaultColumn: String, CaseIterable {
     case .tus: Self.answer("201 Created", "Location: /up/1\r\nUpload-Offset: 0\r\nContent-Length: 0\r\n")
     case .resumable: Self.answer("201 Created", "Location: /up/1\r\nUpload-Complete: ?0\r\nContent-Length: 0\r\n")
     case .dav: Self.nothing
+    case .gcs: Self.answer("200 OK", "Location: /up/1\r\nContent-Length: 0\r\n")
     case .s3:
       Self.nothing
         + Self.answer(
           "200 OK",
-          xml: "<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>")
+          content: "<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>")
     }
   }
 
@@ -57,7 +61,7 @@ enum FaultColumn: String, CaseIterable {
   var lie: [ScriptedPeer.Step]? {
     let offset = "Upload-Offset: 5000\r\n"
     switch self {
-    case .put, .form, .dav, .s3: return nil
+    case .put, .form, .dav, .s3, .gcs: return nil
     case .tus: return Self.answer("201 Created", "Location: /up/1\r\n\(offset)Content-Length: 0\r\n")
     case .resumable: return creation + Self.answer("204 No Content", "Upload-Complete: ?0\r\n\(offset)")
     }
@@ -65,8 +69,8 @@ enum FaultColumn: String, CaseIterable {
 
   private static let nothing = answer("404 Not Found", "Content-Length: 0\r\n")
 
-  private static func answer(_ status: String, _ fields: String = "", xml: String? = nil) -> [ScriptedPeer.Step] {
-    let length = xml.map { "Content-Length: \($0.utf8.count)\r\n" } ?? ""
-    return [.readRequest, .send("HTTP/1.1 \(status)\r\n\(fields)\(length)\r\n\(xml ?? "")")]
+  private static func answer(_ status: String, _ fields: String = "", content: String? = nil) -> [ScriptedPeer.Step] {
+    let length = content.map { "Content-Length: \($0.utf8.count)\r\n" } ?? ""
+    return [.readRequest, .send("HTTP/1.1 \(status)\r\n\(fields)\(length)\r\n\(content ?? "")")]
   }
 }

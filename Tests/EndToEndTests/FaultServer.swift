@@ -7,6 +7,7 @@ enum FaultServer: Sendable {
   case ours(ServeProcess)
   case dav(DavPeer)
   case s3(S3Peer)
+  case gcs(CloudPeer)
 
   /// One that comes back listens where no other program is given a port while it is away. ip(7), ip_local_port_range.
   static func start(
@@ -23,6 +24,7 @@ enum FaultServer: Sendable {
       var options = S3Peer.Options()
       options.refuse = { _, request in isFull && request.method == "PUT" ? (507, "InsufficientStorage") : nil }
       return .s3(S3Peer(options))
+    case .gcs: return .gcs(CloudPeer(refuse: { isFull && $0.method == "PUT" ? .init(507) : nil }))
     }
   }
 
@@ -31,6 +33,7 @@ enum FaultServer: Sendable {
     case .ours(let server): server.port
     case .dav(let peer): Int(peer.endpoint.port)
     case .s3(let peer): peer.port
+    case .gcs(let peer): Int(peer.endpoint.port)
     }
   }
 
@@ -43,6 +46,7 @@ enum FaultServer: Sendable {
     case .ours(let server): Int64(server.folder.received())
     case .dav(let peer): peer.unfinished()
     case .s3(let peer): peer.unfinished()
+    case .gcs(let peer): peer.unfinished()
     }
   }
 
@@ -51,6 +55,7 @@ enum FaultServer: Sendable {
     case .ours(let server): Array(server.folder.files().keys)
     case .dav(let peer): peer.names().map(\.description)
     case .s3(let peer): Array(peer.objects.keys)
+    case .gcs(let peer): peer.names().map(\.description)
     }
   }
 
@@ -59,6 +64,7 @@ enum FaultServer: Sendable {
     case .ours(let server): FileManager.default.contents(atPath: "\(server.folder.path)/\(name)")
     case .dav(let peer): peer.contents(of: BytePath(name)).map { Data($0) }
     case .s3(let peer): peer.objects[name].map { Data($0.bytes) }
+    case .gcs(let peer): peer.contents(of: BytePath(name)).map { Data($0) }
     }
   }
 
@@ -67,6 +73,7 @@ enum FaultServer: Sendable {
     case .ours(let server): Int64(server.folder.unfinished())
     case .dav(let peer): peer.unfinished()
     case .s3(let peer): peer.unfinished()
+    case .gcs(let peer): peer.unfinished()
     }
   }
 
@@ -77,6 +84,7 @@ enum FaultServer: Sendable {
       try await server.command.wait()
     case .dav(let peer): peer.stop()
     case .s3(let peer): peer.stop()
+    case .gcs(let peer): peer.stop()
     }
   }
 
@@ -94,6 +102,10 @@ enum FaultServer: Sendable {
       return self
     case .s3(let peer):
       if losingAll { peer.change { $0.uploads = [:] } }
+      peer.restart()
+      return self
+    case .gcs(let peer):
+      if losingAll { peer.forgetUploads() }
       peer.restart()
       return self
     }

@@ -15,11 +15,11 @@ public final class CloudPeer: ProtocolPeer {
   private let desk: CloudPeerDesk
   private let peer: HTTPPeer
 
-  /// `token`: what requests must bear; nil: nothing.
-  public init(token: String? = nil) {
+  /// `token`: what requests must bear; nil: nothing. `refuse`: an answer in the place of the peer's own.
+  public init(token: String? = nil, refuse: @escaping @Sendable (HTTPPeer.Request) -> HTTPPeer.Reply? = { _ in nil }) {
     let desk = CloudPeerDesk(token)
     self.desk = desk
-    peer = HTTPPeer(beginning: { desk.takeBeginning(of: $0) }) { desk.answer($0) }
+    peer = HTTPPeer(beginning: { desk.takeBeginning(of: $0) }) { refuse($0) ?? desk.answer($0) }
   }
 
   public var endpoint: HTTPURL { HTTPURL("http://127.0.0.1:\(peer.port)/media/")! }
@@ -29,6 +29,8 @@ public final class CloudPeer: ProtocolPeer {
     desk.state.update(waking: .none) { $0.uploads.values.reduce(0) { $0 + Int64($1.bytes.count) } }
   }
   public func restart() { peer.cutAll() }
+  /// As one that has lost what is unfinished.
+  public func forgetUploads() { desk.state.update { $0.uploads = [:] } }
   public func stop() { peer.stop() }
 
   /// When an object was last written, as the client told it.

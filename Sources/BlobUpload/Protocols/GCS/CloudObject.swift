@@ -41,6 +41,15 @@ struct CloudObject: Sendable {
     try self.init(url)
   }
 
+  /// What a refusal to begin an upload, or to list objects, means.
+  func refusal(_ request: HTTPRequest, _ response: HTTPResponse) -> UploadError {
+    if response.status != 404 { return UploadError(creating: request, response) }
+    return UploadError(
+      .giveUp, .destination,
+      "\(url.origin) has no bucket called \(bucket), or this is not Google Cloud Storage: \(request.method) \(request.url) "
+        + "was answered 404", status: 404)
+  }
+
   var uploadURL: HTTPURL { place("/upload/storage/v1/b/\(bucket)/o") }
   var bucketURL: HTTPURL { place("/storage/v1/b/\(bucket)/o") }
   var objectURL: HTTPURL { place("/storage/v1/b/\(bucket)/o/\(encodedName)") }

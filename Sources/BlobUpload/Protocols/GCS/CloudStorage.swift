@@ -29,7 +29,7 @@ public struct CloudStorage: UploadProtocol {
     let request = HTTPRequest("GET", place.bucketURL.withQuery("maxResults=1"))
     let response = try await with.send(request)
     if response.isSuccess || response.status == 403 { return limits }
-    var error = UploadError(request, response)
+    var error = place.refusal(request, response)
     error.side = .destination
     throw error
   }
@@ -50,7 +50,7 @@ public struct CloudStorage: UploadProtocol {
     uncounted.events = NoUploadEvents()
     let response = try await uncounted.send(request, body: BlobSlice(DataSource(resource.json)))
     if response.status == 412 { return .finished(try await claim(object, with)) }
-    guard response.status == 200 || response.status == 201 else { throw UploadError(creating: request, response) }
+    guard response.status == 200 || response.status == 201 else { throw object.refusal(request, response) }
     let url = try request.uploadURL(response.head)
     var state = ["url": url.text, "object": target.url.text]
     if let length = target.length { state["length"] = String(length) }
@@ -74,7 +74,7 @@ public struct CloudStorage: UploadProtocol {
     })
     let response = try await with.send(following: &request, body: whole.body, exchange)
     if response.status == 412 { return try await claim(object, with) }
-    guard response.status == 200 else { throw UploadError(creating: request, response) }
+    guard response.status == 200 else { throw object.refusal(request, response) }
     return try await finished(response, to: request, object, with)
   }
 
