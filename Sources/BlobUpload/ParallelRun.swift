@@ -19,7 +19,9 @@ struct ParallelRun {
   let progress: Progress
   /// Bytes of each part but the last.
   let size: Int64
-  private var parts: [UploadPart]
+  var parts: [UploadPart]
+  /// The upload that the server has put the parts together to; nil: it has not been asked for, or has not answered.
+  var joined: HTTPURL?
   /// Parts of an earlier run that the server has not been asked for yet.
   private let unasked: UnaskedParts
 
@@ -39,6 +41,7 @@ struct ParallelRun {
     self.progress = progress
     let size = session?.sizeOfParts ?? Self.size(of: length, smallest: engine.uploader.smallestPart)
     self.size = size
+    joined = session?.joined
     parts = (0..<Self.count(of: length, size)).map { number in
       let start = number * size
       let receipt = receipts.first { $0.number == Int(number) + 1 && $0.start == start }
@@ -49,7 +52,7 @@ struct ParallelRun {
     unasked = UnaskedParts(parts.filter { $0.url != nil }.map(\.number))
   }
 
-  private var uploader: Uploader { _read { yield engine.uploader } }
+  var uploader: Uploader { _read { yield engine.uploader } }
 
   /// In quarters of the smallest part, which are whole MiB.
   static func size(of length: Int64, smallest: Int64 = 4 << 20) -> Int64 {
@@ -75,8 +78,9 @@ struct ParallelRun {
         return result
       } catch {
         // What it has forgotten of the parts is found by asking for them all, once.
-        if let status = error.status, [400, 404, 409, 410, 423].contains(status), !hasAskedAgain {
+        if joined == nil, let status = error.status, [400, 404, 409, 410, 423].contains(status), !hasAskedAgain {
           hasAskedAgain = true
+          if status == 409, let result = try await stored() { return result }
           for index in parts.indices { (parts[index].isWhole, parts[index].isNew) = (false, false) }
           continue
         }
@@ -149,54 +153,10 @@ struct ParallelRun {
       return .failure(error)
     }
   }
-
-  private func join() async throws(UploadError) -> UploadResult {
-    let context = engine.context()
-    let urls = parts.compactMap(\.url)
-    let result = try await tus.concatenate(urls, as: target, context)
-    guard let url = result.location.flatMap({ HTTPURL($0) }) else { return result }
-    // A server may be at work on it, and one that has it whole need not know it any more.
-    do throws(UploadError) {
-      if try await !tus.isWhole(url, length: length, context) {
-        throw UploadError(.retry(after: nil), .file, "\(url): the server has not put the parts together yet")
-      }
-    } catch {
-      guard case .restart = error.recovery else { throw error }
-      try await checkIsThere(url, context)
-      return result
-    }
-    // A server that puts the parts together in place may answer with the URL of one of them: that one is the file.
-    await forget(urls.filter { $0 != url }, context)
-    return result
-  }
-
-  /// A server that has put the parts together and does not know the upload any more must have the file. One that does not
-  /// let anyone look is believed.
-  private func checkIsThere(_ upload: HTTPURL, _ context: UploadContext) async throws(UploadError) {
-    switch try await context.remoteLength(of: target.url, expecting: length) {
-    case .hidden, .found(nil), .found(length): return
-    case .found, .noContent, .missing:
-      throw UploadError(
-        .giveUp, .file,
-        "\(target.endpoint): the server said that it has put the \(parts.count) parts together, and knows neither the upload "
-          + "(\(upload)) nor a file of \(length) bytes at \(target.url). --parts-at-once 1 sends it in one upload")
-    }
-  }
-
-  /// Most servers copy the parts, and keep them. What cannot be deleted expires there.
-  private func forget(_ urls: [HTTPURL], _ context: UploadContext) async {
-    func delete(_ url: HTTPURL) async -> Bool { (try? await tus.abort(url, context)) != nil }
-    guard let first = urls.first, await delete(first) else { return }
-    await withTaskGroup(of: Void.self) { group in
-      for url in urls.dropFirst() {
-        group.addTask { await uploader.destination.acquaintance.parts.pass { _ = await delete(url) } }
-      }
-    }
-  }
 }
 
 /// A part of a file that is an upload of its own.
-private struct UploadPart: Sendable {
+struct UploadPart: Sendable {
   /// From 1 up.
   var number: Int
   var start: Int64
@@ -209,7 +169,8 @@ private struct UploadPart: Sendable {
   var progress: Progress
 
   /// The part's share in what is kept of the whole.
-  func ledger(_ whole: any UploadLedger, of progress: Progress, _ unasked: UnaskedParts) -> any UploadLedger {
+  fileprivate func ledger(_ whole: any UploadLedger, of progress: Progress, _ unasked: UnaskedParts) -> any UploadLedger
+  {
     PartLedger(whole, progress, unasked, number: number, start: start)
   }
 }

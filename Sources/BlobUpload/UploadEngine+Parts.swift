@@ -12,6 +12,15 @@ extension UploadEngine {
     _ session: UploadSession?, _ receipts: [PartReceipt], isDoubted: Bool, _ progress: Progress
   ) async throws(UploadError) -> UploadResult? {
     if session != nil, session?.sizeOfParts == nil { return nil }
+    var (session, receipts) = (session, receipts)
+    if let earlier = session, let whole = earlier.joined, !isDoubted, let tus = uploader.destination.dialect as? Tus,
+      let length = info.length
+    {
+      let run = ParallelRun(self, tus, source, info, length: length, to: target, ledger, earlier, receipts, progress)
+      if let result = try await run.end(joinedAs: whole) { return result }
+      await discard(earlier.holding(receipts), ledger)
+      (session, receipts) = (nil, [])
+    }
     guard !isDoubted, let tus = uploader.destination.dialect as? Tus, uploader.destination.limits.isParallel,
       let length = info.length, length >= uploader.parallelFrom, source.access == .random,
       // Checksums of what is sent are kept in one row.

@@ -10,10 +10,11 @@ extension Tus {
     return tus
   }
 
-  /// Makes one upload of parts that are whole, in their order. Who asks twice may get it twice, or the same again.
+  /// Makes one upload of parts that are whole, in their order, and returns its URL. Who asks twice may get it twice, or the
+  /// same again.
   func concatenate(
     _ parts: [HTTPURL], as target: UploadTarget, _ with: UploadContext
-  ) async throws(UploadError) -> UploadResult {
+  ) async throws(UploadError) -> HTTPURL {
     var request = HTTPRequest("POST", target.endpoint, ["Tus-Resumable": Self.version])
     // Without the origin, which is ours: so many URLs must fit into one field.
     let places = parts.map { $0.origin == target.endpoint.origin ? $0.pathAndQuery : $0.text }
@@ -21,7 +22,26 @@ extension Tus {
     request.headers.add("Upload-Metadata", Self.metadata(of: target))
     let response = try await with.send(following: &request)
     guard response.status == 201 else { throw UploadError(creating: request, response) }
-    return UploadResult(location: try request.uploadURL(response.head).text)
+    return try request.uploadURL(response.head)
+  }
+
+  /// Deletes what the server has of an upload in parts, but for the file that they were put together to.
+  func abortParts(of session: UploadSession, _ with: UploadContext) async throws(UploadError) {
+    var urls = session.partURLs
+    if let whole = session.joined {
+      let upload = UploadSession(state: ["url": whole.text, "length": session.state["length"] ?? ""])
+      do {
+        // A server that puts the parts together in place may give the whole the URL of one of them.
+        if case .finished = try await held(by: upload, with) {
+          urls.removeAll { $0 == whole }
+        } else {
+          urls.insert(whole, at: 0)
+        }
+      } catch {
+        guard case .restart = error.recovery else { throw error }
+      }
+    }
+    for url in urls { try await abort(url, with) }
   }
 
   /// What the server has of the parts that it knows.
@@ -62,6 +82,13 @@ extension UploadSession {
   /// Bytes of each part but the last; nil: it is one upload.
   var sizeOfParts: Int64? { state["parts"].flatMap { Int64(digits: $0) }.flatMap { $0 > 0 ? $0 : nil } }
 
+  /// The upload that the server has put the parts together to: it is known before the first part is deleted. nil: the server
+  /// was not asked for it, or has not answered.
+  var joined: HTTPURL? {
+    get { state["joined"].flatMap { HTTPURL($0) } }
+    set { state["joined"] = newValue?.text }
+  }
+
   /// With the parts that the server has, so that they can be deleted.
   func holding(_ receipts: [PartReceipt]) -> UploadSession {
     var session = self
@@ -77,6 +104,9 @@ extension UploadSession {
 extension JournalEntry {
   /// All that the server has of it: what is to be deleted when it is given up.
   public var sessionWithParts: UploadSession? { session?.holding(receipts) }
+
+  /// The server has put its parts together: what is left of it are the parts.
+  package var isJoined: Bool { session?.joined != nil }
 }
 
 extension HTTPURL {

@@ -236,7 +236,7 @@ public struct Tus: UploadProtocol {
   /// cause. tus 1.0 §Termination.
   public func abort(_ session: UploadSession, _ with: UploadContext) async throws(UploadError) {
     if session.sizeOfParts != nil {
-      for url in session.partURLs { try await abort(url, with) }
+      try await abortParts(of: session, with)
     } else {
       try await abort(try session.uploadURL(), with)
     }

@@ -256,6 +256,7 @@ extension JournalEntry {
   fileprivate var whatAbortDeletes: String {
     let endpoint = destination.endpoint
     if isStored { return "it stays at \(endpoint), and its temporary files are deleted" }
+    if isJoined { return "its parts are deleted at \(endpoint)" }
     if hasTemporaryFiles { return "only its temporary files are deleted at \(endpoint)" }
     return "its unfinished upload is deleted at \(endpoint)"
   }

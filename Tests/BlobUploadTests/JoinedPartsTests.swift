@@ -1,0 +1,135 @@
+import BlobClient
+import BlobHTTP
+import BlobTesting
+import Blobs
+import Platform
+import Synchronization
+import Testing
+
+@testable import BlobUpload
+
+/// The server has made a file of parts, and the journal does not know yet that the upload is done.
+@Suite(.serialized) struct JoinedPartsTests {
+  private static let length: Int64 = 5 << 20
+  private let pattern = PatternSource(length: length, seed: 8)
+
+  /// A server, and a journal in which an upload in five parts is not done, though the file is there: its run has ended
+  /// after the server deleted the first `deleted` of its parts.
+  private func interrupted(afterDeleting deleted: Int, overwrite: Bool = false) async throws -> Bench {
+    let bench = try await Bench(deleting: deleted)
+    let uploader = bench.uploader
+    let target = uploader.destination.target("video", length: Self.length, overwrite: overwrite)
+    let kept = JournalDestination(
+      endpoint: uploader.destination.endpoint.text, protocolName: "tus", overwrite: overwrite,
+      recipient: uploader.destination.journaledRecipient, account: uploader.destination.journaledAccount)
+    let queue = UploadQueue(
+      uploader, journal: bench.journal, destinationID: try await bench.journal.destinationID(kept))
+    let item = UploadItem(source: pattern, info: pattern.info, identity: "video", target: target)
+    let id = try #require(try await queue.claim([item])[0].claim.id)
+    _ = try await uploader.upload(pattern, pattern.info, to: target, entry: id)
+    bench.journal.released(id)
+    #expect(bench.deletions == 5 && bench.arrived(pattern))
+    return bench
+  }
+
+  /// As after a kill while the parts are deleted, or while the file is read back, when all parts are gone.
+  @Test(arguments: [1, 3, 5], [false, true])
+  func theNextRunSendsNothingAndDeletesEveryPart(_ deleted: Int, _ overwrite: Bool) async throws {
+    let bench = try await interrupted(afterDeleting: deleted, overwrite: overwrite)
+    let (sent, deletions) = (bench.sent, bench.deletions)
+    #expect(try await bench.journal.only().isJoined)
+    _ = try await bench.uploader.upload(pattern, as: "video", overwrite: overwrite)
+    #expect(bench.sent == sent && bench.arrived(pattern))
+    #expect(bench.deletions == deletions + 5)
+    #expect(try await bench.journal.unfinished().isEmpty)
+    await bench.journal.close()
+  }
+
+  /// The journal may be of a run whose last note was lost with the power.
+  @Test(arguments: [1, 3], [false, true])
+  func aWholeThatTheJournalDoesNotKnowIsFoundByItsName(_ deleted: Int, _ overwrite: Bool) async throws {
+    let bench = try await interrupted(afterDeleting: deleted, overwrite: overwrite)
+    let entry = try await bench.journal.only()
+    let session = UploadSession(parts: 1 << 20, length: Self.length)
+    bench.journal.opened(entry.id, session)
+    for receipt in entry.receipts { bench.journal.receipt(entry.id, receipt) }
+    let result = try await bench.uploader.upload(
+      pattern, pattern.info, to: bench.uploader.destination.target("video", length: Self.length, overwrite: overwrite),
+      resuming: session, receipts: entry.receipts)
+    #expect(result.isCompared && bench.arrived(pattern) && bench.unfinished() == 0)
+    await bench.journal.close()
+  }
+
+  /// It may have been deleted since, or replaced: only the name tells.
+  @Test(arguments: [false, true]) func aWholeThatTheServerHasForgottenIsUploadedAnew(_ isThere: Bool) async throws {
+    let bench = try await interrupted(afterDeleting: 5)
+    let whole = try #require(try await bench.journal.only().session?.joined)
+    try await Tus().abort(whole, bench.uploader.context())
+    if !isThere { try bench.remove("video") }
+    _ = try await bench.uploader.upload(pattern, as: "video")
+    #expect(bench.arrived(pattern) && bench.unfinished() == 0)
+    #expect(try await bench.journal.unfinished().isEmpty)
+    await bench.journal.close()
+  }
+
+  /// Giving up deletes parts, and not the file that they have become.
+  @Test func whatIsGivenUpLeavesTheFile() async throws {
+    let bench = try await interrupted(afterDeleting: 1)
+    let deletions = bench.deletions
+    let session = try #require(try await bench.journal.only().sessionWithParts)
+    #expect(await bench.uploader.discard(session))
+    #expect(bench.deletions == deletions + 5 && bench.arrived(pattern))
+    #expect(
+      await bench.uploader.hasWhole(
+        UploadSession(state: [
+          "url": try #require(session.joined).text, "length": String(Self.length),
+        ])))
+    await bench.journal.close()
+  }
+
+  /// A server that deletes the first few parts only, and each of them once it was asked for all five.
+  private final class Bench: Sendable {
+    let peer: ServedFolder
+    let journal: Journal
+    let uploader: Uploader
+    private let folder: ScratchFolder
+    private let counting: CountingTransport
+    private let deleted: Monitor<Int>
+
+    init(deleting most: Int) async throws {
+      peer = try ServedFolder()
+      folder = try ScratchFolder()
+      journal = try await Journal(at: folder.path.appending("journal"))
+      counting = CountingTransport(SocketTransport(.init(connections: 8)))
+      let deleted = Monitor(0)
+      self.deleted = deleted
+      let transport = FaultyTransport(counting) { _, request in
+        guard request.method == "DELETE" else { return .none }
+        let number = deleted.update { count in
+          count += 1
+          return count
+        }
+        return number > most && number <= 5 ? .answer(.status(503)) : .none
+      }
+      let destination = try await UploadDestination.discover(peer.endpoint, named: "tus", over: SocketTransport())
+      var uploader = Uploader(
+        destination, transport: transport, journal: journal,
+        retry: RetryPolicy(retries: 3, first: .milliseconds(1), longest: .milliseconds(20)))
+      uploader.partsAtOnce = 3
+      (uploader.parallelFrom, uploader.smallestPart) = (1 << 20, 1 << 20)
+      self.uploader = uploader
+    }
+
+    var sent: Int64 { counting.sent }
+    /// Requests to delete something.
+    var deletions: Int { deleted.update { $0 } }
+    func unfinished() -> Int64 { peer.unfinished() }
+    func arrived(_ source: PatternSource) -> Bool {
+      peer.contents(of: "video") == source.bytes(count: Int(source.length))
+    }
+    func remove(_ name: BytePath) throws {
+      let path = peer.folder.appending(name)
+      try #require(path.withCString { Platform.unlink($0) } == 0)
+    }
+  }
+}
