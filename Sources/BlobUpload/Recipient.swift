@@ -109,14 +109,20 @@ extension UploadDestination {
         "\(endpoint): the query of the URL, or the fields of the form, are not those that the push was begun with: run "
           + "the push again, with the ones that are meant now")
     }
+    try checkUser(of: kept)
+    recipient = recipient.with(account: kept.account ?? "")
+  }
+
+  /// Throws where an earlier push, as the journal knows it, was begun for another user: one server may have a tree of files
+  /// for each at the same URL, so that its uploads are not to be found with these credentials.
+  package func checkUser(of kept: JournalDestination) throws(UploadError) {
     let account = kept.account ?? ""
     // Credentials that name nobody, then or now, may be the same user's.
-    if !account.isEmpty, !recipient.account.isEmpty, account != recipient.account {
-      throw UploadError(
-        .giveUp, .journal,
-        "\(endpoint): the push was begun for another user: run the push again, with the credentials that are meant now")
-    }
-    recipient = recipient.with(account: account)
+    if account.isEmpty || recipient.account.isEmpty || account == recipient.account { return }
+    throw UploadError(
+      .giveUp, .journal,
+      "\(endpoint): the push was begun for another user: give that user's credentials, or run the push again with those "
+        + "that are meant now")
   }
 }
 

@@ -117,6 +117,7 @@ import Testing
     var message = ""
     do { try bob.goOn(with: anna) } catch { message = error.message }
     #expect(message.contains("another user"))
+    #expect(throws: UploadError.self) { try bob.checkUser(of: anna) }
     // Without a name nobody can tell, and the files are the ones that the push was begun with.
     let pairs: [[String?]] = [["anna:one", nil], [nil, "anna:one"], ["anna:one", "anna:two"]]
     for pair in pairs {

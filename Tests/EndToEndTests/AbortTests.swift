@@ -41,6 +41,26 @@ extension EndToEnd {
       #expect(try await !fullbore("status", in: scratch).command.output.contains("a.mov"))
     }
 
+    /// The server may have a tree of files for each user, where another one's uploads are not found.
+    @Test func uploadsOfAnotherUserAreLeftAlone() async throws {
+      let peer = peer("creation,termination", deleting: 204)
+      defer { peer.stop() }
+      let (anna, bob) = (try scratch.netrc(of: "anna"), try scratch.netrc(of: "bob"))
+      let (end, push) = try await fullbore(
+        "push", "--retries", "0", "--netrc-file", anna, try scratch.file("a.mov", 100_000),
+        "tus+\(peer.url)", in: scratch)
+      #expect(end == .exited(1), "\(push.errors)")
+      let before = peer.requests.count { !$0.hasPrefix("OPTIONS") }
+      let (refused, abort) = try await fullbore("abort", "--all", "--netrc-file", bob, in: scratch)
+      #expect(refused == .exited(1) && abort.errors.contains("another user"), "\(abort.output)\(abort.errors)")
+      let (_, status) = try await fullbore("status", "--check", "--netrc-file", bob, in: scratch)
+      #expect(status.output.contains("another user"), "\(status.output)\(status.errors)")
+      #expect(try await fullbore("resume", "--netrc-file", bob, in: scratch).command.errors.contains("another user"))
+      #expect(peer.requests.count { !$0.hasPrefix("OPTIONS") } == before, "\(peer.requests)")
+      #expect(try await fullbore("abort", "--all", in: scratch).end == .exited(0))
+      #expect(peer.requests.contains { $0.hasPrefix("DELETE") }, "\(peer.requests)")
+    }
+
     /// The server has all bytes and gives none of them out, so that `--verify` fails.
     @Test func anUploadThatIsWholeIsNotDeleted() async throws {
       let peer = HTTPPeer { request in
@@ -73,5 +93,15 @@ extension EndToEnd {
       #expect(abort.output.contains("until it expires") && !abort.output.contains("deleted at"), "\(abort.output)")
       #expect(try await !fullbore("status", in: scratch).command.output.contains("a.mov"))
     }
+  }
+}
+
+extension Scratch {
+  /// A file with a password of this user at every server of this machine.
+  func netrc(of user: String) throws -> String {
+    let path = path("netrc-\(user)")
+    try "machine 127.0.0.1 login \(user) password one".write(toFile: path, atomically: true, encoding: .utf8)
+    #expect(chmod(path, 0o600) == 0)
+    return path
   }
 }

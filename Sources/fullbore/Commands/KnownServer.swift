@@ -7,7 +7,8 @@ struct KnownServer: Sendable {
   private let dialect: any UploadProtocol
   private let context: UploadContext
 
-  /// Sends at most one request. `connection` is what was given now; the rest is as when the push began.
+  /// Sends at most one request. `connection` is what was given now; the rest is as when the push began. Throws where the
+  /// credentials are another user's than those of the push.
   init(_ kept: JournalDestination, _ connection: ConnectionOptions) async throws(UploadError) {
     let connection = connection.completed(from: kept)
     let transport = SocketTransport(try connection.transportOptions(connections: 1))
@@ -19,6 +20,7 @@ struct KnownServer: Sendable {
       if kept.hidesQuery == true { error.message += ". (The query of its URL is not kept, since it may be a secret.)" }
       throw error
     }
+    try destination.checkUser(of: kept)
     dialect = destination.dialect
     context = UploadContext(
       transport: transport, headers: destination.headers, endpoint: destination.endpoint,
