@@ -28,8 +28,11 @@ struct Recipient: Sendable {
     let digest = Self.digest(of: isFolder || !posts ? words : ["path \(endpoint.path)"] + words)
     // A form says the file's own name, wherever it is posted to.
     self.init(
-      digest, atOwnURL: form == nil ? Self.digest(of: words) : digest,
-      account: headers.user.flatMap { Self.digest(of: ["user \($0)"]) } ?? "")
+      digest, atOwnURL: form == nil ? Self.digest(of: words) : digest, account: Self.account(of: headers))
+  }
+
+  fileprivate static func account(of headers: HTTPHeaders) -> String {
+    headers.user.flatMap { digest(of: ["user \($0)"]) } ?? ""
   }
 
   private init(_ digest: String?, atOwnURL: String?, account: String) {
@@ -91,6 +94,9 @@ extension UploadDestination {
   package static func recipient(of endpoint: HTTPURL, _ form: FormPost) -> String? {
     Recipient(endpoint, form, [:]).digest
   }
+
+  /// `JournalDestination.account` of requests with these fields.
+  package static func account(of headers: HTTPHeaders) -> String { Recipient.account(of: headers) }
 
   /// What the journal keeps of this destination, besides its URL, to tell it from others: `JournalDestination.recipient`.
   public var journaledRecipient: String? { recipient.digest }

@@ -111,6 +111,12 @@ import Testing
     await journal.close()
   }
 
+  @Test func theUserIsKnownBeforeTheServerHasAnswered() {
+    let anna = destination(basic("anna:one"))
+    #expect(UploadDestination.account(of: anna.headers) == anna.journaledAccount && !anna.journaledAccount.isEmpty)
+    #expect(UploadDestination.account(of: [:]) == "")
+  }
+
   @Test func aResumeGoesOnForTheSameUserOnly() throws {
     let anna = kept(destination(basic("anna:one")))
     var bob = destination(basic("bob:one"))

@@ -67,6 +67,29 @@ extension JournalTests {
       await journal.close()
     }
 
+    /// Each user has a tree of files of his own at that URL.
+    @Test func aListingOfAnotherUserStays() async throws {
+      let (first, journal) = (try await folder.open(), try await folder.open())
+      func destination(_ account: String?) -> JournalDestination {
+        JournalDestination(endpoint: "https://host.example/files/", protocolName: "put", account: account)
+      }
+      let anna = try await first.beginListing(
+        ["/card/"], destination: try await first.destinationID(destination("anna")))
+      await first.close()
+      for account in ["bob", ""] {
+        let id = try await journal.destinationID(destination(account))
+        try await journal.endListings([try await journal.beginListing(["/card/"], destination: id)])
+        #expect(try await journal.listings().map(\.id) == [anna], "'\(account)'")
+      }
+      var other = destination("anna")
+      other.overwrite = true
+      let id = try await journal.beginListing(["/card/"], destination: try await journal.destinationID(other))
+      #expect(try await journal.listings().map(\.id) == [id])
+      #expect(
+        destination("anna").isSamePlace(as: destination(nil)) && destination(nil).isSamePlace(as: destination("")))
+      await journal.close()
+    }
+
     @Test func aListingThatAnotherProcessHasTakenOverStays() async throws {
       let (first, second) = (try await folder.open(), try await folder.open())
       let destination = try await first.destinationID(.tus)

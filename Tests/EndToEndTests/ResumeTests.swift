@@ -250,6 +250,20 @@ extension EndToEnd {
       #expect(try await fullbore("resume", in: scratch).end == .exited(0))
     }
 
+    /// The server may have a tree of files for each user at that URL.
+    @Test func aPushOfAnotherUserDoesNotEndAnIncompleteOne() async throws {
+      let server = try await ServeProcess.start(in: scratch)
+      let place = scratch.path("card/a.jpg")
+      let (anna, bob) = (try scratch.netrc(of: "anna"), try scratch.netrc(of: "bob"))
+      #expect(try await fullbore("push", "--netrc-file", anna, place, server.url, in: scratch).end == .exited(1))
+      try scratch.file("card/a.jpg", 1000)
+      #expect(try await fullbore("push", "--netrc-file", bob, place, server.url, in: scratch).end == .exited(0))
+      let (end, resume) = try await fullbore("resume", in: scratch)
+      #expect(end == .exited(1) && resume.errors.contains("run that push again"), "\(resume.errors)")
+      #expect(try await fullbore("push", "--netrc-file", anna, place, server.url, in: scratch).end == .exited(0))
+      #expect(try await fullbore("resume", in: scratch).end == .exited(0))
+    }
+
     @Test func theQueryOfADestinationIsKeptNowhere() async throws {
       let server = try await ServeProcess.start(in: scratch)
       let file = try scratch.file("gallery/a.mov", 12 << 20)

@@ -47,10 +47,12 @@ extension Journal {
 }
 
 extension JournalDestination {
-  /// Whether both push to the same place, whatever their options are. What an earlier version made says nothing of a query.
+  /// Whether both push to the same place, for the same user, whatever their options are. What an earlier version made says
+  /// nothing of a query, or of a user.
   package func isSamePlace(as other: JournalDestination) -> Bool {
     endpoint == other.endpoint && (recipient ?? other.recipient) == (other.recipient ?? recipient)
       && (queryDigest ?? other.queryDigest) == (other.queryDigest ?? queryDigest)
+      && (account ?? other.account) == (other.account ?? account)
   }
 }
 

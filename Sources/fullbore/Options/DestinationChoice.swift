@@ -100,10 +100,12 @@ extension PushOptions {
     }
     // What cannot be read now ends the push when it begins.
     let form = destination.protocolName == "form" ? try? form.post() : nil
+    let headers = try? connection.requestHeaders(for: endpoint)
     return JournalDestination(
       endpoint: endpoint.text, protocolName: destination.protocolName ?? "",
       s3: destination.address.map { S3Place($0) },
-      recipient: form.flatMap { UploadDestination.recipient(of: endpoint, $0) })
+      recipient: form.flatMap { UploadDestination.recipient(of: endpoint, $0) },
+      account: headers.map { UploadDestination.account(of: $0) })
   }
 }
 
