@@ -149,7 +149,8 @@ public struct UploadQueue: Sendable {
   func claim(_ items: [UploadItem], again: Bool = false) async throws(UploadError) -> [Claimed] {
     let intents = items.map { $0.intent(partSize: uploader.partSize) }
     do {
-      let claims = try await journal.claim(intents, destination: destinationID, again: again)
+      let claims = try await journal.claim(
+        intents, destination: destinationID, again: again, replacesGrown: replacesGrown)
       return zip(items, claims).map { Claimed($0, $1) }
     } catch {
       throw UploadError(journal: error)

@@ -78,6 +78,29 @@ import Testing
     #expect(peer.contents(of: "film") == other.bytes(count: 1000))
   }
 
+  /// The run is killed after the server has stored the grown file, and before that is noted.
+  @Test func whatAnotherSourceHasSentIsForgottenBeforeAGrownFileReplacesIt() async throws {
+    defer { peer.stop() }
+    var queue = queue()
+    #expect(try await desk.run(queue, ["film"]).sent == 1)
+    queue.destinationID = try await desk.journal.destinationID(
+      JournalDestination(endpoint: host.text, protocolName: queue.uploader.destination.dialect.name))
+    func claim(_ identity: BytePath, _ length: Int64) async throws -> JournalClaim {
+      let source = PatternSource(length: length)
+      let target = queue.uploader.destination.target("film", length: length)
+      return try await queue.claim([UploadItem(source: source, info: source.info, identity: identity, target: target)])[
+        0
+      ]
+      .claim
+    }
+    let other = try #require(try await claim("/other/film", 1000).id)
+    desk.journal.done(other, UploadResult(), replaces: false)
+    #expect(try await claim("/other/film", 1000).name == "done")
+    let grown = try #require(try await claim("/card/film", 2000).id)
+    desk.journal.released(grown)
+    #expect(try await claim("/other/film", 1000).name == "fresh")
+  }
+
   @Test func onlyAWatchReplacesAGrownFile() async throws {
     defer { peer.stop() }
     #expect(try await desk.run(queue(), ["film"]).sent == 1)

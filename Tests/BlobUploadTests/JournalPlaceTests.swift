@@ -114,6 +114,28 @@ extension JournalTests {
       await journal.close()
     }
 
+    /// A watch replaces what it has sent of a file that has grown since. It may be killed at any time from its claim on.
+    @Test func aGrownSourceThatMayReplaceAFileForgetsTheOthersWhenItIsClaimed() async throws {
+      let journal = try await folder.open()
+      let id = try await journal.destinationID(.tus)
+      func claim(_ source: BytePath, _ length: Int64, replacesGrown: Bool = false) async throws -> JournalClaim {
+        let intent = BlobUploadTests.intent(version: "\(length)", length: length, from: source)
+        return try await journal.claim([intent], destination: id, replacesGrown: replacesGrown)[0]
+      }
+      for source in ["/x/a.jpg", "/z/a.jpg"] as [BytePath] {
+        journal.done(try #require(try await claim(source, 100).id), UploadResult(), replaces: false)
+      }
+      for (length, replacesGrown) in [(200, false), (50, true), (100, true)] as [(Int64, Bool)] {
+        let claimed = try await claim("/x/a.jpg", length, replacesGrown: replacesGrown)
+        journal.released(try #require(claimed.id))
+        #expect(try await claim("/z/a.jpg", 100).name == "done", "\(length) \(replacesGrown)")
+      }
+      let grown = try await claim("/x/a.jpg", 200, replacesGrown: true)
+      journal.released(try #require(grown.id))
+      #expect(try await claim("/z/a.jpg", 100).name == "fresh")
+      await journal.close()
+    }
+
     /// A name that begins as another one does, with the signs next to `#`.
     @Test func longerNamesAreOtherPlaces() async throws {
       let journal = try await folder.open()

@@ -53,12 +53,16 @@ public actor Journal {
   /// Claims what is to be sent: answers in the order of the intents, committed as one when it returns.
   /// With `again`, what was done before counts as fresh. With `sends`, an upload that may replace a file may do so from now
   /// on: what other sources have sent to its place is forgotten. It is `.busy` while a live process sends another source there.
+  /// With `replacesGrown`, a source that has grown since it was sent may replace a file, too.
   public func claim(
-    _ intents: [JournalIntent], destination: Int64, again: Bool = false, sends: Bool = true
+    _ intents: [JournalIntent], destination: Int64, again: Bool = false, sends: Bool = true,
+    replacesGrown: Bool = false
   ) throws(JournalError) -> [JournalClaim] {
     try write { store, me throws(SQLiteError) in
       let claims = try store.claim(intents, destination: destination, again: again, sends: sends, as: me)
-      if sends { try store.forgetReplaced(by: claims, at: destination) }
+      if sends {
+        try store.forgetReplaced(by: zip(claims, intents), at: destination, replacesGrown: replacesGrown)
+      }
       return claims
     }
   }

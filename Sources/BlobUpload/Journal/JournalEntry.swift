@@ -94,6 +94,12 @@ public struct JournalEntry: Sendable, Identifiable {
   /// be deleted there.
   public var isLeftover = false
 
+  /// Whether `intent` is about a longer version than the one that was last sent as a whole.
+  func hasGrown(to intent: JournalIntent) -> Bool {
+    guard let sentLength, let length = intent.length else { return false }
+    return sentLength < length
+  }
+
   /// What the key of such an entry ends with, so that it is that of no other. No URL that is sent to has a fragment.
   static func mark(ofLeftover id: Int64) -> String { "#left-\(id)" }
 }

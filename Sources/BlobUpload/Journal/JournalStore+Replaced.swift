@@ -45,16 +45,23 @@ extension JournalStore {
     }
   }
 
-  /// Inside a transaction, after claims for a destination: uploads that may replace a file may do so from now on.
-  func forgetReplaced(by claims: [JournalClaim], at destination: Int64) throws(SQLiteError) {
-    guard try self.destination(destination).overwrite else { return }
+  /// Inside a transaction, after claims for a destination: uploads that may replace a file may do so from now on. These are
+  /// all where the destination says so, and with `replacesGrown` those whose sources have grown since they were sent.
+  func forgetReplaced(
+    by claims: some Sequence<(JournalClaim, JournalIntent)>, at destination: Int64, replacesGrown: Bool
+  ) throws(SQLiteError) {
+    let overwrites = try self.destination(destination).overwrite
+    guard overwrites || replacesGrown else { return }
     var ids: [Int64] = []
-    for claim in claims {
+    for (claim, intent) in claims {
+      let (id, before): (Int64, JournalEntry?)
       switch claim {
-      case .fresh(let id), .replaced(let id, _): ids.append(id)
-      case .resume(let entry), .unsure(let entry): ids.append(entry.id)
-      case .done, .busy: break
+      case .fresh(let new): (id, before) = (new, nil)
+      case .replaced(let new, let old): (id, before) = (new, old)
+      case .resume(let entry), .unsure(let entry): (id, before) = (entry.id, entry)
+      case .done, .busy: continue
       }
+      if overwrites || before?.hasGrown(to: intent) == true { ids.append(id) }
     }
     for run in Self.runs(of: ids) { try forgetReplaced(by: run.lowerBound, through: run.upperBound) }
   }
