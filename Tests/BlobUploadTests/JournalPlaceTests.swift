@@ -136,6 +136,21 @@ extension JournalTests {
       await journal.close()
     }
 
+    /// Its receiver may keep both, and says so to nobody. One that asks for a file to be replaced says that it has a place.
+    @Test(arguments: [false, true]) func formsOfOneNameForgetEachOtherOnlyWhereTheyReplace(_ overwrite: Bool)
+      async throws
+    {
+      let journal = try await folder.open()
+      var form = Self.form
+      form.overwrite = overwrite
+      for source in ["/x/a.jpg", "/y/a.jpg"] as [BytePath] {
+        journal.done(try #require(try await journal.claim(intent(source, "f"), at: form).id), UploadResult())
+      }
+      #expect(try await journal.claim(intent("/y/a.jpg", "f"), at: form).name == "done")
+      #expect(try await journal.claim(intent("/x/a.jpg", "f"), at: form).name == (overwrite ? "fresh" : "done"))
+      await journal.close()
+    }
+
     /// A name that begins as another one does, with the signs next to `#`.
     @Test func longerNamesAreOtherPlaces() async throws {
       let journal = try await folder.open()

@@ -3,8 +3,8 @@ import BlobSQLite
 /// Several sources may be sent to one place, one after the other. What the place holds is the last one's, so that nothing is
 /// known of the others any more.
 ///
-/// The keys of all uploads to one place begin with the same URL: see `JournalIntent.key`. A form alone is told its place by
-/// what is behind the `#`, so that only entries with the same key have the place of a form's.
+/// The keys of all uploads to one place begin with the same URL: see `JournalIntent.key`. A form has
+/// a place only where it asks for a file to be replaced: else its receiver may well keep two files of one name.
 extension JournalStore {
   /// Entries that are done, and whose key has the same URL as that of one of the entries `?1...?2`. Not those of the same
   /// version of the same source: their bytes are at that place still.
@@ -112,11 +112,12 @@ extension JournalStore {
   private typealias Place = (key: String, destination: Int64)
 
   private func isSamePlace(_ one: Place, _ other: Place) throws(SQLiteError) -> Bool {
-    if one.key == other.key { return true }
+    let destinations = [try destination(one.destination), try destination(other.destination)]
+    if destinations.contains(where: { $0.protocolName == FormPost().name }) {
+      return one.key == other.key && destinations.contains(where: \.overwrite)
+    }
     func url(_ place: Place) -> Substring.UTF8View { place.key.utf8.prefix { $0 != UInt8(ascii: "#") } }
-    if !url(one).elementsEqual(url(other)) { return false }
-    for place in [one, other] where try destination(place.destination).protocolName == FormPost().name { return false }
-    return true
+    return url(one).elementsEqual(url(other))
   }
 }
 
