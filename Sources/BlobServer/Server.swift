@@ -21,7 +21,10 @@ public final class Server: Sendable {
   /// Listens when it returns. Throws when the folder is not there or is served already, and when the address or port
   /// cannot be had, or the certificate and its key are none. Raises the process's limit of open files towards its hard limit, since every connection needs one.
   /// Blocks shortly.
-  public init(_ options: ServerOptions) throws(ServerError) {
+  public convenience init(_ options: ServerOptions) throws(ServerError) { try self.init(options, mostConnections: nil) }
+
+  /// `mostConnections`: at a time; nil: as many as the limit of open files allows.
+  init(_ options: ServerOptions, mostConnections: Int?) throws(ServerError) {
     let tls: TLSContext? = if let files = options.tls { try TLSContext(files) } else { nil }
     let files = raiseFileLimit()
     let listener = try Listener(options.address, options.port)
@@ -29,7 +32,7 @@ public final class Server: Sendable {
       options.folder, expire: options.expire, maxTotal: options.maxTotal, readOnly: options.isReadOnly)
     let service = Service(options, store, HostRule(listener, options))
     // An upload needs two descriptors; what is left is for everything else.
-    let most = max(64, (files - 64) / 2) / Self.threads
+    let most = (mostConnections ?? max(64, (files - 64) / 2)) / Self.threads
     var loops: [EventLoop] = []
     for _ in 0..<Self.threads {
       loops.append(try EventLoop(service, listener.socket, tls, most: most, mostLingering: most / 8))
@@ -68,6 +71,9 @@ public final class Server: Sendable {
   }
 
   deinit { stop(grace: .zero) }
+
+  /// Connections that are served, or about to be.
+  var connectionCount: Int { loops.reduce(0) { $0 + $1.connectionCount.load(ordering: .relaxed) } }
 
   private static let threads = 2
 }

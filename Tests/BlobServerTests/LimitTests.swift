@@ -68,6 +68,32 @@ struct LimitTests {
     #expect(try create([("Upload-Length", "10")], body: []).status == 201)
   }
 
+  /// Both threads accept, and each hands connections to the other one.
+  @Test func aBurstOfConnectionsStaysUnderTheLimit() throws {
+    let folder = try TestFolder()
+    var options = ServerOptions(folder: folder.path, port: 0)
+    (options.idleTimeout, options.headTimeout) = (.seconds(2), .seconds(1))
+    let server = try Server(options, mostConnections: 16)
+    defer { server.stop(grace: .zero) }
+    var clients: [WireClient?] = []
+    var most = 0
+    for number in 0..<160 {
+      clients.append(try WireClient(port: server.port))
+      try clients[number]?.head("PUT", "/\(number)", [("Content-Length", "3")])
+      most = max(most, server.connectionCount)
+    }
+    #expect(try eventually { server.connectionCount == 16 })
+    // The others wait, and are served as room is made.
+    for client in clients { try client?.send([1, 2, 3]) }
+    for number in clients.indices {
+      most = max(most, server.connectionCount)
+      #expect(try clients[number]?.answer().status == 201, "\(number)")
+      clients[number] = nil
+    }
+    #expect(most <= 16)
+    #expect(try eventually { server.connectionCount == 0 })
+  }
+
   /// Each may have passed the check of its head before another one was counted.
   @Test func requestsAtTheSameTimeStayUnderTheLimit() throws {
     let server = try TestServer { $0.maxUnfinished = 3 }

@@ -43,7 +43,8 @@ final class EventLoop: @unchecked Sendable {
   private var dated: (second: Int64, text: String?) = (0, nil)
 
   private let inbox = Mutex<[Message]>([])
-  private let connectionCount = Atomic(0)
+  /// Connections of this loop, and those that the other one has accepted for it.
+  let connectionCount = Atomic(0)
   private let isRunning = Monitor(false)
 
   private static let listenerTag: UInt64 = 0
@@ -91,7 +92,7 @@ final class EventLoop: @unchecked Sendable {
 
   func forget(_ connection: Connection) {
     if connections.removeValue(forKey: connection.tag) == nil { return }
-    connectionCount.subtract(1, ordering: .relaxed)
+    release()
     if let index = lingering.firstIndex(where: { $0 === connection }) { lingering.remove(at: index) }
   }
 
@@ -165,23 +166,47 @@ final class EventLoop: @unchecked Sendable {
   // MARK: Accepting
 
   private func listen() {
-    if listens || !accepts || connections.count >= most { return }
+    if listens || !accepts || isFull { return }
     listens = poller.add(listener.number, [.read, .shared], tag: Self.listenerTag)
   }
 
   private func accept() {
     if !accepts { return }
+    guard let loop = reserve() else { return stopListening() }
     let number = Socket.accept(listener.number)
     if number < 0 {
+      let errno = errno
+      loop.release()
       if errno == EAGAIN || errno == EINTR || errno == ECONNABORTED { return }
       return stopListening()  // no descriptor is left
     }
     let socket = Descriptor(number)
-    if let other, other.connectionCount.load(ordering: .relaxed) < connectionCount.load(ordering: .relaxed) {
-      return other.post(.accepted(socket))
-    }
-    serve(socket)
+    if loop === self { serve(socket) } else { loop.post(.accepted(socket)) }
   }
+
+  /// Counts a connection that is about to be accepted, before another thread can count on its place. Returns the loop that
+  /// serves it: the one with fewer connections. nil: both are full.
+  private func reserve() -> EventLoop? {
+    guard let other else { return reservesOne() ? self : nil }
+    let isOtherFirst =
+      other.connectionCount.load(ordering: .relaxed) < connectionCount.load(ordering: .relaxed)
+    return (isOtherFirst ? [other, self] : [self, other]).first { $0.reservesOne() }
+  }
+
+  private func reservesOne() -> Bool {
+    var count = connectionCount.load(ordering: .relaxed)
+    while count < most {
+      let (isDone, current) = connectionCount.weakCompareExchange(
+        expected: count, desired: count + 1, ordering: .relaxed)
+      if isDone { return true }
+      count = current
+    }
+    return false
+  }
+
+  private func release() { connectionCount.subtract(1, ordering: .relaxed) }
+
+  private var isFull: Bool { connectionCount.load(ordering: .relaxed) >= most }
 
   /// Until the next sweep finds that there is room.
   private func stopListening() {
@@ -189,15 +214,15 @@ final class EventLoop: @unchecked Sendable {
     listens = false
   }
 
+  /// Serves a connection that `reserve` has counted.
   private func serve(_ socket: Descriptor) {
-    if isCutting { return }
+    if isCutting { return release() }
     let session = tls.map { $0.session(on: socket.number) }
-    if case .some(nil) = session { return }  // out of memory
+    if case .some(nil) = session { return release() }  // out of memory
     latest += 1
     let connection = Connection(ClientStream(socket, session ?? nil), tag: latest, self)
     connections[latest] = connection
-    connectionCount.add(1, ordering: .relaxed)
     connection.start()
-    if connections.count >= most { stopListening() }
+    if isFull { stopListening() }
   }
 }
