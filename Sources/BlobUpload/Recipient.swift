@@ -25,14 +25,14 @@ struct Recipient: Sendable {
     if form != nil, words.isEmpty { words = ["form"] }
     let isFolder = endpoint.path.utf8.last == UInt8(ascii: "/")
     let posts = dialect?.traits.postsToEndpoint == true
-    let digest = Self.digest(of: isFolder || !posts ? words : ["path \(endpoint.path)"] + words)
+    let digest = Self.digest(of: (isFolder || !posts ? words : ["path \(endpoint.path)"] + words).map(\.utf8))
     // A form says the file's own name, wherever it is posted to.
     self.init(
-      digest, atOwnURL: form == nil ? Self.digest(of: words) : digest, account: Self.account(of: headers))
+      digest, atOwnURL: form == nil ? Self.digest(of: words.map(\.utf8)) : digest, account: Self.account(of: headers))
   }
 
   fileprivate static func account(of headers: HTTPHeaders) -> String {
-    headers.user.flatMap { digest(of: ["user \($0)"]) } ?? ""
+    headers.user.flatMap { digest(of: [Array("user ".utf8) + $0]) } ?? ""
   }
 
   private init(_ digest: String?, atOwnURL: String?, account: String) {
@@ -47,13 +47,13 @@ struct Recipient: Sendable {
   func with(account: String) -> Recipient { Recipient(digest, atOwnURL: digestAtOwnURL, account: account) }
 
   /// What the journal keeps of a URL's query; nil: there is none, or it only signs the request.
-  static func digest(ofQuery query: String?) -> String? { significant(query).flatMap { digest(of: [$0]) } }
+  static func digest(ofQuery query: String?) -> String? { significant(query).flatMap { digest(of: [$0.utf8]) } }
 
   /// nil: no words. Each word is preceded by its length, so that no two lists make one text.
-  private static func digest(of words: [String]) -> String? {
+  private static func digest(of words: [some Collection<UInt8>]) -> String? {
     if words.isEmpty { return nil }
-    let text = words.map { "\($0.utf8.count) \($0)\n" }.joined()
-    return String(Digest.hex(of: Array(text.utf8), .sha256).prefix(32))
+    let text = words.flatMap { Array("\($0.count) ".utf8) + $0 + [UInt8(ascii: "\n")] }
+    return String(Digest.hex(of: text, .sha256).prefix(32))
   }
 
   /// A query without what signs the request: a signature is renewed, and leads to the same place.
@@ -79,13 +79,14 @@ struct Recipient: Sendable {
 
 extension HTTPHeaders {
   /// The user whose name a request says: one server may have a tree of files for each at the same URL. nil: it names nobody.
-  /// A bearer token does not, as it is renewed for the same user; a name without a password may be such a token. RFC 7617.
-  fileprivate var user: String? {
+  /// A bearer token does not, as it is renewed for the same user; a name without a password may be such a token. The name
+  /// is bytes, since a client may encode it as it likes. RFC 7617.
+  fileprivate var user: [UInt8]? {
     guard let value = self["Authorization"], value.prefix(while: { $0 != " " }).isSameField("Basic"),
       let login = Base64.decode(value.dropFirst(6).trimmed), let colon = login.firstIndex(of: UInt8(ascii: ":")),
       colon > 0, colon < login.count - 1
     else { return nil }
-    return String(decoding: login[..<colon], as: UTF8.self)
+    return Array(login[..<colon])
   }
 }
 

@@ -41,6 +41,14 @@ import Testing
       JournalIntent.parts(ofKey: keys[0]).recipient == intent(at: destination(basic("anna:one"), dialect)).recipient)
   }
 
+  /// The bytes of these names are no UTF-8, and differ in the last one only.
+  @Test func namesAreComparedByTheirBytes() {
+    let keys = ([0xE8, 0xE9] as [UInt8]).map { last in
+      intent(at: destination("Basic \(Base64.encode(Array("andr".utf8) + [last] + Array(":x".utf8)))")).key
+    }
+    #expect(keys[0] != keys[1])
+  }
+
   /// A token is renewed, and a name without a password may be one.
   @Test(arguments: [
     "Bearer one", "Bearer \(Base64.encode(Array("a:b".utf8)))", "Basic \(Base64.encode(Array("token:".utf8)))",
