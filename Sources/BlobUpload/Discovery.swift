@@ -92,7 +92,7 @@ extension UploadDestination {
     if response.isSuccess, let limits = tus.limits(from: response.headers),
       limits.firstPart > 0 || tus.checksum != nil
     {
-      try tus.checkOffer(response.headers, at: target.endpoint)
+      try tus.checkOffer(response.headers, at: target.endpoint, context)
       return (tus.offered(response.headers), limits)
     }
     if let checksum = tus.checksum { try ContentDigest.checkOffer(response.headers, checksum, at: target.endpoint) }

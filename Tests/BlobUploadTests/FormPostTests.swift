@@ -113,6 +113,18 @@ import Testing
     #expect(other.seen.heads.isEmpty)
   }
 
+  /// What the receiver says of the file is kept, so it may repeat neither a credential nor a field of the form.
+  @Test(arguments: ["s3krT0ken/", "s3krT0ken%2F", "czNrclQwa2Vu", "fieldsecret"])
+  func aReplyThatRepeatsASecretIsNotKept(_ spelling: String) async throws {
+    let answer = HTTPResponse(
+      head: HTTPHead(status: 200, headers: [:]), body: Array("{\"url\": \"/in/\(spelling)/a\"}".utf8))
+    let form = FormPost(fields: [FormField(name: "key", value: "fieldsecret")], reply: JSONPath("url"))
+    let uploader = BlobUploadTests.uploader(
+      form, Script(answer), headers: ["Authorization": "Bearer s3krT0ken/"], limits: PartLimits(firstPart: .max))
+    let result = try await uploader.upload(PatternSource(length: 10), as: "a")
+    #expect(result != nil && result?.location == nil)
+  }
+
   /// A form has no folders in it.
   @Test func fileIsReadBackWhereTheAnswerOrItsNameSaysThatItIs() async throws {
     let source = PatternSource(length: 10)

@@ -79,6 +79,20 @@ struct TusChecksumTests {
     #expect(always.methods.count { $0 == "PATCH" } == 4)
   }
 
+  @Test func whatAServerOffersShowsNoSecret() async throws {
+    let script = Script(
+      .status(
+        204,
+        [
+          "Tus-Version": "1.0.0", "Tus-Extension": "creation,checksum", "Tus-Checksum-Algorithm": "crc64,s3kr%54oken",
+        ]))
+    let context = UploadContext(
+      transport: script, headers: ["Authorization": "Bearer s3krToken"], endpoint: host, traits: Tus().traits)
+    let target = uploader(Tus(), script).destination.target("a", length: 1)
+    let error = await #expect(throws: UploadError.self) { _ = try await Tus(checksum: .sha1).discover(target, context) }
+    #expect(error?.message.hasSuffix("the server offers crc64") == true, "\(error as Any)")
+  }
+
   /// It is held, and so can be read for its digest first.
   @Test func aSequentialSourceCarriesThemToo() async throws {
     let transport = Script { number, _ throws(TransportError) in number == 0 ? .created : .at(1000) }

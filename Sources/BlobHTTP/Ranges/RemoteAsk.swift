@@ -16,6 +16,20 @@ struct RemoteAsk: Sendable {
   /// The final answer. `on.began` and `on.received` hear a success only.
   func get(_ fields: HTTPHeaders, _ on: Exchange) async throws(TransportError) -> HTTPResponse {
     var place = url
+    do throws(TransportError) { return try await follow(&place, fields, on) } catch {
+      // The message has a place in it that a server has named.
+      if place == url || !SecretWords(headers, query: url.query).isOne(in: error.message.utf8) { throw error }
+      throw TransportError(
+        error.code,
+        "GET \(url): redirected to a place that is not shown, since its URL repeats a credential: \(error.code)",
+        cause: error.cause)
+    }
+  }
+
+  /// `place` is where the last request went, or where it was redirected to.
+  private func follow(
+    _ place: inout HTTPURL, _ fields: HTTPHeaders, _ on: Exchange
+  ) async throws(TransportError) -> HTTPResponse {
     for _ in 0...Self.mostRedirects {
       // What is encoded on the way is not what is there.
       var request = HTTPRequest("GET", place, ["Accept-Encoding": "identity"])
@@ -28,12 +42,13 @@ struct RemoteAsk: Sendable {
       guard let next = response.headers["Location"].flatMap({ place.resolve($0) }) else {
         throw TransportError(.badResponse, "GET \(place): answered \(response.status) without a usable Location")
       }
-      if place.scheme == "https", next.scheme != "https" {
+      let before = place
+      place = next
+      if before.scheme == "https", next.scheme != "https" {
         throw TransportError(
           .badResponse,
-          "GET \(place): answered \(response.status) to \(next): not followed, since that is not encrypted")
+          "GET \(before): answered \(response.status) to \(next): not followed, since that is not encrypted")
       }
-      place = next
     }
     throw TransportError(.badResponse, "GET \(url): more than \(Self.mostRedirects) redirects in a row")
   }

@@ -39,6 +39,8 @@ public struct FormPost: UploadProtocol {
       preconditionFailure("a form has the whole file, from the first byte to the last")
     }
     let form = form(for: target, first.body)
+    var with = with
+    with.secretValues = fields.compactMap(\.secret)
     var request = form.request(to: target.endpoint)
     if target.overwrite { request.headers["If-Match"] = "*" }
     var response = try await send(&request, form, first.part, with)
@@ -46,7 +48,7 @@ public struct FormPost: UploadProtocol {
       request.headers["If-Match"] = nil
       response = try await send(&request, form, first.part, with)
     }
-    return .finished(try result(of: request, response))
+    return .finished(try result(of: request, response, with))
   }
 
   func form(for target: UploadTarget, _ body: BlobSlice) -> MultipartForm {
@@ -63,8 +65,6 @@ public struct FormPost: UploadProtocol {
     _ request: inout HTTPRequest, _ form: MultipartForm, _ part: Part, _ with: UploadContext
   ) async throws(UploadError) -> HTTPResponse {
     let file = FileShare(behind: form.lengthBeforeLastPart, length: part.length)
-    var with = with
-    with.secretValues = fields.compactMap(\.secret)
     return try await with.send(
       following: &request, body: BlobSlice(form),
       Exchange(sent: { [events = with.events] count in
@@ -73,7 +73,9 @@ public struct FormPost: UploadProtocol {
       }), accepting: expectedStatus)
   }
 
-  private func result(of request: HTTPRequest, _ response: HTTPResponse) throws(UploadError) -> UploadResult {
+  private func result(
+    of request: HTTPRequest, _ response: HTTPResponse, _ with: UploadContext
+  ) throws(UploadError) -> UploadResult {
     guard response.status == expectedStatus || response.saysStored else {
       throw UploadError(creating: request, response)
     }
@@ -92,7 +94,8 @@ public struct FormPost: UploadProtocol {
           "POST \(request.url): answered \(response.status), but its answer has nothing at \(reply): the file may be there",
           status: response.status)
       }
-      location = told
+      // The place is kept, and no secret is. A receiver that repeats one says no place, but has the file.
+      location = with.secrets().isOne(in: told.utf8) ? nil : told
     }
     return UploadResult(location: location, reply: response.body)
   }

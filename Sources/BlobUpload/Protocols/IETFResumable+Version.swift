@@ -23,7 +23,7 @@ extension IETFResumable {
       // Limits are told to a client that names a version which the server speaks.
       if answer.headers["Upload-Limit"] != nil { spoken = version }
     }
-    guard let spoken, spoken != Self.version else { return nil }
+    guard let spoken, spoken != Self.version, !with.secrets().isOne(in: spoken.utf8) else { return nil }
     let advice =
       speaksTus ? "It also speaks tus: put tus+ before the URL" : "Name another protocol: put+ before the URL"
     return UploadError(

@@ -120,26 +120,27 @@ extension UploadContext {
   /// The answer without what a server repeats of our secrets, so that none is shown or kept. A refusal loses its words. The
   /// place of something that was created cannot be left out, so an answer with a secret in it is refused.
   private func withoutSecrets(_ response: HTTPResponse, to request: HTTPRequest) throws(UploadError) -> HTTPResponse {
-    let isRefusal = !response.isSuccess
-    if !isRefusal, response.headers["Location"] == nil { return response }
-    // What we write into the query of a signed request ourselves is no secret.
-    let secrets = SecretWords(
-      server.headers, query: isRefusal && server.sign == nil ? request.url.query : nil, values: secretValues)
-    if !isRefusal, secrets.isOne(inLocationOf: response) {
+    if !response.isSuccess {
+      // What we write into the query of a signed request ourselves is no secret.
+      return secrets(query: server.sign == nil ? request.url.query : nil).removed(fromRefusal: response)
+    }
+    if response.headers["Location"] != nil, secrets().isOne(inLocationOf: response) {
       throw UploadError(
         .giveUp, .destination,
         "\(request.method) \(request.url): the Location of its answer repeats a credential, and would be kept: not used",
         status: response.status)
     }
-    return secrets.removed(fromRefusal: response)
+    return response
   }
+
+  /// What no text of the server may repeat that is shown or kept. `query`: of the request, where its values are secret.
+  func secrets(query: String? = nil) -> SecretWords { SecretWords(server.headers, query: query, values: secretValues) }
 
   /// An interim head whose `Location` repeats a credential names no place.
   private func withoutSecrets(_ head: HTTPHead) -> HTTPHead {
     if head.headers["Location"] == nil { return head }
-    let secrets = SecretWords(server.headers, values: secretValues)
     var head = head
-    if secrets.isOne(inLocationOf: HTTPResponse(head: head, body: [])) { head.headers["Location"] = nil }
+    if secrets().isOne(inLocationOf: HTTPResponse(head: head, body: [])) { head.headers["Location"] = nil }
     return head
   }
 

@@ -13,12 +13,14 @@ extension Tus {
   static let usualChecked: Int64 = 8 << 20
 
   /// Throws when a checksum is wanted that the server does not offer.
-  func checkOffer(_ headers: HTTPHeaders, at endpoint: HTTPURL) throws(UploadError) {
+  func checkOffer(_ headers: HTTPHeaders, at endpoint: HTTPURL, _ with: UploadContext) throws(UploadError) {
     guard let checksum else { return }
     let offered = headers.list("Tus-Extension").contains("checksum") ? headers.list("Tus-Checksum-Algorithm") : []
     if offered.contains(checksum.name) { return }
     let ours = Digest.Algorithm.all.map(\.name).joined(separator: ", ")
-    let theirs = offered.isEmpty ? "none" : offered.joined(separator: ", ")
+    let secrets = with.secrets()
+    let shown = offered.filter { !secrets.isOne(in: $0.utf8) }
+    let theirs = shown.isEmpty ? "none" : shown.joined(separator: ", ")
     throw UploadError(
       .giveUp, .destination,
       "\(endpoint): the checksum \(checksum) was asked for, of \(ours); the server offers \(theirs)")

@@ -58,7 +58,7 @@ public struct Tus: UploadProtocol {
         .giveUp, .destination, "\(target.endpoint): does not speak tus \(Self.version) (no Tus-Version in its answer)",
         status: response.status)
     }
-    try checkOffer(response.headers, at: target.endpoint)
+    try checkOffer(response.headers, at: target.endpoint, with)
     return (offered(response.headers), limits)
   }
 
