@@ -14,8 +14,10 @@ final class Acquaintance: Sendable {
   /// Files in a row that ran out of attempts.
   private let exhausted = Atomic(0)
 
-  /// Files of a queue that were refused with 403 before any file was stored, and the first of these refusals.
+  /// Files of a queue that were refused before any file was stored, and the first of these refusals.
   private let refusals = Mutex<(count: Int, first: UploadError?)>((0, nil))
+  /// Files in a row, since a file was stored, whose place was refused with another status than 403.
+  private let refusedPlaces = Atomic(0)
 
   /// Parts of files that are under way.
   let parts = Gate(UploadDestination.mostParts)
@@ -48,7 +50,10 @@ final class Acquaintance: Sendable {
     if exhausted.load(ordering: .relaxed) > 0 { exhausted.store(0, ordering: .relaxed) }
   }
 
-  func noteStored() { if !hasStored { stored.store(true, ordering: .relaxed) } }
+  func noteStored() {
+    if !hasStored { stored.store(true, ordering: .relaxed) }
+    if refusedPlaces.load(ordering: .relaxed) > 0 { refusedPlaces.store(0, ordering: .relaxed) }
+  }
 
   /// Judges a refusal that is final. Where the server has stored no file yet, a 403 concerns the whole destination.
   func judge(refusal error: UploadError) -> UploadError {
@@ -57,14 +62,20 @@ final class Acquaintance: Sendable {
     return error
   }
 
-  /// Judges the failure of one file of a queue. A 403 to the first file may be a refusal of its name or folder only, so the
-  /// queue goes on until several files were refused. `holdsBytes`: the server has acknowledged bytes of some file of the
-  /// queue, so it may store others, and every file is tried.
+  /// Judges the failure of one file of a queue. A refusal of the first file may concern its name or folder only, so the
+  /// queue goes on until several files were refused. Once a file was stored, a 403 concerns one file, and so does another
+  /// refusal of a place, unless many files in a row come to that. `holdsBytes`: the server has acknowledged bytes of some
+  /// file of the queue, so it may store others, and every file is tried.
   func judge(oneOfMany error: UploadError, holdsBytes: Bool) -> UploadError {
-    guard error.status == 403, error.side == .destination || error.side == .file else { return error }
+    guard error.mayRefuseOneFile else { return error }
     var (ofFile, ofAll) = (error, error)
     (ofFile.side, ofAll.side) = (.file, .destination)
-    if hasStored { return ofFile }
+    if hasStored {
+      let count = error.status == 403 ? 0 : refusedPlaces.add(1, ordering: .relaxed).newValue
+      return count < Self.many ? ofFile : ofAll.afterFailures(count)
+    }
+    // A server that lists its methods, none of which uploads, refuses every place.
+    if error.message.contains(HTTPResponse.noUploads) { return error }
     let count = refusals.withLock { [ofAll] refusals in
       refusals.first = refusals.first ?? ofAll
       refusals.count += 1
@@ -85,8 +96,26 @@ final class Acquaintance: Sendable {
       error.side = .destination
     } else if count >= (hasAccepted ? Self.many : Self.few) {
       error.side = .destination
-      error.message += "; \(count) files in a row came to nothing, so the rest is not tried"
+      return error.afterFailures(count)
     }
+    return error
+  }
+}
+
+extension UploadError {
+  /// A refusal that may concern the name of one file or its folder, such as a redirect to a folder that has this name.
+  fileprivate var mayRefuseOneFile: Bool {
+    switch status ?? 0 {
+    case 403: side == .destination || side == .file
+    case 300..<400, 404, 405, 501: side == .destination
+    default: false
+    }
+  }
+
+  /// As the error that ends the queue.
+  fileprivate func afterFailures(_ count: Int) -> UploadError {
+    var error = self
+    error.message += "; \(count) files in a row came to nothing, so the rest is not tried"
     return error
   }
 }

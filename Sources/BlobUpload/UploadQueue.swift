@@ -242,12 +242,14 @@ public struct UploadQueue: Sendable {
   ) async -> UploadError? {
     let progress = work.progress ?? Progress(totals: totals)
     if work.progress == nil { observer.started(work.item, progress) }
+    var isStored = false
     do throws(UploadError) {
       var target = work.item.target
       if let before, try await mayReplace(before, by: work.item) { target.overwrite = true }
       var result = try await engine.upload(
         work.item.source, work.item.info, to: target, entry: id, resuming: entry?.session,
         receipts: entry?.receipts ?? [], comparing: doubted, sentAtMost: entry?.sentLimit, progress: progress)
+      isStored = true
       if verify { result.location = try await verify(work.item, id, result) }
       let outcome = UploadOutcome.sent(result, from: progress.resumed)
       journal.done(
@@ -258,7 +260,10 @@ public struct UploadQueue: Sendable {
     } catch {
       let error = await explained(error)
       if let again = await lookAgain(work, id, progress, error) { return await handle(again, engine, observer) }
-      let failure = uploader.destination.acquaintance.judge(oneOfMany: error, holdsBytes: totals.acknowledged > 0)
+      // A file that cannot be read back was not refused.
+      let failure =
+        isStored
+        ? error : uploader.destination.acquaintance.judge(oneOfMany: error, holdsBytes: totals.acknowledged > 0)
       if failure.side == .cancelled { release([work]) } else { journal.failed(id, failure.message) }
       observer.ended(work.item, progress, .failed(failure))
       return failure.endsQueue ? failure : nil

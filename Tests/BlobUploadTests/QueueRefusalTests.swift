@@ -19,6 +19,52 @@ import Testing
     #expect(outcomes.error("a")?.status == 403 && outcomes.error("a")?.side == .file)
   }
 
+  /// One name may be that of a folder, to which a server redirects, or one that the server takes for nobody.
+  @Test(arguments: [301, 302, 307, 308, 404, 405, 501], ["a", "f"])
+  func aServerThatRefusesOnePlaceStoresTheOthers(_ status: Int, _ refused: String) async throws {
+    let desk = try await Desk()
+    let script = Script { _, request throws(TransportError) in
+      request.url.path.hasSuffix("/\(refused)")
+        ? .status(status, ["Location": "http://other.example/"]) : .status(201)
+    }
+    var queue = desk.queue(script)
+    queue.jobs = 1
+    let outcomes = try await desk.run(queue, ["a", "b", "c", "d", "e", "f", "g", "h"])
+    #expect(outcomes.sent == 7)
+    #expect(outcomes.error(refused)?.status == status && outcomes.error(refused)?.side == .file)
+  }
+
+  /// Files are stored until the server begins to redirect each to its page for logging in.
+  @Test func aServerThatRefusesManyPlacesInARowEndsTheRun() async throws {
+    let desk = try await Desk()
+    let script = Script { number, _ throws(TransportError) in
+      number < 3 ? .status(201) : .status(302, ["Location": "/login"])
+    }
+    var queue = desk.queue(script)
+    queue.jobs = 1
+    let outcomes = Outcomes()
+    let error = await #expect(throws: UploadError.self) {
+      try await desk.run(queue, (0..<40).map { "\($0)" }, outcomes, overwrite: true)
+    }
+    #expect(error?.status == 302 && error?.side == .destination, "\(error as Any)")
+    #expect(error?.message.contains("12 files in a row") == true, "\(error as Any)")
+    #expect(outcomes.sent == 3 && outcomes.error("4")?.side == .file && outcomes["15"] == nil)
+  }
+
+  @Test(arguments: [401, 407, 421, 507]) func aServerThatHasNoRoomOrWantsCredentialsEndsTheRun(_ status: Int)
+    async throws
+  {
+    let desk = try await Desk()
+    let script = Script { number, _ throws(TransportError) in .status(number == 0 ? 201 : status) }
+    var queue = desk.queue(script)
+    queue.jobs = 1
+    let outcomes = Outcomes()
+    let error = await #expect(throws: UploadError.self) {
+      try await desk.run(queue, ["a", "b", "c"], outcomes, overwrite: true)
+    }
+    #expect(error?.status == status && outcomes["c"] == nil)
+  }
+
   @Test(arguments: [1, 2, 3, 9]) func aServerThatRefusesAllEndsTheRun(_ count: Int) async throws {
     let desk = try await Desk()
     let script = Script(.status(403))
