@@ -24,7 +24,7 @@ struct UnknownCreations {
     var error = error.final
     error.message =
       "\(error.message). The server has created an upload twice and does not know it under the Location that it told"
-      + (session?.state["url"].map { ", \($0)" } ?? "")
+      + (session?.state["url"].flatMap { HTTPURL($0) }.map { ", \($0)" } ?? "")
       + ". Does a proxy in front of the server rewrite paths, or tell it none?"
     return error
   }

@@ -74,6 +74,46 @@ import Testing
     #expect(peer.requests.contains("DELETE /storage/v1/b/media/o/a.mov"))
   }
 
+  /// A file that has changed since the answer to its last bytes was lost is another one: what was stored then stays.
+  @Test func whatAnEarlierRequestMadeIsNotDeleted() async throws {
+    let peer = HTTPPeer { Lie.otherChecksum.answer($0) }
+    defer { peer.stop() }
+    let pattern = PatternSource(length: Self.length)
+    let dialect = CloudStorage()
+    let folder = peer.url.resolve("/media/")!
+    var context = UploadContext(transport: SocketTransport(), endpoint: folder, traits: dialect.traits)
+    context.source = SpooledSource(pattern, try pattern.info(Cancellation()), SpoolOptions())
+    let session = UploadSession(
+      state: ["url": peer.url.resolve("/upload/1")!.text, "object": "\(folder.text)a.mov", "length": "\(Self.length)"])
+    do {
+      _ = try await dialect.held(by: session, context)
+      Issue.record("it counts as stored")
+    } catch {
+      #expect(error.recovery == .restart)
+    }
+    #expect(!peer.requests.contains { $0.hasPrefix("DELETE") })
+  }
+
+  /// An account may be allowed to create objects only.
+  @Test func aNameThatIsTakenIsAnErrorOfThatFile() async throws {
+    let peer = HTTPPeer { $0.method == "POST" ? .init(412) : .init(403) }
+    defer { peer.stop() }
+    let uploader = uploader(to: peer.url.resolve("/media/")!, wholeUpTo: 4 << 20)
+    await #expect {
+      _ = try await uploader.upload(PatternSource(length: Self.length), as: "a.mov")
+    } throws: { error in (error as? UploadError)?.side == .file }
+  }
+
+  /// What cannot be deleted is said to be there.
+  @Test func otherBytesThatCannotBeDeletedAreSaid() async throws {
+    let peer = HTTPPeer { $0.method == "DELETE" ? .init(403) : Lie.otherChecksum.answer($0) }
+    defer { peer.stop() }
+    let uploader = uploader(to: peer.url.resolve("/media/")!, wholeUpTo: 4 << 20)
+    await #expect {
+      _ = try await uploader.upload(PatternSource(length: Self.length), as: "a.mov")
+    } throws: { error in (error as? UploadError)?.message.contains("does not delete them (403") == true }
+  }
+
   /// A file that was replaced by one of the same length is not the one that was sent.
   @Test func anotherGenerationIsAnotherFile() async throws {
     let peer = CloudPeer()

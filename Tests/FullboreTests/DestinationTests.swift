@@ -25,6 +25,7 @@ import Testing
     let bucket = try Destination("gs://media/März 24/")
     #expect(bucket.protocolName == "gcs" && bucket.isFolder)
     #expect(bucket.endpoint.text == "https://storage.googleapis.com/media/M%C3%A4rz%2024/")
+    #expect(try Destination("gs://media").endpoint.text == "https://storage.googleapis.com/media/")
     #expect(try Destination("gcs+http://127.0.0.1:9023/media/").endpoint.text == "http://127.0.0.1:9023/media/")
   }
 
@@ -40,7 +41,8 @@ import Testing
 
   @Test(arguments: [
     ("host/path", "no scheme"), ("", "no scheme"), ("ftp://host/", "'ftp'"), ("s3:///a", "bucket's name"),
-    ("s3://a_/b c@d", "bucket's name"),
+    ("s3://a_/b c@d", "bucket's name"), ("gs:///a", "bucket's name"), ("gs://../media", "bucket's name"),
+    ("gs://user:secret@media/", "--token-file"),
     ("s3://key:secret@bucket/", "do not belong"), ("put+s3://bucket/", "'s3'"),
     ("gopher+http://host/", "'gopher'"), ("http://", "no URL"),
     ("http:///path", "no URL"), ("http://host:x/", "no URL"), ("http://user:secret@host/", "--token-file"),

@@ -50,6 +50,14 @@ struct Destination: Sendable, Hashable {
     // Google's own server, unless another one is named: gcs+http://127.0.0.1:9023/bucket/.
     var rest = argument.bytes[end.upperBound...]
     if scheme == "gs", name == nil {
+      let bucket = String(decoding: rest.prefix { $0 != slash }, as: UTF8.self)
+      // As with s3://, which has the same rules.
+      if bucket.contains("@") {
+        throw UsageError("\(given): credentials do not belong into a URL: use --token-file FILE")
+      }
+      guard S3Address.isBucketName(bucket) else {
+        throw UsageError("\(given): a bucket's name has 3 to 63 letters, digits, dots and hyphens")
+      }
       (scheme, name) = ("https", "gcs")
       rest = Array("storage.googleapis.com/".utf8) + rest
     }
@@ -77,7 +85,9 @@ struct Destination: Sendable, Hashable {
     guard let first = rest.first, first != slash, let url = HTTPURL("\(scheme)://\(Self.encoded(rest))") else {
       throw UsageError("\(given): this is no URL; wanted is http://host/path/ or https://host:port/path/")
     }
-    endpoint = url
+    // Into a bucket, where nothing is named but that.
+    let isBucket = name == "gcs" && url.path.utf8.count > 1 && !url.path.dropFirst().contains("/")
+    endpoint = isBucket ? url.resolve("\(url.path)/") ?? url : url
   }
 
   /// `bucket/folder/`, as bytes: nothing in a name means anything but itself.

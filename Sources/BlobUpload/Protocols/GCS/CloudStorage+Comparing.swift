@@ -3,9 +3,10 @@ import BlobHTTP
 import Blobs
 
 extension CloudStorage {
-  /// The object that an answer tells of, compared with what was sent. One with other bytes is deleted again, and it alone.
+  /// The object that an answer tells of, compared with what was sent. One with other bytes is deleted again, and it alone, if
+  /// `request` made it: what an earlier one made may be what its source was then.
   func finished(
-    _ response: HTTPResponse, to request: HTTPRequest, _ object: CloudObject, _ with: UploadContext
+    _ response: HTTPResponse, to request: HTTPRequest, _ object: CloudObject, isNew: Bool, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
     let facts = CloudFacts(response.body)
     guard let size = facts.size else {
@@ -21,18 +22,33 @@ extension CloudStorage {
       result.isCompared = true
       return result
     }
-    if let generation = facts.generation {
-      _ = try await with.send(HTTPRequest("DELETE", object.objectURL.withQuery("generation=\(generation)")))
+    if !isNew {
+      throw UploadError(
+        .restart, .file,
+        "\(request.method) \(request.url): the upload was finished before, with other bytes than the file has now")
     }
-    throw UploadError(
-      .restart, .file, "\(request.method) \(request.url): the server has other bytes than were sent, by their checksum")
+    let problem = "\(request.method) \(request.url): the server has other bytes than were sent, by their checksum"
+    guard let generation = facts.generation else {
+      throw UploadError(.giveUp, .file, "\(problem), and tells no generation by which they could be deleted")
+    }
+    let response = try await with.send(HTTPRequest("DELETE", object.objectURL.withQuery("generation=\(generation)")))
+    guard response.saysDeleted else {
+      throw UploadError(
+        .giveUp, .file, "\(problem), and does not delete them (\(response.summary)): \(object.url) is not this file")
+    }
+    throw UploadError(.restart, .file, "\(problem); they are deleted")
   }
 
   /// The name is taken. That is a success if the object has the same bytes.
   func claim(_ object: CloudObject, _ with: UploadContext) async throws(UploadError) -> UploadResult {
-    if let whole = with.whole, whole.canBeReadTwice, let facts = try await facts(of: object, with),
-      try await has(facts, sameBytesAs: whole, with) == true
-    {
+    let facts: CloudFacts?
+    do throws(UploadError) { facts = try await self.facts(of: object, with) } catch {
+      if error.status != 403 { throw error }
+      throw UploadError(
+        .giveUp, .file,
+        "\(object.url): the name is taken, and this account may not see whether by the same bytes (403)", status: 412)
+    }
+    if let facts, let whole = with.whole, whole.canBeReadTwice, try await has(facts, sameBytesAs: whole, with) == true {
       return UploadResult(location: object.url.text, state: facts.version, length: facts.size, isCompared: true)
     }
     throw UploadError(.giveUp, .file, "\(object.url): another object has that name", status: 412)

@@ -75,7 +75,7 @@ public struct CloudStorage: UploadProtocol {
     let response = try await with.send(following: &request, body: whole.body, exchange)
     if response.status == 412 { return try await claim(object, with) }
     guard response.status == 200 else { throw object.refusal(request, response) }
-    return try await finished(response, to: request, object, with)
+    return try await finished(response, to: request, object, isNew: true, with)
   }
 
   /// PUT with `Content-Range`. What is not the end of the file is cut to a multiple of 256 KiB.
@@ -94,7 +94,7 @@ public struct CloudStorage: UploadProtocol {
     let range = length > 0 ? "\(part.start)-\(part.start + length - 1)" : "*"
     var body = body
     body.length = length
-    switch try await put(range, total, body, to: session, with) {
+    switch try await put(range, total, body, to: session, isNew: true, with) {
     case .finished(let result): return .finished(result)
     case .upTo(let held, let session):
       guard held >= part.start else {
@@ -109,7 +109,8 @@ public struct CloudStorage: UploadProtocol {
 
   /// An empty PUT with `Content-Range: bytes */N`, which also ends an upload that is whole.
   public func held(by session: UploadSession, _ with: UploadContext) async throws(UploadError) -> Held {
-    try await put("*", session.cloudLength ?? session.sourceEnd, BlobSlice(DataSource([])), to: session, with)
+    try await put(
+      "*", session.cloudLength ?? session.sourceEnd, BlobSlice(DataSource([])), to: session, isNew: false, with)
   }
 
   public func complete(
@@ -120,7 +121,7 @@ public struct CloudStorage: UploadProtocol {
   }
 
   private func put(
-    _ range: String, _ total: Int64?, _ body: BlobSlice, to session: UploadSession, _ with: UploadContext
+    _ range: String, _ total: Int64?, _ body: BlobSlice, to session: UploadSession, isNew: Bool, _ with: UploadContext
   ) async throws(UploadError) -> Held {
     var request = HTTPRequest(
       "PUT", try session.uploadURL(), ["Content-Range": "bytes \(range)/\(total.map { String($0) } ?? "*")"])
@@ -130,7 +131,8 @@ public struct CloudStorage: UploadProtocol {
     let response = try await with.send(following: &request, body: body, exchange, accepting: 308)
     switch response.status {
     case 308: return .upTo(try offset(response, to: request), session)
-    case 200, 201: return .finished(try await finished(response, to: request, try CloudObject(session), with))
+    case 200, 201:
+      return .finished(try await finished(response, to: request, try CloudObject(session), isNew: isNew, with))
     case 412: return .finished(try await claim(try CloudObject(session), with))
     default: break
     }
