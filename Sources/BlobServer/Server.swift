@@ -8,7 +8,7 @@ import Platform
 public final class Server: Sendable {
   private enum State { case running, stopping, stopped }
   private let state = Monitor(State.running)
-  private let service: Service
+  let service: Service
   private let loops: [EventLoop]
   private let listener: Listener
   public let port: UInt16

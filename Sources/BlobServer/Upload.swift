@@ -42,6 +42,9 @@ final class Upload: Sendable {
     return record.parts.map { !isOpen || home.areComplete($0) } ?? (offset == record.length)
   }
 
+  /// A request that brings bytes is under way.
+  var isWriting: Bool { state.withLock { $0.isWriting } }
+
   /// Nobody has begun to publish or to end it.
   var isOpen: Bool { state.withLock { if case .open = $0.phase { true } else { false } } }
 

@@ -173,8 +173,8 @@ final class Uploads: Sendable {
   }
 
   private func publishIfComplete(_ id: UploadID) {
-    // Being written, or gone meanwhile: then there is nothing to publish.
-    guard case .unfinished(let upload)? = try? find(id), upload.isComplete else { return }
+    // It may be gone meanwhile. Where a client brings bytes, its request publishes it when it ends.
+    guard case .unfinished(let upload)? = try? find(id), upload.isComplete, !upload.isWriting else { return }
     upload.publish { _ in }
   }
 }

@@ -1,8 +1,9 @@
 import BlobCrypto
 import BlobHTTP
-import BlobServer
 import Blobs
 import Testing
+
+@testable import BlobServer
 
 /// A client that comes back is told a state of its upload, and goes on from there. Its older request, which may still be under
 /// way, changes nothing of the upload any more.
@@ -107,6 +108,27 @@ struct TakenOverTests {
     #expect(try server.offset(upload) == 2000)
     #expect(try end(older).status == 409)
     #expect(try server.patch(upload, at: 2000, Array(bytes[2000...])).status == 204)
+    #expect(server.folder.read("x") == bytes)
+  }
+
+  /// A server that starts publishes what a kill has left whole. A client may have come by then, and its request publishes the
+  /// upload when it ends.
+  @Test func anUploadThatIsStillWrittenIsLeftAloneWhenTheServerStarts() throws {
+    let server = try TestServer()
+    let upload = try server.create("x", length: 5000)
+    let client = try server.client()
+    let head = [tus, ("Content-Type", "application/offset+octet-stream"), ("Upload-Offset", "0"), chunked]
+    try client.head("PATCH", upload, head)
+    try sendChunk(client, bytes)
+    #expect(try eventually { server.folder.sizeOfKept == 5000 })
+    server.server.service.uploads.publishComplete()
+    let id = try #require(UploadID(upload.suffix(UploadID.length)))
+    guard case .unfinished(let kept) = try server.server.service.uploads.find(id) else {
+      Issue.record("it is published")
+      return
+    }
+    #expect(kept.isOpen)
+    #expect(try end(client).status == 204)
     #expect(server.folder.read("x") == bytes)
   }
 
