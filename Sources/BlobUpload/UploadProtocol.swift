@@ -127,8 +127,8 @@ extension PartLimits {
 
 /// What must be remembered to go on: in the journal, so no secret is in it.
 public struct UploadSession: Sendable, Codable, Hashable {
-  /// What the protocol needs, under keys of its own. `part-size`, `parts` and `end` are the engine's, and `url` is what
-  /// `uploadURL` reads.
+  /// What the protocol needs, under keys of its own. `part-size`, `parts`, `joined` and `end` are the engine's, and `url`
+  /// is what `uploadURL` reads.
   public var state: [String: String]
   public var limits: PartLimits
   /// Seconds since 1970 after which the server forgets it; nil: not told.

@@ -29,7 +29,7 @@ public final class CloudPeer: ProtocolPeer {
     desk.state.update(waking: .none) { $0.uploads.values.reduce(0) { $0 + Int64($1.bytes.count) } }
   }
   public func restart() { peer.cutAll() }
-  /// As one that has lost what is unfinished.
+  /// The server has lost every unfinished upload.
   public func forgetUploads() { desk.state.update { $0.uploads = [:] } }
   public func stop() { peer.stop() }
 
@@ -42,7 +42,7 @@ public final class CloudPeer: ProtocolPeer {
   public var requests: [String] { peer.requests }
 }
 
-/// What the server has, and what it answers.
+/// The objects and the unfinished uploads of a `CloudPeer`, and its answers to requests.
 final class CloudPeerDesk: Sendable {
   struct Object {
     var bytes: [UInt8]
@@ -59,7 +59,7 @@ final class CloudPeerDesk: Sendable {
   struct State {
     var objects: [BytePath: Object] = [:]
     var uploads: [String: Upload] = [:]
-    /// What was made of uploads that are finished.
+    /// The names of the objects that finished uploads were made to, by the uploads' ids.
     var finished: [String: BytePath] = [:]
     var made = 0
   }
@@ -73,7 +73,7 @@ final class CloudPeerDesk: Sendable {
 
   func answer(_ request: HTTPPeer.Request) -> HTTPPeer.Reply {
     if let token, request.headers["Authorization"] != "Bearer \(token)" { return .init(401) }
-    // The length of a body is wanted, as it is for a chunk of a resumable upload.
+    // The server refuses bodies in chunks, whose length it is not told.
     if request.method != "GET", request.method != "DELETE", request.headers["Content-Length"] == nil {
       return .init(411)
     }
@@ -179,7 +179,7 @@ final class CloudPeerDesk: Sendable {
       guard place.count == request.body.count else { return .init(400) }
       if place.lowerBound > upload.bytes.count { return .init(416) }
       if range.total != place.upperBound, request.body.count % Self.unit != 0 { return .init(400) }
-      // What is there already is passed over.
+      // The client may send bytes again that the server has kept: these are passed over.
       upload.bytes += request.body.dropFirst(upload.bytes.count - place.lowerBound)
     } else if !request.body.isEmpty {
       return .init(400)
@@ -194,7 +194,7 @@ final class CloudPeerDesk: Sendable {
     return .init(308, upload.bytes.isEmpty ? [:] : ["Range": "bytes=0-\(upload.bytes.count - 1)"])
   }
 
-  /// Whole units are kept as they come, whatever becomes of the request.
+  /// Keeps whole units of a body as they come, whatever becomes of the request.
   func takeBeginning(of request: HTTPPeer.Request) {
     guard request.method == "PUT", let id = request.value("upload_id"),
       let place = CloudRange(request.headers["Content-Range"])?.place
@@ -244,7 +244,7 @@ private struct CloudRange {
 }
 
 extension HTTPPeer.Request {
-  /// What the query says under a name, percent-encoded.
+  /// The value of a field of the query, percent-encoded; nil: there is no such field.
   fileprivate func value(_ name: String) -> String? {
     let item = query?.split(separator: "&").first { $0.hasPrefix("\(name)=") }
     return item.map { String($0.dropFirst(name.count + 1)) }

@@ -1,6 +1,5 @@
 import BlobHTTP
 import Blobs
-import Synchronization
 
 /// One POST of a `multipart/form-data` form with the whole file in it, as from a web page. RFC 7578.
 ///
@@ -64,13 +63,9 @@ public struct FormPost: UploadProtocol {
   private func send(
     _ request: inout HTTPRequest, _ form: MultipartForm, _ part: Part, _ with: UploadContext
   ) async throws(UploadError) -> HTTPResponse {
-    let file = FileShare(behind: form.lengthBeforeLastPart, length: part.length)
     return try await with.send(
       following: &request, body: BlobSlice(form),
-      Exchange(sent: { [events = with.events] count in
-        let change = file.advance(by: count)
-        if change != 0 { events.sent(change) }
-      }), accepting: expectedStatus)
+      with.reporting(fileBehind: form.lengthBeforeLastPart, length: part.length), accepting: expectedStatus)
   }
 
   private func result(
@@ -194,28 +189,5 @@ public struct FormField: Sendable, Hashable, Codable {
       }
     }
     return bytes
-  }
-}
-
-/// Tells the file's bytes from those of the form around it.
-final class FileShare: Sendable {
-  private let head: Int64
-  private let length: Int64
-  private let sent = Mutex<Int64>(0)
-
-  /// `length` nil: to the end.
-  init(behind head: Int64, length: Int64?) {
-    self.head = head
-    self.length = length ?? .max
-  }
-
-  /// How much more of the file was sent; below 0 where it will be sent again.
-  func advance(by count: Int) -> Int {
-    sent.withLock { sent in
-      func share(_ offset: Int64) -> Int64 { min(max(offset - head, 0), length) }
-      let before = share(sent)
-      sent += Int64(count)
-      return Int(share(sent) - before)
-    }
   }
 }

@@ -302,7 +302,8 @@ public struct IETFResumable: UploadProtocol {
       if head.headers["Location"] != nil, let url = try? request.uploadURL(head) { located(url, head.headers) }
       if let offset = StructuredField.integer(head.headers["Upload-Offset"]) { with.events.acknowledged(offset) }
     }
-    let on = Exchange(sent: { [events = with.events] in events.sent($0) }, interim: heed)
+    var on = with.reporting
+    on.interim = heed
     return try await with.send(following: &request, body: body, on)
   }
 }

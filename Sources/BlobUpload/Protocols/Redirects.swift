@@ -37,6 +37,16 @@ extension UploadContext {
     }
   }
 
+  /// As `send(following:)`, for a body that the transport sends once only: a second copy would meet what the server has kept
+  /// of the first one.
+  func sendOnce(
+    _ request: inout HTTPRequest, _ body: BlobSlice, accepting: Int? = nil
+  ) async throws(UploadError) -> HTTPResponse {
+    var exchange = reporting
+    exchange.isSentOnce = true
+    return try await send(following: &request, body: body, exchange, accepting: accepting)
+  }
+
   /// A server that says that all is well before it was sent all cannot know. Of a body of unknown length only the
   /// transport can tell.
   private func checkAllSent(
@@ -49,9 +59,12 @@ extension UploadContext {
       status: response.status)
   }
 
+  /// An exchange that reports the bytes of its body as the upload's.
+  var reporting: Exchange { Exchange(sent: { [events] in events.sent($0) }) }
+
   /// `on`, or an exchange of which nothing else is to be told, with the bytes of its body counted and reported.
   func counting(_ counter: SentCounter, _ on: Exchange? = nil) -> Exchange {
-    var counted = on ?? Exchange(sent: { [events] in events.sent($0) })
+    var counted = on ?? reporting
     if let on { counted.interim = { [self] head in on.interim(withoutSecrets(head)) } }
     counted.sent = { [sent = counted.sent, knowledge = server.knowledge] count in
       knowledge.noteReached()

@@ -46,7 +46,7 @@ extension Tus {
     }
     let summed = SummedSource(body, checksum)
     request.headers["Trailer"] = Self.checksumField
-    var on = Exchange(sent: { [events = with.events] in events.sent($0) })
+    var on = with.reporting
     on.trailers = { [Self.checksumField: "\(checksum) \(base64(summed.value))"] }
     let response = try await with.send(following: &request, body: BlobSlice(summed, length: body.length), on)
     if Self.refusals.contains(response.status) {

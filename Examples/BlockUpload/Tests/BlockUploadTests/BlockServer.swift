@@ -22,12 +22,13 @@ final class BlockServer: ProtocolPeer {
   func unfinished() -> Int64 {
     files.state.withLock { $0.open.values.reduce(0) { $0 + $1.values.reduce(0) { $0 + Int64($1.count) } } }
   }
-  /// What it has outlives its connections.
+  /// The files and blocks stay when the connections are cut.
   func restart() { peer.cutAll() }
   func stop() { peer.stop() }
 }
 
-/// What the server has, and what it answers. Connections are served by threads of their own.
+/// The files and blocks of a `BlockServer`, and its answers to requests. Each connection has a thread, so that a lock guards
+/// them.
 private final class Files: Sendable {
   struct File {
     var bytes: [UInt8]

@@ -2,7 +2,7 @@ import BlobTesting
 import BlockUpload
 import Testing
 
-/// What Fullbore's own protocols are held against, over sockets.
+/// Runs the checks over the block protocol that every protocol of Fullbore has to pass, over sockets.
 @Suite(.serialized) struct BlockUploadTests {
   static let fixtures = [fixture("blocks", partSize: nil), fixture("odd blocks", partSize: 700_001)]
 

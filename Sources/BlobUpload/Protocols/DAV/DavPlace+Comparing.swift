@@ -96,13 +96,6 @@ extension DavPlace {
 }
 
 extension UploadContext {
-  /// PUT of `body`, which the transport sends once only: a second copy would meet the first one under the same name.
-  func sendOnce(_ request: inout HTTPRequest, _ body: BlobSlice) async throws(UploadError) -> HTTPResponse {
-    var exchange = Exchange(sent: { [events] in events.sent($0) })
-    exchange.isSentOnce = true
-    return try await send(following: &request, body: body, exchange)
-  }
-
   /// Reads back what is at `url`; what differs from `body` is sent again.
   func compareAgain(_ body: BlobSlice, with url: HTTPURL) async throws(UploadError) {
     do throws(UploadError) {

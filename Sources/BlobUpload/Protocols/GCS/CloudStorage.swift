@@ -67,12 +67,8 @@ public struct CloudStorage: UploadProtocol {
     let whole = CloudWhole(resource, target, first.body)
     let query = "uploadType=multipart&name=\(object.encodedName)\(condition)"
     var request = HTTPRequest("POST", object.uploadURL.withQuery(query), ["Content-Type": whole.contentType])
-    let file = FileShare(behind: whole.head, length: first.part.length)
-    let exchange = Exchange(sent: { [events = with.events] count in
-      let change = file.advance(by: count)
-      if change != 0 { events.sent(change) }
-    })
-    let response = try await with.send(following: &request, body: whole.body, exchange)
+    let response = try await with.send(
+      following: &request, body: whole.body, with.reporting(fileBehind: whole.head, length: first.part.length))
     if response.status == 412 { return try await claim(object, with) }
     guard response.status == 200 else { throw object.refusal(request, response) }
     return try await finished(response, to: request, object, isNew: true, with)
@@ -125,10 +121,7 @@ public struct CloudStorage: UploadProtocol {
   ) async throws(UploadError) -> Held {
     var request = HTTPRequest(
       "PUT", try session.uploadURL(), ["Content-Range": "bytes \(range)/\(total.map { String($0) } ?? "*")"])
-    var exchange = Exchange(sent: { [events = with.events] in events.sent($0) })
-    // What broke off is not sent again before the server has said what it holds.
-    exchange.isSentOnce = true
-    let response = try await with.send(following: &request, body: body, exchange, accepting: 308)
+    let response = try await with.sendOnce(&request, body, accepting: 308)
     switch response.status {
     case 308: return .upTo(try offset(response, to: request), session)
     case 200, 201:
