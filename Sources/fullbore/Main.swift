@@ -10,7 +10,7 @@ enum Fullbore {
   /// In the order in which `--help` lists them.
   static let commands: [any Command.Type] = [
     PushCommand.self, WatchCommand.self, ResumeCommand.self, StatusCommand.self, AbortCommand.self, ServeCommand.self,
-    ChecksumCommand.self, DemoCommand.self,
+    ChecksumCommand.self,
   ]
 
   static func main() async {

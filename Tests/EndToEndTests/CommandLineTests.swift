@@ -115,8 +115,10 @@ extension EndToEnd {
       for number in 0..<5 { try scratch.file("gallery/IMG_\(number).jpg", size / (number + 1)) }
       let before = Folder(scratch.path("gallery")).files()
       try scratch.folder("temporary")
-      let demo = try Command.fullbore(
-        "demo", scratch.path("gallery"), in: scratch, environment: ["TMPDIR": scratch.path("temporary")])
+      let program = Tool.checkout.appendingPathComponent("Examples/Demo/demo.py").path
+      let demo = try Command(
+        "python3", [program, "--fullbore", Tool.fullbore, scratch.path("gallery")], in: scratch,
+        environment: ["TMPDIR": scratch.path("temporary")])
       #expect(try await demo.wait(.seconds(120)) == .exited(0), "\(demo.output)\(demo.errors)")
       #expect(demo.output.contains("It sent nothing") == (size <= 4 << 20), "\(demo.output)")
       #expect(demo.output.contains("It went on at byte") == (size > 4 << 20), "\(demo.output)")

@@ -1,4 +1,5 @@
 import Blobs
+import Foundation
 import Platform
 import Synchronization
 import Testing
@@ -219,8 +220,9 @@ import Testing
     #expect(BytePath(path.bytes + [UInt8(ascii: "x")]).status(&status) == -1 && errno == ENOENT)
     #expect(BytePath([UInt8](repeating: UInt8(ascii: "n"), count: 5000)).open(O_RDONLY) == -1 && errno == ENAMETOOLONG)
     // `Scratch` deletes by path.
-    let removal = try ChildProcess("/bin/rm", ["-rf", scratch.path.appending(BytePath(name))])
-    #expect(removal.wait().status == 0)
+    let removal = try Process.run(URL(filePath: "/bin/rm"), arguments: ["-rf", "\(scratch.path)/\(BytePath(name))"])
+    removal.waitUntilExit()
+    #expect(removal.terminationStatus == 0)
   }
 
   @Test func aLargeFolderComesWhole() {

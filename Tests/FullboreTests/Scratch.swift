@@ -59,3 +59,15 @@ func usageError(_ body: () throws(UsageError) -> Void) -> String? {
     return error.message
   }
 }
+
+/// Removes what is there, without following links; what cannot be removed stays.
+func removeTree(_ path: BytePath) {
+  if path.withCString({ unlink($0) }) == 0 { return }
+  var names = NameList()
+  // Closed again before the folders in it are entered: a deep tree must not run out of descriptors.
+  if let folder = OpenFolder(path, "", follow: false) {
+    while let name = folder.nextName() { names.append(name) }
+  }
+  while !names.isEmpty { removeTree(path.appending(names.popLast())) }
+  _ = path.withCString { rmdir($0) }
+}
