@@ -95,36 +95,48 @@ let package = Package(
       name: "URLSessionBenchmark", dependencies: ["Blobs", "BlobStreams", "BlobURLSession"],
       path: "Benchmarks/URLSession"),
 
+    .target(
+      name: "TestSupport",
+      dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", "BlobUpload", "BlobTesting", "Platform"], path: "Tests/Support"),
     .testTarget(name: "StructureTests"),
-    .testTarget(name: "BlobsTests", dependencies: ["Blobs", "BlobCrypto", "BlobTesting", "Platform"]),
-    .testTarget(name: "BlobStreamsTests", dependencies: ["Blobs", "BlobCrypto", "BlobStreams", "BlobTesting"]),
-    .testTarget(name: "BlobSQLiteTests", dependencies: ["Blobs", "BlobSQLite", "BlobTesting", "Platform"]),
+    .testTarget(name: "BlobsTests", dependencies: ["Blobs", "BlobCrypto", "BlobTesting", "TestSupport", "Platform"]),
+    .testTarget(
+      name: "BlobStreamsTests", dependencies: ["Blobs", "BlobCrypto", "BlobStreams", "BlobTesting", "TestSupport"]),
+    .testTarget(
+      name: "BlobSQLiteTests", dependencies: ["Blobs", "BlobSQLite", "BlobTesting", "TestSupport", "Platform"]),
     .testTarget(
       name: "BlobMediaTests",
       dependencies: ["Blobs", "BlobHTTP", "BlobMedia", "BlobStreams", "BlobTesting", "fullbore-media"]),
     .testTarget(
       name: "BlobHTTPTests",
-      dependencies: ["Blobs", "BlobHTTP", "BlobClient", "BlobTesting", "CCurl", tls, "Platform"]),
+      dependencies: ["Blobs", "BlobHTTP", "BlobClient", "BlobTesting", "TestSupport", "CCurl", tls, "Platform"]),
     .testTarget(
       name: "BlobURLSessionTests",
       dependencies: [
-        "Blobs", "BlobStreams", "BlobHTTP", "BlobClient", "BlobUpload", "BlobURLSession", "BlobTesting",
+        "Blobs", "BlobStreams", "BlobHTTP", "BlobClient", "BlobUpload", "BlobURLSession", "BlobTesting", "TestSupport",
       ]),
     .testTarget(
       name: "BlobUploadTests",
       dependencies: [
         "Blobs", "BlobCrypto", "BlobHTTP", "BlobClient", "BlobSQLite", "BlobUpload", "BlobServer", "BlobTesting",
+        "TestSupport",
         "Platform",
       ]),
     .testTarget(
       name: "BlobServerTests",
-      dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", "BlobClient", "BlobServer", "BlobTesting", "Platform"]),
+      dependencies: [
+        "Blobs", "BlobCrypto", "BlobHTTP", "BlobClient", "BlobServer", "BlobTesting", "TestSupport", "Platform",
+      ]),
     .testTarget(
       name: "FullboreTests",
-      dependencies: ["fullbore", "Blobs", "BlobHTTP", "BlobClient", "BlobUpload", "BlobTesting", "Platform"]),
+      dependencies: [
+        "fullbore", "Blobs", "BlobHTTP", "BlobClient", "BlobUpload", "BlobTesting", "TestSupport", "Platform",
+      ]),
     .testTarget(
       name: "EndToEndTests",
-      dependencies: ["Blobs", "BlobCrypto", "BlobSQLite", "BlobTesting", "BlobUpload", "fullbore", "Platform"]),
+      dependencies: [
+        "Blobs", "BlobCrypto", "BlobSQLite", "BlobTesting", "TestSupport", "BlobUpload", "fullbore", "Platform",
+      ]),
   ],
   swiftLanguageModes: [.v6]
 )

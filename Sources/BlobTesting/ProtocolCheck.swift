@@ -4,12 +4,11 @@ import BlobUpload
 import Blobs
 import Synchronization
 
-/// One promise of an upload dialect, held against a server over loopback. A new dialect joins with one
+/// One promise of an upload protocol, which is checked against a server on 127.0.0.1. A protocol needs one
 /// `ProtocolFixture`:
 ///
 /// ```swift
-/// @Test(arguments: ProtocolFixture.all, ProtocolCheck.all)
-/// func conforms(_ fixture: ProtocolFixture, _ check: ProtocolCheck) async throws { try await check.run(fixture) }
+/// @Test(arguments: ProtocolCheck.all) func conforms(_ check: ProtocolCheck) async throws { try await check.run(fixture) }
 /// ```
 public struct ProtocolCheck: Sendable, CustomStringConvertible {
   public let description: String

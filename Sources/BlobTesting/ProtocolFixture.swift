@@ -49,59 +49,6 @@ public struct ProtocolFixture: Sendable, CustomStringConvertible {
   }
 }
 
-extension ProtocolFixture {
-  /// The dialects that are spoken, each against our own server.
-  public static let all = [
-    ProtocolFixture("tus", Tus(wholeUpTo: small), wholeUpTo: small),
-    ProtocolFixture("tus in small parts", Tus(wholeUpTo: small), partSize: 700_001, wholeUpTo: small),
-    ProtocolFixture(
-      "tus with checksums", Tus(wholeUpTo: small, checksum: .sha1), partSize: 700_001, wholeUpTo: small,
-      noticesChanges: true),
-    ProtocolFixture(
-      "tus with checksums after the bytes", trailing, partSize: 700_001, wholeUpTo: small, noticesChanges: true),
-    ProtocolFixture("tus in parts at once", Tus(wholeUpTo: small), partsAtOnce: 3, wholeUpTo: small),
-    ProtocolFixture("resumable", IETFResumable(wholeUpTo: small), wholeUpTo: small),
-    ProtocolFixture("resumable in small parts", IETFResumable(wholeUpTo: small), partSize: 700_001, wholeUpTo: small),
-    ProtocolFixture("put", PlainPut(), wholeUpTo: small, resumes: false),
-    ProtocolFixture("form", FormPost(), wholeUpTo: small, resumes: false, overhead: 1000) { FormPeer() },
-    ProtocolFixture("dav", WebDAV(wholeUpTo: small), wholeUpTo: small, resumes: false) { DavPeer() },
-    ProtocolFixture(
-      "nextcloud", WebDAV(wholeUpTo: small), partSize: 5 << 20, wholeUpTo: small, takesUnknownLength: false
-    ) { NextcloudPeer() },
-    ProtocolFixture("gcs", CloudStorage(wholeUpTo: small), wholeUpTo: small, noticesChanges: true, overhead: 1000) {
-      CloudPeer()
-    },
-    s3("s3", partSize: nil), s3("s3 in odd parts", partSize: 700_001),
-    s3("s3 as Ceph", partSize: nil, isLikeCeph: true),
-  ]
-
-  private static var trailing: Tus {
-    var tus = Tus(wholeUpTo: small, checksum: .sha256)
-    tus.trailsChecksums = true
-    return tus
-  }
-
-  /// Against the strict server in memory; parts are small, so that there are many.
-  private static func s3(_ name: String, partSize: Int64?, isLikeCeph: Bool = false) -> ProtocolFixture {
-    var server = S3Peer.Options()
-    server.smallestPart = 1
-    server.isLikeCeph = isLikeCeph
-    server.knowsChecksums = !isLikeCeph
-    let dialect = S3Multipart(
-      bucketPath: "/\(server.bucket)/", signer: S3Signer(server.credentials, region: server.region),
-      options: .init(wholeUpTo: small, partSize: 256 << 10, smallestPart: 1))
-    var fixture = ProtocolFixture(
-      name, dialect, partSize: partSize, partsAtOnce: 8, wholeUpTo: small, noticesChanges: true,
-      makePeer: { [server] in S3Peer(server) })
-    // So that a pipe has many parts, too.
-    fixture.pipeMemory = Int(partSize ?? 256 << 10)
-    return fixture
-  }
-
-  /// Above what the transport sends in one piece with its head, and still quick.
-  private static let small: Int64 = 128 << 10
-}
-
 /// A server in a check. Every method blocks.
 public protocol ProtocolPeer: Sendable {
   /// On 127.0.0.1, with this port also after a restart.

@@ -2,6 +2,7 @@ import Platform
 @testable import BlobClient
 @testable import BlobHTTP
 import BlobTesting
+import TestSupport
 import Blobs
 import Testing
 

@@ -1,5 +1,6 @@
 import BlobSQLite
 import BlobTesting
+import TestSupport
 import Blobs
 import Testing
 

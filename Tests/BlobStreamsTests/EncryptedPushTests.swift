@@ -1,6 +1,7 @@
 import BlobCrypto
 import BlobStreams
 import BlobTesting
+import TestSupport
 import Blobs
 import Foundation
 import Testing

@@ -1,5 +1,6 @@
 import BlobStreams
 import BlobTesting
+import TestSupport
 import Blobs
 import Foundation
 import Testing

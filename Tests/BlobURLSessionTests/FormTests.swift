@@ -2,6 +2,7 @@ import BlobClient
 import BlobHTTP
 import BlobStreams
 import BlobTesting
+import TestSupport
 import BlobURLSession
 import Blobs
 import Foundation

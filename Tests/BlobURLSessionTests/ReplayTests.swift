@@ -1,6 +1,7 @@
 import BlobHTTP
 import BlobStreams
 import BlobTesting
+import TestSupport
 import BlobURLSession
 import Blobs
 import Foundation

@@ -1,5 +1,6 @@
 import BlobHTTP
 import BlobTesting
+import TestSupport
 import Blobs
 import Foundation
 import Synchronization

@@ -1,6 +1,7 @@
 import BlobClient
 import BlobHTTP
 import BlobTesting
+import TestSupport
 import Blobs
 import Testing
 

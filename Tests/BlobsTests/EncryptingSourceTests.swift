@@ -1,5 +1,6 @@
 import BlobCrypto
 import BlobTesting
+import TestSupport
 import Blobs
 import Testing
 

@@ -1,4 +1,5 @@
 import BlobTesting
+import TestSupport
 import Blobs
 import Testing
 

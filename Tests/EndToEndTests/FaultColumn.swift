@@ -1,4 +1,5 @@
 import BlobTesting
+import TestSupport
 
 /// The protocols that a push speaks: each is a column. A new one is a line here.
 enum FaultColumn: String, CaseIterable {

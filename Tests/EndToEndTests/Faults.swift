@@ -1,4 +1,5 @@
 import BlobTesting
+import TestSupport
 import Foundation
 
 /// What can go wrong with a push: each is a row.

@@ -1,4 +1,5 @@
 import BlobTesting
+import TestSupport
 import BlobUpload
 import Blobs
 import Foundation

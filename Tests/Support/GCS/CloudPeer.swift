@@ -1,3 +1,4 @@
+import BlobTesting
 import BlobCrypto
 import BlobHTTP
 import BlobUpload

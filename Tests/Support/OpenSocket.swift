@@ -1,4 +1,5 @@
 #if os(Linux)
+  import BlobTesting
   import Platform
 
   /// A socket of this process that is connected by IPv4, as the system tells of it.

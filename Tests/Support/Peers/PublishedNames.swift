@@ -1,3 +1,4 @@
+import BlobTesting
 import Blobs
 
 /// The names of a peer and their bytes, which outlive a restart.

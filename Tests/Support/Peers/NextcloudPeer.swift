@@ -1,3 +1,4 @@
+import BlobTesting
 import BlobHTTP
 import Blobs
 

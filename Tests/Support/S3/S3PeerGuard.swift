@@ -1,3 +1,4 @@
+import BlobTesting
 import BlobCrypto
 import BlobUpload
 import Blobs

@@ -1,3 +1,4 @@
+import BlobTesting
 import Blobs
 
 /// What `work` throws; nil when it succeeds.

@@ -1,3 +1,4 @@
+import BlobTesting
 import Blobs
 import Platform
 

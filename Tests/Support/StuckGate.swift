@@ -1,3 +1,4 @@
+import BlobTesting
 import Blobs
 
 /// A place where threads wait until it is opened and hear of no cancellation, as in a call of the system's that does not
