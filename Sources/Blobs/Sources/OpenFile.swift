@@ -164,7 +164,7 @@ extension OpenFile {
       }
     #endif
     // Nearly nothing is left for it, but overlayfs writes back for this call only.
-    if fdatasync(descriptor) != 0, case let number = errno, isLoss(number) {
+    if flushContent(descriptor) != 0, case let number = errno, isLoss(number) {
       throw systemError(number, "write back \(path), which another program has open")
     }
   }
