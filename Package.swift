@@ -9,6 +9,9 @@ func system(_ name: String, pkgConfig: String, apt: String) -> Target {
 /// TLS of both ends, and libcurl's, where that is OpenSSL.
 let tls: Target.Dependency = .target(name: "CSSL", condition: .when(platforms: [.linux]))
 
+/// Digests and ciphers; CryptoKit and CommonCrypto have them on Apple's systems.
+let crypto: Target.Dependency = .target(name: "CCrypto", condition: .when(platforms: [.linux]))
+
 let package = Package(
   name: "Fullbore",
   platforms: [.macOS(.v15), .iOS(.v18)],
@@ -38,7 +41,7 @@ let package = Package(
 
     .target(name: "Platform", dependencies: [.target(name: "CLinux", condition: .when(platforms: [.linux]))]),
     .target(name: "Blobs", dependencies: ["Platform"]),
-    .target(name: "BlobCrypto", dependencies: ["Blobs", "CCrypto", "CIntrinsics"]),
+    .target(name: "BlobCrypto", dependencies: ["Blobs", crypto, "CIntrinsics"]),
     .target(name: "BlobStreams", dependencies: ["Blobs", "Platform"]),
     .target(name: "BlobSQLite", dependencies: ["Blobs", "BlobCrypto", "CSQLite", "Platform"]),
     .target(name: "BlobHTTP", dependencies: ["Blobs", "Platform"]),

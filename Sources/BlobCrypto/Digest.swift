@@ -1,14 +1,13 @@
 import Blobs
-import CCrypto
 
-/// A checksum that is fed bytes in order and may be asked at any time.
+/// A checksum of bytes that are added in order. Its value may be asked for at any time.
 ///
-/// Belongs to one thread at a time.
+/// It belongs to one thread at a time.
 public final class Digest {
   public typealias Algorithm = DigestAlgorithm
 
   private enum State {
-    case libcrypto(OpaquePointer)
+    case system(SystemDigest)
     case crc32c(CRC32C)
     case crc64nvme(CRC64NVME)
 
@@ -16,28 +15,29 @@ public final class Digest {
       switch algorithm {
       case .crc32c: self = .crc32c(CRC32C())
       case .crc64nvme: self = .crc64nvme(CRC64NVME())
-      // nil only when memory has run out
-      default: self = .libcrypto(EVP_MD_CTX_new()!)
+      default: self = .system(SystemDigest(algorithm))
       }
     }
+
+    func free() { if case .system(let digest) = self { digest.free() } }
   }
   public let algorithm: Algorithm
   private var state: State
 
+  /// Traps where the system's library does not have the algorithm: `Algorithm.init(_:)` tells.
   public init(_ algorithm: Algorithm) {
     self.algorithm = algorithm
     state = State(algorithm)
-    reset()
   }
 
-  deinit { if case .libcrypto(let context) = state { EVP_MD_CTX_free(context) } }
+  deinit { state.free() }
 
-  /// Takes the next bytes.
+  /// Adds the next bytes.
   public func update(_ bytes: UnsafeRawBufferPointer) {
     switch state {
-    case .libcrypto(let context):
-      let status = EVP_DigestUpdate(context, bytes.baseAddress, bytes.count)
-      precondition(status == 1, "libcrypto: \(algorithm) takes no more bytes")
+    case .system(var digest):
+      digest.update(bytes)
+      state = .system(digest)
     case .crc32c(var sum):
       sum.update(bytes)
       state = .crc32c(sum)
@@ -50,22 +50,10 @@ public final class Digest {
   /// The checksum of all bytes so far. More may follow.
   public func value() -> [UInt8] {
     switch state {
-    case .libcrypto(let context): return value(of: context)
-    case .crc32c(let sum): return sum.value
-    case .crc64nvme(let sum): return sum.value
+    case .system(let digest): digest.value()
+    case .crc32c(let sum): sum.value
+    case .crc64nvme(let sum): sum.value
     }
-  }
-
-  private func value(of context: OpaquePointer) -> [UInt8] {
-    let copy = EVP_MD_CTX_new()
-    defer { EVP_MD_CTX_free(copy) }
-    var count: UInt32 = 0
-    let value = [UInt8](unsafeUninitializedCapacity: Int(EVP_MAX_MD_SIZE)) { buffer, written in
-      let status = EVP_MD_CTX_copy_ex(copy, context) & EVP_DigestFinal_ex(copy, buffer.baseAddress, &count)
-      precondition(status == 1, "libcrypto: \(algorithm) gives no value")
-      written = Int(count)
-    }
-    return value
   }
 
   /// `value()` in lower-case hexadecimal digits.
@@ -73,24 +61,13 @@ public final class Digest {
 
   /// Begins again, with no bytes.
   public func reset() {
-    guard case .libcrypto(let context) = state else {
-      state = State(algorithm)
-      return
-    }
-    let status = methods[algorithm.name].map { EVP_DigestInit_ex(context, $0, nil) }
-    precondition(status == 1, "libcrypto has no \(algorithm) here")
+    state.free()
+    state = State(algorithm)
   }
 
-  /// The checksum of bytes at hand.
+  /// The checksum of bytes in memory.
   public static func value(of bytes: [UInt8], _ algorithm: Algorithm) -> [UInt8] {
-    if let method = methods[algorithm.name] {
-      var count: UInt32 = 0
-      return [UInt8](unsafeUninitializedCapacity: Int(EVP_MAX_MD_SIZE)) { buffer, written in
-        let status = EVP_Digest(bytes, bytes.count, buffer.baseAddress, &count, method, nil)
-        precondition(status == 1, "libcrypto: \(algorithm) gives no value")
-        written = Int(count)
-      }
-    }
+    if !algorithm.isOurs { return SystemDigest.value(of: bytes, algorithm) }
     let digest = Digest(algorithm)
     bytes.withUnsafeBytes { digest.update($0) }
     return digest.value()
@@ -103,22 +80,15 @@ public final class Digest {
 }
 
 extension DigestAlgorithm {
-  /// Whether it is computed here, and not by libcrypto.
-  fileprivate var isOurs: Bool { self == .crc32c || self == .crc64nvme }
+  /// Whether it is computed here, and not by the system's library.
+  var isOurs: Bool { self == .crc32c || self == .crc64nvme }
 
-  /// The algorithm people call `rawName`: `sha256`, `SHA-256`. nil when we have none of that name, or the system's policy
-  /// forbids it (MD5 under FIPS).
+  /// The algorithm people call `rawName`: `sha256`, `SHA-256`. nil when there is none of that name, or the system's library
+  /// does not have it: libcrypto has no MD5 under FIPS, Apple's libraries have no BLAKE2.
   public init?(_ rawName: String) {
     let name = rawName.lowercased().filter { $0 != "-" }
     guard let known = Self.all.first(where: { $0.name == name }) else { return nil }
     self = known
-    if !isOurs, methods[name] == nil { return nil }
+    if !isOurs, !SystemDigest.isKnown(self) { return nil }
   }
 }
-
-/// libcrypto's ways, by our names; one that the system's policy forbids is missing. To find one takes longer than to
-/// digest a short text.
-private nonisolated(unsafe) let methods: [String: OpaquePointer] = Dictionary(
-  uniqueKeysWithValues: Digest.Algorithm.all.compactMap { algorithm in
-    algorithm.isOurs ? nil : EVP_MD_fetch(nil, algorithm.name, nil).map { (algorithm.name, $0) }
-  })

@@ -29,14 +29,14 @@ package struct TracedSource: BlobSource {
 
 private final class Trace: Sendable {
   private struct State {
-    let checksum: Poly1305
+    let checksum: KeyedChecksum
     var end: Int64
   }
   private let state: Monitor<State>
   private let record: @Sendable (Int64, [UInt8]) -> Void
 
   init(from start: Int64, key: [UInt8], _ record: @escaping @Sendable (Int64, [UInt8]) -> Void) {
-    state = Monitor(State(checksum: Poly1305(key: key), end: start))
+    state = Monitor(State(checksum: KeyedChecksum(key: key), end: start))
     self.record = record
   }
 

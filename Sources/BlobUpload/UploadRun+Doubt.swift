@@ -49,7 +49,7 @@ extension UploadRun {
       return source.source
     }
     if let traced { return traced }
-    let key = Poly1305.newKey()
+    let key = KeyedChecksum.newKey()
     guard let record = ledger.sending(from: offset, key: key) else { return source.source }
     let source = TracedSource(source.source, from: offset, key: key, record)
     traced = source

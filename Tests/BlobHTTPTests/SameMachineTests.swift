@@ -1,6 +1,6 @@
 #if os(Linux)
   import BlobTesting
-import TestSupport
+  import TestSupport
   import Blobs
   import CCurl
   import Platform

@@ -174,8 +174,8 @@ private struct PatternBytes {
   var source: DataSource { DataSource(bytes) }
 
   func range(_ start: Int, _ end: Int) -> SentRange {
-    let key = Poly1305.newKey()
-    let checksum = Poly1305(key: key)
+    let key = KeyedChecksum.newKey()
+    let checksum = KeyedChecksum(key: key)
     bytes[start..<end].withUnsafeBytes { checksum.update($0) }
     return SentRange(start: Int64(start), end: Int64(end), key: key, value: checksum.value())
   }

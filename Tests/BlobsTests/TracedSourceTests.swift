@@ -18,7 +18,7 @@ import Testing
   }
 
   private func checksum(_ bytes: some Sequence<UInt8>) -> [UInt8] {
-    let checksum = Poly1305(key: key)
+    let checksum = KeyedChecksum(key: key)
     Array(bytes).withUnsafeBytes { checksum.update($0) }
     return checksum.value()
   }
@@ -36,7 +36,7 @@ import Testing
       0x85, 0xd6, 0xbe, 0x78, 0x57, 0x55, 0x6d, 0x33, 0x7f, 0x44, 0x52, 0xfe, 0x42, 0xd5, 0x06, 0xa8, 0x01, 0x03, 0x80,
       0x8a, 0xfb, 0x0d, 0xb2, 0xfd, 0x4a, 0xbf, 0xf6, 0xaf, 0x41, 0x49, 0xf5, 0x1b,
     ]
-    let checksum = Poly1305(key: key)
+    let checksum = KeyedChecksum(key: key)
     for text in ["Cryptographic Forum ", "Research Group"] {
       _ = checksum.value()  // Asking in between changes nothing.
       Array(text.utf8).withUnsafeBytes { checksum.update($0) }

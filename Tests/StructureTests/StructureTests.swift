@@ -27,7 +27,7 @@ struct StructureTests {
     ],
     "fullbore-media": ["Platform", "BlobCrypto", "BlobMedia", "Blobs", "CSeccomp", "CVips"],
   ]
-  static let system: Set<String> = ["CommonCrypto", "Synchronization", "FoundationEssentials"]
+  static let system: Set<String> = ["CommonCrypto", "CryptoKit", "Synchronization", "FoundationEssentials"]
   /// The edge, where Foundation may be.
   static let foundation: [String: Set<String>] = [
     "BlobStreams": ["Foundation", "CoreFoundation"],

@@ -29,7 +29,7 @@ struct BlobVersion {
       WHERE (\(place.condition)) ORDER BY \(place.order), rowid LIMIT \(Self.mostChunks + 1)
       """)
     // It tells versions apart that come about, not forged ones: whoever can write the database can send what they like.
-    let digest = Poly1305(key: Array(1...UInt8(Poly1305.keyCount)))
+    let digest = KeyedChecksum(key: Array(1...UInt8(KeyedChecksum.keyCount)))
     while try rows.step() {
       let (row, kind) = (rows.int(0), rows.text(1) ?? "")
       guard kind == "blob" else {
@@ -64,7 +64,7 @@ struct BlobVersion {
   }
 }
 
-extension Poly1305 {
+extension KeyedChecksum {
   fileprivate func update(_ text: String) { Array(text.utf8).withUnsafeBytes { update($0) } }
 
   /// Every byte of the chunks.

@@ -84,15 +84,17 @@ private enum ProcessState {
 
   extension ProcessState {
     init(of pid: Int32) {
-      var info = proc_bsdinfo()
-      let size = Int32(MemoryLayout<proc_bsdinfo>.size)
-      if proc_pidinfo(pid, PROC_PIDTBSDINFO, 0, &info, size) != size {
-        self = kill(pid, 0) == 0 || errno == EPERM ? .hidden : .ended
-      } else if info.pbi_status == UInt32(SZOMB) {
-        self = .ended
-      } else {
-        self = .running(start: info.pbi_start_tvsec * 1_000_000 + info.pbi_start_tvusec)
-      }
+      #if os(macOS)
+        var info = proc_bsdinfo()
+        let size = Int32(MemoryLayout<proc_bsdinfo>.size)
+        if proc_pidinfo(pid, PROC_PIDTBSDINFO, 0, &info, size) == size {
+          let start = info.pbi_start_tvsec * 1_000_000 + info.pbi_start_tvusec
+          self = info.pbi_status == UInt32(SZOMB) ? .ended : .running(start: start)
+          return
+        }
+      #endif
+      // iOS shows no other process than this one.
+      self = kill(pid, 0) == 0 || errno == EPERM ? .hidden : .ended
     }
   }
 #endif

@@ -116,14 +116,14 @@ final class SentLog: Sendable {
     func number(_ place: Int) -> Int64 {
       record.withUnsafeBytes { Int64(littleEndian: $0.loadUnaligned(fromByteOffset: place * 8, as: Int64.self)) }
     }
-    let values = 24 + Poly1305.keyCount
+    let values = 24 + KeyedChecksum.keyCount
     let (upload, start, end) = (number(0), number(1), number(2))
     guard upload > 0, 0 <= start, start < end else { return nil }
     return (
       upload,
       SentRange(
         start: start, end: end, key: Array(record[24..<values]),
-        value: Array(record[values..<values + Poly1305.valueCount]))
+        value: Array(record[values..<values + KeyedChecksum.valueCount]))
     )
   }
 }

@@ -11,8 +11,8 @@ public struct SentRange: Sendable, Hashable {
   package var value: [UInt8]
 
   /// The key of a range that has no checksum: it tells how far it went, and nothing else.
-  static let noKey = [UInt8](repeating: 0, count: Poly1305.keyCount)
-  static let noValue = [UInt8](repeating: 0, count: Poly1305.valueCount)
+  static let noKey = [UInt8](repeating: 0, count: KeyedChecksum.keyCount)
+  static let noValue = [UInt8](repeating: 0, count: KeyedChecksum.valueCount)
 
   package init(start: Int64, end: Int64, key: [UInt8], value: [UInt8]) {
     self.start = start
@@ -34,7 +34,7 @@ extension [SentRange] {
       if range.start < 0 || range.start > covered || range.end > info.length ?? .max { return false }
       let slice = BlobSlice(
         source, start: range.start, length: range.end - range.start, validator: info.validator)
-      if range.key.count != Poly1305.keyCount || range.key == SentRange.noKey { return false }
+      if range.key.count != KeyedChecksum.keyCount || range.key == SentRange.noKey { return false }
       if try checksum(of: slice, range.key, cancel, noteRead) != range.value { return false }
       covered = range.end
     }
@@ -45,7 +45,7 @@ extension [SentRange] {
 private func checksum(
   of slice: BlobSlice, _ key: [UInt8], _ cancel: Cancellation, _ noteRead: (Int) -> Void
 ) throws(BlobError) -> [UInt8] {
-  let checksum = Poly1305(key: key)
+  let checksum = KeyedChecksum(key: key)
   let reader = try slice.open(cancel)
   let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
   defer { buffer.deallocate() }
