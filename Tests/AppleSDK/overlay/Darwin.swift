@@ -1,3 +1,4 @@
+// swift-format-ignore-file
 // What the overlay of Darwin adds to the headers: `errno`, and the calls in C that take a variable number of arguments.
 @_exported import Darwin
 
@@ -24,3 +25,13 @@ public var S_IFBLK: mode_t { 0o060000 }
 public var S_IFREG: mode_t { 0o100000 }
 public var S_IFLNK: mode_t { 0o120000 }
 public var S_IFSOCK: mode_t { 0o140000 }
+
+/// `Boolean` of MacTypes.h. Functions that take or return one have `Bool` in Swift.
+@frozen public struct DarwinBoolean: ExpressibleByBooleanLiteral, Sendable {
+  var value: UInt8
+  public init(_ value: Bool) { self.value = value ? 1 : 0 }
+  public init(booleanLiteral value: Bool) { self.init(value) }
+  public var boolValue: Bool { value != 0 }
+}
+public func _convertBoolToDarwinBoolean(_ value: Bool) -> DarwinBoolean { DarwinBoolean(value) }
+public func _convertDarwinBooleanToBool(_ value: DarwinBoolean) -> Bool { value.boolValue }

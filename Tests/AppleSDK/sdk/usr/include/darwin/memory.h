@@ -52,6 +52,9 @@ double sqrt(double);
 double log(double);
 double log2(double);
 double exp(double);
+double sin(double);
+double cos(double);
+double atan2(double, double);
 double floor(double);
 double ceil(double);
 double strtod(const char *, char * _Nullable * _Nullable);
@@ -66,6 +69,12 @@ uid_t getuid(void);
 uid_t geteuid(void);
 gid_t getgid(void);
 pid_t waitpid(pid_t, int * _Nullable, int);
+typedef enum { P_ALL, P_PID, P_PGID } idtype_t;
+#define WEXITED 0x00000004
+#define WNOWAIT 0x00000020
+union sigval { int sival_int; void * _Nullable sival_ptr; };
+typedef struct { int si_signo, si_errno, si_code; pid_t si_pid; uid_t si_uid; int si_status; void * _Nullable si_addr; union sigval si_value; long si_band; unsigned long __pad[7]; } siginfo_t;
+int waitid(idtype_t, id_t, siginfo_t *, int);
 int kill(pid_t, int);
 int pause(void);
 long sysconf(int);
@@ -73,6 +82,17 @@ unsigned int sleep(unsigned int);
 int usleep(unsigned int);
 int gethostname(char *, size_t);
 int sysctlbyname(const char *, void * _Nullable, size_t * _Nullable, void * _Nullable, size_t);
+#if defined(__ENVIRONMENT_MAC_OS_X_VERSION_MIN_REQUIRED__)
+// libproc is in the SDK of macOS only.
+#define PROC_PIDTBSDINFO 3
+#define SZOMB 5
+struct proc_bsdinfo {
+  uint32_t pbi_flags, pbi_status, pbi_xstatus, pbi_pid, pbi_ppid; uid_t pbi_uid; gid_t pbi_gid; uid_t pbi_ruid; gid_t pbi_rgid;
+  uid_t pbi_svuid; gid_t pbi_svgid; uint32_t rfu_1; char pbi_comm[16]; char pbi_name[32];
+  uint32_t pbi_nfiles, pbi_pgid, pbi_pjobc, e_tdev, e_tpgid; int32_t pbi_nice; uint64_t pbi_start_tvsec, pbi_start_tvusec;
+};
+int proc_pidinfo(int, int, uint64_t, void * _Nullable, int);
+#endif
 #define WNOHANG 1
 #define _SC_PAGESIZE 29
 #define _SC_OPEN_MAX 5
@@ -134,6 +154,7 @@ int pthread_create(pthread_t _Nullable * _Nonnull, const pthread_attr_t * _Nulla
 int pthread_join(pthread_t, void * _Nullable * _Nullable);
 int pthread_detach(pthread_t);
 pthread_t pthread_self(void);
+int pthread_equal(pthread_t _Nullable, pthread_t _Nullable);
 int pthread_setname_np(const char *);
 int pthread_threadid_np(pthread_t _Nullable, uint64_t * _Nullable);
 int pthread_mutex_init(pthread_mutex_t *, const pthread_mutexattr_t * _Nullable);

@@ -92,3 +92,4 @@ struct tm * _Nullable gmtime_r(const time_t * _Nonnull, struct tm * _Nonnull);
 struct tm * _Nullable localtime_r(const time_t * _Nonnull, struct tm * _Nonnull);
 time_t timegm(struct tm * _Nonnull);
 time_t mktime(struct tm * _Nonnull);
+size_t strftime(char * _Nonnull, size_t, const char * _Nonnull, const struct tm * _Nonnull);

@@ -41,6 +41,9 @@ typedef struct {
   void (*_Null_unspecified perform)(void *_Null_unspecified info);
 } CFRunLoopSourceContext;
 extern CFRunLoopRef _Null_unspecified CFRunLoopGetCurrent(void);
+extern CFRunLoopRef _Null_unspecified CFRunLoopGetMain(void);
+extern CFRunLoopMode _Null_unspecified CFRunLoopCopyCurrentMode(CFRunLoopRef _Null_unspecified rl);
+extern Boolean CFRunLoopContainsSource(CFRunLoopRef _Null_unspecified rl, CFRunLoopSourceRef _Null_unspecified source, CFRunLoopMode _Null_unspecified mode);
 extern CFRunLoopSourceRef _Null_unspecified CFRunLoopSourceCreate(CFAllocatorRef _Null_unspecified allocator, CFIndex order, CFRunLoopSourceContext *_Null_unspecified context);
 extern void CFRunLoopAddSource(CFRunLoopRef _Null_unspecified rl, CFRunLoopSourceRef _Null_unspecified source, CFRunLoopMode _Null_unspecified mode);
 extern void CFRunLoopRemoveSource(CFRunLoopRef _Null_unspecified rl, CFRunLoopSourceRef _Null_unspecified source, CFRunLoopMode _Null_unspecified mode);

@@ -1,0 +1,3 @@
+// expect: cannot find 'BLAKE2b' in scope
+import CryptoKit
+func f() -> any HashFunction { BLAKE2b() }

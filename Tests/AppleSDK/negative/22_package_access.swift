@@ -1,0 +1,3 @@
+// expect: cannot find 'KeyedChecksum' in scope
+import BlobCrypto
+func f() -> Int { KeyedChecksum.keyCount }
