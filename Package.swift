@@ -23,6 +23,7 @@ let package = Package(
     .library(name: "BlobClient", targets: ["BlobClient"]),
     .library(name: "BlobURLSession", targets: ["BlobURLSession"]),
     .library(name: "BlobMedia", targets: ["BlobMedia"]),
+    .library(name: "BlobApple", targets: ["BlobApple"]),
     .library(name: "BlobUpload", targets: ["BlobUpload"]),
     .library(name: "BlobServer", targets: ["BlobServer"]),
     .library(name: "BlobTesting", targets: ["BlobTesting"]),
@@ -52,6 +53,7 @@ let package = Package(
         "Blobs", "BlobStreams", "BlobHTTP", .target(name: "BlobClient", condition: .when(platforms: [.linux])),
       ]),
     .target(name: "BlobMedia", dependencies: ["Blobs", "Platform"]),
+    .target(name: "BlobApple", dependencies: ["Blobs", "BlobMedia"]),
     .target(name: "BlobUpload", dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", "BlobSQLite", "Platform"]),
     .target(name: "BlobServer", dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", tls, "Platform"]),
     .target(
@@ -107,6 +109,7 @@ let package = Package(
       name: "BlobStreamsTests", dependencies: ["Blobs", "BlobCrypto", "BlobStreams", "BlobTesting", "TestSupport"]),
     .testTarget(
       name: "BlobSQLiteTests", dependencies: ["Blobs", "BlobSQLite", "BlobTesting", "TestSupport", "Platform"]),
+    .testTarget(name: "BlobAppleTests", dependencies: ["Blobs", "BlobApple", "BlobMedia", "BlobTesting", "Platform"]),
     .testTarget(
       name: "BlobMediaTests",
       dependencies: ["Blobs", "BlobHTTP", "BlobMedia", "BlobStreams", "BlobTesting", "fullbore-media"]),

@@ -1,0 +1,139 @@
+import BlobMedia
+import Blobs
+
+/// One of the files that the photo library keeps of an asset, as `PHAssetResource` describes it.
+public struct AssetResource: Sendable, Hashable {
+  /// The numbers are those of `PHAssetResourceType`.
+  public enum Kind: Int, Sendable {
+    case photo = 1
+    case video = 2
+    case audio = 3
+    /// The RAW file beside a JPEG or HEIC, or the other way round.
+    case alternatePhoto = 4
+    /// The photo as it was edited.
+    case editedPhoto = 5
+    case editedVideo = 6
+    /// How the asset was edited, in the form of the app that did it.
+    case adjustments = 7
+    /// What an app edited, where that is not the original.
+    case adjustmentBasePhoto = 8
+    /// The film of a Live Photo.
+    case pairedVideo = 9
+    case editedPairedVideo = 10
+    case adjustmentBasePairedVideo = 11
+    case adjustmentBaseVideo = 12
+    /// A small stand-in whose original is not here.
+    case photoProxy = 19
+  }
+
+  /// nil: a kind that this version does not know.
+  public var kind: Kind?
+  /// `originalFilename`: `IMG_0001.HEIC`, and for edits `FullSizeRender.heic`.
+  public var filename: String
+
+  public init(kind: Kind?, filename: String) {
+    self.kind = kind
+    self.filename = filename
+  }
+}
+
+/// Which resources of an asset are uploaded, and under which names.
+///
+/// The names are those that a camera roll has when it is read over a cable: `IMG_E0001.HEIC` is the edit of
+/// `IMG_0001.HEIC`, `IMG_0001.MOV` the film of the Live Photo, `IMG_0001.AAE` says how it was edited.
+public struct AssetPlan: Sendable {
+  public struct Item: Sendable, Hashable {
+    /// The resource's place in the array that was given.
+    public var index: Int
+    public var name: String
+  }
+
+  /// Which of original and edit are uploaded where both exist.
+  public let edits: GalleryEdits
+
+  public init(_ edits: GalleryEdits = .both) { self.edits = edits }
+
+  /// In the order in which they should be uploaded: the asset's main picture or film comes first, so that a reader at the
+  /// destination never meets a companion without it. Two items never have one name. A proxy, and what only an app's undo
+  /// needs, is left out; of an unknown kind everything is uploaded.
+  public func items(of resources: [AssetResource]) -> [Item] {
+    let original = resources.first { [.photo, .video, .audio].contains($0.kind) }
+    let kinds = Set(resources.map { $0.kind })
+    var taken: Set<String> = []
+    return resources.enumerated().filter { isWanted($0.element, kinds) }.sorted { first, second in
+      (Self.rank(first.element), first.offset) < (Self.rank(second.element), second.offset)
+    }.map { index, resource in
+      var name = Self.name(of: resource, original)
+      // The library may give two resources of one asset the same name.
+      var number = 2
+      while !taken.insert(name.lowercased()).inserted {
+        name = Self.numbered(Self.name(of: resource, original), number)
+        number += 1
+      }
+      return Item(index: index, name: name)
+    }
+  }
+
+  /// An original is left out only where its own edit takes its place.
+  private func isWanted(_ resource: AssetResource, _ kinds: Set<AssetResource.Kind?>) -> Bool {
+    switch resource.kind {
+    case .photo: edits != .current || !kinds.contains(.editedPhoto)
+    case .video: edits != .current || !kinds.contains(.editedVideo)
+    case .pairedVideo: edits != .current || !kinds.contains(.editedPairedVideo)
+    case .editedPhoto, .editedVideo, .editedPairedVideo: edits != .original
+    // Without the original, nothing can be made of how it was edited.
+    case .adjustments: edits != .current
+    case .adjustmentBasePhoto, .adjustmentBaseVideo, .adjustmentBasePairedVideo, .photoProxy: false
+    case .alternatePhoto, .audio, nil: true
+    }
+  }
+
+  private static func rank(_ resource: AssetResource) -> Int {
+    switch resource.kind {
+    case .photo, .video, .audio: 0
+    case .alternatePhoto: 1
+    case .editedPhoto, .editedVideo: 2
+    case .pairedVideo: 3
+    case .editedPairedVideo: 4
+    default: 5
+    }
+  }
+
+  private static func name(of resource: AssetResource, _ original: AssetResource?) -> String {
+    guard let original else { return resource.filename }
+    let (stem, ending) = (split(original.filename).stem, split(resource.filename).ending)
+    switch resource.kind {
+    case .editedPhoto, .editedVideo, .editedPairedVideo: return marked(stem) + ending
+    case .pairedVideo, .adjustments: return stem + ending
+    default: return resource.filename
+    }
+  }
+
+  /// `IMG_E0001` for `IMG_0001`; `name-edited` where the name has no number to put the mark before.
+  private static func marked(_ stem: String) -> String {
+    let digits = stem.dropFirst(4)
+    let isNumbered = stem.hasPrefix("IMG_") && !digits.isEmpty && digits.allSatisfy { $0.isASCII && $0.isNumber }
+    return isNumbered ? "IMG_E" + digits : stem + "-edited"
+  }
+
+  private static func numbered(_ name: String, _ number: Int) -> String {
+    let (stem, ending) = split(name)
+    return "\(stem) \(number)\(ending)"
+  }
+
+  /// `ending` has its dot.
+  private static func split(_ name: String) -> (stem: String, ending: String) {
+    guard let dot = name.lastIndex(of: "."), dot > name.startIndex else { return (name, "") }
+    return (String(name[..<dot]), String(name[dot...]))
+  }
+}
+
+extension AssetPlan.Item {
+  /// For protocols that carry such things; the date is the asset's.
+  public func facts(among items: [AssetPlan.Item], captured: CaptureDate?) -> GalleryFacts {
+    let names = Set(items.map { BytePath($0.name) })
+    var facts = Gallery(.both).facts(of: GalleryName(BytePath(name))) { names.contains($0) }
+    facts.captured = captured
+    return facts
+  }
+}

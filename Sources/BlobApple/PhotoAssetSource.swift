@@ -1,0 +1,118 @@
+#if canImport(Photos)
+  import Blobs
+  import Foundation
+  import Photos
+
+  /// One file of an asset in the photo library: the original, the edit, the film of a Live Photo, the RAW beside a JPEG.
+  ///
+  /// Its bytes come from PhotoKit piece by piece. PhotoKit's thread waits while nobody reads, so memory stays bounded
+  /// whatever the size of the asset, and nothing is copied to disk by this library. What is in iCloud only is downloaded by
+  /// the system. PhotoKit tells no length, so `info.length` is nil.
+  ///
+  /// The version is the asset's modification date. While a reader is open, a change of the asset ends it with `.changed`.
+  /// A download that breaks off is `.invalidated`: wrap the source in `ReopeningSource` to go on at the same byte.
+  public struct PhotoAssetSource: BlobSource {
+    private let source: DeliveredSource
+
+    /// - Parameters:
+    ///   - asset: the asset's `localIdentifier`.
+    ///   - resource: which of its files.
+    ///   - allowsNetwork: whether what is in iCloud only may be downloaded.
+    ///   - capacity: bytes that are held between PhotoKit and the reader.
+    ///   - progress: from 0 to 1, of a download from iCloud. PhotoKit calls it on a thread of its own.
+    public init(
+      asset: String, resource: AssetResource, allowsNetwork: Bool = true, capacity: Int = 1 << 20,
+      progress: (@Sendable (Double) -> Void)? = nil
+    ) {
+      let delivery = PhotoDelivery(
+        asset: asset, resource: resource, allowsNetwork: allowsNetwork, progress: progress)
+      source = DeliveredSource(delivery, name: "photo \(resource.filename)", capacity: capacity)
+    }
+
+    public var access: BlobAccess { source.access }
+
+    /// Throws `.notFound` when the asset was deleted, or is not among those that the user has selected for this app.
+    public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { try source.info(cancel) }
+
+    public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
+      try source.open(at: offset, cancel)
+    }
+  }
+
+  /// PhotoKit's part of it. Everything that can be decided without PhotoKit is decided elsewhere.
+  private struct PhotoDelivery: ByteDelivery {
+    let asset: String
+    let resource: AssetResource
+    let allowsNetwork: Bool
+    let progress: (@Sendable (Double) -> Void)?
+
+    func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { Self.info(of: try find().asset, resource) }
+
+    static func info(of asset: PHAsset, _ resource: AssetResource) -> BlobInfo {
+      let changed = asset.modificationDate.map { "\($0.timeIntervalSince1970)" } ?? ""
+      let kind = resource.kind.map { "\($0.rawValue)" } ?? ""
+      return BlobInfo(
+        length: nil, validator: Validator(version: "photo \(changed) \(kind) \(resource.filename)"), instanceLasts: true
+      )
+    }
+
+    private func find() throws(BlobError) -> (asset: PHAsset, resource: PHAssetResource) {
+      let found = PHAsset.fetchAssets(withLocalIdentifiers: [asset], options: nil)
+      guard let asset = found.firstObject else {
+        throw BlobError(
+          .notFound,
+          "open photo \(resource.filename): it was deleted, or is not among the photos that this app may see")
+      }
+      let all = PHAssetResource.assetResources(for: asset)
+      guard let match = all.first(where: { AssetResource($0) == resource }) else {
+        throw BlobError(.notFound, "open photo \(resource.filename): the asset has no such file any more")
+      }
+      return (asset, match)
+    }
+
+    func start(
+      receive: @escaping @Sendable (UnsafeRawBufferPointer) -> Bool, end: @escaping @Sendable (BlobError?) -> Void
+    ) -> @Sendable () -> Void {
+      let found: (asset: PHAsset, resource: PHAssetResource)
+      do throws(BlobError) {
+        found = try find()
+      } catch {
+        end(error)
+        return {}
+      }
+      let (name, request) = (resource.filename, PhotoRequest(end))
+      let options = PHAssetResourceRequestOptions()
+      options.isNetworkAccessAllowed = allowsNetwork
+      options.progressHandler = progress
+      let watch = PhotoChanges.shared.watch(found.asset) { [request] in
+        request.end(BlobError(.changed, "read photo \(name): it was edited or deleted meanwhile"))
+      }
+      request.begin(
+        PHAssetResourceManager.default().requestData(
+          for: found.resource, options: options,
+          dataReceivedHandler: { [request] data in
+            let goesOn = data.withUnsafeBytes { receive($0) }
+            if !goesOn { request.cancel() }
+          },
+          completionHandler: { [request] error in
+            request.end(
+              error.map { error in
+                let known = error as NSError
+                return PhotoFailure.error(
+                  domain: known.domain, code: known.code, known.localizedDescription, "read photo \(name)", cause: error
+                )
+              })
+          }))
+      return {
+        request.cancel()
+        PhotoChanges.shared.forget(watch)
+      }
+    }
+  }
+
+  extension AssetResource {
+    init(_ resource: PHAssetResource) {
+      self.init(kind: Kind(rawValue: resource.type.rawValue), filename: resource.originalFilename)
+    }
+  }
+#endif

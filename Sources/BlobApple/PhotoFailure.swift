@@ -1,0 +1,28 @@
+import Blobs
+
+/// What an error of PhotoKit means for an upload.
+enum PhotoFailure {
+  /// The name of PhotoKit's error domain.
+  static let domain = "PHPhotosErrorDomain"
+
+  /// `code` is that of `PHPhotosError`. An error after which the same bytes may be had again is `.invalidated`, so that
+  /// `ReopeningSource` goes on at the same byte.
+  static func error(domain: String, code: Int, _ text: String, _ operation: String, cause: (any Error)?) -> BlobError {
+    func error(_ code: BlobError.Code, _ advice: String) -> BlobError {
+      BlobError(code, "\(operation): \(text)\(advice)", cause: cause)
+    }
+    guard domain == Self.domain else { return error(.io, "") }
+    switch code {
+    case 3072: return error(.cancelled, "")
+    case 3114, 3142, 3143, 3301: return error(.invalidated, "")
+    case 3164: return error(.io, ". The original is in iCloud: allow network access, or download it first")
+    // The download from iCloud broke off.
+    case 3169: return error(.invalidated, "")
+    case 3201, 3303: return error(.notFound, "")
+    case 3302: return error(.changed, "")
+    case 3305: return error(.io, ". Free some space: the system keeps what it downloads from iCloud")
+    case 3310, 3311: return error(.permission, ". Allow access to photos in Settings")
+    default: return error(.io, " (\(domain) \(code))")
+    }
+  }
+}

@@ -1,0 +1,80 @@
+#if canImport(Photos)
+  import BlobMedia
+  import Blobs
+  import Foundation
+  import Photos
+
+  /// The assets of the photo library, or of one album, as items to upload, oldest first.
+  ///
+  /// The library is not loaded: PhotoKit gives assets as they are asked for, and `next` asks for one page. It belongs to one
+  /// thread at a time, and blocks.
+  public final class PhotoGallery {
+    public struct Item: Sendable {
+      /// The asset's `localIdentifier`, which stays the same on this device.
+      public let asset: String
+      public let resource: AssetResource
+      /// The name at the destination, which is unique within the asset only: a library may have many `IMG_0001.HEIC`.
+      public let name: String
+      public let facts: GalleryFacts
+      public let source: PhotoAssetSource
+    }
+
+    private let assets: PHFetchResult<PHAsset>
+    private let plan: AssetPlan
+    private let allowsNetwork: Bool
+    private var position = 0
+
+    /// Throws `.permission` where the user has not allowed access, and `.notFound` for an unknown album.
+    ///
+    /// - Parameters:
+    ///   - album: the `localIdentifier` of an album; nil: the whole library.
+    ///   - edits: which of original and edit are wanted where both exist.
+    ///   - allowsNetwork: whether what is in iCloud only may be downloaded when it is read.
+    public init(album: String? = nil, edits: GalleryEdits = .both, allowsNetwork: Bool = true) throws(BlobError) {
+      switch PHPhotoLibrary.authorizationStatus(for: .readWrite) {
+      // With limited access, PhotoKit gives the assets that the user has selected.
+      case .authorized, .limited: break
+      case .notDetermined:
+        throw BlobError(
+          .permission, "open the photo library: ask for access first (PHPhotoLibrary.requestAuthorization)")
+      default: throw BlobError(.permission, "open the photo library: access is denied. Allow it in Settings")
+      }
+      let options = PHFetchOptions()
+      options.sortDescriptors = [NSSortDescriptor(key: "creationDate", ascending: true)]
+      if let album {
+        let found = PHAssetCollection.fetchAssetCollections(withLocalIdentifiers: [album], options: nil)
+        guard let collection = found.firstObject else {
+          throw BlobError(.notFound, "open album \(album): there is none with this identifier")
+        }
+        assets = PHAsset.fetchAssets(in: collection, options: options)
+      } else {
+        assets = PHAsset.fetchAssets(with: options)
+      }
+      plan = AssetPlan(edits)
+      self.allowsNetwork = allowsNetwork
+    }
+
+    /// Assets, not items: one has several files.
+    public var count: Int { assets.count }
+
+    /// The items of the next `pageSize` assets. Empty: there are no more.
+    public func next(_ pageSize: Int = 100) -> [Item] {
+      let end = min(position + pageSize, assets.count)
+      defer { position = end }
+      return autoreleasepool { (position..<end).flatMap { items(of: assets.object(at: $0)) } }
+    }
+
+    private func items(of asset: PHAsset) -> [Item] {
+      let resources = PHAssetResource.assetResources(for: asset).map { AssetResource($0) }
+      let captured = asset.creationDate.map { CaptureDate(secondsSince1970: Int64(clamped: $0.timeIntervalSince1970)) }
+      let items = plan.items(of: resources)
+      return items.map { item in
+        Item(
+          asset: asset.localIdentifier, resource: resources[item.index], name: item.name,
+          facts: item.facts(among: items, captured: captured),
+          source: PhotoAssetSource(
+            asset: asset.localIdentifier, resource: resources[item.index], allowsNetwork: allowsNetwork))
+      }
+    }
+  }
+#endif

@@ -1,0 +1,77 @@
+import BlobMedia
+import Blobs
+import Testing
+
+@testable import BlobApple
+
+/// What an iPhone's library has of assets of each kind, as PhotoKit lists it.
+struct AssetPlanTests {
+  private let heic = AssetResource(kind: .photo, filename: "IMG_0001.HEIC")
+  private let film = AssetResource(kind: .pairedVideo, filename: "IMG_0001.MOV")
+  private let edit = AssetResource(kind: .editedPhoto, filename: "FullSizeRender.heic")
+  private let editedFilm = AssetResource(kind: .editedPairedVideo, filename: "FullSizeRender.mov")
+  private let adjustments = AssetResource(kind: .adjustments, filename: "Adjustments.plist")
+
+  private func names(_ resources: [AssetResource], _ edits: GalleryEdits = .both) -> [String] {
+    AssetPlan(edits).items(of: resources).map { $0.name }
+  }
+
+  @Test func aPlainPhotoIsOneFile() { #expect(names([heic]) == ["IMG_0001.HEIC"]) }
+
+  @Test func aLivePhotoIsItsPictureAndThenItsFilm() {
+    #expect(names([film, heic]) == ["IMG_0001.HEIC", "IMG_0001.MOV"])
+    let items = AssetPlan().items(of: [film, heic])
+    #expect(items.map { $0.index } == [1, 0])
+    #expect(items[1].facts(among: items, captured: nil).metadata["pair"] == "IMG_0001.HEIC")
+  }
+
+  @Test func anEditedLivePhotoHasTheNamesOfACameraRoll() {
+    let all = [heic, film, adjustments, edit, editedFilm]
+    #expect(
+      names(all) == ["IMG_0001.HEIC", "IMG_E0001.heic", "IMG_0001.MOV", "IMG_E0001.mov", "IMG_0001.plist"])
+    #expect(names(all, .original) == ["IMG_0001.HEIC", "IMG_0001.MOV", "IMG_0001.plist"])
+    #expect(names(all, .current) == ["IMG_E0001.heic", "IMG_E0001.mov"])
+    let items = AssetPlan().items(of: all)
+    #expect(items[1].facts(among: items, captured: nil).metadata["edit-of"] == "IMG_0001.HEIC")
+  }
+
+  /// Only the picture was edited: the film has no edit that could take its place.
+  @Test func anOriginalWithoutAnEditOfItsOwnIsNeverLeftOut() {
+    #expect(names([heic, film, edit], .current) == ["IMG_E0001.heic", "IMG_0001.MOV"])
+    let raw = AssetResource(kind: .alternatePhoto, filename: "IMG_0001.DNG")
+    #expect(names([heic, raw, edit], .current) == ["IMG_0001.DNG", "IMG_E0001.heic"])
+  }
+
+  @Test func aNameWithoutANumberIsMarkedAtItsEnd() {
+    let photo = AssetResource(kind: .photo, filename: "Sommer.jpg")
+    #expect(names([photo, edit]) == ["Sommer.jpg", "Sommer-edited.heic"])
+    #expect(GalleryName("Sommer-edited.heic").isRendered)
+  }
+
+  @Test func twoFilesOfAnAssetNeverHaveOneName() {
+    let second = AssetResource(kind: nil, filename: "img_0001.heic")
+    #expect(names([heic, second, second]) == ["IMG_0001.HEIC", "img_0001 2.heic", "img_0001 3.heic"])
+  }
+
+  @Test func whatCannotBeUsedElsewhereIsLeftOutAndTheUnknownIsNot() {
+    let base = AssetResource(kind: .adjustmentBasePhoto, filename: "IMG_0001.HEIC")
+    let proxy = AssetResource(kind: .photoProxy, filename: "IMG_0001.JPG")
+    let future = AssetResource(kind: AssetResource.Kind(rawValue: 99), filename: "IMG_0001.XYZ")
+    #expect(names([heic, base, proxy, future]) == ["IMG_0001.HEIC", "IMG_0001.XYZ"])
+    #expect(names([]) == [])
+  }
+
+  @Test(
+    arguments: [
+      (3169, BlobError.Code.invalidated), (3301, .invalidated), (3303, .notFound), (3311, .permission),
+      (3072, .cancelled),
+      (3302, .changed), (3164, .io), (4711, .io),
+    ])
+  func errorsOfPhotoKitSayWhatToDo(_ code: Int, _ expected: BlobError.Code) {
+    let error = PhotoFailure.error(
+      domain: PhotoFailure.domain, code: code, "it failed", "read photo IMG_0001.HEIC", cause: nil)
+    #expect(error.code == expected)
+    #expect(error.message.hasPrefix("read photo IMG_0001.HEIC: it failed"))
+    #expect(PhotoFailure.error(domain: "other", code: code, "it failed", "read", cause: nil).code == .io)
+  }
+}
