@@ -1,6 +1,6 @@
-/// RFC 4648 §4.
+/// Base64 with the standard alphabet. RFC 4648 §4.
 package enum Base64 {
-  /// With padding.
+  /// The encoded text ends with padding.
   package static func encode(_ bytes: some Collection<UInt8>) -> String {
     let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
     var text: [UInt8] = []
@@ -16,7 +16,7 @@ package enum Base64 {
     return String(decoding: text, as: UTF8.self)
   }
 
-  /// nil for what is not base64; padding may be missing.
+  /// Returns nil if `text` is not base64. The padding may be missing.
   package static func decode(_ text: some StringProtocol) -> [UInt8]? {
     var digits = Array(text.utf8)
     while digits.last == UInt8(ascii: "=") { digits.removeLast() }

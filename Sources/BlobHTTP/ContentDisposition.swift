@@ -1,6 +1,7 @@
-/// Names of files in `Content-Disposition`. RFC 6266.
+/// Reads and writes file names in `Content-Disposition`. RFC 6266.
 package enum ContentDisposition {
-  /// The last component of the file name as bytes; nil when there is none. `filename*` goes before `filename`.
+  /// The last path component of the file name, as bytes; nil if there is none. `filename*` takes precedence over
+  /// `filename`.
   package static func fileName(_ field: String?) -> [UInt8]? {
     guard let field else { return nil }
     let parameters = parameters(field)
@@ -8,7 +9,7 @@ package enum ContentDisposition {
     return name?.split(separator: UInt8(ascii: "/")).last.map { Array($0) }
   }
 
-  /// `inline`, with both forms of the name where one does not say it all.
+  /// An `inline` value. `filename*` is added when `filename` alone cannot express the name.
   package static func inline(_ name: some Sequence<UInt8>) -> String {
     let bytes = Array(name)
     let plain = bytes.map { (0x20...0x7E).contains($0) && $0 != 0x22 && $0 != 0x5C ? $0 : UInt8(ascii: "_") }
@@ -16,7 +17,7 @@ package enum ContentDisposition {
     return plain == bytes ? text : "\(text); filename*=UTF-8''\(HTTPURL.encode(bytes))"
   }
 
-  /// Names are in small letters; the first of a name counts.
+  /// The parameters, with lower-case names. The first value of a repeated name counts.
   static func parameters(_ field: String) -> [String: String] {
     var found: [String: String] = [:]
     var rest = Array(field.unicodeScalars).drop { $0 != ";" }
@@ -41,7 +42,7 @@ package enum ContentDisposition {
     return found
   }
 
-  /// `UTF-8''percent-encoded`. RFC 8187 §3.2.
+  /// Decodes `UTF-8''percent-encoded`; nil for any other charset or syntax. RFC 8187 §3.2.
   static func decoded(_ text: String) -> [UInt8]? {
     let parts = text.split(separator: "'", omittingEmptySubsequences: false)
     guard parts.count == 3, parts[0].lowercased() == "utf-8" else { return nil }

@@ -1,16 +1,17 @@
 import Blobs
 
-/// Digests of content and of what it represents: `Content-Digest`, `Repr-Digest`, `Want-Repr-Digest`. RFC 9530.
+/// Digests of content and of representations: `Content-Digest`, `Repr-Digest`, `Want-Repr-Digest`. RFC 9530.
 package enum DigestField {
-  /// Those that the registry calls active. RFC 9530 §5.
+  /// The algorithms that the IANA registry lists as active. RFC 9530 §5.
   package static let algorithms: [(key: String, algorithm: DigestAlgorithm)] = [
     ("sha-256", .sha256), ("sha-512", .sha512),
   ]
 
-  /// The value of `Want-Content-Digest` where all of them are compared. RFC 9530 §4.
+  /// The value of `Want-Content-Digest` for a server that checks all of `algorithms`. RFC 9530 §4.
   package static let offer = "sha-256=10, sha-512=3"
 
-  /// The digests that are known here; others are left out. nil when it is no such field, or a digest has not its length.
+  /// The digests with known algorithms; others are ignored. nil if the field is malformed or a digest has the wrong
+  /// length.
   package static func values(_ field: String) -> [DigestAlgorithm: [UInt8]]? {
     var values: [DigestAlgorithm: [UInt8]] = [:]
     for member in field.split(separator: ",", omittingEmptySubsequences: false) {
@@ -23,7 +24,7 @@ package enum DigestField {
     return values
   }
 
-  /// A byte sequence, whose parameters are passed over. RFC 9651 §3.3.5.
+  /// Decodes a byte sequence and ignores its parameters. RFC 9651 §3.3.5.
   private static func bytes(_ item: Substring) -> [UInt8]? {
     guard item.first == ":" else { return nil }
     let rest = item.dropFirst()
@@ -38,7 +39,7 @@ package enum DigestField {
       .joined(separator: ", ")
   }
 
-  /// The one that is preferred among those known here; nil: none is wanted. RFC 9530 §4.
+  /// The known algorithm with the highest preference; nil if the client wants none of them. RFC 9530 §4.
   package static func wanted(_ field: String?) -> DigestAlgorithm? {
     guard let preferences = StructuredField.integers(field) else { return nil }
     let known = algorithms.compactMap { key, algorithm in preferences[key].map { (algorithm, weight: $0) } }

@@ -1,11 +1,11 @@
 extension HTTPHead {
-  /// Why this final head is not believed; nil: it is.
+  /// The error for a premature success response; nil if the response is plausible.
   ///
   /// A server that answers 2xx before the whole body was handed to the connection cannot have the body. Every transport
-  /// asks here, at the moment when the head is complete. A redirect or a refusal is an answer at any time.
+  /// calls this when the head of the final response is complete. A redirect or an error response may come at any time.
   /// - `sent`: bytes of the body that were handed to the connection in this attempt.
-  /// - `length`: of the body; nil where only its end will tell.
-  /// - `isWhole`: the whole body was handed over, with the last chunk and the trailers where it has them.
+  /// - `length`: bytes of the body; nil if the length is known only at its end.
+  /// - `isWhole`: the whole body was handed over, including the last chunk and the trailers if it has them.
   package func earlySuccess(
     to request: String, from server: String, sent: Int64, of length: Int64?, isWhole: Bool
   ) -> TransportError? {

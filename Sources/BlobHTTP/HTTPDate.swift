@@ -1,6 +1,6 @@
 import Blobs
 
-/// Dates as HTTP writes them. RFC 9110 §5.6.7.
+/// Dates in HTTP header fields. RFC 9110 §5.6.7.
 public enum HTTPDate {
   /// Seconds since 1970 of an IMF-fixdate (`Sun, 06 Nov 1994 08:49:37 GMT`), or of one of the two obsolete forms
   /// (`Sunday, 06-Nov-94 08:49:37 GMT`, `Sun Nov  6 08:49:37 1994`); nil for anything else, and for a year before 1970.
@@ -27,11 +27,11 @@ public enum HTTPDate {
     return seconds(year: words[3], month: words[2], day: words[1], time: words[4])
   }
 
-  /// nil where a number is out of its range, or the day does not exist.
+  /// nil if a number is out of range or the day does not exist.
   package static func seconds(
     year: Int64, month: Int64, day: Int64, hour: Int64, minute: Int64, second: Int64
   ) -> Int64? {
-    // A leap second is told as 60.
+    // A leap second is written as 60.
     guard 1970...9999 ~= year, 1...12 ~= month, 1...31 ~= day, 0...23 ~= hour, 0...59 ~= minute, 0...60 ~= second
     else { return nil }
     let days = days(year: year, month: month, day: day)
@@ -39,8 +39,8 @@ public enum HTTPDate {
     return days * 86_400 + hour * 3600 + minute * 60 + min(second, 59)
   }
 
-  /// IMF-fixdate, as header fields carry it. `seconds` count from 1970; nil before the year 0 and past 9999, which the format
-  /// cannot tell.
+  /// Formats an IMF-fixdate for a header field. `seconds` count from 1970. Returns nil outside the years 0 to 9999,
+  /// which the format cannot express.
   package static func text(seconds: Int64) -> String? {
     let (days, second) = seconds.flooredQuotientAndRemainder(dividingBy: 86_400)
     // The year 0 begins 719,528 days before 1970, and the year 10,000 begins 2,932,897 days after it.
@@ -51,7 +51,7 @@ public enum HTTPDate {
       + "\(padded(second / 3600, 2)):\(padded(second / 60 % 60, 2)):\(padded(second % 60, 2)) GMT"
   }
 
-  /// As `text(seconds:)`; `nanoseconds` count from 1970, rounded down.
+  /// Like `text(seconds:)`, for nanoseconds since 1970, rounded down.
   package static func text(_ nanoseconds: Int64) -> String? {
     text(seconds: nanoseconds.flooredQuotientAndRemainder(dividingBy: 1_000_000_000).quotient)
   }
@@ -62,7 +62,8 @@ public enum HTTPDate {
       let month = months.firstIndex(where: { month.elementsEqual($0.utf8) }), let day = number(day),
       var full = Int64(digits: year)
     else { return nil }
-    // A year of two digits is at most 50 years ahead of now in RFC 9110; these forms are older than 2000.
+    // RFC 9110 limits a two-digit year to 50 years in the future. These formats are older than 2000, so a fixed pivot
+    // is enough.
     if year.count == 2 { full += full < 70 ? 2000 : 1900 } else if year.count != 4 { return nil }
     return seconds(
       year: full, month: Int64(month) + 1, day: day, hour: hour, minute: minute, second: second)
@@ -77,15 +78,16 @@ public enum HTTPDate {
     return String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
   }
 
-  /// Days since 1970 of a date in the Gregorian calendar. The year begins in March, so that the leap day ends it.
+  /// Days since 1970 of a Gregorian date. The computation starts the year in March, so that the leap day is its last
+  /// day.
   private static func days(year: Int64, month: Int64, day: Int64) -> Int64 {
     let (year, month) = month > 2 ? (year, month - 3) : (year - 1, month + 9)
     return year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1 - 719_468
   }
 
-  /// The date of a day since 1970, from the year 0 on.
+  /// The date of a day counted from 1970; valid from the year 0.
   private static func civil(_ days: Int64) -> (year: Int64, month: Int64, day: Int64) {
-    // 400 years have 146,097 days. Two months before the year 0 belong to the 400 years before it.
+    // 400 years have 146,097 days. The two months before the year 0 belong to the preceding era.
     let (era, dayOfEra) = (days + 719_468).flooredQuotientAndRemainder(dividingBy: 146_097)
     let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
     let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
@@ -95,12 +97,12 @@ public enum HTTPDate {
   }
 }
 
-// The first of January 1970 was a Thursday.
+// 1 January 1970 was a Thursday.
 private let weekdays = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"]
 private let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
 extension Int64 {
-  /// The quotient rounded down, and the remainder that is never below 0.
+  /// The quotient rounded down and the non-negative remainder.
   fileprivate func flooredQuotientAndRemainder(dividingBy divisor: Int64) -> (quotient: Int64, remainder: Int64) {
     let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
     return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)

@@ -1,6 +1,6 @@
 import Blobs
 
-/// Header fields in order. Names compare without regard to case; a name may stand more than once.
+/// Header fields in order. Names are case-insensitive and may occur more than once.
 public struct HTTPHeaders: Sendable, ExpressibleByDictionaryLiteral {
   public private(set) var fields: [(name: String, value: String)]
 
@@ -9,7 +9,7 @@ public struct HTTPHeaders: Sendable, ExpressibleByDictionaryLiteral {
     fields = elements.map { (name: $0.0, value: $0.1) }
   }
 
-  /// The first value under `name`. Setting replaces every field of that name; nil removes them.
+  /// The first value of `name`. Setting replaces every field of that name; nil removes them.
   public subscript(name: String) -> String? {
     get { fields.first { $0.name.isSameField(name) }?.value }
     set {
@@ -20,21 +20,21 @@ public struct HTTPHeaders: Sendable, ExpressibleByDictionaryLiteral {
 
   mutating func reserve(_ count: Int) { fields.reserveCapacity(count) }
 
-  /// Adds one more field, beside any of the same name.
+  /// Appends a field and keeps others of the same name.
   public mutating func add(_ name: String, _ value: String) { fields.append((name: name, value: value)) }
 
-  /// Every value under `name`, split at commas and trimmed, as for lists like `Tus-Extension`. RFC 9110 §5.6.1.
+  /// The values of `name`, split at commas and trimmed, for lists such as `Tus-Extension`. RFC 9110 §5.6.1.
   public func list(_ name: String) -> [String] {
     fields.filter { $0.name.isSameField(name) }.flatMap { field in
       field.value.utf8.split(separator: UInt8(ascii: ",")).map { Substring($0).trimmed }.filter { !$0.isEmpty }
     }
   }
 
-  /// A count of bytes, or any other that is not below 0: digits only, below 2^63; nil for anything else.
+  /// A count of bytes or another non-negative number: digits only, below 2^63; nil for anything else.
   package func bytes(_ name: String) -> Int64? { self[name].flatMap { Int64(digits: $0) } }
 }
 
-/// What is asked. The body travels beside it, as a `BlobSlice`.
+/// A request without its body, which is passed separately as a `BlobSlice`.
 public struct HTTPRequest: Sendable {
   public var method: String
   public var url: HTTPURL
@@ -47,7 +47,7 @@ public struct HTTPRequest: Sendable {
   }
 }
 
-/// Status and header fields of an answer, final or interim (1xx).
+/// Status and header fields of a response, final or interim (1xx).
 public struct HTTPHead: Sendable {
   public var status: Int
   public var headers: HTTPHeaders
@@ -58,7 +58,7 @@ public struct HTTPHead: Sendable {
   }
 }
 
-/// A final answer, whatever its status.
+/// A final response of any status.
 public struct HTTPResponse: Sendable {
   public var head: HTTPHead
   /// The content, up to 1 MiB; empty when it was streamed to `Exchange.received`.
@@ -77,7 +77,7 @@ public struct HTTPResponse: Sendable {
 extension StringProtocol {
   /// Without spaces and tabs at either end. RFC 9110 §5.6.3, OWS.
   package var trimmed: String {
-    // By bytes: a blank and a combining character behind it are one `Character`.
+    // Compares bytes, because a blank and a combining character after it form one `Character`.
     var text = Substring(self).utf8
     while let first = text.first, first == UInt8(ascii: " ") || first == UInt8(ascii: "\t") { text.removeFirst() }
     while let last = text.last, last == UInt8(ascii: " ") || last == UInt8(ascii: "\t") { text.removeLast() }
@@ -89,9 +89,10 @@ extension StringProtocol {
 }
 
 extension String {
-  /// As for any text. Not generic, since it is called for every field of every message, from other modules too.
+  /// The same for `String`. Not generic, because it is called for every field of every message, also from other
+  /// modules.
   package func isSameField(_ other: String) -> Bool {
-    // Most differ in their length.
+    // Most names differ in length.
     if utf8.count != other.utf8.count { return false }
     let answer = utf8.withContiguousStorageIfAvailable { a in
       other.utf8.withContiguousStorageIfAvailable { b in

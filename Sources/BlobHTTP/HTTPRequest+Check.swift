@@ -1,7 +1,7 @@
 import Blobs
 
 extension HTTPRequest {
-  /// Why this cannot be sent as it is; nil when it can. Values are never shown: they may be secrets.
+  /// Why this request cannot be sent; nil if it can. Field values are not shown, because they may be secrets.
   package func problem(with body: BlobSlice?) -> TransportError? {
     let what: String? =
       if !method.isToken {
@@ -15,7 +15,7 @@ extension HTTPRequest {
     return TransportError(.badRequest, "\(method.isToken ? method : "request") \(url): \(what)")
   }
 
-  /// Of a field anywhere, be it a request's or a form part's.
+  /// Why a field of a request or a form part is invalid; nil if it is valid.
   static func problem(_ name: String, _ value: String) -> String? {
     if !name.isToken { return "a header's name is no HTTP token" }
     if value.anyByte({ $0 == 0 || $0 == 10 || $0 == 13 }) {
@@ -42,19 +42,20 @@ extension HTTPRequest {
 }
 
 extension HTTPRequest {
-  /// Changes nothing on the server, so that there is nothing to finish. RFC 9110 §9.2.1, RFC 4918 §9.1.
+  /// The method changes nothing on the server, so an interrupted request leaves nothing to finish. RFC 9110 §9.2.1, RFC
+  /// 4918 §9.1.
   package var isSafe: Bool { ["GET", "HEAD", "OPTIONS", "PROPFIND"].contains(method) }
 
-  /// Has the same effect when it is sent twice. RFC 9110 §9.2.2.
+  /// Sending the request twice has the same effect as sending it once. RFC 9110 §9.2.2.
   package var isIdempotent: Bool { isSafe || method == "PUT" || method == "DELETE" }
 }
 
 extension String {
-  /// RFC 9110 §5.6.2.
+  /// A token is a non-empty sequence of token bytes. RFC 9110 §5.6.2.
   fileprivate var isToken: Bool { !isEmpty && !anyByte { !$0.isTokenByte } }
 
-  /// Whether `found` holds for a byte of the UTF-8. It goes over the bytes where they lie: every field of every request is
-  /// looked through, and an iterator over `utf8` takes several times as many instructions.
+  /// Whether `found` is true for a byte of the UTF-8 text. Works on contiguous storage: every field of every request is
+  /// searched, and an iterator over `utf8` takes several times as many instructions.
   fileprivate func anyByte(_ found: (UInt8) -> Bool) -> Bool {
     let answer = utf8.withContiguousStorageIfAvailable { bytes in
       for byte in bytes where found(byte) { return true }
@@ -65,7 +66,7 @@ extension String {
 }
 
 extension UInt8 {
-  /// Of a token, such as the name of a field. RFC 9110 §5.6.2.
+  /// A byte of a token, such as a field name. RFC 9110 §5.6.2.
   var isTokenByte: Bool {
     switch self {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

@@ -1,6 +1,6 @@
-/// Writing JSON. RFC 8259 §7.
+/// Writes JSON. RFC 8259 §7.
 package enum JSONText {
-  /// `text` as a string, with its quotation marks. It stays on one line: the separators U+2028 and U+2029 are escaped too.
+  /// `text` as a JSON string with quotation marks, on one line: the separators U+2028 and U+2029 are escaped too.
   package static func quoted(_ text: String) -> String {
     var result = "\""
     for scalar in text.unicodeScalars {

@@ -1,12 +1,12 @@
-/// What a part of a form says of itself. RFC 7578 §4.
+/// The parsed header block of a form's part. RFC 7578 §4.
 package struct MultipartHead: Sendable, Equatable {
   /// The field's name.
   package let name: [UInt8]
-  /// Without any folder; nil: the part is no file. Empty: a file field that nobody has filled in.
+  /// The file name without folders; nil if the part is not a file. Empty for a file field without a selected file.
   package let fileName: [UInt8]?
   package let contentType: String?
 
-  /// `bytes`: lines that end with CRLF, the last of them empty.
+  /// `bytes` are lines that end with CRLF; the last line is empty.
   init(_ bytes: [UInt8]) throws(MultipartError) {
     var fields: [(name: String, value: ArraySlice<UInt8>)] = []
     for line in bytes.split(separator: 10).map({ $0.dropLast() }) where !line.isEmpty {
@@ -40,7 +40,7 @@ package struct MultipartHead: Sendable, Equatable {
     contentType = try field("Content-Type").map { String(decoding: $0, as: UTF8.self).trimmed }
   }
 
-  /// Names are in small letters. nil: it begins with another word than `kind`.
+  /// The parameters with lower-case names. nil if the value does not begin with `kind`.
   private static func parameters(
     _ text: ArraySlice<UInt8>, of kind: String
   ) throws(MultipartError) -> [String: [UInt8]]? {
@@ -72,8 +72,8 @@ package struct MultipartHead: Sendable, Equatable {
     return found
   }
 
-  /// A backslash is a byte of the value like others: browsers and newer versions of curl escape nothing by it. Only where
-  /// a quote follows that cannot end the value it escapes the quote, as older versions of curl do.
+  /// Parses a quoted value. A backslash is an ordinary byte, because browsers and newer versions of curl do not use it
+  /// to escape. It escapes a quote only if that quote cannot end the value, as older versions of curl write it.
   private static func quoted(_ rest: inout ArraySlice<UInt8>) throws(MultipartError) -> [UInt8] {
     var value: [UInt8] = []
     rest.removeFirst()
@@ -85,13 +85,13 @@ package struct MultipartHead: Sendable, Equatable {
     throw MultipartError("a quoted parameter of Content-Disposition has no end")
   }
 
-  /// Whether `rest` is what may follow the quote at the end of a value.
+  /// Whether `rest` can follow the closing quote of a value.
   private static func endsValue(_ rest: ArraySlice<UInt8>) -> Bool {
     let next = rest.first { $0 != 32 && $0 != 9 }
     return next == nil || next == UInt8(ascii: ";")
   }
 
-  /// Browsers encode these three and nothing else, not even the percent sign. WHATWG HTML §4.10.21.8.
+  /// Decodes the three escapes that browsers write; they do not even encode the percent sign. WHATWG HTML §4.10.21.8.
   private static func unescaped(_ text: [UInt8]) -> [UInt8] {
     var bytes: [UInt8] = []
     var rest = text[...]
@@ -108,16 +108,16 @@ package struct MultipartHead: Sendable, Equatable {
     return bytes
   }
 
-  /// Some clients send the folder too. RFC 7578 §4.2.
+  /// The last path component, because some clients send the folder too. RFC 7578 §4.2.
   private static func last(_ path: [UInt8]) -> [UInt8] {
     Array(path.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).last ?? [])
   }
 }
 
-/// Why a body is no form that can be taken.
+/// Why a form body is refused.
 package struct MultipartError: Error, Sendable, CustomStringConvertible {
   package let description: String
-  /// What HTTP calls it.
+  /// The HTTP status for the response.
   package let status: Int
 
   init(_ description: String) { self.init(400, description) }
@@ -128,9 +128,9 @@ package struct MultipartError: Error, Sendable, CustomStringConvertible {
   }
 }
 
-/// The parameter of `Content-Type` that tells where parts begin. RFC 2046 §5.1.1.
+/// The `boundary` parameter of `Content-Type`. RFC 2046 §5.1.1.
 package enum MultipartBoundary {
-  /// nil: the field is of another type. Throws when the boundary is missing or none.
+  /// nil if the type is not `multipart/form-data`. Throws if the boundary is missing or invalid.
   package static func find(_ contentType: String?) throws(MultipartError) -> [UInt8]? {
     guard let contentType else { return nil }
     let type = contentType.prefix { $0 != ";" }

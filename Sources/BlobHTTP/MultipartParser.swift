@@ -1,22 +1,22 @@
 import Platform
 
-/// Takes a form's body apart while it comes, in pieces of any size. RFC 7578, RFC 2046 §5.1.1.
+/// Incremental parser for a form body, which arrives in pieces of any size. RFC 7578, RFC 2046 §5.1.1.
 ///
-/// Of the body nothing is held but the head of one part. One thread at a time.
+/// It buffers only the header block of one part. Not thread-safe.
 package final class MultipartParser {
   package enum Event {
     /// A part begins.
     case part(MultipartHead)
-    /// Bytes of the part, at least one, valid until the next call.
+    /// At least one byte of the part's content, valid until the next call.
     case bytes(UnsafeRawBufferPointer)
-    /// The part has all its bytes: the line that follows them is the boundary's, to its end.
+    /// The part is complete: the whole boundary line after its content was read.
     case end
   }
   package struct Limits: Sendable {
-    /// Bytes of one part's head.
+    /// Bytes of one part's header block.
     package var head = 16 << 10
     package var parts = 1000
-    /// Bytes before the first part, which nobody reads.
+    /// Bytes before the first boundary, which are ignored.
     package var preamble = 16 << 10
 
     package init() {}
@@ -24,7 +24,7 @@ package final class MultipartParser {
 
   private enum State {
     case preamble
-    /// Behind a boundary: how many of the two bytes that end the line, or the form, are here.
+    /// After a boundary, while reading the two bytes that end the line or the form.
     case boundary(Tail)
     case head
     case content
@@ -33,9 +33,9 @@ package final class MultipartParser {
   private enum Tail { case start, padding, dash, carriageReturn }
 
   private var state = State.preamble
-  /// CRLF, two hyphens, the boundary; CR stands nowhere but at its front.
+  /// CRLF, two hyphens and the boundary. CR occurs only as the first byte.
   private let delimiter: UnsafeMutableRawBufferPointer
-  /// How much of the delimiter is here. Before the first part its CRLF may be missing.
+  /// Bytes of the delimiter matched so far. Starts at 2, because the first boundary may lack its CRLF.
   private var matched = 2
   private var head: [UInt8] = []
   private var parts = 0
@@ -51,8 +51,8 @@ package final class MultipartParser {
 
   deinit { delimiter.deallocate() }
 
-  /// The next event of what is at the front of `bytes`, which loses what was read; nil when more must come.
-  /// After a throw nothing of the form can be read any more.
+  /// The next event in `bytes`, which is advanced past the bytes read; nil if more bytes are needed. After a throw the
+  /// parser cannot be used any more.
   package func next(_ bytes: inout UnsafeRawBufferPointer) throws(MultipartError) -> Event? {
     while !bytes.isEmpty {
       switch state {
@@ -66,7 +66,7 @@ package final class MultipartParser {
     return nil
   }
 
-  /// The body is over. Throws when the form is not.
+  /// Call at the end of the body. Throws if the form is incomplete.
   package func finish() throws(MultipartError) {
     if case .epilogue = state { return }
     throw MultipartError(
@@ -84,7 +84,8 @@ package final class MultipartParser {
     }
   }
 
-  /// Whether a part ends here: not before its boundary's line is whole, for a line that is none may be a part's.
+  /// Reads a byte after the boundary. Returns true if a part ends here, which is known only when the boundary line is
+  /// complete.
   private func follow(_ tail: Tail, _ byte: UInt8) throws(MultipartError) -> Bool {
     let isInPart = parts > 0
     switch (tail, byte) {
@@ -92,7 +93,7 @@ package final class MultipartParser {
     case (.dash, UInt8(ascii: "-")):
       state = .epilogue
       return isInPart
-    // Blanks that a mail program may have added. RFC 2046 §5.1.1, transport-padding.
+    // Blanks that a mail program may have added (transport-padding). RFC 2046 §5.1.1.
     case (.start, UInt8(ascii: " ")), (.padding, UInt8(ascii: " ")), (.start, 9), (.padding, 9):
       state = .boundary(.padding)
     case (.start, 13), (.padding, 13): state = .boundary(.carriageReturn)
@@ -115,8 +116,8 @@ package final class MultipartParser {
       if byte == 10, head.last != 13 { throw MultipartError("a line of a part's head ends with a bare LF") }
       if byte != 10, head.last == 13 { throw MultipartError("a line of a part's head has a bare CR in it") }
       head.append(byte)
-      // An empty line ends it, also where no line is before it.
-      // Looked at in place: a slice of the head would make the next byte copy all of it.
+      // An empty line ends the header block, even if it is the first line. The bytes are compared in place: a slice of
+      // `head` would make the next append copy the whole array.
       let count = head.count
       if byte == 10, count == 2 || (count >= 4 && head[count - 4] == 13 && head[count - 3] == 10) {
         state = .content
@@ -132,7 +133,8 @@ package final class MultipartParser {
 
   // MARK: Content
 
-  /// What surely is no delimiter. nil when there is nothing of it; behind a whole delimiter the state is another.
+  /// Bytes that are certainly not part of a delimiter; nil if there are none. After a complete delimiter `state` has
+  /// changed.
   private func readUntilDelimiter(_ bytes: inout UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
     if matched > 0 {
       while matched < delimiter.count, bytes.first == delimiter[matched] {

@@ -1,19 +1,19 @@
-/// Words of a request that are shown to nobody and kept nowhere: credentials in its header fields, the values of its URL's
-/// query, and those of a form's fields. A server or a proxy may repeat them in its answer, in whatever spelling.
+/// Secrets of a request that must not be shown or stored: credentials in its header fields, the values of its URL's
+/// query and of form fields. A server or a proxy may repeat them in its response, in any encoding.
 package struct SecretWords: Sendable {
-  /// As they are, and as they are read.
+  /// The secrets as sent, and in the normalized form of `Spelling.plain`.
   private let words, plainWords: Set<[UInt8]>
 
-  /// `values`: further secrets, such as a form's fields.
+  /// - `values`: further secrets, such as the values of form fields.
   package init(_ headers: HTTPHeaders = [:], query: String? = nil, values: [String] = []) {
     var words = headers.fields.flatMap { Self.words(of: $0.value) } + values.map { Array($0.utf8) }
     for pair in query?.utf8.split(separator: UInt8(ascii: "&")) ?? [] {
       let value = pair.drop { $0 != UInt8(ascii: "=") }.dropFirst()
       words += [Array(value), PercentCoding.decoded(value)]
     }
-    // Short words are no secrets, and stand in answers by chance.
+    // Words of fewer than 6 bytes are unlikely to be secrets and occur in responses by chance.
     words = words.filter { $0.count >= 6 }
-    // Without the end, which depends on what follows.
+    // The end is left out, because its base64 text depends on the bytes that follow.
     words += words.map { Array(Base64.encode($0.prefix($0.count / 3 * 3)).utf8) }
     self.words = Set(words)
     plainWords = Set(self.words.map { Spelling.plain($0) }.filter { $0.count >= 6 })
@@ -27,13 +27,13 @@ package struct SecretWords: Sendable {
     return plainWords.contains { plain.firstRange(of: $0) != nil }
   }
 
-  /// Whether the place that a response names repeats one of them.
+  /// Whether the `Location` of a response contains one of the secrets.
   package func isOne(inLocationOf response: HTTPResponse) -> Bool {
     if words.isEmpty { return false }
     return response.head.headers["Location"].map { isOne(in: $0.utf8) } ?? false
   }
 
-  /// A refusal that repeats one of them loses its words, and the place that it names.
+  /// Removes the body and the `Location` of an unsuccessful response if they contain a secret.
   package func removed(fromRefusal response: HTTPResponse) -> HTTPResponse {
     if response.isSuccess { return response }
     var response = response
@@ -42,7 +42,7 @@ package struct SecretWords: Sendable {
     return response
   }
 
-  /// The words of a field, and the password of `Basic`. RFC 7617.
+  /// The words of a field value, and the password of `Basic` credentials. RFC 7617.
   private static func words(of value: String) -> [[UInt8]] {
     let words = value.split { " =;,".contains($0) }
     let scheme = value.prefix { $0 != " " }
@@ -52,11 +52,11 @@ package struct SecretWords: Sendable {
   }
 }
 
-/// Text as it is read once all that may stand for a character is taken for it: percent-encoding, the escapes of JSON, the
-/// references of HTML and XML, and `+` for a space; in small letters. Both sides of a comparison are read so, and what is
-/// lost on both, as the difference between `+` and a space, makes none.
+/// Normalizes text for comparison: decodes percent-encoding, JSON escapes, HTML and XML references and `+` for a space,
+/// and converts to lower case. Both sides of a comparison are normalized, so distinctions that this loses, such as `+`
+/// against a space, do not matter.
 private enum Spelling {
-  /// A server may have encoded what was encoded before.
+  /// A server may have encoded text that was encoded before.
   private static let mostLayers = 3
   private static let marks = Array("%\\&+".utf8)
 
@@ -86,12 +86,12 @@ private enum Spelling {
     return plain
   }
 
-  /// RFC 3986 §2.1.
+  /// Decodes a percent-encoded byte. RFC 3986 §2.1.
   private static func percent(_ text: ArraySlice<UInt8>) -> ([UInt8], Int)? {
     number(text.dropFirst().prefix(2), count: 2).map { ([UInt8($0)], 3) }
   }
 
-  /// RFC 8259 §7. Two escapes for one character, of which the first is a high surrogate, are taken together.
+  /// Decodes a JSON escape. A surrogate pair is decoded as one character. RFC 8259 §7.
   private static func escape(_ text: ArraySlice<UInt8>) -> ([UInt8], Int)? {
     let rest = text.dropFirst()
     guard let kind = rest.first else { return nil }
@@ -108,7 +108,7 @@ private enum Spelling {
     return (Array(String(scalar).utf8), 12)
   }
 
-  /// The references by name that every encoder writes, and those by number.
+  /// Decodes numeric character references and the named ones that every encoder writes.
   private static func reference(_ text: ArraySlice<UInt8>) -> ([UInt8], Int)? {
     guard let end = text.prefix(12).firstIndex(of: UInt8(ascii: ";")) else { return nil }
     let name = text[(text.startIndex + 1)..<end]
@@ -130,7 +130,7 @@ private enum Spelling {
 
   private static func isPunctuation(_ byte: UInt8) -> Bool { "\"\\/'".utf8.contains(byte) }
 
-  /// nil: these are not `count` hexadecimal digits.
+  /// nil if `digits` are not exactly `count` hexadecimal digits.
   private static func number(_ digits: ArraySlice<UInt8>, count: Int) -> UInt32? {
     if digits.count != count || count == 0 || count > 8 { return nil }
     var value: UInt32 = 0

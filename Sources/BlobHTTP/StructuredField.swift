@@ -1,8 +1,8 @@
-/// Reads the few kinds of structured fields that uploads use. RFC 9651.
+/// Parses the structured fields that uploads use. RFC 9651.
 ///
-/// What is malformed or of another type is nil: such a field is ignored as a whole. Parameters are passed over.
+/// A malformed field, or one of another type, is nil: it is ignored as a whole. Parameters are ignored.
 package enum StructuredField {
-  /// `?1`, `?0`.
+  /// A boolean: `?1` or `?0`.
   package static func boolean(_ field: String?) -> Bool? {
     switch field.map(item) {
     case "?1": true
@@ -11,11 +11,11 @@ package enum StructuredField {
     }
   }
 
-  /// Up to 15 digits and a sign. RFC 9651 §3.3.1.
+  /// An integer of up to 15 digits with an optional sign. RFC 9651 §3.3.1.
   package static func integer(_ field: String?) -> Int64? { field.flatMap { number(item($0)) } }
 
-  /// A dictionary whose values are all looked up as integers; others are left out, and a later key wins.
-  /// nil when it is no dictionary at all.
+  /// The integer values of a dictionary; other values are left out. The last value of a repeated key counts. nil if the
+  /// field is not a dictionary.
   package static func integers(_ field: String?) -> [String: Int64]? {
     guard let field else { return nil }
     var values: [String: Int64] = [:]
@@ -30,7 +30,7 @@ package enum StructuredField {
     return values
   }
 
-  /// Without parameters and blanks.
+  /// An item without parameters and surrounding blanks.
   private static func item(_ field: some StringProtocol) -> String {
     Substring(Substring(field).utf8.prefix { $0 != UInt8(ascii: ";") }).trimmed
   }

@@ -1,52 +1,52 @@
 import Blobs
 
-/// Sends one request and gives one answer.
+/// Sends one request and returns its response.
 public protocol Transport: Sendable {
-  /// Sends `request` with `body`, which is opened anew, and returns the final answer, whatever its status.
+  /// Sends `request` with `body`, which is opened for this call, and returns the final response, whatever its status.
   ///
-  /// Never retries and follows no redirect. A body of known length goes with `Content-Length`, any other chunked.
-  /// Cancelling the task ends the exchange at once with `.cancelled`. After a throw nothing is known of what the
-  /// server did.
+  /// Does not retry or follow redirects. A body of known length is sent with `Content-Length`, any other is chunked.
+  /// Cancelling the task ends the exchange at once with `.cancelled`. After a throw it is unknown what the server did.
   func send(_ request: HTTPRequest, body: BlobSlice?, _ on: Exchange) async throws(TransportError) -> HTTPResponse
 }
 
-/// A transport that finds out how many requests should go at once.
+/// A transport that adapts the number of concurrent requests.
 public protocol AdaptiveTransport: Transport {
-  /// false: it was told how many, and finds nothing out.
+  /// false if the concurrency is fixed by the configuration.
   var adapts: Bool { get }
-  /// What it has found, to begin with the next time; nil: nothing yet.
+  /// The concurrency found so far, for the next run to start with; nil if nothing was measured yet.
   var learned: LearnedWidth? { get }
-  /// What an earlier run has found, of the host that requests will go to. To be called before they do.
+  /// Sets the result of an earlier run for the host of the coming requests. Call this before the first request.
   func expect(_ learned: LearnedWidth)
-  /// Requests with bodies will follow to the server of `url`, at most `count` at once, after what is asked there first. One
-  /// connection is made now; more where nothing comes back for a while, since a distant server takes its time for each.
+  /// Announces requests with bodies to the server of `url`, at most `count` at once, after an initial request there.
+  /// The transport opens one connection now. It opens more if no response arrives for a while, because connecting to a
+  /// distant server takes time.
   func expect(bodiesAt url: HTTPURL, atMost count: Int)
-  /// `follower` is called with the number that may go at once now, and with every new one, on any thread.
+  /// Calls `follower` with the current number of concurrent requests and with every new one, on any thread.
   func follow(_ follower: @escaping @Sendable (Int) -> Void)
 }
 
-/// What happens while a request is under way. The closures run on the worker's thread and must be short.
+/// Callbacks and options of one request. The closures run on the worker's thread and must return quickly.
 public struct Exchange: Sendable {
-  /// Body bytes handed to the connection since the last call; not yet the server's.
+  /// Body bytes handed to the connection since the last call. The server may not have received them yet.
   public var sent: @Sendable (Int) -> Void
-  /// Every 1xx answer but 100.
+  /// Called for every 1xx response except 100.
   public var interim: @Sendable (HTTPHead) -> Void
-  /// Streams the content of a 2xx answer instead of collecting it; blocking here is backpressure, throwing ends it
-  /// with `.source`. The content of any other answer is collected all the same: it says what was wrong.
+  /// Streams the content of a 2xx response instead of collecting it. Blocking here is backpressure; throwing ends the
+  /// exchange with `.source`. The content of other responses is still collected, because it describes the error.
   public var received: (@Sendable (UnsafeRawBufferPointer) throws(BlobError) -> Void)?
-  /// The head of a 2xx answer, before the first of its content goes to `received`; not called where there is no content.
-  /// Throwing ends it with `.source`.
+  /// Called with the head of a 2xx response, before its first content goes to `received`. Not called if there is no
+  /// content. Throwing ends the exchange with `.source`.
   public var began: (@Sendable (HTTPHead) throws(BlobError) -> Void)?
-  /// Fields that follow the body, asked for once all of it was read; it goes in chunks then, whatever its length. The
-  /// request must announce them by `Trailer`. A transport that knows none sends none: the server misses what was
-  /// announced. RFC 9112 §7.1.2.
+  /// Returns fields to send after the body; called once all of the body was read. The body is then chunked, even if its
+  /// length is known. The request must announce the fields with `Trailer`. A transport without support for trailers
+  /// does not send them, so the server misses fields that were announced. RFC 9112 §7.1.2.
   public var trailers: (@Sendable () -> HTTPHeaders)?
-  /// The transport sends the request once only. Otherwise it sends an idempotent request a second time, unasked, where
-  /// a connection that was kept open turns out to be closed. The first copy may then still be delivered by a proxy.
+  /// The transport sends the request only once. Otherwise it sends an idempotent request again if an idle connection
+  /// turns out to be closed. A proxy may then still deliver the first copy.
   public var isSentOnce = false
-  /// Completes the request before it is sent, with fields that depend on the body, such as its checksum. It may read the
-  /// source, and block as reading may: it is cancelled as the reading of a body is. What it throws ends the exchange with
-  /// `.source`. A transport calls it once for each request, before it sends the first byte.
+  /// Completes the request before it is sent, with fields that depend on the body, such as its checksum. It may read
+  /// the source and block, and it is cancelled like reading a body. What it throws ends the exchange with `.source`.
+  /// The transport calls it once per request, before it sends the first byte.
   public var prepare: Preparation?
   public typealias Preparation = @Sendable (inout HTTPRequest, Cancellation) throws(BlobError) -> Void
 
@@ -63,7 +63,7 @@ public struct Exchange: Sendable {
   }
 }
 
-/// Why no answer came. A status of 500 is an answer, not one of these.
+/// Why there is no response. A response with status 500 is not an error of this type.
 public struct TransportError: Error, Sendable, CustomStringConvertible {
   public struct Code: Sendable, Hashable, CustomStringConvertible {
     public let description: String
@@ -71,30 +71,31 @@ public struct TransportError: Error, Sendable, CustomStringConvertible {
 
     /// The host name has no address, or the name server did not answer.
     public static let resolve = Code("resolve")
-    /// No connection: refused, unreachable, no answer.
+    /// No connection was made: refused, unreachable, or no reply.
     public static let connect = Code("connect")
-    /// The proxy refuses us, or to connect us: it asks for credentials, or has rules.
+    /// The proxy refuses the client or the connection: it requires credentials, or its rules forbid the target.
     public static let proxy = Code("proxy")
-    /// Nothing here vouches for the server's certificate: it is self-signed, or of an authority that is not trusted.
+    /// The server's certificate is not trusted: it is self-signed, or its authority is unknown.
     public static let untrusted = Code("untrusted")
-    /// The certificate is wrong in itself (another name, expired), or the conversation about it failed.
+    /// The certificate is invalid (wrong name, expired), or the TLS handshake failed.
     public static let tls = Code("tls")
     /// The connection broke while something was sent or received.
     public static let broken = Code("broken")
-    /// Nothing moved for the limit "no progress", or no answer came within "the server is finishing".
+    /// No bytes were transferred within the "no progress" limit, or no response came within the limit "the server is
+    /// finishing".
     public static let timeout = Code("timeout")
-    /// What came is not HTTP, or more than we take.
+    /// The response is not HTTP, or exceeds a limit.
     public static let badResponse = Code("badResponse")
     /// The body's source failed; `cause` is its `BlobError`.
     public static let source = Code("source")
-    /// The request itself cannot be sent: a URL or header that is none.
+    /// The request cannot be sent because its URL or a header is invalid.
     public static let badRequest = Code("badRequest")
     /// The task was cancelled.
     public static let cancelled = Code("cancelled")
   }
 
   public var code: Code
-  /// Operation, place (URL without query) and numbers; no secret.
+  /// Operation, URL without query, and numbers. Contains no secrets.
   public var message: String
   public var cause: BlobError?
 
@@ -107,10 +108,10 @@ public struct TransportError: Error, Sendable, CustomStringConvertible {
   public var description: String { message }
 }
 
-/// How many requests at once a host was found to be worth.
+/// The number of concurrent requests that was found best for a host.
 public struct LearnedWidth: Sendable, Hashable {
   public var width: Int
-  /// It was asked too much once, and said so.
+  /// The server has refused requests because there were too many.
   public var wasRefused: Bool
 
   public init(width: Int, wasRefused: Bool = false) {

@@ -1,9 +1,9 @@
-/// The field `Upload-Outcome` in the answer that ends an upload: a Fullbore server says by it what came of the upload.
+/// The field `Upload-Outcome` in a Fullbore server's final response to an upload: the result of the upload.
 ///
-/// 201 says that a file is there, and where tus is spoken it is the only success; whether the file was there before with
-/// the same bytes, no standard field tells.
+/// Status 201 says that the file exists, and in tus it is the only success status. No standard field says whether the
+/// file already existed with the same bytes.
 package enum UploadOutcomeField {
   package static let name = "Upload-Outcome"
-  /// The file had these bytes before: nothing was stored.
+  /// The file already had these bytes, so nothing was stored.
   package static let unchanged = "unchanged"
 }

@@ -2,14 +2,14 @@ import Blobs
 
 /// One part of a `MultipartForm`: a field or a file.
 public struct FormPart: Sendable {
-  /// As bytes, for names of files need not be UTF-8.
+  /// The field's name as bytes, because file names need not be UTF-8.
   public var name: [UInt8]
-  /// nil: a field.
+  /// The file name; nil for a part that is a plain field.
   public var fileName: [UInt8]?
   public var source: any BlobSource
-  /// Bytes, where the source does not know; nil: as the source says.
+  /// Length in bytes, for a source that does not know its length; nil to use the source's length.
   public var length: Int64?
-  /// `Content-Type` and whatever else; `Content-Disposition` is made of the names.
+  /// `Content-Type` and other fields. `Content-Disposition` is generated from the names and must not be included.
   public var headers: HTTPHeaders
 
   public init(
@@ -23,7 +23,7 @@ public struct FormPart: Sendable {
     self.headers = headers
   }
 
-  /// The header block, with the empty line at its end. Throws `.unsupported` for fields that would break it.
+  /// The header block with its final empty line. Throws `.unsupported` for a field that a part cannot have.
   func head() throws(BlobError) -> [UInt8] {
     var head = Array("Content-Disposition: form-data; name=".utf8) + Self.quoted(name)
     if let fileName { head += Array("; filename=".utf8) + Self.quoted(fileName) }
@@ -37,7 +37,7 @@ public struct FormPart: Sendable {
     return head + lineBreak
   }
 
-  /// As browsers write names: bytes as they are, but for the three that would end the value. WHATWG HTML §4.10.21.8.
+  /// Quotes a name as browsers do: only the three bytes that would end the value are escaped. WHATWG HTML §4.10.21.8.
   static func quoted(_ name: [UInt8]) -> [UInt8] {
     var text = [UInt8(ascii: "\"")]
     for byte in name {
@@ -53,14 +53,13 @@ public struct FormPart: Sendable {
 }
 
 extension FormPart: CustomStringConvertible {
-  /// For messages.
   public var description: String { "form part \(String(decoding: name, as: UTF8.self).debugDescription)" }
 }
 
 private let lineBreak = Array("\r\n".utf8)
 
-/// The content of a part, held to the length that was declared for it, and in blocks where it wants that: the form around
-/// it is read in pieces of any size. Its errors name the part.
+/// The content of a part, checked against its declared length. `BufferedSource` reads the source in full blocks where
+/// it needs them, because the form is read in pieces of any size. Errors name the part.
 struct PartSource: BlobSource {
   private var part: FormPart
 
@@ -114,7 +113,7 @@ private final class PartReader: BlobReader {
 
   func fileRegion() -> FileRegion? { reader.fileRegion() }
 
-  /// A source that does not know its length is asked whether it goes on after the declared one.
+  /// For a source of unknown length, reads one more byte to check that it ends at the declared length.
   func finish() throws(BlobError) {
     if let length = part.length, offset == length, reader.info.length == nil {
       let count = try withUnsafeTemporaryAllocation(byteCount: 1, alignment: 1) { byte throws(BlobError) in

@@ -1,17 +1,17 @@
 import Blobs
 import Synchronization
 
-/// What a form has in memory: what is around its parts, and small parts themselves.
+/// Bytes of a form that are in memory: boundaries, part headers and small parts.
 struct HeadSource: BlobSource {
-  /// Whether the last bytes that were read were of these.
+  /// Records whether the last read was of bytes in memory.
   final class Mark: Sendable {
     let isHead = Atomic(false)
   }
   private let data: DataSource
   private let mark: Mark
 
-  /// A head is short, and tells its version itself: a form has one for each part, and digests of them all would take most of
-  /// the work for a small file.
+  /// The text of a part header serves as its version. A form has a header for each part, and computing digests of all
+  /// of them would be most of the work for small files.
   init(_ bytes: [UInt8], _ mark: Mark) {
     let version = String(validating: bytes, as: UTF8.self)
     self.init(DataSource(bytes, validator: version.map { Validator(version: $0) }), mark)
@@ -45,11 +45,12 @@ struct HeadSource: BlobSource {
   }
 }
 
-/// Gives what follows bytes in memory along with them: heads alone would be small packets.
+/// Fills the buffer across pieces in memory and the content after them, so that part headers are not sent as small
+/// packets.
 final class FormReader: BlobReader {
   private let reader: any BlobReader
   private let mark: HeadSource.Mark
-  /// Found behind bytes that were still given.
+  /// An error that occurred after bytes were already read; the next call throws it.
   private var failure: BlobError?
 
   init(_ reader: any BlobReader, _ mark: HeadSource.Mark) {

@@ -1,6 +1,6 @@
 import Blobs
 
-/// A `multipart/form-data` body: a source made of sources, never held whole and never written aside.
+/// A `multipart/form-data` body, composed of other sources. It is streamed, without a copy in memory or on disk.
 ///
 /// ```swift
 /// var form = MultipartForm()
@@ -9,36 +9,37 @@ import Blobs
 /// let answer = try await transport.send(form.request(to: url), body: BlobSlice(form), Exchange())
 /// ```
 ///
-/// Its length is known beforehand if every part's is; it can be opened anywhere, again and again, if every part can;
-/// and its validator tells another version of any part. A part that gives fewer or more bytes than it promised fails
-/// the body with its last byte at the latest. Receivers that route by fields want those before the files: parts go in
-/// the order of their appending. RFC 7578.
+/// The form's length is known in advance if the length of every part is. It can be opened at any offset, and
+/// repeatedly, if every part can. Its validator changes with the version of any part. If a part yields fewer or more
+/// bytes than declared, reading fails at that part's last byte at the latest. Parts are sent in the order in which they
+/// were appended; receivers that route by fields expect the fields before the files. RFC 7578.
 public struct MultipartForm: BlobSource {
-  /// What stands between the parts. Kept by every copy, so that a body that is opened again has the same bytes.
+  /// The delimiter between the parts. Copies share it, so that a body that is opened again has the same bytes.
   public let boundary: String
   public private(set) var parts: [FormPart] = []
 
-  /// `boundary` nil: 128 random bits, which no part contains by accident. One that is given, as where a form has to be
-  /// the same in a later run, has 1 to 70 of the characters of RFC 2046 §5.1.1 and does not end in a space.
+  /// - `boundary`: 1 to 70 characters of RFC 2046 §5.1.1 that do not end in a space, for a form that must be identical
+  ///   in a later run. nil generates 128 random bits, which no part contains by accident.
   public init(boundary: String? = nil) {
     self.boundary = boundary ?? Self.randomBoundary()
     precondition(Self.isBoundary(self.boundary), "this cannot be a boundary: \(self.boundary)")
   }
 
-  /// A text, in UTF-8.
+  /// Appends a field with UTF-8 text.
   public mutating func appendField(_ value: String, name: String) {
     append(FormPart(DataSource(value), name: Array(name.utf8), length: nil))
   }
 
-  /// Bytes in memory.
+  /// Appends bytes in memory.
   public mutating func appendPart(
     _ bytes: [UInt8], name: String, fileName: String? = nil, mimeType: String? = nil, headers: HTTPHeaders = [:]
   ) {
     appendPart(DataSource(bytes), name: name, fileName: fileName, mimeType: mimeType, headers: headers)
   }
 
-  /// Any source. `length`: bytes that it has, where it does not know itself; fewer are `.truncated`, more `.changed`.
-  /// `headers` stand after `Content-Disposition` and `Content-Type`.
+  /// Appends any source.
+  /// - `length`: bytes of a source that does not know its length; fewer are `.truncated`, more `.changed`.
+  /// - `headers`: fields that follow `Content-Disposition` and `Content-Type`.
   public mutating func appendPart(
     _ source: any BlobSource, name: String, fileName: String? = nil, length: Int64? = nil, mimeType: String? = nil,
     headers: HTTPHeaders = [:]
@@ -56,45 +57,45 @@ public struct MultipartForm: BlobSource {
 
   /// The value of `Content-Type`.
   public var contentType: String {
-    // RFC 2045 §5.1: what is no token is quoted; a boundary contains neither quotes nor backslashes.
+    // RFC 2045 §5.1: a value that is not a token is quoted. A boundary contains neither quotes nor backslashes.
     let isToken = boundary.utf8.allSatisfy { !Array("(),/:=? ".utf8).contains($0) }
     return "multipart/form-data; boundary=" + (isToken ? boundary : "\"\(boundary)\"")
   }
 
-  /// A request that wants this form as its body; nothing is asked of the parts.
+  /// A request with this form's `Content-Type`. Does not access the parts.
   public func request(to url: HTTPURL, method: String = "POST") -> HTTPRequest {
     HTTPRequest(method, url, ["Content-Type": contentType])
   }
 
   // MARK: As a source
 
-  /// Random if every part is.
+  /// `.random` if every part is.
   public var access: BlobAccess { parts.allSatisfy { $0.source.access == .random } ? .random : .sequential }
 
-  /// Asks every part. An error names the part.
+  /// Calls `info` of every part. An error names the part.
   public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo {
     try cancel.check("look at a form")
     return try whole(HeadSource.Mark()).info(cancel)
   }
 
-  /// To find an offset behind a part of unknown length, that part is read through.
+  /// To reach an offset after a part of unknown length, the reader reads through that part.
   public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     try cancel.check("open a form")
     let mark = HeadSource.Mark()
     return FormReader(try whole(mark).open(at: offset, cancel), mark)
   }
 
-  /// Offset of the last part's first byte, where the parts before it are in memory; 0 where they are not, or where
-  /// there is none.
+  /// Offset of the last part's first byte if all parts before it are in memory; 0 if they are not, or if there are no
+  /// parts.
   package var lengthBeforeLastPart: Int64 {
     guard !parts.isEmpty, parts.dropLast().allSatisfy({ $0.source is DataSource }) else { return 0 }
-    // A form with a malformed head is not sent.
+    // A form with a malformed part header fails when it is opened, so the error does not matter here.
     guard let heads = try? heads() else { return 0 }
     let contents = parts.dropLast().map { ($0.source as? DataSource)?.bytes.count ?? 0 }
     return Int64(heads.map(\.count).reduce(0, +) + contents.reduce(0, +))
   }
 
-  /// Heads, contents and the end, in a row.
+  /// Concatenates the headers, the contents and the closing boundary.
   private func whole(_ mark: HeadSource.Mark) throws(BlobError) -> ConcatenatedSource {
     var pieces: [any BlobSource] = []
     for (part, head) in zip(parts, try heads()) {
@@ -110,7 +111,7 @@ public struct MultipartForm: BlobSource {
     return ConcatenatedSource(pieces)
   }
 
-  /// The bytes before the content of each part: the boundary and the part's head.
+  /// The bytes before the content of each part: the boundary and the part's header block.
   private func heads() throws(BlobError) -> [[UInt8]] {
     var heads: [[UInt8]] = []
     for part in parts {

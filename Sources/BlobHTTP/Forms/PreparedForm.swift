@@ -1,9 +1,9 @@
 import Blobs
 import Platform
 
-/// A form written into a file, for what can only send files: background sessions, other programs.
+/// A form written into a file, for background sessions and other programs that can upload only files.
 ///
-/// The file is the caller's to delete.
+/// The caller deletes the file.
 public struct PreparedForm: Sendable {
   public let path: BytePath
   /// Bytes of the body.
@@ -11,23 +11,23 @@ public struct PreparedForm: Sendable {
   /// The value of `Content-Type`, with the boundary.
   public let contentType: String
 
-  /// The body, opened anew for each attempt.
+  /// The body; each attempt opens the file again.
   public var body: BlobSlice { BlobSlice(FileSource(path), length: length) }
 
-  /// A request with boundary and length.
+  /// A request with the form's `Content-Type` and `Content-Length`.
   public func request(to url: HTTPURL, method: String = "POST") -> HTTPRequest {
     HTTPRequest(method, url, ["Content-Type": contentType, "Content-Length": String(length)])
   }
 }
 
-/// Why a form could not be written into a file. No file is left.
+/// Why a form could not be written into a file. No incomplete file remains.
 public struct FormPreparationError: Error, Sendable, CustomStringConvertible {
   public enum Side: Sendable, Hashable {
-    /// A part cannot be read, or is not what it was.
+    /// A part cannot be read, or it has changed.
     case media
-    /// The file cannot be made or written.
+    /// The file cannot be created or written.
     case body
-    /// There is no room for it.
+    /// The disk or the user's quota is full.
     case diskFull
     case cancelled
   }
@@ -42,7 +42,7 @@ public struct FormPreparationError: Error, Sendable, CustomStringConvertible {
     self.cause = cause
   }
 
-  /// The system's refusal to make or write the file.
+  /// A system call that creates or writes the file has failed.
   init(_ number: Int32, _ operation: String) {
     self.init([ENOSPC, EDQUOT].contains(number) ? .diskFull : .body, systemError(number, operation))
   }
@@ -51,13 +51,13 @@ public struct FormPreparationError: Error, Sendable, CustomStringConvertible {
 }
 
 extension MultipartForm {
-  /// Bytes written so far, and how many there will be; nil where only the end will tell.
+  /// Called with the bytes written so far and the total; `length` is nil if the total is known only at the end.
   public typealias PreparationProgress = @Sendable (_ written: Int64, _ length: Int64?) -> Void
 
-  /// Writes the form into a new file, for this user alone. `progress` is called on the writing thread.
+  /// Writes the form into a new file with mode 0600. `progress` is called on the writing thread.
   ///
-  /// A file of that name that is there already is `.body`, and is left alone. Cancelling the task ends it with
-  /// `.cancelled`, at the latest after the read that is under way.
+  /// If the file exists already, this throws `.body` and does not touch it. Cancelling the task ends this with
+  /// `.cancelled`, at the latest after the read in progress.
   public func prepare(
     to path: BytePath, progress: @escaping PreparationProgress = { _, _ in }
   ) async throws(FormPreparationError) -> PreparedForm {
@@ -70,8 +70,8 @@ extension MultipartForm {
     return try result.get()
   }
 
-  /// As the other one, but returns at once. Exactly one of `completion` and `failure` is called, once, on a thread of
-  /// its own. What it returns cancels the preparation, which then fails with `.cancelled`.
+  /// Like the async `prepare`, but returns at once. Exactly one of `completion` and `failure` is called, once, on a
+  /// background thread. Cancelling the returned object ends the preparation, which then fails with `.cancelled`.
   @discardableResult
   public func prepare(
     to path: BytePath, progress: @escaping PreparationProgress = { _, _ in },
@@ -105,7 +105,7 @@ extension MultipartForm {
     return PreparedForm(path: path, length: length, contentType: contentType)
   }
 
-  /// Bytes written.
+  /// Returns the number of bytes written.
   func write(
     into descriptor: Int32, named path: BytePath, _ progress: PreparationProgress, _ cancel: Cancellation
   ) throws(FormPreparationError) -> Int64 {
@@ -130,7 +130,7 @@ extension MultipartForm {
   }
 }
 
-// Where nothing of the same name is nearer.
+// Global functions, because `open` and `close` would name methods inside the types above.
 private func makeFile(_ path: UnsafePointer<CChar>) -> Int32 {
   open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
 }
@@ -148,5 +148,5 @@ private func writeAll(
   }
 }
 
-/// A form holds its thread for as long as its parts take.
+/// Writing a form blocks its thread until all parts are read.
 private let preparing = BlockingPool("form", threads: 16, patience: .seconds(5))

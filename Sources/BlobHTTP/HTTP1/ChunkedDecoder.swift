@@ -1,27 +1,28 @@
-/// Finds the content of a chunked body, of a request or a response, up to its trailer section. RFC 9112 §7.1.
+/// Decodes the chunked body of a request or a response, up to its trailer section. RFC 9112 §7.1.
 ///
-/// Lines end with CRLF and with nothing else: a program that takes a bare LF for the end of a line sees other chunks.
+/// Lines must end with CRLF: a program that also accepts a bare LF would see different chunks.
 package struct ChunkedDecoder: Equatable, Sendable {
   package enum Stage: Equatable, Sendable {
     case size, data(Int64), dataEnd
-    /// The last chunk has come; its trailer section follows.
+    /// The last chunk was read; the trailer section follows.
     case ended
   }
-  /// The next bytes of what came, by their number.
+  /// What the next bytes are. The number is their count.
   package enum Piece: Equatable {
     case content(Int)
-    /// Bytes that say where content is and are none themselves: the size of a chunk, or the line break behind one.
+    /// Bytes outside the content: the size line of a chunk, or the line break after its data.
     case framing(Int)
-    /// It needs more bytes.
+    /// The decoder needs more bytes.
     case more
     case malformed
   }
 
   package private(set) var stage = Stage.size
-  /// Bytes of sizes and extensions beyond what chunks of that size need. A body of many of them is an attack.
+  /// Bytes of size lines and extensions beyond what chunks of that size need. Many of them in a body indicate an
+  /// attack.
   private var excess: Int64 = 0
 
-  /// With the size, an extension and the line break.
+  /// Limit for a size line, including extension and line break.
   static let longestLine = 4 << 10
   private static let mostExcess: Int64 = 16 << 10
 
@@ -53,14 +54,14 @@ package struct ChunkedDecoder: Equatable, Sendable {
     }
   }
 
-  /// The next `count` bytes of a chunk's data have come, which need not be looked at.
+  /// Skips the next `count` bytes of a chunk's data, which need not be inspected.
   package mutating func take(_ count: Int) {
     guard case .data(let left) = stage else { preconditionFailure("no chunk has data here") }
     stage = left == Int64(count) ? .dataEnd : .data(left - Int64(count))
   }
 
-  /// The size that a chunk's first line tells, in hexadecimal digits and perhaps before an extension. `line` has its line
-  /// break. nil: the line is malformed.
+  /// The chunk size of a chunk's first line: hexadecimal digits, optionally followed by an extension. `line` includes
+  /// its line break. nil if the line is malformed.
   private static func size(_ line: UnsafeRawBufferPointer) -> Int64? {
     guard line.count >= 3, line[line.count - 2] == 13 else { return nil }
     let line = UnsafeRawBufferPointer(rebasing: line[..<(line.count - 2)])

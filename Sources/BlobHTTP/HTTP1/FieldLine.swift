@@ -6,8 +6,8 @@ struct FieldLine {
   /// Without spaces and tabs at either end.
   let value: UnsafeRawBufferPointer
 
-  /// nil: no name stands directly before a colon. So are lines refused that are folded, or have a blank before the colon:
-  /// other programs read them in another way.
+  /// nil if no field name stands directly before a colon. This also refuses folded lines and a blank before the colon,
+  /// which programs interpret in different ways.
   init?(_ line: UnsafeRawBufferPointer) {
     guard let colon = line.place(of: UInt8(ascii: ":")), colon > 0 else { return nil }
     name = UnsafeRawBufferPointer(rebasing: line[..<colon])
@@ -23,7 +23,7 @@ extension HTTPHeaders {
 }
 
 extension UnsafeRawBufferPointer {
-  /// Where a byte is found first.
+  /// Index of the first occurrence of `byte`.
   package func place(of byte: UInt8) -> Int? {
     guard let start = baseAddress, let found = memchr(start, Int32(byte), count) else { return nil }
     return UnsafeRawPointer(found) - start
@@ -33,7 +33,7 @@ extension UnsafeRawBufferPointer {
     count >= text.utf8CodeUnitCount && memcmp(baseAddress!, text.utf8Start, text.utf8CodeUnitCount) == 0
   }
 
-  /// A tab is the only control character that a field's value may have. RFC 9110 §5.5.
+  /// True if there is a control character other than a tab, which alone is allowed in a field value. RFC 9110 §5.5.
   var hasControlCharacter: Bool {
     for byte in self where byte < 32 && byte != 9 || byte == 127 { return true }
     return false

@@ -1,31 +1,31 @@
-/// Makes heads of the lines of an answer, one by one, whoever reads them from the connection.
+/// Parses the lines of a response into heads. Independent of how the lines are read from the connection.
 ///
-/// What is not HTTP/1.x is refused, and never guessed at: a line that one program skips is another one's status.
-/// RFC 9112 §4, §5.
+/// Input that is not HTTP/1.x is refused: a line that one program skips may be a status line to another. RFC 9112 §4,
+/// §5.
 package struct HeadParser {
-  /// What a line has completed.
+  /// What a line completes.
   package enum Step {
     case nothing
-    /// A head with a status of 1xx. That of 100 is nothing.
+    /// A head with a status of 1xx. A head with status 100 is reported as `nothing`.
     case interim(HTTPHead)
     case final(HTTPHead)
-    /// The line has no place in a head: nothing that follows can be trusted.
+    /// The line cannot be part of a head, so nothing after it can be trusted.
     case malformed
   }
 
   /// The final head, once it is complete.
   package private(set) var final: HTTPHead?
-  /// 0: the next line must be a status line.
+  /// 0 while the next line must be a status line.
   private var status = 0
   private var headers = HTTPHeaders()
 
   package init() {}
 
-  /// Takes one line with its line break. Lines after the final head are trailers, and are left out.
+  /// Parses one line, including its line break. Lines after the final head are trailers and are ignored.
   package mutating func take(_ line: UnsafeRawBufferPointer) -> Step {
     if final != nil { return .nothing }
     let line = line.withoutLineBreak
-    // Either would end a line, or a text, for other programs.
+    // Other programs may take CR as the end of the line, or NUL as the end of the text.
     if line.place(of: 0) != nil || line.place(of: 13) != nil { return .malformed }
     if status == 0 { return begin(line) }
     if line.isEmpty { return complete() }
@@ -44,7 +44,7 @@ package struct HeadParser {
 
   private mutating func complete() -> Step {
     let head = HTTPHead(status: status, headers: headers)
-    // After an interim head comes another one.
+    // Another head follows an interim head.
     status = 0
     if head.status == 100 { return .nothing }
     if head.status < 200 && head.status != 101 { return .interim(head) }
@@ -53,12 +53,12 @@ package struct HeadParser {
   }
 }
 
-/// `HTTP/1.1 200 Words`, with or without its line break. RFC 9112 §4.
+/// A status line such as `HTTP/1.1 200 OK`, with or without its line break. RFC 9112 §4.
 package struct StatusLine {
   package let minorVersion: Int
   package let status: Int
 
-  /// nil: it is something else.
+  /// nil if `line` is not a status line.
   package init?(_ line: UnsafeRawBufferPointer) {
     guard line.begins(with: "HTTP/1."), line.count >= 12, 48...57 ~= line[7], line[8] == 32,
       49...57 ~= line[9], 48...57 ~= line[10], 48...57 ~= line[11],
@@ -70,7 +70,7 @@ package struct StatusLine {
 }
 
 extension UnsafeRawBufferPointer {
-  /// Without a line feed at its end, and the carriage return before that. RFC 9112 §2.2.
+  /// The line without its LF and the CR before it. RFC 9112 §2.2.
   fileprivate var withoutLineBreak: UnsafeRawBufferPointer {
     guard let last, last == 10 else { return self }
     let end = count >= 2 && self[count - 2] == 13 ? count - 2 : count - 1

@@ -1,13 +1,13 @@
 import Blobs
 
-/// The head of a request, as it was sent. RFC 9112 §3.
+/// The head of a request, as received. RFC 9112 §3.
 package struct RequestHead: Sendable {
   package var method: String
-  /// The request target, which stands between the method and the version in the first line.
+  /// The request target: the word between the method and the version in the request line.
   package var target: [UInt8]
   package var isHTTP11: Bool
   package var headers: HTTPHeaders
-  /// Bytes of the body; nil: it comes in chunks, and its end will tell.
+  /// Bytes of the body; nil for a chunked body, whose length is known only at its end.
   package var contentLength: Int64? = 0
 
   package init(method: String, target: [UInt8], isHTTP11: Bool, headers: HTTPHeaders) {
@@ -15,8 +15,8 @@ package struct RequestHead: Sendable {
   }
 }
 
-/// Why a request cannot be relied on: it is answered with the status, and the connection is closed, since nobody knows where
-/// the next request begins.
+/// Why a request is invalid. The server answers with `status` and closes the connection, because the start of the next
+/// request is unknown.
 package struct RequestProblem: Error, Equatable {
   package let status: Int
   package let message: String
@@ -30,7 +30,7 @@ struct RequestLine {
   let target: [UInt8]
   let isHTTP11: Bool
 
-  /// `line`: without its line break.
+  /// `line` excludes its line break.
   init(_ line: UnsafeRawBufferPointer) throws(RequestProblem) {
     let words = line.split(separator: 32, maxSplits: 3, omittingEmptySubsequences: false)
     guard words.count == 3 else {
@@ -58,8 +58,8 @@ struct RequestLine {
 }
 
 extension RequestHead {
-  /// Finds how long the body is. Throws where the fields do not say it in exactly one way: a proxy in front could take a part
-  /// of this request for the next one. RFC 9112 §6, §11.2.
+  /// Determines the length of the body. Throws if the fields are ambiguous: a proxy in front of the server could then
+  /// take a part of this request for the next one. RFC 9112 §6, §11.2.
   mutating func findLength() throws(RequestProblem) {
     var (length, lengths): (String?, Int) = (nil, 0)
     var (coding, codings): (String?, Int) = (nil, 0)
@@ -73,7 +73,7 @@ extension RequestHead {
       contentLength = try Self.length(length)
     }
     guard let coding else {
-      // The body would end with the connection, as it does when the connection breaks.
+      // The body would end when the connection closes, which looks the same as a broken connection.
       if !isHTTP11, length == nil, ["PUT", "POST", "PATCH"].contains(method) {
         throw RequestProblem(411, "\(method) in HTTP/1.0 needs a Content-Length")
       }

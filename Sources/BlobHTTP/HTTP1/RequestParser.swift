@@ -1,17 +1,17 @@
-/// Reads requests as their bytes come: heads, content and trailers, one request after the other. It takes what RFC 9112 calls
-/// a request and nothing else: where two programs could read a request in two ways, a part of one can be made another one
+/// Incremental parser for requests: heads, content and trailers, one request after the other. It accepts only what RFC
+/// 9112 allows: if two programs can read a request in different ways, an attacker can hide a second request in it
 /// (request smuggling, RFC 9112 §11.2).
 package struct RequestParser {
-  /// The next bytes of what came, by their number.
+  /// What the next bytes are. The number is their count.
   package enum Piece {
-    /// It needs more bytes, behind those that it was given.
+    /// The parser needs more bytes, appended to those of this call.
     case more
-    /// A line of a head, or what only says where content is.
+    /// A line of a head, or bytes of the chunked coding.
     case framing(Int)
-    /// The last line of a head. A body follows where the head says so.
+    /// The last line of a head. A body follows if the head says so.
     case head(Int, RequestHead)
     case content(Int)
-    /// The body is whole. `trailers` came behind the last of its chunks.
+    /// The body is complete. `trailers` are the fields after its last chunk.
     case end(Int, trailers: HTTPHeaders)
     case malformed(RequestProblem)
   }
@@ -22,24 +22,24 @@ package struct RequestParser {
   private var stage = Stage.line
   private var head = RequestHead(method: "", target: [], isHTTP11: true, headers: [:])
   private var trailers = HTTPHeaders()
-  /// Bytes of the head or the trailer section so far.
+  /// Bytes of the current head or trailer section so far.
   private var sectionBytes = 0
-  /// Bytes of an unfinished line that have no line break in them.
+  /// Bytes of an incomplete line that were already searched for a line break.
   private var searched = 0
 
-  /// In the first line, in all lines of a head, and in those of a trailer section.
+  /// Limits in bytes for the request line, for a whole head, and for a trailer section.
   package static let longestLine = 16 << 10
   package static let longestHead = 32 << 10
   package static let longestTrailers = 8 << 10
 
   package init() {}
 
-  /// That of the request whose head or body is under way; empty where its first line has not come.
+  /// The method of the current request; empty before its request line is complete.
   package var method: String { if case .line = stage { "" } else { head.method } }
-  /// No byte of a next request has come.
+  /// True if no byte of the next request has arrived.
   package var isBetweenRequests: Bool { if case .line = stage { sectionBytes == 0 && searched == 0 } else { false } }
 
-  /// Bytes of content that follow without anything in between; 0: none, or nobody knows.
+  /// Bytes of contiguous content that follow; 0 if there are none or their number is unknown.
   package var contentAhead: Int64 {
     switch stage {
     case .content(let left): return left
@@ -48,8 +48,8 @@ package struct RequestParser {
     }
   }
 
-  /// The next `count` bytes of content, which `contentAhead` promises, have come, and need not be looked at. true: the body is
-  /// whole with them.
+  /// Skips the next `count` bytes of content, at most `contentAhead`, which need not be inspected. Returns true if they
+  /// complete the body.
   package mutating func take(_ count: Int) -> Bool {
     switch stage {
     case .content(let left):
@@ -65,7 +65,7 @@ package struct RequestParser {
     }
   }
 
-  /// `bytes`: what was not taken yet. The body of a head without one has no end of its own.
+  /// `bytes` are those not yet consumed. A request without a body yields `head` and no `end`.
   package mutating func next(of bytes: UnsafeRawBufferPointer) -> Piece {
     do throws(RequestProblem) {
       switch stage {
@@ -120,7 +120,7 @@ package struct RequestParser {
   private static let brokenLine = RequestProblem(
     400, "a line of the request has a NUL or a CR in it, or does not end with CRLF")
 
-  /// Throws where a line of `count` bytes is, or will be, longer than is taken.
+  /// Throws if a line of at least `count` bytes exceeds the limit.
   private func check(_ count: Int) throws(RequestProblem) {
     switch stage {
     case .line where count > Self.longestLine:
@@ -138,7 +138,7 @@ package struct RequestParser {
   private mutating func take(_ line: UnsafeRawBufferPointer, _ count: Int) throws(RequestProblem) -> Piece {
     switch stage {
     case .line:
-      // RFC 9112 §2.2: empty lines before a request are left out.
+      // RFC 9112 §2.2: empty lines before a request are ignored.
       if line.isEmpty { return .framing(count) }
       let first = try RequestLine(line)
       head = RequestHead(method: first.method, target: first.target, isHTTP11: first.isHTTP11, headers: [:])
@@ -168,7 +168,7 @@ package struct RequestParser {
       let name = String(decoding: field.name.prefix(100), as: UTF8.self)
       throw RequestProblem(400, "the field \(name) has a control character in it")
     }
-    // Some programs would not know it for `chunked`.
+    // Some programs would not recognise a padded value as `chunked`.
     let isPadded = line.last == 32 || line.last == 9
     if isPadded, String(decoding: field.name, as: UTF8.self).isSameField("Transfer-Encoding") {
       throw RequestProblem(400, "the transfer coding has a blank behind it")

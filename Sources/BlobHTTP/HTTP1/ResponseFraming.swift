@@ -1,36 +1,36 @@
 import Blobs
 
-/// Where an answer that is read from a connection stands: its head, then content by length, by chunks or up to the end.
-/// RFC 9112 §6.3 and §7.1.
+/// Finds the head and the content in the bytes of a response. The content is delimited by length, by chunks or by the
+/// end of the connection. RFC 9112 §6.3 and §7.1.
 package struct ResponseFraming {
   package enum Stage: Equatable {
     case head, content(Int64), chunks(ChunkedDecoder), trailers, untilClosed, whole
   }
-  /// The next bytes of what came, by their number.
+  /// What the next bytes are. The number is their count.
   package enum Piece: Equatable {
-    /// Of the head or the trailers, with its line break.
+    /// A line of the head or the trailers, including its line break.
     case line(Int)
     case content(Int)
-    /// What only says where content is.
+    /// Bytes of the chunked coding outside the content.
     case framing(Int)
-    /// It needs more bytes.
+    /// The parser needs more bytes.
     case more
     /// A line of the head or the trailers has more than `longestLine` bytes.
     case lineTooLong
-    /// The lines of one head, or those of the trailers, have more than `longestSection` bytes.
+    /// The lines of one head, or of the trailers, have more than `longestSection` bytes.
     case sectionTooLong
     case malformed
   }
 
   package private(set) var stage = Stage.head
-  /// The answer has ended. Asked for every answer, from other modules, where comparing stages takes more.
+  /// The response has ended. Other modules read this for every response, where comparing `stage` would be slower.
   package var isWhole: Bool { if case .whole = stage { true } else { false } }
   package var isInHead: Bool { if case .head = stage { true } else { false } }
-  /// Whether the server lets the connection be used again once the answer is whole.
+  /// Whether the server allows reuse of the connection after this response.
   package private(set) var keepsConnection = false
   private var isFirstLine = true
-  /// Bytes of the head or the trailers so far. Each interim head counts for itself: a server may send one for each megabyte
-  /// that it has received.
+  /// Bytes of the current head or trailers. Each interim head counts separately, because a server may send one for each
+  /// megabyte that it has received.
   private var sectionBytes = 0
 
   package init() {}
@@ -57,10 +57,10 @@ package struct ResponseFraming {
     }
   }
 
-  /// The final head is known: what follows it? false: nobody can say.
+  /// Derives the framing of the content from the final head. Returns false if the framing cannot be determined.
   package mutating func begin(_ head: HTTPHead, to method: String) -> Bool {
     let codings = head.headers.fields.filter { $0.name.isSameField("Transfer-Encoding") }
-    // Most name nothing else, and a list takes more work than all of the rest.
+    // Most responses have no other value, and splitting a list costs more than the rest of this function.
     let isPlain = head.headers.fields.allSatisfy {
       !$0.name.isSameField("Connection") || $0.value.isSameField("keep-alive")
     }
@@ -71,7 +71,7 @@ package struct ResponseFraming {
       stage = .whole
     } else if !codings.isEmpty {
       guard codings.count == 1, codings[0].value.isSameField("chunked") else { return false }
-      // Two statements about the length: what follows on this connection may be part of what went before. RFC 9112 §6.3.
+      // Chunks and Content-Length contradict each other, so bytes after this response may belong to it. RFC 9112 §6.3.
       if head.headers["Content-Length"] != nil { keepsConnection = false }
       stage = .chunks(ChunkedDecoder())
     } else if head.headers["Content-Length"] != nil {
@@ -84,11 +84,11 @@ package struct ResponseFraming {
     return head.status >= 200
   }
 
-  /// nil: several that differ, or no number.
+  /// nil if the values differ or are not numbers.
   private static func length(in headers: HTTPHeaders) -> Int64? {
     var found: Int64?
     for (name, value) in headers.fields where name.isSameField("Content-Length") {
-      // A list of the same number, again and again, is what some proxies make of several fields. RFC 9110 §8.6.
+      // Some proxies join repeated fields into a list of the same number. RFC 9110 §8.6.
       guard let length = Int64(digits: value) ?? same(value), found ?? length == length else { return nil }
       found = length
     }
@@ -114,20 +114,20 @@ package struct ResponseFraming {
       guard let line = StatusLine(UnsafeRawBufferPointer(rebasing: bytes[..<end])) else { return .malformed }
       keepsConnection = line.minorVersion > 0
     }
-    isFirstLine = isEmpty  // after an interim head comes another
+    isFirstLine = isEmpty  // Another head follows an interim head.
     return .line(end)
   }
 
   private func line(_ bytes: UnsafeRawBufferPointer) -> Int? { bytes.place(of: 10).map { $0 + 1 } }
 
   private func more(than bytes: UnsafeRawBufferPointer) -> Piece {
-    // What cannot become a head need not end in a line break to be told apart.
+    // Input that cannot become a head is refused before its line is complete.
     let begins = stage != .head || !isFirstLine || bytes.isEmpty || "HTTP/1.".utf8.starts(with: bytes.prefix(7))
     if !begins { return .malformed }
     return bytes.count < Self.longestLine ? .more : .lineTooLong
   }
 
-  /// In one line, and in all lines of a head or of the trailers.
+  /// Limits in bytes for one line, and for all lines of a head or of the trailers.
   package static let longestLine = 16 << 10
   package static let longestSection = 256 << 10
 }

@@ -1,26 +1,29 @@
 import Blobs
 
-/// What is at an http(s) URL, read as it is wanted and never kept: from a server to a destination without a disk.
+/// The resource at an http(s) URL, read as needed and not stored, so that data flows from a server to a destination
+/// without a disk.
 ///
-/// Where the server gives ranges and names the version (a strong `ETag`, or a `Last-Modified` that is old enough to be
-/// one), any byte can be opened, and a connection that is cut is made up for: the rest is asked for on the condition that
-/// there is still this version, so that two versions are never mixed. Elsewhere it is read once, from the first byte to the
-/// last. A cut is `.invalidated` then: `info` begins a new download, of the version that is there by then, and only its byte 0
-/// can be opened. What is read ahead of its use is bounded. RFC 9110 §13.1.4, §13.1.5, §14.
+/// If the server supports ranges and identifies the version (by a strong `ETag`, or by a `Last-Modified` that is old
+/// enough), the source can be opened at any offset. After a broken connection it requests the rest on condition that
+/// the version is unchanged, so that two versions are never mixed. Otherwise the resource is read once, from the first
+/// byte to the last. A broken connection is then `.invalidated`: `info` starts a new download of the current version,
+/// and only its byte 0 can be opened. The read-ahead buffer is bounded. RFC 9110 §13.1.4, §13.1.5, §14.
 ///
-/// Each reader holds one exchange of `transport` until `finish()`, and never more than one: give it a transport of its own, not the one
-/// that sends on what is read here, or the two could wait for each other's workers.
+/// Each reader has one exchange of `transport` open until `finish()`, and never more than one. Do not use the transport
+/// that sends the data elsewhere: reader and sender could wait for each other's workers forever.
 public struct HTTPRangeSource: BlobSource {
   public let url: HTTPURL
   let remote: RemoteFile
-  /// Attempts in a row that bring next to nothing, unless another number is asked for.
+  /// Default number of consecutive attempts that transfer almost nothing before an error is thrown.
   public static let usualRetries = 5
 
-  /// - `headers`: credentials and the like; they go to the origin of `url` and to none that it redirects to.
-  /// - `retries`: attempts in a row that bring fewer than 16 KiB together, after which a cut is an error.
-  /// - `readAhead`: bytes that may wait for their use.
-  /// - `notice`: hears that a download has ended of which nobody can know whether it is whole: over plain HTTP, without a
-  ///   length, ended by the end of the connection. Called on the thread that reads.
+  /// - `headers`: credentials and similar fields, sent to the origin of `url` but not to other origins after a
+  ///   redirect.
+  /// - `retries`: number of consecutive attempts with fewer than 16 KiB in total, after which a broken connection is an
+  ///   error.
+  /// - `readAhead`: capacity of the read-ahead buffer in bytes.
+  /// - `notice`: called on the reading thread when a download over plain HTTP without a length was ended by the end of
+  ///   the connection, so that it may be incomplete.
   public init(
     _ url: HTTPURL, over transport: any Transport, headers: HTTPHeaders = [:], retries: Int = Self.usualRetries,
     readAhead: Int = 512 << 10, notice: (@Sendable (String) -> Void)? = nil
@@ -31,11 +34,11 @@ public struct HTTPRangeSource: BlobSource {
       RemoteAsk(url, transport, headers), retries: retries, readAhead: readAhead, notice: notice)
   }
 
-  /// Taken for random until `info` or `open` has found out.
+  /// `.random` until `info` or `open` has found out otherwise.
   public var access: BlobAccess { remote.isOnceOnly ? .sequential : .random }
 
-  /// Asks the server for one byte, or what it gave when it was begun to be read once.
-  /// `.notFound`, `.permission` and `.io` are the server's answers; the last also stands for no answer.
+  /// Requests one byte, or returns the facts of a download that was already begun and can be read only once.
+  /// `.notFound`, `.permission` and `.io` reflect the server's status; `.io` also means that there was no response.
   public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo {
     try cancel.check("look at \(url)")
     return try remote.facts(cancel).info
@@ -48,7 +51,7 @@ public struct HTTPRangeSource: BlobSource {
 }
 
 extension SourceResolver {
-  /// This one, and `http:` and `https:` URLs, read over `transport`. `retries` and `notice`: as in `HTTPRangeSource`.
+  /// Adds `http:` and `https:` URLs, read over `transport`. For `retries` and `notice` see `HTTPRangeSource`.
   public func addingHTTP(
     over transport: any Transport, headers: HTTPHeaders = [:], retries: Int = HTTPRangeSource.usualRetries,
     notice: (@Sendable (String) -> Void)? = nil

@@ -1,6 +1,6 @@
 import Blobs
 
-/// GET of one URL, with its redirects followed.
+/// Sends GET for one URL and follows redirects.
 struct RemoteAsk: Sendable {
   let url: HTTPURL
   private let transport: any Transport
@@ -13,11 +13,11 @@ struct RemoteAsk: Sendable {
     self.headers = headers
   }
 
-  /// The final answer. `on.began` and `on.received` hear a success only.
+  /// The final response. `on.began` and `on.received` are called for a successful response only.
   func get(_ fields: HTTPHeaders, _ on: Exchange) async throws(TransportError) -> HTTPResponse {
     var place = url
     do throws(TransportError) { return try await follow(&place, fields, on) } catch {
-      // The message has a place in it that a server has named.
+      // The message contains a URL from the server's redirect.
       if place == url || !SecretWords(headers, query: url.query).isOne(in: error.message.utf8) { throw error }
       throw TransportError(
         error.code,
@@ -26,12 +26,12 @@ struct RemoteAsk: Sendable {
     }
   }
 
-  /// `place` is where the last request went, or where it was redirected to.
+  /// `place` is the URL of the last request, or the redirect target that was refused.
   private func follow(
     _ place: inout HTTPURL, _ fields: HTTPHeaders, _ on: Exchange
   ) async throws(TransportError) -> HTTPResponse {
     for _ in 0...Self.mostRedirects {
-      // What is encoded on the way is not what is there.
+      // A content coding applied in transfer would change the bytes and their ranges.
       var request = HTTPRequest("GET", place, ["Accept-Encoding": "identity"])
       for field in fields.fields { request.headers.add(field.name, field.value) }
       if place.origin == url.origin {
@@ -53,7 +53,7 @@ struct RemoteAsk: Sendable {
     throw TransportError(.badResponse, "GET \(url): more than \(Self.mostRedirects) redirects in a row")
   }
 
-  /// An answer that is no success, as a source says it.
+  /// Translates an unsuccessful response into the error of a source.
   func refusal(_ response: HTTPResponse) -> BlobError {
     let code: BlobError.Code =
       switch response.status {
@@ -67,7 +67,7 @@ struct RemoteAsk: Sendable {
     return BlobError(code, "GET \(url): the server answered \(response.status)")
   }
 
-  /// No answer, as a source says it: `.invalidated` where another attempt may help.
+  /// Translates a missing response into the error of a source: `.invalidated` if a retry may help.
   func failure(_ error: TransportError) -> BlobError {
     switch error.code {
     case .cancelled: BlobError(.cancelled, error.message, cause: error)

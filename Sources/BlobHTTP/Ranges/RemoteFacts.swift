@@ -1,59 +1,60 @@
 import Blobs
 
-/// What a server says of a file in an answer to GET.
+/// Facts about a file from the server's response to GET.
 struct RemoteFacts: Sendable, Hashable {
-  /// Bytes of the whole; nil when only the end will tell.
+  /// Bytes of the whole file; nil if its length is known only at the end.
   var length: Int64?
-  /// nil: the server does not name one that could be asked for again.
+  /// nil if the server does not identify a version that can be requested again.
   var version: RemoteVersion?
-  /// Offset of the first byte of this answer.
+  /// Offset of this response's first byte.
   var start: Int64 = 0
-  /// Bytes of the range that this answer is of; nil: it is of no range.
+  /// Bytes of the range in this response; nil if the response is not of a range.
   var rangeLength: Int64?
-  /// Any range can be had, of this very version.
+  /// The server gives any range of this version.
   var isRandom: Bool
-  /// Not all of it comes with this answer.
+  /// This response does not contain the whole file.
   var isPartial = false
-  /// Only the end of the connection ends this answer, so one that is cut looks whole. RFC 9112 §6.3, item 8.
+  /// Only the end of the connection ends this response, so a truncated one looks complete. RFC 9112 §6.3, item 8.
   var endsByClosing = false
 
-  /// nil where the answer does not add up, or has the file in another form than asked for. RFC 9110 §14.4.
+  /// nil if the response is inconsistent, or has the file in an encoding that was not requested. RFC 9110 §14.4.
   ///
-  /// `isOfRange`: a range was asked for. An answer to any other request has the whole, whatever its status.
+  /// - `isOfRange`: the request had a `Range`. The response to any other request must contain the whole file.
   init?(_ head: HTTPHead, of url: HTTPURL, isOfRange: Bool = true) {
     let headers = head.headers
     if Self.encoding(headers, of: url) != nil { return nil }
     version = RemoteVersion(headers)
     switch head.status {
     case 206:
-      // One range was asked for, and several parts have other bytes between theirs. RFC 9110 §14.6, §15.3.7.2.
+      // A single range was requested. A multipart response has other bytes between its parts. RFC 9110 §14.6,
+      // §15.3.7.2.
       let isInParts = headers["Content-Type"]?.lowercased().hasPrefix("multipart/byteranges") == true
       guard !isInParts, let range = ContentRange(headers["Content-Range"]), let first = range.first else { return nil }
       (start, rangeLength, length, isPartial) = (first, range.count, range.length, true)
-      // An answer that has other bytes than it says may have them from anywhere.
+      // If the length does not match the range, the offset of the bytes is unknown.
       if headers["Transfer-Encoding"] == nil, let count = headers.bytes("Content-Length"), count != range.count {
         return nil
       }
       if !isOfRange, first != 0 || range.count != range.length { return nil }
       isRandom = version != nil && length != nil
     case 416:
-      // No first byte: it is empty.
+      // A file without a first byte is empty.
       guard ContentRange(headers["Content-Range"])?.length == 0 else { return nil }
       length = 0
       isRandom = version != nil
     case 200:
       length = headers["Transfer-Encoding"] == nil ? headers.bytes("Content-Length") : nil
-      // TLS has an end of its own, which a cut does not forge. RFC 9112 §9.8.
+      // TLS marks its own end, which a broken connection does not produce. RFC 9112 §9.8.
       endsByClosing = length == nil && headers["Transfer-Encoding"] == nil && url.scheme == "http"
-      // Ranges of an empty file need none.
+      // An empty file needs no ranges.
       isRandom = length == 0 && version != nil
-    // 204 has no file, and another success is not the file that was asked for.
+    // 204 has no content, and other success statuses do not carry the requested file.
     default: return nil
     }
   }
 
-  /// How what comes was changed although it was asked for as it is; nil: it was not. Some servers call a file encoded that
-  /// was stored so, as its name says.
+  /// The content coding of the response, although `identity` was requested; nil if there is none. Some servers label a
+  /// file as encoded that is stored in this encoding, as its extension shows; this also returns nil.
   private static func encoding(_ headers: HTTPHeaders, of url: HTTPURL) -> String? {
     let encodings = headers.list("Content-Encoding").filter { !$0.isSameField("identity") }
     guard let first = encodings.first else { return nil }
@@ -67,7 +68,7 @@ struct RemoteFacts: Sendable, Hashable {
     (".z", "x-compress"), (".br", "br"), (".zst", "zstd"), (".bz2", "bzip2"), (".bz2", "x-bzip2"),
   ]
 
-  /// Why a success has no usable facts.
+  /// The error for a successful response without usable facts.
   static func problem(_ head: HTTPHead, of url: HTTPURL) -> BlobError {
     if let encoding = Self.encoding(head.headers, of: url) {
       return BlobError(
@@ -92,11 +93,11 @@ struct RemoteFacts: Sendable, Hashable {
   }
 }
 
-/// Which version of a file a server has, so that the rest of this very one can be asked for.
+/// Identifies the version of a file on a server, so that a later request can ask for the rest of it.
 enum RemoteVersion: Sendable, Hashable {
   /// A strong ETag.
   case tag(String)
-  /// A date of `Last-Modified` that no two versions share, with the ETag beside it, which is a weak one.
+  /// A date from `Last-Modified` that no two versions share, and the weak ETag beside it if there is one.
   case date(String, weakTag: String?)
 
   init?(_ headers: HTTPHeaders) {
@@ -105,15 +106,16 @@ enum RemoteVersion: Sendable, Hashable {
       self = .tag(tag)
       return
     }
-    // A date is strong once it lies so far back that nothing can still be written in the same second. RFC 9110 §8.8.2.2.
+    // A date is strong once it is so old that nothing else can be written in the same second. RFC 9110 §8.8.2.2.
     guard let modified = headers["Last-Modified"], let then = HTTPDate.seconds(modified),
       let now = headers["Date"].flatMap({ HTTPDate.seconds($0) }), now - then >= 60
     else { return nil }
     self = .date(modified, weakTag: tag)
   }
 
-  /// The fields that, beside `Range`, ask for a range of this very version. Where there is an ETag, `If-Range` must not have a date, nor a
-  /// weak ETag: then another version is refused (412). RFC 9110 §13.1.4, §13.1.5.
+  /// The fields that, with `Range`, request a range of this version. If the server sends an ETag, `If-Range` must
+  /// contain neither a date nor a weak ETag; `If-Unmodified-Since` then gives 412 for another version. RFC 9110
+  /// §13.1.4, §13.1.5.
   var condition: HTTPHeaders {
     switch self {
     case .tag(let tag): ["If-Range": tag]
@@ -130,13 +132,13 @@ enum RemoteVersion: Sendable, Hashable {
   }
 }
 
-/// `bytes 0-499/1234`, `bytes */1234`. RFC 9110 §14.4.
+/// A `Content-Range` value: `bytes 0-499/1234` or `bytes */1234`. RFC 9110 §14.4.
 struct ContentRange: Sendable, Hashable {
-  /// nil: of no range.
+  /// Offset of the range's first byte; nil for an unsatisfied range.
   var first: Int64?
-  /// Bytes of the range; nil: of no range.
+  /// Bytes of the range; nil for an unsatisfied range.
   var count: Int64?
-  /// Of the whole; nil: unknown.
+  /// Bytes of the whole file; nil if unknown.
   var length: Int64?
 
   init?(_ field: String?) {

@@ -1,24 +1,25 @@
 import Blobs
 import Synchronization
 
-/// One answer on its way: the transport writes what comes into a bounded pipe, from which a reader takes it.
+/// One response in progress: the transport writes the content into a bounded pipe, from which a reader reads it.
 final class RemoteFetch: Sendable {
   private let ask: RemoteAsk
   private let pipe: BlobPipe
-  /// The other end of `pipe`.
+  /// The reading end of `pipe`.
   let content: PipeSource
   private let answer = Monitor<Result<RemoteFacts, BlobError>?>(nil)
   private let task: Monitor<Task<Void, Never>?> = Monitor(nil)
 
-  /// `range` nil: of the whole. `version`: the server is asked for a range of this one; where it has another, it gives the
-  /// whole of that, or refuses.
+  /// - `range`: nil requests the whole file.
+  /// - `version`: the range must be of this version. If the server has another one, it sends that version as a whole,
+  ///   or refuses.
   init(_ ask: RemoteAsk, range: String?, of version: RemoteVersion? = nil, capacity: Int) {
     self.ask = ask
     pipe = BlobPipe(capacity: capacity)
     content = PipeSource(pipe)
     var fields = version?.condition ?? [:]
     fields["Range"] = range.map { "bytes=\($0)" }
-    // Ended by `stop`, which comes with the last owner; nobody waits for it.
+    // `stop` cancels the task, at the latest when the last owner is deinitialized; nothing awaits it.
     let task = Task { [ask, pipe, answer, fields] in
       let count = ReceivedCount()
       let exchange = Exchange(
@@ -54,10 +55,10 @@ final class RemoteFetch: Sendable {
 
   deinit { stop() }
 
-  /// Nothing more is wanted: the exchange ends, wherever it is.
+  /// Cancels the exchange at any stage.
   func stop() { task.update { $0?.cancel() } }
 
-  /// Reads a small answer to its end, so that the connection can be used again.
+  /// Reads a small response to its end, so that the connection can be reused.
   func drain(_ cancel: Cancellation) throws(BlobError) {
     let reader = try content.open(at: 0, cancel)
     try withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { buffer throws(BlobError) in
@@ -65,7 +66,7 @@ final class RemoteFetch: Sendable {
     }
   }
 
-  /// Waits for the head of the answer.
+  /// Waits for the head of the response.
   func facts(_ cancel: Cancellation) throws(BlobError) -> RemoteFacts {
     let result: Result<RemoteFacts, BlobError> = try cancel.whileWaiting(wakeUp: { [answer] in answer.update { _ in } })
     {
@@ -79,11 +80,11 @@ final class RemoteFetch: Sendable {
   }
 }
 
-/// Counts the content of an answer, of which there may be no more than its `Content-Range` says.
+/// Counts the content of a response and throws if it exceeds the length in `Content-Range`.
 private final class ReceivedCount: Sendable {
   private let state = Mutex<(count: Int64, most: Int64?)>((0, nil))
 
-  /// Of the answer that begins now. nil: no range, and no limit.
+  /// Starts counting for the response that begins now. nil: the response is not of a range and has no limit.
   func limit(to most: Int64?) { state.withLock { $0 = (0, most) } }
 
   func add(_ more: Int, _ url: HTTPURL) throws(BlobError) {

@@ -1,13 +1,13 @@
 import Blobs
 
-/// A file on a server, and what is known of it.
+/// A file on a server, with the state that its readers share.
 final class RemoteFile: Sendable {
   let ask: RemoteAsk
   let readAhead: Int
   private let retries: Int
   fileprivate let notice: (@Sendable (String) -> Void)?
   private struct State {
-    /// Of a file that can be read but once: what the server said when that began.
+    /// For a file that can be read only once: the download in progress, and the facts from its head.
     var once: (facts: RemoteFacts, fetch: RemoteFetch)?
     var isOnceOnly = false
   }
@@ -22,7 +22,8 @@ final class RemoteFile: Sendable {
 
   var isOnceOnly: Bool { state.update(waking: .none) { $0.isOnceOnly } }
 
-  /// What is there now. A file that can be read but once is begun by this, so that it is asked for once only.
+  /// The current facts. For a file that can be read only once, this starts the download, so that there is only one
+  /// request.
   func facts(_ cancel: Cancellation) throws(BlobError) -> RemoteFacts {
     if let once = state.update(waking: .none, { $0.once }) { return once.facts }
     var patience = Patience(retries, cancel, "look at \(ask.url)")
@@ -34,15 +35,15 @@ final class RemoteFile: Sendable {
     var facts = try fetch.facts(cancel)
     if facts.isPartial { try fetch.drain(cancel) }
     if facts.isRandom { return facts }
-    // A refused range of an empty file comes without its version.
+    // The 416 response for an empty file has no version.
     if facts.isPartial || facts.length == 0 {
-      // A server that sends more than the byte it was asked for would hold a connection that the next request may need.
+      // A server that sends more than the requested byte would occupy a connection that the next request may need.
       fetch.stop()
       fetch = RemoteFetch(ask, range: nil, capacity: readAhead)
       facts = try fetch.facts(cancel)
     }
     if facts.length == 0 { return facts }
-    // What has begun is the whole, and all that will be had.
+    // The download in progress is of the whole file, and it is the only one.
     return state.update { [fetch, facts] state in
       if let once = state.once { return once.facts }
       state.isOnceOnly = true
@@ -63,7 +64,7 @@ final class RemoteFile: Sendable {
     return RangeReader(self, facts, at: offset, cancel)
   }
 
-  /// The rest from `offset` on, of the version that `facts` tell.
+  /// Requests the rest from `offset` on, of the version in `facts`.
   func fetch(from offset: Int64, _ facts: RemoteFacts, _ cancel: Cancellation) throws(BlobError) -> RemoteFetch {
     let fetch = RemoteFetch(ask, range: "\(offset)-", of: facts.version, capacity: readAhead)
     let found = try fetch.facts(cancel)
@@ -71,7 +72,7 @@ final class RemoteFile: Sendable {
     throw BlobError(.changed, "\(ask.url): another version is there now, at byte \(offset)")
   }
 
-  /// The only answer there was has broken off. The next question begins another, of whatever version is there then.
+  /// The single download has failed. The next call of `facts` starts another one, of the version that is current then.
   func forget(_ fetch: RemoteFetch) {
     state.update { state in if state.once?.fetch === fetch { (state.once, state.isOnceOnly) = (nil, false) } }
   }
@@ -79,16 +80,16 @@ final class RemoteFile: Sendable {
   func patience(_ cancel: Cancellation, _ what: String) -> Patience { Patience(retries, cancel, what) }
 }
 
-/// Attempts that are made again, with growing pauses, as long as they fail for want of a connection.
+/// Repeats attempts with growing pauses as long as they fail because of the connection.
 struct Patience {
   private let retries: Int
   private let cancel: Cancellation
   private let what: String
   private var failures = 0
-  /// Bytes that came since failures are counted.
+  /// Bytes received since the first counted failure.
   private var received = 0
-  /// So many bytes have to come before failures are forgotten. Else a server that gives one byte for each attempt would be
-  /// asked for as long as the file has bytes.
+  /// Bytes that must arrive before the failure count is reset. Otherwise a server that sends one byte per attempt would
+  /// be retried once for every byte of the file.
   static let leastProgress = 16 << 10
 
   init(_ retries: Int, _ cancel: Cancellation, _ what: String) {
@@ -97,18 +98,18 @@ struct Patience {
     self.what = what
   }
 
-  /// So many bytes came. After enough of them the next failure is the first one again.
+  /// Counts received bytes. After enough of them the failure count starts again at 0.
   mutating func noteReceived(_ count: Int) {
     if failures == 0 { return }
     received += count
     if received >= Self.leastProgress { (failures, received) = (0, 0) }
   }
 
-  /// Waits before the next attempt, or throws `error` for good.
+  /// Sleeps before the next attempt, or throws `error` if no attempts are left or a retry cannot help.
   mutating func wait(after error: BlobError) throws(BlobError) {
     guard error.code == .invalidated, failures < retries else {
       var error = error
-      // Nobody can do better than we did.
+      // `.invalidated` would invite the caller to retry, which has already failed here.
       if error.code == .invalidated { error.code = .io }
       if failures > 0 { error.message += " (after \(failures + 1) attempts)" }
       throw error
@@ -124,7 +125,7 @@ struct Patience {
   }
 }
 
-/// Reads from an offset on; what is cut is asked for again from there.
+/// Reads from an offset on. After a broken connection it requests the rest from the current offset.
 private final class RangeReader: BlobReader {
   let info: BlobInfo
   private let file: RemoteFile
@@ -176,21 +177,22 @@ private final class RangeReader: BlobReader {
 
   func fileRegion() -> FileRegion? { nil }
 
-  /// Gives up the connection of the answer under way, and what was read ahead of it. No request is begun before: where each
-  /// reader of a transport kept one connection and waited for another, all would wait for ever.
+  /// Closes the response in progress and discards its read-ahead buffer. This must precede the next request: if every
+  /// reader of a transport waited for a second connection while it had one, all would deadlock.
   private func endAnswer() {
     current?.fetch.stop()
     current = nil
   }
 
-  /// At the end of the file only the end of the answer is missing: with it the connection can be used again. Why it does
-  /// not come does not matter, since all bytes are there.
+  /// At the end of the file, waits for the end of the response, so that the connection can be reused. An error here
+  /// does not matter, since all bytes have arrived.
   private func awaitEndOfAnswer() {
     guard offset == facts.length, let current else { return }
     withUnsafeTemporaryAllocation(byteCount: 1, alignment: 1) { _ = try? current.reader.read(into: $0) }
   }
 
-  /// Asks the server once more: one that writes into what it is sending gives bytes of two versions.
+  /// Requests the facts again, because a server whose file is overwritten during the transfer sends bytes of two
+  /// versions.
   func finish() throws(BlobError) {
     awaitEndOfAnswer()
     endAnswer()
@@ -200,7 +202,7 @@ private final class RangeReader: BlobReader {
   }
 }
 
-/// Reads on in the only answer there is.
+/// Reads from the single download.
 private final class OnceReader: BlobReader {
   let info: BlobInfo
   private let file: RemoteFile
@@ -208,7 +210,7 @@ private final class OnceReader: BlobReader {
   private let reader: any BlobReader
   private let promised: PromisedLength
   private var offset: Int64
-  /// Nobody has been told yet that the end may be none.
+  /// The end of the connection will be ambiguous, and `notice` has not been called yet.
   private var isEndDoubtful: Bool
 
   init(_ file: RemoteFile, _ fetch: RemoteFetch, _ reader: any BlobReader, _ facts: RemoteFacts, at offset: Int64) {
@@ -240,7 +242,7 @@ private final class OnceReader: BlobReader {
     }
   }
 
-  /// The code stays: who reads may begin again at byte 0, and at no other.
+  /// The code stays `.invalidated`: the caller may start again at byte 0, and at no other offset.
   private func cut(_ error: BlobError) -> BlobError {
     var error = error
     let length = info.length.map { " of \($0)" } ?? ""

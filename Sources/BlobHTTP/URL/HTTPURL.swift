@@ -4,18 +4,18 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
   public var text: String { parts.text }
   /// `http` or `https`.
   public var scheme: String { parts.server.scheme }
-  /// Lower case; an IPv6 address keeps its brackets.
+  /// The host in lower case; an IPv6 address keeps its brackets.
   public var host: String { parts.server.host }
-  /// Never 0: the scheme's default where none is given.
+  /// The port, or the scheme's default if the URL has none. Never 0.
   public var port: Int { parts.server.port }
   /// Percent-encoded, beginning with a slash.
   public var path: String { parts.path }
-  /// Without the question mark; nil where there is none.
+  /// The query without the question mark; nil if there is none.
   public var query: String? { parts.query }
-  /// Scheme, host and port: to whom a credential may be shown. RFC 6454.
+  /// Scheme, host and port. Credentials are valid for one origin. RFC 6454.
   public var origin: String { parts.server.origin }
 
-  /// Objects, since URLs are copied with everything that goes to them, and those of one server have most in common.
+  /// Class instances, because URLs are copied often, and URLs of one server share most components.
   private let parts: Parts
 
   private final class Parts: Sendable {
@@ -49,11 +49,12 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
   public static func == (a: HTTPURL, b: HTTPURL) -> Bool { a.parts === b.parts || a.text == b.text }
   public func hash(into hasher: inout Hasher) { hasher.combine(text) }
 
-  /// Whether both lead to the same server.
+  /// Whether both URLs have the same origin.
   package func isAtServer(of other: HTTPURL) -> Bool { parts.server === other.parts.server || origin == other.origin }
 
-  /// nil when `text` is no absolute http(s) URL, or one with a user or password in it: those belong elsewhere. Nor are
-  /// zones (`[fe80::1%eth0]`) taken: they mean something on one machine only, and would end up in the journal.
+  /// nil if `text` is not an absolute http(s) URL, or if it contains a user or password, which must be passed
+  /// separately. IPv6 zones (`[fe80::1%eth0]`) are also refused: they are valid on one machine only, and URLs are
+  /// stored in the journal.
   public init?(_ text: String) {
     guard let reference = URLReference(text), let scheme = reference.scheme?.lowercased(),
       let standard = Self.standardPorts[scheme], let text = reference.authority,
@@ -66,7 +67,7 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
 
   private static let standardPorts = ["http": 80, "https": 443]
 
-  /// The URL that `reference`, absolute or relative, means here. RFC 3986 §5.
+  /// Resolves an absolute or relative reference against this URL. RFC 3986 §5.
   public func resolve(_ reference: String) -> HTTPURL? {
     if let path = plainPath(of: reference) { return replacing(path: path) }
     guard let parts = URLReference(reference) else { return nil }
@@ -79,15 +80,15 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
     return HTTPURL(start, path: folder + parts.path, parts.query, self.parts.server)
   }
 
-  /// Where nothing needs to be parsed: an absolute path, here or at this very place, in which every byte stands for
-  /// itself. So are most that servers give. nil where that is not plain.
+  /// Fast path for `resolve`: returns the path of `reference` if it is an absolute path, alone or at this origin, that
+  /// needs no decoding or normalization. Most references from servers are of this kind. nil for all others.
   private func plainPath(of reference: String) -> String? {
     let place = description.utf8.dropLast(path.utf8.count)
     let bytes = reference.utf8.starts(with: place) ? reference.utf8.dropFirst(place.count) : reference.utf8[...]
     var last: UInt8 = 0
     for byte in bytes {
       guard byte.isUnreserved || byte == UInt8(ascii: "/") else { return nil }
-      // Dots may be steps, and a second slash the beginning of a host.
+      // A dot may begin a dot segment, and a second slash may begin an authority.
       if last == UInt8(ascii: "/"), byte == last || byte == UInt8(ascii: ".") { return nil }
       if last == 0, byte != UInt8(ascii: "/") { return nil }
       last = byte
@@ -95,30 +96,30 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
     return last == 0 ? nil : String(Substring(bytes))
   }
 
-  /// `place`: scheme, host and port as they stand in the text. Dot segments are removed, and an empty query is none.
+  /// `place` is scheme, host and port as written. Removes dot segments and an empty query.
   private init(_ place: some StringProtocol, path: Substring, _ query: Substring?, _ server: Server) {
     let path = path.isEmpty ? "/" : URLReference.removingDotSegments(path)
     let query = query.flatMap { $0.isEmpty ? nil : String($0) }
     parts = Parts("\(place)\(path)\(query.map { "?" + $0 } ?? "")", path: path, query: query, server)
   }
 
-  /// For messages: without the query, which may hold a secret.
+  /// The URL without its query, which may contain a secret, for messages.
   public var description: String { query == nil ? text : String(text.prefix { $0 != "?" }) }
 
-  /// Up to and with the last slash of the path; the query is dropped.
+  /// The URL up to and including the last slash of the path, without the query.
   public var folder: HTTPURL {
     if query == nil, path.utf8.last == UInt8(ascii: "/") { return self }
     let folder = path.hasSuffix("/") ? Substring(path) : path[...path.lastIndex(of: "/")!]
     return replacing(path: String(folder))
   }
 
-  /// What follows the last slash of the path, percent-decoded if it can be; empty for a folder.
+  /// The part of the path after the last slash, percent-decoded if possible; empty for a folder.
   public var lastComponent: [UInt8] {
     PercentCoding.decoded(path.utf8.reversed().prefix { $0 != UInt8(ascii: "/") }.reversed())
   }
 
-  /// The URL of `path` within this one taken as a folder; every byte that is not unreserved is percent-encoded.
-  /// RFC 3986 §2.3. The query is dropped.
+  /// Appends `added` to this URL taken as a folder, and drops the query. Every byte that is neither unreserved nor a
+  /// slash is percent-encoded. RFC 3986 §2.3.
   public func appending(pathBytes added: some Sequence<UInt8>) -> HTTPURL {
     let slash = path.utf8.last == UInt8(ascii: "/") ? "" : "/"
     let encoded = slash + Self.encode(added)
@@ -126,14 +127,14 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
     return HTTPURL(self, text: text + encoded, path: path + encoded, query: nil)
   }
 
-  /// This place with another query, which must be percent-encoded: a blank, a `#`, or anything that is not ASCII ends the
-  /// program.
+  /// This URL with another query, which must be percent-encoded. Traps on a blank, a `#` or anything that is not
+  /// visible ASCII.
   public func withQuery(_ query: String) -> HTTPURL {
     precondition(query.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "#") })
     return HTTPURL(self, text: "\(description)?\(query)", path: path, query: query)
   }
 
-  /// Nothing needs to be parsed again: only an encoded path is put in the place of another.
+  /// Replaces the path, which must be encoded already, without parsing the URL again.
   private func replacing(path: String) -> HTTPURL {
     let end = text.utf8.count - (query.map { $0.utf8.count + 1 } ?? 0) - self.path.utf8.count
     var replaced = ""
@@ -143,12 +144,12 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
     return HTTPURL(self, text: replaced, path: path, query: nil)
   }
 
-  /// Another place at the origin of `url`.
+  /// Another URL at the origin of `url`.
   private init(_ url: HTTPURL, text: String, path: String, query: String?) {
     parts = Parts(text, path: path, query: query, url.parts.server)
   }
 
-  /// Percent-encodes what is neither unreserved nor a slash.
+  /// Percent-encodes every byte that is neither unreserved nor a slash.
   public static func encode(_ path: some Sequence<UInt8>) -> String {
     path.withContiguousStorageIfAvailable { encode(bytes: $0) }
       ?? Array(path).withUnsafeBufferPointer { encode(bytes: $0) }
@@ -180,7 +181,7 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
 extension UInt8 {
   fileprivate var standsForItself: Bool { isUnreserved || self == UInt8(ascii: "/") }
 
-  /// RFC 3986 §2.3.
+  /// An unreserved character. RFC 3986 §2.3.
   fileprivate var isUnreserved: Bool {
     switch self {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

@@ -1,11 +1,11 @@
 import Platform
 
-/// An address written in numbers.
+/// A numeric IPv4 or IPv6 address.
 package struct IPAddress: Sendable, Hashable {
-  /// 4, or 16 of them.
+  /// 4 bytes or 16 bytes.
   private let bytes: [UInt8]
 
-  /// IPv6 with or without brackets; nil for a name.
+  /// Accepts IPv6 with or without brackets; nil for a host name.
   package init?(_ text: some StringProtocol) {
     let isBracketed = text.first == "[" && text.last == "]"
     let text = isBracketed ? String(text.dropFirst().dropLast()) : String(text)
@@ -15,18 +15,18 @@ package struct IPAddress: Sendable, Hashable {
     self.init(bytes: bytes)
   }
 
-  /// 4, or 16 of them, the highest first.
+  /// 4 bytes or 16 bytes, in network byte order.
   package init(bytes: [UInt8]) {
-    // An IPv4 address in an IPv6 coat. RFC 4291 §2.5.5.2.
+    // An IPv4-mapped IPv6 address. RFC 4291 §2.5.5.2.
     let isCoated =
       bytes.count == 16 && bytes[..<10].allSatisfy { $0 == 0 } && bytes[10] == 0xFF && bytes[11] == 0xFF
     self.bytes = isCoated ? Array(bytes[12...]) : bytes
   }
 
-  /// 127.0.0.0/8, ::1.
+  /// 127.0.0.0/8 or ::1.
   package var isLoopback: Bool { bytes.count == 4 ? bytes[0] == 127 : bytes == Array(repeating: 0, count: 15) + [1] }
 
-  /// Whether it is the address, or within the network (`10.0.0.0/8`), that `entry` names.
+  /// Whether `entry` is this address, or a network (`10.0.0.0/8`) that contains it.
   package func isWithin(_ entry: some StringProtocol) -> Bool {
     let parts = entry.split(separator: "/", omittingEmptySubsequences: false)
     guard let network = IPAddress(parts[0]), network.bytes.count == bytes.count else { return false }
@@ -39,7 +39,7 @@ package struct IPAddress: Sendable, Hashable {
 }
 
 extension HTTPURL {
-  /// Meant for this machine: `localhost`, what ends in `.localhost` (RFC 6761 §6.3), 127.0.0.0/8 or [::1].
+  /// Whether the host is this machine: `localhost`, a name in `.localhost` (RFC 6761 §6.3), 127.0.0.0/8 or [::1].
   public var isLoopback: Bool {
     let name = host.hasSuffix(".") ? host.dropLast() : host[...]
     return IPAddress(host)?.isLoopback ?? (name == "localhost" || name.hasSuffix(".localhost"))

@@ -1,6 +1,6 @@
-/// Percent-encoded bytes. RFC 3986 §2.1.
+/// Encodes and decodes percent-encoded bytes. RFC 3986 §2.1.
 package enum PercentCoding {
-  /// nil where a percent sign is not followed by two hexadecimal digits.
+  /// nil if a percent sign is not followed by two hexadecimal digits.
   package static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
     var bytes: [UInt8] = []
     var rest = text.makeIterator()
@@ -15,7 +15,7 @@ package enum PercentCoding {
     return bytes
   }
 
-  /// Text for a header field: what is not visible ASCII, and the percent sign, is encoded; a space within is not.
+  /// Encodes text for a header field: everything except visible ASCII and the space, and also the percent sign.
   package static func field(_ text: String) -> String {
     let digits = Array("0123456789ABCDEF".utf8)
     let bytes = text.utf8.flatMap { byte -> [UInt8] in
@@ -25,7 +25,7 @@ package enum PercentCoding {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// As it is where it is not percent-encoded.
+  /// The decoded bytes, or `text` unchanged if it is not valid percent-encoding.
   package static func decoded(_ text: some Sequence<UInt8>) -> [UInt8] {
     let text = Array(text)
     return decode(text) ?? text

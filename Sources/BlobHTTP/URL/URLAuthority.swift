@@ -2,16 +2,16 @@ import Platform
 
 /// User, password, host and port of a URL. RFC 3986 §3.2.
 package struct URLAuthority {
-  /// Percent-decoded; nil where no `@` is there.
+  /// The percent-decoded user; nil if there is no `@`.
   package let user: String?
-  /// Percent-decoded; nil where no colon follows the user.
+  /// The percent-decoded password; nil if no colon follows the user.
   package let password: String?
-  /// A name as it was written, an IPv4 address with four numbers, or an IPv6 address in brackets in its shortest form.
+  /// A name as written, an IPv4 address of four decimal numbers, or an IPv6 address in brackets in its shortest form.
   package let host: String
-  /// 1 to 65,535; nil where none is given.
+  /// 1 to 65,535; nil if the URL has none.
   package let port: Int?
 
-  /// nil: the host or the port is invalid, or the host is empty.
+  /// nil if the host or the port is invalid, or the host is empty.
   package init?(_ text: Substring) {
     var rest = text.utf8[...]
     if let end = rest.lastIndex(of: UInt8(ascii: "@")) {
@@ -29,7 +29,7 @@ package struct URLAuthority {
       (user, password) = (nil, nil)
     }
     var port = rest[rest.endIndex...]
-    // The colons of an IPv6 address are in brackets.
+    // The colons of an IPv6 address are inside its brackets.
     if let colon = rest.lastIndex(of: UInt8(ascii: ":")), !rest[colon...].contains(UInt8(ascii: "]")) {
       port = rest[rest.index(after: colon)...]
       rest = rest[..<colon]
@@ -44,7 +44,7 @@ package struct URLAuthority {
     }
   }
 
-  /// nil: it is not UTF-8, or contains NUL.
+  /// nil if the text is not UTF-8, or contains NUL.
   private static func decoded(_ text: Substring.UTF8View) -> String? {
     guard let text = String(validating: PercentCoding.decoded(text), as: UTF8.self), !text.utf8.contains(0) else {
       return nil
@@ -64,7 +64,7 @@ package struct URLAuthority {
     PercentCoding.decode(text.utf8).flatMap { String(validating: $0, as: UTF8.self) }
   }
 
-  /// A zone (`%eth0`) is refused: it means something on one machine only.
+  /// An IPv6 address in brackets. A zone (`%eth0`) is refused, because it is valid on one machine only.
   private static func address6(_ text: Substring) -> String? {
     guard text.last == "]", text.utf8.count > 2 else { return nil }
     var address = in6_addr()
@@ -76,22 +76,23 @@ package struct URLAuthority {
 }
 
 extension UInt8 {
-  /// No name of a host contains these. A colon ends a name.
+  /// A byte that no host name contains. A colon ends the name.
   fileprivate var isForbiddenInHost: Bool {
     self <= 0x20 || self == 0x7F || "\"#$%&'()*+,/:;<=>?@[\\]^`{|}!".utf8.contains(self)
   }
 }
 
-/// IPv4 addresses as resolvers take them: one to four numbers, decimal, octal (`0177`) or hexadecimal (`0x7f`), of which the
-/// last fills the bytes that are left. Browsers and libcurl read them so too: "IPv4 parser" of the WHATWG URL Standard.
+/// IPv4 addresses in the forms that resolvers accept: one to four numbers, decimal, octal (`0177`) or hexadecimal
+/// (`0x7f`), of which the last fills the remaining bytes. Browsers and libcurl do the same: "IPv4 parser" of the WHATWG
+/// URL Standard.
 private enum IPv4Text {
-  /// Whether a name ends in a number, so that it must be an address.
+  /// Whether the name ends in a number, so that it must be an address.
   static func isAddress(_ name: String) -> Bool {
     guard let last = labels(of: name).last, !last.isEmpty else { return false }
     return last.utf8.allSatisfy(\.isASCIIDigit) || number(last) != nil
   }
 
-  /// Four decimal numbers; nil: it ends in a number, and is no address.
+  /// The address as four decimal numbers; nil if the name ends in a number but is not an address.
   static func canonical(_ name: String) -> String? {
     let labels = labels(of: name)
     let numbers = labels.compactMap(number)
@@ -102,14 +103,14 @@ private enum IPv4Text {
     return [24, 16, 8, 0].map { String(address >> $0 & 255) }.joined(separator: ".")
   }
 
-  /// The dot of the root is left out.
+  /// Splits a name at its dots, without the empty root label at the end.
   private static func labels(of name: String) -> [Substring] {
     let labels = name.split(separator: ".", omittingEmptySubsequences: false)
     return labels.count > 1 && labels.last == "" ? labels.dropLast() : labels
   }
 
   private static func number(_ label: Substring) -> UInt64? {
-    // `UInt64(_:radix:)` takes a sign, too.
+    // `UInt64(_:radix:)` also accepts a sign.
     guard let first = label.utf8.first, first.isASCIIDigit else { return nil }
     if label.lowercased().hasPrefix("0x") {
       let digits = label.dropFirst(2)

@@ -1,15 +1,16 @@
-/// The components of a URL or of a relative reference, as they stand in the text. RFC 3986 §3 and appendix B.
+/// The components of a URL or a relative reference, as written. RFC 3986 §3 and appendix B.
 package struct URLReference {
-  /// Without the colon; nil in a relative reference.
+  /// The scheme without the colon; nil in a relative reference.
   package let scheme: Substring?
-  /// Without the two slashes before it; nil where there are none.
+  /// The authority without the two slashes before it; nil if there are none.
   package let authority: Substring?
-  /// Possibly empty.
+  /// The path; may be empty.
   package let path: Substring
-  /// Without the question mark; nil where there is none.
+  /// The query without the question mark; nil if there is none.
   package let query: Substring?
 
-  /// nil: the text contains white space or a control character. The fragment is left out, since no server is told of it.
+  /// nil if the text contains white space or a control character. The fragment is dropped, because it is not sent to
+  /// servers.
   package init?(_ text: String) {
     guard text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else { return nil }
     var rest = text.utf8[...]
@@ -33,7 +34,7 @@ package struct URLReference {
     path = Substring(rest)
   }
 
-  /// RFC 3986 §3.1.
+  /// Removes the scheme from the front of `text`; nil if there is none. RFC 3986 §3.1.
   private static func takeScheme(_ text: inout Substring.UTF8View) -> Substring? {
     guard let colon = text.firstIndex(of: UInt8(ascii: ":")) else { return nil }
     let name = text[..<colon]
@@ -44,10 +45,10 @@ package struct URLReference {
     return Substring(name)
   }
 
-  /// A path without the segments `.` and `..`, which are followed. RFC 3986 §5.2.4. The dots may be percent-encoded, since
-  /// servers decode them (§6.2.2.2).
+  /// Resolves the segments `.` and `..` of a path. RFC 3986 §5.2.4. The dots may be percent-encoded, since servers
+  /// decode them (§6.2.2.2).
   static func removingDotSegments(_ path: some StringProtocol) -> String {
-    // Few paths have one.
+    // Most paths have none.
     if !mayHaveDotSegment(path.utf8) { return String(path) }
     var kept: [Substring] = []
     let segments = Substring(path).utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
@@ -66,7 +67,7 @@ package struct URLReference {
     return kept.joined(separator: "/")
   }
 
-  /// Whether a segment begins as `.` and `..` do. One that begins with a dot and goes on with something else is none.
+  /// Whether a segment may be `.` or `..`. False for a segment that begins with a dot and continues with another byte.
   private static func mayHaveDotSegment(_ path: some Sequence<UInt8>) -> Bool {
     var (isFirst, isDot) = (true, false)
     for byte in path {
