@@ -1,9 +1,9 @@
-/// The boxes of HEIC, AVIF, MP4 and QuickTime files, found by their kinds. It trusts no size in there.
-/// ISO/IEC 14496-12 §4.2.
+/// Finds the boxes of HEIC, AVIF, MP4 and QuickTime files by their type. Validates every size field. ISO/IEC 14496-12
+/// §4.2.
 struct BoxFile {
   struct Box {
     let kind: [UInt8]
-    /// Of what is inside.
+    /// Offset of the content; the box header precedes it.
     let start: Int64
     let end: Int64
   }
@@ -11,10 +11,10 @@ struct BoxFile {
   private static let mostBoxes = 256
   let bytes: BytesAt
 
-  /// The first box of a kind between two places.
+  /// The first box of type `kind` within a range of offsets.
   func box(_ kind: String, in range: Range<Int64>) -> Box? { box(kind: Array(kind.utf8), in: range) }
 
-  /// The same, of a kind that is no text.
+  /// The same for a type that is not ASCII text.
   func box(kind wanted: [UInt8], in range: Range<Int64>) -> Box? {
     var place = range.lowerBound
     for _ in 0..<Self.mostBoxes {

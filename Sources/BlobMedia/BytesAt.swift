@@ -1,30 +1,30 @@
 import Blobs
 
-/// Bytes of a source by their place, a few at a time, for readers of formats that lead from place to place.
+/// Random access to the bytes of a source, for parsers of formats that contain offsets.
 ///
-/// The first bytes are read once and kept. The number of further reads is bounded, whatever the file claims: after the
-/// last one everything is missing. One thread at a time.
+/// The first bytes are read once and cached. The number of further reads is limited, so that a malicious file cannot
+/// cause endless work; after the limit, every access returns nil. Not thread-safe.
 final class BytesAt {
-  /// Bytes of the beginning that are kept, which hold all that most pictures say of themselves.
+  /// Bytes at the start that are cached. They contain the metadata of most pictures.
   private static let kept = 64 << 10
-  /// Bytes that one read gives at most.
+  /// Maximum of bytes that one access returns.
   static let most = 256 << 10
   private let source: any BlobSource
   private let cancel: Cancellation
   private var readsLeft = 10_000
   private var head: [UInt8] = []
-  /// Bytes of the file; of a source that does not tell, those that are kept.
+  /// Length of the file in bytes; for a source of unknown length, the number of cached bytes.
   let end: Int64
 
   init(_ source: any BlobSource, _ cancel: Cancellation) {
     (self.source, self.cancel) = (source, cancel)
-    // A source that does not tell its length fails, if it does, when it is read.
+    // An error of `info` is ignored: a source that cannot be read fails again in `read`.
     let length = (try? source.info(cancel))?.length
     head = Self.read(source, at: 0, Self.kept, cancel) ?? []
     end = max(0, length ?? Int64(head.count))
   }
 
-  /// As many of `count` bytes as there are, up to `most`; nil when none can be had.
+  /// Up to `count` bytes, limited by `most` and the end of the file; nil if none can be read.
   func callAsFunction(_ offset: Int64, _ count: Int) -> [UInt8]? {
     guard offset >= 0, offset < end, count > 0 else { return nil }
     let count = Int(min(Int64(min(count, Self.most)), end - offset))
@@ -34,19 +34,19 @@ final class BytesAt {
     return Self.read(source, at: offset, count, cancel)
   }
 
-  /// A number of at most 7 bytes, the highest first.
+  /// A big-endian number of at most 7 bytes.
   func big(_ offset: Int64, _ count: Int) -> Int64? {
     guard let bytes = self(offset, count), bytes.count == count else { return nil }
     return Int64(number(bytes))
   }
 
-  /// A number of at most 7 bytes, the lowest first.
+  /// A little-endian number of at most 7 bytes.
   func little(_ offset: Int64, _ count: Int) -> Int64? {
     guard let bytes = self(offset, count), bytes.count == count else { return nil }
     return Int64(number(bytes.reversed()))
   }
 
-  /// Whether this text is there.
+  /// Whether the bytes at `offset` are this text.
   func holds(_ text: String, at offset: Int64) -> Bool {
     self(offset, text.utf8.count)?.elementsEqual(text.utf8) ?? false
   }
@@ -54,7 +54,7 @@ final class BytesAt {
   private static func read(
     _ source: any BlobSource, at offset: Int64, _ count: Int, _ cancel: Cancellation
   ) -> [UInt8]? {
-    // A picture whose date cannot be read has its file's time: no reason to fail.
+    // Errors are ignored: a picture whose capture date cannot be read gets the modification time of its file.
     guard let reader = try? source.open(at: offset, cancel) else { return nil }
     return [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
       filled = 0
@@ -67,5 +67,5 @@ final class BytesAt {
   }
 }
 
-/// Big-endian, eight bytes at most.
+/// Decodes a big-endian number of at most eight bytes.
 func number(_ bytes: some Sequence<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }

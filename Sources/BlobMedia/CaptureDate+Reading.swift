@@ -1,12 +1,12 @@
 import Blobs
 
 extension CaptureDate {
-  /// What a file says of itself, by the clock of its camera: EXIF in JPEG, HEIC, AVIF, JPEG XL, PNG, WebP, Photoshop's
-  /// files and RAW formats, and what AVI films, AVCHD and old RAW formats have in its place. Of other films the metadata
-  /// of Apple and Sony; where there is none, the head, which counts in UTC and is taken by this machine's clock. nil where
-  /// the file says nothing.
+  /// Reads the capture date from a file's metadata, in the local time of its camera. Sources are EXIF in JPEG, HEIC,
+  /// AVIF, JPEG XL, PNG, WebP, Photoshop and RAW formats, and the equivalents in AVI films, AVCHD and old RAW formats.
+  /// For other films these are the metadata of Apple and Sony. Without them, the UTC time in the film's header is
+  /// converted to this machine's time zone. nil if the file contains no date.
   ///
-  /// Reads a bounded number of bytes, whatever the file claims, and blocks.
+  /// Blocks, and reads a bounded number of bytes.
   public static func read(from source: any BlobSource, _ cancel: Cancellation = Cancellation()) -> CaptureDate? {
     let file = PictureFile(BytesAt(source, cancel))
     for block in file.exifBlocks {

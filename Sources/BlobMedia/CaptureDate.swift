@@ -1,7 +1,7 @@
 import Blobs
 import Platform
 
-/// When a picture was taken, by the clock of the place where that was: a camera knows no time zones.
+/// When a picture was taken, in local time at the place of capture, because cameras do not record time zones.
 public struct CaptureDate: Sendable, Hashable, CustomStringConvertible {
   public var year: Int
   public var month: Int
@@ -15,8 +15,8 @@ public struct CaptureDate: Sendable, Hashable, CustomStringConvertible {
     (self.hour, self.minute, self.second) = (hour, minute, second)
   }
 
-  /// `2024:01:02 03:04:05`, as EXIF has it; nil for what is no date: a camera whose clock was never set writes zeros
-  /// or spaces.
+  /// Parses the EXIF form `2024:01:02 03:04:05`. nil if the text is not a date: a camera whose clock was never set
+  /// writes zeros or spaces.
   public init?(exif text: some Collection<UInt8>) {
     let bytes = Array(text.prefix(19))
     guard bytes.count == 19 else { return nil }
@@ -31,7 +31,7 @@ public struct CaptureDate: Sendable, Hashable, CustomStringConvertible {
     self.init(checked: year, month, day, hour, minute, second)
   }
 
-  /// nil for numbers that are no date.
+  /// nil if the numbers are not a valid date.
   init?(checked year: Int, _ month: Int, _ day: Int, _ hour: Int, _ minute: Int, _ second: Int) {
     guard (1800...9999).contains(year), (1...12).contains(month), (1...31).contains(day), (0..<24).contains(hour),
       (0..<60).contains(minute), (0...60).contains(second)
@@ -46,16 +46,17 @@ public struct CaptureDate: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension CaptureDate {
-  /// A moment by the clock of this machine.
+  /// A point in time, in this machine's time zone.
   public init(secondsSince1970: Int64) {
-    // Layouts know the years 1800 to 9999; a file system may know any.
+    // Clamped because layouts support the years 1800 to 9999, and a file system may report any year.
     var seconds = time_t(min(max(secondsSince1970, -5_364_000_000), 253_402_000_000))
     var parts = tm()
     localtime_r(&seconds, &parts)
     self.init(parts)
   }
 
-  /// Seconds that a camera has counted since 1970, by its own clock and without a time zone; nil: it has not.
+  /// From a camera's count of seconds since 1970 by its local clock, without a time zone. nil if the count is 0 or
+  /// invalid.
   init?(secondsOfCamera seconds: Int64) {
     guard seconds > 0, seconds <= UInt32.max else { return nil }
     var time = time_t(seconds)

@@ -1,10 +1,11 @@
 import Blobs
 
 extension Gallery {
-  /// The files beside a photo that may say how it was edited, of those that are there. `isThere` as in `choice`.
+  /// The existing sidecar files that may describe edits of a photo. For `isThere` see `choice`.
   ///
-  /// `IMG_1234.AAE` comes before `IMG_O1234.AAE`, which is older; an XMP file is called like its photo, with or without
-  /// that one's ending. Where a RAW file has the same stem, a packet without one is the RAW file's.
+  /// `IMG_1234.AAE` takes precedence over `IMG_O1234.AAE`, which is older. An XMP file has its photo's name with or
+  /// without the photo's extension. If there is a RAW file with the same stem, an XMP file named by the stem alone
+  /// belongs to the RAW file.
   public func sidecars(of name: GalleryName, _ isThere: (BytePath) -> Bool) -> [BytePath] {
     guard !name.isRendered, name.kind == .photo || name.kind == .raw else { return [] }
     var adjustments = [name.stem]
@@ -23,8 +24,8 @@ extension Gallery {
     return found.compactMap(\.self)
   }
 
-  /// Another photo beside it that differs only in its ending; nil: it is the only one. A sidecar may be either's then, and
-  /// both renderings would have one name.
+  /// Another photo in the folder that differs only in its extension; nil if there is none. With such a photo, a sidecar
+  /// could belong to either, and both renderings would get the same name.
   public func twin(of name: GalleryName, _ isThere: (BytePath) -> Bool) -> BytePath? {
     for ending in GalleryName.photos {
       if let found = Self.first(of: [ending], name.stem, { $0 != name.name && isThere($0) }) { return found }
@@ -32,7 +33,7 @@ extension Gallery {
     return nil
   }
 
-  /// What a rendering of the edit of a photo is called: as its camera would call one, or else another maker.
+  /// The name for a rendering of a photo's edit: in the style of the camera if it has one, otherwise `…-edited.jpg`.
   public func renditionName(of name: GalleryName) -> BytePath {
     guard GalleryName.isNumbered(name.stem) else { return BytePath(name.stem.bytes + Array("-edited.jpg".utf8)) }
     let digits = name.stem.bytes.dropFirst(4)

@@ -1,33 +1,35 @@
 import Blobs
 
-/// Which of a photo's versions are wanted.
+/// Which versions of a photo to upload.
 public enum GalleryEdits: String, Sendable, CaseIterable {
-  /// What its owner sees: the rendered edit where there is one, else the original.
+  /// The rendered edit if there is one, otherwise the original.
   case current
-  /// As it was taken.
+  /// The original only.
   case original
   case both
 }
 
-/// What becomes of a file of a camera roll.
+/// What to do with a file of a camera roll.
 public enum GalleryChoice: Sendable, Hashable {
   case taken
-  /// It is an original, an edit or a sidecar that is not wanted, for the reason given.
+  /// The file is an original, an edit or a sidecar that is not wanted, for the given reason.
   case leftOut(reason: String)
 }
 
-/// The files of one folder of a camera roll, or of one that was exported: what belongs together, and what is wanted.
+/// Finds the files of a folder of a camera roll, or of an exported one, that belong together, and selects the wanted
+/// ones.
 ///
-/// It asks for the names it needs, one by one, so that a folder may have any number of them.
+/// It looks up single names, so that a folder may have any number of files.
 public struct Gallery: Sendable {
   public let edits: GalleryEdits
 
   public init(_ edits: GalleryEdits = .current) { self.edits = edits }
 
-  /// Whether a file is wanted. `isThere` tells which other names its folder has.
+  /// Whether a file is wanted. `isThere` returns whether the folder has a file of that name.
   ///
-  /// A RAW file stays beside the picture that the camera made of it, and a Live Photo's film beside its picture: none
-  /// is an edit of the other. Of edits that exist as a sidecar alone nothing is dropped: the sidecar goes along.
+  /// A RAW file is kept beside the picture that the camera made from it, and a Live Photo's film beside its picture,
+  /// because neither is an edit of the other. If an edit exists only as a sidecar, no file is left out: the sidecar is
+  /// sent too.
   public func choice(_ name: GalleryName, _ isThere: (BytePath) -> Bool) -> GalleryChoice {
     switch edits {
     case .both: return .taken
@@ -35,7 +37,7 @@ public struct Gallery: Sendable {
       if name.isRendered, original(of: name, isThere) != nil {
         return .leftOut(reason: "an edit; originals are wanted")
       }
-      // An XMP file may hold more than edits; Apple's holds nothing else.
+      // An XMP file may contain more than edits; Apple's AAE files contain only edits.
       if name.kind == .sidecar, isAdjustment(name) { return .leftOut(reason: "an edit; originals are wanted") }
       return .taken
     case .current:
@@ -46,8 +48,8 @@ public struct Gallery: Sendable {
     }
   }
 
-  /// The file whose date counts for all that belong together: the picture of a Live Photo's film, of a sidecar, of an
-  /// edit. The name itself where it stands alone.
+  /// The file whose date applies to all files of a group. For a Live Photo's film, a sidecar or an edit this is the
+  /// picture. For a file without a group it is the file itself.
   public func leader(of name: GalleryName, _ isThere: (BytePath) -> Bool) -> BytePath {
     if !name.isRendered, name.kind == .photo || name.kind == .raw { return name.name }
     for endings in [GalleryName.photos, GalleryName.raws, GalleryName.videos] {
@@ -56,8 +58,8 @@ public struct Gallery: Sendable {
     return name.name
   }
 
-  /// The other files that belong to a leader, of which the first that has a date counts where the leader has none: the
-  /// RAW file of a picture, and the film of a Live Photo.
+  /// The other files of a leader's group: the RAW file of a picture, and the film of a Live Photo. If the leader has no
+  /// date, the first companion with a date provides it.
   public func companions(of leader: GalleryName, _ isThere: (BytePath) -> Bool) -> [BytePath] {
     if leader.kind == .other || leader.kind == .sidecar { return [] }
     return [GalleryName.raws, GalleryName.photos, GalleryName.videos].compactMap {
@@ -65,7 +67,8 @@ public struct Gallery: Sendable {
     }
   }
 
-  /// The rendered edit of an original or of its sidecar; of a film its film, and of a picture its picture.
+  /// The rendered edit of an original or of its sidecar. For a film this is a film; for a picture it is a picture or a
+  /// film.
   private func rendering(of name: GalleryName, _ isThere: (BytePath) -> Bool) -> BytePath? {
     let kinds = name.kind == .video ? [GalleryName.videos] : [GalleryName.photos, GalleryName.videos]
     for stem in Self.renderedStems(of: name.stem) {
@@ -97,7 +100,7 @@ public struct Gallery: Sendable {
     name.name.bytes.suffix(4).map { $0 | 0x20 } == Array(".aae".utf8).map { $0 | 0x20 }
   }
 
-  /// Cameras write their endings in capitals, other programs in small letters.
+  /// Tries upper case first, as cameras write extensions, then lower case, as other programs do.
   static func first(of endings: [String], _ stem: BytePath, _ isThere: (BytePath) -> Bool) -> BytePath? {
     for ending in endings {
       for written in [ending.uppercased(), ending] {

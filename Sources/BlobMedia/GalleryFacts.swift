@@ -1,12 +1,12 @@
 import Blobs
 
-/// What is known of a file of a camera roll, for protocols that carry such things.
+/// Facts about a file of a camera roll, for protocols that transmit metadata.
 public struct GalleryFacts: Sendable, Hashable {
-  /// How two files are one picture.
+  /// The relation between two files of one picture.
   public enum Pairing: String, Sendable {
-    /// A still and the film around it.
+    /// A still picture and the film around it.
     case livePhoto = "live-photo"
-    /// What the sensor saw, and what the camera made of it.
+    /// A RAW file and the picture that the camera made from it.
     case rawAndPicture = "raw+picture"
   }
 
@@ -18,9 +18,9 @@ public struct GalleryFacts: Sendable, Hashable {
   public var editOf: BytePath?
   /// The file that a sidecar is about.
   public var sidecarOf: BytePath?
-  /// What the pictures of one series have in common.
+  /// A name that all pictures of a burst have in common.
   public var burst: BytePath?
-  /// When it was taken; of what belongs to a picture, when that was.
+  /// When the picture was taken. Files that belong to a picture have the picture's date.
   public var captured: CaptureDate?
 
   public init(kind: GalleryName.Kind, burst: BytePath? = nil) {
@@ -28,7 +28,8 @@ public struct GalleryFacts: Sendable, Hashable {
     self.burst = burst
   }
 
-  /// As `key: value`: names of files in its folder, the date as `2024-01-02T03:04:05`, by the clock of the place.
+  /// The facts as key and value. Values are names of files in the same folder, or a date such as `2024-01-02T03:04:05`
+  /// in local time at the place of capture.
   public var metadata: [String: String] {
     var fields: [String: String] = [:]
     switch kind {
@@ -49,8 +50,8 @@ public struct GalleryFacts: Sendable, Hashable {
 }
 
 extension Gallery {
-  /// All but the date. `isThere` tells which other names the file's folder has. A pair is told of the files that are
-  /// wanted: where edits take the place of their originals, the still of a Live Photo is the edited one.
+  /// All facts except the date. `isThere` returns whether the file's folder has a file of that name. Pairs refer to the
+  /// files that are wanted: if edits replace their originals, the still of a Live Photo is the edited one.
   public func facts(of name: GalleryName, _ isThere: (BytePath) -> Bool) -> GalleryFacts {
     var facts = GalleryFacts(kind: name.kind, burst: name.burst)
     switch name.kind {
@@ -75,7 +76,7 @@ extension Gallery {
     return facts
   }
 
-  /// Edits belong together as their originals do, and with these where they have no companion of their own.
+  /// Finds the other file of a pair. An edit is paired with another edit, or with an original if there is no such edit.
   private func companion(of name: GalleryName, _ endings: [String], _ isThere: (BytePath) -> Bool) -> BytePath? {
     var stems = [name.ownStem]
     if name.isRendered {

@@ -1,31 +1,32 @@
 import Blobs
 
-/// What the name of a file in a camera roll tells of it.
+/// The facts in the name of a file in a camera roll.
 ///
-/// A camera's names fall into parts: `IMG_E1234.HEIC` is a prefix, a mark for what it is, a number and an extension.
+/// A camera's name such as `IMG_E1234.HEIC` consists of a prefix, a letter for the kind of file, a number and an
+/// extension.
 public struct GalleryName: Sendable, Hashable {
   public enum Kind: Sendable, Hashable {
     case photo, raw, video
-    /// Says how a photo was edited, or more about it.
+    /// A file that describes edits or other metadata of a photo.
     case sidecar
     case other
   }
 
   public let name: BytePath
   public let kind: Kind
-  /// A rendering of what its owner did to another file.
+  /// The file is a rendered edit of another file.
   public let isRendered: Bool
-  /// The name without its extension and without the mark of a rendering: what belongs together has it in common,
-  /// whatever the case of its letters.
+  /// The name without its extension and without the letter or suffix of a rendering. All files of a group have the same
+  /// stem, except for upper and lower case.
   public let stem: BytePath
-  /// Of a series that was taken at one press; nil: it is of none.
+  /// A name that all pictures of one burst share; nil if the picture is not part of a burst.
   public let burst: BytePath?
 
   public init(_ name: BytePath) {
     self.name = name
     var (stem, ending) = Self.split(name.bytes)
     kind = Self.kind(of: ending)
-    // Some name a sidecar after the whole name of its photo: IMG_1234.CR2.xmp.
+    // Some programs append the extension of a sidecar to the photo's whole name: IMG_1234.CR2.xmp.
     if kind == .sidecar, case (let inner, let photo) = Self.split(stem),
       ![.other, .sidecar].contains(Self.kind(of: photo))
     {
@@ -37,8 +38,8 @@ public struct GalleryName: Sendable, Hashable {
     burst = Self.burst(in: plain.stem)
   }
 
-  /// `IMG_E1234` → `IMG_1234`, rendered; `IMG_O1234.AAE` says how the one before it was edited; `…-edited` is another
-  /// maker's way.
+  /// `IMG_E1234` is the rendering of `IMG_1234`. `IMG_O1234.AAE` describes the previous edit. Another manufacturer
+  /// names renderings `…-edited`.
   private static func withoutMark(_ stem: [UInt8], _ kind: Kind) -> (stem: [UInt8], isRendered: Bool) {
     if stem.count > 5, isDigits(stem[5...]), stem.starts(with: "IMG_".utf8) {
       let mark = stem[4]
@@ -52,17 +53,17 @@ public struct GalleryName: Sendable, Hashable {
     return (stem, false)
   }
 
-  /// `…_BURST012_COVER`, `00012IMG_00012_BURST20240102030405…`: what the pictures of a series have in common.
+  /// The common part of names such as `…_BURST012_COVER` and `00012IMG_00012_BURST20240102030405…`.
   private static func burst(in stem: [UInt8]) -> BytePath? {
     guard let mark = stem.firstRange(of: Array("BURST".utf8)) else { return nil }
     let digits = stem[mark.upperBound...].prefix { isDigit($0) }
-    // A long number is the series' own, a short one the picture's place in it.
+    // A long number identifies the burst; a short one is the picture's index in it.
     if digits.count > 6 { return BytePath(stem[mark.lowerBound..<digits.endIndex]) }
     let before = stem[..<mark.lowerBound]
     return digits.isEmpty || before.isEmpty ? nil : BytePath(before)
   }
 
-  /// The name without its extension alone.
+  /// The name without its extension, with the mark of a rendering.
   var ownStem: BytePath { BytePath(Self.split(name.bytes).stem) }
 
   private static func split(_ name: [UInt8]) -> (stem: [UInt8], ending: [UInt8]) {
@@ -74,7 +75,7 @@ public struct GalleryName: Sendable, Hashable {
     kinds[String(decoding: ending, as: UTF8.self).lowercased()] ?? .other
   }
 
-  /// `IMG_1234`: what its edit is called follows from it.
+  /// Whether the stem has the form `IMG_1234`, from which the name of an edit follows.
   static func isNumbered(_ stem: BytePath) -> Bool {
     stem.bytes.count > 4 && stem.bytes.starts(with: "IMG_".utf8) && isDigits(stem.bytes[4...])
   }

@@ -1,15 +1,15 @@
 import Blobs
 
 extension BoxFile {
-  /// Where the Exif block of a HEIC or AVIF file begins and ends. ISO/IEC 23008-12 §A.2.1, 14496-12 §8.11.
+  /// The range of the Exif block in a HEIC or AVIF file. ISO/IEC 23008-12 §A.2.1, 14496-12 §8.11.
   func exif(upTo end: Int64) -> Range<Int64>? {
     guard let meta = box("meta", in: 0..<end) else { return nil }
-    // A full box: version and flags come first.
+    // In a full box, version and flags precede the content.
     let inside = (meta.start + 4)..<max(meta.end, meta.start + 4)
     guard let infos = box("iinf", in: inside), let item = exifItem(infos), let places = box("iloc", in: inside),
       let found = place(of: item, in: places), found.lowerBound >= 0, found.upperBound <= end
     else { return nil }
-    // Four bytes tell how far the TIFF block is from there.
+    // The first four bytes are the offset of the TIFF block from their end.
     guard let head = bytes(found.lowerBound, 4), head.count == 4 else { return nil }
     let start = found.lowerBound + 4 + Int64(number(head))
     return start < found.upperBound ? start..<found.upperBound : nil
@@ -22,7 +22,7 @@ extension BoxFile {
       guard place < infos.end, let info = box(at: place, before: infos.end) else { return nil }
       place = info.end
       guard info.kind == Array("infe".utf8), let entry = bytes(info.start, 14), entry.count >= 12 else { continue }
-      // Version 2 has numbers of two bytes, version 3 of four.
+      // Item IDs have two bytes in version 2 and four bytes in version 3.
       let width = entry[0] == 2 ? 2 : 4
       guard entry[0] >= 2, entry.count >= 10 + width else { continue }
       if entry[(6 + width)..<(10 + width)].elementsEqual("Exif".utf8) { return number(entry[4..<(4 + width)]) }
@@ -48,7 +48,8 @@ extension BoxFile {
       for extent in 0..<extents where !rest.isOver {
         _ = rest.take(indexSize)
         let (offset, length) = (rest.take(offsetSize), rest.take(lengthSize))
-        // 0: places count from the beginning of the file. Such a block is small, and in one piece.
+        // With method 0 the offsets count from the start of the file. An Exif block is small, so only one extent is
+        // supported.
         if id == item, extent == 0, method == 0, !rest.isOver {
           let (start, overflow) = base.addingReportingOverflow(offset)
           guard !overflow, start < 1 << 62, length < 1 << 32 else { return nil }
@@ -61,14 +62,15 @@ extension BoxFile {
 }
 
 extension BoxFile {
-  /// The Exif block of a JPEG XL file. ISO/IEC 18181-2 §9.5; one that is compressed (`brob`) is not read.
+  /// The Exif block of a JPEG XL file. Compressed metadata (`brob`) is not supported. ISO/IEC 18181-2 §9.5.
   func exifOfJXL(upTo end: Int64) -> Range<Int64>? {
     guard let box = box("Exif", in: 0..<end), let skipped = bytes.big(box.start, 4) else { return nil }
     let start = box.start + 4 + skipped
     return start < box.end ? start..<box.end : nil
   }
 
-  /// The TIFF blocks of a CR3 file: its Exif directory, then its main one. Canon's own format, in a `uuid` box.
+  /// The TIFF blocks of a CR3 file: the Exif directory and the main one. They are in a `uuid` box of Canon's own
+  /// format.
   func canonBlocks(upTo end: Int64) -> [Range<Int64>] {
     guard let movie = box("moov", in: 0..<end), let own = box("uuid", in: movie.start..<movie.end),
       bytes(own.start, 16) == Self.canon, own.end > own.start + 16
@@ -81,7 +83,7 @@ extension BoxFile {
     0x85, 0xC0, 0xB6, 0x87, 0x82, 0x0F, 0x11, 0xE0, 0x81, 0x11, 0xF4, 0xCE, 0x46, 0x2B, 0x6A, 0x48,
   ]
 
-  /// Seconds since 1970 from a film's `mvhd`; nil where the camera left it empty. ISO/IEC 14496-12 §8.2.2.
+  /// Seconds since 1970 from a film's `mvhd` box; nil if the camera did not set it. ISO/IEC 14496-12 §8.2.2.
   func filmed(upTo end: Int64) -> Int64? {
     guard let movie = box("moov", in: 0..<end), let head = box("mvhd", in: movie.start..<movie.end),
       let fields = bytes(head.start, 12), fields.count == 12
@@ -92,7 +94,7 @@ extension BoxFile {
   }
 }
 
-/// Numbers one after the other; 0 beyond the end.
+/// Reads consecutive big-endian numbers; returns 0 beyond the end.
 private struct Fields {
   private var rest: ArraySlice<UInt8>
   private(set) var isOver = false

@@ -1,26 +1,26 @@
 import Blobs
 
-/// Where pictures go, made of when and what they are: `{year}/{month}/{name}`.
+/// A template for destination paths of pictures, with date and name fields: `{year}/{month}/{name}`.
 public struct Layout: Sendable, Hashable {
   private enum Piece: Sendable, Hashable {
     case text([UInt8])
     case field(Field)
   }
 
-  /// What may stand in braces.
+  /// The fields that a template may contain in braces.
   public enum Field: String, Sendable, CaseIterable {
     case year, month, day, hour, minute, second
-    /// The file's name, as it is.
+    /// The file's name, unchanged.
     case name
-    /// The name up to its last dot, and what comes after that.
+    /// The name before its last dot, and the extension after it.
     case stem, ext
-    /// The folders it lies in, below the source.
+    /// The file's folders below the source.
     case folder
   }
 
   private let pieces: [Piece]
 
-  /// nil, with what is wrong with it in `problem`: a field that is not known, or a path that leads elsewhere.
+  /// nil for an unknown field, or a path that leaves the destination; `problem` then describes the error.
   public init?(_ template: BytePath, problem: inout String) {
     var pieces: [Piece] = []
     var rest = template.bytes[...]
@@ -53,20 +53,20 @@ public struct Layout: Sendable, Hashable {
     }
   }
 
-  /// Where a file goes: `relative` is where it lies below its source.
+  /// The destination path of a file. `relative` is its path below the source.
   public func path(of relative: BytePath, taken date: CaptureDate) -> BytePath {
     let name = relative.name.bytes
     let dot = name.lastIndex(of: UInt8(ascii: ".")).flatMap { $0 > 0 ? $0 : nil } ?? name.endIndex
     let bytes = pieces.reduce(into: [UInt8]()) { bytes, piece in
-      // The dot before an ending that a name does not have.
+      // Remove the dot before the extension of a name that has none.
       if piece == .field(.ext), dot == name.endIndex, bytes.last == UInt8(ascii: ".") { bytes.removeLast() }
       bytes += part(piece, name, dot, relative, date)
     }
-    // Where a folder is empty its slash is too much.
+    // Splitting and joining the components removes the slash after an empty folder.
     return BytePath(bytes).components.reduce(BytePath("")) { $0.appending($1) }
   }
 
-  /// The bytes that take the place of `piece`. `dot`: where the ending of `name` begins.
+  /// The bytes that replace `piece`. `dot` is the index in `name` at which the extension begins.
   private func part(
     _ piece: Piece, _ name: [UInt8], _ dot: Int, _ relative: BytePath, _ date: CaptureDate
   ) -> [UInt8] {

@@ -1,13 +1,13 @@
 import Blobs
 
-/// A picture or a film, told from others by its first bytes, and the places in it that say when it was taken.
+/// Detects the format of a picture or film from its first bytes, and locates its capture date.
 struct PictureFile {
   enum Format {
     case jpeg, tiff, boxes, jxl, png, webp, avi, photoshop, fujifilm, sigma, ciff, transportStream
   }
 
   let bytes: BytesAt
-  /// nil: it is none that is known.
+  /// nil if the format is unknown.
   let format: Format?
 
   init(_ bytes: BytesAt) {
@@ -31,10 +31,10 @@ struct PictureFile {
     return TransportStream(bytes) == nil ? nil : .transportStream
   }
 
-  /// What a HEIC file or a film may begin with.
+  /// Types of the first box in a HEIC file or a film.
   private static let boxes = ["ftyp", "moov", "mdat", "wide", "free", "skip"]
 
-  /// The TIFF blocks in which it tells about itself, the better ones first.
+  /// The TIFF blocks with EXIF data, best first.
   var exifBlocks: [Range<Int64>] {
     let end = bytes.end
     let block: Range<Int64>?
@@ -58,7 +58,7 @@ struct PictureFile {
     return block.map { [$0] } ?? []
   }
 
-  /// The date that it has beside EXIF or instead of it.
+  /// The date in metadata other than EXIF.
   var ownDate: CaptureDate? {
     switch format {
     case .boxes: BoxFile(bytes: bytes).dateOfFilm

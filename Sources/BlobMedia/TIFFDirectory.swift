@@ -1,12 +1,12 @@
-/// The tags of a TIFF block, found by their numbers. It trusts no offset and no count in there. TIFF 6.0 §2.
+/// Finds the tags of a TIFF block by number. Validates every offset and count. TIFF 6.0 §2.
 struct TIFFDirectory {
-  /// Bytes by their place in the block: fewer than are asked for where it ends, none outside of it.
+  /// Reads bytes at an offset in the block. Returns fewer than requested at its end, and none outside it.
   private let bytes: (_ place: Int64, _ count: Int) -> [UInt8]
   private let isLittleEndian: Bool
-  /// Where the directory of the main picture is.
+  /// Offset of the main picture's directory.
   private let main: Int64
 
-  /// nil: this is no TIFF.
+  /// nil if the block is not TIFF.
   init?(_ block: ArraySlice<UInt8>) {
     self.init { place, count in
       guard place >= 0, place < Int64(block.count) else { return [] }
@@ -14,7 +14,7 @@ struct TIFFDirectory {
     }
   }
 
-  /// The block that is a part of a file, which may be large: only what is asked for is read.
+  /// A block within a file, which may be large: only the requested bytes are read.
   init?(_ file: BytesAt, in range: Range<Int64>) {
     self.init { place, count in
       guard place >= 0, place < range.upperBound - range.lowerBound else { return [] }
@@ -32,12 +32,13 @@ struct TIFFDirectory {
     func value(_ bytes: ArraySlice<UInt8>) -> Int64 {
       Int64(mark.elementsEqual("II".utf8) ? number(bytes.reversed()) : number(bytes))
     }
-    // 42, and what Olympus and Panasonic write in its place.
+    // The magic number is 42 in TIFF; Olympus and Panasonic use others.
     guard [42, 0x4F52, 0x5352, 0x55].contains(value(head[2..<4])) else { return nil }
     main = value(head[4..<8])
   }
 
-  /// DateTimeOriginal, else DateTimeDigitized, else DateTime. Some RAW formats have the first in their main directory.
+  /// DateTimeOriginal, else DateTimeDigitized, else DateTime. Some RAW formats have DateTimeOriginal in their main
+  /// directory.
   var captureDate: CaptureDate? {
     let main = entries([0x8769, 0x9003, 0x9004, 0x0132], in: self.main)
     let exif = main[0x8769].map { entries([0x9003, 0x9004], in: $0.value) } ?? [:]
@@ -47,7 +48,7 @@ struct TIFFDirectory {
     return nil
   }
 
-  /// As the main picture has it; nil where it says nothing, or something that is not known.
+  /// The main picture's orientation; nil if it is missing or invalid.
   var orientation: PhotoOrientation? {
     guard let entry = entries([0x0112], in: main)[0x0112], entry.type == 3 else { return nil }
     return PhotoOrientation(entry.short)
@@ -56,7 +57,7 @@ struct TIFFDirectory {
   private struct Entry {
     let type: Int
     let count: Int64
-    /// The four bytes of its value, or of the place where that is; the first two of them alone.
+    /// The four bytes of the value field, which is the value or its offset; and the first two of them alone.
     let value: Int64
     let short: Int
   }
@@ -66,7 +67,7 @@ struct TIFFDirectory {
     return CaptureDate(exif: bytes(entry.value, 19))
   }
 
-  /// The first entry of each of these tags.
+  /// The first entry of each of the given tags.
   private func entries(_ tags: Set<Int>, in directory: Int64) -> [Int: Entry] {
     let count = value(bytes(directory, 2)[...])
     let table = bytes(directory + 2, Int(min(count, 512)) * 12)
@@ -81,7 +82,7 @@ struct TIFFDirectory {
     return found
   }
 
-  /// Of at most four bytes.
+  /// Decodes at most four bytes.
   private func value(_ bytes: ArraySlice<UInt8>) -> Int64 {
     Int64(isLittleEndian ? number(bytes.reversed()) : number(bytes))
   }

@@ -2,9 +2,9 @@ import Blobs
 import Platform
 
 extension BoxFile {
-  /// When a film was taken. What it tells by the clock of the place counts first: Apple's metadata, Sony's, and the day in
-  /// its user data, all of which usually have an offset from UTC. Its head (`mvhd`) counts in UTC and has no offset, so that
-  /// is taken by this machine's clock.
+  /// When a film was taken. Dates in local time come first: Apple's metadata, the `©day` entry of the user data, and
+  /// Sony's metadata, all of which usually have an offset from UTC. The film's header (`mvhd`) counts in UTC without an
+  /// offset, so it is converted to this machine's time zone.
   var dateOfFilm: CaptureDate? {
     let file: Range<Int64> = 0..<bytes.end
     let movie = box("moov", in: file).map { $0.start..<$0.end }
@@ -12,11 +12,11 @@ extension BoxFile {
     return local ?? filmed(upTo: bytes.end).map { CaptureDate(secondsSince1970: $0) }
   }
 
-  /// `com.apple.quicktime.creationdate`, which iPhones and Android's newer cameras write. QuickTime File Format
-  /// Specification, "Metadata": the keys are numbered from 1, and an item's number is in the place of its kind.
+  /// `com.apple.quicktime.creationdate`, which iPhones and newer Android cameras write. The keys are numbered from 1,
+  /// and an item has its key's number in the place of a box type. QuickTime File Format Specification, "Metadata".
   private func dateOfApple(in movie: Range<Int64>) -> CaptureDate? {
     guard let meta = box("meta", in: movie) else { return nil }
-    // QuickTime's has no version and flags, that of ISO 14496-12 has.
+    // The box has version and flags in ISO 14496-12, and none in QuickTime.
     let insides = [meta.start, meta.start + 4].filter { $0 < meta.end }.map { $0..<meta.end }
     for inside in insides {
       guard let keys = box("keys", in: inside), let list = box("ilst", in: inside),
@@ -24,13 +24,13 @@ extension BoxFile {
         let item = box(kind: bigEndian(number), in: list.start..<list.end),
         let data = box("data", in: item.start..<item.end), data.end - data.start > 8
       else { continue }
-      // After the type of the value and its language.
+      // The value follows its type and its language, 4 bytes each.
       return text(data.start + 8, data.end).flatMap { CaptureDate(iso8601: $0) }
     }
     return nil
   }
 
-  /// The place of a key in the list of keys, from 1.
+  /// The index of a key in the list of keys, from 1.
   private func number(of key: String, in keys: Box) -> UInt32? {
     guard keys.end - keys.start > 8, let count = bytes.big(keys.start + 4, 4) else { return nil }
     var place = keys.start + 8
@@ -42,7 +42,7 @@ extension BoxFile {
     return nil
   }
 
-  /// `©day` in the user data: the length of the text, its language, the text.
+  /// `©day` in the user data: length of the text and language, 2 bytes each, then the text.
   private func dayOfUserData(in movie: Range<Int64>) -> CaptureDate? {
     guard let user = box("udta", in: movie), let day = box(kind: [0xA9] + Array("day".utf8), in: user.start..<user.end),
       day.end - day.start > 4
@@ -50,7 +50,7 @@ extension BoxFile {
     return text(day.start + 4, day.end).flatMap { CaptureDate(iso8601: $0) }
   }
 
-  /// `<CreationDate value="…"/>` in the XML that Sony's cameras put behind the film.
+  /// `<CreationDate value="…"/>` in the XML that Sony's cameras append after the film.
   private func dateOfSony(in file: Range<Int64>) -> CaptureDate? {
     guard let meta = box("meta", in: file), meta.end - meta.start > 4,
       let xml = box("xml ", in: (meta.start + 4)..<meta.end), xml.end - xml.start > 4,
@@ -69,8 +69,8 @@ extension BoxFile {
 }
 
 extension CaptureDate {
-  /// `2024-01-02T03:04:05+02:00`: the clock of the place is what is written, and the offset is not needed. With `Z` it is
-  /// UTC, and taken by this machine's clock. nil for what is no date with a time.
+  /// Parses `2024-01-02T03:04:05+02:00`. The written time is already local, so the offset is ignored. A time with `Z`
+  /// is converted from UTC to this machine's time zone. nil if the text is not a date with a time.
   init?(iso8601 text: some Collection<UInt8>) {
     let bytes = Array(text.prefix(40))
     guard bytes.count >= 19, bytes[4] == UInt8(ascii: "-"), let date = CaptureDate(exif: bytes) else { return nil }

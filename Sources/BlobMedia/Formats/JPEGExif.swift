@@ -1,16 +1,16 @@
-/// The TIFF block of a JPEG's APP1 segment. JPEG: ITU T.81 Annex B; Exif 2.32 §4.7.2.
+/// The TIFF block in the APP1 segment of a JPEG. ITU T.81 Annex B; Exif 2.32 §4.7.2.
 func exifOfJPEG(in bytes: BytesAt, _ range: Range<Int64>) -> Range<Int64>? {
   guard bytes(range.lowerBound, 2) == [0xFF, 0xD8] else { return nil }
   let mark = Array("Exif\0\0".utf8)
   var place = range.lowerBound + 2
   for _ in 0..<512 {
     guard place < range.upperBound, let head = bytes(place, 10), head.count >= 4, head[0] == 0xFF else { return nil }
-    // Fill bytes.
+    // Skip fill bytes.
     if head[1] == 0xFF {
       place += 1
       continue
     }
-    // The picture itself, before which all segments stand.
+    // The image data begins here, and all metadata segments precede it.
     if head[1] == 0xDA || head[1] == 0xD9 { return nil }
     let next = place + 2 + Int64(head[2]) << 8 + Int64(head[3])
     guard next >= place + 4 else { return nil }
@@ -26,7 +26,7 @@ func exifOfJPEG(in bytes: BytesAt, _ range: Range<Int64>) -> Range<Int64>? {
 /// The TIFF block in the `eXIf` chunk of a PNG file. PNG (Third Edition) §5.3, §11.3.3.6.
 func exifOfPNG(in bytes: BytesAt) -> Range<Int64>? {
   var place: Int64 = 8
-  // A picture of 20 MB may have 2,500 chunks of 8 KiB before it.
+  // A picture of 20 MB may have 2,500 chunks of 8 KiB before the `eXIf` chunk.
   for _ in 0..<8000 {
     guard let head = bytes(place, 8), head.count == 8 else { return nil }
     let start = place + 8
@@ -38,13 +38,15 @@ func exifOfPNG(in bytes: BytesAt) -> Range<Int64>? {
   return nil
 }
 
-/// The image resource 1058 of a Photoshop file. Adobe Photoshop File Formats Specification, "Image Resources Section".
+/// The Exif data in image resource 1058 of a Photoshop file. Adobe Photoshop File Formats Specification, "Image
+/// Resources Section".
 func exifOfPhotoshop(in bytes: BytesAt) -> Range<Int64>? {
   guard let colours = bytes.big(26, 4), let count = bytes.big(30 + colours, 4) else { return nil }
   var place = 34 + colours
   let end = min(place + count, bytes.end)
   for _ in 0..<1024 {
-    // A signature, a number, a name with its length, padded to an even count, and the count of the content.
+    // A resource has a signature, an ID, a length-prefixed name padded to an even length, and the length of its
+    // content.
     guard place < end, bytes.holds("8BIM", at: place), let id = bytes.big(place + 4, 2),
       let name = bytes.big(place + 6, 1)
     else { return nil }

@@ -1,17 +1,17 @@
-/// The chunks of a WebP picture or of an AVI film. It trusts no size in there.
-/// Microsoft, "Multimedia Programming Interface and Data Specifications 1.0", RIFF.
+/// Parses the chunks of a WebP picture or an AVI film. Validates every size field. Microsoft, "Multimedia Programming
+/// Interface and Data Specifications 1.0", RIFF.
 struct RIFFFile {
   private static let mostChunks = 4096
   let bytes: BytesAt
 
-  /// The Exif block of a WebP picture, which some programs begin like a JPEG's segment. RFC 9649 §2.7.1.5.
+  /// The Exif block of a WebP picture. Some programs begin it with the prefix of a JPEG segment. RFC 9649 §2.7.1.5.
   var exif: Range<Int64>? {
     guard let found = chunk("EXIF", in: 12..<bytes.end) else { return nil }
     let start = bytes.holds("Exif\0\0", at: found.lowerBound) ? found.lowerBound + 6 : found.lowerBound
     return start < found.upperBound ? start..<found.upperBound : nil
   }
 
-  /// What a camera has noted in the head of a film, or in its list of notes.
+  /// The date that a camera has written into the header of a film or its `INFO` list.
   var dateOfAVI: CaptureDate? {
     var place: Int64 = 12
     for _ in 0..<Self.mostChunks {
@@ -42,7 +42,7 @@ struct RIFFFile {
     return CaptureDate(film: text)
   }
 
-  /// Nikon's own: tags of two bytes, each with its count; 19 is the date.
+  /// Reads Nikon's list of tags: a tag and a length of two bytes each, then the value. Tag 19 is the date.
   private func dateOfNikon(in range: Range<Int64>) -> CaptureDate? {
     var place = range.lowerBound
     for _ in 0..<256 where place < range.upperBound {
@@ -63,7 +63,7 @@ struct RIFFFile {
     return nil
   }
 
-  /// `end` is where the content ends, `next` where the next chunk begins: at an even place.
+  /// `end` is the end of the content; `next` is the even offset at which the next chunk begins.
   private func chunk(at place: Int64, before end: Int64) -> (kind: [UInt8], start: Int64, end: Int64, next: Int64)? {
     guard place >= 0, place < end, let head = bytes(place, 8), head.count == 8 else { return nil }
     let start = place + 8
@@ -73,7 +73,7 @@ struct RIFFFile {
 }
 
 extension CaptureDate {
-  /// The ways in which cameras write it in an AVI film: `Tue Jan  2 03:04:05 2024`, `2024/01/02 03:04:05`,
+  /// Parses the forms that cameras write into AVI films: `Tue Jan  2 03:04:05 2024`, `2024/01/02 03:04:05`,
   /// `2024-01-02`, `2001/ 1/27  1:42PM`.
   init?(film text: [UInt8]) {
     let text = String(decoding: text.prefix { $0 != 0 }, as: UTF8.self).uppercased()

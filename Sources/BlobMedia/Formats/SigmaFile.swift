@@ -1,4 +1,4 @@
-/// The directory of a Sigma camera's X3F file, at its end. Foveon X3F format, as Sigma has published it.
+/// The section directory at the end of a Sigma camera's X3F file. Foveon X3F format, as published by Sigma.
 struct SigmaFile {
   private let bytes: BytesAt
   private var sections: [(kind: [UInt8], range: Range<Int64>)] = []
@@ -17,10 +17,10 @@ struct SigmaFile {
     }
   }
 
-  /// Of the JPEG that is shown for it.
+  /// The Exif block of the preview JPEG.
   var exif: Range<Int64>? {
     for (kind, range) in sections where kind.elementsEqual("IMA2".utf8) || kind.elementsEqual("IMAG".utf8) {
-      // The picture's format: 18 is JPEG, behind a head of 28 bytes.
+      // Image format 18 is JPEG; the data follows a header of 28 bytes.
       guard bytes.holds("SECi", at: range.lowerBound), bytes.little(range.lowerBound + 12, 4) == 18,
         range.lowerBound + 28 < range.upperBound
       else { continue }
@@ -29,7 +29,7 @@ struct SigmaFile {
     return nil
   }
 
-  /// Of its list of properties: pairs of texts in UTF-16.
+  /// The date in the property list, which consists of pairs of UTF-16 strings.
   var date: CaptureDate? {
     for (kind, range) in sections where kind.elementsEqual("PROP".utf8) {
       guard bytes.holds("SECp", at: range.lowerBound), let count = bytes.little(range.lowerBound + 8, 4),
@@ -45,7 +45,7 @@ struct SigmaFile {
     return nil
   }
 
-  /// Up to its end, or what is there of its first letters.
+  /// Reads a NUL-terminated string, or its first 16 UTF-16 units.
   private func text(at place: Int64) -> String {
     let bytes = bytes(place, 32) ?? []
     let units = stride(from: 0, to: bytes.count - 1, by: 2).map { UInt16(bytes[$0]) | UInt16(bytes[$0 + 1]) << 8 }
@@ -53,9 +53,9 @@ struct SigmaFile {
   }
 }
 
-/// The time in a CRW file of an old Canon. Canon, "CIFF: Specification on Image Data File".
+/// The date in a CRW file of an old Canon camera. Canon, "CIFF: Specification on Image Data File".
 ///
-/// It is made of heaps, each with a directory at its end, and heaps in these.
+/// The file consists of nested heaps, each with a directory at its end.
 func dateOfCIFF(in bytes: BytesAt) -> CaptureDate? {
   guard let start = bytes.little(2, 4), start < bytes.end else { return nil }
   var heaps = [start..<bytes.end]
@@ -73,7 +73,7 @@ func dateOfCIFF(in bytes: BytesAt) -> CaptureDate? {
       else { break }
       let content = heap.lowerBound + from
       if tag == 0x180E, let seconds = bytes.little(content, 4) { return CaptureDate(secondsOfCamera: seconds) }
-      // The tags of heaps have these bits. Each lies in the one that names it, so it is smaller.
+      // The tags of heaps have these bits. A nested heap lies within its parent, so it must be smaller.
       let isHeap = tag & 0x3800 == 0x2800 || tag & 0x3800 == 0x3000
       if isHeap, tag & 0xC000 == 0, size > 6, content + size < heap.upperBound, heaps.count < 32 {
         heaps.append(content..<(content + size))

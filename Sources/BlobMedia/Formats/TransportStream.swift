@@ -1,14 +1,14 @@
-/// The stream of an AVCHD camera (`.MTS`, `.M2TS`): packets of 188 bytes, on cards with four more before each.
-/// ITU-T H.222.0 §2.4.3.
+/// The MPEG transport stream of an AVCHD camera (`.MTS`, `.M2TS`). It consists of packets of 188 bytes; on memory cards
+/// four more bytes precede each packet. ITU-T H.222.0 §2.4.3.
 ///
-/// The camera notes the time in the video itself, in a message to which decoders pay no attention. ITU-T H.264 §D.1.7.
+/// The camera stores the date in the video, in an SEI message that decoders ignore. ITU-T H.264 §D.1.7.
 struct TransportStream {
   private static let packet = 188
   private let bytes: BytesAt
-  /// Bytes before each packet.
+  /// Bytes before each packet: 0 or 4.
   private let prefix: Int
 
-  /// nil: it is none.
+  /// nil if the file is not a transport stream.
   init?(_ bytes: BytesAt) {
     self.bytes = bytes
     guard let head = bytes(0, 2 * (Self.packet + 4)), head.count == 2 * (Self.packet + 4),
@@ -25,7 +25,7 @@ struct TransportStream {
       checked: numbers[0] * 100 + numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6])
   }
 
-  /// The beginning of the first video in it.
+  /// The start of the first video stream.
   private var video: [UInt8] {
     guard let block = bytes(0, BytesAt.most) else { return [] }
     var wanted: Int?
@@ -35,7 +35,7 @@ struct TransportStream {
       guard block[start] == 0x47 else { break }
       let stream = Int(block[start + 1] & 0x1F) << 8 | Int(block[start + 2])
       let fields = block[start + 3] >> 4
-      // A field before the payload has its length in front.
+      // An adaptation field before the payload begins with its length.
       let payload = fields & 2 == 0 ? start + 4 : start + 5 + Int(block[start + 4])
       guard fields & 1 == 1, payload < end else { continue }
       let isStart =
@@ -46,7 +46,7 @@ struct TransportStream {
     return video
   }
 
-  /// Without the bytes that keep three zeros in a row from looking like a start. ITU-T H.264 §7.4.1.
+  /// Removes the emulation prevention bytes. ITU-T H.264 §7.4.1.
   private static func unescaped(_ video: [UInt8]) -> [UInt8] {
     var plain: [UInt8] = []
     plain.reserveCapacity(video.count)
@@ -62,7 +62,7 @@ struct TransportStream {
     return plain
   }
 
-  /// The camera's notes: each a number and four bytes.
+  /// The camera's metadata entries: a tag of one byte and a value of four bytes each.
   private static func notes(in video: [UInt8]) -> [UInt8: [UInt8]] {
     var place = 0
     while place + mark.count < video.count {
@@ -80,7 +80,7 @@ struct TransportStream {
     return [:]
   }
 
-  /// The UUID of such a message, and what it begins with.
+  /// The UUID of the SEI message and the start of its payload.
   private static let mark: [UInt8] =
     [0x17, 0xEE, 0x8C, 0x60, 0xF8, 0x4D, 0x11, 0xD9, 0x8C, 0xD6, 0x08, 0x00, 0x20, 0x0C, 0x9A, 0x66]
     + Array("MDPM".utf8)

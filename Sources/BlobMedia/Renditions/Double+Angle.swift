@@ -1,7 +1,7 @@
 import Platform
 
 extension Double {
-  /// Of radians.
+  /// The sine of this angle in radians.
   var sine: Double { sin(self) }
   var cosine: Double { cos(self) }
 }

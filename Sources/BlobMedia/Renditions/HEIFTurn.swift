@@ -1,19 +1,21 @@
 import Blobs
 
 extension PhotoOrientation {
-  /// Whether a HEIC file tells its decoder to turn the picture just as this orientation, its EXIF's, says: only then is
-  /// it known how what is decoded lies in what is stored. Reads a bounded number of bytes, and blocks.
+  /// Whether the rotation boxes of a HEIC file match this orientation, which is the one in its EXIF data. Only then is
+  /// the relation between decoded and stored pixels known. Reads a bounded number of bytes, and blocks.
   public func isThatOfBoxes(in source: any BlobSource, _ cancel: Cancellation = Cancellation()) -> Bool {
     let bytes = BytesAt(source, cancel)
     guard let turns = BoxFile(bytes: bytes).turns(upTo: bytes.end) else { return false }
-    // Boxes count quarters against the clock; mirrored pictures are told in ways that differ.
+    // The boxes count quarter turns counterclockwise. Mirrored pictures are excluded, because programs describe them in
+    // different ways.
     let quarters = [1: 0, 3: 2, 6: 3, 8: 1][number]
     return !turns.isMirrored && (turns.quarters.isEmpty ? [0] : turns.quarters) == [quarters]
   }
 }
 
 extension BoxFile {
-  /// What the properties of a file's pictures say; nil where there are none. ISO/IEC 23008-12 §6.5.10, 6.5.12.
+  /// The rotation and mirror properties of a file's pictures; nil if there are no properties. ISO/IEC 23008-12 §6.5.10,
+  /// 6.5.12.
   fileprivate func turns(upTo end: Int64) -> (quarters: Set<Int>, isMirrored: Bool)? {
     guard let meta = box("meta", in: 0..<end), meta.end >= meta.start + 4,
       let properties = box("iprp", in: (meta.start + 4)..<meta.end),

@@ -1,12 +1,13 @@
-/// What was done to the frame of a photo, and to nothing else: cut, straightened, turned.
+/// A geometric edit of a photo: crop, straightening and rotation.
 public struct PhotoEdit: Sendable, Hashable {
-  /// Which part of the picture as it is stored remains.
+  /// The part of the stored picture that remains.
   public enum Frame: Sendable, Hashable {
     case whole
-    /// Camera Raw's: two corners as shares of width and height, of a rectangle turned by `angle` degrees, clockwise.
+    /// Camera Raw's form: two corners as fractions of width and height, for a rectangle rotated clockwise by `angle`
+    /// degrees.
     case corners(left: Double, top: Double, right: Double, bottom: Double, angle: Double)
-    /// Core Image's: first every place (x, y) goes to (ax + cy + tx, bx + dy + ty), then a rectangle is cut, nil: all of it.
-    /// In pixels, y counting from the lowest row upwards.
+    /// Core Image's form: maps every point (x, y) to (ax + cy + tx, bx + dy + ty), then crops to a rectangle; nil does
+    /// not crop. In pixels; y counts upwards from the lowest row.
     case pixels(transform: Transform, crop: Rectangle?)
   }
 
@@ -24,7 +25,7 @@ public struct PhotoEdit: Sendable, Hashable {
   }
 
   public var frame: Frame
-  /// How the stored picture is to be seen; nil: as the original says of itself.
+  /// The orientation for display of the stored picture; nil keeps the orientation in the original's metadata.
   public var orientation: PhotoOrientation?
 
   public init(_ frame: Frame = .whole, orientation: PhotoOrientation? = nil) {
@@ -33,7 +34,7 @@ public struct PhotoEdit: Sendable, Hashable {
   }
 }
 
-/// Why an edit cannot be rendered exactly: the original goes in its place.
+/// Why an edit cannot be rendered exactly. The original is sent instead.
 public struct RenditionRefusal: Error, Sendable, Hashable, CustomStringConvertible {
   public let description: String
   public init(_ reason: String) { description = reason }

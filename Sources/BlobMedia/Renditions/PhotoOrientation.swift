@@ -1,7 +1,7 @@
 import Blobs
 
-/// How a picture is stored: the numbers of EXIF's Orientation, which say where its first row and column belong.
-/// TIFF 6.0, Orientation.
+/// The EXIF orientation of a stored picture, which says on which sides its first row and column are. TIFF 6.0,
+/// Orientation.
 public struct PhotoOrientation: Sendable, Hashable {
   /// 1 to 8; 1 is upright.
   public let number: Int
@@ -11,23 +11,23 @@ public struct PhotoOrientation: Sendable, Hashable {
     self.number = number
   }
 
-  /// As a picture says of itself: upright where it says nothing. Reads a bounded number of bytes, and blocks.
+  /// Reads the orientation of a picture; `upright` if it has none. Reads a bounded number of bytes, and blocks.
   public static func read(from source: any BlobSource, _ cancel: Cancellation = Cancellation()) -> PhotoOrientation {
     let file = PictureFile(BytesAt(source, cancel))
     return file.exifBlocks.first.flatMap { TIFFDirectory(file.bytes, in: $0)?.orientation } ?? .upright
   }
 
-  /// As the TIFF block of a picture says, without the mark before it.
+  /// Reads the orientation in a TIFF block, which excludes the `Exif` prefix before it.
   public static func read(fromTIFF bytes: ArraySlice<UInt8>) -> PhotoOrientation {
     TIFFDirectory(bytes)?.orientation ?? .upright
   }
 
   public static let upright = PhotoOrientation(1)!
 
-  /// Whether width and height change places.
+  /// Whether width and height are swapped.
   var swapsSides: Bool { number >= 5 }
 
-  /// From a place in the picture as it is seen to the one in the picture as it is stored, which is `width` by `height`.
+  /// Maps displayed coordinates to stored ones. The stored picture is `width` by `height`.
   func stored(_ width: Double, _ height: Double) -> Affine {
     switch number {
     case 2: Affine(a: -1, d: 1, tx: width)
@@ -41,7 +41,7 @@ public struct PhotoOrientation: Sendable, Hashable {
     }
   }
 
-  /// The one whose `stored` turns and mirrors like this.
+  /// The orientation whose `stored` map has the same rotation and mirroring; nil if there is none.
   init?(turningLike place: Affine) {
     func isSame(_ one: Double, _ other: Double) -> Bool { abs(one - other) < 1e-6 }
     let found = (1...8).first { number in

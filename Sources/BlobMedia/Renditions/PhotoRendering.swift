@@ -1,9 +1,9 @@
-/// What an edit comes to for a picture of a certain size.
+/// The pixel operations of an edit for a picture of a given size.
 public struct PhotoRendering: Sendable, Hashable {
-  /// Pixels of the result.
+  /// The size of the result in pixels.
   public let width: Int
   public let height: Int
-  /// From a place of the result to one of the picture it is made of.
+  /// Maps coordinates of the result to those of the decoded picture.
   let place: Affine
 
   public struct Area: Sendable, Hashable {
@@ -11,33 +11,33 @@ public struct PhotoRendering: Sendable, Hashable {
   }
 
   public enum Plan: Sendable, Hashable {
-    /// Pixels of an area as they are, then turned.
+    /// Copies the pixels of an area, then rotates or mirrors them.
     case exact(Area, PhotoOrientation)
-    /// Pixels between pixels of an area. `matrix` and `offset` lead from the middle of one of its pixels to one of the
-    /// result.
+    /// Interpolates the pixels of an area. `matrix` and `offset` map pixel centres of the area to those of the result.
     case resampled(Area, matrix: [Double], offset: [Double])
   }
 
   public let plan: Plan
 
-  /// Throws where it cannot be had of this picture: nothing left, or a frame that reaches beyond it.
+  /// Throws if the edit cannot be applied to this picture: the result is empty or the crop exceeds the picture.
   ///
-  /// - `width`, `height`: of the picture as it is stored. `orientation`: what it says of itself.
-  /// - `isTurned`: what is decoded is turned already, as it is with HEIC.
+  /// - `width`, `height`: size of the stored picture.
+  /// - `own`: orientation in the picture's metadata.
+  /// - `isTurned`: the decoder has already applied the orientation, as it does for HEIC.
   public init(
     _ edit: PhotoEdit, width: Int, height: Int, orientation own: PhotoOrientation, isTurned: Bool = false
   ) throws(RenditionRefusal) {
     let (wide, high) = (Double(width), Double(height))
     let framed = try Self.frame(edit.frame, wide, high)
     let orientation = edit.orientation ?? own
-    // From what is seen, to what is cut out, to what is stored.
+    // Maps the displayed result to the cropped picture, and that to the stored picture.
     var place = framed.place.after(orientation.stored(framed.width, framed.height))
     let (seenWidth, seenHeight) =
       orientation.swapsSides ? (framed.height, framed.width) : (framed.width, framed.height)
     var decoded = (wide, high)
     if isTurned {
       if own.swapsSides { decoded = (high, wide) }
-      // Of whole numbers: it has one.
+      // The map of an orientation always has an inverse.
       place = own.stored(wide, high).inverse!.after(place)
     }
     guard seenWidth >= 1, seenHeight >= 1, seenWidth <= 65_535, seenHeight <= 65_535 else {
@@ -49,7 +49,7 @@ public struct PhotoRendering: Sendable, Hashable {
     plan = try Self.plan(place, seenWidth, seenHeight, within: decoded)
   }
 
-  /// Whether the result is the picture as it is.
+  /// Whether the result equals the picture.
   public func isIdentity(width: Int, height: Int) -> Bool {
     plan == .exact(Area(left: 0, top: 0, width: width, height: height), .upright)
   }
@@ -70,7 +70,7 @@ public struct PhotoRendering: Sendable, Hashable {
       let (x, y) = ((right - left) * wide, (bottom - top) * high)
       let width = (x * along + y * across).rounded()
       let height = (y * along - x * across).rounded()
-      // Rounding must not move the middle.
+      // Computed from the centre, so that rounding of the size does not move it.
       let (middleX, middleY) = ((left + right) / 2 * wide, (top + bottom) / 2 * high)
       let place = Affine(
         a: along, b: -across, c: across, d: along, tx: middleX - (along * width - across * height) / 2,
@@ -94,7 +94,7 @@ public struct PhotoRendering: Sendable, Hashable {
       crop
       ?? PhotoEdit.Rectangle(
         x: left, y: low, width: corners.map(\.x).max()! - left, height: corners.map(\.y).max()! - low)
-    // Both count upwards; we count downwards.
+    // Both inputs count y upwards; this code counts downwards.
     let fromTop = Affine(d: -1, tx: crop.x, ty: crop.y + crop.height)
     let place = Affine(d: -1, ty: high).after(back).after(fromTop)
     return (place, crop.width.rounded(), crop.height.rounded())
@@ -117,10 +117,10 @@ public struct PhotoRendering: Sendable, Hashable {
       }
       return .exact(Area(left: Int(left), top: Int(top), width: Int(wide), height: Int(high)), turn)
     }
-    // With what its neighbours need.
+    // Includes the neighbouring pixels that the interpolation needs.
     (left, top) = (max(0, left.rounded(.down) - 3), max(0, top.rounded(.down) - 3))
     (right, bottom) = (min(whole.width, right.rounded(.up) + 3), min(whole.height, bottom.rounded(.up) + 3))
-    // From the middle of a pixel to the middle of a pixel, as libvips counts.
+    // libvips maps pixel centres to pixel centres.
     let middles = Affine(tx: -left - 0.5, ty: -top - 0.5).after(place).after(Affine(tx: 0.5, ty: 0.5))
     guard let forward = middles.inverse else { throw RenditionRefusal("the picture is bent, not only turned") }
     let area = Area(left: Int(left), top: Int(top), width: Int(right - left), height: Int(bottom - top))

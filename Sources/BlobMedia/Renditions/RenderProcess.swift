@@ -2,18 +2,19 @@ import Blobs
 import Platform
 import Synchronization
 
-/// The helper program at work: a picture goes in as an open file, and its rendering comes out of a pipe.
+/// A running helper process: it reads a picture from an inherited file descriptor and writes the rendering to a pipe.
 ///
-/// Photographs come from strangers, and decoders have faults: whatever one does to the helper, it does to that alone.
+/// Pictures are untrusted input and decoders have bugs; an exploit or a crash affects only the helper process.
 final class RenderProcess: Sendable {
   private let pid: pid_t
-  /// Ends of pipes: what it renders, and what it has to say about it.
+  /// The reading ends of the pipes for the helper's standard output and standard error.
   private let output: Int32
   private let complaints: Int32
-  // It is killed and reaped under this lock, so that no signal goes to a stranger of the same pid.
+  // The exit status. The process is killed and reaped under this lock, so that no signal can reach another process that
+  // reuses the pid.
   private let status = Mutex<Int32?>(nil)
 
-  /// Starts it. `input` is lent for the length of the call; nil: none.
+  /// Starts the helper. `input` is needed only during this call; nil passes no file.
   init(_ program: BytePath, _ arguments: [String], input: Int32?) throws(BlobError) {
     (pid, output, complaints) = try Self.starting.withLock { _ throws(BlobError) in
       let output = try Self.pipe()
@@ -37,7 +38,8 @@ final class RenderProcess: Sendable {
     }
   }
 
-  // One that is started between another's pipe and its mark "not for children" would keep that pipe open.
+  // Serialises process starts: a child started after another start has created its pipe, but before the pipe is marked
+  // close-on-exec, would inherit that pipe and keep it open.
   private static let starting = Mutex(())
 
   deinit {
@@ -47,7 +49,8 @@ final class RenderProcess: Sendable {
     close(complaints)
   }
 
-  /// Bytes of what it renders; 0 at the end, also when it was killed. Blocks up to `patience`, after which it is killed.
+  /// Reads the helper's output; returns 0 at the end, also after `kill`. Blocks up to `patience`, then kills the helper
+  /// and throws.
   func read(into buffer: UnsafeMutableRawBufferPointer, patience: Duration) throws(BlobError) -> Int {
     while true {
       var wanted = pollfd(fd: output, events: Int16(POLLIN), revents: 0)
@@ -62,13 +65,12 @@ final class RenderProcess: Sendable {
     }
   }
 
-  /// Any thread may call.
+  /// Thread-safe.
   func kill() {
     status.withLock { if $0 == nil { _ = sendSignal(pid, SIGKILL) } }
   }
 
-  /// Blocks until it has ended. nil: all went well; else what was wrong. One that has nothing more to give and does not
-  /// end within `patience` is killed.
+  /// Blocks until the helper has ended; kills it if it does not end within `patience`. Returns nil on success.
   func wait(patience: Duration) -> RenderFailure? {
     guard let text = complaint(patience) else {
       kill()
@@ -79,14 +81,14 @@ final class RenderProcess: Sendable {
     if status == 0 { return nil }
     let signal = status & 0x7F
     if signal != 0 { return RenderFailure(status: nil, text: "the renderer was ended by signal \(signal)") }
-    // What others have written into it is not ours to show whole.
+    // Truncated, because the text may come from the picture's author.
     let said = String(decoding: text, as: UTF8.self).trimmed.prefix(300)
     let line = said.split(separator: "\n").joined(separator: "; ")
     return RenderFailure(
       status: status >> 8 & 0xFF, text: line.isEmpty ? "the renderer ended with status \(status >> 8 & 0xFF)" : line)
   }
 
-  /// What it says until it ends; nil: it does not end.
+  /// The helper's standard error up to its end; nil if the helper does not end in time.
   private func complaint(_ patience: Duration) -> [UInt8]? {
     let deadline = ContinuousClock.now + patience
     var text: [UInt8] = []
@@ -106,7 +108,7 @@ final class RenderProcess: Sendable {
   private func reap() -> Int32 {
     while true {
       if let status = status.withLock({ $0 }) { return status }
-      // Left unreaped until the lock is held.
+      // The process is not reaped until the lock is acquired.
       var info = siginfo_t()
       while waitid(P_PID, id_t(pid), &info, WEXITED | WNOWAIT) < 0 && errno == EINTR {}
       status.withLock { known in
@@ -126,11 +128,11 @@ final class RenderProcess: Sendable {
 }
 
 struct RenderFailure: Sendable {
-  /// nil: a signal ended it.
+  /// The exit status; nil if a signal or a timeout ended the process.
   var status: Int32?
   var text: String
 
-  /// As the helper says that it can do this exactly not at all.
+  /// The helper's exit status for an edit that it cannot render exactly.
   static let refused: Int32 = 3
 }
 
@@ -142,6 +144,6 @@ private func receive(_ descriptor: Int32, _ buffer: UnsafeMutableRawBufferPointe
   read(descriptor, buffer.baseAddress, buffer.count)
 }
 
-// What is in our environment may be secret, and nothing of it is wanted. libvips keeps pictures in memory below a size,
-// and files are no choice; its warnings are for its developers.
+// The helper does not inherit the environment, which may contain secrets. libvips keeps pictures below the threshold in
+// memory, because the helper cannot create files. Its warnings are for developers.
 private let environment: [BytePath] = ["LC_ALL=C.UTF-8", "VIPS_DISC_THRESHOLD=1g", "VIPS_WARNING=0"]

@@ -1,17 +1,17 @@
 import Blobs
 import Platform
 
-/// The program `fullbore-media`, which renders edits: a process of its own for each picture.
+/// The program `fullbore-media`, which renders edits. Each picture gets its own process.
 public struct Renderer: Sendable, Hashable {
   public let program: BytePath
-  /// Its own version, and that of all it decodes and encodes with: under another one, other bytes may come out.
+  /// Versions of the program and of its decoders and encoders. The output may differ between versions.
   public let version: String
 
-  /// How long it may take until the next bytes come, or until it ends after the last one: one that takes longer hangs,
-  /// and is ended.
+  /// Time limit for the next bytes of output, and for the exit after the last byte. A process that exceeds it is
+  /// killed.
   public var patience = Duration.seconds(120)
 
-  /// The one at `program`. Starts it to ask for its version: blocks. Throws what keeps it from starting.
+  /// Starts the helper at `program` to get its version. Blocks. Throws if it cannot be started.
   public init(_ program: BytePath, _ cancel: Cancellation = Cancellation()) throws(BlobError) {
     self.program = program
     let process = try RenderProcess(program, ["--version"], input: nil)
@@ -21,7 +21,7 @@ public struct Renderer: Sendable, Hashable {
     version = answer
   }
 
-  /// Looks for it beside `folder`, then in `PATH`; nil: there is none. Blocks.
+  /// The path of the helper in `folder`, otherwise in `PATH`; nil if there is none. Blocks.
   public static func path(besides folder: BytePath) -> BytePath? {
     let path = getenv("PATH").map { BytePath(cString: $0).bytes } ?? []
     let folders = [folder] + path.split(separator: UInt8(ascii: ":")).map { BytePath($0) }
@@ -29,7 +29,7 @@ public struct Renderer: Sendable, Hashable {
       .first { $0.withCString { access($0, X_OK) } == 0 }
   }
 
-  /// What can be said before the first pixel: nil where all is well, else why it cannot be rendered exactly. Blocks.
+  /// Checks without rendering: returns nil if the edit can be rendered exactly, otherwise the reason. Blocks.
   public func refusal(
     of edit: PhotoEdit, on original: any BlobSource, _ cancel: Cancellation = Cancellation()
   ) throws(BlobError) -> RenditionRefusal? {
@@ -39,7 +39,7 @@ public struct Renderer: Sendable, Hashable {
     return failure.map { RenditionRefusal($0.text) }
   }
 
-  /// Rendering `original`, whose file it reads by itself.
+  /// Starts the helper for `original`. The helper reads the file itself.
   func start(_ arguments: [String], _ original: any BlobReader) throws(BlobError) -> RenderProcess {
     guard let region = original.fileRegion() else {
       throw BlobError(.unsupported, "render a picture: it is in no file")
@@ -47,7 +47,7 @@ public struct Renderer: Sendable, Hashable {
     return try RenderProcess(program, arguments, input: region.descriptor)
   }
 
-  /// What it says in few words, and how it ended.
+  /// The helper's short text output, and its failure.
   private static func answer(
     of process: RenderProcess, _ patience: Duration, _ cancel: Cancellation
   ) throws(BlobError) -> (String, RenderFailure?) {
@@ -68,7 +68,7 @@ public struct Renderer: Sendable, Hashable {
 }
 
 extension PhotoEdit {
-  /// As the helper takes it: all of its numbers, whole.
+  /// The edit as command line arguments of the helper, with all digits of its numbers.
   public var arguments: [String] {
     var words = orientation.map { ["--orientation=\($0.number)"] } ?? []
     func list(_ numbers: Double...) -> String { numbers.map { "\($0)" }.joined(separator: ",") }
@@ -84,7 +84,7 @@ extension PhotoEdit {
     return words
   }
 
-  /// nil for what `arguments` never gives.
+  /// nil for arguments that `arguments` cannot produce.
   public init?(arguments: [String]) {
     self.init()
     for word in arguments {

@@ -1,25 +1,25 @@
 import Blobs
 import Synchronization
 
-/// A photo as its owner sees it: the original with its edit, rendered to JPEG while it is read, and nowhere kept.
+/// The edited version of a photo: the original with its edit, rendered to JPEG during reading and not stored.
 ///
-/// The same original, sidecar, renderer and quality give the same bytes; together they are its version. It is read from
-/// start to end by one reader at a time; the next one may go on where that stopped, or begin anywhere else, which costs
-/// rendering all that is before. Only the end tells the length.
+/// The same original, sidecar, renderer and quality give the same bytes; together they form the version. The source
+/// allows one reader at a time, which reads sequentially. The next reader may continue where the last one stopped.
+/// Opening at any other offset renders everything before it again. The length is known only at the end.
 public struct RenditionSource: BlobSource {
   public let original: any BlobSource
-  /// Where the edit is written down: it must still be that when the bytes are read.
+  /// The file that contains the edit; reading fails if it changes before the bytes are read.
   public let sidecar: any BlobSource
-  /// What the edit is, as it was read from there.
+  /// The edit that was read from `sidecar`.
   public let edit: PhotoEdit
   public let renderer: Renderer
-  /// Of JPEG, 1 to 100.
+  /// JPEG quality, 1 to 100.
   public let quality: Int
   private let length: Int64?
   private let work: RenderWork
   public var access: BlobAccess { .sequential }
 
-  /// `length` in bytes, where a rendering before has told it: another one is `.truncated` or `.changed`.
+  /// - `length`: bytes, if an earlier rendering has measured it. Another length is `.truncated` or `.changed`.
   public init(
     _ original: any BlobSource, _ sidecar: any BlobSource, _ edit: PhotoEdit, _ renderer: Renderer, quality: Int = 93,
     length: Int64? = nil
@@ -34,11 +34,11 @@ public struct RenditionSource: BlobSource {
     work = RenderWork()
   }
 
-  /// Asks original and sidecar; nothing is rendered.
+  /// Calls `info` of original and sidecar. Renders nothing.
   public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { try look(cancel) }
 
-  /// Throws `.unsupported` while another reader is at work, `.outOfRange` past the end, and `.io` for a picture that
-  /// cannot be rendered.
+  /// Throws `.unsupported` while another reader is open, `.outOfRange` for an offset past the end, and `.io` if the
+  /// picture cannot be rendered.
   public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     let info = try look(cancel)
     try work.begin()
@@ -54,7 +54,7 @@ public struct RenditionSource: BlobSource {
     return reader
   }
 
-  /// Bytes of it all, by rendering it once. Blocks for as long as that takes.
+  /// A copy with known length, which is measured by rendering the picture once. Blocks.
   public func measured(_ cancel: Cancellation) throws(BlobError) -> RenditionSource {
     let reader = try open(at: 0, cancel)
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
@@ -87,16 +87,16 @@ public struct RenditionSource: BlobSource {
   fileprivate func ended(_ run: RenderRun?) { work.end(run) }
 }
 
-/// A rendering under way, and how far it was read.
+/// A rendering in progress and the offset up to which it was read.
 private struct RenderRun: Sendable {
   let process: RenderProcess
-  /// As it was when it began.
+  /// The source's info at the start of the rendering.
   let info: BlobInfo
   var offset: Int64 = 0
   var isOver = false
 }
 
-/// What is between two readers: a rendering that waits to be read on.
+/// Stores the unfinished rendering between two readers.
 private final class RenderWork: Sendable {
   private struct State {
     var isRead = false
@@ -112,7 +112,7 @@ private final class RenderWork: Sendable {
     if !isFree { throw BlobError(.unsupported, "open a rendition: another reader is at it") }
   }
 
-  /// What can go on from `offset`; what cannot is ended.
+  /// The stored rendering if it can continue from `offset`; otherwise the stored rendering is ended.
   func take(at offset: Int64, _ info: BlobInfo) -> RenderRun? {
     let run = state.withLock { $0.run.take() }
     return run?.info == info && run?.offset == offset ? run : nil
@@ -130,7 +130,7 @@ private final class RenditionReader: BlobReader {
   let info: BlobInfo
   private let source: RenditionSource
   private let cancel: Cancellation
-  /// nil once it has failed.
+  /// nil after an error.
   private var run: RenderRun?
 
   init(_ source: RenditionSource, _ run: RenderRun, _ cancel: Cancellation) {
@@ -162,7 +162,7 @@ private final class RenditionReader: BlobReader {
     try cancel.check("read a rendition")
     guard var run = self.run else { throw BlobError(.io, "read a rendition: it has failed before") }
     if run.isOver { return 0 }
-    // Whatever is thrown: it cannot be read on.
+    // After any error the rendering cannot be continued.
     self.run = nil
     let process = run.process
     let count = try cancel.whileWaiting(wakeUp: { process.kill() }) { () throws(BlobError) in
@@ -181,7 +181,7 @@ private final class RenditionReader: BlobReader {
     return count
   }
 
-  /// What came is a whole picture, and of the original that it was begun with.
+  /// Checks that the rendering is complete and that the original has not changed since its start.
   private func end(_ run: RenderRun) throws(BlobError) {
     let process = run.process
     let failure = cancel.whileWaiting(wakeUp: { process.kill() }) {

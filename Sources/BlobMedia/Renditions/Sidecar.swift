@@ -1,20 +1,20 @@
 import Blobs
 
-/// What a sidecar says of the frame of its photo.
+/// The edit in a sidecar file.
 public enum Sidecar: Sendable, Hashable {
-  /// Nothing was done to the picture.
+  /// The sidecar describes no edit.
   case nothing
-  /// This and nothing else.
+  /// The sidecar describes exactly this edit.
   case edit(PhotoEdit)
-  /// It was edited in a way that cannot be rendered exactly, or that cannot be read.
+  /// The edit cannot be rendered exactly, or the sidecar cannot be read.
   case refused(RenditionRefusal)
 
-  /// Bytes that a sidecar may have.
+  /// Maximum length of a sidecar in bytes.
   public static let most = 1 << 20
 
-  /// Reads a file that lies beside a photo: Apple's `.AAE`, or an XMP packet.
+  /// Parses a file beside a photo: Apple's `.AAE` or an XMP packet.
   ///
-  /// `ending` is that of the photo's name: some sidecars say which file of a pair is theirs.
+  /// - `ending`: the extension of the photo's name. Some sidecars apply only to one file of a pair.
   public init(_ bytes: [UInt8], besidePhoto ending: String) {
     let refusal: RenditionRefusal
     if bytes.starts(with: "bplist".utf8) {
@@ -34,7 +34,7 @@ public enum Sidecar: Sendable, Hashable {
     self = .refused(refusal)
   }
 
-  /// An `.AAE` holds a packet of iOS 7, or what only its writer knows.
+  /// An `.AAE` file contains either an XMP packet of iOS 7 or data in an undocumented format.
   private static func adjustments(_ list: XMLTree) -> Sidecar {
     let fields = list.children.first?.children ?? []
     func value(_ key: String) -> String? {
@@ -52,7 +52,7 @@ public enum Sidecar: Sendable, Hashable {
   }
 }
 
-/// nil for what is none. Blanks and line ends may stand anywhere. RFC 4648 §4.
+/// nil if the text is not base64. Blanks and line breaks are allowed anywhere. RFC 4648 §4.
 private func decodeBase64(_ text: String) -> [UInt8]? {
   var bytes: [UInt8] = []
   var (bits, count): (UInt32, Int) = (0, 0)

@@ -1,10 +1,10 @@
 import Blobs
 
 extension XMPPacket {
-  /// What Lightroom and Camera Raw have cut; refused where they have done anything else, or may have.
+  /// The crop of Lightroom and Camera Raw. Throws if the packet contains any other edit, or may contain one.
   func cameraRawFrame() throws(RenditionRefusal) -> PhotoEdit.Frame {
     let found = all(in: Space.cameraRaw)
-    // A rendering that keeps its recipe.
+    // `AlreadyApplied` marks a rendered file that still contains its settings.
     if found.isEmpty || text("AlreadyApplied", in: Space.cameraRaw)?.lowercased() == "true" { return .whole }
     for (name, value) in found where !isHarmless(name, value) {
       throw RenditionRefusal("crs:\(name.prefix(60)) is \(value.shown)")
@@ -38,8 +38,8 @@ extension XMPPacket {
     }
   }
 
-  /// What says nothing about the picture, or something only together with another property that is not neutral then.
-  /// XMP Specification Part 2 §3.3, and what Camera Raw has added since.
+  /// Properties that have no effect on the picture, or only together with another property that would not be neutral.
+  /// XMP Specification Part 2 §3.3, and later additions of Camera Raw.
   private static let silent = Set(
     """
     Version ProcessVersion CompatibleVersion HasSettings HasCrop AlreadyApplied RawFileName CameraProfileDigest
@@ -58,7 +58,7 @@ extension XMPPacket {
 }
 
 extension XMLTree {
-  /// The texts of a list.
+  /// The items of a list.
   fileprivate var points: [String] {
     children.flatMap { list in list.children.map(\.text.trimmed) }
   }

@@ -4,7 +4,7 @@ import Blobs
 struct XMPPacket {
   enum Value: Sendable {
     case text(String)
-    /// Lists, structures, alternatives.
+    /// A list, a structure or a set of alternatives.
     case structure(XMLTree)
   }
 
@@ -18,12 +18,12 @@ struct XMPPacket {
   }
 
   private var properties: [(name: XMLTree.QualifiedName, value: Value)] = []
-  /// The first text of each property.
+  /// The first text value of each property.
   private var texts: [XMLTree.QualifiedName: String] = [:]
-  /// A property that is there a second time with another text: programs differ in which one they take.
+  /// A property that occurs twice with different text; programs differ in which one they use.
   private var contradiction: XMLTree.QualifiedName?
 
-  /// nil: this is none.
+  /// nil if `root` is not an XMP packet.
   init?(_ root: XMLTree) {
     let rdf = XMLTree.QualifiedName(space: Space.rdf, local: "RDF")
     guard let graph = root.qualifiedName == rdf ? root : root.children.first(where: { $0.qualifiedName == rdf }) else {
@@ -67,10 +67,11 @@ struct XMPPacket {
     text(local, in: space).flatMap(Self.number).flatMap { $0.isFinite ? $0 : nil }
   }
 
-  /// With a sign or without.
+  /// Accepts a leading plus sign.
   static func number(_ text: String) -> Double? { Double(text.hasPrefix("+") ? String(text.dropFirst()) : text) }
 
-  /// Beside IMG_1.CR2 and IMG_1.JPG a packet may say whose it is.
+  /// Whether the packet applies to a photo with this extension. With IMG_1.CR2 beside IMG_1.JPG, a packet may name its
+  /// file.
   func isFor(_ ending: String) -> Bool {
     guard let named = text("SidecarForExtension", in: Space.photoshop), !named.isEmpty else { return true }
     return named.lowercased() == ending.lowercased()
@@ -99,7 +100,7 @@ struct XMPPacket {
     return orientation
   }
 
-  /// What iOS 7 wrote: a transform and a rectangle, among filters that change colours.
+  /// The geometry of edits by iOS 7: a transform and a crop rectangle. Throws if there are filters that change colours.
   private func appleFrame() throws(RenditionRefusal) -> PhotoEdit.Frame {
     let found = all(in: Space.apple)
     if found.isEmpty { return .whole }
@@ -128,7 +129,7 @@ struct XMPPacket {
 }
 
 extension XMPPacket.Value {
-  /// Of something that is not done to the picture.
+  /// Whether the property has no effect on the picture.
   var isNeutral: Bool {
     switch self {
     case .text(let text):
@@ -145,7 +146,7 @@ extension XMPPacket.Value {
     }
   }
 
-  /// For messages: it comes from a file that anyone may have written.
+  /// The value for messages, truncated because the file is untrusted.
   var shown: String {
     switch self {
     case .text(let text): "'\(text.trimmed.prefix(40))'"
@@ -155,7 +156,7 @@ extension XMPPacket.Value {
 }
 
 extension XMLTree {
-  /// Whether there is no text anywhere in it.
+  /// Whether the subtree contains no text.
   fileprivate var isEmpty: Bool {
     text.trimmed.isEmpty && children.allSatisfy(\.isEmpty)
       && attributes.allSatisfy { $0.name.space == XMPPacket.Space.rdf || $0.value.isEmpty }
