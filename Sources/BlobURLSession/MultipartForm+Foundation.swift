@@ -8,11 +8,12 @@ import Foundation
 #endif
 
 extension MultipartForm {
-  /// Any of Foundation's input streams; nobody else may read it.
+  /// Appends a Foundation input stream, which must not be read elsewhere.
   ///
-  /// `length` is what the stream gives: fewer bytes are `.truncated`, more are `.changed`; nil sends the form chunked. A
-  /// stream can be read but once: a form that has to be sent again, for a redirect or a challenge, then fails. One over
-  /// a source (`BlobInputStream`) is better given as that source.
+  /// - `length`: bytes that the stream yields. Fewer are `.truncated`, more are `.changed`; nil sends the form chunked.
+  ///
+  /// A stream can be read only once, so sending the form again after a redirect or an authentication challenge fails.
+  /// For a `BlobInputStream`, append its source instead.
   public mutating func appendPart(
     withInputStream stream: sending InputStream, name: String, fileName: String? = nil, length: Int64? = nil,
     mimeType: String? = nil
@@ -21,12 +22,12 @@ extension MultipartForm {
     appendPart(source, name: name, fileName: fileName, mimeType: mimeType)
   }
 
-  /// A stream over the body, for `URLRequest.httpBodyStream` and whatever else takes one; a fresh one for each call.
+  /// A new stream over the body, for `URLRequest.httpBodyStream` and other APIs that take a stream.
   ///
-  /// Its `open` returns at once, and its errors are neither ends nor silence.
+  /// Its `open` returns at once. Errors are reported as stream errors, not as the end of the stream or a stall.
   public func bodyStream() -> BlobInputStream { .forMultipart(self) }
 
-  /// A request with the boundary and no body: for `StreamedUpload(form).send(request)`, which announces the length.
+  /// A request with the boundary and without a body, for `StreamedUpload(form).send(request)`, which adds the length.
   public func urlRequest(to url: URL, method: String = "POST") -> URLRequest {
     var request = URLRequest(url: url)
     request.httpMethod = method
@@ -36,7 +37,8 @@ extension MultipartForm {
 }
 
 extension URLRequest {
-  /// Makes `form` the body, with its boundary, and its exact length where every part's is known. Asks the parts: blocks.
+  /// Sets `form` as the body, with its boundary, and with the exact length if every part's is known. Calls `info` of
+  /// the parts, which blocks.
   public mutating func setBody(_ form: MultipartForm) throws(BlobError) {
     let length = try form.info(Cancellation()).length
     try setBody(form.bodyStream(), length: length)
@@ -45,13 +47,13 @@ extension URLRequest {
 }
 
 extension PreparedForm {
-  /// For `URLSession.uploadTask(with:fromFile:)`.
+  /// The file's URL, for `URLSession.uploadTask(with:fromFile:)`.
   public var fileURL: URL { URL(fileURLWithPath: path.description) }
 
-  /// A stream over the body; a fresh one for each call.
+  /// A new stream over the body.
   public func bodyStream() -> BlobInputStream { .forURLLoading(FileSource(path)) }
 
-  /// A request with boundary and length, and no body: the file is that.
+  /// A request with boundary and length. It has no body, because the file is uploaded separately.
   public func urlRequest(to url: URL, method: String = "POST") -> URLRequest {
     var request = URLRequest(url: url)
     request.httpMethod = method

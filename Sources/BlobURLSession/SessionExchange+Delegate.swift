@@ -20,7 +20,7 @@ extension SessionExchange: URLSessionDataDelegate {
     completionHandler(newStream())
   }
 
-  /// Never followed here: the answer itself is wanted.
+  /// Does not follow redirects; the redirect response is the result.
   func urlSession(
     _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
     newRequest: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
@@ -29,12 +29,12 @@ extension SessionExchange: URLSessionDataDelegate {
     completionHandler(nil)
   }
 
-  /// Credentials go in a header of the request. What is asked about certificates is the system's to judge.
+  /// Credentials are sent in a header field, so HTTP challenges are rejected. The system evaluates server certificates.
   func urlSession(
     _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
     completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
   ) {
-    // A question about a certificate comes before any answer.
+    // A certificate challenge comes before any response, so it has no `failureResponse`.
     guard let response = challenge.failureResponse as? HTTPURLResponse else {
       return completionHandler(.performDefaultHandling, nil)
     }
@@ -58,7 +58,7 @@ extension SessionExchange: URLSessionDataDelegate {
 }
 
 extension HTTPHead {
-  /// Fields that stood more than once are one, joined by commas.
+  /// Repeated fields are already joined by commas.
   init(_ response: HTTPURLResponse) {
     var headers = HTTPHeaders()
     for (name, value) in response.allHeaderFields { headers.add("\(name)", "\(value)") }

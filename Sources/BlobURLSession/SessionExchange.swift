@@ -7,13 +7,13 @@ import Foundation
   import FoundationNetworking
 #endif
 
-/// One request and its answer, in a session of its own.
+/// One request and its response, with its own URLSession.
 ///
-/// The first outcome counts, be it the session's, the source's or a cancellation; whoever waits goes on at once, and
-/// what still blocks ends later.
+/// The first outcome counts: of the session, of the source, or a cancellation. The waiting caller resumes at once;
+/// operations that still block end later.
 final class SessionExchange: NSObject, @unchecked Sendable {
   typealias Outcome = Result<HTTPResponse, TransportError>
-  /// Body bytes handed to the connection, and how many there are.
+  /// Body bytes handed to the connection, and the total; nil if the total is not known.
   typealias Progress = @Sendable (Int64, Int64?) -> Void
 
   private let name: String
@@ -23,20 +23,21 @@ final class SessionExchange: NSObject, @unchecked Sendable {
   private let body: BlobSlice?
   private let cancellation = Cancellation()
 
-  // `lock` guards what changes.
+  // `lock` guards the following variables.
   private let lock = NSLock()
   private var waiter: CheckedContinuation<Outcome, Never>?
   private var outcome: Outcome?
   private var session: URLSession?
   private var stream: BlobInputStream?
-  /// Of the body; nil where only the end will tell.
+  /// Bytes of the body; nil if the length is known only at its end.
   private var length: Int64?
-  /// Bytes of it handed to the connection, by the session's steps: on Linux its totals run ahead of them.
+  /// Body bytes handed to the connection, as the sum of the session's steps: on Linux the session's totals run ahead of
+  /// them.
   private var given: Int64 = 0
   private var hasBegun = false
   private var response = HTTPResponse(head: HTTPHead(status: 0, headers: [:]))
 
-  /// Sources may wait for long before they say how long they are.
+  /// Many threads, because a source may block for a long time before it reports its length.
   static let threads = BlockingPool("urlsession", threads: 64, patience: .seconds(10))
 
   init(_ request: URLRequest, named name: String, _ body: BlobSlice?, _ exchange: Exchange, _ progress: Progress?) {
@@ -81,7 +82,7 @@ final class SessionExchange: NSObject, @unchecked Sendable {
     var request = request
     guard let body else { return request }
     let slice = try body.pinned(cancellation)
-    // Nothing will be read, so nothing else would ask.
+    // An empty body is not read, so the source's version is checked here.
     if slice.length == 0 { try slice.open(cancellation).finish() }
     let stream = BlobInputStream.forURLLoading(SlicedSource(slice))
     try request.setBody(stream, length: slice.length)
@@ -94,9 +95,9 @@ final class SessionExchange: NSObject, @unchecked Sendable {
     return request
   }
 
-  // MARK: What the session tells
+  // MARK: Events of the session
 
-  /// For `ExchangeProtocol`, which needs no session to tell these.
+  /// The callbacks for `ExchangeProtocol`, which calls them without a session.
   var direct: Exchange {
     var direct = Exchange(sent: { self.sent(Int64($0)) }, interim: exchange.interim, received: exchange.received)
     direct.trailers = exchange.trailers
@@ -114,7 +115,7 @@ final class SessionExchange: NSObject, @unchecked Sendable {
 
   func answered(_ head: HTTPHead) { lock.withLock { response.head = head } }
 
-  /// Takes content of the answer; an error ends the exchange.
+  /// Receives content of the response. An error of the receiver ends the exchange.
   func take(_ data: Data) {
     let (head, isFirst) = lock.withLock {
       defer { if response.isSuccess { hasBegun = true } }
@@ -133,7 +134,8 @@ final class SessionExchange: NSObject, @unchecked Sendable {
     }
   }
 
-  /// Another stream over the body's source, for a session that has to send it again; nil where that cannot be.
+  /// A new stream over the body's source, for a session that sends the body again; nil if the source cannot be read
+  /// again.
   func newStream() -> BlobInputStream? {
     guard body?.source.access == .random else { return nil }
     return lock.withLock {
@@ -147,16 +149,16 @@ final class SessionExchange: NSObject, @unchecked Sendable {
     let (response, sourceError) = lock.withLock { (self.response, BlobError(underlying: stream?.streamError)) }
     if let sourceError { return end(.failure(failed(sourceError))) }
     if let early = earlySuccess(response.head) { return end(.failure(early)) }
-    // A refusal may come before the whole body is sent, and the connection break then.
+    // An error response may arrive before the whole body is sent, after which the connection may break.
     if error == nil || response.status >= 300 { return end(.success(response)) }
     end(.failure(TransportError(error!, name)))
   }
 
-  /// Why a success is not believed. On Linux `SocketTransport` has asked this already.
+  /// The error for a premature success response. On Linux `SocketTransport` has already checked this.
   private func earlySuccess(_ head: HTTPHead) -> TransportError? {
     guard body != nil else { return nil }
     let (given, length, status) = lock.withLock { (self.given, self.length, stream?.streamStatus) }
-    // A body whose end alone tells its length was read to that end, or the stream is still open.
+    // A body of unknown length was read to its end unless the stream is still open.
     return head.earlySuccess(
       to: name, from: "the server", sent: given, of: length,
       isWhole: length.map { given >= $0 } ?? (status != .open && status != .reading))
@@ -179,13 +181,13 @@ final class SessionExchange: NSObject, @unchecked Sendable {
     cancellation.cancel()
     stream?.close()
     guard let session else { return }
-    // A session waits for its queue, which may be in a source that cannot be stopped.
+    // Invalidating a session waits for its queue, which may be blocked in a source that cannot be interrupted.
     SystemThread.start("urlsession-end") { session.invalidateAndCancel() }
   }
 }
 
 extension BlobSlice {
-  /// The same with length and version, as far as the source knows them. Blocks.
+  /// A copy with length and version, if the source knows them. Blocks.
   fileprivate func pinned(_ cancel: Cancellation) throws(BlobError) -> BlobSlice {
     let info = try source.info(cancel)
     let rest = info.length.map { $0 - start }

@@ -6,10 +6,11 @@
   import Foundation
   import FoundationNetworking
 
-  /// Loads requests whose body is a `BlobInputStream` over `SocketTransport`: on a thread and a connection of each one's
-  /// own. Foundation on Linux reads the bodies of all sessions of a process on one queue, and one that waits holds them all.
+  /// Loads requests whose body is a `BlobInputStream` with `SocketTransport`, each on its own thread and connection.
+  /// Foundation on Linux reads the bodies of all sessions of a process on one queue, where one blocked stream delays
+  /// all others.
   ///
-  /// The session's queue calls everything here, and nothing else is touched but on it.
+  /// All methods run on the session's queue, and state is accessed only there.
   class StreamedBodyProtocol: URLProtocol {
     private var upload: Task<Void, Never>?
     private var isOver = false
@@ -20,7 +21,7 @@
 
     override class func canonicalRequest(for request: URLRequest) -> URLRequest { request }
 
-    /// Called again when a task goes on that was suspended.
+    /// Called again when a suspended task resumes.
     override func startLoading() {
       guard upload == nil, !isOver, let task, let outgoing = HTTPRequest(request, session?.configuration) else {
         return
@@ -39,7 +40,7 @@
       }
     }
 
-    /// Called for a suspension too, which does not hold the body back.
+    /// Also called when the task is suspended; suspension does not stop the body.
     override func stopLoading() {
       if task?.state == .suspended { return }
       isOver = true
@@ -47,14 +48,14 @@
       request.httpBodyStream?.close()
     }
 
-    /// The client must hear nothing after `stopLoading`, or it ends the process.
+    /// Foundation terminates the process if the client is called after `stopLoading`.
     private func tell(_ outcome: Result<HTTPResponse, TransportError>) {
       if isOver { return }
       isOver = true
       do {
         let answer = try outcome.get()
         client?.urlProtocol(self, didReceive: answer.head.response(to: request.url!), cacheStoragePolicy: .notAllowed)
-        // In one piece: a completion handler is given the last.
+        // The body is delivered in one piece, because a completion handler receives only the last piece.
         if !answer.body.isEmpty { client?.urlProtocol(self, didLoad: Data(answer.body)) }
         client?.urlProtocolDidFinishLoading(self)
       } catch {
@@ -62,21 +63,22 @@
       }
     }
 
-    // MARK: What is sent, and how
+    // MARK: The outgoing request
 
     private var body: BlobSlice? {
       guard let stream = request.httpBodyStream else { return nil }
-      nonisolated(unsafe) let body = stream  // the worker's from here on, but for `close`, which any thread may call
+      // The worker owns the stream from here on, except for `close`, which any thread may call.
+      nonisolated(unsafe) let body = stream
       return BlobSlice(StreamSource(body, length: length))
     }
 
-    /// As `setBody` has announced it.
+    /// The length that `setBody` has set.
     private var length: Int64? { request.value(forHTTPHeaderField: "Content-Length").flatMap { Int64($0) } }
 
     private var options: SocketTransport.Options {
       let own = request.timeoutInterval
       let limit = Duration.seconds(own == 60 ? session?.configuration.timeoutIntervalForRequest ?? own : own)
-      // Foundation's own name for a file of certificates.
+      // Foundation's environment variable for a file of CA certificates.
       let caFile = ProcessInfo.processInfo.environment["URLSessionCertificateAuthorityInfoFile"]
       return SocketTransport.Options(connections: 1, caFile: caFile, noProgress: limit, finishing: limit)
     }
@@ -102,26 +104,26 @@
     private var session: URLSession? { task?.innards("session") as? URLSession }
   }
 
-  /// Every request of a `SessionExchange`, also without a body: Foundation would end the process where a connection
-  /// breaks in the head of an answer.
+  /// Loads all requests of a `SessionExchange`, also those without a body: Foundation terminates the process if a
+  /// connection breaks within the head of a response.
   final class ExchangeProtocol: StreamedBodyProtocol {
     override class func canInit(with request: URLRequest) -> Bool { HTTPRequest(request) != nil }
   }
 
   extension URLSessionTask {
-    /// A stored property that Foundation does not show: whose the task is, and the queue on which a URLProtocol must call
-    /// its client. nil: not in this version of Foundation.
+    /// A stored property that Foundation does not expose, such as the task's session or the queue on which a
+    /// URLProtocol must call its client. nil if this version of Foundation does not have it.
     fileprivate func innards(_ name: String) -> Any? {
       let mirrors = sequence(first: Mirror(reflecting: self)) { $0.superclassMirror }
       guard let found = mirrors.lazy.compactMap({ $0.children.first { $0.label == name } }).first else { return nil }
-      // Of an implicitly unwrapped one, what it holds.
+      // Unwraps an implicitly unwrapped optional.
       let value = Mirror(reflecting: found.value)
       return value.displayStyle == .optional ? value.children.first?.value : found.value
     }
   }
 
   extension HTTPRequest {
-    /// nil: not for HTTP, or with a password in the URL.
+    /// nil if the URL is not HTTP or contains a password.
     init?(_ request: URLRequest, _ configuration: URLSessionConfiguration? = nil) {
       guard let url = request.url.flatMap({ HTTPURL($0.absoluteString) }) else { return nil }
       self.init(request.httpMethod ?? "GET", url)
@@ -133,7 +135,7 @@
   }
 
   extension String {
-    /// The field says how the body is framed, which the transport sees to.
+    /// Whether the field frames the body, which only the transport may set.
     fileprivate var isTransports: Bool {
       ["Content-Length", "Transfer-Encoding", "Expect"].contains { $0.isSameField(self) }
     }

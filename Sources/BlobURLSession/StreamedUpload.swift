@@ -6,21 +6,21 @@ import Foundation
   import FoundationNetworking
 #endif
 
-/// An upload through URLSession whose body is a blob: announced with its exact length, and sent again where the server
-/// wants it elsewhere (307, 308) or with credentials (401).
+/// An upload through URLSession with a blob as its body. The body is sent with its exact length, and again after a
+/// redirect (307, 308) or an authentication challenge (401).
 ///
-/// URLSession on Linux would wait for ever, or report the success of an empty body, were that left to it.
+/// URLSession on Linux cannot do this: it would wait forever or report success for an empty body.
 public struct StreamedUpload: Sendable {
   public var body: BlobSlice
   public var transport: URLSessionTransport
-  /// 307 and 308 followed, at the most; the next one is the answer. Never from `https` to `http`; and to another host
-  /// or port without `Authorization` and `Cookie`.
+  /// Maximum of redirects (307 and 308) to follow; the next redirect response is returned. Redirects from `https` to
+  /// `http` are not followed. On a redirect to another origin `Authorization` and `Cookie` are removed.
   public var redirects = 5
-  /// The value of `Authorization` to send again with, once, after a 401 with this head; nil: the 401 is the answer, as
-  /// it is from another host or port than the request was for.
+  /// Called after a 401 with its head. Returns the value of `Authorization` for one more attempt; nil returns the 401
+  /// response. Not called after a redirect to another origin.
   public var authorization: (@Sendable (HTTPHead) async -> String?)?
-  /// Bytes of the body handed to the connection, and how many there are; nil where only the end will tell. Begins again
-  /// with each sending. Called on URLSession's thread.
+  /// Called on URLSession's thread with the body bytes handed to the connection and the total; `length` is nil if the
+  /// total is known only at the end. `sent` starts again at 0 with each attempt.
   public var progress: (@Sendable (_ sent: Int64, _ length: Int64?) -> Void)?
 
   public init(_ body: BlobSlice, over transport: URLSessionTransport = URLSessionTransport()) {
@@ -32,10 +32,11 @@ public struct StreamedUpload: Sendable {
     self.init(BlobSlice(source), over: transport)
   }
 
-  /// Sends `request`, whose own body is not looked at, and returns the final answer, whatever its status.
+  /// Sends `request`, whose own body is ignored, and returns the final response, whatever its status.
   ///
-  /// What goes wrong with the source is `.source`, with its own error as `cause`; of a sequential source, also that it
-  /// cannot be sent again. Cancelling the task ends it at once. After a throw nothing is known of what the server did.
+  /// An error of the source is `.source`, with the source's error as `cause`; this includes a sequential source that
+  /// would have to be sent again. Cancelling the task ends the upload at once. After a throw it is unknown what the
+  /// server did.
   public func send(_ request: URLRequest) async throws(TransportError) -> HTTPResponse {
     var request = request
     var (redirects, authorization) = (redirects, authorization)
@@ -45,7 +46,7 @@ public struct StreamedUpload: Sendable {
       case 307, 308:
         guard redirects > 0, let next = redirected(request, by: answer) else { return answer }
         redirects -= 1
-        // Who is asked there would be told what is for here.
+        // Credentials for this origin are not sent to another one.
         if !next.isSameOrigin(as: request) { authorization = nil }
         request = next
       case 401:

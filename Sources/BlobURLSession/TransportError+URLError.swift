@@ -6,7 +6,7 @@ import Foundation
 #endif
 
 extension TransportError {
-  /// Foundation's verdict in our terms.
+  /// Converts an error of Foundation.
   init(_ error: any Error, _ name: String) {
     if let own = (error as? URLError)?.userInfo[Self.key] as? TransportError {
       self = own
@@ -28,7 +28,7 @@ extension TransportError {
       }
     self.init(code, "\(name): \(error.localizedDescription)")
   }
-  /// Our verdict in Foundation's terms. The source's own error is underneath: `BlobError(underlying:)`.
+  /// Converts this error for Foundation. The source's error is the underlying error: `BlobError(underlying:)`.
   var urlError: URLError {
     let code: URLError.Code =
       switch self.code {
@@ -48,6 +48,6 @@ extension TransportError {
     return URLError(code, userInfo: info)
   }
 
-  /// Where a `URLError` keeps the error it was made of.
+  /// The key of the original `TransportError` in a `URLError`'s user info.
   private static let key = "BlobTransportError"
 }

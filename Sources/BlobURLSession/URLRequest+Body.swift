@@ -7,30 +7,33 @@ import Foundation
 #endif
 
 extension URLRequest {
-  /// Makes `stream` the body, with exactly `length` bytes announced; nil: chunked.
+  /// Sets `stream` as the body with a `Content-Length` of `length`; nil sends it chunked.
   ///
-  /// What the stream gives must be those bytes, or an error. Throws `.unsupported` for an asynchronous stream, and then
-  /// nothing has changed. For length 0 the stream is not asked at all. On Linux, the session's configuration must have been
-  /// told to `carryStreamedBodies()`, or every task of the process waits while the stream waits for its source. Redirects
-  /// and challenges must not be left to URLSession there, which sends a spent stream again: see `StreamedUpload`.
+  /// The stream must yield exactly `length` bytes, or an error. Throws `.unsupported` for an asynchronous stream, and
+  /// then leaves the request unchanged. For length 0 the stream is not used. On Linux, call `carryStreamedBodies()` on
+  /// the session's configuration; otherwise all tasks of the process wait while the stream waits for its source. On
+  /// Linux URLSession must not handle redirects and challenges either, because it sends a consumed stream again: see
+  /// `StreamedUpload`.
   public mutating func setBody(_ stream: BlobInputStream, length: Int64?) throws(BlobError) {
     try stream.checkForURLLoading()
     httpBodyStream = length == 0 ? nil : stream
     setValue(length.map { String($0) }, forHTTPHeaderField: "Content-Length")
     #if canImport(FoundationNetworking)
-      // corelibs announces chunks beside the length, which servers refuse, unless the field is there and blank.
+      // corelibs adds `Transfer-Encoding: chunked` beside the length, which servers refuse, unless the field is set to
+      // a blank.
       setValue(length ?? 0 == 0 ? nil : " ", forHTTPHeaderField: "Transfer-Encoding")
     #endif
   }
 }
 
 extension URLSessionConfiguration {
-  /// Sessions of this configuration carry bodies that `setBody` set on threads of their own, so that none that is slow
-  /// makes another task wait, and a connection that breaks in the head of an answer is an error.
+  /// Makes sessions of this configuration send bodies from `setBody` on their own threads, so that a slow body does not
+  /// delay other tasks, and a connection that breaks within the head of a response is an error.
   ///
-  /// For Linux, where URLSession does it on one queue for the whole process and ends that process; elsewhere this changes
-  /// nothing. A redirect is the answer of such a request, cookies in it are not kept, an answer of more than 1 MiB is an
-  /// error, and suspending the task does not hold its body back. The delegate is told of the progress.
+  /// This is for Linux, where URLSession reads bodies on one queue for the whole process and terminates the process in
+  /// the second case; elsewhere it changes nothing. For such requests a redirect is returned as the response, its
+  /// cookies are not stored, and a response of more than 1 MiB is an error. Suspending the task does not stop its body.
+  /// The delegate receives progress.
   public func carryStreamedBodies() {
     #if canImport(FoundationNetworking)
       protocolClasses = [StreamedBodyProtocol.self] + (protocolClasses ?? [])

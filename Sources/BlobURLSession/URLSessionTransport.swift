@@ -6,18 +6,19 @@ import Foundation
   import FoundationNetworking
 #endif
 
-/// A transport on URLSession, for where its configuration, proxies and certificates are wanted.
+/// A transport that uses URLSession, for its configuration, proxies and certificates.
 ///
-/// Every exchange has a session, and so a connection, of its own: `SocketTransport` is for many small requests. A source
-/// that makes its upload wait makes no other wait.
+/// Every exchange has its own session, and so its own connection; use `SocketTransport` for many small requests. A
+/// source that blocks its upload does not block others.
 ///
-/// On Linux the session's requests are carried by a `SocketTransport` (`URLSessionConfiguration.carryStreamedBodies`), and
-/// of the configuration count `httpAdditionalHeaders` and `timeoutIntervalForRequest`; proxies are the environment's.
-/// Elsewhere URLSession does it all, and `Exchange.interim` is never called.
+/// On Linux a `SocketTransport` sends the session's requests (`URLSessionConfiguration.carryStreamedBodies`). Of the
+/// configuration, only `httpAdditionalHeaders` and `timeoutIntervalForRequest` are used; proxies come from the
+/// environment. Elsewhere URLSession does everything, and `Exchange.interim` is never called.
 public struct URLSessionTransport: Transport {
   private let configuration: @Sendable () -> URLSessionConfiguration
 
-  /// `configuration` is asked for each exchange. Cache, cookies and stored credentials are not used, whatever it says.
+  /// - `configuration`: called for each exchange. Cache, cookies and stored credentials are disabled regardless of its
+  ///   settings.
   public init(
     configuration: @escaping @Sendable () -> URLSessionConfiguration = { .ephemeral }
   ) {
@@ -38,7 +39,7 @@ public struct URLSessionTransport: Transport {
     return try await send(converted, named: "\(request.method) \(request.url)", body: body, on)
   }
 
-  /// The request as `Exchange.prepare` completes it, which may read the body.
+  /// Completes the request with `Exchange.prepare`, which may read the body.
   private func prepared(_ request: HTTPRequest, _ on: Exchange) async throws(TransportError) -> HTTPRequest {
     guard let prepare = on.prepare else { return request }
     typealias Outcome = Result<HTTPRequest, BlobError>
@@ -57,14 +58,14 @@ public struct URLSessionTransport: Transport {
     }
   }
 
-  /// `name` is for messages.
+  /// - `name`: text for error messages.
   func send(
     _ request: URLRequest, named name: String, body: BlobSlice?, _ on: Exchange,
     progress: SessionExchange.Progress? = nil
   ) async throws(TransportError) -> HTTPResponse {
     var request = request
     request.httpShouldHandleCookies = false
-    // What is read back must be the bytes themselves.
+    // A content coding would change the bytes of a download.
     if request.value(forHTTPHeaderField: "Accept-Encoding") == nil {
       request.setValue("identity", forHTTPHeaderField: "Accept-Encoding")
     }
