@@ -1,12 +1,12 @@
 extension ChaosProxy {
-  /// Which fault each connection gets; those past the end get none.
+  /// Assigns a fault to each connection in order; connections after the last fault get none.
   public struct Schedule: Sendable {
     private let faults: [Fault]
 
     public init(_ faults: [Fault]) { self.faults = faults }
 
-    /// `count` faults by chance, with bytes below `span`; the same seed gives the same ones. No stall is longer
-    /// than `longest`, and no late delivery than ten times that.
+    /// `count` random faults at byte offsets below `span`. The same seed gives the same faults. `longest` limits
+    /// stalls; late deliveries take at most ten times as long.
     public init(seed: UInt64, count: Int = 16, span: Int = 1 << 20, longest: Duration = .milliseconds(200)) {
       var random = SplitMix64(seed: seed)
       faults = (0..<count).map { _ in
@@ -26,7 +26,7 @@ extension ChaosProxy {
       }
     }
 
-    /// Counted from 0.
+    /// The fault of a connection, whose number counts from 0.
     public func fault(for connection: Int) -> Fault {
       faults.indices.contains(connection) ? faults[connection] : .none
     }

@@ -1,33 +1,33 @@
 import Blobs
 import Platform
 
-/// A TCP proxy on 127.0.0.1 that breaks connections by schedule.
+/// A TCP proxy on 127.0.0.1 that injects faults into connections by schedule.
 public final class ChaosProxy: Sendable {
-  /// What goes wrong on one connection. Bytes are counted on that connection, from its beginning.
+  /// The fault of one connection. Byte counts start at 0 for each connection.
   public enum Fault: Sendable, Hashable {
     case none
-    /// Both sides are closed once so many bytes went from the client to the server.
+    /// Both sides are closed after this many bytes from the client to the server.
     case cutUp(after: Int)
-    /// Both sides are closed once so many bytes went from the server to the client.
+    /// Both sides are closed after this many bytes from the server to the client.
     case cutDown(after: Int)
-    /// The client gets an RST once so many of its bytes were passed on.
+    /// The client receives an RST after this many of its bytes were forwarded.
     case reset(after: Int)
-    /// Nothing moves for a while once so many bytes went from the client to the server.
+    /// Forwarding pauses once, after this many bytes from the client to the server.
     case stall(after: Int, for: Duration)
-    /// The nth answer, counted from 1, is swallowed and the connection closed: the server has done its work and the
-    /// client does not know. Interim answers pass.
+    /// The nth response, counted from 1, is dropped and the connection closed: the server has processed the request,
+    /// and the client does not know. Interim responses are forwarded and not counted.
     case dropResponse(Int)
-    /// The client's byte at this offset arrives with its lowest bit turned over.
+    /// The lowest bit of the client's byte at this offset is flipped.
     case flip(at: Int)
-    /// Late delivery, as by a proxy that buffers. Once so many bytes went from the client to the server, up to `taking`
-    /// more are taken from the client, and its side is closed. The server gets those slowly, spread over a time, while
-    /// the client tries again elsewhere.
+    /// Late delivery, as by a buffering proxy. After this many bytes from the client to the server, up to `taking` more
+    /// bytes are read from the client, and its side is closed. The server receives them slowly, spread over a time,
+    /// while the client retries on another connection.
     case late(after: Int, taking: Int, over: Duration)
   }
 
   public struct Counters: Sendable, Hashable {
     public var connections = 0
-    /// Connections on which the fault of the schedule came to pass.
+    /// Connections on which the scheduled fault occurred.
     public var faults = 0
     public var bytesUp: Int64 = 0
     public var bytesDown: Int64 = 0
@@ -42,7 +42,7 @@ public final class ChaosProxy: Sendable {
   private let listener: Int32
   private let state = Monitor(State())
 
-  /// Passes connections on to `target`, a port on 127.0.0.1; the nth connection gets the nth fault of `schedule`.
+  /// Forwards connections to the port `target` on 127.0.0.1. The nth connection gets the nth fault of `schedule`.
   public init(to target: Int, _ schedule: Schedule = Schedule([])) {
     (listener, port) = Loopback.listen()
     SystemThread.start("chaos-accept") { [listener, state] in
@@ -76,7 +76,7 @@ public final class ChaosProxy: Sendable {
 
   public var counters: Counters { state.update { $0.counters } }
 
-  /// Cuts every connection there is; new ones are taken as before.
+  /// Closes all current connections; new ones are accepted as before.
   public func cutAll() {
     state.update { state in for socket in state.open { Loopback.shut(socket) } }
   }
@@ -92,7 +92,7 @@ public final class ChaosProxy: Sendable {
     private var answers = 0
     private var isAsking = true
     private var hasStalled = false
-    /// The client's descriptor is closed: its number may be another connection's by now.
+    /// The client's descriptor is closed, and its number may belong to another connection.
     private var isClientClosed = false
 
     init(_ client: Int32, _ server: Int32, _ fault: Fault, _ state: Monitor<State>) {
@@ -120,13 +120,13 @@ public final class ChaosProxy: Sendable {
 
     private mutating func step(_ buffer: UnsafeMutableRawBufferPointer) -> Bool {
       let ready = Loopback.wait(client, server)
-      // Answers first: a server that answers early and closes must be heard.
+      // Responses are forwarded first: the client must receive an early response of a server that then closes.
       if ready.second { return passDown(buffer) }
       return passUp(buffer)
     }
 
     private mutating func passUp(_ buffer: UnsafeMutableRawBufferPointer) -> Bool {
-      // Exactly as far as the fault allows.
+      // Read exactly up to the offset of the fault.
       let limit: Int? =
         switch fault {
         case .cutUp(let after), .reset(let after), .late(let after, _, _): after
@@ -167,13 +167,13 @@ public final class ChaosProxy: Sendable {
       return true
     }
 
-    /// The server takes no more; it may have answered before.
+    /// The server accepts no more bytes, but may have sent a response before.
     private mutating func drain(_ buffer: UnsafeMutableRawBufferPointer) -> Bool {
       while passDown(buffer) {}
       return false
     }
 
-    /// Lets the fault happen. false: the connection is over.
+    /// Triggers the fault. Returns false if the connection is finished.
     private mutating func strike(_ buffer: UnsafeMutableRawBufferPointer) -> Bool {
       state.update { $0.counters.faults += 1 }
       switch fault {
@@ -193,7 +193,7 @@ public final class ChaosProxy: Sendable {
       }
     }
 
-    /// What the client sends without a longer pause, up to `most` bytes. Closes the client's side.
+    /// Reads what the client sends until it pauses, up to `most` bytes, then closes the client's side.
     private mutating func take(_ most: Int, _ buffer: UnsafeMutableRawBufferPointer) -> [UInt8] {
       var taken: [UInt8] = []
       while taken.count < most, Loopback.isReadable(client, within: 20) {
@@ -210,7 +210,8 @@ public final class ChaosProxy: Sendable {
       return taken
     }
 
-    /// The answer goes to no one. It is waited for, so that the server has done its work when its side is closed.
+    /// The response is discarded. This waits for it, so that the server has processed the request when its side is
+    /// closed.
     private func deliverLate(_ bytes: [UInt8], over time: Duration) {
       let pieces = 8
       let size = max(1, (bytes.count + pieces - 1) / pieces)

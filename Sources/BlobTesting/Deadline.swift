@@ -1,14 +1,14 @@
 import Blobs
 
-/// Runs a check, and throws a `CheckFailure` where it has not ended within `limit`: an implementation that hangs must fail
-/// its check. It is cancelled then, and left to itself if it does not obey.
+/// Runs a check, and throws a `CheckFailure` if it does not end within `limit`: an implementation that hangs must fail
+/// its check. The check is then cancelled, and abandoned if it ignores the cancellation.
 ///
-/// The time is kept by a thread of its own: what hangs may have blocked those on which tasks run.
+/// A separate thread measures the time, because a check that hangs may block the threads on which tasks run.
 func deadline<Result: Sendable>(
   _ limit: Duration, _ what: String, _ body: @escaping @Sendable () async throws -> Result
 ) async throws -> Result {
   let race = Race<Result>()
-  // Ends with `body`, or is given up on by the thread below.
+  // The task ends with `body`, or the thread below abandons it.
   let work = Task {
     do { race.end(.success(try await body())) } catch { race.end(.failure(error)) }
   }
@@ -24,7 +24,7 @@ func deadline<Result: Sendable>(
   }
 }
 
-/// The first of two results.
+/// Holds the first of two results.
 private final class Race<Value: Sendable>: Sendable {
   private struct State {
     var result: Result<Value, any Error>?

@@ -1,26 +1,26 @@
 import Blobs
 import Synchronization
 
-/// A source that misbehaves where and when it is told to. It also counts what is asked of it.
+/// A source with configured faults. It also counts calls.
 public struct FaultySource: BlobSource {
   public enum Fault: Sendable {
-    /// No read gives more than so many bytes.
+    /// No read returns more than this many bytes.
     case shortReads(Int)
-    /// Reading at this byte throws, the first `times` times.
+    /// Reading at this byte throws, for the first `times` attempts.
     case fail(at: Int64, BlobError, times: Int = .max)
-    /// Reading at this byte throws `.invalidated`, the first `times` times.
+    /// Reading at this byte throws `.invalidated`, for the first `times` attempts.
     case invalidate(at: Int64, times: Int)
-    /// Opening throws, from opening number `from` on (the first is 1), `times` times.
+    /// Opening throws, `times` times, starting with the `from`th call (counted from 1).
     case failOpening(BlobError, from: Int = 1, times: Int = .max)
-    /// From opening number `from` on it is another source: other bytes, another validator.
+    /// From the `from`th opening on, the source is replaced by another one with other bytes and another validator.
     case replaced(by: any BlobSource, from: Int)
     /// Reading at this byte blocks until it is cancelled.
     case stall(at: Int64)
     /// Opening blocks until it is cancelled.
     case stallOpening
-    /// The bytes end here, whatever the length says.
+    /// Reading ends at this byte, whatever the length is.
     case truncate(at: Int64)
-    /// `finish` says `.changed`.
+    /// `finish` throws `.changed`.
     case changedAtEnd
   }
 
@@ -34,16 +34,16 @@ public struct FaultySource: BlobSource {
     record = Record(faults.count)
   }
 
-  /// Calls of `open`, failed ones included.
+  /// Calls of `open`, including failed ones.
   public var openings: Int { record.counts.withLock { $0.openings } }
-  /// Calls of `read`, by all readers.
+  /// Calls of `read` by all readers.
   public var reads: Int { record.counts.withLock { $0.reads } }
-  /// The smallest buffer that any `read` was given; nil before the first.
+  /// The size of the smallest buffer passed to `read`; nil before the first call.
   public var smallestRead: Int? { record.counts.withLock { $0.smallestRead } }
 
   public var access: BlobAccess { source.access }
 
-  /// Of whatever the next opening would open.
+  /// The info of the source that the next opening would open.
   public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo {
     try current(opening: openings + 1).info(cancel)
   }
@@ -74,7 +74,7 @@ public struct FaultySource: BlobSource {
       var openings = 0
       var reads = 0
       var smallestRead: Int?
-      /// How often each fault struck.
+      /// How often each fault occurred.
       var struck: [Int]
     }
     let counts: Mutex<Counts>
@@ -120,7 +120,7 @@ private final class FaultyReader: BlobReader {
       counts.smallestRead = min(counts.smallestRead ?? .max, buffer.count)
     }
     var wanted = buffer.count
-    /// Reads end before the byte where something is to happen.
+    /// Ends the read before a byte at which a fault is configured.
     func stop(at byte: Int64) { if byte > offset { wanted = Int(min(Int64(wanted), byte - offset)) } }
     for (number, fault) in faults.enumerated() {
       switch fault {
@@ -147,7 +147,7 @@ private final class FaultyReader: BlobReader {
     return count
   }
 
-  // Faults would not strike what is sent from a region.
+  // A file region would bypass the faults.
   func fileRegion() -> FileRegion? { nil }
 
   func finish() throws(BlobError) {

@@ -2,15 +2,15 @@ import BlobHTTP
 import Blobs
 import Synchronization
 
-/// A transport that fails by schedule, around one that works.
+/// A transport that wraps another one and fails by schedule.
 public final class FaultyTransport: Transport {
   public enum Fault: Sendable {
     case none
     /// Fails before anything is sent.
     case before(TransportError.Code)
-    /// Sends, and loses the answer.
+    /// Sends the request and drops the response.
     case loseAnswer
-    /// Answers in the server's place, without sending.
+    /// Returns this response without sending the request.
     case answer(HTTPResponse)
   }
 
@@ -18,18 +18,18 @@ public final class FaultyTransport: Transport {
   private let schedule: @Sendable (Int, HTTPRequest) -> Fault
   private let count = Atomic(0)
 
-  /// `schedule` is asked for each request with its number, counted from 0.
+  /// - `schedule`: called for each request with its number, counted from 0.
   public init(_ transport: any Transport, _ schedule: @escaping @Sendable (Int, HTTPRequest) -> Fault) {
     self.transport = transport
     self.schedule = schedule
   }
 
-  /// The nth request gets the nth fault; those past the end get none.
+  /// The nth request gets the nth fault; requests after the last fault get none.
   public convenience init(_ transport: any Transport, _ faults: [Fault]) {
     self.init(transport) { number, _ in faults.indices.contains(number) ? faults[number] : .none }
   }
 
-  /// Requests seen so far.
+  /// Requests so far.
   public var requests: Int { count.load(ordering: .relaxed) }
 
   public func send(

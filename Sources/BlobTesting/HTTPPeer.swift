@@ -1,14 +1,14 @@
 import BlobHTTP
 import Blobs
 
-/// A small HTTP/1.1 server on 127.0.0.1, one thread a connection, whose answers are a function: for protocols that our
-/// own server does not speak. Bodies are held in memory.
+/// A small HTTP/1.1 server on 127.0.0.1 with one thread per connection, whose responses come from a closure. It serves
+/// protocols that the embedded `Server` does not support. Bodies are stored in memory.
 public final class HTTPPeer: Sendable {
   public struct Request: Sendable {
     public var method: String
-    /// Percent-encoded, as it came, without the query.
+    /// The percent-encoded path as received, without the query.
     public var path: String
-    /// Percent-encoded; nil: there is none.
+    /// The percent-encoded query; nil if there is none.
     public var query: String?
     public var headers: HTTPHeaders
     public var body: [UInt8]
@@ -17,7 +17,7 @@ public final class HTTPPeer: Sendable {
   public struct Reply: Sendable {
     public var status: Int
     public var headers: HTTPHeaders
-    /// Of a HEAD, what GET would have; it is not sent.
+    /// The body. For HEAD it is the body of the GET response; it determines Content-Length and is not sent.
     public var body: [UInt8]
 
     public init(_ status: Int, _ headers: HTTPHeaders = [:], _ body: [UInt8] = []) {
@@ -27,15 +27,15 @@ public final class HTTPPeer: Sendable {
     }
   }
 
-  /// nil closes the connection without an answer. Called on many threads at once.
+  /// Returns the response; nil closes the connection without one. Called concurrently on many threads.
   public typealias Answer = @Sendable (Request) -> Reply?
 
   private struct State {
     var open: Set<Int32> = []
     var closed = false
-    /// Body bytes of requests that are not answered yet, by connection.
+    /// Body bytes of requests without a response so far, by connection.
     var arriving: [Int32: Int] = [:]
-    /// `PUT /a`, in the order they were read.
+    /// Method and path of each request, such as `PUT /a`, in the order of arrival.
     var requests: [String] = []
   }
 
@@ -43,8 +43,8 @@ public final class HTTPPeer: Sendable {
   private let listener: Int32
   private let state = Monitor(State())
 
-  /// `beginning` hears of a request with what has come of its body, each time more of it has come: for a server that keeps
-  /// the beginning of what breaks off.
+  /// - `beginning`: called with the request and the body received so far, each time more of it arrives, for a server
+  ///   that stores the beginning of interrupted uploads.
   public init(beginning: @escaping @Sendable (Request) -> Void = { _ in }, _ answer: @escaping Answer) {
     (listener, port) = Loopback.listen()
     SystemThread.start("peer-accept") { [listener, state] in
@@ -82,15 +82,15 @@ public final class HTTPPeer: Sendable {
 
   public var url: HTTPURL { HTTPURL("http://127.0.0.1:\(port)/")! }
   public var requests: [String] { state.update(waking: .none) { $0.requests } }
-  /// Body bytes of requests that are still coming.
+  /// Body bytes received of requests that have no response yet.
   public var arriving: Int64 { state.update(waking: .none) { Int64($0.arriving.values.reduce(0, +)) } }
 
-  /// Cuts every connection there is; new ones are taken as before.
+  /// Closes all current connections; new ones are accepted as before.
   public func cutAll() { state.update { state in for socket in state.open { Loopback.shut(socket) } } }
 
   public func stop() {
     state.update { state in
-      // Once: the number may be another socket's afterwards.
+      // Only once, because the descriptor's number may belong to another socket afterwards.
       if !state.closed { Loopback.shut(listener) }
       state.closed = true
       for socket in state.open { Loopback.shut(socket) }
@@ -98,12 +98,12 @@ public final class HTTPPeer: Sendable {
   }
 }
 
-/// One connection: requests in, replies out.
+/// One connection: reads requests and writes replies.
 private final class PeerTalk {
   private let socket: Int32
   private let arrived: (HTTPPeer.Request, Int) -> Void
   private var buffer = [UInt8](repeating: 0, count: 65_536)
-  /// Read and not yet used.
+  /// Bytes that were read but not yet consumed.
   private var held: ArraySlice<UInt8> = []
 
   init(_ socket: Int32, _ arrived: @escaping (HTTPPeer.Request, Int) -> Void) {

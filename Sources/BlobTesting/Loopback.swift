@@ -1,6 +1,6 @@
 import Platform
 
-/// Plain blocking sockets on 127.0.0.1, for peers in tests.
+/// Blocking sockets on 127.0.0.1, for servers and proxies in tests.
 package enum Loopback {
   /// A listening socket on a free port.
   package static func listen(backlog: Int32 = 128) -> (descriptor: Int32, port: Int) {
@@ -17,7 +17,7 @@ package enum Loopback {
     return (descriptor, Int(UInt16(bigEndian: address.sin_port)))
   }
 
-  /// nil when nobody listens.
+  /// nil if nothing listens on the port.
   package static func connect(port: Int) -> Int32? {
     let descriptor = makeSocket()
     var address = address(port: port)
@@ -30,7 +30,7 @@ package enum Loopback {
     return nil
   }
 
-  /// nil when the listening socket was shut down.
+  /// nil if the listening socket was shut down.
   package static func accept(_ listener: Int32) -> Int32? {
     while true {
       let descriptor = acceptSocket(listener)
@@ -42,7 +42,7 @@ package enum Loopback {
     }
   }
 
-  /// Bytes read; 0 at the end, or when the connection broke.
+  /// Bytes read; 0 at the end of the stream, or if the connection is broken.
   package static func read(_ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer) -> Int {
     while true {
       let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
@@ -51,7 +51,7 @@ package enum Loopback {
     }
   }
 
-  /// false when the connection broke.
+  /// false if the connection is broken.
   package static func write(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Bool {
     var done = 0
     while done < bytes.count {
@@ -65,17 +65,17 @@ package enum Loopback {
 
   package static func close(_ descriptor: Int32) { closeSocket(descriptor) }
 
-  /// Ends a blocked call on another thread; the descriptor stays.
+  /// Ends blocked calls on other threads without closing the descriptor.
   package static func shut(_ descriptor: Int32) { shutdown(descriptor, Int32(SHUT_RDWR)) }
 
-  /// Closes with RST: what is still under way is lost.
+  /// Closes with RST; data in transit is lost.
   package static func reset(_ descriptor: Int32) {
     var linger = linger(l_onoff: 1, l_linger: 0)
     setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout<linger>.size))
     closeSocket(descriptor)
   }
 
-  /// Waits until one of two sockets has something to read.
+  /// Waits until one of two sockets is readable.
   package static func wait(_ first: Int32, _ second: Int32) -> (first: Bool, second: Bool) {
     var sockets = [pollfd(fd: first, events: Int16(POLLIN), revents: 0)]
     sockets.append(pollfd(fd: second, events: Int16(POLLIN), revents: 0))
@@ -83,7 +83,7 @@ package enum Loopback {
     return (sockets[0].revents != 0, sockets[1].revents != 0)
   }
 
-  /// Whether there is something to read, or the end, within so many milliseconds.
+  /// Whether the socket has data or its end within this time.
   package static func isReadable(_ descriptor: Int32, within milliseconds: Int32) -> Bool {
     var socket = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
     var count = poll(&socket, 1, milliseconds)
@@ -123,7 +123,7 @@ package enum Loopback {
 
 private func startListening(_ descriptor: Int32, _ backlog: Int32) -> Bool { listen(descriptor, backlog) == 0 }
 #if os(Linux)
-  // A program that is started meanwhile must not keep the connection open.
+  // Close-on-exec: a child process started at the same time must not keep the connection open.
   private func acceptSocket(_ listener: Int32) -> Int32 { fb_accept_cloexec(listener) }
 #else
   private func acceptSocket(_ listener: Int32) -> Int32 { accept(listener, nil, nil) }

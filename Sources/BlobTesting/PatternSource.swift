@@ -1,18 +1,18 @@
 import Blobs
 import Platform
 
-/// Any number of bytes without the memory: the byte at `n` is a function of `n` and a seed.
+/// A source of any length that needs no memory: the byte at offset `n` is a function of `n` and a seed.
 ///
-/// Each block of 4 KiB begins with a stamp of 8 bytes that no other block has, and goes on with a stretch of one table
-/// that the stamp chooses: misplaced blocks show, and filling or comparing is a `memcpy` or `memcmp`, also in debug
-/// builds.
+/// Each block of 4 KiB begins with a unique stamp of 8 bytes and continues with a section of a common table, which the
+/// stamp selects. This detects misplaced blocks, and filling or comparing is a `memcpy` or `memcmp`, which is fast in
+/// debug builds too.
 public struct PatternSource: BlobSource {
   public let length: Int64
   public let seed: UInt64
   public let access: BlobAccess
   public let info: BlobInfo
 
-  /// `knowsLength: false` hides the length until the end is read.
+  /// - `knowsLength`: false hides the length until the end is read.
   public init(
     length: Int64, seed: UInt64 = 0, access: BlobAccess = .random, knowsLength: Bool = true, preferredRead: Int = 0
   ) {
@@ -37,14 +37,14 @@ public struct PatternSource: BlobSource {
     return PatternReader(self, at: offset)
   }
 
-  /// The byte at `offset`, whatever the length.
+  /// The byte at `offset`, which may be beyond the length.
   public func byte(at offset: Int64) -> UInt8 {
     var byte: UInt8 = 0
     withUnsafeMutableBytes(of: &byte) { fill($0, at: offset) }
     return byte
   }
 
-  /// `count` bytes from `offset` on. Only for expectations that fit in memory.
+  /// `count` bytes from `offset` on, for expectations that fit in memory.
   public func bytes(at offset: Int64 = 0, count: Int) -> [UInt8] {
     [UInt8](unsafeUninitializedCapacity: count) { buffer, written in
       fill(UnsafeMutableRawBufferPointer(buffer), at: offset)
@@ -52,7 +52,7 @@ public struct PatternSource: BlobSource {
     }
   }
 
-  /// Writes the bytes from `offset` on over the whole of `buffer`.
+  /// Fills the whole of `buffer` with the bytes from `offset` on.
   public func fill(_ buffer: UnsafeMutableRawBufferPointer, at offset: Int64) {
     pieces(of: buffer.count, at: offset) { place, expected, count in
       memcpy(buffer.baseAddress! + place, expected, count)
@@ -60,7 +60,7 @@ public struct PatternSource: BlobSource {
     }
   }
 
-  /// The offset of the first byte of `buffer` that is not the one that belongs there; nil when all are right.
+  /// The offset of the first wrong byte in `buffer`; nil if all are right.
   public func verify(_ buffer: UnsafeRawBufferPointer, at offset: Int64) -> Int64? {
     var wrong: Int64?
     pieces(of: buffer.count, at: offset) { place, expected, count in
@@ -75,7 +75,7 @@ public struct PatternSource: BlobSource {
     return wrong
   }
 
-  /// Calls `body` with place, expected bytes and their count, piece after piece, until it answers false.
+  /// Calls `body` with position, expected bytes and their count for each piece until it returns false.
   private func pieces(of count: Int, at offset: Int64, _ body: (Int, UnsafeRawPointer, Int) -> Bool) {
     var place = 0
     while place < count {
@@ -124,9 +124,9 @@ private let blockSize = 4096
 private let stampSize = 8
 private let table = Table()
 
-/// 64 KiB of noise and one block more, so that a block may begin at any of 65,536 places.
+/// 64 KiB of pseudorandom bytes plus one block, so that a block can begin at any of 65,536 positions.
 private struct Table: @unchecked Sendable {
-  // Written once, in `init`, and only read from then on.
+  // Safe to share: the memory is written only in `init` and then only read.
   let start: UnsafeRawPointer
 
   init() {

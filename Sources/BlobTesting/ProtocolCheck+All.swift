@@ -4,7 +4,7 @@ import Blobs
 extension ProtocolCheck {
   public static let all = calm + faults
 
-  /// Those in which no connection breaks.
+  /// Checks without broken connections.
   package static let calm =
     [
       ProtocolCheck("any length arrives whole", arrivesWhole),
@@ -80,7 +80,7 @@ extension ProtocolCheck {
       let pattern = PatternSource(length: length, access: .sequential, knowsLength: false)
       var uploader = exam.uploader()
       if !exam.fixture.takesUnknownLength {
-        // What can be held whole has a length; of what just fits, nobody knows whether it is all.
+        // A source that fits in memory has a known length. If it fills the memory exactly, its end is not known yet.
         uploader.spool.memory = max(2, Int(length))
         if length >= 2 {
           try await exam.expect(.file, "an unknown length") { [uploader] in
@@ -100,8 +100,8 @@ extension ProtocolCheck {
     let journal = try await Journal(at: folder.path.appending("journal"))
     let pattern = PatternSource(length: 4 << 20)
     let broken = FaultySource(pattern, .fail(at: 3 << 20, BlobError(.io, "the card was pulled out")))
-    // It fails once the server holds what was sent before. What the server only began to read afterwards would appear
-    // after nothing was found to be left.
+    // The source fails only after the server has stored what was sent before. Otherwise the server could create an
+    // unfinished upload after the check for unfinished uploads below.
     let failing = exam.interrupted(broken, at: 3 << 20) {}
     try await exam.expect(.source, "a source that fails") {
       _ = try await exam.uploader(journal).upload(failing, as: "video")
@@ -110,7 +110,7 @@ extension ProtocolCheck {
       if let session = entry.sessionWithParts { await exam.uploader().discard(session) }
     }
     await journal.close()
-    // What was cut off is cleared away in its own time where nothing can be resumed.
+    // A protocol without resumption may remove the incomplete upload asynchronously.
     await exam.ask { peer in pollUntil { peer.unfinished() == 0 } }
     let left = await exam.ask { $0.unfinished() }
     try require(left == 0, "\(left) bytes were left behind")

@@ -4,10 +4,11 @@ import Blobs
 import Synchronization
 
 extension ProtocolCheck {
-  /// Random faults on every connection: in the end every byte is right, nothing was ever published that was not whole,
-  /// and no byte was sent again that the server had acknowledged. The same seed breaks the same connections at the same bytes.
+  /// Random faults on every connection. In the end every byte must be right, no incomplete file may ever have been
+  /// published, and no acknowledged byte may have been sent again. The same seed causes the same faults at the same
+  /// bytes.
   ///
-  /// `pipes`: of sources that are read once, and whose length nobody knows.
+  /// - `pipes`: the sources can be read only once and have no known length.
   public static func chaos(seed: UInt64, pipes: Bool = false) -> ProtocolCheck {
     ProtocolCheck("survives chaos of \(pipes ? "pipes, " : "")seed \(seed)") { exam in
       try await survives(seed, pipes: pipes, exam)
@@ -23,17 +24,17 @@ extension ProtocolCheck {
     let patterns = (0..<5).map { number in
       PatternSource(length: Int64(truncatingIfNeeded: (seed &+ number) &* 0x9E37_79B9 % 900_000), seed: seed &+ number)
     }
-    // First with little patience: some give up, and leave what they have.
+    // The first round has few retries: some uploads give up and leave an unfinished upload.
     for retries in [1, 60] {
       let watch = AcknowledgedOnce(exam.transport)
       var uploader = exam.uploader(over: watch, through: proxy, journal, retries: retries)
-      // What cannot be resumed is held whole.
+      // Without resumption the spool must hold the whole source.
       if pipes { uploader.spool.memory = exam.fixture.resumes ? 200_000 : 1 << 20 }
       let failures = await send(patterns.map { pipes ? $0.piped : $0 }, uploader)
       try require(watch.repeated.isEmpty, "sent again: \(watch.repeated)")
       for (number, pattern) in patterns.enumerated() {
         if failures[number] != nil {
-          // A lost answer may have followed a success.
+          // The upload may have succeeded although its response was lost.
           let isThere = await exam.ask { $0.contents(of: BytePath("\(number)")) != nil }
           if !isThere { continue }
         }
@@ -51,7 +52,7 @@ extension ProtocolCheck {
     await journal.close()
   }
 
-  /// All at once. Returns the numbers of those that failed, and why.
+  /// Uploads all patterns concurrently. Returns the errors by the pattern's number.
   private static func send(_ patterns: [PatternSource], _ uploader: Uploader) async -> [Int: UploadError] {
     await withTaskGroup(of: (Int, UploadError)?.self) { group in
       for (number, pattern) in patterns.enumerated() {
@@ -70,20 +71,20 @@ extension ProtocolCheck {
 }
 
 extension PatternSource {
-  /// The same bytes, to be read once and from the first on.
+  /// The same bytes as a sequential source of unknown length.
   fileprivate var piped: PatternSource {
     PatternSource(length: length, seed: seed, access: .sequential, knowsLength: false)
   }
 }
 
-/// Sees where bytes begin that are appended to an upload, and how far it was by what had been answered.
+/// Checks that bytes appended to an upload do not start before the acknowledged offset.
 private final class AcknowledgedOnce: Transport {
   private let transport: any Transport
   private let state = Mutex<(acknowledged: [String: Int64], repeated: [String])>(([:], []))
 
   init(_ transport: any Transport) { self.transport = transport }
 
-  /// Appends that began before what was acknowledged.
+  /// Appends that started before the acknowledged offset.
   var repeated: [String] { state.withLock { $0.repeated } }
 
   func send(_ request: HTTPRequest, body: BlobSlice?, _ on: Exchange) async throws(TransportError) -> HTTPResponse {

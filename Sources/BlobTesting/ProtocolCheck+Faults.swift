@@ -3,7 +3,7 @@ import BlobUpload
 import Blobs
 
 extension ProtocolCheck {
-  /// What goes wrong in the middle.
+  /// Checks with faults during an upload.
   static let faults = [
     ProtocolCheck("an answer that is lost costs nothing but time", survivesLostAnswers),
     ProtocolCheck("a connection cut anywhere is made up for", survivesCuts),
@@ -42,18 +42,19 @@ extension ProtocolCheck {
       for length: Int64 in [50_000, 1_000_000] {
         let pattern = PatternSource(length: length, seed: UInt64(length))
         let name = BytePath("\(length), \(fault)")
-        // Twice: the connection that makes up for the first is cut as well.
+        // Two faults, so that the retry's connection is broken as well.
         _ = try await exam.uploader(through: exam.proxy(fault, fault)).upload(pattern, as: name)
         try await exam.expect(pattern, at: name)
       }
     }
   }
 
-  /// What is read to be sent, in all, when a body is cut off at byte `cut`, which the server holds all but `slack` of:
-  /// little more than once the whole where the dialect resumes, else what was lost comes on top.
+  /// Checks the total of bytes sent when a body is cut off at byte `cut` and the server has stored all but `slack` of
+  /// it. With a protocol that resumes, the total is little more than the length; otherwise the lost bytes are sent
+  /// again.
   private static func requireFewSent(_ exam: ProtocolExam, _ sent: Int64, _ length: Int64, cut: Int64) throws {
-    // The server may be behind by `slack`, and all the rest may have been in the sockets' buffers when it was cut: that
-    // goes twice. What was before the cut does not: who begins anew sends `length + cut`.
+    // The server may be behind by `slack`, and the bytes after the cut may have been in socket buffers; those are sent
+    // twice. The bytes before the cut are sent once. A restart from the beginning sends `length + cut`.
     let most = length + (length - cut) + ProtocolExam.slack
     precondition(most < length + cut - ProtocolExam.slack, "the cut is too early to tell")
     if exam.fixture.resumes {
@@ -107,14 +108,14 @@ extension ProtocolCheck {
       proxy.cutAll()
       isCut.update { $0 = true }
     }
-    // Once, before the request that comes after the cut.
+    // Discards the session once, before the first request after the cut.
     let transport = CountingTransport(exam.transport) { _ in
       let isTime = isCut.update { isCut in
         defer { isCut = false }
         return isCut
       }
       if !isTime { return }
-      // A journal that cannot be read fails the upload as well.
+      // An unreadable journal also fails the upload, so the error is ignored here.
       for entry in (try? await journal.unfinished()) ?? [] {
         if let session = entry.sessionWithParts { await exam.uploader(through: proxy).discard(session) }
       }
@@ -148,9 +149,9 @@ extension ProtocolCheck {
     let old = PatternSource(length: 4 << 20, seed: 1)
     let new = PatternSource(length: 4 << 20, seed: 2)
     let proxy = exam.proxy()
-    // Where parts go at once, one before it may have met the new version, and ended it all.
+    // With concurrent parts, an earlier part may already have detected the new version and ended the upload.
     let cut = exam.interrupted(old, at: 3 << 20, within: .seconds(1)) { proxy.cutAll() }
-    // Every part is an opening: the next one is the one after the cut.
+    // Each part opens the source once, so this is the opening after the cut.
     let openings = 1 + (exam.fixture.partSize.map { Int((3 << 20) / $0) } ?? 0)
     let source = FaultySource(cut, .replaced(by: new, from: openings + 1))
     try await exam.expect(.source, "a source that was replaced") {
@@ -162,12 +163,12 @@ extension ProtocolCheck {
     try await exam.expect(new, at: "video")
   }
 
-  /// Where a dialect is declared not to notice, the change must arrive: else the proxy does nothing.
+  /// For a protocol without detection, the change must arrive; otherwise the proxy would be ineffective.
   private static func noticesChanges(_ exam: ProtocolExam) async throws {
     for length: Int64 in [50_000, 2_000_000] {
       let pattern = PatternSource(length: length)
-      // Where every request has a connection of its own, the first ones bring no bytes; where parts go at once, each
-      // connection carries a share only, and nobody knows which come first.
+      // If every request has its own connection, the first connections carry no content. With concurrent parts, each
+      // connection carries only a share, in unknown order.
       let fixture = exam.fixture
       let isShared = fixture.partsAtOnce > 1
       let place = isShared ? min(length / 8, 50_000) : min(length, fixture.partSize ?? length) / 2
@@ -195,7 +196,7 @@ extension ProtocolCheck {
     let (reached, signal) = AsyncStream<Void>.makeStream()
     let stalled = FaultySource(exam.interrupted(pattern, at: cut) { signal.finish() }, .stall(at: cut + 1))
     let uploader = exam.uploader(journal)
-    // It ends below. An upload that fails before it is cancelled is waited for no longer.
+    // The task ends below. If the upload fails before the cancellation, the stream ends too.
     let task = Task {
       defer { signal.finish() }
       return try await uploader.upload(stalled, as: "video")
@@ -210,7 +211,7 @@ extension ProtocolCheck {
     let before = exam.transport.read
     _ = try await exam.uploader(journal).upload(pattern, as: "video")
     try await exam.expect(pattern, at: "video")
-    // What was sent before the cut counts as well.
+    // The bytes sent before the cut count as well.
     try requireFewSent(exam, exam.transport.read - before + cut, pattern.length, cut: cut)
     await journal.close()
   }

@@ -4,7 +4,7 @@ import BlobUpload
 import Blobs
 import Synchronization
 
-/// One promise of an upload protocol, which is checked against a server on 127.0.0.1. A protocol needs one
+/// One requirement of an upload protocol, checked against a server on 127.0.0.1. A protocol needs one
 /// `ProtocolFixture`:
 ///
 /// ```swift
@@ -19,8 +19,8 @@ public struct ProtocolCheck: Sendable, CustomStringConvertible {
     self.body = body
   }
 
-  /// Throws a `CheckFailure`, also where the check has not ended within `limit`. `transport` nil: libcurl, with short
-  /// limits.
+  /// Throws a `CheckFailure` if the check fails or does not end within `limit`. `transport` nil uses a
+  /// `SocketTransport` with short timeouts.
   public func run(
     _ fixture: ProtocolFixture, over transport: (any Transport)? = nil, within limit: Duration = .seconds(180)
   ) async throws {
@@ -39,14 +39,14 @@ public struct ProtocolCheck: Sendable, CustomStringConvertible {
   }
 }
 
-/// A check in the middle: what the functions of `ProtocolCheck+All` are written with.
+/// The context of a running check, with the functions that checks use.
 struct ProtocolExam: Sendable {
   let fixture: ProtocolFixture
   let peer: any ProtocolPeer
   let transport: CountingTransport
   private let limits: PartLimits
 
-  // Peers block, and many checks run at once.
+  // Peers block their thread, and many checks run concurrently.
   static let threads = BlockingPool("protocol-checks", threads: 32)
 
   init(_ fixture: ProtocolFixture, _ peer: any ProtocolPeer, over transport: (any Transport)?) async throws {
@@ -59,7 +59,7 @@ struct ProtocolExam: Sendable {
       UploadContext(transport: self.transport, endpoint: peer.endpoint, traits: fixture.dialect.traits))
   }
 
-  /// An uploader that does not give up soon.
+  /// An uploader with many retries.
   func uploader(
     over transport: (any Transport)? = nil, through proxy: ChaosProxy? = nil, _ journal: Journal? = nil,
     retries: Int = 30
@@ -68,9 +68,9 @@ struct ProtocolExam: Sendable {
     var headers: HTTPHeaders = [:]
     var transport = transport ?? self.transport
     if let proxy {
-      // Lives as long as what is sent through it.
+      // The closure keeps the proxy alive as long as the transport.
       transport = CountingTransport(transport) { _ in withExtendedLifetime(proxy) {} }
-      headers["Host"] = "127.0.0.1:\(endpoint.port)"  // the server answers to its own name only
+      headers["Host"] = "127.0.0.1:\(endpoint.port)"  // The server accepts only its own host name.
       endpoint = HTTPURL("http://127.0.0.1:\(proxy.port)\(endpoint.path)")!
     }
     var uploader = Uploader(
@@ -84,12 +84,12 @@ struct ProtocolExam: Sendable {
     return uploader
   }
 
-  /// A proxy whose connections get these faults, in their order.
+  /// A proxy whose connections get these faults in order.
   func proxy(_ faults: ChaosProxy.Fault...) -> ChaosProxy {
     ChaosProxy(to: peer.endpoint.port, ChaosProxy.Schedule(faults))
   }
 
-  /// Runs what blocks.
+  /// Runs a blocking call on a thread that may block.
   func ask<Result: Sendable>(_ body: @escaping @Sendable (any ProtocolPeer) -> Result) async -> Result {
     await Self.threads.run { [peer] in body(peer) }
   }
@@ -99,7 +99,7 @@ struct ProtocolExam: Sendable {
     return found.indices.last { found[$0] != expected[$0] } ?? 0
   }
 
-  /// `name` must be published with exactly these bytes.
+  /// Requires that `name` is published with exactly these bytes.
   func expect(_ pattern: PatternSource, at name: BytePath) async throws {
     guard let found = await ask({ $0.contents(of: name) }) else { throw CheckFailure("\(name) is not there") }
     try require(Int64(found.count) == pattern.length, "\(name) has \(found.count) bytes, not \(pattern.length)")
@@ -115,7 +115,7 @@ struct ProtocolExam: Sendable {
     try require(found == nil, "\(name) was published, with \(found ?? 0) bytes")
   }
 
-  /// `body` must throw an `UploadError` with this side.
+  /// Requires that `body` throws an `UploadError` with this side.
   func expect(
     _ side: UploadError.Side, _ what: String, _ body: () async throws -> Void
   ) async throws {
@@ -129,8 +129,8 @@ struct ProtocolExam: Sendable {
     throw CheckFailure("\(what): nothing was thrown instead of an error with side .\(side)")
   }
 
-  /// A source that, when byte `byte` is first wanted, waits until the server holds nearly all before it, and what is sent
-  /// beside it has been answered, and then lets `action` happen.
+  /// A source that waits at the first read of byte `byte` until the server has stored nearly everything before it and
+  /// other concurrent requests have ended. It then calls `action`.
   func interrupted(
     _ source: any BlobSource, at byte: Int64, within limit: Duration = .seconds(30),
     _ action: @escaping @Sendable () -> Void
@@ -141,21 +141,21 @@ struct ProtocolExam: Sendable {
     }
   }
 
-  /// Bytes that may be between the source and the server's disk.
+  /// Bytes that may be in transit between the source and the server's disk.
   static let slack: Int64 = 1 << 20
 }
 
-/// Looks again and again: what other threads write to disk sends no signal.
+/// Polls, because there is no notification for what other threads write to disk.
 package func pollUntil(within limit: Duration = .seconds(30), _ condition: () -> Bool) {
   let clock = MonotonicClock()
   let deadline = clock.now + limit
   while !condition(), clock.now < deadline {
-    // Never cancelled.
+    // The sleep is never cancelled, so it cannot throw.
     try? clock.sleep(.milliseconds(1), Cancellation(), "poll")
   }
 }
 
-/// Counts body bytes, and lets something happen before each request.
+/// Counts body bytes, and runs a closure before each request.
 package final class CountingTransport: Transport {
   private let transport: any Transport
   private let before: @Sendable (HTTPRequest) async -> Void
@@ -166,14 +166,14 @@ package final class CountingTransport: Transport {
     self.before = before
   }
 
-  /// Body bytes handed to connections so far, as `Exchange.sent` tells them: none twice for one request.
+  /// Body bytes handed to connections so far, as reported by `Exchange.sent`. Each byte of a request counts once.
   package var sent: Int64 { counter.sent.load(ordering: .relaxed) }
 
-  /// Bytes read from bodies so far. libcurl sends a request again, unasked, when the connection it had kept was dead:
-  /// what went twice counts twice here. What is sent from a `FileRegion` does not count.
+  /// Bytes read from bodies so far. If the transport sends a request again because an idle connection was closed, its
+  /// bytes count twice. Bytes sent from a `FileRegion` do not count.
   package var read: Int64 { counter.read.load(ordering: .relaxed) }
 
-  /// Requests that are not answered yet.
+  /// Requests without a response so far.
   package var underWay: Int { counter.underWay.load(ordering: .relaxed) }
 
   package func send(
@@ -183,7 +183,8 @@ package final class CountingTransport: Transport {
     counter.underWay.add(1, ordering: .relaxed)
     defer { counter.underWay.subtract(1, ordering: .relaxed) }
     var on = on
-    // Not `self`: the transport's worker may keep the exchange for as long as the transport lives.
+    // Captures `counter` instead of `self`, because the transport's worker may retain the exchange as long as the
+    // transport exists.
     on.sent = { [counter, sent = on.sent] count in
       counter.sent.add(Int64(count), ordering: .relaxed)
       sent(count)

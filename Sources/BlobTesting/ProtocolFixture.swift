@@ -2,31 +2,32 @@ import BlobHTTP
 import BlobUpload
 import Blobs
 
-/// An upload dialect and a server that speaks it, to be held against every `ProtocolCheck`.
+/// An upload protocol and a server that implements it, to be tested with every `ProtocolCheck`.
 ///
-/// A fact that a dialect lacks is declared here, and checked to be lacking.
+/// A capability that the protocol lacks is declared here, and the checks verify that it is missing.
 public struct ProtocolFixture: Sendable, CustomStringConvertible {
   public var name: String
   public var dialect: any UploadProtocol
-  /// Bytes of a part; nil: as the dialect likes.
+  /// Bytes of a part; nil lets the protocol decide.
   public var partSize: Int64?
-  /// Parts of one source at once, from 100,000 bytes on; 1: none.
+  /// Concurrent parts of one source from 100,000 bytes on; 1 sends one after the other.
   public var partsAtOnce: Int
-  /// A source up to this many bytes travels in one request; lengths around it are tried.
+  /// Sources up to this many bytes are sent in one request. Checks try lengths around it.
   public var wholeUpTo: Int64
-  /// What was cut off goes on from what the server holds; else it begins anew.
+  /// An interrupted upload continues from what the server has stored; otherwise it starts again.
   public var resumes: Bool
-  /// Sources of unknown length can be sent; else those can that are held whole.
+  /// Sources of unknown length can be sent; otherwise only those that fit into the spool's memory.
   public var takesUnknownLength: Bool
-  /// Bytes that are held of a pipe; nil: as the uploader likes.
+  /// Bytes of a pipe that the spool holds in memory; nil uses the uploader's default.
   public var pipeMemory: Int?
-  /// Bytes that are changed on the way are noticed and sent again.
+  /// Bytes changed in transit are detected and sent again.
   public var noticesChanges: Bool
-  /// The server tells a digest of what it has; else a large source whose name is taken is refused, whatever it has.
+  /// The server reports a digest of a published file. Otherwise a large source is refused if its name is taken,
+  /// whatever the file contains.
   public var tellsDigests = true
-  /// Bytes of a request's body around those of the source, at the most.
+  /// Maximum of bytes in a request body besides those of the source.
   public var overhead: Int64
-  /// A server of its own for each call. Called on a thread that may block.
+  /// Starts a new server for each call. Called on a thread that may block.
   public var makePeer: @Sendable () throws -> any ProtocolPeer
 
   public var description: String { name }
@@ -49,18 +50,18 @@ public struct ProtocolFixture: Sendable, CustomStringConvertible {
   }
 }
 
-/// A server in a check. Every method blocks.
+/// The server of a check. All methods block.
 public protocol ProtocolPeer: Sendable {
-  /// On 127.0.0.1, with this port also after a restart.
+  /// A URL on 127.0.0.1; its port stays the same after a restart.
   var endpoint: HTTPURL { get }
-  /// The bytes published under a name; nil when there are none.
+  /// The bytes published under a name; nil if nothing is.
   func contents(of name: BytePath) -> [UInt8]?
-  /// Every name that is published.
+  /// All published names.
   func names() -> [BytePath]
-  /// Bytes that are held of uploads which are not finished.
+  /// Bytes stored for unfinished uploads.
   func unfinished() -> Int64
-  /// Ends as if killed, as far as clients can tell, and comes back with what it had on disk.
+  /// Stops as if killed, from the clients' view, and starts again with the state on disk.
   func restart() throws
-  /// Ends for good, and takes its files with it.
+  /// Stops the server and deletes its files.
   func stop()
 }

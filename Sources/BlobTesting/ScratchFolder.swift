@@ -1,7 +1,7 @@
 import Blobs
 import Platform
 
-/// A folder of one's own in the system's temporary one, deleted by `remove`, or with its owner.
+/// A new folder in the system's temporary folder. It is deleted by `remove` or when this object is deinitialized.
 package final class ScratchFolder: Sendable {
   package let path: BytePath
   private static let prefix = "/tmp/fullbore-check-"
@@ -14,7 +14,7 @@ package final class ScratchFolder: Sendable {
 
   deinit { remove() }
 
-  /// nil when there is no such file.
+  /// nil if there is no such file.
   package func read(_ name: BytePath) -> [UInt8]? {
     let file = path.appending(name).withCString { open($0, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) }
     if file < 0 { return nil }
@@ -30,19 +30,19 @@ package final class ScratchFolder: Sendable {
     }
   }
 
-  /// 0 when there is no such file.
+  /// 0 if there is no such file.
   package func size(of name: BytePath) -> Int64 {
     var status = stat()
     return path.appending(name).withCString { lstat($0, &status) } == 0 ? Int64(status.st_size) : 0
   }
 
-  /// What is directly in a folder below this one; "" is this one.
+  /// The names directly in a subfolder; "" is this folder.
   package func names(in folder: BytePath) -> [BytePath] {
     let number = (folder.isEmpty ? path : path.appending(folder)).withCString { openFolder(AT_FDCWD, $0) }
     return number < 0 ? [] : consumeNames(number)
   }
 
-  /// Deletes this folder and nothing else: links are deleted and never followed, other devices are left alone.
+  /// Deletes this folder. Symbolic links are deleted and not followed; other file systems are not entered.
   package func remove() {
     precondition(path.description.hasPrefix(Self.prefix) && path.components.count == 2)
     let folder = path.withCString { openFolder(AT_FDCWD, $0) }
@@ -58,7 +58,7 @@ private func openFolder(_ parent: Int32, _ name: UnsafePointer<CChar>) -> Int32 
   openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 }
 
-/// Names in an open folder, which is closed.
+/// The names in an open folder. Closes the descriptor.
 private func consumeNames(_ folder: Int32) -> [BytePath] {
   guard let stream = fdopendir(folder) else {
     close(folder)

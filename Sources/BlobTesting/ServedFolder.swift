@@ -2,7 +2,7 @@ import BlobHTTP
 import BlobServer
 import Blobs
 
-/// The embedded `Server` over a folder of its own.
+/// The embedded `Server` with its own folder.
 public final class ServedFolder: ProtocolPeer {
   public let folder: BytePath
   public let endpoint: HTTPURL
@@ -12,11 +12,11 @@ public final class ServedFolder: ProtocolPeer {
 
   public convenience init() throws { try self.init { _ in } }
 
-  /// `change` may ask for a token, limits and the like.
+  /// - `change`: modifies the options, for example a token or limits.
   public init(_ change: (inout ServerOptions) -> Void) throws {
     scratch = try ScratchFolder()
     folder = scratch.path
-    // A client that is gone without a word does not keep a test waiting.
+    // A short timeout, so that a client that disappears does not delay a test.
     var options = ServerOptions(folder: folder, port: 0, idleTimeout: .seconds(3))
     change(&options)
     let server = try Server(options)

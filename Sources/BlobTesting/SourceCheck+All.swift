@@ -38,7 +38,7 @@ extension SourceCheck {
 
   private static func readsInAnySize(_ fixture: SourceFixture) throws {
     for size in [1, 7, 4096, 1 << 20] {
-      // Small reads are slow in a debug build: less of them.
+      // Small reads are slow in a debug build, so fewer bytes are read.
       for range in parts(of: fixture, within: size < 4096 ? 10_000 : 3 << 20) {
         let exam = try Examination(fixture)
         let reader = try exam.open(at: range.lowerBound)
@@ -65,13 +65,13 @@ extension SourceCheck {
         try require(done == lent.count, "of \(count) bytes that are lent at \(from) the file has \(done)")
         try require(lent == fixture.expected(start + from, lent.count), "what is lent at \(start + from) differs")
       }
-      // Whoever asked may still read.
+      // The reader must still be readable afterwards.
       try exam.compare(reader, from: offset, to: min(fixture.length, offset + 500_000))
       try reader.finish()
     }
   }
 
-  /// All of it, or where it is longer than `limit` its start and, if it may be opened there, its end.
+  /// The whole range, or for sources longer than `limit` the start and, with random access, the end.
   private static func parts(of fixture: SourceFixture, within limit: Int64) -> [Range<Int64>] {
     if fixture.length <= limit { return [0..<fixture.length] }
     let isRandom = fixture.access == .random
@@ -92,7 +92,7 @@ extension SourceCheck {
   private static func opensAtEveryOffset(_ fixture: SourceFixture) throws {
     let exam = try Examination(fixture)
     guard exam.isRandom else { return try goesOnInSequence(fixture) }
-    // Of a long one, the offsets near its end.
+    // For a long source, only the offsets near its end.
     for offset in max(0, fixture.length - 300)...fixture.length {
       let reader = try exam.open(at: offset)
       try exam.compare(reader, from: offset, to: fixture.length, upTo: 512)
@@ -114,7 +114,7 @@ extension SourceCheck {
     try reader.finish()
   }
 
-  /// A reader at the end, which of a long source has read only the last megabyte.
+  /// A reader at the end. For a long source with random access it has read only the last megabyte.
   private static func readToEnd(_ exam: Examination) throws -> any BlobReader {
     let start = exam.isRandom ? max(0, exam.fixture.length - 1 << 20) : 0
     let reader = try exam.open(at: start)
@@ -193,7 +193,7 @@ extension SourceCheck {
     exam.cancel.cancel()
     try requireThrows(.cancelled, "info") { _ = try exam.source.info(exam.cancel) }
     try requireThrows(.cancelled, "open") { _ = try exam.open(at: 0) }
-    // Others are not concerned.
+    // Other operations are not affected.
     _ = try exam.source.open(at: 0, Cancellation())
   }
 
@@ -213,7 +213,7 @@ extension SourceCheck {
     try require(code == .some(.cancelled), "cancelled, it ended with \(code as Any)")
   }
 
-  /// Reads until something is thrown.
+  /// Reads until an error is thrown, and returns its code; nil if the source ends.
   private static func stop(_ source: any BlobSource, _ cancel: Cancellation) -> BlobError.Code? {
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 4096, alignment: 16)
     defer { buffer.deallocate() }

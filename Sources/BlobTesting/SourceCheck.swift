@@ -1,7 +1,7 @@
 import Blobs
 import Platform
 
-/// One promise of `BlobSource`, held against any source. A new source joins with one `SourceFixture`:
+/// One requirement of `BlobSource`, checked for any source. A new source joins with one `SourceFixture`:
 ///
 /// ```swift
 /// @Test(arguments: SourceFixture.all, SourceCheck.all)
@@ -16,7 +16,7 @@ public struct SourceCheck: Sendable, CustomStringConvertible {
     self.body = body
   }
 
-  /// Throws a `CheckFailure`, also where the check has not ended within `limit`. Runs on a thread that may block.
+  /// Throws a `CheckFailure` if the check fails or does not end within `limit`. Runs on a thread that may block.
   public func run(_ fixture: SourceFixture, within limit: Duration = .seconds(180)) async throws {
     do {
       try await deadline(limit, "the check") { [body] in
@@ -27,11 +27,11 @@ public struct SourceCheck: Sendable, CustomStringConvertible {
     }
   }
 
-  // A check may wait for another thread, and many run at once.
+  // A check may wait for another thread, and many checks run concurrently.
   private static let threads = BlockingPool("source-checks", threads: 32)
 }
 
-/// A check in the middle: what the functions of `SourceCheck+All` are written with.
+/// The context of a running check, with the functions that checks use.
 struct Examination {
   let fixture: SourceFixture
   let source: any BlobSource
@@ -46,7 +46,7 @@ struct Examination {
 
   func open(at offset: Int64) throws -> any BlobReader { try source.open(at: offset, cancel) }
 
-  /// Reads `reader`, whose next byte is the one at `start`, up to `end` and compares. `upTo` is the buffer's size.
+  /// Reads `reader` from its current offset `start` up to `end`, and compares the bytes. `upTo` is the buffer size.
   func compare(_ reader: any BlobReader, from start: Int64, to end: Int64, upTo size: Int = 64 << 10) throws {
     let guardBytes = 16
     let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: size + guardBytes, alignment: 16)
@@ -71,7 +71,7 @@ struct Examination {
     }
   }
 
-  /// The next read, asked for up to 10 bytes, must be the end.
+  /// Requires that the next read, with a buffer of 10 bytes, returns the end.
   func expectEnd(_ reader: any BlobReader) throws {
     let count = try withUnsafeTemporaryAllocation(byteCount: 10, alignment: 16) { try reader.read(into: $0) }
     try require(count == 0, "\(count) bytes came after the end")
@@ -82,7 +82,7 @@ func require(_ condition: Bool, _ message: @autoclosure () -> String) throws {
   if !condition { throw CheckFailure(message()) }
 }
 
-/// `body` must throw a `BlobError` of this code.
+/// Requires that `body` throws a `BlobError` with this code.
 func requireThrows(_ code: BlobError.Code, _ what: String, _ body: () throws -> Void) throws {
   do {
     try body()

@@ -1,28 +1,28 @@
 import Blobs
 
-/// A source with the bytes and the facts it should have, to be held against every `SourceCheck`.
+/// A source with its expected bytes and properties, to be tested with every `SourceCheck`.
 ///
-/// A fact that a source lacks is declared here, and checked to be lacking.
+/// A property that a source lacks is declared here, and the checks verify that it is missing.
 public struct SourceFixture: Sendable, CustomStringConvertible {
   public var name: String
-  /// A source of its own for each call, always of the same bytes. Called on a thread that may block.
+  /// Makes a new source with the same bytes for each call. Called on a thread that may block.
   public var make: @Sendable () throws -> any BlobSource
   public var length: Int64
-  /// The bytes that belong at an offset.
+  /// The expected bytes at an offset.
   public var expected: @Sendable (_ offset: Int64, _ count: Int) -> [UInt8]
   public var access: BlobAccess
   public var knowsLength: Bool
   public var hasValidator: Bool
-  /// Whether readers give a `fileRegion()`.
+  /// Whether readers return a `fileRegion()`.
   public var lendsFile: Bool
-  /// Whether a sequential source can be opened at a byte before the one where its last reader stopped.
+  /// Whether a sequential source can be opened at an offset before the one where its last reader stopped.
   public var goesBack = false
-  /// A source of this kind whose open or read waits until it is cancelled; nil where none ever waits.
+  /// Makes a source of this kind whose open or read blocks until cancelled; nil if such a source never blocks.
   public var stalled: (@Sendable () throws -> any BlobSource)?
 
   public var description: String { name }
 
-  /// A source that should have the bytes of a pattern, of any length.
+  /// A source that should have the bytes of `pattern`.
   public init(
     _ name: String, like pattern: PatternSource, access: BlobAccess = .random, knowsLength: Bool = true,
     hasValidator: Bool = true, lendsFile: Bool = false, stalled: (@Sendable () throws -> any BlobSource)? = nil,
@@ -52,7 +52,7 @@ public struct SourceFixture: Sendable, CustomStringConvertible {
   }
 }
 
-/// What a check found wrong.
+/// The reason why a check failed.
 public struct CheckFailure: Error, CustomStringConvertible {
   public let description: String
   public init(_ description: String) { self.description = description }

@@ -1,5 +1,5 @@
-/// A small generator whose every run can be told by its seed. Steele, Lea, Flood: Fast splittable pseudorandom number
-/// generators, 2014.
+/// A small random number generator whose output is determined by its seed. Steele, Lea, Flood: Fast splittable
+/// pseudorandom number generators, 2014.
 package struct SplitMix64: RandomNumberGenerator, Sendable {
   private static let step: UInt64 = 0x9E37_79B9_7F4A_7C15
   private var state: UInt64
@@ -11,7 +11,7 @@ package struct SplitMix64: RandomNumberGenerator, Sendable {
     return Self.mixed(state)
   }
 
-  /// A bijection of 64-bit numbers without visible order: what follows `state`.
+  /// The number that follows `state`: a bijective mixing function of 64-bit numbers.
   static func mixed(_ state: UInt64) -> UInt64 {
     var z = state &+ step
     z = (z ^ (z &>> 30)) &* 0xBF58_476D_1CE4_E5B9

@@ -1,7 +1,7 @@
 import BlobServer
 import Blobs
 
-/// Uploads that are made of others.
+/// Checks of final uploads, which are joined from partial uploads.
 extension StoreCheck {
   static func joinsParts(_ exam: StoreExamination) throws {
     let bytes = sample(600_000)
@@ -91,7 +91,7 @@ extension StoreCheck {
 }
 
 extension UploadStore {
-  /// Saved parts with all of their bytes, cut at these places.
+  /// Saved and complete partial uploads, cut from `bytes` at these offsets.
   fileprivate func parts(_ bytes: [UInt8], _ cuts: [Int]) throws -> [UploadRecord] {
     try zip([0] + cuts, cuts + [bytes.count]).map { start, end in
       let reception = try begin(length: Int64(end - start))

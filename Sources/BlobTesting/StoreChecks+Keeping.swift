@@ -2,7 +2,7 @@ import BlobCrypto
 import BlobServer
 import Blobs
 
-/// What is kept of unfinished uploads, also from one store to the next.
+/// Checks of stored unfinished uploads, also across a restart of the store.
 extension StoreCheck {
   static func goesOn(_ exam: StoreExamination) throws {
     let bytes = sample(250_000)
@@ -75,7 +75,7 @@ extension StoreCheck {
     try store.requireBytes("x", bytes)
   }
 
-  /// As after a kill: nothing was said of the bytes any more.
+  /// As after a kill: the store never learned whether the bytes on probation are valid.
   static func forgetsProbation(_ exam: StoreExamination) throws {
     for start in [0, 1000] {
       var store = try exam.store()
@@ -87,7 +87,7 @@ extension StoreCheck {
       let saved = try store.load(record.id)
       try require(saved?.offset == Int64(start), "it is at \(saved?.offset ?? -1), not at \(start)")
       try require(store.complete().isEmpty, "it is told to be complete")
-      // What comes next is like any other byte.
+      // Bytes appended afterwards are stored as usual.
       try store.reopen(record.id).append(sample(500))
       store = try exam.store()
       try require(try store.load(record.id)?.offset == Int64(start + 500), "what came later is gone")
@@ -115,7 +115,7 @@ extension StoreCheck {
       try require(store.complete().isEmpty, "it would be published again")
       store = try exam.store()
     }
-    // Equal bytes under the name end an upload in the same way.
+    // Publishing equal bytes under the same name also finishes an upload.
     let twin = try store.begin("x", sample(1000), length: 1000)
     let publication = try store.publish(store.reopen(twin.id), twin, isSaved: true)
     try require(publication.outcome == .same, "the outcome is .\(publication.outcome)")

@@ -3,7 +3,7 @@ import Blobs
 import Platform
 import Synchronization
 
-/// What is published.
+/// Checks of published files.
 extension StoreCheck {
   static func nothingIsInANewPlace(_ exam: StoreExamination) throws {
     let store = try exam.store()
@@ -134,7 +134,7 @@ extension StoreCheck {
     try store.publish("folder/file", [1])
     for rule in [ExistingRule.keep, .replace] {
       try requireStatus(409, "a file in the place of a folder") { try store.publish("folder", [1], rule) }
-      // Someone can take the file away, and the upload be published then.
+      // 500 keeps the upload: someone may remove the file, after which the upload can be published.
       try requireStatus(500, "a folder in the place of a file") { try store.publish("folder/file/x", [1], rule) }
     }
     try requireStatus(409, "open a folder") { _ = try store.open(ServedPath("folder".utf8)) }
@@ -164,14 +164,14 @@ extension StoreCheck {
     try require(try store.publish("d/a", [2, 3]).outcome == .created, "the name is not free")
   }
 
-  /// Bytes that differ from place to place and from seed to seed.
+  /// Bytes that depend on their offset and on `seed`.
   static func sample(_ count: Int, seed: Int = 0) -> [UInt8] {
     (0..<count).map { UInt8(truncatingIfNeeded: ($0 &+ seed) &* 31 &+ ($0 >> 8) &+ seed) }
   }
 }
 
 extension OpenItem {
-  /// All of the file, and no byte behind it.
+  /// The whole file. Requires that it ends at its length.
   func bytes() throws -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: Int(item.length) + 1)
     let count = pread(file.number, &bytes, bytes.count, 0)

@@ -2,13 +2,13 @@ import BlobServer
 import Blobs
 import Synchronization
 
-/// A kind of store, to be held against every `StoreCheck`.
+/// A kind of store, to be tested with every `StoreCheck`.
 package struct StoreFixture: Sendable, CustomStringConvertible {
-  /// Opens a store at one place: again after `close`, it finds there what the last one has left.
+  /// Opens a store at one location. Opening it again after `close` restores the state of the previous store.
   package typealias Opener = @Sendable (_ expire: Duration, _ maxTotal: Int64?) throws -> any UploadStore
 
   package let description: String
-  /// Makes an empty place of its own for each call. Called on a thread that may block.
+  /// Makes an empty location for each call. Called on a thread that may block.
   let place: @Sendable () throws -> Opener
 
   package init(_ description: String, place: @escaping @Sendable () throws -> Opener) {
@@ -17,7 +17,7 @@ package struct StoreFixture: Sendable, CustomStringConvertible {
   }
 }
 
-/// One promise of `UploadStore`, held against any store. A new store joins with one `StoreFixture`:
+/// One requirement of `UploadStore`, checked for any store. A new store joins with one `StoreFixture`:
 ///
 /// ```swift
 /// @Test(arguments: StoreFixture.all, StoreCheck.all)
@@ -32,7 +32,7 @@ package struct StoreCheck: Sendable, CustomStringConvertible {
     self.body = body
   }
 
-  /// Throws a `CheckFailure`, also where the check has not ended within `limit`. Runs on a thread that may block.
+  /// Throws a `CheckFailure` if the check fails or does not end within `limit`. Runs on a thread that may block.
   package func run(_ fixture: StoreFixture, within limit: Duration = .seconds(180)) async throws {
     do {
       try await deadline(limit, "the check") { [body] in
@@ -84,14 +84,14 @@ package struct StoreCheck: Sendable, CustomStringConvertible {
   ]
 }
 
-/// A check in the middle: a place, and the store that is open there.
+/// The context of a running check: a location and the store that is open there.
 final class StoreExamination: Sendable {
   private let opener: StoreFixture.Opener
   private let current = Mutex<(any UploadStore)?>(nil)
 
   init(open opener: @escaping StoreFixture.Opener) { self.opener = opener }
 
-  /// The store that is open, or another at the same place, as after a restart.
+  /// Closes the open store and opens another one at the same location, as after a restart.
   func store(expire: Duration = .seconds(3600), maxTotal: Int64? = nil) throws -> any UploadStore {
     close()
     let store = try opener(expire, maxTotal)
@@ -99,7 +99,7 @@ final class StoreExamination: Sendable {
     return store
   }
 
-  /// A second store beside the one that is open.
+  /// Opens a second store while the first one is open.
   func second() throws -> any UploadStore { try opener(.seconds(3600), nil) }
 
   func close() {
@@ -112,14 +112,14 @@ final class StoreExamination: Sendable {
 }
 
 extension UploadStore {
-  /// A reception of these bytes, in pieces.
+  /// A reception to which these bytes were appended in pieces.
   func receive(_ bytes: [UInt8], piece: Int = 100_000) throws -> any Reception {
     let reception = try begin(length: Int64(bytes.count))
     try reception.append(bytes, piece: piece)
     return reception
   }
 
-  /// A saved upload of `length` bytes to `name`, of which these are here.
+  /// A saved upload of `length` bytes to `name`, of which `bytes` were received.
   func begin(_ name: String, _ bytes: [UInt8], length: Int64?) throws -> UploadRecord {
     let reception = try begin(length: length)
     let record = UploadRecord(reception.id, target: try ServedPath(name.utf8), length: length)
@@ -136,7 +136,7 @@ extension UploadStore {
       reception, UploadRecord(reception.id, target: target, existing: existing, length: nil), isSaved: false)
   }
 
-  /// What is published under the name; nil when nothing is.
+  /// The bytes published under the name; nil if there are none.
   func bytes(_ name: String) throws -> [UInt8]? {
     guard let item = try item(at: ServedPath(name.utf8)) else { return nil }
     let file = try open(ServedPath(name.utf8))
@@ -155,7 +155,7 @@ extension Reception {
     var rest = bytes[...]
     while !rest.isEmpty {
       let part = rest.prefix(piece)
-      // A closure would lose the type of what is thrown.
+      // A closure such as `withUnsafeBytes` would lose the type of the thrown error.
       let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: part.count, alignment: 1)
       defer { copy.deallocate() }
       copy.copyBytes(from: part)
@@ -165,7 +165,7 @@ extension Reception {
   }
 }
 
-/// `body` must throw a `ServerError` of this status.
+/// Requires that `body` throws a `ServerError` with this status.
 func requireStatus(_ status: Int, _ what: String, _ body: () throws -> Void) throws {
   do {
     try body()

@@ -1,9 +1,10 @@
 import Blobs
 import Synchronization
 
-/// A source that lets something happen when a byte is about to be read for the first time.
+/// A source that calls `action` once, when the byte at an offset is about to be read for the first time.
 ///
-/// `action` runs on the reader's thread, which may block: a check can look at the server in the middle of a body.
+/// `action` runs on the reader's thread, which may block, so that a check can inspect the server in the middle of a
+/// body.
 package struct TriggerSource: BlobSource {
   private let source: any BlobSource
   private let trigger: Trigger
@@ -56,7 +57,7 @@ private final class TriggerReader: BlobReader {
     return count
   }
 
-  // What is sent from a region would not pull the trigger.
+  // Sending from a file region would bypass `read`, and so the trigger.
   func fileRegion() -> FileRegion? { nil }
   func finish() throws(BlobError) { try reader.finish() }
 }

@@ -2,9 +2,9 @@ import BlobStreams
 import Blobs
 import Foundation
 
-/// A delegate that writes down what it hears, and does what it is told to.
+/// A stream delegate that records events and runs a configurable reaction.
 package final class EventLog: NSObject, StreamDelegate, @unchecked Sendable {
-  // `lock` guards all of it.
+  // `lock` guards the following variables.
   private let lock = NSLock()
   private var log: [Entry] = []
   private var reaction: (@Sendable (Stream, Stream.Event) -> Void)?
@@ -22,7 +22,7 @@ package final class EventLog: NSObject, StreamDelegate, @unchecked Sendable {
   package func count(_ event: Stream.Event) -> Int { events.count { $0 == event } }
   package func heard(_ event: Stream.Event) -> Bool { events.contains(event) }
 
-  /// What to do at each event, on the thread where it is heard.
+  /// Sets a closure that is called for each event, on the thread that delivers the event.
   package func react(_ reaction: @escaping @Sendable (Stream, Stream.Event) -> Void) {
     lock.withLock { self.reaction = reaction }
   }
@@ -36,7 +36,7 @@ package final class EventLog: NSObject, StreamDelegate, @unchecked Sendable {
     reaction?(stream, event)
   }
 
-  /// It must have heard exactly these, in this order.
+  /// Requires exactly these events in this order.
   package func require(_ events: [Stream.Event], _ what: String) throws {
     let heard = self.events
     if heard != events {

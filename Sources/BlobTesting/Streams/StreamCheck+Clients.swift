@@ -2,7 +2,7 @@ import BlobStreams
 import Blobs
 import Foundation
 
-/// The client of CFReadStream, in Swift.
+/// Checks of the Swift counterpart of CFReadStream's client.
 extension StreamCheck {
   static let clients = [
     StreamCheck("a client hears of the events it asked for", clientHearsWhatItAskedFor),

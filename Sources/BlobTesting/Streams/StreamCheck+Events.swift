@@ -3,7 +3,7 @@ import Blobs
 import CoreFoundation
 import Foundation
 
-/// What is told, when, how often, and where.
+/// Checks which events are delivered, when, how often, and in which run loop.
 extension StreamCheck {
   static let events = [
     StreamCheck("closed before it is open, it can be opened; closed after, it tells nothing", closesBeforeOpening),
@@ -21,9 +21,9 @@ extension StreamCheck {
     StreamCheck("taken out of a loop during an event, it tells nothing more there", isRemovedDuringAnEvent),
   ]
 
-  /// What a stream tells that is opened and not read.
+  /// The events of a stream that is opened and not read.
   private static func atFirst(_ exam: StreamExam) -> [Stream.Event] {
-    // Only a read would tell.
+    // Only a read would find the end.
     let endIsHidden = !exam.fixture.knowsLength && !exam.isAsynchronous
     return [.openCompleted, exam.isEmpty && !endIsHidden ? .endEncountered : .hasBytesAvailable]
   }
@@ -94,7 +94,7 @@ extension StreamCheck {
     exam.runDry()
     try first.require([], "a delegate that was replaced")
     try second.require([], "a delegate that was set after the events")
-    // It hears of what comes next.
+    // The new delegate receives later events.
     if exam.isEmpty { return }
     _ = stream.readOnce(1)
     try exam.run("another event") { !second.events.isEmpty }
@@ -162,7 +162,7 @@ extension StreamCheck {
     stream.schedule(in: exam.loop, forMode: never)
     stream.open()
     try exam.run("events") { events.events.count == 2 }
-    // The first one goes; the other still hears.
+    // After removal from the first loop, the second still receives events.
     stream.remove(from: threads[0].loop, forMode: .default)
     let before = events.entries.count
     if try exam.fixture.length > 1 && exam.read(stream, 1)?.count == 1 {
@@ -201,7 +201,7 @@ extension StreamCheck {
   private static func goesInsideAnEvent(_ exam: StreamExam) throws {
     let gone = WeakStream()
     let owner = Owner()
-    // Its reaction holds the owner.
+    // Breaks the cycle: the log's reaction retains the owner.
     defer { owner.events = nil }
     try autoreleased {
       let (stream, events) = try exam.makeStream()

@@ -2,7 +2,7 @@ import BlobStreams
 import Blobs
 import Foundation
 
-/// What happens when the source does not do what it should.
+/// Checks with faulty sources.
 extension StreamCheck {
   static let faults = [
     StreamCheck("an error in the middle is an error for good, and no end", failsInTheMiddle),
@@ -20,7 +20,7 @@ extension StreamCheck {
       "dropped while the source stalls, it lets go of it", in: [.asynchronous], letsGoOfAStalledSource),
   ]
 
-  /// A byte in the middle that is not too far.
+  /// An offset in the middle, at most 10,000.
   private static func middle(of fixture: SourceFixture) -> Int64 { min(fixture.length / 2, 10_000) }
 
   private static func failsInTheMiddle(_ exam: StreamExam) throws {
@@ -45,7 +45,7 @@ extension StreamCheck {
     for faults: FaultySource.Fault in [
       .failOpening(BlobError(.io, "on purpose")), .fail(at: middle(of: exam.fixture), BlobError(.io, "on purpose")),
     ] {
-      // An empty one is never read.
+      // An empty source is never read, so reading cannot fail.
       if exam.isEmpty, case .fail = faults { continue }
       let calls = Monitor(0)
       let (stream, events) = try exam.makeStream { FaultySource($0, faults) }
@@ -76,7 +76,7 @@ extension StreamCheck {
     try require(stream.streamStatus == .opening && stream.hasBytesAvailable, "it is \(stream.streamStatus)")
     let opener = Monitor<Thread?>(nil)
     gate.open { opener.update { $0 = .current } }
-    // It waits for the opening; empty ones end.
+    // The first read waits for the opening; an empty source ends.
     let first = stream.readOnce(1)
     try require(first?.count == (exam.isEmpty ? 0 : 1), "the first read is \(first as Any)")
     try exam.compare(stream, from: min(1, exam.fixture.length), to: min(exam.fixture.length, 100_000))
@@ -120,7 +120,7 @@ extension StreamCheck {
     try require(try exam.read(stream, 10) == nil, "it goes on with other content")
     try exam.requireError(stream, .changed, "another version")
     guard exam.fixture.access == .random, exam.fixture.length >= 100 else { return }
-    // The same by seeking, out of the block.
+    // The same after seeking outside the current block.
     let (sought, _) = try exam.openStream(block: 10) {
       FaultySource(PreferringSource(source: $0), .replaced(by: other, from: 2))
     }
@@ -162,7 +162,7 @@ extension StreamCheck {
   private static func closingEndsARead(_ exam: StreamExam) throws {
     guard exam.fixture.length > 0 else { return }
     for place in [GatedSource.Place.opening, .reading] {
-      // The quickest of some, so that a busy machine is not taken for a slow stream.
+      // The shortest of several times, so that a busy machine is not mistaken for a slow stream.
       var quickest = try timeToEndARead(exam, place)
       for _ in 0..<9 where quickest >= .milliseconds(100) { quickest = min(quickest, try timeToEndARead(exam, place)) }
       try require(quickest < .milliseconds(100), "it took \(quickest)")

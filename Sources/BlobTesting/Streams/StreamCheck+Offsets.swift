@@ -2,7 +2,7 @@ import BlobStreams
 import Blobs
 import Foundation
 
-/// Where it reads: `.fileCurrentOffsetKey`.
+/// Checks of seeking with `.fileCurrentOffsetKey`.
 extension StreamCheck {
   static let offsets = [
     StreamCheck("the offset can be any whole number from 0, at any time", goesToAnyOffset),

@@ -2,7 +2,7 @@ import BlobStreams
 import Blobs
 import Foundation
 
-/// What is read, and what is said of it.
+/// Checks of the bytes that are read, and of the stream's state.
 extension StreamCheck {
   static let reading = [
     StreamCheck("reads of any size give the bytes, and then 0", readsInAnySize),
@@ -196,7 +196,7 @@ extension StreamCheck {
     let (stream, _) = try exam.openStream(block: 1000) { _ in faulty }
     try exam.compare(stream, to: 1500, upTo: 7)
     let reads = faulty.reads
-    // Some give less than a block at once.
+    // A block read may return fewer bytes.
     try require(faulty.smallestRead == 1000 && reads < 10, "\(reads) reads, at least \(faulty.smallestRead ?? 0) each")
     guard exam.fixture.access == .random else { return }
     for offset in [1499, 1498, 1499] as [Int64] {

@@ -2,7 +2,7 @@ import BlobStreams
 import Blobs
 import Foundation
 
-/// One promise of `BlobInputStream`, held against any source. A new source joins with its `SourceFixture`:
+/// One requirement of `BlobInputStream`, checked for any source. A new source joins with its `SourceFixture`:
 ///
 /// ```swift
 /// @Test(arguments: SourceFixture.all, StreamCheck.all)
@@ -22,7 +22,8 @@ public struct StreamCheck: Sendable, CustomStringConvertible {
     self.body = body
   }
 
-  /// In every mode that it is about. Throws a `CheckFailure`. Runs on threads that may block, with a run loop of their own.
+  /// Runs the check in each of its modes. Throws a `CheckFailure`. Runs on threads that may block and have their own
+  /// run loop.
   public func run(_ fixture: SourceFixture) async throws {
     for mode in modes {
       try await Self.threads.run { () throws in
@@ -35,18 +36,19 @@ public struct StreamCheck: Sendable, CustomStringConvertible {
     }
   }
 
-  // Few, since they keep a run loop each; and several, since a check may wait for another thread. They end: the address
-  // sanitizer takes for leaked what Foundation keeps for a thread that is there when the process ends.
+  // Few threads, because each has a run loop; but several, because a check may wait for another thread. They end when
+  // idle: the address sanitizer reports Foundation's per-thread objects as leaks if the thread exists when the process
+  // ends.
   private static let threads = BlockingPool("stream-checks", threads: 8, patience: .seconds(1))
 }
 
 public enum StreamMode: Sendable { case synchronous, asynchronous }
 
-/// A check in the middle: what the functions of `StreamCheck` are written with. It stays on its thread.
+/// The context of a running check, with the functions that checks use. Confined to its thread.
 final class StreamExam {
   let fixture: SourceFixture
   let mode: StreamMode
-  /// What every stream of this check is scheduled in and runs, unless it says otherwise.
+  /// The run loop in which the streams of this check are scheduled by default.
   let loop = RunLoop.current
   private var logs: [EventLog] = []
 
@@ -58,7 +60,7 @@ final class StreamExam {
   var isAsynchronous: Bool { mode == .asynchronous }
   var isEmpty: Bool { fixture.length == 0 }
 
-  /// A stream of its own over a source of its own, which `wrap` may make worse.
+  /// A new stream over a new source. `wrap` may add faults to the source.
   func makeStream(
     block: Int = 128 << 10, _ wrap: (any BlobSource) -> any BlobSource = { $0 }
   ) throws -> (stream: BlobInputStream, events: EventLog) {
@@ -73,7 +75,7 @@ final class StreamExam {
     return logs.last!
   }
 
-  /// As `makeStream`, scheduled here, and open or on its way to it.
+  /// Like `makeStream`, but scheduled in `loop` and opened, or opening.
   func openStream(
     block: Int = 128 << 10, _ wrap: (any BlobSource) -> any BlobSource = { $0 }
   ) throws -> (stream: BlobInputStream, events: EventLog) {
@@ -83,7 +85,7 @@ final class StreamExam {
     return made
   }
 
-  /// Runs the loop until `condition` holds.
+  /// Runs the loop until `condition` is true.
   func run(_ what: String, in mode: RunLoop.Mode = .default, until condition: () -> Bool) throws {
     let limit = Date(timeIntervalSinceNow: 20)
     while !condition() {
@@ -92,7 +94,8 @@ final class StreamExam {
     }
   }
 
-  /// Runs the loop for as long as something is told, and a moment more: where threads fetch, it may come late.
+  /// Runs the loop as long as events arrive, and a little longer, because in asynchronous mode events come from other
+  /// threads.
   func runDry(in mode: RunLoop.Mode = .default) {
     var count = -1
     while count != told {
@@ -103,7 +106,7 @@ final class StreamExam {
 
   private var told: Int { logs.reduce(0) { $0 + $1.entries.count } }
 
-  /// Waits, without running the loop, until what the stream does by itself is done.
+  /// Waits, without running the loop, until the stream has bytes or does not change by itself any more.
   func awaitSettled(_ stream: BlobInputStream) throws {
     let limit = Date(timeIntervalSinceNow: 20)
     while isAsynchronous && !stream.hasBytesAvailable && !stream.isAtRest {
@@ -112,18 +115,18 @@ final class StreamExam {
     }
   }
 
-  /// Runs the loop until a read would find something: bytes, the end, an error.
+  /// Runs the loop until a read would return bytes, the end or an error.
   func awaitBytes(_ stream: BlobInputStream) throws {
     try run("something to read") { stream.hasBytesAvailable || stream.isAtRest }
   }
 
-  /// One read, at once or when there is something.
+  /// Reads once, as soon as something can be read.
   func read(_ stream: BlobInputStream, _ count: Int) throws -> [UInt8]? {
     try awaitBytes(stream)
     return stream.readOnce(count)
   }
 
-  /// Reads up to `end`, or the stream's own end, and compares; the next byte is the one at `start`.
+  /// Reads from the current offset `start` up to `end`, or to the stream's end, and compares the bytes.
   func compare(_ stream: BlobInputStream, from start: Int64 = 0, to end: Int64, upTo size: Int = 64 << 10) throws {
     var offset = start
     while offset < end {
@@ -138,7 +141,7 @@ final class StreamExam {
     }
   }
 
-  /// `stream` must be in error, and have the source's own underneath.
+  /// Requires that `stream` has an error, and that the source's error is the underlying error.
   func requireError(_ stream: BlobInputStream, _ code: BlobError.Code, _ what: String) throws {
     let error = stream.streamError
     try require(error.map { $0 as NSError }?.domain == BlobError.streamErrorDomain, "\(what): \(error as Any)")
@@ -148,7 +151,7 @@ final class StreamExam {
 }
 
 extension BlobInputStream {
-  /// nil for -1. Nothing is written past `count` bytes.
+  /// Reads once; returns nil for -1. Traps if the stream writes more than `count` bytes.
   func readOnce(_ count: Int) -> [UInt8]? {
     let memory = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: count + 16)
     defer { memory.deallocate() }
@@ -158,11 +161,11 @@ extension BlobInputStream {
     return read < 0 ? nil : Array(memory.prefix(read))
   }
 
-  /// Nothing will change by itself any more.
+  /// The stream will not change its status by itself any more.
   var isAtRest: Bool { [.atEnd, .closed, .error, .notOpen].contains(streamStatus) }
 }
 
-/// Temporary objects of Foundation go at the end of `body`, where there is such a thing.
+/// Runs `body` in an autorelease pool on platforms with Objective-C.
 func autoreleased<Result>(_ body: () throws -> Result) rethrows -> Result {
   #if canImport(ObjectiveC)
     return try autoreleasepool(invoking: body)

@@ -3,7 +3,7 @@ import Blobs
 import Foundation
 import Synchronization
 
-/// Something that whoever comes has to wait at, until it is opened.
+/// A gate at which threads wait until it is opened.
 package final class Gate: Sendable {
   private let state = Monitor((isOpen: false, visitors: 0))
   private struct Passing {
@@ -13,13 +13,13 @@ package final class Gate: Sendable {
 
   package init() {}
 
-  /// `passed` runs on the thread of each who waited.
+  /// - `passed`: called on each thread that passes the gate.
   package func open(_ passed: (@Sendable () -> Void)? = nil) {
     passing.update { $0.call = passed }
     state.update { $0.isOpen = true }
   }
 
-  /// Until someone waits, at most 10 s.
+  /// Waits until a thread is at the gate; returns false after 30 s.
   package func awaitVisitor() -> Bool { state.wait(atMost: .seconds(30)) { $0.visitors > 0 ? true : nil } ?? false }
 
   package func pass(_ cancel: Cancellation) throws(BlobError) {
@@ -35,7 +35,7 @@ package final class Gate: Sendable {
   }
 }
 
-/// A source with a gate before its opening, or before each read.
+/// A source that waits at a gate before it is opened, or before each read.
 package struct GatedSource: BlobSource {
   package enum Place: Sendable { case opening, reading }
   let source: any BlobSource
@@ -62,7 +62,7 @@ package struct GatedSource: BlobSource {
   }
 }
 
-/// A source that knows how many of its readers there are.
+/// A source that counts its open readers.
 package struct TrackedSource: BlobSource {
   private let source: any BlobSource
   private let count = Count()
@@ -94,7 +94,7 @@ package struct TrackedSource: BlobSource {
   }
 }
 
-/// A source with another wish for blocks.
+/// A source with another `preferredRead`.
 struct PreferringSource: BlobSource {
   let source: any BlobSource
   var preferredRead = 1
@@ -115,7 +115,7 @@ struct PreferringSource: BlobSource {
   }
 }
 
-/// A source whose reads claim to have given so many bytes.
+/// A source whose reads return the count `claim`, whatever was read.
 struct BoastingSource: BlobSource {
   let source: any BlobSource
   let claim: Int
@@ -128,7 +128,7 @@ struct BoastingSource: BlobSource {
   }
 }
 
-/// A source with a setting.
+/// A source with a property that can be set.
 struct SettableSource: ConfigurableSource {
   private let source: any BlobSource
   private let key: Stream.PropertyKey
@@ -157,7 +157,7 @@ struct SettableSource: ConfigurableSource {
   }
 }
 
-/// A reader that reads as it is told.
+/// A reader whose reads are performed by a closure.
 private final class WrappedReader: BlobReader {
   let info: BlobInfo
   private let reader: any BlobReader

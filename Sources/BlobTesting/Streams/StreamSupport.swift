@@ -3,9 +3,9 @@ import Blobs
 import CoreFoundation
 import Foundation
 
-/// A thread that runs its loop until it is told to stop.
+/// A thread that runs its run loop until `stop` is called.
 package final class LoopThread: @unchecked Sendable {
-  // Nothing in it changes.
+  // Safe to share: its properties are immutable.
   package let loop: RunLoop
   package let thread: Thread
   private let isStopped = Monitor(false)
@@ -13,10 +13,10 @@ package final class LoopThread: @unchecked Sendable {
 
   package init(in mode: RunLoop.Mode = .default) {
     let started = Monitor<Place?>(nil)
-    // It keeps its block for life: what holds it must not be held there.
+    // A Thread retains its block as long as it exists, so the block must not retain this object, which owns the thread.
     thread = Thread { [isStopped, ended] in
       let loop = RunLoop.current
-      // Keeps the loop running, and looks from time to time whether it should.
+      // The timer keeps the loop from ending, and checks periodically whether it should.
       let timer = Timer(timeInterval: 0.002, repeats: true) { _ in
         if isStopped.update({ $0 }) { CFRunLoopStop(CFRunLoopGetCurrent()) }
       }
@@ -30,7 +30,8 @@ package final class LoopThread: @unchecked Sendable {
     loop = started.wait { $0 }.loop
   }
 
-  private struct Place: @unchecked Sendable { let loop: RunLoop }  // on its way from one thread to another
+  // Passes the loop from the new thread to the initializer.
+  private struct Place: @unchecked Sendable { let loop: RunLoop }
 
   package func stop() {
     isStopped.update { $0 = true }
@@ -39,24 +40,24 @@ package final class LoopThread: @unchecked Sendable {
 }
 
 extension RunLoop {
-  /// Lets the current loop handle one thing, waiting for it at most so many seconds; 0: if it is there.
+  /// Runs the current loop until it has handled one source, at most this long; 0 does not wait.
   package func turn(in mode: RunLoop.Mode = .default, atMost seconds: Double) {
     if seconds <= 0 {
       _ = run(mode: mode, before: .distantPast)
       return
     }
-    // With a limit of its own, every run would start a timer of libdispatch's, and soon hundreds of threads for them.
+    // A run with a deadline would create a libdispatch timer each time, and soon hundreds of threads for them.
     let timer = Timer(timeInterval: seconds, repeats: false) { _ in CFRunLoopStop(CFRunLoopGetCurrent()) }
     add(timer, forMode: mode)
     _ = run(mode: mode, before: .distantFuture)
     timer.invalidate()
   }
 
-  /// Whether anything is in it that it would wait for.
+  /// Whether the loop has sources or timers to wait for in this mode.
   package func isHeld(in mode: RunLoop.Mode) -> Bool { run(mode: mode, before: .distantPast) }
 }
 
-/// Bytes from any thread.
+/// Collects bytes from any thread.
 final class Bytes: Sendable {
   private let held = Monitor<[UInt8]>([])
   var bytes: [UInt8] { held.update { $0 } }
@@ -67,7 +68,7 @@ final class WeakStream {
   weak var stream: BlobInputStream?
 }
 
-/// Holds a stream from elsewhere. One thread at a time.
+/// Retains a stream. Not thread-safe.
 final class Owner: @unchecked Sendable {
   var stream: BlobInputStream?
   var events: EventLog?
