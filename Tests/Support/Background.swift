@@ -1,7 +1,7 @@
 import BlobTesting
 import Blobs
 
-/// What `work` throws; nil when it succeeds.
+/// The error that `work` throws; nil if it succeeds.
 package func failure<Result>(_ work: () throws(BlobError) -> Result) -> BlobError? {
   do throws(BlobError) {
     _ = try work()
@@ -11,7 +11,7 @@ package func failure<Result>(_ work: () throws(BlobError) -> Result) -> BlobErro
   }
 }
 
-/// Runs `work` on a thread of its own; `value()` waits for what it returned.
+/// Runs `work` on its own thread; `value()` waits for its result.
 package final class Background<Result: Sendable>: Sendable {
   private let result = Monitor<Result?>(nil)
 
@@ -22,6 +22,6 @@ package final class Background<Result: Sendable>: Sendable {
     }
   }
 
-  /// nil when it is still at work after `limit`.
+  /// nil if `work` has not ended within `limit`.
   package func value(within limit: Duration = .seconds(30)) -> Result? { result.wait(atMost: limit) { $0 } }
 }

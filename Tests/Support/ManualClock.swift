@@ -2,7 +2,7 @@ import BlobTesting
 import Blobs
 import Synchronization
 
-/// A clock that stands still until someone sleeps on it, and then jumps.
+/// A clock that does not advance by itself; `sleep` advances it at once.
 package final class ManualClock: BlockingClock {
   private let time: Mutex<(now: Duration, slept: Duration)>
 

@@ -2,7 +2,7 @@
   import BlobTesting
   import Platform
 
-  /// A socket of this process that is connected by IPv4, as the system tells of it.
+  /// A connected IPv4 socket of this process, found by asking the system.
   public struct OpenSocket: Sendable {
     public let descriptor: Int32
     public let port: Int
@@ -17,12 +17,12 @@
       }
     }
 
-    /// Child processes do not have it.
+    /// Whether the socket is close-on-exec, so that child processes do not inherit it.
     public var isOurs: Bool { fcntl(descriptor, F_GETFD) & FD_CLOEXEC != 0 }
 
     public var congestionControl: String { Self.congestionControl(of: descriptor) }
 
-    /// That of a socket nobody has changed.
+    /// The congestion control of a new, unconfigured socket.
     public static var usualCongestionControl: String {
       let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
       defer { close(descriptor) }

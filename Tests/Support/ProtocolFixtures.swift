@@ -3,7 +3,7 @@ import BlobUpload
 import Blobs
 
 extension ProtocolFixture {
-  /// The dialects that are spoken, each against our own server.
+  /// All supported protocols. Those without another server are tested against the embedded `Server`.
   public static let all = [
     ProtocolFixture("tus", Tus(wholeUpTo: small), wholeUpTo: small),
     ProtocolFixture("tus in small parts", Tus(wholeUpTo: small), partSize: 700_001, wholeUpTo: small),
@@ -34,7 +34,7 @@ extension ProtocolFixture {
     return tus
   }
 
-  /// Against the strict server in memory; parts are small, so that there are many.
+  /// S3 against the strict in-memory server. Parts are small, so that there are many.
   private static func s3(_ name: String, partSize: Int64?, isLikeCeph: Bool = false) -> ProtocolFixture {
     var server = S3Peer.Options()
     server.smallestPart = 1
@@ -46,11 +46,11 @@ extension ProtocolFixture {
     var fixture = ProtocolFixture(
       name, dialect, partSize: partSize, partsAtOnce: 8, wholeUpTo: small, noticesChanges: true,
       makePeer: { [server] in S3Peer(server) })
-    // So that a pipe has many parts, too.
+    // A small memory makes the upload of a pipe have many parts too.
     fixture.pipeMemory = Int(partSize ?? 256 << 10)
     return fixture
   }
 
-  /// Above what the transport sends in one piece with its head, and still quick.
+  /// More than the transport sends in one piece with the head, and still fast.
   private static let small: Int64 = 128 << 10
 }

@@ -7,25 +7,25 @@ import Blobs
   import Foundation
 #endif
 
-/// A proxy on 127.0.0.1 for HTTP (whole URLs, and CONNECT), SOCKS4(a) and SOCKS5, told apart by a connection's first byte.
+/// A proxy on 127.0.0.1 for HTTP (absolute URLs, CONNECT), SOCKS4(a) and SOCKS5, detected by the first byte.
 ///
-/// Whatever host it is asked for, it connects to one port of this machine: so names that lead nowhere can be used.
+/// It connects to one local port, whatever host is requested, so that tests can use names without an address.
 public final class ProxyPeer: Sendable {
   public enum Manner: Sendable {
     case willing
-    /// Lets in who presents these.
+    /// Requires these credentials.
     case wants(user: String, password: String)
-    /// Answers every request for a connection with this status; SOCKS clients get "not allowed".
+    /// Responds to every request with this status; SOCKS clients get "not allowed".
     case refuses(status: Int)
-    /// Accepts, reads, and never says a word.
+    /// Accepts connections and reads, but never responds.
     case silent
   }
 
   public struct Seen: Sendable {
     public var connections = 0
-    /// `host:port` of every request for a connection that was granted.
+    /// The `host:port` of every connection request that was granted.
     public var targets: [String] = []
-    /// What was said to the proxy itself, secrets and all.
+    /// Request heads and credentials sent to the proxy itself, including secrets.
     public var heads: [String] = []
   }
 
@@ -33,7 +33,7 @@ public final class ProxyPeer: Sendable {
   private let listener: Int32
   private let state: Monitor<Seen>
 
-  /// `target`: the port on 127.0.0.1 that every connection leads to.
+  /// - `target`: the port on 127.0.0.1 to which all connections are forwarded.
   public init(to target: Int, _ manner: Manner = .willing) {
     let (listener, port) = Loopback.listen()
     let state = Monitor(Seen())
@@ -52,14 +52,14 @@ public final class ProxyPeer: Sendable {
   public var seen: Seen { state.update { $0 } }
 }
 
-/// One client of a proxy.
+/// One client connection of the proxy.
 private final class ProxyPassage {
   private let client: Int32
   private let target: Int
   private let manner: ProxyPeer.Manner
   private let state: Monitor<ProxyPeer.Seen>
   private var server: Int32?
-  /// A thread brings back what the server says; descriptors must outlive it.
+  /// A thread copies from the server to the client; both descriptors must stay open until it ends.
   private let isBringing = Monitor(false)
 
   init(_ client: Int32, _ target: Int, _ manner: ProxyPeer.Manner, _ state: Monitor<ProxyPeer.Seen>) {
@@ -103,7 +103,7 @@ private final class ProxyPassage {
     }
   }
 
-  /// false: it has been answered, and the connection ends.
+  /// false if an error response was sent, after which the connection ends.
   private func permits(_ head: [String]) -> Bool {
     switch manner {
     case .willing, .silent: return true
@@ -125,7 +125,7 @@ private final class ProxyPassage {
     relay(server)
   }
 
-  /// One request with a whole URL, made one with a path; its body is passed on, and answers go back on their own thread.
+  /// Forwards a request with an absolute URL as one with a path, with its body. Another thread returns responses.
   private func forward(_ head: [String], _ words: [String]) -> Bool {
     let parts = words[1].split(separator: "/", maxSplits: 2, omittingEmptySubsequences: false)
     guard parts.count >= 2 else { return false }
@@ -191,13 +191,13 @@ private final class ProxyPassage {
     relay(server)
   }
 
-  // MARK: SOCKS4 and 4a, which know a user and no password
+  // MARK: SOCKS4 and 4a, which have a user and no password
 
   private func socks4() {
     guard let request = takeAll(7), let user = takeTerminated() else { return }
     let port = Int(request[1]) << 8 | Int(request[2])
     let address = Array(request[3...])
-    // 0.0.0.x says that a name follows.
+    // An address 0.0.0.x means that a host name follows.
     let isNamed = address[..<3] == [0, 0, 0] && address[3] != 0
     guard let host = isNamed ? takeTerminated() : address.map(String.init).joined(separator: ".") else { return }
     var isPermitted = true
@@ -213,7 +213,7 @@ private final class ProxyPassage {
     relay(server)
   }
 
-  /// Text up to a NUL.
+  /// Reads text up to a NUL.
   private func takeTerminated() -> String? {
     var text: [UInt8] = []
     while let byte = take(1)?[0] {
@@ -282,7 +282,7 @@ private final class ProxyPassage {
     return bytes
   }
 
-  /// Byte by byte, so that nothing of what follows is taken.
+  /// Reads single bytes, so that nothing after the line is consumed.
   private func readLine(_ first: [UInt8] = []) -> String? {
     var line = first
     while true {
@@ -292,7 +292,7 @@ private final class ProxyPassage {
     }
   }
 
-  /// The lines, the empty ones at its end included, so that joining them makes the head again.
+  /// The lines of the head, including the empty ones at its end, so that joining them restores the head.
   private func readHead(_ first: [UInt8]) -> [String]? {
     var lines: [String] = []
     while let line = readLine(lines.isEmpty ? first : []) {

@@ -2,36 +2,36 @@ import BlobTesting
 import Blobs
 import Platform
 
-/// A server of one's own words: takes connections on 127.0.0.1 and plays a script on each.
+/// A server on 127.0.0.1 that plays a script of steps on each connection.
 public final class ScriptedPeer: Sendable {
-  /// What the peer does next on a connection.
+  /// A step on a connection.
   public enum Step: Sendable {
     /// Reads up to the end of a request's head.
     case readHead
-    /// Reads that many bytes further.
+    /// Reads this many bytes.
     case read(Int)
     /// Reads a whole request: its head, and its body by `Content-Length` or chunks.
     case readRequest
-    /// Reads and forgets everything until the client closes.
+    /// Reads and discards everything until the client closes.
     case discard
     case send(String)
     /// Waits until `ScriptedPeer.release` is called.
     case hold
-    /// Does nothing for so many milliseconds.
+    /// Waits for this many milliseconds.
     case pause(Int)
     case close
     case reset
   }
 
-  /// What was seen, connection by connection in the order they were taken.
+  /// Recorded events; per-connection lists are in the order in which connections were accepted.
   public struct Seen: Sendable {
-    /// The heads of all requests, as they came.
+    /// The heads of all requests as received.
     public var heads: [String] = []
     /// Bytes read by `readHead`, `read` and `readRequest` on each connection, heads included.
     public var received: [[UInt8]] = []
-    /// Steps done on each connection.
+    /// Completed steps of each connection.
     public var steps: [Int] = []
-    /// Connections that are over.
+    /// Number of closed connections.
     public var ended = 0
   }
   private struct State {
@@ -73,10 +73,10 @@ public final class ScriptedPeer: Sendable {
 
   public var seen: Seen { state.update { $0.seen } }
 
-  /// Lets every `hold`, now and later, go on.
+  /// Ends every current and later `hold`.
   public func release() { state.update { $0.released = true } }
 
-  /// Returns once `condition` holds.
+  /// Returns once `condition` is true.
   public func wait(until condition: @escaping @Sendable (Seen) -> Bool) async {
     await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
       SystemThread.start("peer-wait") { [state] in
@@ -104,14 +104,14 @@ public final class ScriptedPeer: Sendable {
         guard play(step) else { break }
         state.update { $0.seen.steps[number] += 1 }
       }
-      // Under the lock, so that no descriptor of the same number is shut instead.
+      // Closes under the lock, so that no other socket that reuses the descriptor's number is shut down.
       state.update { state in
         if state.open.remove(socket) != nil { isReset ? Loopback.reset(socket) : Loopback.close(socket) }
         state.seen.ended += 1
       }
     }
 
-    /// false when the connection is over.
+    /// Returns false if the connection is finished.
     private func play(_ step: Step) -> Bool {
       switch step {
       case .readHead: return readHead() != nil
@@ -146,7 +146,7 @@ public final class ScriptedPeer: Sendable {
       return true
     }
 
-    /// Byte by byte, so that nothing of what follows is taken.
+    /// Reads single bytes, so that nothing after the line is consumed.
     private func readLine() -> String? {
       var line: [UInt8] = []
       while true {

@@ -1,8 +1,8 @@
 import BlobTesting
 import Blobs
 
-/// A place where threads wait until it is opened and hear of no cancellation, as in a call of the system's that does not
-/// return because a disk or a server is gone.
+/// A gate at which threads wait until it is opened and ignore cancellation, like a system call that blocks because a
+/// disk or a server has failed.
 package final class StuckGate: Sendable {
   private let state = Monitor((entered: 0, isOpen: false))
 
@@ -16,6 +16,6 @@ package final class StuckGate: Sendable {
 
   package func open() { state.update { $0.isOpen = true } }
 
-  /// Returns when so many threads have come to the gate.
+  /// Returns when this many threads have reached the gate.
   package func entered(_ count: Int) async { while state.update({ $0.entered }) < count { await Task.yield() } }
 }

@@ -10,13 +10,14 @@ import Blobs
   import Foundation
 #endif
 
-/// Google Cloud Storage in memory, for checks: its bucket is `media`. It refuses what is not to the letter, and of a request
-/// that breaks off it keeps a multiple of 256 KiB, as the real one does.
+/// An in-memory Google Cloud Storage server for checks, with the bucket `media`. It refuses requests that deviate from
+/// the documentation. Like the real service, it stores a multiple of 256 KiB of an interrupted request.
 public final class CloudPeer: ProtocolPeer {
   private let desk: CloudPeerDesk
   private let peer: HTTPPeer
 
-  /// `token`: what requests must bear; nil: nothing. `refuse`: an answer in the place of the peer's own.
+  /// - `token`: the bearer token that requests must have; nil requires none.
+  /// - `refuse`: returns a response to use instead of the server's own.
   public init(token: String? = nil, refuse: @escaping @Sendable (HTTPPeer.Request) -> HTTPPeer.Reply? = { _ in nil }) {
     let desk = CloudPeerDesk(token)
     self.desk = desk
@@ -30,20 +31,20 @@ public final class CloudPeer: ProtocolPeer {
     desk.state.update(waking: .none) { $0.uploads.values.reduce(0) { $0 + Int64($1.bytes.count) } }
   }
   public func restart() { peer.cutAll() }
-  /// The server has lost every unfinished upload.
+  /// Discards all unfinished uploads.
   public func forgetUploads() { desk.state.update { $0.uploads = [:] } }
   public func stop() { peer.stop() }
 
-  /// When an object was last written, as the client told it.
+  /// The modification time that the client set on an object.
   public func modificationTime(of name: BytePath) -> String? {
     desk.state.update(waking: .none) { $0.objects[name]?.resource.modificationTime }
   }
 
-  /// `PUT /upload/storage/v1/b/media/o`, in the order they came.
+  /// Method and path of each request, such as `PUT /upload/storage/v1/b/media/o`, in the order of arrival.
   public var requests: [String] { peer.requests }
 }
 
-/// The objects and the unfinished uploads of a `CloudPeer`, and its answers to requests.
+/// The objects and unfinished uploads of a `CloudPeer`, and its request handlers.
 final class CloudPeerDesk: Sendable {
   struct Object {
     var bytes: [UInt8]
@@ -60,7 +61,7 @@ final class CloudPeerDesk: Sendable {
   struct State {
     var objects: [BytePath: Object] = [:]
     var uploads: [String: Upload] = [:]
-    /// The names of the objects that finished uploads were made to, by the uploads' ids.
+    /// Object names of finished uploads, by upload ID.
     var finished: [String: BytePath] = [:]
     var made = 0
   }
@@ -74,7 +75,7 @@ final class CloudPeerDesk: Sendable {
 
   func answer(_ request: HTTPPeer.Request) -> HTTPPeer.Reply {
     if let token, request.headers["Authorization"] != "Bearer \(token)" { return .init(401) }
-    // The server refuses bodies in chunks, whose length it is not told.
+    // Chunked bodies are refused, because their length is not declared.
     if request.method != "GET", request.method != "DELETE", request.headers["Content-Length"] == nil {
       return .init(411)
     }
@@ -137,7 +138,7 @@ final class CloudPeerDesk: Sendable {
     }
   }
 
-  /// The two parts of a body of `multipart/related`.
+  /// The two parts of a `multipart/related` body.
   private func parts(of request: HTTPPeer.Request) -> ([UInt8], [UInt8])? {
     let type = request.headers["Content-Type"] ?? ""
     let start = "multipart/related; boundary="
@@ -180,7 +181,7 @@ final class CloudPeerDesk: Sendable {
       guard place.count == request.body.count else { return .init(400) }
       if place.lowerBound > upload.bytes.count { return .init(416) }
       if range.total != place.upperBound, request.body.count % Self.unit != 0 { return .init(400) }
-      // The client may send bytes again that the server has kept: these are passed over.
+      // The client may send bytes again that are already stored; they are skipped.
       upload.bytes += request.body.dropFirst(upload.bytes.count - place.lowerBound)
     } else if !request.body.isEmpty {
       return .init(400)
@@ -195,7 +196,7 @@ final class CloudPeerDesk: Sendable {
     return .init(308, upload.bytes.isEmpty ? [:] : ["Range": "bytes=0-\(upload.bytes.count - 1)"])
   }
 
-  /// Keeps whole units of a body as they come, whatever becomes of the request.
+  /// Stores whole units of a body as they arrive, whether or not the request completes.
   func takeBeginning(of request: HTTPPeer.Request) {
     guard request.method == "PUT", let id = request.value("upload_id"),
       let place = CloudRange(request.headers["Content-Range"])?.place
@@ -210,11 +211,11 @@ final class CloudPeerDesk: Sendable {
   }
 }
 
-/// The JSON that an upload begins with.
+/// The JSON resource with which an upload begins.
 struct CloudPeerResource {
   var modificationTime: String?
 
-  /// nil: it is not that of `name`.
+  /// nil if the JSON is not for `name`.
   init?(_ json: [UInt8], _ name: BytePath) {
     func value(_ path: String) -> String? { JSONPath(path)?.value(in: json) }
     guard value("name") == name.description, value("contentType") != nil else { return nil }
@@ -222,7 +223,7 @@ struct CloudPeerResource {
   }
 }
 
-/// `bytes 0-9/20`, `bytes 0-9/*`, `bytes */20` or `bytes */*`.
+/// A `Content-Range` value: `bytes 0-9/20`, `bytes 0-9/*`, `bytes */20` or `bytes */*`.
 private struct CloudRange {
   var place: Range<Int>?
   var total: Int?
@@ -245,7 +246,7 @@ private struct CloudRange {
 }
 
 extension HTTPPeer.Request {
-  /// The value of a field of the query, percent-encoded; nil: there is no such field.
+  /// The percent-encoded value of a query parameter; nil if it is missing.
   fileprivate func value(_ name: String) -> String? {
     let item = query?.split(separator: "&").first { $0.hasPrefix("\(name)=") }
     return item.map { String($0.dropFirst(name.count + 1)) }

@@ -2,16 +2,17 @@ import BlobTesting
 import BlobHTTP
 import Blobs
 
-/// A WebDAV server that is as strict as RFC 4918 has it.
+/// A WebDAV server that follows RFC 4918 strictly.
 public final class DavPeer: ProtocolPeer {
-  /// What it answers instead of doing it; nil: does it.
+  /// Returns a response to use instead of handling the request; nil handles the request.
   public typealias Refusal = @Sendable (HTTPPeer.Request) -> HTTPPeer.Reply?
 
   private let store: DavStore
   private let peer: HTTPPeer
 
-  /// `tagsBeforeTime`: the ETag that a PUT tells is that of the file before it gets the time that it was sent with, as
-  /// with rclone. `heedsConditions`: it keeps what has a name, as `If-None-Match` and `Overwrite: F` have it.
+  /// - `tagsBeforeTime`: as with rclone, the ETag in the response to PUT is that of the file before its modification
+  ///   time was set.
+  /// - `heedsConditions`: `If-None-Match` and `Overwrite: F` protect existing files.
   public init(
     tagsBeforeTime: Bool = false, heedsConditions: Bool = true, refusing refusal: @escaping Refusal = { _ in nil }
   ) {
@@ -22,7 +23,7 @@ public final class DavPeer: ProtocolPeer {
 
   public var endpoint: HTTPURL { peer.url }
   public func contents(of name: BytePath) -> [UInt8]? { store.files[name] }
-  /// Another client stores a file.
+  /// Stores a file as another client would.
   public func publish(_ bytes: [UInt8], as name: BytePath) {
     _ = store.files.publish(bytes, as: name, overwrites: true)
   }
@@ -31,6 +32,6 @@ public final class DavPeer: ProtocolPeer {
   public func restart() { peer.cutAll() }
   public func stop() { peer.stop() }
 
-  /// `PUT /a`, in the order they came.
+  /// Method and path of each request, such as `PUT /a`, in the order of arrival.
   public var requests: [String] { peer.requests }
 }

@@ -3,7 +3,8 @@ import BlobCrypto
 import BlobHTTP
 import Blobs
 
-/// Files and folders below a path, as RFC 4918 has them: no folder comes by itself, and `Overwrite: F` is heeded.
+/// Files and folders below a path, as RFC 4918 defines them: folders are not created implicitly, and `Overwrite: F` is
+/// respected.
 final class DavStore: Sendable {
   let files = PublishedNames()
   private let folders = Monitor<Set<BytePath>>([BytePath("")])
@@ -12,14 +13,14 @@ final class DavStore: Sendable {
   private let tagsBeforeTime: Bool
   private let heedsConditions: Bool
 
-  /// `root`: a path that every name is below; "" or one without a slash at its end. `tagsBeforeTime`: the ETag that a PUT
-  /// tells is that of the file before it gets the time that it was sent with. `heedsConditions`: `If-None-Match` and
-  /// `Overwrite: F`.
+  /// - `root`: the path of all names; "" or a path without a slash at its end.
+  /// - `tagsBeforeTime`: the ETag in the response to PUT is that of the file before its modification time was set.
+  /// - `heedsConditions`: `If-None-Match` and `Overwrite: F` protect existing files.
   init(root: String = "", tagsBeforeTime: Bool = false, heedsConditions: Bool = true) {
     (self.root, self.tagsBeforeTime, self.heedsConditions) = (root, tagsBeforeTime, heedsConditions)
   }
 
-  /// Those that are no one's temporary ones.
+  /// All names except those of temporary files.
   func names() -> [BytePath] { files.all.filter { !Self.isTemporary($0) } }
   func unfinished() -> Int64 {
     files.all.filter(Self.isTemporary).reduce(0) { $0 + Int64(files[$1]?.count ?? 0) }
@@ -61,7 +62,7 @@ final class DavStore: Sendable {
     }
   }
 
-  /// Gives `bytes` the name at `path`, as MOVE does.
+  /// Stores `bytes` at `path`, as MOVE does.
   func publish(_ bytes: [UInt8], at path: String, overwrites: Bool) -> HTTPPeer.Reply {
     let target = name(path)
     if !hasParent(target) { return .init(409) }
@@ -71,7 +72,7 @@ final class DavStore: Sendable {
     return .init(old == nil ? 201 : 204)
   }
 
-  /// Whether the folder is there that a path is in.
+  /// Whether the parent folder of a path exists.
   func hasFolder(for path: String) -> Bool { hasParent(name(path)) }
 
   private func isFolder(_ name: BytePath) -> Bool { folders.update(waking: .none) { $0.contains(name) } }

@@ -3,9 +3,9 @@ import BlobHTTP
 import Blobs
 import Platform
 
-/// A receiver of forms that publishes the file under its own name, and refuses what is not to the letter. RFC 7578.
+/// A server that accepts forms, publishes the file under its own name, and refuses malformed requests. RFC 7578.
 public final class FormPeer: ProtocolPeer {
-  /// A part as it came.
+  /// A part as received.
   public struct Part: Sendable {
     public var name: String
     public var fileName: [UInt8]?
@@ -38,7 +38,7 @@ public final class FormPeer: ProtocolPeer {
     }
   }
 
-  /// The forms that were well-formed, in the order they came.
+  /// The well-formed forms, in the order of arrival.
   public var forms: [[Part]] { taken.update(waking: .none) { $0 } }
 
   public var endpoint: HTTPURL { peer.url }
@@ -48,13 +48,13 @@ public final class FormPeer: ProtocolPeer {
   public func restart() { peer.cutAll() }
   public func stop() { peer.stop() }
 
-  // MARK: Reading, the slow and simple way
+  // MARK: Parsing without regard to speed
 
   private static func parts(of request: HTTPPeer.Request) -> [Part]? {
     let type = request.headers["Content-Type"] ?? ""
     guard type.hasPrefix("multipart/form-data; boundary=") else { return nil }
     let boundary = Array("\r\n--\(type.dropFirst(30))".utf8)
-    // The first delimiter has no line before it.
+    // No line break precedes the first delimiter.
     var rest = (Array("\r\n".utf8) + request.body)[...]
     guard rest.starts(with: boundary) else { return nil }
     var parts: [Part] = []
@@ -96,7 +96,7 @@ public final class FormPeer: ProtocolPeer {
   private static func find(_ wanted: [UInt8], in bytes: ArraySlice<UInt8>) -> Int? {
     bytes.withUnsafeBytes { raw -> Int? in
       var place = 0
-      // By the first byte: quick also in a debug build.
+      // Searches the first byte with memchr, which is fast in debug builds too.
       while raw.count - place >= wanted.count,
         let found = memchr(raw.baseAddress! + place, Int32(wanted[0]), raw.count - place - wanted.count + 1)
       {

@@ -2,14 +2,14 @@ import BlobTesting
 import BlobHTTP
 import Blobs
 
-/// A server that takes large files in chunks as Nextcloud does, and refuses what is not to the letter: chunked upload,
-/// version 2. Below `/remote.php/dav/files/me/` it is a `DavPeer`.
+/// A server for Nextcloud's chunked upload, version 2, that refuses malformed requests. Below
+/// `/remote.php/dav/files/me/` it behaves like a `DavPeer`.
 public final class NextcloudPeer: ProtocolPeer {
   private static let root = "/remote.php/dav/files/me"
   private static let uploads = "/remote.php/dav/uploads/me/"
   private static let smallest = 5 << 20
 
-  /// Chunks of each upload, by their numbers.
+  /// The chunks of each upload, by their number.
   private typealias Uploads = Monitor<[String: [Int: [UInt8]]]>
 
   private let store: DavStore
@@ -30,7 +30,7 @@ public final class NextcloudPeer: ProtocolPeer {
 
   public var endpoint: HTTPURL { peer.url.resolve(Self.root + "/")! }
   public func contents(of name: BytePath) -> [UInt8]? { store.files[name] }
-  /// Another client stores a file.
+  /// Stores a file as another client would.
   public func publish(_ bytes: [UInt8], as name: BytePath) {
     _ = store.files.publish(bytes, as: name, overwrites: true)
   }
@@ -43,7 +43,8 @@ public final class NextcloudPeer: ProtocolPeer {
   public func stop() { peer.stop() }
   public var requests: [String] { peer.requests }
 
-  /// Names that Nextcloud 32 does not take, said as it says it. What makes a name invalid is not always told.
+  /// Refuses names that Nextcloud 32 refuses, with the same messages. Nextcloud does not always report why a name is
+  /// invalid.
   private static func refusal(of request: HTTPPeer.Request) -> HTTPPeer.Reply? {
     let place: String?
     switch request.method {

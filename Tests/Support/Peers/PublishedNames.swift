@@ -1,7 +1,7 @@
 import BlobTesting
 import Blobs
 
-/// The names of a peer and their bytes, which outlive a restart.
+/// The published names of a peer and their bytes, which survive a restart.
 final class PublishedNames: Sendable {
   private let files = Monitor<[BytePath: [UInt8]]>([:])
 
@@ -10,7 +10,7 @@ final class PublishedNames: Sendable {
 
   enum Outcome { case new, same, replaced, taken }
 
-  /// `overwrites` false leaves other bytes alone.
+  /// - `overwrites`: false refuses to replace other bytes.
   func publish(_ bytes: [UInt8], as name: BytePath, overwrites: Bool) -> Outcome {
     files.update { files in
       guard let old = files[name] else {
@@ -24,7 +24,7 @@ final class PublishedNames: Sendable {
     }
   }
 
-  /// What was there.
+  /// Returns the removed bytes.
   @discardableResult
   func remove(_ name: BytePath) -> [UInt8]? { files.update { $0.removeValue(forKey: name) } }
 }

@@ -3,35 +3,36 @@ import BlobHTTP
 import BlobUpload
 import Blobs
 
-/// A strict S3 server in memory, for checks: it believes no signature, checksum, size or order that it has not worked out
+/// A strict in-memory S3 server for checks: it verifies every signature, checksum, size and part order by computing it
 /// itself.
 ///
-/// What it does not do: listing by delimiter, versions, access lists, encryption.
+/// Not implemented: listing by delimiter, versions, access lists, encryption.
 public final class S3Peer: Sendable {
   public struct Options: Sendable {
     public var bucket = "media"
     public var region = "us-east-1"
     public var credentials = S3Credentials(accessKey: "AKIAFAKE00EXAMPLE", secretKey: "fake/secret+key")
-    /// Bytes below which a part that is not the last is refused.
+    /// Minimum size in bytes of every part but the last.
     public var smallestPart: Int64 = 5 << 20
-    /// Parts and uploads in a page of a list.
+    /// Parts or uploads per page of a list.
     public var page = 1000
-    /// Seconds by which its clock is ahead.
+    /// Seconds by which the server's clock is ahead.
     public var clockAhead: Int64 = 0
-    /// It works checksums out of the whole, and tells them.
+    /// The server computes checksums of whole objects and reports them.
     public var knowsChecksums = true
-    /// It heeds `If-None-Match`.
+    /// The server respects `If-None-Match`.
     public var knowsConditions = true
-    /// Answers in place of the server, with a status and an error's code, before anything is done; by number of the
-    /// request, counted from 0.
+    /// Returns a status and an error code to send instead of handling the request, by the number of the request,
+    /// counted from 0; nil handles it.
     public var refuse: @Sendable (_ number: Int, _ request: S3PeerRequest) -> (status: Int, code: String)? = { _, _ in
       nil
     }
-    /// As Ceph it does not say that names in a list are percent-encoded, and has its own words for an upload that is gone.
+    /// Like Ceph, the server does not report that names in a list are percent-encoded, and uses other errors for a
+    /// missing upload.
     public var isLikeCeph = false
-    /// Objects are locked by default: what brings bytes must name a checksum.
+    /// Objects are locked by default, so requests with bytes must have a checksum.
     public var retainsByDefault = false
-    /// A session token that is no longer good.
+    /// A session token that has expired.
     public var expiredToken: String?
 
     public init() {}
@@ -57,23 +58,23 @@ public final class S3Peer: Sendable {
 
   deinit { stop() }
 
-  /// Path style.
+  /// The bucket's URL in path style.
   public var endpoint: HTTPURL { HTTPURL("http://127.0.0.1:\(port)/\(options.bucket)/")! }
 
-  /// Every request that came whole: method and target.
+  /// Method and target of every complete request.
   public var requests: [String] { state.update { $0.requests } }
 
   public var objects: [String: S3PeerObject] { state.update { $0.objects } }
   public var uploads: [String: S3PeerUpload] { state.update { $0.uploads } }
 
-  /// Changes what is there, as others do behind a client's back.
+  /// Changes the server's state, as another client would.
   public func change(_ body: (inout S3PeerState) -> Void) { state.update { body(&$0) } }
 
-  /// Ends every connection.
+  /// Closes all connections.
   public func cutAll() { state.update { state in for socket in state.open { Loopback.shut(socket) } } }
 
   public func stop() {
-    // Once: its number may be another's by now.
+    // Only once, because the descriptor's number may belong to another socket afterwards.
     let isFirst = state.update { state in
       defer { state.isStopped = true }
       return !state.isStopped
@@ -87,17 +88,17 @@ extension S3Peer: ProtocolPeer {
   public func contents(of name: BytePath) -> [UInt8]? { state.update { $0.objects[name.description]?.bytes } }
   public func names() -> [BytePath] { state.update { $0.objects.keys.map { BytePath($0) } } }
   public func unfinished() -> Int64 { state.update { $0.uploads.values.reduce(0) { $0 + $1.bytes } } }
-  /// What it holds outlives it.
+  /// Closes all connections; the state is kept.
   public func restart() { cutAll() }
 }
 
 public struct S3PeerObject: Sendable {
   public var bytes: [UInt8]
-  /// With its quotes.
+  /// The ETag with its quotes.
   public var tag: String
-  /// Lower-case names.
+  /// Header fields with lower-case names.
   public var fields: [String: String]
-  /// By algorithm, in base64.
+  /// Base64 checksums by algorithm.
   public var checksums: [String: String]
 
   public init(
@@ -117,7 +118,7 @@ public struct S3PeerUpload: Sendable {
   public var fields: [String: String]
   public var parts: [Int: Part] = [:]
 
-  /// With one part, if there are bytes.
+  /// An upload with one part if `bytes` is not empty.
   public init(key: String, fields: [String: String] = [:], bytes: [UInt8] = []) {
     (self.key, self.fields) = (key, fields)
     if !bytes.isEmpty { parts[1] = Part(bytes: bytes, tag: "\"\(S3Text.md5(bytes))\"", checksums: [:]) }

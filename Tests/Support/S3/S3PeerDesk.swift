@@ -10,7 +10,7 @@ import Blobs
   import Foundation
 #endif
 
-/// Does what a request asks for, once it was let in.
+/// Handles requests after `S3PeerGuard` has accepted them.
 struct S3PeerDesk {
   let state: Monitor<S3PeerState>
   let options: S3Peer.Options
@@ -24,7 +24,7 @@ struct S3PeerDesk {
     }
   }
 
-  /// By path, or by a host that begins with the bucket's name.
+  /// The key of the requested object. The bucket is in the path, or at the start of the host name.
   private func key(of request: S3PeerRequest) throws -> String {
     var path = percentDecoded(request.path.dropFirst().utf8)
     if request.fields["host"]?.hasPrefix(options.bucket + ".") != true {
@@ -68,7 +68,7 @@ struct S3PeerDesk {
     }
   }
 
-  /// As Amazon: fields of another request are refused, and a locked object must come with a checksum.
+  /// Like Amazon's service: refuses fields that do not belong to the operation, and locked objects without a checksum.
   private func checkFields(_ request: S3PeerRequest, isOfBucket: Bool) throws {
     let isUpload = request.query("uploadId") != nil
     let brings = request.method == "PUT"
@@ -246,12 +246,12 @@ enum S3Text {
   static func base64(_ bytes: [UInt8]) -> String { Data(bytes).base64EncodedString() }
   static func md5(_ bytes: [UInt8]) -> String { Digest.hex(of: bytes, .md5) }
 
-  /// As text between tags.
+  /// Escapes text for an XML element.
   static func escaped(_ text: String) -> String {
     text.replacingOccurrences(of: "&", with: "&amp;").replacingOccurrences(of: "<", with: "&lt;")
   }
 
-  /// What is between the tags of each element of that name; they do not nest.
+  /// The contents of all elements with this name, which must not be nested.
   static func elements(_ name: String, in text: String) -> [String] {
     text.components(separatedBy: "<\(name)>").dropFirst().map { $0.components(separatedBy: "</\(name)>")[0] }
   }

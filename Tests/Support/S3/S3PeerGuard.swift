@@ -4,7 +4,7 @@ import BlobUpload
 import Blobs
 import Platform
 
-/// Lets in only requests that are signed, and bodies that are what was signed.
+/// Accepts only requests with a valid signature whose body matches it.
 struct S3PeerGuard {
   let options: S3Peer.Options
 
@@ -12,7 +12,7 @@ struct S3PeerGuard {
 
   var now: Int64 { Int64(time(nil)) + options.clockAhead }
 
-  /// The bytes meant, without their framing.
+  /// The body without its `aws-chunked` framing.
   func body(of request: S3PeerRequest) throws -> [UInt8] {
     let payload = try checkSignature(request)
     switch payload {
@@ -21,7 +21,7 @@ struct S3PeerGuard {
     default:
       if Digest.hex(of: request.body, .sha256) != payload { throw S3PeerError(400, "XAmzContentSHA256Mismatch") }
     }
-    // The checksum on a completion is of the object.
+    // The checksum of a completion request is that of the object, not of the body.
     if request.method == "PUT" { try checkChecksums(request.fields, request.body) }
     return request.body
   }
@@ -63,7 +63,8 @@ struct S3PeerGuard {
     return payload
   }
 
-  /// `aws-chunked` with a trailer: hexadecimal length, bytes, …, a chunk without bytes, the checksum.
+  /// Decodes `aws-chunked` with a trailer: a hexadecimal length and bytes for each chunk, an empty chunk, then the
+  /// checksum.
   private func checkTrailer(_ request: S3PeerRequest) throws -> [UInt8] {
     let incomplete = S3PeerError(400, "IncompleteBody")
     guard request.fields["content-encoding"]?.contains("aws-chunked") == true,
@@ -102,7 +103,7 @@ struct S3PeerGuard {
     }
   }
 
-  /// Of `20130524T000000Z`.
+  /// Parses `20130524T000000Z`.
   private static func seconds(_ timestamp: String) -> Int64 {
     let digits = timestamp.filter(\.isNumber).compactMap { $0.wholeNumberValue.map { Int32($0) } }
     guard digits.count == 14 else { return 0 }
@@ -114,7 +115,7 @@ struct S3PeerGuard {
   }
 }
 
-/// Dates as HTTP writes them.
+/// Formats dates for HTTP header fields.
 enum HTTPDateText {
   static func text(_ seconds: Int64) -> String {
     var seconds = time_t(seconds)

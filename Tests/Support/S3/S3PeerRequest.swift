@@ -3,17 +3,17 @@ import BlobHTTP
 import BlobUpload
 import Blobs
 
-/// A request as it came.
+/// A request as received.
 public struct S3PeerRequest: Sendable {
   public var method: String
-  /// Percent-encoded.
+  /// The percent-encoded path.
   public var path: String
   public var rawQuery: String?
-  /// Lower-case names.
+  /// Header fields with lower-case names.
   public var fields: [String: String]
   public var body: [UInt8] = []
 
-  /// Decoded; nil: not there. What has no value is empty.
+  /// The decoded value of a query parameter; empty if it has no value, nil if it is missing.
   public func query(_ name: String) -> String? {
     for item in rawQuery?.split(separator: "&") ?? [] {
       let key = item.prefix { $0 != "=" }
@@ -32,7 +32,7 @@ public struct S3PeerRequest: Sendable {
     for line in lines.dropFirst() {
       guard let colon = line.firstIndex(of: ":") else { return nil }
       let name = line[..<colon].lowercased()
-      // A field that comes twice is one more way to be misunderstood.
+      // Repeated fields are refused, because they are ambiguous.
       if fields[name] != nil { return nil }
       fields[name] = String(line[line.index(after: colon)...]).trimmed
     }
@@ -43,7 +43,7 @@ struct S3PeerAnswer {
   var status: Int
   var fields: [(String, String)] = []
   var body: [UInt8] = []
-  /// Of HEAD.
+  /// Content-Length of the response to HEAD, which has no body.
   var length: Int?
 
   static func xml(_ text: String, _ fields: [(String, String)] = []) -> S3PeerAnswer {
@@ -68,7 +68,7 @@ struct S3PeerError: Error {
   }
 }
 
-/// One client's connection, kept alive.
+/// One persistent client connection.
 struct S3PeerConnection {
   let socket: Int32
   let state: Monitor<S3PeerState>
@@ -100,7 +100,7 @@ struct S3PeerConnection {
       }
       if !send(answer, to: request) { break }
     }
-    // Under the lock, so that no descriptor of the same number is shut instead.
+    // Closes under the lock, so that `cutAll` cannot shut down another socket that reuses the descriptor's number.
     state.update { state in if state.open.remove(socket) != nil { Loopback.close(socket) } }
   }
 
@@ -113,7 +113,7 @@ struct S3PeerConnection {
     return bytes.withUnsafeBytes { Loopback.write(socket, $0) }
   }
 
-  /// Reads in large pieces, and keeps what is not asked for yet.
+  /// Reads in large pieces and buffers bytes that are not needed yet.
   private final class Input {
     let socket: Int32
     private var ahead: [UInt8] = []
