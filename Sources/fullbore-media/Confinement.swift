@@ -2,13 +2,14 @@ import CSeccomp
 import CVips
 import Platform
 
-/// What a decoder that was taken over may still do: compute, read the original and write the rendering.
+/// Restricts what an exploited decoder can do: it may compute, read the original and write the rendering.
 ///
-/// From `begin` on the kernel refuses to open files, sockets and folders, to start processes and programs, to signal or
-/// trace others, and to make memory executable. What was opened before stays open: the original, which cannot be written
-/// to, and the ends of two pipes to the program that started this one. Sizes and times of files can still be asked for.
+/// After `begin` the kernel refuses to open files, sockets and folders, to start processes and programs, to signal or
+/// trace other processes, and to make memory executable. Descriptors that are already open stay usable: the original,
+/// which is read-only, and two pipes to the parent process. Sizes and times of files can still be queried.
 enum Confinement {
-  /// After all libraries are loaded, and before the first byte of a picture is looked at. Throws where the kernel cannot.
+  /// Call this after all libraries are loaded and before the first byte of a picture is read. Throws if the kernel does
+  /// not support it.
   static func begin() throws(Complaint) {
     let error = cseccomp_confine()
     if error != 0 {
@@ -16,7 +17,7 @@ enum Confinement {
     }
   }
 
-  /// Tries what must not be possible, and says how each attempt ended.
+  /// Attempts each forbidden operation and returns the results as text.
   static func report() -> String {
     var lines = ""
     var error: Int32 = 0

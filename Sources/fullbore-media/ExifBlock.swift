@@ -1,11 +1,11 @@
 import BlobMedia
 
-/// The TIFF block of EXIF, changed in place: what a maker put there stays where it points to. It trusts no number in it.
+/// The TIFF block of EXIF data, edited in place, so that offsets in maker notes stay valid. Validates every number.
 struct ExifBlock {
   private(set) var bytes: [UInt8]
   private let isLittleEndian: Bool
 
-  /// nil: this is none.
+  /// nil if `bytes` are not a TIFF block.
   init?(_ bytes: [UInt8]) {
     guard bytes.count >= 8, bytes.starts(with: "II*\0".utf8) || bytes.starts(with: "MM\0*".utf8) else { return nil }
     self.bytes = bytes
@@ -14,7 +14,8 @@ struct ExifBlock {
 
   var orientation: PhotoOrientation { PhotoOrientation.read(fromTIFF: bytes[...]) }
 
-  /// For a picture that was made upright and of another size, so that the small one inside shows something else.
+  /// Updates orientation and size for an upright rendering, and removes the embedded thumbnail, which shows the
+  /// unedited picture.
   mutating func describe(width: Int, height: Int) {
     guard let main = number(4, 4) else { return }
     set(0x0112, in: main, to: 1)
@@ -27,7 +28,7 @@ struct ExifBlock {
     dropSmallPicture(after: main)
   }
 
-  /// Its pixels too: they may show what was cut away.
+  /// Overwrites the thumbnail's pixels too, because they may show parts that were cropped.
   private mutating func dropSmallPicture(after main: Int) {
     guard let count = number(main, 2), case let link = main + 2 + count * 12, let second = number(link, 4), second > 0
     else { return }
@@ -44,7 +45,7 @@ struct ExifBlock {
     return (0..<min(count, 512)).map { directory + 2 + $0 * 12 }.first { number($0, 2) == tag }
   }
 
-  /// One number of two or four bytes; what is not there is not added.
+  /// Sets a single number of two or four bytes. A missing tag is not added.
   private mutating func set(_ tag: Int, in directory: Int, to value: Int) {
     guard let entry = entry(tag, in: directory), number(entry + 4, 4) == 1 else { return }
     switch number(entry + 2, 2) {

@@ -1,11 +1,11 @@
 import BlobMedia
 import Platform
 
-/// What a JPEG says before its picture: EXIF, XMP, the colour profile and IPTC of the original, made true again.
-/// Exif 2.32 §4.7; XMP Specification Part 3 §1.1.3; ICC.1:2010 Annex B.4.
+/// The metadata segments before the image data of a JPEG: EXIF, XMP, colour profile and IPTC of the original, adjusted
+/// to the rendering. Exif 2.32 §4.7; XMP Specification Part 3 §1.1.3; ICC.1:2010 Annex B.4.
 struct JPEGHead {
   private(set) var bytes: [UInt8] = []
-  /// Bytes that a segment holds at most.
+  /// Maximum length of a segment's content in bytes.
   private static let most = 65_533
 
   init(_ picture: Picture, width: Int, height: Int) throws(Complaint) {
@@ -42,9 +42,9 @@ struct JPEGHead {
   }
 }
 
-/// An XMP packet, of which one digit changes.
+/// Edits the orientation in an XMP packet.
 enum XMPText {
-  /// Both ways in which a program may have written it.
+  /// Sets the orientation to upright, in attribute and element syntax.
   static func upright(_ packet: [UInt8]) -> [UInt8] {
     var packet = packet
     for mark in ["tiff:Orientation=\"", "tiff:Orientation='", "<tiff:Orientation>"] {
@@ -62,7 +62,7 @@ enum XMPText {
   }
 }
 
-/// The way out: what libvips encodes, with the head put in behind its first marks.
+/// Writes the output of libvips, with the metadata segments inserted after the first markers.
 final class JPEGOutput {
   private let descriptor: Int32
   private let head: JPEGHead
@@ -74,12 +74,12 @@ final class JPEGOutput {
     self.head = head
   }
 
-  /// Returns how many it took; fewer than `count` are a failure.
+  /// Returns the number of bytes consumed; fewer than `count` mean failure.
   func take(_ bytes: UnsafeRawPointer?, _ count: Int64) -> Int64 {
     let piece = UnsafeRawBufferPointer(start: bytes, count: Int(count))
     if hasHead { return put(piece) ? count : -1 }
     start += piece
-    // Start of image; then JFIF's own segment, which comes first where there is one.
+    // The metadata follows the start-of-image marker and the JFIF segment, which comes first if there is one.
     guard start.count >= 6 else { return count }
     var place = 2
     if start[2] == 0xFF, start[3] == 0xE0 { place = 4 + Int(start[4]) << 8 + Int(start[5]) }

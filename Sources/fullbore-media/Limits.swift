@@ -1,27 +1,27 @@
 import Platform
 
-/// What the program may take of the machine, set before the first byte of a picture is looked at.
+/// Resource limits of the process, set before the first byte of a picture is read.
 enum Limits {
-  /// Bytes of memory that a rendering may need by our reckoning, and that it gets at most.
+  /// Maximum memory in bytes by our estimate; renderings that need more are refused. The enforced limit is `memory`.
   static let budget: Int64 = 400 << 20
   private static let memory: rlim_t = 640 << 20
 
-  /// The kernel refuses it every byte of a file, dozens of open files and memory beyond the limit, and ends it after ten
-  /// minutes of work. What it may do at all is the matter of `Confinement`.
+  /// Makes the kernel refuse to write files, open more than 64 files or exceed the memory limit, and kill the process
+  /// after ten minutes of CPU time. `Confinement` restricts which operations are allowed.
   static func set() {
-    // A file that grows is an error then, and no signal: libraries that want one do without.
+    // A growing file then causes an error instead of a signal; libraries continue without the file.
     signal(SIGXFSZ, SIG_IGN)
     limit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), 0)
     limit(__rlimit_resource_t(RLIMIT_CORE.rawValue), 0)
     limit(__rlimit_resource_t(RLIMIT_CPU.rawValue), 600)
     limit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), 64)
-    // Sanitizers take terabytes of addresses before this begins.
+    // Sanitizers reserve terabytes of address space before this code runs.
     if mapped() < memory { limit(__rlimit_resource_t(RLIMIT_DATA.rawValue), memory) }
-    // What was left open by mistake.
+    // Close descriptors that were inherited by mistake.
     closefrom(3)
   }
 
-  /// Bytes of memory that could be written to.
+  /// Bytes of writable memory that are mapped.
   private static func mapped() -> rlim_t {
     guard let file = fopen("/proc/self/statm", "re") else { return 0 }
     defer { fclose(file) }

@@ -2,9 +2,9 @@ import BlobCrypto
 import Blobs
 import Platform
 
-/// The shared libraries that this process has mapped: with another decoder or encoder, other bytes come out.
+/// Identifies the loaded shared libraries, because other versions of decoders and encoders may give other bytes.
 enum LoadedLibraries {
-  /// Of their names, sizes and times.
+  /// A digest of the libraries' names, sizes and modification times.
   static func digest() -> String {
     var text = ""
     for path in paths() {

@@ -1,12 +1,12 @@
 import BlobMedia
 import Platform
 
-/// `fullbore-media`: renders the edit of a photo that comes through standard input, which is a file, to JPEG on standard
-/// output. It is started by `fullbore`, for each picture anew.
+/// `fullbore-media` renders the edit of a photo to JPEG on standard output. The photo is a file on standard input.
+/// `fullbore` starts a new process for each picture.
 ///
 ///     fullbore-media render [--quality=N] [EDIT...] <ORIGINAL >JPEG
-///     fullbore-media check [EDIT...] <ORIGINAL        whether it can be rendered exactly: status 3 and why, if not
-///     fullbore-media confinement                      what the kernel refuses a decoder, tried one by one
+///     fullbore-media check [EDIT...] <ORIGINAL        whether it can be rendered exactly; if not, status 3 and why
+///     fullbore-media confinement                      attempts each operation that the kernel must refuse a decoder
 ///     fullbore-media --version
 @main
 struct Main {
@@ -17,7 +17,7 @@ struct Main {
     } catch {
       let text = Array((error.text + "\n").utf8)
       _ = write(2, text, text.count)
-      // Without what libraries do at the end: nothing of theirs is kept.
+      // Skips the exit handlers of libraries, which have nothing to save.
       _exit(error.status)
     }
     _exit(0)
@@ -63,9 +63,9 @@ struct Main {
   }
 }
 
-/// What went wrong, and what that means to who has started us.
+/// An error message, and the exit status for the parent process.
 struct Complaint: Error {
-  /// It cannot be rendered exactly, though nothing is broken.
+  /// The exit status for an edit that cannot be rendered exactly, without an error.
   static let refused: Int32 = 3
   let text: String
   let status: Int32

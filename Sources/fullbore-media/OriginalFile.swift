@@ -1,7 +1,7 @@
 import Blobs
 import Platform
 
-/// The open file on a descriptor, read at any place without being opened once more.
+/// A source over an open file descriptor, read with `pread` and not reopened.
 struct OriginalFile: BlobSource {
   let descriptor: Int32
   var access: BlobAccess { .random }

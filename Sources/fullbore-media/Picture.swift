@@ -2,18 +2,18 @@ import BlobMedia
 import Blobs
 import CVips
 
-/// A photo that can be rendered: its pixels, not decoded yet, and what it says of itself.
+/// A photo that can be rendered: an image that is not decoded yet, and its metadata.
 struct Picture {
   let image: Image
   let vips: Vips
-  /// Decoded as it is to be seen, whatever it says of itself.
+  /// The decoder of HEIC has already applied the orientation.
   let isHEIC: Bool
   let exif: ExifBlock?
   let profile: [UInt8]?
   let xmp: [UInt8]?
   let iptc: [UInt8]?
 
-  /// Throws `refused` for what JPEG cannot hold, or only less of.
+  /// Throws `refused` for a picture that JPEG cannot represent without loss of channels or depth.
   init(_ descriptor: Int32, _ vips: Vips) throws(Complaint) {
     guard let source = vips.api.source_new_from_descriptor(descriptor) else {
       throw vips.complaint("open the original")
@@ -30,7 +30,7 @@ struct Picture {
     profile = image.blob("icc-profile-data")
     xmp = image.blob("xmp-data")
     iptc = isHEIC ? nil : image.blob("iptc-data")
-    // It may name its colours in a way that libvips does not tell.
+    // HEIC may define its colours by properties that libvips does not expose.
     if isHEIC, profile?.isEmpty ?? true {
       throw Complaint("it is a HEIC without a colour profile", status: Complaint.refused)
     }
@@ -45,17 +45,17 @@ struct Picture {
 
   var orientation: PhotoOrientation { exif?.orientation ?? .upright }
 
-  /// Of the picture as it is stored.
+  /// The size of the stored picture, before the orientation is applied.
   var storedSize: (width: Int, height: Int) {
     isHEIC && orientation.number >= 5 ? (image.height, image.width) : (image.width, image.height)
   }
 
-  /// Bytes of memory that decoding takes beside the rows that are just worked on.
+  /// Bytes of memory that the decoder needs in addition to the rows in progress.
   var decoderMemory: Int64 {
     let pixels = Int64(image.width) * Int64(image.height)
-    // A decoder of HEIC has the picture twice, as brightness and colours and as red, green and blue.
+    // A HEIC decoder holds the picture as YCbCr and as RGB at once.
     if isHEIC { return pixels * 6 }
-    // One of a progressive JPEG needs all coefficients at once.
+    // A decoder of progressive JPEG holds all coefficients at once.
     return image.isSet("interlaced") || image.isSet("jpeg-multiscan") ? pixels * Int64(image.bands) * 2 : 0
   }
 }

@@ -1,9 +1,9 @@
 import BlobMedia
 import CVips
 
-/// An edit of a picture, worked out and ready to be written.
+/// An edit of a picture, computed and ready to be written.
 struct Rendering {
-  /// Bytes of the program and its libraries, and of the rows that are worked on.
+  /// Memory in bytes of the program, its libraries and the rows in progress.
   private static let base: Int64 = 72 << 20
   private let picture: Picture
   private let rendering: PhotoRendering
@@ -12,7 +12,7 @@ struct Rendering {
   var width: Int { rendering.width }
   var height: Int { rendering.height }
 
-  /// Throws `refused` for what cannot be rendered exactly, or not within the budget.
+  /// Throws `refused` if the edit cannot be rendered exactly, or not within the memory budget.
   init(_ edit: PhotoEdit, of picture: Picture) throws(Complaint) {
     let (width, height) = picture.storedSize
     do throws(RenditionRefusal) {
@@ -31,7 +31,7 @@ struct Rendering {
     }
   }
 
-  /// Bytes of pixels that must be in memory, because they are wanted in another order than they come in.
+  /// Bytes of pixels that must be in memory, because they are not accessed in the order of decoding.
   private var held: Int64 {
     let bands = Int64(picture.image.bands)
     switch rendering.plan {
@@ -41,7 +41,7 @@ struct Rendering {
     }
   }
 
-  /// Rows stay rows, from top to bottom.
+  /// Whether the orientation keeps the rows in their order from top to bottom.
   private static func keepsOrder(_ turn: PhotoOrientation) -> Bool { turn.number <= 2 }
 
   func write(to descriptor: Int32, quality: Int) throws(Complaint) {

@@ -1,6 +1,6 @@
 import CVips
 
-/// libvips, loaded and told what it may do.
+/// The libvips library, loaded at run time and configured.
 final class Vips {
   var api = cvips_api()
 
@@ -14,7 +14,7 @@ final class Vips {
 
   var version: String { "libvips \(api.version(0)).\(api.version(1)).\(api.version(2))" }
 
-  /// With what it says itself.
+  /// An error with the message of libvips.
   func complaint(_ operation: String) -> Complaint {
     let text = (api.error_buffer().map { String(cString: $0) } ?? "").split(separator: "\n").prefix(3).joined(
       separator: "; ")
@@ -27,7 +27,7 @@ final class Image {
   let handle: OpaquePointer
   let vips: Vips
 
-  /// nil is what libvips returns for a failure, which `operation` names.
+  /// `handle` is a result of libvips; nil means that `operation` failed.
   init(_ handle: OpaquePointer?, _ operation: String, _ vips: Vips) throws(Complaint) {
     guard let handle else { throw vips.complaint(operation) }
     self.handle = handle
@@ -39,7 +39,7 @@ final class Image {
   var width: Int { Int(vips.api.image_get_width(handle)) }
   var height: Int { Int(vips.api.image_get_height(handle)) }
   var bands: Int { Int(vips.api.image_get_bands(handle)) }
-  /// Eight bits each, unsigned.
+  /// Whether channels are unsigned and have eight bits.
   var hasBytes: Bool { vips.api.image_get_format(handle) == 0 }
 
   func has(_ field: String) -> Bool { vips.api.image_get_typeof(handle, field) != 0 }
