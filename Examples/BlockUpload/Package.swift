@@ -13,7 +13,7 @@ let package = Package(
         .product(name: "Blobs", package: "fullbore"), .product(name: "BlobHTTP", package: "fullbore"),
         .product(name: "BlobUpload", package: "fullbore"),
       ],
-      // A protocol's functions then run on the thread that has the answer, as the engine's do.
+      // Nonisolated async functions then run on their caller's executor, as they do in the upload engine.
       swiftSettings: [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
     .testTarget(
       name: "BlockUploadTests",

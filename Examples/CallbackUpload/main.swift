@@ -1,4 +1,4 @@
-// A device hands over its bytes by a callback, and they go straight into an upload: no file, 64 KiB of memory.
+// Uploads data that a device delivers to a callback, without a temporary file, in 64 KiB of memory.
 //   CallbackUploadExample
 import BlobClient
 import BlobHTTP
@@ -9,7 +9,7 @@ import Foundation
 
 let film = (0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
 
-/// A camera's library: it calls `onUpdate` with chunk after chunk, on a thread of its own.
+/// Simulates a camera's library: calls `onUpdate` with each chunk on its own thread.
 func download(onUpdate: @escaping @Sendable ([UInt8]) -> Void, onEnd: @escaping @Sendable () -> Void) {
   Thread.detachNewThread {
     for start in stride(from: 0, to: film.count, by: 100_000) {
@@ -26,11 +26,11 @@ let server = try Server(ServerOptions(folder: BytePath(folder.path), port: 0))
 let pair = BoundStreams(capacity: 64 << 10)
 pair.output.open()
 download(
-  // Waits while the buffer is full. Where the upload has failed, it throws: the device may stop then.
+  // `writeAll` blocks while the buffer is full. It throws if the upload has failed, and the device could stop then.
   onUpdate: { chunk in try? chunk.withUnsafeBytes { try pair.output.writeAll($0) } },
   onEnd: { pair.output.close() })
 
-// A device that stops half-way must not look complete: it says beforehand how much there is.
+// The length is declared, so that a device that stops half-way cannot produce an upload that looks complete.
 let source = StreamSource(pair.input, length: Int64(film.count))
 let answer = try await SocketTransport().send(
   HTTPRequest("PUT", HTTPURL(server.url + "film.mov")!), body: BlobSlice(source), Exchange())

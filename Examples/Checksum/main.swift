@@ -1,4 +1,4 @@
-// The checksum of anything that has bytes, read through a synchronous InputStream.
+// Computes the checksum of any source, which is read through a synchronous InputStream.
 //   ChecksumExample [FILE]
 import BlobCrypto
 import BlobStreams
@@ -26,7 +26,7 @@ reading: while true {
 stream.close()
 print("SHA-256", digest.hexValue())
 
-// The same bytes, hashed at once, must say the same.
+// Hashing the same bytes in one call must give the same digest.
 if CommandLine.arguments.count == 1 && digest.hexValue() != Digest.hex(of: film, .sha256) {
   print("that is wrong")
   exit(1)

@@ -1,4 +1,5 @@
-// Wrappers in a row: the bytes are counted and encrypted while they are sent; the server never sees the film.
+// Combines source wrappers: the bytes are counted and encrypted while they are sent, and the server never gets the
+// plain film.
 //   EncryptedUploadExample
 import BlobCrypto
 import BlobClient
@@ -16,14 +17,14 @@ let server = try Server(ServerOptions(folder: BytePath(folder.path), port: 0))
 let key = try EncryptionKey((0..<32).map { _ in UInt8.random(in: 0...255) })
 let counted = CountingSource(DataSource(film))
 let encrypted = EncryptingSource(counted, key: key, name: "film.mov")
-// Keep it with the encrypted bytes: they are decrypted by it.
+// Store the version with the encrypted bytes: it is needed for decryption.
 let version = try encrypted.info(Cancellation()).validator!.version
 
 let answer = try await SocketTransport().send(
   HTTPRequest("PUT", HTTPURL(server.url + "film.mov")!), body: BlobSlice(encrypted), Exchange())
 print("the server says \(answer.status); \(counted.count) bytes were read")
 
-// What arrived is not the film, and becomes it again with the key.
+// The bytes that arrived differ from the film, and decrypt to it.
 let arrived = try [UInt8](Data(contentsOf: folder.appending(path: "film.mov")))
 server.stop(grace: .zero)
 try FileManager.default.removeItem(at: folder)

@@ -1,11 +1,12 @@
-// A checksum without waiting: an asynchronous InputStream tells its delegate, on a run loop, when there are bytes.
+// Computes a checksum without blocking: an asynchronous InputStream calls its delegate on a run loop when bytes are
+// available.
 //   EventedChecksumExample
 import BlobCrypto
 import BlobStreams
 import Blobs
 import Foundation
 
-/// Hashes what it is told of. It belongs to the run loop's thread.
+/// Hashes the stream's bytes. Confined to the run loop's thread.
 final class Checksum: NSObject, StreamDelegate {
   let digest = Digest(.sha256)
   var (isDone, error): (Bool, (any Error)?) = (false, nil)
@@ -15,7 +16,7 @@ final class Checksum: NSObject, StreamDelegate {
     case .hasBytesAvailable:
       var buffer = [UInt8](repeating: 0, count: 4 << 10)
       let count = (stream as! InputStream).read(&buffer, maxLength: buffer.count)
-      // -1 is no more than "nothing yet": another event will come.
+      // -1 means that no bytes are available yet; another event will follow.
       if count > 0 { buffer.withUnsafeBytes { digest.update(UnsafeRawBufferPointer(rebasing: $0.prefix(count))) } }
     case .endEncountered: isDone = true
     case .errorOccurred: (isDone, error) = (true, stream.streamError)

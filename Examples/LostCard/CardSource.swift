@@ -1,7 +1,7 @@
 import Blobs
 import Foundation
 
-/// A file on a card. It blocks, so it is a `BlobSource`, which is all there is to write.
+/// A file on a memory card. Access blocks, so this is a plain `BlobSource`.
 struct CardSource: BlobSource {
   private let card: Card
   var access: BlobAccess { .random }
@@ -44,9 +44,9 @@ struct CardSource: BlobSource {
   }
 }
 
-/// Stands for a card and the slot it is in.
+/// Simulates a memory card and its slot.
 final class Card: @unchecked Sendable {
-  // `lock` guards what happens to it.
+  // `lock` guards the mutable state.
   private let lock = NSLock()
   private let bytes: [UInt8]
   private var accidents: [Int]
@@ -62,7 +62,7 @@ final class Card: @unchecked Sendable {
     self.isSwapped = isSwapped
   }
 
-  /// The serial number and the length tell one card's file from another's.
+  /// The serial number and the length identify the card's file.
   func info() throws(BlobError) -> BlobInfo {
     let (isOut, wasOut) = lock.withLock { (self.isOut, self.wasOut) }
     if isOut { throw BlobError(.invalidated, "there is no card") }
@@ -77,7 +77,7 @@ final class Card: @unchecked Sendable {
       (isOut, wasOut) = (!isPutBack, true)
       return true
     }
-    // Says that the bytes may still be there, for whoever asks again.
+    // `.invalidated` means that the bytes may be available again after reopening.
     if isLost { throw BlobError(.invalidated, "the card was pulled out at byte \(offset)") }
     return bytes[offset..<min(offset + count, bytes.count)]
   }

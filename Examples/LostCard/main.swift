@@ -1,5 +1,5 @@
-// A card that is pulled out while it is read, and put back: the stream goes on at the same byte, and refuses to when
-// the card is another one.
+// Reads a card that is pulled out and put back: the stream continues at the same byte, and fails if the card is another
+// one.
 //   LostCardExample
 import BlobStreams
 import Blobs
@@ -7,7 +7,7 @@ import Foundation
 
 let film = (0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
 
-/// Reads all of it, and says how that ended.
+/// Reads the whole stream and describes the result.
 func copy(_ card: Card) -> String {
   let stream = BlobInputStream(CardSource(card))
   stream.open()
@@ -16,7 +16,7 @@ func copy(_ card: Card) -> String {
     let count = stream.read(&buffer, maxLength: buffer.count)
     if count > 0 { bytes += buffer[..<count] }
     if count == 0 { return bytes == film ? "all \(bytes.count) bytes, in order" : "other bytes" }
-    // It must say why.
+    // An error must have a description.
     if count < 0 { return "\(bytes.count) bytes, then: \(stream.streamError!.localizedDescription)" }
   }
 }

@@ -6,7 +6,7 @@ import Foundation
   private let stream = SOCK_STREAM
 #endif
 
-/// Takes posts on 127.0.0.1, one after the other, and answers with the number of bytes their bodies had.
+/// Accepts POST requests on 127.0.0.1, one connection at a time, and responds with the number of bytes in the body.
 final class Receiver: Sendable {
   let port: UInt16
 
@@ -31,7 +31,7 @@ final class Receiver: Sendable {
     }
   }
 
-  /// Every request that comes on one connection.
+  /// Handles all requests of one connection.
   private static func serve(_ client: Int32) {
     var buffer = [UInt8](repeating: 0, count: 256 << 10)
     var head: [UInt8] = []

@@ -1,11 +1,11 @@
-// Posts a picture of 100 KiB and then a film of 5 GiB as forms, and shows that the second takes no more memory.
+// Posts a picture of 100 KiB and then a film of 5 GiB as forms, and shows that the film needs no more memory.
 //   MultipartPostExample
 import BlobClient
 import BlobHTTP
 import Blobs
 import Foundation
 
-/// The most memory that this process has had at once, in KiB.
+/// The peak memory usage of this process in KiB.
 func peakMemory() -> Int {
   var usage = rusage()
   #if os(Linux)
@@ -17,7 +17,7 @@ func peakMemory() -> Int {
   #endif
 }
 
-/// A file of zeros, which takes no room on the disk.
+/// Creates a sparse file of zeros, which uses no disk space.
 func makeFile(_ name: String, _ size: Int64, in folder: URL) throws -> FileSource {
   let path = folder.appending(path: name).path
   let isMade = FileManager.default.createFile(atPath: path, contents: nil)
@@ -30,7 +30,7 @@ try FileManager.default.createDirectory(at: folder, withIntermediateDirectories:
 let receiver = Receiver()
 let transport = SocketTransport()
 
-/// Bytes that arrived.
+/// Posts the file as a form and returns the number of bytes that arrived.
 func post(_ source: FileSource, as fileName: String, _ mimeType: String) async throws -> Int64 {
   var form = MultipartForm()
   form.appendField("Trip to the lake", name: "title")
@@ -52,6 +52,6 @@ try FileManager.default.removeItem(at: folder)
 
 print("the picture: \(picture) bytes arrived, peak memory \(before) KiB")
 print("the film: \(film) bytes arrived, peak memory \(after) KiB, \(after - before) KiB more")
-// Around both files are the same fields, but for what the types' names differ in.
+// Both forms have the same fields; their sizes differ only by the lengths of the media types' names.
 let (aroundPicture, aroundFilm) = (picture - small, film - large)
 exit(aroundPicture > 0 && aroundFilm == aroundPicture + 5 && after - before <= 2048 ? 0 : 1)

@@ -2,7 +2,7 @@ import BlobCrypto
 import Blobs
 import Foundation
 
-/// A delegate that hashes what it is told of. It belongs to the thread of one run loop.
+/// A delegate that hashes the stream's bytes. Confined to the thread of one run loop.
 final class Checksum: NSObject, StreamDelegate {
   private let digest = Digest(.sha256)
   private(set) var count = 0

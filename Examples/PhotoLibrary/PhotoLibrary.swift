@@ -1,6 +1,6 @@
 import Foundation
 
-/// Stands for a system's photo library: it fetches on a queue of its own, and answers on the main one.
+/// Simulates a system's photo library: it fetches on its own queue and calls back on the main queue.
 final class PhotoLibrary: Sendable {
   static let shared = PhotoLibrary()
 
@@ -13,7 +13,7 @@ final class PhotoLibrary: Sendable {
 
   private let queue = DispatchQueue(label: "photo library")
 
-  /// `handler` runs on the main queue, and answers whether to go on. The next piece is fetched when it has.
+  /// Calls `handler` on the main queue. It returns whether to continue; the next piece is fetched after that.
   func request(_ name: String, _ handler: @escaping @Sendable (Answer) -> Bool) {
     let pieces = (0..<48).map { number in Data(repeating: UInt8(number), count: 65_536) }
     answer(name == "IMG_0001.HEIC" ? .found(length: 48 * 65_536) : .missing, pieces[...], handler)

@@ -2,9 +2,9 @@ import BlobStreams
 import Blobs
 import Foundation
 
-/// Asks a library for a photograph, and keeps what comes until it is read.
+/// Requests a photograph from the library and buffers the data until it is read.
 final class PhotoRequest: EventedSource, @unchecked Sendable {
-  // `lock` guards what comes.
+  // `lock` guards the following variables.
   private let lock = NSLock()
   private let library: PhotoLibrary
   private let name: String
@@ -20,7 +20,7 @@ final class PhotoRequest: EventedSource, @unchecked Sendable {
 
   func open(_ tell: @escaping @Sendable (SourceEvent) -> Void) {
     library.request(name) { [weak self] answer in
-      // On the main queue. Once nobody wants the photograph, nothing has to be kept.
+      // Called on the main queue. After `close` the data must not be buffered any more.
       guard let self, !lock.withLock({ isCancelled }) else { return false }
       switch answer {
       case .found(let length):
@@ -54,6 +54,6 @@ final class PhotoRequest: EventedSource, @unchecked Sendable {
 
   func property(forKey key: Stream.PropertyKey) -> Any? { nil }
 
-  /// The library gives a photograph from its start: what comes before an offset is dropped for us.
+  /// The library cannot start at an offset, so no property is supported; the stream skips the bytes before an offset.
   func setProperty(_ value: Any?, forKey key: Stream.PropertyKey) -> Bool { false }
 }

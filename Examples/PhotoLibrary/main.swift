@@ -1,4 +1,4 @@
-// A photo library that answers on the main queue, as some do, read as a stream that tells when it has bytes.
+// Reads a photo library that calls back on the main queue, as an asynchronous stream.
 //   PhotoLibraryExample       prints the length and the digest of a photograph
 import BlobStreams
 import Blobs
@@ -6,7 +6,7 @@ import Foundation
 
 let photo = EventedBlobSource { PhotoRequest(of: PhotoLibrary.shared, named: "IMG_0001.HEIC") }
 
-// Asynchronous: the library answers on this very thread, which must not wait for it.
+// The stream is asynchronous because the library calls back on this thread, which must not block.
 let stream = BlobInputStream(photo, asynchronous: true)
 let sum = Checksum()
 stream.delegate = sum

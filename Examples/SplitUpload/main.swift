@@ -1,4 +1,4 @@
-// A source in five parts, each sent by a request of its own, all at once, and put together again.
+// Splits a source into five parts, sends them concurrently in separate requests, and joins them again.
 //   SplitUploadExample
 import BlobClient
 import BlobHTTP
@@ -12,7 +12,7 @@ let folder = FileManager.default.temporaryDirectory.appending(path: "split-examp
 try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
 let server = try Server(ServerOptions(folder: BytePath(folder.path), port: 0))
 
-// The last part takes the rest. None is in memory: each opens the source at its own first byte.
+// The last part contains the remainder. No part is in memory: each opens the source at its own first byte.
 let parts = try BlobParts(DataSource(film), count: 5, Cancellation())
 let transport = SocketTransport(.init(connections: 5))
 let url = HTTPURL(server.url)!

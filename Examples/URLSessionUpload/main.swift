@@ -1,4 +1,4 @@
-// Uploads bytes through URLSession, which announces their exact length, and tells how far it is.
+// Uploads bytes through URLSession with their exact length, and reports progress.
 //   URLSessionUploadExample
 import BlobServer
 import BlobURLSession
@@ -21,7 +21,7 @@ request.setValue("video/quicktime", forHTTPHeaderField: "Content-Type")
 
 var upload = StreamedUpload(DataSource(film))
 upload.progress = { sent, length in print("\(sent) of \(length ?? 0) bytes") }
-// Should the server ask who we are, the bytes are read and sent once more.
+// If the server requires authentication, the bytes are read and sent again.
 upload.authorization = { _ in "Bearer let me in" }
 let answer = try await upload.send(request)
 print("the server says", answer.status)

@@ -1,4 +1,4 @@
-// Uploads one file, and goes on where it stopped when it is run again: UploadExample FILE URL/
+// Uploads one file, and continues an interrupted upload when run again: UploadExample FILE URL/
 import BlobClient
 import BlobHTTP
 import BlobUpload

@@ -2,23 +2,23 @@ import BlobHTTP
 import BlobUpload
 import Blobs
 
-/// Uploads to a server that makes a file of blocks, as Azure's Blob Storage does: blocks are sent in any order, the server
-/// lists those that it has, and a list of their ids makes a file of them.
+/// Uploads to a server that composes a file from blocks, as Azure Blob Storage does. Blocks are sent in any order, the
+/// server lists the blocks it has, and a list of block IDs commits them as a file.
 ///
-/// | request | answer |
+/// | request | response |
 /// |---|---|
 /// | `PUT /name`, the whole of a small file | 201 |
 /// | `PUT /name?block=ID`, the bytes of a block | 201 |
-/// | `GET /name?blocks` | 200, a line for each block: `open` or `committed`, its id, its size |
-/// | `PUT /name?commit`, the ids in their order, a line each | 201; 400 where one of them is missing |
-/// | `DELETE /name?blocks=PREFIX`, deletes open blocks by how their ids begin | 204 |
+/// | `GET /name?blocks` | 200, a line for each block: `open` or `committed`, its ID, its size |
+/// | `PUT /name?commit`, the IDs in order, one per line | 201; 400 if a block is missing |
+/// | `DELETE /name?blocks=PREFIX`, deletes open blocks by the prefix of their IDs | 204 |
 ///
-/// With `If-None-Match: *`, what makes a file answers 412 where the name is taken.
+/// With `If-None-Match: *`, a request that creates a file gives 412 if the name is taken.
 public struct BlockUpload: UploadProtocol {
   public let name = "blocks"
-  /// A file up to this many bytes travels in one request.
+  /// Files up to this many bytes are sent in one request.
   public var wholeUpTo: Int64
-  /// Bytes of a block where no other size is asked for.
+  /// Bytes of a block if no other size is requested.
   public var blockSize: Int64
 
   public init(wholeUpTo: Int64 = 4 << 20, blockSize: Int64 = 8 << 20) {
@@ -26,18 +26,19 @@ public struct BlockUpload: UploadProtocol {
     self.blockSize = blockSize
   }
 
-  /// The engine plans numbered parts and sends several at once. What they are is known to `send`, `held` and `complete` alone.
+  /// The engine plans numbered parts and sends several concurrently. Only `send`, `held` and `complete` know how a part
+  /// is represented on the server.
   public var traits: UploadTraits { UploadTraits(numbersParts: true) }
 
-  /// This server is not asked what it allows.
+  /// Returns fixed limits without a request, because this protocol has no discovery.
   public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits {
     PartLimits(
       largest: BlockID.largest, usual: blockSize, count: BlockID.most, isParallel: true, needsLength: true,
       firstPart: wholeUpTo)
   }
 
-  /// Sends a small file, or begins a large one. The server need not be told that one begins, since its id makes the
-  /// blocks' ids.
+  /// Sends a small file, or begins a large one. Beginning needs no request, because the upload's ID is part of the
+  /// block IDs.
   public func create(
     _ target: UploadTarget, first: FirstPart?, _ with: UploadContext
   ) async throws(UploadError) -> Held {
@@ -51,7 +52,7 @@ public struct BlockUpload: UploadProtocol {
     var state = ["url": target.url.text, "upload": BlockID.newUpload()]
     if target.overwrite { state["overwrite"] = "true" }
     let session = UploadSession(state: state)
-    // The journal has the session before the first block is sent.
+    // The journal must contain the session before the first block is sent.
     with.opened(session)
     return .parts([], session)
   }
@@ -69,7 +70,7 @@ public struct BlockUpload: UploadProtocol {
     }
   }
 
-  /// The name is taken. That is a success if the file has the same bytes, as it has where an answer was lost.
+  /// Handles a name that is taken. This is a success if the file has the same bytes, for example after a lost response.
   private func claim(_ url: HTTPURL, _ with: UploadContext) async throws(UploadError) -> UploadResult {
     if let whole = with.whole, try await with.hasSameBytes(as: whole, at: url) == true {
       return UploadResult(location: url.text, isCompared: true)
@@ -77,7 +78,7 @@ public struct BlockUpload: UploadProtocol {
     throw UploadError(.giveUp, .file, "\(url): another file has that name", status: 412)
   }
 
-  /// Sends one block. The engine calls this for several blocks at once, and repeats what fails.
+  /// Sends one block. The engine calls this concurrently for several blocks, and retries failures.
   public func send(
     _ part: Part, _ body: BlobSlice, to session: UploadSession, _ with: UploadContext
   ) async throws(UploadError) -> Sent {
@@ -89,7 +90,7 @@ public struct BlockUpload: UploadProtocol {
     return .receipt(PartReceipt(number: part.number, start: part.start, held: length), session)
   }
 
-  /// Asks the server which blocks it has. The engine sends those again that are missing, or that are not as it planned them.
+  /// Asks the server for its blocks. The engine sends blocks again that are missing or have an unexpected size.
   public func held(by session: UploadSession, _ with: UploadContext) async throws(UploadError) -> Held {
     let upload = try session.upload()
     let request = HTTPRequest("GET", try session.uploadURL().withQuery("blocks"))
@@ -97,15 +98,15 @@ public struct BlockUpload: UploadProtocol {
     if response.status == 404 { return .parts([], session) }
     guard response.status == 200 else { throw UploadError(request, response) }
     let blocks = try HeldBlock.list(response, to: request).filter { $0.id.upload == upload }
-    // The answer to the commit was lost: the file is made of our blocks. They are all that the commit was to list if they are
-    // as long together as the session says, so that also a pipe, which cannot be read again, need not be compared.
+    // The response to the commit was lost: the file consists of our blocks. If their total length is that in the
+    // session, they are all of the committed blocks. A pipe, which cannot be read again, then needs no comparison.
     let committed = blocks.filter(\.isCommitted)
     if !committed.isEmpty {
       let length = committed.reduce(0) { $0 + $1.size }
       let isAll = session.state["length"] == String(length)
       return .finished(UploadResult(location: request.url.description, length: length, isCompared: isAll))
     }
-    // A journal that is damaged may have any number.
+    // A damaged journal may contain any number.
     let partSize = min(session.partSize ?? 0, BlockID.largest)
     let receipts = blocks.map {
       PartReceipt(number: $0.id.number, start: Int64($0.id.number - 1) * partSize, held: $0.size)
@@ -113,7 +114,7 @@ public struct BlockUpload: UploadProtocol {
     return .parts(receipts, session)
   }
 
-  /// Makes the file of its blocks.
+  /// Commits the blocks as a file.
   public func complete(
     _ session: UploadSession, _ parts: [PartReceipt], _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
@@ -125,26 +126,26 @@ public struct BlockUpload: UploadProtocol {
     let ids = parts.map { "\(BlockID(upload: upload, number: $0.number).text)\n" }.joined()
     var request = HTTPRequest("PUT", url.withQuery("commit"), ["Content-Type": "text/plain"])
     if session.state["overwrite"] == nil { request.headers["If-None-Match"] = "*" }
-    // The list is no part of the file, so that its bytes are not counted.
+    // The list is not part of the file, so its bytes must not count as progress.
     var uncounted = with
     uncounted.events = NoUploadEvents()
     let response = try await uncounted.send(request, body: BlobSlice(DataSource(Array(ids.utf8))))
     if response.status == 201 { return UploadResult(location: url.text, length: length) }
     guard [400, 412].contains(response.status) else { throw UploadError(request, response) }
-    // An earlier commit may have made the file, and its answer was lost.
+    // An earlier commit may have created the file although its response was lost.
     if case .finished(let result) = try await held(by: committing, with) { return result }
     if response.status == 400 {
-      // The server has forgotten a block: it is asked which ones it has.
+      // A block is missing on the server, so the engine must list the blocks again.
       var error = UploadError(request, response)
       error.recovery = .resync
       throw error
     }
-    // Another client was quicker, and these blocks are of no more use.
+    // Another client has created the file first, so these blocks are useless.
     try await abort(session, with)
     return try await claim(url, with)
   }
 
-  /// Deletes the blocks of an upload that is given up.
+  /// Deletes the blocks of an abandoned upload.
   public func abort(_ session: UploadSession, _ with: UploadContext) async throws(UploadError) {
     let request = HTTPRequest("DELETE", try session.uploadURL().withQuery("blocks=\(try session.upload())"))
     let response = try await with.send(request)
@@ -165,20 +166,20 @@ extension UploadSession {
   }
 }
 
-/// The id of a block: those of a file must be equally long, and begin with what is the upload's own.
+/// The ID of a block. All IDs of a file must have the same length, and begin with the upload's ID.
 struct BlockID: Hashable {
-  /// Blocks of a file at the most.
+  /// Maximum number of blocks in a file.
   static let most = 10_000
-  /// Bytes of a block at the most.
+  /// Maximum size of a block in bytes.
   static let largest: Int64 = 100 << 20
 
   var upload: String
-  /// From 1 up.
+  /// The block's number, starting at 1.
   var number: Int
 
   init(upload: String, number: Int) { (self.upload, self.number) = (upload, number) }
 
-  /// nil: this is not the id of a block that we have sent.
+  /// nil if `text` is not the ID of a block from this client.
   init?(_ text: Substring) {
     let words = text.split(separator: "-")
     guard words.count == 2, let number = Int(words[1]), 1...Self.most ~= number else { return nil }
@@ -196,13 +197,13 @@ struct BlockID: Hashable {
   }
 }
 
-/// A block that the server has.
+/// A block on the server.
 struct HeldBlock {
   var id: BlockID
   var size: Int64
   var isCommitted: Bool
 
-  /// Blocks of other clients are left out.
+  /// Parses the list of blocks. Blocks of other clients are left out.
   static func list(_ response: HTTPResponse, to request: HTTPRequest) throws(UploadError) -> [HeldBlock] {
     var blocks: [HeldBlock] = []
     for line in String(decoding: response.body, as: UTF8.self).split(separator: "\n") {

@@ -5,7 +5,7 @@ import Blobs
 import Foundation
 import Synchronization
 
-/// A server in memory that makes files of blocks, and refuses what is not to the letter.
+/// An in-memory server that composes files from blocks, and refuses malformed requests.
 final class BlockServer: ProtocolPeer {
   private let files: Files
   private let peer: HTTPPeer
@@ -22,22 +22,22 @@ final class BlockServer: ProtocolPeer {
   func unfinished() -> Int64 {
     files.state.withLock { $0.open.values.reduce(0) { $0 + $1.values.reduce(0) { $0 + Int64($1.count) } } }
   }
-  /// The files and blocks stay when the connections are cut.
+  /// Closes the connections and keeps the files and blocks.
   func restart() { peer.cutAll() }
   func stop() { peer.stop() }
 }
 
-/// The files and blocks of a `BlockServer`, and its answers to requests. Each connection has a thread, so that a lock guards
-/// them.
+/// The files and blocks of a `BlockServer`, and its request handlers. A lock guards them, because each connection has
+/// its own thread.
 private final class Files: Sendable {
   struct File {
     var bytes: [UInt8]
-    /// Id and size of each block; empty: it came whole.
+    /// ID and size of each block; empty for a file that was sent in one request.
     var blocks: [(id: String, size: Int)] = []
   }
   struct State {
     var files: [BytePath: File] = [:]
-    /// Blocks that no file is made of yet, by id.
+    /// Uncommitted blocks by ID.
     var open: [BytePath: [String: [UInt8]]] = [:]
   }
   let state = Mutex(State())
@@ -72,7 +72,7 @@ private final class Files: Sendable {
   ) -> HTTPPeer.Reply {
     if request.headers["If-None-Match"] == "*", state.files[name] != nil { return .init(412) }
     state.files[name] = file
-    // As Azure does: blocks that are not in the file are gone.
+    // As in Azure, a commit deletes blocks that are not part of the file.
     state.open[name] = nil
     return .init(201)
   }

@@ -2,7 +2,7 @@ import BlobTesting
 import BlockUpload
 import Testing
 
-/// Runs the checks over the block protocol that every protocol of Fullbore has to pass, over sockets.
+/// Runs the checks for upload protocols on the block protocol, over real sockets.
 @Suite(.serialized) struct BlockUploadTests {
   static let fixtures = [fixture("blocks", partSize: nil), fixture("odd blocks", partSize: 700_001)]
 
@@ -11,7 +11,7 @@ import Testing
     let blocks = BlockUpload(wholeUpTo: small, blockSize: 256 << 10)
     var fixture = ProtocolFixture(
       name, blocks, partSize: partSize, partsAtOnce: 8, wholeUpTo: small, makePeer: { BlockServer() })
-    // So that a pipe has many parts, too.
+    // A small memory makes the upload of a pipe have many parts too.
     fixture.pipeMemory = Int(partSize ?? 256 << 10)
     return fixture
   }
