@@ -2,10 +2,10 @@ import BlobHTTP
 import BlobUpload
 
 extension UploadError {
-  /// The message, and what this command line can do about it.
+  /// The message, and advice on what to do with this command.
   var advised: String { advised(goesOn: true) }
 
-  /// `goesOn`: the next push goes on where this one has stopped; else it sends the file from its first byte.
+  /// - `goesOn`: the next push resumes this upload; otherwise it sends the file from its first byte.
   func advised(goesOn: Bool) -> String {
     guard let advice = advice(goesOn) else { return message }
     return message.last.map { ".?!".contains($0) } == true ? "\(message) \(advice)" : "\(message). \(advice)"
@@ -21,12 +21,12 @@ extension UploadError {
     goesOn ? "what is there is not sent again" : "it is sent from its first byte then"
   }
 
-  /// What can be done about an answer with this status, which `message` tells of.
+  /// Advice for a response with this status; `message` is the error message.
   static func advice(_ status: Int, to message: String, goesOn: Bool = true) -> String? {
     switch status {
     case 405 where message.contains(" cannot be read back: "), 501 where message.contains(" cannot be read back: "):
       "--verify is for servers that give out what they took: leave it out for this one"
-    // Nothing was to get that name: something was only asked for.
+    // The request did not create a file, so advice about a taken name does not apply.
     case 409 where message.hasPrefix("GET ") || message.hasPrefix("HEAD "): nil
     case 409 where message.contains("a file is in the place of a folder"):
       "Nothing replaces a file by a folder: delete or rename that file there, or send to another folder"

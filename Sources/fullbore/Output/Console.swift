@@ -2,18 +2,19 @@ import Blobs
 import Platform
 import Synchronization
 
-/// Standard output or standard error, with a buffer: many short lines cost few system calls.
+/// Standard output or standard error, buffered so that many short lines cost few system calls.
 ///
-/// What cannot be written is dropped, and so is all that follows: a reader who left must not end an upload. `failure` tells.
+/// After a write error all further output is dropped, because an upload must not end when the reader of its output is
+/// gone. `failure` returns the error.
 final class Console: Sendable {
-  /// Buffered; whoever writes flushes at the end, or when a person waits.
+  /// Buffered; flush at the end, or when a person is waiting.
   static let output = Console(descriptor: 1, limit: 64 << 10)
-  /// Written at once.
+  /// Not buffered.
   static let error = Console(descriptor: 2, limit: 0)
 
   private struct State {
     var buffer: [UInt8] = []
-    /// The error number of the write that failed.
+    /// The error number of the first failed write.
     var failure: Int32?
   }
   let descriptor: Int32
@@ -41,12 +42,12 @@ final class Console: Sendable {
 
   func flush() { state.withLock { drain(&$0) } }
 
-  /// Why something could not be written; nil: all was.
+  /// The error number of the first failed write; nil if there was none.
   var failure: Int32? { state.withLock { $0.failure } }
 
   var isTerminal: Bool { isatty(descriptor) == 1 }
 
-  /// Columns of the terminal; 80 where they cannot be asked.
+  /// Columns of the terminal; 80 if they cannot be determined.
   var width: Int {
     var size = winsize()
     return ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0 ? Int(size.ws_col) : 80
@@ -68,7 +69,8 @@ final class Console: Sendable {
   }
 }
 
-/// A name or message as a terminal may see it: control characters as `\n` or `\x1b`, what is not UTF-8 as U+FFFD.
+/// A name or message that is safe for a terminal: control characters become `\n` or `\x1b`, invalid UTF-8 becomes
+/// U+FFFD.
 func shown(_ path: BytePath) -> String { shown(path.description) }
 
 func shown(_ text: String) -> String {
@@ -86,7 +88,7 @@ func shown(_ text: String) -> String {
   return result
 }
 
-/// C0, DEL, C1, the marks that turn the direction of what follows, and the separators that some take for line ends.
+/// C0, DEL, C1, marks that change the text direction, and separators that some programs treat as line ends.
 private func isControl(_ scalar: Unicode.Scalar) -> Bool {
   switch scalar.value {
   case 0..<0x20, 0x7F..<0xA0, 0x61C, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069: true

@@ -2,7 +2,7 @@ import BlobCrypto
 import BlobHTTP
 import Blobs
 
-/// One JSON object on one line, its members in the order they were added.
+/// One JSON object on one line. Members are in the order in which they were added.
 struct JSONLine: Sendable {
   private var members = ""
 
@@ -25,7 +25,7 @@ struct JSONLine: Sendable {
     add(raw: name, Quantity.fixed(Quantity.seconds(value), decimals: 3))
   }
 
-  /// `path`, and `path_bytes` in hexadecimal where the name is not UTF-8.
+  /// Adds `path`, and `path_bytes` in hexadecimal if the name is not UTF-8.
   mutating func add(path: BytePath) {
     add("path", path.description)
     if !path.isUTF8 { add("path_bytes", Digest.hex(path.bytes)) }

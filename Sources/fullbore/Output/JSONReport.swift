@@ -1,9 +1,9 @@
 import Blobs
 import Synchronization
 
-/// For programs: one JSON object a line. `event` says what it is about; sizes are bytes, times seconds.
+/// Output for programs: one JSON object per line. `event` is its type; sizes are in bytes and times in seconds.
 ///
-/// `path` is the arrival path; where it is not UTF-8, `path_bytes` has it in hexadecimal.
+/// `path` is the path at the destination. If it is not UTF-8, `path_bytes` contains it in hexadecimal.
 final class JSONReport: PushReport {
   private let output: Console
   private let options: OutputOptions
@@ -13,7 +13,7 @@ final class JSONReport: PushReport {
     self.output = output
     self.options = options
     let began = ContinuousClock.now
-    // A watch may have nothing to do for days: that is said once.
+    // A watch may be idle for days; idle progress is reported only once.
     let wasIdle = Atomic(false)
     ticker = Ticker {
       let isIdle = counters.isIdle

@@ -1,21 +1,21 @@
 import BlobUpload
 import Blobs
 
-/// What was read from the journal, ready to be told.
+/// The state of the journal, formatted for output.
 struct JournalStatus {
   let sums: [JournalSummary]
   let unfinished: [JournalEntry]
   let done: [JournalEntry]
-  /// Pushes that have not read all their sources.
+  /// Pushes whose sources are not completely listed.
   let listings: [JournalListing]
   let showsAll: Bool
   /// Seconds since 1970.
   let now: Int64
-  /// What servers said, where they were asked.
+  /// The servers' answers by entry ID, with `--check`.
   var answers: [Int64: ServerAnswer] = [:]
-  /// Of unfinished uploads, those whose source cannot be read again.
+  /// Unfinished uploads whose source cannot be read again.
   var lost: [Int64: LostSource] = [:]
-  /// Files named under one heading, unless all are wanted.
+  /// Maximum number of files per heading, unless all are requested.
   private static let most = 20
 
   init(
@@ -30,10 +30,10 @@ struct JournalStatus {
     self.now = now
   }
 
-  /// How an upload stands, in the order of the headings.
+  /// The state of an upload, in the order of the headings.
   private enum Standing: String, CaseIterable {
     case failed = "failed"
-    /// A process has it.
+    /// A process is sending it.
     case running = "under way"
     case interrupted = "interrupted"
 
@@ -42,7 +42,7 @@ struct JournalStatus {
     }
   }
 
-  /// A URL and how it is spoken to. Pushes with other options, such as `--overwrite`, go to the same place.
+  /// A URL and its protocol. Pushes with different options, such as `--overwrite`, share a place.
   private struct Place: Hashable {
     var endpoint: String
     var protocolName: String
@@ -52,7 +52,7 @@ struct JournalStatus {
     }
   }
 
-  /// The unfinished that are named.
+  /// The unfinished entries that are listed by name.
   var named: [JournalEntry] {
     places.flatMap { place in Standing.allCases.flatMap { entries(of: place, $0).prefix(most) } }
   }
@@ -78,7 +78,7 @@ struct JournalStatus {
     return text + advice
   }
 
-  /// In the order in which they were first pushed to.
+  /// Places in the order of their first push.
   private var places: [Place] {
     var seen: Set<Place> = []
     return sums.map { Place($0.destination) }.filter { seen.insert($0).inserted }
@@ -150,8 +150,8 @@ struct JournalStatus {
     return text
   }
 
-  /// Until when the server keeps it, by its last word that is known. The journal's is as old as the last request that has
-  /// ended, and a server that was asked and holds the upload has not let it expire.
+  /// When the server drops the upload, by its most recent statement. The journal's value dates from the last completed
+  /// request. If the server was asked and still holds the upload, a time in the past is outdated.
   private func expires(_ entry: JournalEntry) -> Int64? {
     switch answers[entry.id] {
     case .holds(_, let until): until ?? entry.session?.expires.flatMap { $0 > now ? $0 : nil }
@@ -160,7 +160,7 @@ struct JournalStatus {
     }
   }
 
-  /// What can be done about it.
+  /// The commands that continue or abort the unfinished uploads.
   private var advice: String {
     let left = unfinished.filter { $0.owner == nil && $0.state != .refused }
     guard let first = left.first else { return "" }
@@ -172,7 +172,7 @@ struct JournalStatus {
   private func age(_ time: Int64) -> String { Quantity.age(seconds: now.subtractingClamped(time)) }
 }
 
-// For programs.
+// JSON output.
 extension JournalStatus {
   var json: String {
     var lines: [JSONLine] = []

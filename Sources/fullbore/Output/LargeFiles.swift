@@ -2,7 +2,7 @@ import BlobUpload
 import Blobs
 import Synchronization
 
-/// The large files that are on their way. Small ones, of which there are many, come and go without a lock.
+/// The large files in progress. Small files, of which there are many, are not tracked, to avoid the lock.
 final class LargeFiles: Sendable {
   private static let least: Int64 = 4 << 20
   private let files = Mutex<[ObjectIdentifier: PushedFile]>([:])
@@ -15,8 +15,8 @@ final class LargeFiles: Sendable {
     if isLarge(file) { files.withLock { $0[ObjectIdentifier(file.progress)] = nil } }
   }
 
-  /// Files whose last byte is handed to the connection, and for which the server's answer is waited for; empty where
-  /// bytes of any are still to be sent.
+  /// Files whose last byte was handed to the connection and that wait for the server's response; empty if any file
+  /// still has bytes to send.
   var waitingForAnswer: [BytePath] {
     files.withLock { files in
       for file in files.values {

@@ -1,6 +1,6 @@
 import Blobs
 
-/// For a pipe or a log: a line per finished file, failures on standard error, the sum at the end.
+/// Output for a pipe or a log: a line per finished file, failures on standard error, and a summary at the end.
 final class LineReport: PushReport {
   private let output: Console
   private let errors: Console
@@ -49,7 +49,7 @@ final class LineReport: PushReport {
   }
 }
 
-/// What is said of a finished file; nil: nothing, unless `--verbose` asks for it.
+/// The line for a finished file; nil if there is none without `--verbose`.
 func finishedLine(_ file: PushedFile, _ how: Finish, _ options: OutputOptions) -> String? {
   var length = file.length
   if case .sent(let bytes, resumedFrom: let start) = how { length = length ?? start.addingClamped(bytes) }
@@ -63,7 +63,7 @@ func finishedLine(_ file: PushedFile, _ how: Finish, _ options: OutputOptions) -
   }
 }
 
-/// Calls a closure ten times a second on a thread of its own, until it is stopped.
+/// Calls a closure ten times a second on its own thread until stopped.
 final class Ticker: Sendable {
   private let stopped = StopFlag()
 
@@ -77,6 +77,6 @@ final class Ticker: Sendable {
 
   deinit { stopped.stop() }
 
-  /// No tick runs any more when it returns. Must not be called from within one.
+  /// When this returns, no further call is made. Must not be called from within the closure.
   func stop() { stopped.stop() }
 }

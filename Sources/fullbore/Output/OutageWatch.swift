@@ -4,52 +4,52 @@ import Blobs
 import Platform
 import Synchronization
 
-/// A destination, or the server of a source, that does not answer or that answers again.
+/// A period in which a destination, or the server of a source, does not respond; or its end.
 struct Outage: Sendable, Hashable {
-  /// `host:port` of the one that does not answer. Several servers of sources are separated by commas.
+  /// `host:port` of the server that does not respond. Several servers of sources are separated by commas.
   var host: String
   /// Seconds since 1970.
   var since: Int64
-  /// For people.
+  /// Text for people.
   var text: String
-  /// Until the next try; nil: none is waited for.
+  /// Time until the next attempt; nil if none is scheduled.
   var retry: Duration?
   var isOver = false
 }
 
-/// Says that a destination, or the server of a source, does not answer: once at the beginning, now and then while it
+/// Reports that a destination, or the server of a source, does not respond: at the beginning, periodically while it
 /// lasts, and at its end.
 final class OutageWatch: Sendable {
-  /// A failure that is over sooner is not worth telling.
+  /// Shorter outages are not reported.
   static let patience = Duration.seconds(2)
-  /// Without a failure: the server may be busy with what it has.
+  /// The limit without a failed request: the server may be busy with what it has received.
   static let longPatience = Duration.seconds(5)
   private static let interval = Duration.seconds(20)
 
   private struct State {
-    /// When something moved last, and how much had moved by then.
+    /// When progress was last made, and the sum of `moved` at that time.
     var moved = ContinuousClock.now
     var sum: Int64 = -1
     /// The first failure since then.
     var failed: ContinuousClock.Instant?
     var reason = ""
-    /// When the next try begins.
+    /// When the next attempt begins.
     var next: ContinuousClock.Instant?
     var told: ContinuousClock.Instant?
-    /// Since when, as it was told first. A server may stand still for long before a request of it fails.
+    /// The begin of the outage as reported first. The server may stall for long before a request fails.
     var since: ContinuousClock.Instant?
-    /// The server itself has said how long it is to be left alone.
+    /// The server itself asked to wait.
     var isAsked = false
-    /// The servers of sources that were said to be silent; empty: only the destination was.
+    /// Servers of sources that were reported as silent; empty if only the destination was reported.
     var silent: [String] = []
-    /// The destination was named beside them.
+    /// The destination was reported together with them.
     var namesDestinationToo = false
-    /// The destination was asked how it takes uploads, and has not answered yet.
+    /// The destination was asked for its protocol and has not responded yet.
     var isDiscovering = false
   }
   private let state = Mutex(State())
   private let host: String
-  /// Servers of sources that may be the ones that do not answer.
+  /// Servers of sources that may be the ones that do not respond.
   let sources = SourceWaits()
   private let report: any PushReport
   private let counters: PushCounters
@@ -61,7 +61,7 @@ final class OutageWatch: Sendable {
     self.counters = counters
   }
 
-  /// Looks by itself from now on, until `stop`.
+  /// Checks periodically from now on, until `stop`.
   func start() {
     let ticker = Ticker { [weak self] in self?.look() }
     self.ticker.withLock { $0 = ticker }
@@ -69,7 +69,7 @@ final class OutageWatch: Sendable {
 
   func stop() { ticker.withLock { $0.take() }?.stop() }
 
-  /// A try has failed, and the next one is made after `wait`. Any thread.
+  /// Records that an attempt has failed and the next one follows after `wait`. Thread-safe.
   func failed(_ error: UploadError, next wait: Duration, at now: ContinuousClock.Instant = .now) {
     var isAsked = false
     if case .retry(_?) = error.recovery { isAsked = true }
@@ -77,32 +77,32 @@ final class OutageWatch: Sendable {
     state.withLock { state in
       if state.failed == nil { state.failed = now }
       (state.reason, state.isAsked) = (error.reason, isAsked)
-      // Many files wait at once, each for its own time.
+      // Many files wait concurrently, each for its own time; the earliest attempt counts.
       if state.next.map({ $0 <= now || now + wait < $0 }) ?? true { state.next = now + wait }
     }
   }
 
-  /// The destination is asked how it takes uploads, from now until `answered`.
+  /// Records that the destination is being asked for its protocol, until `answered` is called.
   func discovering(at now: ContinuousClock.Instant = .now) {
     let sum = moved
     state.withLock { state in
       state.isDiscovering = true
-      // An outage that was told goes on.
+      // An outage that was reported continues.
       if state.told == nil { (state.moved, state.sum) = (now, sum) }
     }
   }
 
-  /// The destination has answered, though nothing may be sent yet.
+  /// Records that the destination has responded, although no upload may have begun.
   func answered(at now: ContinuousClock.Instant = .now) {
     end(at: now, sum: moved)
     state.withLock { $0.isDiscovering = false }
   }
 
-  /// Compares with what had moved before.
+  /// Compares the progress with that of the previous call.
   func look(at now: ContinuousClock.Instant = .now) {
     let sum = moved
     if state.withLock({ $0.sum != sum }) { return end(at: now, sum: sum) }
-    // A read begins a little after the last byte was sent, so that less than `longPatience` is asked of it.
+    // A read begins a little after the last byte was sent, so the limit for reads is shorter than `longPatience`.
     let silent = sources.silent(since: now - Self.patience)
     let outage = state.withLock { state -> Outage? in
       let begin = state.failed ?? state.moved
@@ -112,7 +112,7 @@ final class OutageWatch: Sendable {
       state.told = now
       let isOfSources = state.failed == nil && !state.isDiscovering && silent.waits > 0
       state.silent = isOfSources ? silent.hosts : []
-      // Files for which no source is waited for wait for the destination, or for their turn.
+      // Open files that do not wait for a source wait for the destination, or for their turn.
       state.namesDestinationToo = isOfSources && counters.filesOpen > silent.waits
       let since = state.since ?? begin
       state.since = since
@@ -137,7 +137,7 @@ final class OutageWatch: Sendable {
           "nothing has moved \(waited): waiting for \(state.silent.count == 1 ? "a source" : "sources") at "
           + Self.names(state.silent) + (state.namesDestinationToo ? ", or for \(host)" : "")
       } else if let first = sent.first {
-        // A server may take long to join parts, or to bring a film to its disk.
+        // A server may need long to join parts, or to write a large file to its disk.
         let what = sent.count == 1 ? shown(first) : Quantity.plural(sent.count, "file")
         outage.text =
           "all bytes of \(what) are sent: waiting \(waited) for \(host) to "
@@ -172,7 +172,7 @@ final class OutageWatch: Sendable {
       if !before.silent.isEmpty {
         outage.host = hosts(before)
         let back = sources.answered(before.silent, after: begin)
-        // The others may have gone on without those that were silent, or those have failed.
+        // Other files may have made progress without the silent sources, or reads of those have failed.
         what =
           back.isEmpty
           ? "bytes move again" : "\(Self.names(back)) answer\(back.count == 1 ? "s" : "") again"
@@ -195,7 +195,8 @@ final class OutageWatch: Sendable {
     return hosts.prefix(most).joined(separator: ", ") + more
   }
 
-  /// Grows with all that is progress. Reading back is, too. Sums wrap around, since servers' offsets are in them.
+  /// A sum that grows with every kind of progress, including reading back. It wraps around, because it contains offsets
+  /// from servers.
   private var moved: Int64 {
     counters.bytes.sent &+ counters.bytes.acknowledged &+ counters.comparedBytes.load(ordering: .relaxed)
       &+ Int64(counters.filesThere)
@@ -208,24 +209,24 @@ extension PushCounters {
       + filesDoneBefore.load(ordering: .relaxed)
   }
 
-  /// Files were found that are not settled, and this process is to send them.
+  /// There are unfinished files, and this process is to send them.
   fileprivate var isWaiting: Bool { !waitsForOthers.load(ordering: .relaxed) && filesOpen > 0 }
 
-  /// Files that were found and are not settled.
+  /// Files that were found and are not finished.
   fileprivate var filesOpen: Int {
     filesFound.load(ordering: .relaxed) - filesThere - filesFailed.load(ordering: .relaxed)
   }
 }
 
 extension UploadError {
-  /// Nobody answered, or someone did in place of the server.
+  /// The server did not respond, or a proxy responded in its place.
   fileprivate var isOfOutage: Bool {
     if let status { return [502, 503, 504].contains(status) }
     guard let code = (cause as? TransportError)?.code else { return false }
     return [.resolve, .connect, .broken, .timeout].contains(code)
   }
 
-  /// Of `PUT http://nas/a: connection refused (nas:80)` what is wrong.
+  /// The cause in a message such as `PUT http://nas/a: connection refused (nas:80)`.
   fileprivate var reason: String {
     let words = message.firstRange(of: ": ").map { message[$0.upperBound...] } ?? message[...]
     if words.hasSuffix(")"), let bracket = words.firstRange(of: " ("), bracket.lowerBound > words.startIndex {
@@ -235,7 +236,7 @@ extension UploadError {
   }
 }
 
-/// `14:03:22`, by the clock of this machine.
+/// Local time of day, such as `14:03:22`.
 private func clockTime(_ seconds: Int64) -> String {
   var (seconds, parts) = (time_t(seconds), tm())
   localtime_r(&seconds, &parts)

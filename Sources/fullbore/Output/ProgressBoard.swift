@@ -2,16 +2,16 @@ import BlobUpload
 import Blobs
 import Synchronization
 
-/// The lines at the foot of a terminal that are drawn again and again.
+/// The progress lines at the bottom of a terminal, which are redrawn periodically.
 final class ProgressBoard: Sendable {
-  /// Running files that get a line of their own; the rest is counted.
+  /// Maximum number of files with their own line; other files are only counted.
   static let shownFiles = 8
 
   private struct State {
     var running: [PushedFile] = []
-    /// Said since the last drawing; stays on the screen.
+    /// Messages since the last drawing, which stay on the screen.
     var remarks: [String] = []
-    /// Lines drawn last time, to be drawn over.
+    /// Number of lines drawn last time, which the next drawing overwrites.
     var drawn = 0
     var speed = Speed()
   }
@@ -38,7 +38,7 @@ final class ProgressBoard: Sendable {
 
   func draw() { draw(ending: nil) }
 
-  /// Wipes the board and leaves `line` and what was still to be said.
+  /// Replaces the board by the pending messages and `line`.
   func end(_ line: String) { draw(ending: line) }
 
   private func draw(ending: String?) {
@@ -47,7 +47,8 @@ final class ProgressBoard: Sendable {
     let text = state.withLock { state in
       state.speed.add(counters.bytes.sent, at: now)
       let lines = ending == nil ? boardLines(state, width: width) : []
-      // Up to the first line of the last drawing, then every line with its rest wiped, then whatever is below.
+      // Moves up to the first line of the last drawing, rewrites each line and clears its rest, then clears everything
+      // below.
       var text = state.drawn > 0 ? "\r\u{1B}[\(state.drawn)A" : ""
       for line in state.remarks { text += line + "\u{1B}[K\n" }
       for line in lines { text += line + "\u{1B}[K\n" }
@@ -106,7 +107,7 @@ final class ProgressBoard: Sendable {
   }
 }
 
-/// The speed over the last seconds, from samples of a growing sum.
+/// The speed over the last five seconds, computed from samples of a growing sum.
 struct Speed {
   private var samples: [(time: Double, bytes: Int64)] = []
   private let window = 5.0
@@ -126,7 +127,7 @@ private func padded(_ text: String, _ width: Int) -> String {
   String(repeating: " ", count: max(0, width - text.count)) + text
 }
 
-/// `text`, cut at its end to `width` columns, with `…` where something is missing.
+/// `text` truncated to `width` columns, with `…` in place of the missing part.
 func fitted(_ text: String, _ width: Int) -> String {
   if columns(of: text) <= width { return text }
   var result = ""
@@ -140,7 +141,7 @@ func fitted(_ text: String, _ width: Int) -> String {
   return width > 0 ? result + "…" : ""
 }
 
-/// Columns a terminal takes for `text`: two for East Asian wide letters and emoji, none for marks that combine.
+/// Columns of `text` in a terminal: two for wide East Asian characters and emoji, none for combining marks.
 func columns(of text: String) -> Int {
   text.reduce(0) { sum, character in
     guard let scalar = character.unicodeScalars.first else { return sum }

@@ -2,43 +2,43 @@ import BlobUpload
 import Blobs
 import Synchronization
 
-/// Told by a push what happens, and tells the user. Any thread may call. Lines are buffered; only a reader who stops
-/// reading a pipe holds the callers up, once the buffer is full.
+/// Receives the events of a push and presents them to the user. Thread-safe. Output is buffered; callers block only if
+/// the reader of a pipe stops reading and the buffer is full.
 protocol PushReport: Sendable {
   func started(_ file: PushedFile)
-  /// The file is there: sent now, or found there.
+  /// The file is at the destination: it was sent now, or was there before.
   func finished(_ file: PushedFile, how: Finish)
-  /// The file is not there. `message` says why and what to do; its name is added.
+  /// The file is not at the destination. `message` gives the reason and advice, without the file's name.
   func failed(_ file: PushedFile, _ message: String)
-  /// A path that never became a file to push: unreadable, or nothing that can be sent.
+  /// A path that could not become a file to push: it is unreadable, or of a kind that cannot be sent.
   func failed(_ path: BytePath, _ message: String)
-  /// It was under way when all was stopped: not there, and no failure of its own.
+  /// The file was in progress when everything was stopped. It is neither finished nor failed.
   func dropped(_ file: PushedFile)
   func leftOut(_ path: BytePath, reason: String)
-  /// Something to know that concerns no one file. Shown unless `--quiet`.
+  /// Information that does not concern a single file. Shown unless `--quiet`.
   func notice(_ text: String)
-  /// The destination does not answer, or answers again. Shown unless `--quiet`.
+  /// The destination does not respond, or responds again. Shown unless `--quiet`.
   func outage(_ outage: Outage)
-  /// What ended it all before its time. Always shown.
+  /// The error that ended the push early. Always shown.
   func ended(_ text: String)
-  /// Last of all: everything is written and flushed when it returns.
+  /// The last call: all output is written and flushed when it returns.
   func summary(_ summary: PushSummary)
 }
 
 extension PushReport {
-  /// What ended it all before its time; that it was interrupted, the summary tells.
+  /// Reports the error that ended the push early. An interruption is reported by the summary instead.
   func tell(_ error: UploadError) { if error.side != .cancelled { ended(error.advised) } }
 }
 
-/// A file on its way.
+/// A file in progress.
 struct PushedFile: Sendable {
-  /// Absolute.
+  /// The absolute path.
   let path: BytePath
-  /// Where it arrives, below the destination.
+  /// The path below the destination.
   let relative: BytePath
-  /// nil: only the end will tell.
+  /// The length; nil if it is known only at the end.
   let length: Int64?
-  /// The journal's number for it; 0 where there is none.
+  /// The ID in the journal; 0 without a journal.
   let id: Int64
   let progress: Progress
 
@@ -51,18 +51,18 @@ struct PushedFile: Sendable {
   }
 }
 
-/// How a file came to be there.
+/// How a file came to be at the destination.
 enum Finish: Sendable, Hashable {
-  /// `bytes` went over the line in this run, beginning at `resumedFrom`; 0: from the start.
+  /// `bytes` were sent in this run, beginning at offset `resumedFrom`, which is 0 for a new upload.
   case sent(bytes: Int64, resumedFrom: Int64)
-  /// By an earlier push: how that is known.
+  /// An earlier push has sent the file; with the evidence for that.
   case doneBefore(StoredEvidence)
-  /// The server has the same bytes under the same name.
+  /// The server already had the same bytes under the same name.
   case alreadyThere
 }
 
 extension StoredEvidence {
-  /// What was asked of the server, for people.
+  /// A description of the evidence for people.
   var text: String {
     switch self {
     case .journal: "not asked"
@@ -73,32 +73,32 @@ extension StoredEvidence {
   }
 }
 
-/// Totals of a push; written by whoever pushes, sampled by whoever shows.
+/// Totals of a push. Uploading threads update them, and the report samples them.
 final class PushCounters: Sendable {
   let filesFound = Atomic<Int>(0)
   let bytesFound = Atomic<Int64>(0)
-  /// The sources are walked to the end: `filesFound` and `bytesFound` stay.
+  /// All sources are listed, so `filesFound` and `bytesFound` are final.
   let isListed = Atomic<Bool>(false)
   let bytes = UploadTotals()
-  /// Bytes that were read to be compared with what the server has.
+  /// Bytes read for comparison with the server's files.
   let comparedBytes = Atomic<Int64>(0)
   let large = LargeFiles()
-  /// Lengths of files that are settled in any way: their share of the whole.
+  /// Total length of files that are finished or failed.
   let settledBytes = Atomic<Int64>(0)
   let filesSent = Atomic<Int>(0)
   let filesDoneBefore = Atomic<Int>(0)
-  /// Of the files done before, those that were compared with the server's.
+  /// Numbers of the files done before that were compared with the server's.
   let filesComparedByLength = Atomic<Int>(0)
   let filesComparedByDigest = Atomic<Int>(0)
   let filesReadBack = Atomic<Int>(0)
   let filesAlreadyThere = Atomic<Int>(0)
   let filesLeftOut = Atomic<Int>(0)
-  /// Files and folders whose names begin with a dot, without `--hidden`.
+  /// Hidden files and folders that were left out, because `--hidden` was not given.
   let filesHidden = Atomic<Int>(0)
   let filesFailed = Atomic<Int>(0)
-  /// Some of what was to be sent has no entry in the journal, so that a resume would not know of it.
+  /// Some sources have no entry in the journal, so a resume would not include them.
   let isIncomplete = Atomic<Bool>(false)
-  /// Another process sends some of the files, and is waited for.
+  /// Another process sends some of the files, and this one waits for it.
   let waitsForOthers = Atomic<Bool>(false)
 
   /// Counts a file as found.
@@ -107,20 +107,20 @@ final class PushCounters: Sendable {
     bytesFound.addClamped(length ?? 0)
   }
 
-  /// Counts a file that was found as not found: it is no business of this run, or comes again.
+  /// Reverses `found` for a file that is left to another run, or is found again later.
   func withdrawn(length: Int64?) {
     filesFound.subtract(1, ordering: .relaxed)
     bytesFound.addClamped(Int64(0).subtractingClamped(length ?? 0))
   }
 
-  /// Everything is listed and settled.
+  /// Everything is listed and finished.
   var isIdle: Bool {
     let there = filesSent.load(ordering: .relaxed) + filesAlreadyThere.load(ordering: .relaxed)
     let settled = there + filesDoneBefore.load(ordering: .relaxed) + filesFailed.load(ordering: .relaxed)
     return isListed.load(ordering: .relaxed) && settled == filesFound.load(ordering: .relaxed)
   }
 
-  /// Counts a file as there.
+  /// Counts a file as being at the destination.
   func finished(_ file: PushedFile, how: Finish) {
     switch how {
     case .sent: filesSent.add(1, ordering: .relaxed)
@@ -137,7 +137,7 @@ final class PushCounters: Sendable {
     settledBytes.addClamped(file.length ?? 0)
   }
 
-  /// Counts as failed what never became a file to push.
+  /// Counts a source as failed that could not become a file to push.
   func notFound() {
     filesFound.add(1, ordering: .relaxed)
     isIncomplete.store(true, ordering: .relaxed)
@@ -149,7 +149,8 @@ final class PushCounters: Sendable {
     settledBytes.addClamped(length ?? 0)
   }
 
-  /// `exit` is what the shell is told, and `ended` what ended it all before its time.
+  /// - `exit`: the exit status of the process.
+  /// - `ended`: the error that ended the push early.
   func summary(
     elapsed: Duration, exit: ExitStatus = .ok, ended: UploadError? = nil, isDryRun: Bool = false
   ) -> PushSummary {
@@ -168,35 +169,35 @@ final class PushCounters: Sendable {
   }
 }
 
-/// The last line.
+/// The final summary of a push.
 struct PushSummary: Sendable, Hashable {
   var filesFound = 0
   var bytesFound: Int64 = 0
   var filesSent = 0
-  /// Bytes that were handed to connections in this run, whatever became of them; what was sent twice counts twice.
+  /// Bytes handed to connections in this run, including failed requests; bytes sent twice count twice.
   var bytesSent: Int64 = 0
-  /// Bytes of which the servers said in this run that they hold them.
+  /// Bytes that servers acknowledged in this run.
   var bytesAcknowledged: Int64 = 0
   var filesDoneBefore = 0
-  /// Of the files done before, those that were compared with the server's.
+  /// Numbers of the files done before that were compared with the server's.
   var filesComparedByLength = 0
   var filesComparedByDigest = 0
   var filesReadBack = 0
   var filesAlreadyThere = 0
-  /// Sockets, links to folders: nothing that can be sent.
+  /// Sockets, links to folders and other objects that cannot be sent, and files excluded by options.
   var filesLeftOut = 0
-  /// Files and folders whose names begin with a dot, without `--hidden`.
+  /// Hidden files and folders that were left out, because `--hidden` was not given.
   var filesHidden = 0
   var filesFailed = 0
   var elapsed: Duration = .zero
-  /// What the shell is told.
+  /// The exit status of the process.
   var exit = ExitStatus.ok
-  /// What ended it all before its time; nil: nothing did, or the user.
+  /// The error that ended the push early; nil if there was none, or if the user interrupted it.
   var error: String?
   var isInterrupted = false
   var isDryRun = false
 
-  /// Files that were found, and came to no end of any kind.
+  /// Files that were found but neither finished nor failed.
   var filesNotTried: Int { max(0, filesFound - filesSent - filesDoneBefore - filesAlreadyThere - filesFailed) }
 
   var bytesPerSecond: Double {
@@ -204,7 +205,7 @@ struct PushSummary: Sendable, Hashable {
     return seconds > 0 ? Double(bytesSent) / seconds : 0
   }
 
-  /// For people; one line.
+  /// One line for people.
   var text: String {
     let hidden = filesHidden > 0 ? "; \(Quantity.grouped(filesHidden)) hidden left out (--hidden sends them)" : ""
     if isDryRun {
@@ -232,7 +233,7 @@ struct PushSummary: Sendable, Hashable {
   }
 }
 
-/// The report that suits the options and where the output goes.
+/// Selects the report by the options and the kind of output.
 func pushReport(_ options: OutputOptions, _ counters: PushCounters) -> any PushReport {
   if options.isJSON { return JSONReport(Console.output, counters, options) }
   let isDumb = environment("TERM").map { $0 == "dumb" } ?? true

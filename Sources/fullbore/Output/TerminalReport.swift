@@ -1,9 +1,9 @@
 import Blobs
 import Synchronization
 
-/// For a person: a line per running file and one for the whole, drawn anew ten times a second.
+/// Output for a person: a line per file in progress and one for the total, redrawn ten times a second.
 ///
-/// Failures stay above them. Finished files leave no line, unless `--verbose` asks for it.
+/// Failures stay above these lines. Finished files leave a line only with `--verbose`.
 final class TerminalReport: PushReport {
   private let board: ProgressBoard
   private let options: OutputOptions
