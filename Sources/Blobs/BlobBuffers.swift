@@ -2,9 +2,9 @@ import Synchronization
 
 /// The bytes of a source as an asynchronous sequence of buffers, read on threads that may block.
 ///
-/// A buffer is read when it is asked for, none ahead: who asks slowly is read for slowly. The sequence ends where the
-/// slice does, and a short or changed source is an error, as with `BlobSlice`. Cancelling the task ends a wait with
-/// `.cancelled`. Each iteration opens the source anew.
+/// The sequence reads a buffer only when the consumer asks for it and never reads ahead, so a slow consumer slows the
+/// reading. The sequence ends where the slice ends. A short or changed source is an error, as with `BlobSlice`.
+/// Cancelling the task ends a wait with `.cancelled`. Each iteration opens the source anew.
 public struct BlobBuffers: AsyncSequence, Sendable {
   public typealias Element = [UInt8]
   public typealias Failure = BlobError
@@ -12,7 +12,7 @@ public struct BlobBuffers: AsyncSequence, Sendable {
   private let slice: BlobSlice
   private let size: Int
 
-  /// Buffers of at most `size` bytes, and at least one.
+  /// Each buffer has at least one and at most `size` bytes.
   public init(_ slice: BlobSlice, size: Int = 256 << 10) {
     precondition(size > 0)
     self.slice = slice
@@ -41,9 +41,9 @@ extension BlobSource {
   }
 }
 
-/// One iteration.
+/// One iteration over the slice.
 private final class Pass: @unchecked Sendable {
-  // `isBusy` sees to it that one thread at a time has `reader` and `hasEnded`.
+  // `isBusy` ensures that only one thread at a time uses `reader` and `hasEnded`.
   private let isBusy = Atomic(false)
   private var reader: (any BlobReader)?
   private var hasEnded = false
@@ -51,7 +51,7 @@ private final class Pass: @unchecked Sendable {
   private let size: Int
   private let cancel = Cancellation()
 
-  /// As many slow sources as are read at once; a stalled one keeps a thread.
+  /// The limit of 64 threads bounds how many slow sources are read at once: a stalled source blocks its thread.
   private static let threads = BlockingPool("blob-buffers", threads: 64, patience: .seconds(5))
 
   init(_ slice: BlobSlice, _ size: Int) {
@@ -60,7 +60,7 @@ private final class Pass: @unchecked Sendable {
   }
 
   deinit {
-    // Freed where it may block, as it was read.
+    // Freeing the reader may block, so the pool frees it, on a thread that may block.
     guard let reader else { return }
     nonisolated(unsafe) let last = reader
     self.reader = nil
@@ -86,7 +86,7 @@ private final class Pass: @unchecked Sendable {
     }
     defer { isBusy.store(false, ordering: .releasing) }
     if hasEnded { return nil }
-    // Also after a throw: what a reader gives then means nothing.
+    // Set before the read so that it also stays set after a throw: a reader's output after a throw is meaningless.
     hasEnded = true
     if reader == nil { reader = try slice.open(cancel) }
     let buffer = try fill(from: reader!)

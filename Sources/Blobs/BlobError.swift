@@ -1,10 +1,10 @@
-/// Why bytes could not be had. The message names the operation, the place and the numbers.
+/// An error in opening or reading bytes. The message names the operation, the place and the numbers.
 public struct BlobError: Error, Sendable, CustomStringConvertible {
   public struct Code: Sendable, Hashable, CustomStringConvertible {
     public let description: String
     private init(_ name: String) { description = name }
 
-    /// There is nothing at that place.
+    /// Nothing exists at that place.
     public static let notFound = Code("notFound")
     /// The system refuses access.
     public static let permission = Code("permission")
@@ -14,13 +14,13 @@ public struct BlobError: Error, Sendable, CustomStringConvertible {
     public static let changed = Code("changed")
     /// The reader has lost its source, which may still have the same bytes: open again at the same offset.
     public static let invalidated = Code("invalidated")
-    /// The offset lies past the end, or before what a sequential source still holds.
+    /// The offset lies past the end, or before the first byte that a sequential source still has.
     public static let outOfRange = Code("outOfRange")
-    /// Stopped by its `Cancellation`.
+    /// The operation was stopped by its `Cancellation`.
     public static let cancelled = Code("cancelled")
-    /// The kind of thing has no bytes to give: a folder, a socket.
+    /// This kind of object has no bytes to read: a folder, a socket.
     public static let unsupported = Code("unsupported")
-    /// The device, file system or library failed; `errno` tells more when it is not 0.
+    /// The device, file system or library failed. `errno` gives the reason when it is not 0.
     public static let io = Code("io")
   }
 

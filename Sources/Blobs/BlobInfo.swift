@@ -1,18 +1,18 @@
-/// What a source knows of its bytes before they are read.
+/// The properties of a source that are known before its bytes are read.
 public struct BlobInfo: Sendable, Hashable {
-  /// Bytes; nil when only the end will tell.
+  /// Length in bytes; nil when it is known only at the end.
   public var length: Int64?
-  /// Names the version; nil when the source has no way to tell one from another.
+  /// Identifies the version of the content; nil when the source cannot distinguish versions.
   public var validator: Validator?
-  /// The block, in bytes, below which reading is slow; 0 when caching gains nothing.
+  /// The block size, in bytes, below which reads are slow; 0 when buffering gains nothing.
   public var preferredRead: Int
-  /// The validator's `instance` is the same for as long as the content is, also over a restart of the machine: another
-  /// one is other content, for all that can be known.
+  /// Whether the validator's `instance` stays the same as long as the content does, also across a restart of the
+  /// machine. If so, a different instance must be treated as different content.
   public var instanceLasts: Bool
-  /// Bytes that are worth reading before they are wanted, since each read waits for something; 0 where it does not, as
-  /// with files, or where that is done already. See `ReadAheadSource`.
+  /// The number of bytes worth reading ahead because each read has latency. 0 when reads have no latency, as with
+  /// files, or when the source already reads ahead. See `ReadAheadSource`.
   public var readAhead: Int
-  /// Nanoseconds since 1970 when the bytes were last written, as the file system says; nil: not known.
+  /// Time of the last write in nanoseconds since 1970, as the file system reports it; nil if unknown.
   public var modified: Int64?
 
   public init(
@@ -27,14 +27,15 @@ public struct BlobInfo: Sendable, Hashable {
     self.instanceLasts = instanceLasts
   }
 
-  /// Whether it pays to keep checksums of what is sent: only they can tell the same content under another instance.
+  /// Whether it pays to keep checksums of what is sent. Without a lasting instance, only checksums can show that the
+  /// content is the same under a different instance.
   package var wantsTrace: Bool { !instanceLasts && validator?.instance.isEmpty == false }
 }
 
-/// Names one version of a source's content, so that two versions are never mixed.
+/// Identifies one version of a source's content, so that two versions are never mixed.
 ///
-/// `version` decides: another one is other content. `instance` is finer and may differ for the same content, as when
-/// a card is plugged in again and its files get other device and inode numbers.
+/// A different `version` means different content. `instance` is finer and may differ for the same content, for example
+/// when a memory card is plugged in again and its files get other device and inode numbers.
 public struct Validator: Sendable, Hashable, Codable {
   public var version: String
   public var instance: String
@@ -46,7 +47,7 @@ public struct Validator: Sendable, Hashable, Codable {
 
   public enum Likeness: Sendable { case same, unsure, different }
 
-  /// How this validator stands to one that was kept from an earlier run.
+  /// Compares this validator with one that was saved in an earlier run.
   public func likeness(to other: Validator) -> Likeness {
     if version != other.version { return .different }
     return instance == other.instance ? .same : .unsure

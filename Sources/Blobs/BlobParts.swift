@@ -1,21 +1,21 @@
-/// A source cut into parts, each of which opens on its own: for uploads and transfers in several pieces.
+/// A source divided into parts that can be opened independently: for uploads and transfers in several pieces.
 ///
-/// The parts are worked out as they are asked for; none holds memory. All belong to one version, if the source can
-/// tell: once it is another, opening a part throws `.changed`.
+/// Parts are computed on access and use no memory. All parts belong to one version if the source can distinguish
+/// versions: once the content has changed, opening a part throws `.changed`.
 public struct BlobParts: RandomAccessCollection, Sendable {
-  /// Bytes of all parts together.
+  /// Length of all parts together, in bytes.
   public let length: Int64
-  /// Bytes of each part but the last.
+  /// Length of each part except the last, in bytes.
   public let size: Int64
   public let count: Int
   private let source: any BlobSource
   private let validator: Validator?
 
-  /// `count` parts, at least 1, of which the last takes the rest of the division: 3,000,000,000 bytes in 13 are twelve
-  /// of 230,769,230 and one of 230,769,240. Fewer where there are not as many bytes: no part is empty, but for the only
-  /// one of a source without bytes.
+  /// Divides the source into `count` parts, at least 1; the last part also gets the remainder of the division. For
+  /// example, 3,000,000,000 bytes in 13 parts are twelve parts of 230,769,230 bytes and one of 230,769,240. There are
+  /// fewer parts if the source has fewer bytes than `count`: no part is empty, except the only part of an empty source.
   ///
-  /// Blocks, as `info` does, and throws what it throws; `.unsupported` for a source that does not know its length.
+  /// Blocks and throws as `info` does. Also throws `.unsupported` if the source does not know its length.
   public init(_ source: any BlobSource, count: Int, _ cancel: Cancellation) throws(BlobError) {
     precondition(count > 0)
     let (length, validator) = try Self.measure(source, cancel)
@@ -23,13 +23,14 @@ public struct BlobParts: RandomAccessCollection, Sendable {
     self.init(source, validator, length: length, size: length / Int64(count), count: count)
   }
 
-  /// Parts of `size` bytes, at least 1; the last may be smaller. A source without bytes is one empty part.
+  /// Divides the source into parts of `size` bytes, at least 1; the last may be smaller. An empty source is one empty
+  /// part.
   ///
-  /// Blocks, as `info` does, and throws what it throws; `.unsupported` for a source that does not know its length.
+  /// Blocks and throws as `info` does. Also throws `.unsupported` if the source does not know its length.
   public init(_ source: any BlobSource, size: Int64, _ cancel: Cancellation) throws(BlobError) {
     precondition(size > 0)
     let (length, validator) = try Self.measure(source, cancel)
-    // Not rounded up by adding, which may overflow.
+    // Adding `size - 1` before the division would round up too, but may overflow.
     let count = length == 0 ? 1 : (length - 1) / size + 1
     self.init(source, validator, length: length, size: size, count: Int(clamping: count))
   }

@@ -1,7 +1,9 @@
-/// A bounded pipe from a thread that has bytes to one that wants them: for cameras, encoders, whatever pushes.
+/// A bounded pipe from a thread that produces bytes to one that consumes them: for cameras, encoders and other push
+/// APIs.
 ///
-/// This is the writing end, for one writer at a time; `PipeSource` is the reading end. The bound is the backpressure:
-/// no more than `capacity` bytes are ever held. Dropping the pipe without `finish()` is a failure to the reader.
+/// This is the writing end, for one writer at a time; `PipeSource` is the reading end. The bound gives backpressure:
+/// the pipe never buffers more than `capacity` bytes. If the pipe is released without `finish()`, the reader gets an
+/// error.
 public final class BlobPipe: Sendable {
   let ring: PipeRing
 
@@ -9,9 +11,9 @@ public final class BlobPipe: Sendable {
 
   deinit { fail(BlobError(.io, "the pipe's writer went away before it was done")) }
 
-  /// Hands over all of `bytes`, blocking while the pipe is full: not for a cooperative thread.
-  /// Throws `.cancelled`, `.io` once nobody can read any more, or what another thread said in `fail`; some of `bytes`
-  /// may have gone through.
+  /// Writes all of `bytes` and blocks while the pipe is full, so do not call it on a cooperative thread. Throws
+  /// `.cancelled`, `.io` once no reader can read any more, or the error that another thread passed to `fail`. After a
+  /// throw, some of `bytes` may have been written.
   public func write(_ bytes: UnsafeRawBufferPointer, _ cancel: Cancellation? = nil) throws(BlobError) {
     if let cancel {
       return try cancel.whileWaiting(wakeUp: ring.wake) { () throws(BlobError) in try put(bytes, cancel) }
@@ -30,7 +32,8 @@ public final class BlobPipe: Sendable {
     }
   }
 
-  /// As the blocking `write`, for tasks: suspends while the pipe is full, and throws `.cancelled` when the task is.
+  /// Like the blocking `write`, for tasks: suspends while the pipe is full, and throws `.cancelled` when the task is
+  /// cancelled.
   public func write(_ bytes: some Collection<UInt8>) async throws(BlobError) {
     var rest = bytes[...]
     while !rest.isEmpty {
@@ -46,9 +49,10 @@ public final class BlobPipe: Sendable {
     }
   }
 
-  /// The last byte has been written. What is still held will be read, then the end.
+  /// Marks the end after the last write. The reader first gets the bytes still buffered, then the end.
   public func finish() { ring.end(nil) }
 
-  /// There will be no more bytes: the reader gets those still held, then `error`. Nothing after `finish()`.
+  /// Ends the pipe with an error: the reader first gets the bytes still buffered, then `error`. Does nothing after
+  /// `finish()`.
   public func fail(_ error: BlobError) { ring.end(error) }
 }

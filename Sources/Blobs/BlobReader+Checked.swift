@@ -1,6 +1,6 @@
 extension BlobReader {
-  /// As `read`. Anyone can write a source: what it says it read is believed only where that is possible. `offset` is for
-  /// the error, where it is known.
+  /// Like `read`, but throws `.io` if a source written outside this package returns an impossible count. `offset` is
+  /// only used in the error message; nil if unknown.
   package func readChecked(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64? = nil) throws(BlobError) -> Int
   {
     let count = try read(into: buffer)

@@ -1,11 +1,11 @@
-/// A range of a source, opened anew for each attempt to send it.
+/// A range of a source, opened again for each attempt to send it.
 public struct BlobSlice: Sendable {
   public var source: any BlobSource
   /// Offset of the first byte.
   public var start: Int64
-  /// Bytes; nil: to the end, wherever that turns out to be.
+  /// Length in bytes; nil: up to the end of the source, wherever that is.
   public var length: Int64?
-  /// The version the bytes must come from; nil: whichever is opened.
+  /// The version that the bytes must belong to; nil: the version found when opening.
   public var validator: Validator?
 
   public init(
@@ -18,11 +18,12 @@ public struct BlobSlice: Sendable {
     self.validator = validator
   }
 
-  /// A reader of exactly this range, which never lets a short or changed body look complete.
+  /// Opens a reader of exactly this range, which never lets a short or changed body look complete.
   ///
-  /// `.changed` when another version is found, or none where one was wanted; `.truncated` when the source ends early,
-  /// at the latest in the `read` that would have given the last byte. `finish()` of the source's reader is asked before
-  /// the last byte is handed over. A range to the end of a source that knows its length is held to that length.
+  /// The reader throws `.changed` if the version differs from `validator`, and `.truncated` if the source ends early,
+  /// at the latest in the `read` that would have returned the last byte. The source reader's `finish()` is called
+  /// before the last byte is returned. If the range extends to the end and the source knows its length, the reader
+  /// enforces that length.
   public func open(_ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     let reader = try source.open(at: start, cancel)
     let whole = reader.info
@@ -36,7 +37,7 @@ public struct BlobSlice: Sendable {
   }
 }
 
-/// Counts what a slice still owes and asks the source at the end whether it is the same.
+/// Counts the remaining bytes of a slice and, at the end, asks the source whether its version is still the same.
 private final class SliceReader: AheadReader {
   private let reader: any BlobReader
   private let slice: BlobSlice
@@ -69,7 +70,7 @@ private final class SliceReader: AheadReader {
     return count
   }
 
-  /// Where only the end will tell.
+  /// Reads a range whose length is known only at its end.
   private func readToEnd(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
     let count = try reader.readChecked(into: buffer, at: slice.start + given)
     given += Int64(count)
@@ -77,7 +78,8 @@ private final class SliceReader: AheadReader {
     return count
   }
 
-  /// All is given. A range to the end asks whether it is one; an empty range has not asked yet.
+  /// All bytes were returned. A range to the end checks that the source really ends here. An empty range has not called
+  /// `finish()` yet.
   private func readPastEnd(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
     if slice.length == nil, try reader.read(into: buffer) > 0 {
       throw BlobError(.changed, "the source goes on after its \(slice.start + given) bytes")

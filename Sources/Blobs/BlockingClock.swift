@@ -1,11 +1,11 @@
 import Platform
 
-/// A clock for threads that wait, where `Clock.sleep` would need a task. Tests bring their own.
+/// A clock for blocking threads; `Clock.sleep` would need a task. Tests inject their own.
 package protocol BlockingClock: Sendable {
-  /// Time since a fixed moment; never goes back.
+  /// Time since a fixed moment. Monotonic.
   var now: Duration { get }
 
-  /// Blocks for `duration`. Throws `.cancelled` as soon as `cancel` says so; `operation` is named in the message.
+  /// Blocks for `duration`. Throws `.cancelled` as soon as `cancel` is cancelled; the message names `operation`.
   func sleep(_ duration: Duration, _ cancel: Cancellation, _ operation: String) throws(BlobError)
 }
 

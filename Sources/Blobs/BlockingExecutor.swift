@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Runs an actor's work on one thread of its own, so that blocking calls stall no cooperative thread.
+/// Runs an actor's work on a dedicated thread, so that blocking calls do not stall a cooperative thread.
 package final class BlockingExecutor: SerialExecutor {
   private struct State {
     var jobs: [UnownedJob] = []
@@ -9,7 +9,7 @@ package final class BlockingExecutor: SerialExecutor {
   private let state = Monitor(State())
 
   package init(_ name: String) {
-    // Taken here: the executor may be gone before its thread begins.
+    // Created here because the executor may be deallocated before its thread starts.
     let executor = asUnownedSerialExecutor()
     SystemThread.start(name) { [state] in
       while true {
@@ -34,16 +34,16 @@ package final class BlockingExecutor: SerialExecutor {
   package func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(ordinary: self) }
 }
 
-/// Runs blocking calls on a few shared threads, started as they are needed.
+/// Runs blocking calls on a few shared threads, which are started as needed.
 package final class BlockingPool: Sendable {
   /// For short calls on local files.
   package static let shared = BlockingPool("fullbore-io", threads: 4)
 
   private struct State {
-    /// Each says whether its thread is still one of the pool's.
+    /// Each closure returns whether its thread still belongs to the pool afterwards.
     var work: [@Sendable () -> Bool] = []
     var threads = 0
-    /// Threads that will take the next work, those that are only starting included.
+    /// Threads that can take the next work item, including those that are still starting.
     var idle = 0
     var ended = false
   }
@@ -52,7 +52,7 @@ package final class BlockingPool: Sendable {
   private let limit: Int
   private let patience: Duration?
 
-  /// A thread that found nothing to do for `patience` ends; nil: it is kept.
+  /// A thread that is idle for `patience` ends; nil: idle threads never end.
   package init(_ name: String, threads limit: Int, patience: Duration? = nil) {
     precondition(limit > 0)
     self.name = name
@@ -60,12 +60,12 @@ package final class BlockingPool: Sendable {
     self.patience = patience
   }
 
-  /// Threads there are now, at work or waiting for some.
+  /// The number of threads, busy or idle.
   package var threads: Int { state.update(waking: .none) { $0.threads } }
 
   deinit { state.update { $0.ended = true } }
 
-  /// Runs `body` on a thread of the pool. It keeps its thread until it returns: bound what it waits for.
+  /// Runs `body` on a thread of the pool. `body` occupies the thread until it returns, so bound its waits.
   package func run<Result: Sendable, Failure: Error>(
     _ body: @escaping @Sendable () throws(Failure) -> Result
   ) async throws(Failure) -> Result {
@@ -75,9 +75,9 @@ package final class BlockingPool: Sendable {
     return try result.get()
   }
 
-  /// As `run`, for a call that may never return, such as a read of a file whose server is gone. Cancelling the task ends
-  /// the waiting at once, with nil: `body` hears of it by its `Cancellation`, keeps its thread until it returns, and another
-  /// thread takes that one's place in the pool.
+  /// Like `run`, for a call that may never return, such as reading a file whose server is gone. Cancelling the task
+  /// ends the wait at once with nil. `body` is informed through its `Cancellation` and keeps its thread until it
+  /// returns; meanwhile another thread replaces that thread in the pool.
   package func runUntilCancelled<Result: Sendable>(
     _ body: @escaping @Sendable (Cancellation) -> Result
   ) async -> Result? {
@@ -95,7 +95,7 @@ package final class BlockingPool: Sendable {
     }
   }
 
-  /// As `run`, for whoever needs no answer.
+  /// Like `run`, for callers that need no result.
   package func submit(_ work: @escaping @Sendable () -> Void) {
     enqueue {
       work()
@@ -103,7 +103,7 @@ package final class BlockingPool: Sendable {
     }
   }
 
-  /// A call will perhaps never return: its thread does not count any more.
+  /// Stops counting a thread whose call may never return, and starts a replacement if work is waiting.
   private func abandonThread() {
     let start = state.update(waking: .none) { state in
       state.threads -= 1
@@ -135,9 +135,9 @@ package final class BlockingPool: Sendable {
     }
   }
 
-  /// nil: the thread is no longer wanted, and no longer counted.
+  /// Waits for work. nil: the thread must end, and the pool no longer counts it.
   private static func next(_ state: Monitor<State>, _ patience: Duration?) -> (@Sendable () -> Bool)? {
-    /// Taken and no longer idle in one step: else `submit` would count on a thread that is busy or gone.
+    /// Takes work and decrements `idle` in one step; otherwise `submit` would count on a thread that is busy or gone.
     func take(_ state: inout State, giveUp: Bool) -> (@Sendable () -> Bool)?? {
       if state.work.isEmpty && !giveUp { return nil }
       state.idle -= 1
@@ -151,7 +151,7 @@ package final class BlockingPool: Sendable {
   }
 }
 
-/// One call of `runUntilCancelled`: its phase decides who resumes the task, once.
+/// One call of `runUntilCancelled`. Its phase decides who resumes the task, exactly once.
 private final class CancellableCall<Result: Sendable>: Sendable {
   private enum Phase { case queued, running, over }
   private struct State {
@@ -162,7 +162,7 @@ private final class CancellableCall<Result: Sendable>: Sendable {
   let cancellation = Cancellation()
   private let state = Mutex(State())
 
-  /// false: it was cancelled before.
+  /// Returns false if the call was already cancelled.
   func wait(_ waiter: CheckedContinuation<Result?, Never>) -> Bool {
     state.withLock { state in
       if state.isCancelled { return false }
@@ -171,7 +171,7 @@ private final class CancellableCall<Result: Sendable>: Sendable {
     }
   }
 
-  /// false: it was cancelled while it waited for a thread.
+  /// Returns false if the call was cancelled while it waited for a thread.
   func begin() -> Bool {
     state.withLock { state in
       if state.isCancelled { return false }
@@ -180,7 +180,7 @@ private final class CancellableCall<Result: Sendable>: Sendable {
     }
   }
 
-  /// false: it was cancelled meanwhile, and the thread is not the pool's any more.
+  /// Returns false if the call was cancelled meanwhile, so its thread no longer belongs to the pool.
   func end(_ result: Result) -> Bool {
     let waiter = state.withLock { state in
       state.phase = .over
@@ -190,7 +190,7 @@ private final class CancellableCall<Result: Sendable>: Sendable {
     return waiter != nil
   }
 
-  /// true: a thread is in the call.
+  /// Returns true if a thread is executing the call.
   func cancel() -> Bool {
     let (waiter, isRunning) = state.withLock { state in
       state.isCancelled = true

@@ -1,13 +1,13 @@
 import Platform
 
-// A tree may be deeper than the system takes in one path (PATH_MAX): then its folders are opened on the way.
+// A path may be longer than the system accepts in one call (PATH_MAX). Then its folders are opened step by step.
 extension BytePath {
-  /// `open(2)`, without a mode. -1, with the reason in `errno`.
+  /// Calls `open(2)` without a mode. Returns -1 on failure, with the reason in `errno`.
   package func open(_ flags: Int32) -> Int32 {
     fromNearFolder { folder, rest in openAt(folder, rest, flags | O_CLOEXEC) }
   }
 
-  /// `stat(2)`, which follows links. -1, with the reason in `errno`.
+  /// Calls `stat(2)`, which follows links. Returns -1 on failure, with the reason in `errno`.
   package func status(_ status: inout stat) -> Int32 {
     var found = stat()
     let result = fromNearFolder { folder, rest in statusAt(folder, rest, &found) }
@@ -15,7 +15,7 @@ extension BytePath {
     return result
   }
 
-  /// Calls `body` with a folder and what is left of the path from there.
+  /// Calls `body` with an open folder (or `AT_FDCWD`) and the rest of the path relative to that folder.
   private func fromNearFolder(_ body: (Int32, UnsafePointer<CChar>) -> Int32) -> Int32 {
     if bytes.count < Int(PATH_MAX) { return withCString { body(AT_FDCWD, $0) } }
     var folder = AT_FDCWD

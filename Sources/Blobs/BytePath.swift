@@ -1,8 +1,8 @@
 import Platform
 
-/// A path as the system has it: bytes, in any encoding or none.
+/// A path as the operating system stores it: bytes in any encoding, or none.
 public struct BytePath: Sendable, Hashable, Comparable, CustomStringConvertible, ExpressibleByStringLiteral {
-  /// Without a terminating NUL, which no path can contain.
+  /// The path's bytes without a terminating NUL; a path cannot contain NUL.
   public var bytes: [UInt8]
 
   public init(_ bytes: some Sequence<UInt8>) { self.bytes = Array(bytes) }
@@ -12,17 +12,17 @@ public struct BytePath: Sendable, Hashable, Comparable, CustomStringConvertible,
     bytes = Array(UnsafeRawBufferPointer(start: cString, count: strlen(cString)))
   }
 
-  /// For people: what is not UTF-8 shows as U+FFFD.
+  /// The path for display: bytes that are not UTF-8 show as U+FFFD.
   public var description: String { String(decoding: bytes, as: UTF8.self) }
   public var isUTF8: Bool { String(validating: bytes, as: UTF8.self) != nil }
   public var isEmpty: Bool { bytes.isEmpty }
   public var isAbsolute: Bool { bytes.first == slash }
   public var hasTrailingSlash: Bool { bytes.last == slash }
 
-  /// The parts between slashes, empty ones left out.
+  /// The parts between slashes, without empty ones.
   public var components: [BytePath] { bytes.split(separator: slash).map { BytePath($0) } }
 
-  /// Whether one of the components is `name`. Makes none of them.
+  /// Whether one of the components is `name`. Does not allocate.
   package func contains(component name: StaticString) -> Bool {
     let count = name.utf8CodeUnitCount
     return bytes.withUnsafeBytes { bytes in
@@ -38,13 +38,13 @@ public struct BytePath: Sendable, Hashable, Comparable, CustomStringConvertible,
     }
   }
 
-  /// Whether it can be the path of a file below some folder: relative, ending in a name, without a step to another folder or
-  /// to the same one.
+  /// Whether this can be the path of a file below a folder: relative, ending in a name, and without `.` or `..`
+  /// components.
   package var isNameBelow: Bool {
     !isEmpty && !isAbsolute && !hasTrailingSlash && !contains(component: "..") && !contains(component: ".")
   }
 
-  /// The last component, trailing slashes aside; empty for "" and "/".
+  /// The last component, ignoring trailing slashes; empty for "" and "/".
   public var name: BytePath {
     let end = bytes.lastIndex { $0 != slash }.map { $0 + 1 } ?? 0
     let start = bytes[..<end].lastIndex(of: slash).map { $0 + 1 } ?? 0
@@ -60,7 +60,7 @@ public struct BytePath: Sendable, Hashable, Comparable, CustomStringConvertible,
     return path
   }
 
-  /// This path, made absolute with the working directory; symbolic links stay.
+  /// This path made absolute with the working directory. Symbolic links are not resolved.
   public func absolute() -> BytePath {
     if isAbsolute { return self }
     guard let folder = getcwd(nil, 0) else { return self }
@@ -68,8 +68,8 @@ public struct BytePath: Sendable, Hashable, Comparable, CustomStringConvertible,
     return BytePath(cString: folder).appending(self)
   }
 
-  /// The path as the C library wants it, for the length of the call. One with a NUL in it, which no file can have,
-  /// comes as the empty path, which names nothing: cut short, it would name another file.
+  /// Passes the path to `body` as a C string that is valid during the call. A path that contains NUL, which no file can
+  /// have, is passed as the empty path, which names nothing; truncated at the NUL, it would name another file.
   public func withCString<Result, Failure>(
     _ body: (UnsafePointer<CChar>) throws(Failure) -> Result
   ) throws(Failure) -> Result {
@@ -86,7 +86,7 @@ public struct BytePath: Sendable, Hashable, Comparable, CustomStringConvertible,
     a.bytes.withUnsafeBytes { a in b.bytes.withUnsafeBytes { b in isLess(a, b) } }
   }
 
-  /// The order of paths, for their bytes alone.
+  /// Orders paths by their bytes; for callers that have only the bytes.
   package static func isLess(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Bool {
     let count = min(a.count, b.count)
     let order = count == 0 ? 0 : memcmp(a.baseAddress!, b.baseAddress!, count)

@@ -1,11 +1,11 @@
 import Platform
 
-/// Finds given bytes in a stream of which it sees one chunk after the other (Knuth, Morris and Pratt's way).
+/// Finds a byte pattern in a stream that arrives in chunks (Knuth-Morris-Pratt algorithm).
 struct BytePattern: Sendable {
   private let bytes: [UInt8]
-  /// After so many matching bytes and then a wrong one: how many of them are the beginning of another match.
+  /// Indexed by the number of matched bytes before a mismatch: how many of them are a prefix of another match.
   private let fallback: [Int]
-  /// Bytes of the pattern that the last chunk ended with.
+  /// The number of pattern bytes matched at the end of the last chunk.
   private var matched = 0
 
   init(_ bytes: [UInt8]) {
@@ -21,13 +21,13 @@ struct BytePattern: Sendable {
     self.fallback = fallback
   }
 
-  /// Matches that end in `chunk`; none overlaps another.
+  /// Counts the matches that end in `chunk`. Matches do not overlap.
   mutating func count(in chunk: UnsafeRawBufferPointer) -> Int {
     var found = 0
     var place = 0
     while place < chunk.count {
       if matched == 0 {
-        // To the next byte that could begin a match.
+        // Skips to the next byte that could begin a match.
         guard let start = memchr(chunk.baseAddress! + place, Int32(bytes[0]), chunk.count - place) else { return found }
         place = UnsafeRawPointer(start) - chunk.baseAddress!
       }

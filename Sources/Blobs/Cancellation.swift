@@ -1,8 +1,8 @@
 import Synchronization
 
-/// Asks blocking work on other threads to stop. It crosses threads; readers never do.
+/// Asks blocking work on other threads to stop. Unlike readers, it may be shared between threads.
 ///
-/// Whoever waits registers a wake-up. Cancelling is final, and may be done from any thread, any number of times.
+/// A waiting thread registers a wake-up. Cancelling is final, and may be done from any thread, any number of times.
 public final class Cancellation: Sendable {
   private struct State {
     var cancelled = false
@@ -25,13 +25,14 @@ public final class Cancellation: Sendable {
     for wakeUp in wakeUps.values { wakeUp() }
   }
 
-  /// Throws `.cancelled` once `cancel()` was called. `operation` is named in the message.
+  /// Throws `.cancelled` once `cancel()` was called. The message names `operation`.
   public func check(_ operation: @autoclosure () -> String) throws(BlobError) {
     if isCancelled { throw BlobError(.cancelled, "\(operation()): cancelled") }
   }
 
-  /// Runs `body` with `wakeUp` registered: cancelling calls `wakeUp` on the cancelling thread, at once if it has
-  /// happened already. `wakeUp` must be short, and hold what it uses: it may still run just after this returned.
+  /// Runs `body` with `wakeUp` registered. Cancelling calls `wakeUp` on the cancelling thread; if already cancelled,
+  /// this method calls it at once. `wakeUp` must be short and must retain what it uses: it may still run just after
+  /// this method has returned.
   public func whileWaiting<Result, Failure>(
     wakeUp: @escaping @Sendable () -> Void, _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {

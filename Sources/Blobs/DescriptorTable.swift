@@ -1,7 +1,8 @@
 import Platform
 
-/// Raises the soft limit of open files towards the hard one, to 65,536 at most, and returns what the process may have now.
-/// Systems set a low soft limit (256 on macOS, 1,024 on Linux) for programs that use `select`, which ours do not.
+/// Raises the soft limit of open files to the hard limit, but at most to 65,536, and returns the resulting limit.
+/// Systems set a low soft limit (256 on macOS, 1,024 on Linux) for programs that use `select`, which this project does
+/// not.
 @discardableResult
 package func raiseFileLimit() -> Int {
   var limit = rlimit()
@@ -21,14 +22,14 @@ package func raiseFileLimit() -> Int {
 }
 
 #if os(Linux)
-  /// Makes room for a thousand files and connections at once. Call it before there is another thread.
+  /// Grows the descriptor table for about a thousand open files and connections. Call it before starting any thread.
   ///
-  /// Later, where there are threads, Linux has all of them wait each time that the table of open files grows (past 64, 128,
-  /// 256 of them) until every processor has been seen idle or at another task, 15 ms and more: with 64 connections in the
-  /// middle of the start.
+  /// Once a process has several threads, Linux pauses all of them each time the descriptor table grows (past 64, 128,
+  /// 256 entries) until every processor has been idle or switched tasks, which takes 15 ms or more. With 64 connections
+  /// this would happen in the middle of the start.
   package func makeRoomForDescriptors() {
     let last = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 1023)
-    // There is none where the user may have fewer, or standard error is closed.
+    // The call fails if the user's limit is lower or standard error is closed.
     if last >= 0 { close(last) }
   }
 #else

@@ -1,8 +1,8 @@
-/// The name of a checksum and its size. BlobCrypto's `Digest` computes it. Compare and store it by `name`.
+/// The name and size of a checksum. BlobCrypto's `Digest` computes it. Compare and store algorithms by `name`.
 public struct DigestAlgorithm: Sendable, Hashable, CustomStringConvertible {
-  /// Lower case, without hyphens: `sha256`.
+  /// Lower case without hyphens, for example `sha256`.
   public let name: String
-  /// Bytes of a checksum.
+  /// Size of a checksum in bytes.
   public let size: Int
   public var description: String { name }
 
@@ -17,9 +17,9 @@ public struct DigestAlgorithm: Sendable, Hashable, CustomStringConvertible {
   public static let sha384 = DigestAlgorithm("sha384", size: 48)
   public static let sha512 = DigestAlgorithm("sha512", size: 64)
   public static let blake2b512 = DigestAlgorithm("blake2b512", size: 64)
-  /// Finds accidents, not forgeries; it is ten times as fast as the others.
+  /// Detects accidental changes, not forgeries; ten times as fast as the others.
   public static let crc32c = DigestAlgorithm("crc32c", size: 4)
-  /// S3's own checksum of 64 bits. It is the only one that the processor does not help with.
+  /// The 64-bit checksum used by S3. It is the only one without processor instructions.
   public static let crc64nvme = DigestAlgorithm("crc64nvme", size: 8)
   public static let all = [md5, sha1, sha256, sha384, sha512, blake2b512, crc32c, crc64nvme]
 }

@@ -1,4 +1,4 @@
-/// Two hexadecimal digits for each byte, in lower case unless `uppercase` is set.
+/// Returns two hexadecimal digits for each byte, in lower case unless `uppercase` is set.
 package func hexDigits(_ bytes: [UInt8], uppercase: Bool = false) -> String {
   let ten = UInt8(ascii: uppercase ? "A" : "a") - 10
   func digit(_ value: UInt8) -> UInt8 { value + (value < 10 ? UInt8(ascii: "0") : ten) }

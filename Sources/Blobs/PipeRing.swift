@@ -1,30 +1,30 @@
-/// The memory both ends of a pipe share. Each end copies outside the lock: the free part is the writer's, the filled the
-/// reader's.
+/// The memory that both ends of a pipe share. Each end copies outside the lock: the free range belongs to the writer,
+/// the filled range to the reader.
 package final class PipeRing: @unchecked Sendable {
-  // `state` says which part of `memory` belongs to whom, and whoever copies has asked it.
+  // `state` says which range of `memory` belongs to which end. Each end asks `state` for its range before it copies.
   private let memory: UnsafeMutableRawBufferPointer
   private let state = Monitor(State())
 
   private struct State {
-    /// Index of the first filled byte.
+    /// Index of the first filled byte in `memory`.
     var start = 0
     var filled = 0
-    /// Offset of the next byte to be read, from the first ever written.
+    /// Offset of the next byte to be read, counted from the first byte ever written.
     var position: Int64 = 0
     var hasEnded = false
     var failure: BlobError?
     var isRead = false
     var readerIsGone = false
-    /// Why the reader went away, where it said so.
+    /// The reader's error, if it passed one when it went away.
     var complaint: BlobError?
     var writerCall: (call: Call, orRoom: Bool)?
     var readerCall: Call?
 
-    /// Neither end need look for bytes or room any more.
+    /// Neither end needs to wait for bytes or room any more.
     var isOver: Bool { hasEnded || readerIsGone }
   }
 
-  /// What is called once, outside the lock, when an end need not wait any more.
+  /// A callback that is called once, outside the lock, when an end need not wait any more.
   package typealias Call = @Sendable () -> Void
 
   package init(capacity: Int) {
@@ -34,10 +34,10 @@ package final class PipeRing: @unchecked Sendable {
 
   deinit { memory.deallocate() }
 
-  /// Lets whoever waits look again.
+  /// Makes both waiting ends check their condition again.
   @Sendable package func wake() { change(.both) { _ in } }
 
-  /// Changes what is news to one end or both, and tells them.
+  /// Changes the state and notifies the given ends.
   private func change(_ ends: Ends, _ body: (inout State) -> Void) {
     let (writer, reader) = state.update { state in
       body(&state)
@@ -61,12 +61,12 @@ package final class PipeRing: @unchecked Sendable {
 
   // MARK: The writer's side
 
-  /// Free memory, in one piece; nil when the pipe is full.
+  /// Contiguous free memory; nil when the pipe is full.
   package func room() throws(BlobError) -> UnsafeMutableRawBufferPointer? {
     try state.update(waking: .none) { state throws(BlobError) in try free(state) }.map(part)
   }
 
-  /// As `room`, and waits for it.
+  /// Like `room`, but waits until there is room.
   package func waitForRoom(_ cancel: Cancellation?) throws(BlobError) -> UnsafeMutableRawBufferPointer {
     part(
       try state.wait { state throws(BlobError) in
@@ -99,12 +99,12 @@ package final class PipeRing: @unchecked Sendable {
     }
   }
 
-  /// Calls `call` once there will never be room, or, with `orRoom`, once there is: at once, or on the thread that brings it
-  /// about. Also when `wake` is called. One call at a time.
+  /// Calls `call` once there will never be room again, or, with `orRoom`, once there is room: immediately, or on the
+  /// thread that causes it. `wake` also calls it. Only one call can be registered at a time.
   package func whenWritable(orRoom: Bool = true, _ call: @escaping Call) {
     let isNow = state.update(waking: .none) { state in
       let isNow = orRoom && state.filled < memory.count || state.isOver
-      // Whoever waited for room since this was asked for still does.
+      // An earlier registration that waits for room must still be notified of room.
       if !isNow { state.writerCall = (call, orRoom || state.writerCall?.orRoom == true) }
       return isNow
     }
@@ -116,7 +116,7 @@ package final class PipeRing: @unchecked Sendable {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         whenWritable { continuation.resume() }
-        // Cancelled before there was a call to wake.
+        // The task may have been cancelled before the callback was registered.
         if Task.isCancelled { wake() }
       }
     } onCancel: {
@@ -138,21 +138,21 @@ package final class PipeRing: @unchecked Sendable {
 
   func closed() { state.update(waking: .none) { $0.isRead = false } }
 
-  /// Nobody will read any more. `complaint` is what the writer gets to see, where it is given.
+  /// Marks that no reader will read any more. The writer gets `complaint` as its error, if it is not nil.
   package func readerIsGone(_ complaint: BlobError? = nil) {
     change(.both) { state in
       if !state.readerIsGone { (state.readerIsGone, state.complaint) = (true, complaint) }
     }
   }
 
-  /// Bytes, in one piece; none mean the end, nil that there are none yet.
+  /// Contiguous readable bytes; empty at the end, nil if there are none yet.
   package func bytes() throws(BlobError) -> UnsafeRawBufferPointer? {
     try state.update(waking: .none) { state throws(BlobError) in try filled(state) }.map {
       UnsafeRawBufferPointer(part($0))
     }
   }
 
-  /// As `bytes`, and waits for them.
+  /// Like `bytes`, but waits until there are some or the end is reached.
   package func waitForBytes(_ cancels: Cancellation...) throws(BlobError) -> UnsafeRawBufferPointer {
     UnsafeRawBufferPointer(
       part(
@@ -176,8 +176,8 @@ package final class PipeRing: @unchecked Sendable {
     }
   }
 
-  /// Calls `call` once there are bytes or never will be: at once, or on the thread that brings it about. Also when `wake`
-  /// is called. One call at a time.
+  /// Calls `call` once there are bytes or never will be: immediately, or on the thread that causes it. `wake` also
+  /// calls it. Only one call can be registered at a time.
   package func whenReadable(_ call: @escaping Call) {
     let isNow = state.update(waking: .none) { state in
       let isNow = state.filled > 0 || state.hasEnded

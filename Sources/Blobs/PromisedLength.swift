@@ -1,15 +1,16 @@
-/// The length that a sequential source has promised, held against what comes.
+/// Checks the bytes of a sequential source against the length that was promised for it.
 package struct PromisedLength {
   private let source: String
   private let length: Int64?
 
-  /// `source` is named in errors; `length` nil promises nothing.
+  /// Errors name `source`. With `length` nil, every length is accepted.
   package init(_ source: String, _ length: Int64?) {
     self.source = source
     self.length = length
   }
 
-  /// `count` bytes came at `offset`; 0: the end. Throws `.truncated` for an early end, `.changed` for more than promised.
+  /// Call with the `count` of bytes read at `offset`; 0 means the end. Throws `.truncated` for an early end, `.changed`
+  /// if there are more bytes than promised.
   package func check(_ count: Int, at offset: Int64) throws(BlobError) {
     guard let length else { return }
     if count == 0 && offset < length {

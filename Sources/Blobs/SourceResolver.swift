@@ -1,24 +1,24 @@
 /// Finds the source that a URL names, by its scheme.
 public struct SourceResolver: Sendable {
-  /// Makes a source of a URL's text.
+  /// Creates a source from a URL string.
   public typealias Maker = @Sendable (_ url: String) throws(BlobError) -> any BlobSource
 
   private var makers: [String: Maker]
 
-  /// By scheme, in lower case, without the colon.
+  /// The keys are schemes in lower case, without the colon.
   public init(_ makers: [String: Maker]) { self.makers = makers }
 
-  /// `file:` URLs of this machine.
+  /// A resolver for `file:` URLs of this machine.
   public static let files = SourceResolver(["file": makeFileSource])
 
-  /// This one, and `maker` for `scheme`.
+  /// Returns a copy of this resolver that uses `maker` for `scheme`.
   public func adding(_ scheme: String, _ maker: @escaping Maker) -> SourceResolver {
     var other = self
     other.makers[scheme.lowercased()] = maker
     return other
   }
 
-  /// Throws `.unsupported` for a scheme that is not known, or whatever its maker throws.
+  /// Throws `.unsupported` for an unknown scheme, or whatever the scheme's maker throws.
   public func source(for url: String) throws(BlobError) -> any BlobSource {
     let scheme = url.prefix { $0 != ":" }.lowercased()
     guard scheme.utf8.count < url.utf8.count, let maker = makers[scheme] else {
@@ -29,7 +29,7 @@ public struct SourceResolver: Sendable {
   }
 }
 
-/// `file:/path`, `file:///path` and `file://localhost/path`, with any byte percent-encoded.
+/// Accepts `file:/path`, `file:///path` and `file://localhost/path`, with any byte percent-encoded.
 @Sendable private func makeFileSource(_ url: String) throws(BlobError) -> any BlobSource {
   var rest = Array(url.utf8)[5...]
   for prefix in ["//localhost/", "///"] where rest.starts(with: Array(prefix.utf8)) {
@@ -39,7 +39,7 @@ public struct SourceResolver: Sendable {
   guard rest.first == UInt8(ascii: "/"), !rest.starts(with: Array("//".utf8)) else {
     throw BlobError(.unsupported, "\(url) is not a file of this machine")
   }
-  // What follows is not part of the path.
+  // The query and the fragment are not part of the path.
   rest = rest.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
   guard let path = percentDecoded(rest), !path.contains(0) else {
     throw BlobError(.unsupported, "\(url) is not percent-encoded well")

@@ -1,11 +1,12 @@
 import Platform
 
-/// Starts a program as programs expect to be started, whatever is set here: no signal blocked, and SIGPIPE ends it.
-/// Returns 0 and its pid, or what the system said.
+/// Starts a program with the usual signal state, whatever this process has set: no signal is blocked, and SIGPIPE ends
+/// it. Returns 0 and sets `pid`, or returns the system's error number.
 ///
-/// - `arguments`: without the program's own name, which is `path`. `variables`: all of its environment, as `NAME=value`.
-/// - `descriptors`: which of ours it finds under which number; nil for ours: it finds `/dev/null`. Of others it gets those
-///   that are not marked "close on exec".
+/// - `arguments`: without the program's own name, which is `path`.
+/// - `variables`: the complete environment, as `NAME=value`.
+/// - `descriptors`: maps our descriptors to the numbers in the new program; with nil for `ours`, it gets `/dev/null`.
+///   The program also inherits all descriptors that are not marked "close on exec".
 package func spawnProgram(
   _ path: BytePath, _ arguments: [BytePath], variables: [BytePath], descriptors: [(ours: Int32?, its: Int32)],
   _ pid: inout pid_t

@@ -1,34 +1,36 @@
-/// Keeps what it reads from a sequential source, so that it can be read again: a part that did not arrive, say.
+/// Buffers what it reads from a sequential source, so that bytes can be read again, for example for a part that did not
+/// arrive.
 ///
-/// It can be opened at any byte that is still held: those read since the last `release`, as far as there is room for
-/// them. Without a folder that is `memory`, and the oldest bytes make way for new ones: reading goes on, going back that
-/// far does not. In a folder, what does not fit into memory goes to a temporary file without a name, which is gone with
-/// the spool and its readers, however they end, a kill included.
+/// It can be opened at any byte that is still buffered: those read since the last `release`, as far as there is room.
+/// Without a folder, the room is `memory`, and new bytes replace the oldest: reading continues, but the replaced bytes
+/// cannot be read again. With a folder, bytes that do not fit into memory go to an unnamed temporary file, which
+/// disappears with the spool and its readers however they end, even if the process is killed.
 public struct Spool: BlobSource {
   private let source: any BlobSource
   private let store: SpoolStore
-  /// For as long `open` waits for another reader to end: some transports let go of one after they have answered.
+  /// How long `open` waits for another reader to end: some transports release a reader only after they have reported
+  /// the response.
   package var patience: Duration = .zero
   public var access: BlobAccess { .sequential }
 
-  /// `memory` is in bytes, at least 1. Nothing is written to disk unless a folder for it is named here.
+  /// `memory` is in bytes, at least 1. Nothing is written to disk unless `folder` is given.
   public init(_ source: any BlobSource, memory: Int = 8 << 20, spillingInto folder: BytePath? = nil) {
     precondition(memory > 0)
     self.source = source
     store = SpoolStore(memory: memory, folder: folder)
   }
 
-  /// Bytes that are held in memory at the most.
+  /// The maximum number of bytes in memory.
   public var memory: Int { store.capacity }
 
-  /// Bytes that can be read again, and the one that comes next from the source. Any thread may ask.
+  /// The range of bytes that can be read again; its upper bound is the next byte from the source. Any thread may ask.
   public var held: ClosedRange<Int64> { store.held }
 
-  /// Forgets the bytes before `offset`, because they have arrived: they cannot be opened any more. Bytes that were not
-  /// read yet stay to come. Any thread may call, also while a reader is at work.
+  /// Discards the bytes before `offset`, because they have arrived: they cannot be opened any more. Bytes that were not
+  /// read yet are not affected. Any thread may call this, also while a reader is active.
   public func release(upTo offset: Int64) { store.release(upTo: offset) }
 
-  /// Begins anew with a source that can be read from its start once more; throws what it throws where it cannot.
+  /// Restarts with a source that can be opened at its start again; throws the source's error if it cannot.
   package func rewind(_ cancel: Cancellation) throws(BlobError) {
     try store.awaitReader(atMost: patience, cancel)
     _ = try source.open(at: 0, cancel)
@@ -37,8 +39,9 @@ public struct Spool: BlobSource {
 
   public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { try source.info(cancel) }
 
-  /// Throws `.outOfRange` for bytes that are not held, `.unsupported` while another reader is at work, `.changed` where
-  /// the source is not the version of the bytes that are held, and what the folder throws if there is none.
+  /// Throws `.outOfRange` for bytes that are no longer buffered, `.unsupported` while another reader is active,
+  /// `.changed` if the source's version differs from that of the buffered bytes, and the system's error if the folder
+  /// does not exist.
   public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     let info = try source.info(cancel)
     if patience > .zero { try store.awaitReader(atMost: patience, cancel) }
@@ -53,7 +56,7 @@ private final class SpoolReader: BlobReader {
   private let store: SpoolStore
   private let cancel: Cancellation
   private var offset: Int64
-  /// Where all that is held was read: what goes on.
+  /// The source's reader, opened once all buffered bytes have been read.
   private var reader: (any BlobReader)?
 
   init(_ source: any BlobSource, _ info: BlobInfo, _ store: SpoolStore, at offset: Int64, _ cancel: Cancellation) {
@@ -65,7 +68,7 @@ private final class SpoolReader: BlobReader {
   }
 
   deinit {
-    // The source's reader first: the next one must find the source free.
+    // The source's reader must be released first: the next reader must find the source free.
     reader = nil
     store.closed()
   }
@@ -84,7 +87,7 @@ private final class SpoolReader: BlobReader {
     return count
   }
 
-  // What is held is not in the source's file.
+  // Buffered bytes are not in the source's file.
   func fileRegion() -> FileRegion? { nil }
 
   func finish() throws(BlobError) {

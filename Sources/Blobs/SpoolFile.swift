@@ -1,11 +1,12 @@
 import Platform
 
-/// A temporary file that no kill can leave behind: it has no name. Where the file system has no such files, it loses its
-/// name as soon as it is made; one killed in between is deleted by the next `sweep` of the folder.
+/// An unnamed temporary file, of which nothing remains even if the process is killed. Where the file system does not
+/// support unnamed files, the file is created and unlinked at once; if the process is killed in between, the next
+/// `sweep` of the folder deletes it.
 package final class SpoolFile {
   private let descriptor: Int32
   private let folder: BytePath
-  /// Offset of the file's first byte, and of the one to be appended next.
+  /// Offsets, in the source, of the file's first byte and of the next byte to append.
   private let base: Int64
   private var end: Int64
 
@@ -20,7 +21,7 @@ package final class SpoolFile {
 
   deinit { close(descriptor) }
 
-  /// Deletes what killed processes of this user left in the folder, and nothing else.
+  /// Deletes the files that killed processes of this user left in the folder, and nothing else.
   static func sweep(_ folder: BytePath) throws(BlobError) {
     guard let listing = folder.withCString({ opendir($0) }) else { throw systemError(errno, "spool into \(folder)") }
     defer { closedir(listing) }
@@ -31,7 +32,7 @@ package final class SpoolFile {
         var status = stat()
         guard fstatat(dirfd(listing), name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { return }
         guard status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid() else { return }
-        // One that is only just being made is about to be unlinked anyway.
+        // If another process has just created the file, it is about to unlink it anyway.
         unlinkat(dirfd(listing), name, 0)
       }
     }
@@ -59,7 +60,7 @@ package final class SpoolFile {
     return count
   }
 
-  /// Gives the space of the bytes before `offset` back, where the file system can.
+  /// Returns the space of the bytes before `offset` to the file system, where it supports that.
   func release(upTo offset: Int64) {
     #if os(Linux)
       if offset > base { _ = fb_punch_hole(descriptor, 0, offset - base) }
@@ -70,7 +71,7 @@ package final class SpoolFile {
     #if os(Linux)
       let descriptor = folder.withCString { openFile($0, fb_o_tmpfile() | O_RDWR | O_CLOEXEC) }
       if descriptor >= 0 { return descriptor }
-      // What file systems say that have no such files.
+      // The errors of file systems that do not support unnamed files.
       if ![EOPNOTSUPP, EISDIR, EINVAL].contains(errno) { throw systemError(errno, "spool into \(folder)") }
     #endif
     return try unlinked(in: folder)
@@ -87,5 +88,5 @@ package final class SpoolFile {
   }
 }
 
-/// For this user alone.
+/// Creates files with permissions for this user only.
 private func openFile(_ path: UnsafePointer<CChar>, _ flags: Int32) -> Int32 { open(path, flags, 0o600) }

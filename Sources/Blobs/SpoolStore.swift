@@ -1,18 +1,19 @@
-/// The bytes that a spool holds: the last ones in memory, those before them in a file, if there is one.
+/// The bytes that a spool buffers: the last ones in memory, those before them in a file, if there is one.
 final class SpoolStore: @unchecked Sendable {
-  // `state` says which offsets are where; `memory` and the file are touched only while it is held.
+  // `state` says which offsets are where. `memory` and the file are accessed only under its lock.
   private let memory: UnsafeMutableRawBufferPointer
   private let folder: BytePath?
   private let state = Monitor(State())
 
   private struct State {
-    /// What is held: `start..<end`, of which `inMemory..<end` is in memory, each byte at its offset modulo the capacity.
+    /// The buffered range is `start..<end`, of which `inMemory..<end` is in memory, each byte at its offset modulo the
+    /// capacity.
     var start: Int64 = 0
     var inMemory: Int64 = 0
     var end: Int64 = 0
     var file: SpoolFile?
     var isRead = false
-    /// Of the first reader; those after it must find the same.
+    /// The validator that the first reader saw; later readers must see the same.
     var validator: Validator??
   }
 
@@ -37,14 +38,14 @@ final class SpoolStore: @unchecked Sendable {
       if let validator = state.validator, validator != info.validator {
         throw BlobError(.changed, "the content changed since its byte 0 was read (byte \(offset) wanted)")
       }
-      // Here, where nothing is lost yet, rather than when memory is full.
+      // An error of the folder is better thrown here, when nothing is lost yet, than when memory is full.
       if let folder, state.validator == nil { try SpoolFile.sweep(folder) }
       state.validator = .some(info.validator)
       state.isRead = true
     }
   }
 
-  /// Returns once no reader is at work, or it has been long enough.
+  /// Returns once no reader is active, or after `patience`.
   func awaitReader(atMost patience: Duration, _ cancel: Cancellation) throws(BlobError) {
     try cancel.whileWaiting(wakeUp: { self.state.update { _ in } }) { () throws(BlobError) in
       _ = state.wait(atMost: patience) { $0.isRead && !cancel.isCancelled ? nil : true }
@@ -54,7 +55,7 @@ final class SpoolStore: @unchecked Sendable {
 
   func closed() { state.update { $0.isRead = false } }
 
-  /// Held bytes from `offset` on; 0 where none follow.
+  /// Copies buffered bytes from `offset` on; returns 0 if there are none.
   func copy(from offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
     try state.update { state throws(BlobError) in
       if offset < state.start {
@@ -71,7 +72,7 @@ final class SpoolStore: @unchecked Sendable {
     }
   }
 
-  /// Sees to it that up to `wanted` bytes can be appended without losing any that shall be kept; returns how many.
+  /// Ensures that up to `wanted` bytes can be appended without losing bytes that must be kept; returns how many.
   func makeRoom(_ wanted: Int) throws(BlobError) -> Int {
     let wanted = min(wanted, memory.count)
     guard let folder else { return wanted }
@@ -79,7 +80,7 @@ final class SpoolStore: @unchecked Sendable {
       let excess = state.end - state.inMemory + Int64(wanted - memory.count)
       if excess <= 0 { return }
       if state.file == nil { state.file = try SpoolFile(in: folder, from: state.inMemory) }
-      // More than is needed now, so that small reads are not as many writes.
+      // More than needed now is written, so that many small reads do not cause as many writes.
       let target = min(state.end, state.inMemory + max(excess, Int64(memory.count / 2)))
       while state.inMemory < target {
         let bytes = piece(state.inMemory..<target)
@@ -90,7 +91,7 @@ final class SpoolStore: @unchecked Sendable {
     return wanted
   }
 
-  /// Takes the next bytes; at most as many as there was room made for.
+  /// Appends the next bytes; at most as many as `makeRoom` returned.
   func append(_ bytes: UnsafeRawBufferPointer) {
     state.update { state in
       var rest = bytes
@@ -100,7 +101,7 @@ final class SpoolStore: @unchecked Sendable {
         state.end += Int64(place.count)
         rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(place.count))
       }
-      // What was written over.
+      // Bytes that were overwritten are no longer in memory.
       state.inMemory = max(state.inMemory, state.end - Int64(memory.count))
       if state.file == nil { state.start = max(state.start, state.inMemory) }
     }
@@ -114,7 +115,7 @@ final class SpoolStore: @unchecked Sendable {
     }
   }
 
-  /// Forgets all that was read.
+  /// Discards all buffered bytes and restarts at offset 0.
   func rewind() throws(BlobError) {
     try state.update { state throws(BlobError) in
       if state.isRead { throw BlobError(.unsupported, "begin a spool anew: a reader is at it") }
@@ -122,7 +123,7 @@ final class SpoolStore: @unchecked Sendable {
     }
   }
 
-  /// Where the bytes of `range` are in memory, or the first of them, up to where memory begins again.
+  /// The memory of the bytes in `range`, or of the first of them, up to the point where the ring wraps around.
   private func piece(_ range: Range<Int64>) -> UnsafeMutableRawBufferPointer {
     let first = Int(range.lowerBound % Int64(memory.count))
     let count = min(Int(clamping: range.upperBound - range.lowerBound), memory.count - first)

@@ -1,6 +1,6 @@
 import Platform
 
-/// A thread of our own, for work that blocks. SIGPIPE is blocked on it.
+/// Starts dedicated threads for work that blocks. SIGPIPE is blocked on them.
 package enum SystemThread {
   fileprivate final class Start {
     let name: String
@@ -11,7 +11,7 @@ package enum SystemThread {
     }
   }
 
-  /// Starts a detached thread. `name` is cut to 15 bytes, as the system wants it; `stack` is in bytes.
+  /// Starts a detached thread. `name` is cut to 15 characters because the system limits it; `stack` is in bytes.
   package static func start(_ name: String, stack: Int = 512 << 10, _ body: @escaping @Sendable () -> Void) {
     let start = Unmanaged.passRetained(Start(String(name.prefix(15)), body))
     let status = create(start.toOpaque(), stack: stack)
@@ -34,9 +34,9 @@ package enum SystemThread {
   }
 }
 
-/// A lock with a condition, where `Mutex` has none: state that threads wait for.
+/// A lock with a condition variable, which `Mutex` lacks: state that threads can wait for.
 package final class Monitor<State>: @unchecked Sendable {
-  // `lock` guards `state`; both C objects have a stable address of their own.
+  // `lock` guards `state`. Both C objects are allocated so that their addresses are stable.
   private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
   private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
   private var state: State
@@ -62,17 +62,18 @@ package final class Monitor<State>: @unchecked Sendable {
     lock.deallocate()
   }
 
-  /// Which of the waiting threads an update is news to. `one`: any of them would do; `none`: it lets nobody go on.
+  /// Which waiting threads an update wakes. `one`: any single thread is enough; `none`: the update lets no thread
+  /// proceed.
   package enum Wake { case all, one, none }
 
-  /// Changes the state and wakes the threads that wait for it.
+  /// Changes the state and wakes the threads that wait for a change.
   package func update<Result, Failure>(
     waking wake: Wake = .all, _ body: (inout State) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     pthread_mutex_lock(lock)
     defer {
       pthread_mutex_unlock(lock)
-      // Afterwards, or who wakes up would find the lock taken and sleep again.
+      // Signalled after unlocking; otherwise a woken thread would find the lock taken and sleep again.
       switch wake {
       case .all: pthread_cond_broadcast(condition)
       case .one: pthread_cond_signal(condition)
@@ -82,7 +83,7 @@ package final class Monitor<State>: @unchecked Sendable {
     return try body(&state)
   }
 
-  /// Waits until `body` returns a value; it is asked again after each `update`.
+  /// Waits until `body` returns a value; it is called again after each `update`.
   package func wait<Result, Failure>(until body: (inout State) throws(Failure) -> Result?) throws(Failure) -> Result {
     pthread_mutex_lock(lock)
     defer { pthread_mutex_unlock(lock) }
@@ -92,7 +93,7 @@ package final class Monitor<State>: @unchecked Sendable {
     }
   }
 
-  /// As `wait(until:)`, but gives up with nil once `limit` has passed.
+  /// Like `wait(until:)`, but returns nil once `limit` has passed.
   package func wait<Result, Failure>(
     atMost limit: Duration, until body: (inout State) throws(Failure) -> Result?
   ) throws(Failure) -> Result? {

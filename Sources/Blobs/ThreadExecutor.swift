@@ -1,8 +1,8 @@
 import Platform
 
-/// Runs the tasks that prefer it on one thread of its own, or on the thread that has made them ready: see `ReadyTasks`.
+/// Runs tasks that prefer this executor on a dedicated thread, or on the thread that made them ready: see `ReadyTasks`.
 ///
-/// For many tasks that each do little between two waits. They must not block, as on any executor of tasks.
+/// For many tasks that do little work between two suspensions. They must not block, as on any task executor.
 package final class ThreadExecutor: TaskExecutor {
   private struct State {
     var jobs: [UnownedJob] = []
@@ -11,7 +11,7 @@ package final class ThreadExecutor: TaskExecutor {
   private let state = Monitor(State())
 
   package init(_ name: String) {
-    // Taken here: the executor may be gone before its thread begins.
+    // Created here because the executor may be deallocated before its thread starts.
     let executor = asUnownedTaskExecutor()
     SystemThread.start(name) { [state] in
       while true {
@@ -35,16 +35,18 @@ package final class ThreadExecutor: TaskExecutor {
   }
 }
 
-/// What a thread makes ready of the tasks of `ThreadExecutor`s, to be run by itself: a task that waited for this thread
-/// goes on without another being woken, and finds in the processor's cache what it was given. Of one thread.
+/// Collects tasks of `ThreadExecutor`s that a thread makes ready and runs them on that same thread. A task that waited
+/// for this thread continues without waking another thread, and its data is still in the processor's cache. Used by one
+/// thread only.
 package final class ReadyTasks {
   private var jobs: [(job: UnownedJob, executor: ThreadExecutor)] = []
-  /// Then the thread has other things to do.
+  /// After this many tasks, the thread stops collecting and continues with other work.
   private static let most = 8
 
   package init() {}
 
-  /// Calls `body`, and runs what that has made ready, and a few of those that follow; the rest goes to other threads.
+  /// Calls `body` and runs the tasks that it made ready, and a few that these make ready in turn; the rest go to the
+  /// executors' threads.
   package func run(_ body: () -> Void) {
     Self.set(self)
     body()
@@ -68,7 +70,7 @@ package final class ReadyTasks {
     return key
   }()
 
-  /// Those of this thread, while it makes something ready.
+  /// The collector of the current thread while it collects; nil otherwise.
   fileprivate static var here: ReadyTasks? {
     pthread_getspecific(key).map { Unmanaged<ReadyTasks>.fromOpaque($0).takeUnretainedValue() }
   }

@@ -1,5 +1,5 @@
-/// An element of a small XML document, with all that is within it. It comes from strangers: what is not well-formed, is
-/// large, nests deeply or defines anything is not read at all. The time to read it grows with its size, and no faster.
+/// An element of a small XML document, with its content. The input is untrusted: the parser rejects documents that are
+/// not well-formed, are large, nest deeply or contain definitions. Its time is linear in the size of the input.
 package struct XMLTree: Sendable {
   package struct QualifiedName: Sendable, Hashable {
     /// The namespace's URI; empty for none.
@@ -9,36 +9,36 @@ package struct XMLTree: Sendable {
     package init(space: String, local: String) { (self.space, self.local) = (space, local) }
   }
 
-  /// What is taken beyond well-formed documents with namespaces.
+  /// What the parser accepts beyond well-formed documents with namespaces.
   package enum Leniency: Sendable {
     case none
-    /// What servers write all the same: control characters, as in names of objects, are read as U+FFFD (XML 1.0 §2.2), and a
-    /// prefix need not be declared. A document type is refused.
+    /// Accepts deviations that servers produce: control characters, as in object names, are read as U+FFFD (XML 1.0
+    /// §2.2), and a prefix need not be declared. A document type declaration is refused.
     case servers
   }
 
   package var qualifiedName: QualifiedName
   package var attributes: [(name: QualifiedName, value: String)] = []
-  /// Its own, as it stands there; that of the elements within it is theirs.
+  /// The element's own text, unchanged; the text of child elements is stored in them.
   package var text = ""
   package var children: [XMLTree] = []
 
-  /// Without its prefix.
+  /// The local name, without a prefix.
   package var name: String { qualifiedName.local }
 
-  /// The first child of that name.
+  /// The first child with that name.
   package subscript(name: String) -> XMLTree? { children.first { $0.name == name } }
 
   package func all(_ name: String) -> [XMLTree] { children.filter { $0.name == name } }
 
-  /// A child's text without white space around it; nil where there is none, or it is empty.
+  /// A child's text without surrounding white space; nil if there is no such child, or its text is empty.
   package func text(_ name: String) -> String? {
     guard let text = self[name]?.text.trimmingBlanks, !text.isEmpty else { return nil }
     return text
   }
 
-  /// Reads a document in UTF-8, which all known writers use. nil: it is none, or has more than `most` bytes, or its elements
-  /// nest deeper than `depth`.
+  /// Parses a document in UTF-8, which all known servers use. Returns nil if it is invalid, has more than `most` bytes,
+  /// or nests deeper than `depth`.
   package init?(_ bytes: [UInt8], _ leniency: Leniency = .servers, most: Int = 4 << 20, depth: Int = 16) {
     guard bytes.count <= most else { return nil }
     var parser = XMLParser(bytes, leniency, depth)
@@ -57,7 +57,7 @@ extension String {
     return String(self[first...last])
   }
 
-  /// As text between tags.
+  /// The string with the characters escaped that are special in XML text.
   package var escapedXML: String {
     reduce(into: "") { text, character in
       switch character {
@@ -72,7 +72,7 @@ extension String {
 }
 
 private struct XMLParser {
-  /// Elements and attributes together.
+  /// The maximum number of elements and attributes together.
   private static let most = 50_000
   private let bytes: [UInt8]
   private let leniency: XMLTree.Leniency
@@ -103,7 +103,7 @@ private struct XMLParser {
     return true
   }
 
-  /// Up to and with `end`.
+  /// Skips to the first byte after `end`.
   private mutating func skip(past end: StaticString) -> Bool {
     while place < bytes.count {
       if take(end) { return true }
@@ -116,7 +116,8 @@ private struct XMLParser {
     while place < bytes.count, [0x20, 0x09, 0x0A, 0x0D].contains(bytes[place]) { place += 1 }
   }
 
-  /// What may stand before and after the root; Apple's property lists name their type, without one of their own.
+  /// Skips what may precede and follow the root element. A document type is accepted if it has no internal subset, as
+  /// in Apple's property lists.
   private mutating func skipBetween() -> Bool {
     while true {
       skipBlanks()
@@ -200,7 +201,7 @@ private struct XMLParser {
     return take(">") ? node : nil
   }
 
-  /// Up to and with the `</` of its end.
+  /// Parses up to and including the `</` of the end tag.
   private mutating func content(of node: inout XMLTree) -> Bool {
     var text: [UInt8] = []
     while place < bytes.count {
@@ -237,7 +238,7 @@ private struct XMLParser {
     return String(validating: text, as: UTF8.self)
   }
 
-  /// One byte, or what an `&…;` stands for.
+  /// Parses one byte, or an `&…;` reference.
   private mutating func character(into text: inout [UInt8]) -> Bool {
     let byte = bytes[place]
     if byte != UInt8(ascii: "&") {
@@ -261,10 +262,10 @@ private struct XMLParser {
     return true
   }
 
-  /// Control characters. XML 1.0 §2.2.
+  /// Whether the code is a control character that XML does not allow. XML 1.0 §2.2.
   private static func isForbidden(_ code: UInt32) -> Bool { code < 0x20 && ![0x09, 0x0A, 0x0D].contains(code) }
 
-  /// NUL stays an error: it is in no name.
+  /// NUL remains an error: no name contains it.
   private func replace(_ code: UInt32, in text: inout [UInt8]) -> Bool {
     if leniency == .none || code == 0 { return false }
     text += "\u{FFFD}".utf8

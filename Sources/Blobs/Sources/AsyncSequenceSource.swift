@@ -1,17 +1,17 @@
-/// The buffers of an asynchronous sequence, one after another: a sequential source, which can be opened only where its
+/// The concatenated buffers of an asynchronous sequence. It is a sequential source, which can be opened only where its
 /// last reader stopped.
 ///
-/// The sequence is asked for its next buffer only once the last one is in the pipe between; no more than `capacity` bytes
-/// and one buffer are ever held. Its iteration begins when the source is first opened, in a task of its own, and is
-/// cancelled when the source and its readers are gone.
+/// The next buffer is requested only once the previous one is in the pipe between the sequence and the reader, so at
+/// most `capacity` bytes and one buffer are in memory. The iteration begins when the source is first opened, in a task
+/// of its own, and is cancelled when the source and its readers are released.
 public struct AsyncSequenceSource: BlobSource {
   private let pipe: PipeSource
   private let feeding: Feeding
   public var access: BlobAccess { .sequential }
 
-  /// `length` is what the sequence has promised: fewer bytes are `.truncated`, more are `.changed`. nil: what comes,
-  /// comes. An error that the sequence throws comes after the bytes before it; one that is no `BlobError` as the cause
-  /// of an `.io`.
+  /// `length` is the promised length: fewer bytes are `.truncated`, more are `.changed`; nil accepts any length. An
+  /// error from the sequence is thrown after the bytes before it. An error that is not a `BlobError` is thrown as the
+  /// cause of an `.io`.
   public init<Buffers: AsyncSequence & Sendable>(
     _ buffers: Buffers, length: Int64? = nil, capacity: Int = 256 << 10
   ) where Buffers.Element: Collection<UInt8> {
@@ -33,7 +33,7 @@ public struct AsyncSequenceSource: BlobSource {
   where Buffers.Element: Collection<UInt8> {
     do {
       for try await buffer in buffers { try await pipe.write(buffer) }
-      // Some sequences just end when their task is cancelled.
+      // Some sequences end without an error when their task is cancelled.
       try Task.checkCancellation()
       pipe.finish()
     } catch let error as BlobError {
@@ -46,7 +46,7 @@ public struct AsyncSequenceSource: BlobSource {
   }
 }
 
-/// The task that brings the bytes. Not a structured one: it outlives the call that opens the source.
+/// The task that writes the bytes to the pipe. It is unstructured because it outlives the call that opens the source.
 private final class Feeding: Sendable {
   private struct State {
     var task: Task<Void, Never>?

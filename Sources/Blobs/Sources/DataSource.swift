@@ -1,10 +1,11 @@
-/// Bytes in memory. Meant for small ones: headers, tests, a form's fields.
+/// Bytes in memory. Meant for small content: headers, tests, form fields.
 public struct DataSource: BlobSource {
   public let bytes: [UInt8]
   public let info: BlobInfo
   public var access: BlobAccess { .random }
 
-  /// The validator, unless given, is the SHA-256 of the bytes. It is computed here, which takes some 8 ms a megabyte.
+  /// The validator, unless given, is the SHA-256 of the bytes. This initializer computes it, which takes some 8 ms a
+  /// megabyte.
   public init(_ bytes: [UInt8], validator: Validator? = nil, preferredRead: Int = 0) {
     self.bytes = bytes
     let validator = validator ?? Validator(version: SHA256.hex(of: bytes))

@@ -1,8 +1,9 @@
 import Platform
 
-/// What comes out of an open descriptor: standard input, a pipe, a socket. Sequential, and only its end tells its length.
+/// Reads an open descriptor: standard input, a pipe, a socket. It is sequential, and its length is known only at its
+/// end.
 ///
-/// The descriptor is borrowed: it must stay open for as long as the source is used, and nobody else may read from it.
+/// The descriptor is borrowed: it must stay open as long as the source is used, and nothing else may read from it.
 public struct DescriptorSource: BlobSource {
   private let stream: DescriptorStream
   public var access: BlobAccess { .sequential }
@@ -14,7 +15,8 @@ public struct DescriptorSource: BlobSource {
     return BlobInfo(length: nil)
   }
 
-  /// Opens only where the last reader stopped; throws `.outOfRange` elsewhere, `.unsupported` while one is at work.
+  /// Opens only where the last reader stopped. Throws `.outOfRange` elsewhere, `.unsupported` while another reader
+  /// exists.
   public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     try cancel.check("open a descriptor")
     try stream.open(at: offset)
@@ -22,7 +24,7 @@ public struct DescriptorSource: BlobSource {
   }
 }
 
-/// How far the descriptor was read. One reader at a time.
+/// The position in the descriptor. Allows one reader at a time.
 private final class DescriptorStream: Sendable {
   private struct State {
     var offset: Int64 = 0
@@ -46,7 +48,7 @@ private final class DescriptorStream: Sendable {
 
   func closed() { state.update { $0.isRead = false } }
 
-  /// Returns where the reader is now.
+  /// Moves the position forward by `count` bytes.
   func advance(by count: Int) { state.update { $0.offset += Int64(count) } }
 
   var offset: Int64 { state.update { $0.offset } }
@@ -84,7 +86,7 @@ private final class DescriptorReader: BlobReader {
     }
   }
 
-  /// `poll` sees the end, and what cannot be polled, as something to read.
+  /// `poll` reports the end of the stream, and descriptors that cannot be polled, as readable.
   private func waitForBytes() throws(BlobError) {
     let bell = bell
     try cancel.whileWaiting(wakeUp: { bell.ring() }) { () throws(BlobError) in
@@ -110,7 +112,7 @@ private final class DescriptorReader: BlobReader {
   }
 }
 
-/// Ends a `poll` from another thread. Held by who rings too, so that it outlives the reader.
+/// Ends a `poll` from another thread. The wake-up closure retains it too, so that it outlives the reader.
 private final class Bell: Sendable {
   let descriptor: Int32
   private let other: Int32
@@ -127,6 +129,6 @@ private final class Bell: Sendable {
     close(other)
   }
 
-  /// Nothing reads it, so it stays rung.
+  /// Nobody reads the byte, so every later `poll` returns at once.
   func ring() { _ = withUnsafeBytes(of: UInt8(1)) { write(other, $0.baseAddress, 1) } }
 }

@@ -1,6 +1,6 @@
 import Platform
 
-/// What is at a path.
+/// The kind of object at a path.
 package enum FileKind: String, Sendable {
   case file = "a regular file"
   case folder = "a folder"

@@ -2,14 +2,15 @@ import Platform
 
 /// The bytes of a regular file, read in place.
 ///
-/// While it is open, device, inode, size, modification and change time must all stay; a file that shrinks, grows, is
-/// rewritten or replaced is `.changed` or `.truncated`, never a mixture. So is one that is written through a memory
-/// mapping, but for file systems in memory, as tmpfs is: nobody can see that there.
+/// While it is open, device, inode, size, modification and change time must all stay the same. A file that shrinks,
+/// grows, is rewritten or replaced throws `.changed` or `.truncated`; readers never get a mixture of versions. This
+/// also covers writes through a memory mapping, except on in-memory file systems such as tmpfs, where such writes
+/// cannot be detected.
 public struct FileSource: BlobSource {
   public let path: BytePath
   public var access: BlobAccess { .random }
 
-  /// Nanoseconds since 1970.
+  /// The current time in nanoseconds since 1970.
   private let now: @Sendable () -> Int64
 
   public init(_ path: BytePath) { self.init(path, now: { FileStamp.now }) }
@@ -19,9 +20,10 @@ public struct FileSource: BlobSource {
     self.now = now
   }
 
-  /// Opens and asks the file. One that was touched so lately that its times could not tell two versions apart (20 ms;
-  /// up to 2 s where they are whole seconds, as on FAT) is waited for and asked again. One that was changed in the last
-  /// two minutes, and that a program has open for writing, is first written back to the disk.
+  /// Opens the file and reads its properties. If the file was touched so recently that its times could not distinguish
+  /// two versions (20 ms; up to 2 s where times are whole seconds, as on FAT), this method waits and checks again. If
+  /// the file changed in the last two minutes and a program has it open for writing, its dirty pages are first written
+  /// back to the disk.
   public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo {
     try openReader(at: 0, cancel).info
   }
@@ -35,7 +37,7 @@ public struct FileSource: BlobSource {
   }
 }
 
-/// Reads in an open file, which several may do at once.
+/// Reads an open file. Several readers may share one file.
 final class FileReader: BlobReader {
   private let file: OpenFile
   private var offset: Int64
@@ -53,7 +55,7 @@ final class FileReader: BlobReader {
   func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
     precondition(!buffer.isEmpty)
     let size = file.stamp.size
-    // At the end one byte is asked for, to see whether there is one.
+    // At the end the reader asks for one more byte, to detect growth.
     let wanted = max(1, Int(clamping: min(Int64(buffer.count), size - offset)))
     var count: Int
     repeat {
@@ -72,7 +74,7 @@ final class FileReader: BlobReader {
 
   private func failure(_ number: Int32) -> BlobError {
     var error = systemError(number, "read \(file.path) at byte \(offset)")
-    // The server of a network file system was started again, or the like: the name may still lead to the same file.
+    // For example, the server of a network file system was restarted. The path may still lead to the same file.
     if number == ESTALE { error.code = .invalidated }
     return error
   }
@@ -82,7 +84,7 @@ final class FileReader: BlobReader {
   func finish() throws(BlobError) { try file.check() }
 }
 
-/// The system's refusal as a `BlobError`, in its own words.
+/// Converts an errno value to a `BlobError` with the system's message.
 package func systemError(_ number: Int32, _ operation: String) -> BlobError {
   let code: BlobError.Code =
     switch number {

@@ -1,15 +1,15 @@
 import Platform
 
-/// The numbers by which one version of a file is told from another.
+/// The numbers that distinguish one version of a file from another.
 public struct FileStamp: Sendable, Hashable {
   public var device: UInt64
   public var inode: UInt64
   public var size: Int64
-  /// Nanoseconds since 1970. A time before 1677 or after 2262 is the first or the last that can be counted.
+  /// Modification time in nanoseconds since 1970. Times before 1677 or after 2262 are clamped to the range of Int64.
   public var modified: Int64
-  /// As `modified`; also moves when mode, owner or links change.
+  /// Change time, in the same unit as `modified`; also changes with mode, owner or links.
   public var changed: Int64
-  /// nil where the file system is not known: then its numbers are not relied on.
+  /// nil if the file system is unknown: then its inode numbers and change times are not trusted across restarts.
   public var volume: FileVolume?
 
   public init(
@@ -36,7 +36,7 @@ public struct FileStamp: Sendable, Hashable {
     #endif
   }
 
-  /// As `init`, with the file system that `path` is on. Blocks, at the first file of a device.
+  /// Like `init(_:)`, with the file system of `path`. Blocks for the first file of a device.
   public init(_ status: stat, at path: BytePath) {
     self.init(status)
     volume = FileVolume(of: path, device: device)
@@ -47,8 +47,8 @@ public struct FileStamp: Sendable, Hashable {
     volume = FileVolume(of: descriptor, device: device)
   }
 
-  /// Size and modification time decide whether it is other content; the rest only raises a doubt. A file system that has
-  /// an id of its own is known by that, whatever device number it gets.
+  /// A different size or modification time means different content; a difference in the other numbers only makes it
+  /// uncertain. A file system with an id of its own is identified by that id, whatever its device number is.
   public var validator: Validator {
     Validator(
       version: String(unsafeUninitializedCapacity: 2 * Self.mostDigits) { text in
@@ -67,7 +67,7 @@ public struct FileStamp: Sendable, Hashable {
       })
   }
 
-  /// Of a number, with its sign and what stands before it.
+  /// Most characters of a number, including its sign and the text before it.
   private static let mostDigits = 24
 
   public var info: BlobInfo {
@@ -75,8 +75,8 @@ public struct FileStamp: Sendable, Hashable {
       length: size, validator: validator, instanceLasts: volume?.keepsNumbers ?? false, modified: modified)
   }
 
-  /// Nanoseconds from `now` (since 1970) until a further write is sure to show in the times. 0 for a file that was left
-  /// alone for a while. A time in the future says nothing about the next write.
+  /// Nanoseconds from `now` (since 1970) until a further write is sure to change the file's times; 0 if enough time has
+  /// passed since the last change. A time in the future says nothing about the next write, so it is ignored.
   package func unsettled(at now: Int64) -> Int64 {
     let step = step
     var age = step
@@ -85,16 +85,16 @@ public struct FileStamp: Sendable, Hashable {
     return step - age
   }
 
-  /// Whether it was written, or otherwise touched, so lately that what was written through a mapping may not be on the
-  /// disk yet. The kernel writes back what has been dirty for 30 seconds, and a slow disk takes its time for that. A time
-  /// in the future, after the clock was set back, may be one of just now.
+  /// Whether the file was written or touched so recently that data written through a mapping may not be on the disk
+  /// yet. The kernel writes pages back once they have been dirty for 30 seconds, and a slow disk needs time for that. A
+  /// time in the future, after the clock was set back, may be recent, so it counts as recent.
   func isRecent(at now: Int64) -> Bool {
     now.subtractingClamped(max(modified, changed)) < 120_000_000_000
   }
 
-  /// How far apart two writes must be to get different times. The kernel's clock moves every 10 ms at the worst. A file
-  /// system that counts in seconds (2 on FAT) shows in both times being whole ones: a copied or chosen modification
-  /// time leaves the other one alone.
+  /// The minimum distance between two writes that get different times. The kernel's clock advances at least every 10
+  /// ms. A file system that stores whole seconds (2 on FAT) is recognized by both times being whole seconds: setting a
+  /// modification time explicitly does not affect the change time.
   private var step: Int64 {
     let second: Int64 = 1_000_000_000
     if modified % second != 0 || changed % second != 0 { return 20_000_000 }
@@ -109,8 +109,8 @@ public struct FileStamp: Sendable, Hashable {
 }
 
 extension Validator {
-  /// Whether two instances of a file system whose numbers last have the same inode and change time. The number of a device
-  /// without an id of its own may be another one after a restart.
+  /// Whether two instances have the same inode and change time although their device numbers may differ. Only for file
+  /// systems with lasting inode numbers: a device without an id of its own may get another number after a restart.
   package func hasSameNumbers(as other: Validator) -> Bool {
     let (mine, theirs) = (
       instance.split(separator: "-", maxSplits: 1), other.instance.split(separator: "-", maxSplits: 1)
@@ -122,7 +122,7 @@ extension Validator {
   }
 }
 
-/// A file system may have any numbers here: times beyond what an Int64 counts, and more nanoseconds than a second has.
+/// File systems may report any numbers here: times beyond the range of Int64, and more nanoseconds than a second has.
 private func nanoseconds(_ time: timespec) -> Int64 {
   let seconds = Int64(time.tv_sec)
   let (whole, isBeyond) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
@@ -131,9 +131,9 @@ private func nanoseconds(_ time: timespec) -> Int64 {
   return (isBeyond ? seconds : Int64(time.tv_nsec)) < 0 ? .min : .max
 }
 
-/// Text of numbers, put together in place: there are two of these for every file.
+/// Formats numbers in place, without temporary strings: every file needs two of these texts.
 extension UnsafeMutableBufferPointer<UInt8> {
-  /// Each returns where the next begins.
+  /// Each function returns the index after the text it wrote.
   fileprivate func put(_ text: StaticString, from start: Int) -> Int {
     for index in 0..<text.utf8CodeUnitCount { self[start + index] = text.utf8Start[index] }
     return start + text.utf8CodeUnitCount

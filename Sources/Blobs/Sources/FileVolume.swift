@@ -1,15 +1,15 @@
 import Platform
 import Synchronization
 
-/// What the file system of a file is good for, to whom wants to know the file again after a restart.
+/// Properties of a file system that matter for recognizing a file after a restart.
 public struct FileVolume: Sendable, Hashable {
-  /// A file keeps its inode number, and its change time, for as long as it is the same: also when the machine was
-  /// started again, or the disk was unplugged. Not so on FAT, network and FUSE file systems, where they are made up.
+  /// Whether a file's inode number and change time stay the same as long as the file does, also after a restart of the
+  /// machine or after the disk was unplugged. False for FAT, network and FUSE file systems, which invent these numbers.
   public var keepsNumbers: Bool
-  /// The file system's own id, which it has on every machine; nil: only its device number tells it from others.
+  /// The file system's own id, which is the same on every machine; nil: only its device number identifies it.
   public var id: UInt64?
-  /// A file may be mapped for writing, and the kernel grants a lease on it as if it were not: overlayfs, once the file
-  /// is closed and only its mapping is left.
+  /// Whether the kernel grants a read lease although the file is mapped for writing. True for overlayfs: it grants one
+  /// once the file is closed and only the mapping remains.
   var hidesMappings = false
 
   public init(keepsNumbers: Bool, id: UInt64? = nil) {
@@ -17,13 +17,13 @@ public struct FileVolume: Sendable, Hashable {
     self.id = id
   }
 
-  /// The one that `path` is on; nil where the system does not tell. Blocks, at the first file of a device.
+  /// The file system that contains `path`; nil if the system does not tell. Blocks for the first file of a device.
   public init?(of path: BytePath, device: UInt64) {
     guard let volume = Self.known(device, { path.withCString { Self.ask(-1, $0) } }) else { return nil }
     self = volume
   }
 
-  /// The one that an open file is on.
+  /// The file system that contains an open file.
   init?(of descriptor: Int32, device: UInt64) {
     guard let volume = Self.known(device, { Self.ask(descriptor, nil) }) else { return nil }
     self = volume
@@ -31,12 +31,12 @@ public struct FileVolume: Sendable, Hashable {
 
   private static let seen = Mutex<[UInt64: (volume: FileVolume, since: ContinuousClock.Instant)]>([:])
 
-  /// Asked anew now and then: what is unplugged leaves its device number to the next one.
+  /// Cached entries expire after 10 seconds, because the device number of an unplugged disk is reused.
   private static func known(_ device: UInt64, _ ask: () -> FileVolume?) -> FileVolume? {
     let now = ContinuousClock.now
     let old = seen.withLock { $0[device] }
     if let old, now - old.since < .seconds(10) { return old.volume }
-    // Of a file that is gone meanwhile nothing is learnt about its device.
+    // If the file has disappeared meanwhile, the query fails and nothing is cached for its device.
     guard let volume = ask() else { return nil }
     seen.withLock { seen in
       if seen.count > 1000 { seen = [:] }
@@ -52,12 +52,12 @@ public struct FileVolume: Sendable, Hashable {
       return FileVolume(kind: kind, id: id)
     }
 
-    /// `kind` as in statfs(2). What is not known here is taken for a card.
+    /// `kind` is `f_type` of statfs(2). Unknown file systems are treated like removable media.
     init(kind: UInt64, id: UInt64) {
       switch kind {
-      // ext2 to ext4, btrfs, ZFS: the id is part of what is on the disk.
+      // ext2 to ext4, btrfs, ZFS: the id is stored on the disk.
       case 0xEF53, 0x9123_683E, 0x2FC1_2FC1: self.init(keepsNumbers: true, id: id == 0 ? nil : id)
-      // XFS, F2FS, bcachefs, tmpfs, overlayfs: it is the device number in another form, or nothing.
+      // XFS, F2FS, bcachefs, tmpfs, overlayfs: the id is derived from the device number or is 0.
       case 0x5846_5342, 0xF2F5_2010, 0xCA45_1A4E, 0x0102_1994, 0x794C_7630: self.init(keepsNumbers: true)
       default: self.init(keepsNumbers: false)
       }

@@ -1,18 +1,18 @@
 import Synchronization
 
-/// One file, whatever it is called meanwhile: from when it is first opened until the source is gone it is held open.
+/// One file that stays open from its first use until the source is released, even if it is renamed meanwhile.
 ///
-/// A rename, other rights or another link change nothing, where the system vouches that nobody wrote to it; else, and
-/// for every write, truncation, replacement or deletion, it is as with `FileSource`: `.changed` or `.truncated`, never a
-/// mixture.
+/// A rename, a change of permissions or another link is ignored where the system can confirm that nobody wrote to the
+/// file. In all other cases, and after every write, truncation, replacement or deletion, it behaves like `FileSource`:
+/// it throws `.changed` or `.truncated`, and readers never get a mixture of versions.
 public struct HeldFileSource: BlobSource {
   public let path: BytePath
   private let holder: Holder
   public var access: BlobAccess { .random }
 
-  /// - `found`: the file as it was found, where that is known.
-  /// - `find`: asked where that file is now, if it is not at `path` any more when it is first opened; nil: it is
-  ///   nowhere. Blocks; what it says is not believed, but looked at.
+  /// - `found`: the stamp of the file when it was listed, if known.
+  /// - `find`: called when the file is no longer at `path` at the first open; returns its current path, or nil if it is
+  ///   nowhere. Blocks. The returned path is verified.
   public init(
     _ path: BytePath, found: FileStamp? = nil,
     find: (@Sendable (Cancellation) throws(BlobError) -> BytePath?)? = nil
@@ -20,7 +20,7 @@ public struct HeldFileSource: BlobSource {
     self.init(path, found: found, nil, find: find)
   }
 
-  /// - `info`: what `found` says, where that has been put together already.
+  /// - `info`: the information derived from `found`, if the caller has computed it already.
   package init(
     _ path: BytePath, found: FileStamp?, _ info: BlobInfo?,
     find: (@Sendable (Cancellation) throws(BlobError) -> BytePath?)?
@@ -53,7 +53,7 @@ private final class Holder: Sendable {
     self.find = find
   }
 
-  /// The file that is held, if its content is what it was; else what is to be found now.
+  /// Returns the open file if its content is unchanged; otherwise opens the file again.
   func file(_ cancel: Cancellation) throws(BlobError) -> OpenFile {
     try cancel.check("open \(path)")
     if let file = held.withLock({ $0 }) {
@@ -79,7 +79,7 @@ private final class Holder: Sendable {
     } catch {
       here = .failure(error)
     }
-    // Elsewhere a file has no number to be known by.
+    // On other file systems a file cannot be identified by its inode number.
     guard let found, let find, found.volume?.keepsNumbers == true else { return try here.get() }
     switch here {
     case .success(let file) where file.stamp.isFile(of: found): return file
@@ -96,6 +96,6 @@ private final class Holder: Sendable {
 }
 
 extension FileStamp {
-  /// The same file, whatever is in it. Where `volume` keeps its numbers.
+  /// Whether both stamps belong to the same file, whatever its content is. Only valid where `volume` keeps its numbers.
   fileprivate func isFile(of other: FileStamp) -> Bool { inode == other.inode && device == other.device }
 }

@@ -1,17 +1,18 @@
 import Platform
 
-/// A regular file that is open, and the version it had then.
+/// A regular file that is open, and the version that it had when it was opened.
 final class OpenFile: Sendable {
   let path: BytePath
   let descriptor: Int32
   let stamp: FileStamp
-  /// Of that version: put together once, since it is asked for often.
+  /// The information of that version. It is stored because it is needed often.
   let info: BlobInfo
-  /// nil: nothing vouches for the content of a file whose change time has moved.
+  /// nil: nothing can confirm that the content is unchanged once the change time has moved.
   private let watch: WriteWatch?
 
-  /// Waits until a further write would show in the times. With `watching`, the system is asked to tell of writes, where
-  /// it can. `expected`: what it most likely is, and what that says of it.
+  /// Waits until a further write would change the file's times. With `watching`, the system is asked to report writes,
+  /// where it can. `expected` is the stamp that the file most likely has, and `known` is the information for that
+  /// stamp.
   init(
     _ path: BytePath, watching: Bool = false, expecting expected: FileStamp? = nil, as known: BlobInfo? = nil,
     _ cancel: Cancellation, now: () -> Int64 = { FileStamp.now }
@@ -27,7 +28,7 @@ final class OpenFile: Sendable {
           "open \(path): its size is 0 and it has content, as files have that the system makes up: read it as a stream")
       }
       var found = FileStamp(status, descriptor)
-      // Before the version is settled, so that no write to it can be missed.
+      // The watch begins before the version is determined, so that no write can be missed.
       let isWatched = watching && found.size > Self.leastWatched && found.volume?.keepsNumbers == true
       watch = isWatched ? WriteWatch(descriptor) : nil
       try Self.settle(&found, descriptor, path, now, cancel)
@@ -41,18 +42,18 @@ final class OpenFile: Sendable {
 
   deinit { close(descriptor) }
 
-  /// Bytes that are read again in less time than the system takes to watch a file.
+  /// Files of up to this many bytes are not watched: reading them again is faster than setting up the watch.
   static let leastWatched: Int64 = 64 << 10
 
-  /// Opens a regular file. Throws `.unsupported` where something else is, which may have taken a file's place: a pipe would be
-  /// waited for, and a device read, without an end.
+  /// Opens a regular file. Throws `.unsupported` if another kind of object has taken its place: opening a pipe could
+  /// wait forever, and reading a device could be endless.
   static func open(_ path: BytePath) throws(BlobError) -> (descriptor: Int32, status: stat) {
     var descriptor: Int32
     repeat {
-      // O_NONBLOCK: a pipe in the place of a file must not hang us; regular files ignore it.
+      // O_NONBLOCK: opening a pipe in the place of a file must not block; regular files ignore the flag.
       descriptor = path.open(O_RDONLY | O_NONBLOCK)
     } while descriptor < 0 && errno == EINTR
-    // ENXIO: a socket, or a device that is not there.
+    // ENXIO: a socket, or a device that does not exist.
     if descriptor < 0 && errno == ENXIO {
       throw BlobError(.unsupported, "open \(path): not a regular file, but a socket or a device", errno: errno)
     }
@@ -68,8 +69,8 @@ final class OpenFile: Sendable {
     }
   }
 
-  /// Whether an open file of size 0 has content all the same. It is read at its first byte only; a file that has got a
-  /// size meanwhile is an ordinary one.
+  /// Whether an open file of size 0 nevertheless has content. Only its first byte is read. A file that has a size by
+  /// now is an ordinary file.
   static func hasUnsizedContent(_ descriptor: Int32, _ path: BytePath) throws(BlobError) -> Bool {
     var byte: UInt8 = 0
     var count: Int
@@ -77,7 +78,7 @@ final class OpenFile: Sendable {
       count = pread(descriptor, &byte, 1, 0)
     } while count < 0 && errno == EINTR
     if count == 0 { return false }
-    // EAGAIN: there will be some. ESPIPE: it can be read in order only.
+    // EAGAIN: content will follow. ESPIPE: the file can only be read sequentially.
     if count < 0, ![EAGAIN, ESPIPE].contains(errno) { throw systemError(errno, "read \(path) at byte 0") }
     return try statusOf(descriptor, path).st_size == 0
   }
@@ -95,7 +96,7 @@ final class OpenFile: Sendable {
       } else {
         try writeBack(descriptor, stamp.size, path, cancel)
       }
-      // A write that comes before the pages are written back may be the last that moves the times.
+      // A write that happens before the pages are written back may be the last one that changes the times.
       let latest = FileStamp(try statusOf(descriptor, path), descriptor)
       if wait == 0 && latest == stamp { return }
       stamp = latest
@@ -103,11 +104,11 @@ final class OpenFile: Sendable {
     throw BlobError(.changed, "open \(path): it is being written, and did not come to rest")
   }
 
-  /// Throws `.changed` unless the content is sure to be still the version that was opened.
+  /// Throws `.changed` unless the content is certainly still the version that was opened.
   func check() throws(BlobError) {
     let status = try statusOf(descriptor, path)
     var now = FileStamp(status)
-    // It is open, and so where it was.
+    // An open file cannot move to another file system.
     now.volume = stamp.volume
     if now == stamp { return }
     var unchanged = now
@@ -122,7 +123,7 @@ final class OpenFile: Sendable {
       } else {
         "was moved, linked or given other rights"
       }
-    // Whoever writes and then puts the modification time back moves the change time only, as a rename does.
+    // A program that writes and then restores the modification time moves only the change time, as a rename does.
     if status.st_nlink > 0, unchanged == stamp, watch?.hasSeenNoWrite == true { return }
     throw BlobError(.changed, "\(path) \(what) while it was read")
   }
@@ -134,22 +135,23 @@ private func statusOf(_ descriptor: Int32, _ path: BytePath) throws(BlobError) -
   return status
 }
 
-// Writes through a mapping. The first store into a page moves the file's times; later ones do not, until the kernel has
-// written the page back. So what is dirty is written back before a version is believed: each later write shows.
+// Writes through a mapping: the first store into a page changes the file's times; later stores do not, until the kernel
+// has written the page back. So dirty pages are written back before a version is accepted; then every later write
+// shows.
 extension OpenFile {
-  /// False where nobody has the file open or mapped for writing. A mapping that is made later moves the times with its
-  /// first store, whether the page is dirty or not.
+  /// Returns false if nobody has the file open or mapped for writing. A mapping created later changes the times with
+  /// its first store, whether the page is dirty or not.
   fileprivate static func canBeMapped(_ stamp: FileStamp, _ descriptor: Int32) -> Bool {
     if stamp.size == 0 { return false }
     #if os(Linux)
       if fb_is_written(descriptor) != 0 { return true }
     #endif
-    // To write a small file back would take longer than to send it.
+    // Writing a small file back would take longer than sending it.
     return stamp.volume?.hidesMappings == true && stamp.size > leastWatched
   }
 
-  /// Waits for the disk. On file systems without one, like tmpfs, this does nothing, and a write through a mapping can be
-  /// seen by no one.
+  /// Writes dirty pages to the disk and waits for it. On file systems without a disk, like tmpfs, this does nothing,
+  /// and writes through a mapping cannot be detected.
   fileprivate static func writeBack(
     _ descriptor: Int32, _ size: Int64, _ path: BytePath, _ cancel: Cancellation
   ) throws(BlobError) {
@@ -163,7 +165,7 @@ extension OpenFile {
         start += length
       }
     #endif
-    // Nearly nothing is left for it, but overlayfs writes back for this call only.
+    // Almost nothing is left to write by now, but overlayfs writes back only for this call.
     if flushContent(descriptor) != 0, case let number = errno, isLoss(number) {
       throw systemError(number, "write back \(path), which another program has open")
     }

@@ -1,17 +1,17 @@
-/// The reading end of a `BlobPipe`: a sequential source, which can be opened only where its last reader stopped.
+/// The reading end of a `BlobPipe`. It is a sequential source, which can be opened only where its last reader stopped.
 ///
-/// One per pipe. When it and its readers are gone the writer is woken with an error.
+/// Create one per pipe. When the source and its readers are released, the writer is woken with an error.
 public struct PipeSource: BlobSource {
   private let end: End
   private let info: BlobInfo
   public var access: BlobAccess { .sequential }
 
-  /// `length` is what the writer has promised: fewer bytes are `.truncated`, more are `.changed`. nil: what comes, comes.
+  /// `length` is the promised length: fewer bytes are `.truncated`, more are `.changed`; nil accepts any length.
   public init(_ pipe: BlobPipe, length: Int64? = nil) {
     self.init(pipe, length: length, whenGone: {})
   }
 
-  /// `whenGone` is called when it and its readers are gone.
+  /// `whenGone` is called when the source and its readers have been released.
   init(_ pipe: BlobPipe, length: Int64?, whenGone: @escaping @Sendable () -> Void) {
     end = End(pipe.ring, whenGone)
     info = BlobInfo(length: length)
@@ -28,7 +28,7 @@ public struct PipeSource: BlobSource {
     return PipeReader(end, info, at: offset, cancel)
   }
 
-  /// Held by the source and its readers; the last of them to go tells the writer.
+  /// Shared by the source and its readers. Its `deinit`, after the last of them is released, notifies the writer.
   fileprivate final class End: Sendable {
     let ring: PipeRing
     private let whenGone: @Sendable () -> Void
@@ -71,7 +71,7 @@ private final class PipeReader: BlobReader {
 
   func fileRegion() -> FileRegion? { nil }
 
-  /// After the last promised byte this waits for the writer to say that it was the last.
+  /// After the last promised byte, this waits for the writer to confirm that it was the last.
   func finish() throws(BlobError) {
     if offset == info.length { try promised.check(waiting().count, at: offset) }
   }

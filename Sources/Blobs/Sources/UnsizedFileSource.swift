@@ -1,11 +1,11 @@
 import Platform
 import Synchronization
 
-/// A regular file that has content although its size is 0, as the files of /proc and /sys have, and those of some FUSE
-/// and network file systems.
+/// A regular file that has content although its size is 0, such as files in /proc and /sys, and in some FUSE and
+/// network file systems.
 ///
-/// The system makes the content up while it is read, so it is read once, in order, and only its end tells its length.
-/// Opening it at byte 0 always begins anew.
+/// The system generates the content while it is read. So it is read once, in order, and its length is known only at the
+/// end. Opening it at byte 0 always starts anew.
 public struct UnsizedFileSource: BlobSource {
   public let path: BytePath
   public var access: BlobAccess { .sequential }
@@ -13,7 +13,7 @@ public struct UnsizedFileSource: BlobSource {
   private let modified: Int64?
   private let latest = LatestReading()
 
-  /// `modified`: nanoseconds since 1970 when the file was last written, where the file system tells that.
+  /// `modified`: time of the last write in nanoseconds since 1970; nil if the file system does not report it.
   public init(_ path: BytePath, modified: Int64? = nil) {
     self.path = path
     self.modified = modified
@@ -32,10 +32,11 @@ public struct UnsizedFileSource: BlobSource {
     return UnsizedFileReader(reading, try reading.source.open(at: offset, cancel))
   }
 
-  /// Whether the regular file at `path`, whose size is 0, has content all the same. Opens it and reads a byte: blocks.
+  /// Whether the regular file at `path`, whose size is 0, nevertheless has content. Opens it and reads a byte, so it
+  /// blocks.
   ///
-  /// false for a file that has got a size meanwhile: someone is writing it, and it is an ordinary file. Throws
-  /// `.unsupported` for what is no regular file, such as a pipe or a device that has taken the place of one.
+  /// Returns false for a file that has a size by now: somebody is writing it, and it is an ordinary file. Throws
+  /// `.unsupported` if `path` is not a regular file, for example if a pipe or a device has replaced it.
   public static func isNeeded(for path: BytePath) throws(BlobError) -> Bool {
     let descriptor = try OpenFile.open(path).descriptor
     defer { close(descriptor) }
@@ -43,7 +44,7 @@ public struct UnsizedFileSource: BlobSource {
   }
 }
 
-/// Where reading goes on. One reader at a time, as for any sequential source.
+/// The descriptor at which reading continues. One reader at a time, as for any sequential source.
 private final class LatestReading: Sendable {
   private let latest = Mutex<OpenReading?>(nil)
 

@@ -1,19 +1,20 @@
 #if os(Linux)
   import Platform
 
-  /// Vouches that nobody has written to an open file, whatever its times say, by what the kernel tells of it.
+  /// Confirms that nobody has written to an open file, whatever its times say, based on the kernel's inotify events.
   ///
-  /// Of all that moves a file's change time only a rename tells nothing here. A write through a mapping is not told
-  /// either, but moves the modification time, since dirty pages were written back when the file was opened
-  /// (`OpenFile.writeBack`); and whoever puts the modification time back, is told. Other rights and links look the same
-  /// as that: then it counts that nobody had the file open for writing, from the beginning to the end.
+  /// A rename is the only change of a file's change time without an event here. A write through a mapping has no event
+  /// either, but it changes the modification time, because dirty pages were written back when the file was opened
+  /// (`OpenFile.writeBack`). Restoring the modification time has an event, which looks the same as a change of
+  /// permissions or links. In that case, the content counts as unchanged only if nobody has had the file open for
+  /// writing from the beginning to the end.
   final class WriteWatch: Sendable {
     private let descriptor: Int32
     private let number: Int32
-    /// What was told before does not concern this one.
+    /// Events up to this count happened before this watch.
     private let start: UInt64
 
-    /// nil: the system does not tell. Borrows `descriptor`.
+    /// Returns nil if the system does not report events. Borrows `descriptor`.
     init?(_ descriptor: Int32) {
       guard let (number, start) = FileNotices.shared?.begin(descriptor) else { return nil }
       self.descriptor = descriptor
@@ -23,7 +24,7 @@
 
     deinit { FileNotices.shared?.end(number) }
 
-    /// True only where it is certain. The modification time must be what it was.
+    /// True only if it is certain that nobody wrote. The caller has checked that the modification time is unchanged.
     var hasSeenNoWrite: Bool {
       guard let told = FileNotices.shared?.told(of: number) else { return false }
       if told.lastWrite > start { return false }
@@ -31,7 +32,7 @@
     }
   }
 
-  /// The kernel's notices of single files: one queue for the process, read when someone wants to know.
+  /// The kernel's events for single files: one inotify queue for the process, read on demand.
   private final class FileNotices: Sendable {
     struct Told {
       var lastWrite: UInt64 = 0
@@ -40,7 +41,7 @@
     }
     fileprivate struct State {
       var files: [Int32: Told] = [:]
-      /// Counts what was told.
+      /// The number of events so far.
       var count: UInt64 = 0
     }
 
@@ -60,7 +61,7 @@
         }
         if number < 0 { return nil }
         state.files[number, default: Told()].users += 1
-        // Of whoever has watched this file before.
+        // Reads pending events, which belong to earlier watches of the same file.
         read(&state)
         return (number, state.count)
       }
@@ -100,13 +101,13 @@
   extension FileNotices.State {
     fileprivate mutating func take(_ event: inotify_event) {
       count += 1
-      // Some were lost: it may have been any file.
+      // The queue overflowed and events were lost: any file may have been written to.
       if event.mask & UInt32(IN_Q_OVERFLOW) != 0 {
         for number in files.keys { files[number]!.lastWrite = count }
         return
       }
       guard files[event.wd] != nil else { return }
-      // Also where nothing more will be told of it.
+      // This includes IN_IGNORED, after which no further events come for this file.
       if event.mask & UInt32(IN_ATTRIB) == 0 {
         files[event.wd]!.lastWrite = count
       } else {
@@ -115,7 +116,7 @@
     }
   }
 #else
-  /// Nothing vouches for a file here.
+  /// This platform cannot confirm that a file is unchanged.
   final class WriteWatch: Sendable {
     init?(_ descriptor: Int32) { return nil }
     var hasSeenNoWrite: Bool { false }

@@ -1,7 +1,7 @@
-/// The memory between the thread that reads and the one that wants. Each works outside the lock: the free part is the
-/// one's, the filled part the other's.
+/// The memory between the thread that reads ahead and the thread that consumes. Each works outside the lock: the free
+/// range belongs to the first, the filled range to the second.
 package final class AheadRing: @unchecked Sendable {
-  // `state` says which part of `memory` belongs to whom. It is allocated before `opened` answers, and never again.
+  // `state` says which range of `memory` belongs to which thread. `memory` is allocated once, before `opened` returns.
   private var memory = UnsafeMutableRawBufferPointer(start: nil, count: 0)
   private let state = Monitor(State())
 
@@ -9,7 +9,7 @@ package final class AheadRing: @unchecked Sendable {
     var start = 0
     var filled = 0
     var opening: Result<BlobInfo, BlobError>?
-    /// Nothing more is read: the end, or an error.
+    /// Set when nothing more is read: at the end, or after an error.
     var ending: Result<Void, BlobError>?
     var isAskedToFinish = false
     var finished: Result<Void, BlobError>?
@@ -23,10 +23,11 @@ package final class AheadRing: @unchecked Sendable {
 
   private let freed: @Sendable () -> Void
 
-  /// Each reader that is read ahead has one of these.
+  /// Each source being read ahead occupies one of these threads.
   static let threads = BlockingPool("read-ahead", threads: 512, patience: .seconds(5))
 
-  /// `freed` is called when the memory is: on either thread, however long the source holds the one that reads.
+  /// `freed` is called when the memory is freed: on either thread, and possibly late, if the source blocks the reading
+  /// thread.
   package init(freed: @escaping @Sendable () -> Void = {}) { self.freed = freed }
 
   deinit {
@@ -35,27 +36,27 @@ package final class AheadRing: @unchecked Sendable {
   }
 
   package func wake() { state.update { _ in } }
-  /// Nothing more is wanted.
+  /// The consumer wants nothing more; the reading thread ends.
   package func leave() { state.update { $0.isLeft = true } }
 
-  // MARK: The thread that reads
+  // MARK: The thread that reads ahead
 
-  /// From now on `reader`, whose next byte has `offset`, is read by another thread: it must not be touched any more.
+  /// Hands `reader`, whose next byte has `offset`, to another thread: the caller must not use it any more.
   ///
-  /// - `piece`: bytes for one read, at most half the capacity: it is waited until there is room for so many. nil: as many
-  ///   as there is room for, up to what it prefers, and at least 64 KiB.
+  /// - `piece`: bytes for one read, at most half the capacity: the thread waits until there is that much room. nil: as
+  ///   many as there is room for, up to what the reader prefers, and at least 64 KiB.
   package func read(_ reader: any BlobReader, at offset: Int64, _ capacity: Int, piece: Int? = nil) {
     let handed = HandedReader(reader: reader, offset: offset)
     Self.threads.submit { [self] in serve(capacity, piece) { (handed.reader, handed.offset) } }
   }
 
-  /// `begin` gives a reader, and the offset of its next byte.
+  /// `begin` returns a reader and the offset of its next byte.
   func serve(_ capacity: Int, _ piece: Int? = nil, _ begin: () throws(BlobError) -> (any BlobReader, Int64)) {
     do throws(BlobError) {
       let (reader, offset) = try begin()
       let info = reader.info
       let rest = info.length.map { Int(clamping: $0 - offset) } ?? capacity
-      // One more than there are, so that the end is found before it is asked for.
+      // One byte more than the source has, so that its end is found before the consumer asks for it.
       memory = .allocate(byteCount: max(1, min(capacity, rest < capacity ? rest + 1 : capacity)), alignment: 16)
       let least = piece.map { min($0, max(1, memory.count / 2)) } ?? 1
       let piece = piece ?? max(info.preferredRead, 64 << 10)
@@ -68,7 +69,7 @@ package final class AheadRing: @unchecked Sendable {
     }
   }
 
-  /// With room for fewer than `least` it waits until there is more: small reads cost too much.
+  /// Waits for work. With less free room than `least` it waits for more: small reads cost too much.
   private func next(_ least: Int) -> Work? {
     state.wait { state -> Work?? in
       if state.isLeft { return .some(nil) }
@@ -92,7 +93,7 @@ package final class AheadRing: @unchecked Sendable {
         state.update { $0.ending = .failure(error) }
       }
     case .finish:
-      // A reader that has thrown is of no use.
+      // A reader that has thrown is unusable.
       var result = state.update { $0.ending } ?? .success(())
       if case .success = result {
         do throws(BlobError) { try reader.finish() } catch { result = .failure(error) }
@@ -104,7 +105,7 @@ package final class AheadRing: @unchecked Sendable {
     }
   }
 
-  // MARK: The thread that wants
+  // MARK: The consuming thread
 
   func opened(_ cancel: Cancellation) throws(BlobError) -> BlobInfo {
     let result = try state.wait { state throws(BlobError) in
@@ -122,8 +123,8 @@ package final class AheadRing: @unchecked Sendable {
     return bytes.count
   }
 
-  /// What comes next, up to `most` bytes, which stay where they are until they are released; empty at the end. `cancel`
-  /// is looked at after each `wake`.
+  /// Returns the next bytes, up to `most`, which stay in place until they are released; empty at the end. `cancel` is
+  /// checked after each `wake`.
   package func next(_ most: Int, _ cancel: Cancellation) throws(BlobError) -> UnsafeRawBufferPointer {
     let range: Range<Int> = try state.wait { state throws(BlobError) in
       try cancel.check("read a source that is read ahead")
@@ -135,7 +136,7 @@ package final class AheadRing: @unchecked Sendable {
     return UnsafeRawBufferPointer(rebasing: memory[range])
   }
 
-  /// The first `count` bytes of what came next are done with.
+  /// Releases the first `count` bytes that `next` returned.
   package func release(_ count: Int) {
     state.update { state in
       state.start = (state.start + count) % memory.count
@@ -156,15 +157,16 @@ package final class AheadRing: @unchecked Sendable {
   }
 }
 
-/// On its way from one thread to another: who hands it over does not touch it again.
+/// Transfers a reader from one thread to another. The first thread does not use it again, so this is safe.
 private struct HandedReader: @unchecked Sendable {
   let reader: any BlobReader
-  /// Of the next byte it gives.
+  /// Offset of the next byte that it returns.
   let offset: Int64
 }
 
-/// A reader that may turn to reading ahead, which for another that does so would be done twice.
+/// A reader that may start to read ahead by itself. It must not if another reader already does, since the work would be
+/// done twice.
 package protocol AheadReader: BlobReader {
-  /// It will be read before its bytes are wanted.
+  /// Informs the reader that another thread reads it ahead of use.
   func willBeReadAhead()
 }

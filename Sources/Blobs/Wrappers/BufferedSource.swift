@@ -1,11 +1,12 @@
-/// A source that is read in blocks, however small its users' reads, where its `preferredRead` says that this pays.
+/// Reads a source in blocks, however small the caller's reads are, where `preferredRead` says that this pays.
 ///
-/// A reader that is dropped takes what it had read ahead with it: of a sequential source those bytes are gone.
+/// When a reader is released, its buffered bytes are lost; for a sequential source they cannot be read again.
 public struct BufferedSource: BlobSource {
   private let source: any BlobSource
   private let block: Int
 
-  /// Reads at least `block` bytes at a time, or `preferredRead` where that is more; nothing is kept where that is 0.
+  /// Reads at least `block` bytes at a time, or `preferredRead` if that is larger. If `preferredRead` is 0, nothing is
+  /// buffered.
   public init(_ source: any BlobSource, block: Int = 128 << 10) {
     precondition(block > 0)
     self.source = source
@@ -14,19 +15,19 @@ public struct BufferedSource: BlobSource {
 
   public var access: BlobAccess { source.access }
 
-  /// As the source's, but for `preferredRead`, which is 0: small reads cost nothing any more.
+  /// Like the source's, except `preferredRead`, which is 0: small reads are cheap now.
   public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { try source.info(cancel).buffered }
 
   public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     try openBuffered(at: offset, cancel)
   }
 
-  /// As `open`, for callers that want to seek or to look at the block.
+  /// Like `open`, for callers that need to seek or to access the buffered block.
   public func openBuffered(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> BufferedReader {
     try openBuffered(at: offset, always: false, cancel)
   }
 
-  /// `always`: in blocks, whatever the source prefers. For readers that are filled ahead of their use.
+  /// With `always`, the reader uses blocks whatever the source prefers. For readers that are filled ahead of their use.
   package func openBuffered(
     at offset: Int64, always: Bool, _ cancel: Cancellation
   ) throws(BlobError) -> BufferedReader {
@@ -34,15 +35,15 @@ public struct BufferedSource: BlobSource {
   }
 }
 
-/// A reader with a block of bytes at hand.
+/// A reader with a buffered block of bytes.
 public final class BufferedReader: BlobReader {
   public let info: BlobInfo
   private let source: any BlobSource
   private let cancel: Cancellation
   private var reader: any BlobReader
-  /// Empty where buffering gains nothing.
+  /// Empty if buffering gains nothing.
   private let block: UnsafeMutableRawBufferPointer
-  /// Offset of the block's first byte, how many it holds, and how many of them were read.
+  /// Offset of the block's first byte, the number of bytes in the block, and how many of them were returned.
   private var start: Int64
   private var held = 0
   private var given = 0
@@ -61,11 +62,11 @@ public final class BufferedReader: BlobReader {
 
   deinit { block.deallocate() }
 
-  /// The offset of the byte that `read` gives next.
+  /// The offset of the byte that `read` returns next.
   public var offset: Int64 { start + Int64(given) }
 
-  /// Bytes that are at hand: those that `read` gives next, without asking the source. Often none.
-  /// Valid until the next call of `read` or `seek`, and as long as the reader lives.
+  /// The buffered bytes that `read` returns next without calling the source. Often empty. Valid until the next call of
+  /// `read` or `seek`, and as long as the reader lives.
   public var lent: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: block[given..<held]) }
 
   public func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
@@ -83,7 +84,7 @@ public final class BufferedReader: BlobReader {
     return take(into: buffer)
   }
 
-  /// As `read`, of what is at hand: 0 when that is nothing.
+  /// Like `read`, but only from the block; returns 0 if it is empty.
   package func take(into buffer: UnsafeMutableRawBufferPointer) -> Int {
     let count = min(buffer.count, held - given)
     buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: lent.prefix(count)))
@@ -91,7 +92,7 @@ public final class BufferedReader: BlobReader {
     return count
   }
 
-  /// Sees to it that there are bytes at hand; if there are none then, it is the end. Only where there is a block.
+  /// Fills the block if it is empty. If it is still empty afterwards, the source has ended. Requires a block.
   package func fill() throws(BlobError) {
     if given < held { return }
     start = offset
@@ -99,15 +100,15 @@ public final class BufferedReader: BlobReader {
     held = try reader.readChecked(into: block, at: start)
   }
 
-  /// Goes on at `offset` if that is inside the block; else answers false, and nothing has changed.
+  /// Continues at `offset` if that is inside the block; otherwise returns false and changes nothing.
   package func move(to offset: Int64) -> Bool {
     guard start...start + Int64(held) ~= offset else { return false }
     given = Int(offset - start)
     return true
   }
 
-  /// Goes on at `offset`. Inside the block this costs nothing; elsewhere the source is opened again, and `.changed` is
-  /// thrown if that finds another version. After a throw the reader is where it was.
+  /// Continues at `offset`. Inside the block this costs nothing; elsewhere the source is opened again, which throws
+  /// `.changed` if it finds another version. After a throw the reader's position is unchanged.
   public func seek(to offset: Int64) throws(BlobError) {
     if move(to: offset) { return }
     let next = try source.open(at: offset, cancel)
@@ -119,7 +120,7 @@ public final class BufferedReader: BlobReader {
     (held, given) = (0, 0)
   }
 
-  /// The source's reader is ahead by what is at hand.
+  /// The source's reader is ahead by the bytes in the block.
   public func fileRegion() -> FileRegion? {
     guard var region = reader.fileRegion() else { return nil }
     let ahead = Int64(held - given)

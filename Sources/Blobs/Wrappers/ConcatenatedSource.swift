@@ -1,22 +1,22 @@
-/// Sources one after another, as if they were one: a form, a video in pieces, a folder as an archive.
+/// Concatenates sources into one: a multipart form, a video in pieces, a folder as an archive.
 ///
-/// Opening asks every piece for its `info`; only the piece that is being read is open. A piece that ends early or
-/// changes meanwhile is an error at the latest with its last byte.
+/// Opening calls `info` of every piece, but only the piece being read is open. A piece that ends early or changes
+/// meanwhile throws an error, at the latest with its last byte.
 public struct ConcatenatedSource: BlobSource {
   private let pieces: [any BlobSource]
 
   public init(_ pieces: [any BlobSource]) { self.pieces = pieces }
 
-  /// Random if all pieces are.
+  /// Random if all pieces are random.
   public var access: BlobAccess { pieces.allSatisfy { $0.access == .random } ? .random : .sequential }
 
-  /// The length is known if all are; there is a validator if all pieces have one.
+  /// The length is known if all lengths are known; there is a validator if all pieces have one.
   public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo {
     try cancel.check("look at sources in a row")
     return Self.combine(try infos(cancel))
   }
 
-  /// To find an offset behind a piece of unknown length, that piece is read through.
+  /// If `offset` lies behind a piece of unknown length, that piece is read through to measure it.
   public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     try cancel.check("open sources in a row")
     let infos = try infos(cancel)
@@ -39,13 +39,13 @@ public struct ConcatenatedSource: BlobSource {
       preferredRead: infos.map(\.preferredRead).max() ?? 0)
   }
 
-  /// nil where one is, or where no offset could count that far, whatever a remote source says.
+  /// nil if either is nil, or if the sum overflows, since a remote source may claim any length.
   private static func sum(_ a: Int64?, _ b: Int64?) -> Int64? {
     guard let a, let b, case (let sum, let overflow) = a.addingReportingOverflow(b), !overflow else { return nil }
     return sum
   }
 
-  /// Digests keep it short, and the counts in front of each keep "a" + "bc" apart from "ab" + "c".
+  /// Digests keep the validator short. The byte count in front of each part distinguishes "a" + "bc" from "ab" + "c".
   private static func combine(_ validators: [Validator]) -> Validator {
     func digest(_ part: (Validator) -> String) -> String {
       SHA256.hex(of: validators.flatMap { Array("\(part($0).utf8.count):\(part($0))".utf8) })
@@ -59,11 +59,11 @@ private final class ConcatenatedReader: BlobReader {
   private let pieces: [any BlobSource]
   private let infos: [BlobInfo]
   private let cancel: Cancellation
-  /// The piece being read, its number, and where in it.
+  /// The reader of the current piece, the piece's index, and the offset in it.
   private var reader: (any BlobReader)?
   private var index = 0
   private var offset: Int64 = 0
-  /// One that was opened before its turn, since a file's region was asked for.
+  /// A piece that was opened early because `fileRegion` was called.
   private var ahead: (index: Int, reader: any BlobReader)?
 
   init(_ pieces: [any BlobSource], _ infos: [BlobInfo], _ info: BlobInfo, _ cancel: Cancellation) {
@@ -78,7 +78,7 @@ private final class ConcatenatedReader: BlobReader {
     while left > 0, index < pieces.count {
       var length = infos[index].length
       if length == nil && index < pieces.count - 1 { length = try measure(index) }
-      // The last piece knows best whether it reaches that far.
+      // A last piece of unknown length checks by itself whether it reaches that far.
       guard let length, left >= length else { break }
       left -= length
       index += 1
@@ -90,7 +90,7 @@ private final class ConcatenatedReader: BlobReader {
     self.offset = left
   }
 
-  /// As a slice the piece can neither end early nor change without an error.
+  /// Opened as a slice, a piece can neither end early nor change without an error.
   private func open(_ index: Int, at offset: Int64) throws(BlobError) -> any BlobReader {
     let length = infos[index].length.map { $0 - offset }
     return try BlobSlice(pieces[index], start: offset, length: length, validator: infos[index].validator).open(cancel)
@@ -130,7 +130,7 @@ private final class ConcatenatedReader: BlobReader {
     return ahead.reader
   }
 
-  /// That of the longest piece there still is, which is opened for it.
+  /// The region of the longest remaining piece, which is opened for this.
   func fileRegion() -> FileRegion? {
     let left = (index..<pieces.count).map { number in
       infos[number].length.map { number == index ? $0 - offset : $0 }
@@ -147,7 +147,7 @@ private final class ConcatenatedReader: BlobReader {
     return region
   }
 
-  /// nil where it cannot be opened, or not before its turn: reading will tell why.
+  /// nil if the piece cannot be opened, or only in order: a later `read` throws the reason.
   private func piece(_ number: Int) -> (any BlobReader)? {
     if number == index, let reader { return reader }
     guard pieces[number].access == .random else { return nil }

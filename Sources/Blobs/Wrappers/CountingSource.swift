@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A source that counts the bytes read through it, by all its readers together, and how often given ones occur.
+/// A source that counts the bytes read by all its readers together, and how often a given pattern occurs.
 public struct CountingSource: BlobSource {
   private let source: any BlobSource
   private let pattern: BytePattern?
@@ -11,17 +11,18 @@ public struct CountingSource: BlobSource {
     pattern = nil
   }
 
-  /// Counts also how often `bytes`, at least one, occur one after the other: `[10]` counts lines.
+  /// Also counts the occurrences of `bytes`, at least one byte: `[10]` counts lines.
   public init(_ source: any BlobSource, occurrencesOf bytes: [UInt8]) {
     self.source = source
     pattern = BytePattern(bytes)
   }
 
-  /// Bytes read so far; bytes read twice count twice. Any thread may ask.
+  /// Bytes read so far; bytes that are read twice count twice. Any thread may ask.
   public var count: Int64 { counter.bytes.load(ordering: .relaxed) }
 
-  /// How often the given bytes were read, by one reader and without overlap, however its reads cut them; one that
-  /// starts before the byte where the reader was opened is not seen. 0 when none were given. Any thread may ask.
+  /// The number of occurrences of the pattern in what single readers have read, without overlap and independent of read
+  /// boundaries. An occurrence that starts before the offset where its reader was opened is not counted. 0 without a
+  /// pattern. Any thread may ask.
   public var occurrences: Int64 { counter.occurrences.load(ordering: .relaxed) }
 
   public var access: BlobAccess { source.access }
@@ -60,7 +61,7 @@ private final class CountingReader: BlobReader {
     return count
   }
 
-  // What is sent from a region is not seen here.
+  // Bytes sent from a file region would not be counted.
   func fileRegion() -> FileRegion? { nil }
 
   func finish() throws(BlobError) { try reader.finish() }

@@ -1,13 +1,13 @@
-/// A source that tells how far its readers have come.
+/// A source that reports the position of its readers.
 ///
-/// What a reader has read need not have arrived anywhere: `Progress` of BlobUpload knows what a server has.
+/// A byte that was read may not have arrived anywhere: BlobUpload's `Progress` reports what a server has.
 public struct ProgressSource: BlobSource {
-  /// Where a reader is.
+  /// The position of a reader.
   public struct Position: Sendable, Hashable {
-    /// Of the next byte, counted from the source's first, also where reading began later: a resumed upload goes on
-    /// where it was.
+    /// Offset of the next byte in the source, also if the reader was opened at a later byte: a resumed upload continues
+    /// where it stopped.
     public var offset: Int64
-    /// Bytes of the whole source; nil when only the end will tell.
+    /// Length of the whole source in bytes; nil if it is known only at the end.
     public var length: Int64?
     /// Whether the reader has reached the end.
     public var isAtEnd: Bool
@@ -22,8 +22,8 @@ public struct ProgressSource: BlobSource {
   private let source: any BlobSource
   private let report: Report
 
-  /// Calls `report` when a reader has been opened, then at most once in `interval`, and once at the end; on the thread
-  /// that reads, which waits for it.
+  /// Calls `report` when a reader has been opened, then at most once per `interval`, and once at the end. The call is
+  /// made on the reading thread, which waits for it.
   public init(
     _ source: any BlobSource, every interval: Duration = .milliseconds(100),
     _ report: @escaping @Sendable (Position) -> Void
@@ -84,7 +84,7 @@ private final class ProgressReader: BlobReader {
     return count
   }
 
-  // What is sent from a region is not seen here.
+  // Bytes sent from a file region would not be reported.
   func fileRegion() -> FileRegion? { nil }
 
   func finish() throws(BlobError) { try reader.finish() }

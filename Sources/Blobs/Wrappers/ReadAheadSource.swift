@@ -1,17 +1,18 @@
-/// A source that is read before its bytes are wanted, on a thread of its own, up to a bound: while a part is on its way
-/// the next bytes are fetched, so that a slow source and a slow link do not wait for each other in turn.
+/// A source that is read ahead on a thread of its own, up to a bound: while one part is being sent, the next bytes are
+/// read, so that a slow source and a slow link work at the same time.
 ///
-/// For sources that can be opened at any byte. A sequential one is handed through as it is: what was read ahead of a
-/// reader that is dropped would be lost.
+/// Only for sources that can be opened at any byte. A sequential source is passed through unchanged, because bytes read
+/// ahead are lost when their reader is released.
 public struct ReadAheadSource: BlobSource {
   private let source: any BlobSource
   private let capacity: Int
   private let limit: Int64?
 
-  /// Each reader holds up to `capacity` bytes that nobody has asked for yet.
+  /// Each reader buffers up to `capacity` bytes ahead of its consumer.
   ///
-  /// - `bytesPerSecond`: reading ahead begins once the source turns out to give fewer; until then it is read as it is,
-  ///   by who wants the bytes, which for a quick source costs less than another thread and one more copy. nil: at once.
+  /// - `bytesPerSecond`: reading ahead begins once the source delivers less than this. Until then, the consumer's
+  ///   thread reads the source directly, which for a fast source costs less than another thread and another copy. nil:
+  ///   reading ahead begins at once.
   public init(_ source: any BlobSource, capacity: Int = 1 << 20, ifSlowerThan bytesPerSecond: Int64? = nil) {
     precondition(capacity > 0 && bytesPerSecond ?? 1 > 0)
     self.source = source
@@ -21,7 +22,8 @@ public struct ReadAheadSource: BlobSource {
 
   public var access: BlobAccess { source.access }
 
-  /// As the source's, but for `readAhead`, which is 0; a reader that does not read ahead, or not yet, has it.
+  /// Like the source's, except `readAhead`, which is 0. The info of a reader that does not read ahead, or not yet,
+  /// still has the source's value.
   public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { try source.info(cancel).readAhead(0) }
 
   public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
@@ -45,10 +47,10 @@ private final class ReadAheadReader: AheadReader {
   private(set) var info = BlobInfo(length: nil)
   private let cancel: Cancellation
   private let capacity: Int
-  /// Ends what the other thread waits for.
+  /// Cancels the source's calls on the other thread.
   private let stop = Cancellation()
   private let ring = AheadRing()
-  /// The source's own reader, while that is quick.
+  /// The source's own reader and its speed, as long as it is fast enough.
   private var direct: (reader: any BlobReader, pace: ReadPace)?
 
   init(_ cancel: Cancellation, _ capacity: Int) {
@@ -86,12 +88,12 @@ private final class ReadAheadReader: AheadReader {
     return count
   }
 
-  /// Whether somebody else sees to it.
+  /// Whether another reader already reads this one ahead.
   private var isReadAhead = false
 
   func willBeReadAhead() { isReadAhead = true }
 
-  /// From now on the source's reader is the other thread's.
+  /// Hands the source's reader to the other thread.
   private func goAhead() {
     let (reader, offset) = (direct!.reader, direct!.pace.offset)
     direct = nil
@@ -99,7 +101,7 @@ private final class ReadAheadReader: AheadReader {
     ring.read(reader, at: offset, capacity)
   }
 
-  // What comes is in memory already.
+  // The next bytes are already in memory.
   func fileRegion() -> FileRegion? { nil }
 
   func finish() throws(BlobError) {
@@ -117,9 +119,9 @@ private final class ReadAheadReader: AheadReader {
   }
 }
 
-/// How quick a source was of late.
+/// Measures how fast a source has been recently.
 private struct ReadPace {
-  /// Bytes a second.
+  /// The minimum speed in bytes per second.
   let limit: Int64
   private(set) var offset: Int64
   private(set) var isSlow = false
@@ -139,7 +141,7 @@ private struct ReadPace {
     if count >= Self.window { (count, time) = (0, .zero) }
   }
 
-  /// A thread may have to wait for its turn on a busy machine, which says nothing of the source.
+  /// On a busy machine a thread may wait for a processor, which says nothing about the source's speed.
   private static let pardon = Duration.milliseconds(25)
   private static let window: Int64 = 8 << 20
 }

@@ -1,12 +1,13 @@
-/// A source that finds its place again when a reader is `.invalidated`: a card pulled out and put back, a lost camera.
+/// A source that is opened again when a reader throws `.invalidated`, as when a memory card or a camera was unplugged
+/// and connected again.
 ///
-/// The source is opened at the same byte as long as it is the same version, so two versions are never mixed. One that
-/// has no validator cannot prove that, and is not opened again.
+/// The source is reopened at the same byte only if its version is the same, so two versions are never mixed. A source
+/// without a validator cannot prove that, and is not reopened.
 public struct ReopeningSource: BlobSource {
   package let source: any BlobSource
   private let attempts: Int
 
-  /// Gives up after `attempts` openings in a row that brought not a single byte.
+  /// Gives up after `attempts` consecutive openings that produced no byte.
   public init(_ source: any BlobSource, attempts: Int = 3) {
     precondition(attempts >= 0)
     self.source = source
@@ -26,7 +27,7 @@ public struct ReopeningSource: BlobSource {
     }
   }
 
-  /// The reader throws `.changed` when another version is found, the last `.invalidated` when it gives up.
+  /// The reader throws `.changed` if it finds another version, and the last `.invalidated` when it gives up.
   public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     try ReopeningReader(source, at: offset, attempts, cancel)
   }
@@ -39,7 +40,7 @@ private final class ReopeningReader: BlobReader {
   private let cancel: Cancellation
   private var reader: any BlobReader
   private var offset: Int64
-  /// Openings allowed before the next byte has to come.
+  /// Openings that remain before a byte must arrive.
   private var left: Int
 
   init(_ source: any BlobSource, at offset: Int64, _ attempts: Int, _ cancel: Cancellation) throws(BlobError) {

@@ -1,19 +1,19 @@
-/// A range of a source as a source of its own, whose first byte is at 0.
+/// A range of a source as a separate source, whose first byte is at offset 0.
 public struct SlicedSource: BlobSource {
-  /// The range, as a request's body has it.
+  /// The range, in the form that request bodies use.
   public let slice: BlobSlice
 
   public init(_ slice: BlobSlice) { self.slice = slice }
 
-  /// `length` nil: to the end of `source`, wherever that turns out to be.
+  /// `length` nil: to the end of `source`, wherever that is.
   public init(_ source: any BlobSource, start: Int64 = 0, length: Int64? = nil, validator: Validator? = nil) {
     self.init(BlobSlice(source, start: start, length: length, validator: validator))
   }
 
   public var access: BlobAccess { slice.source.access }
 
-  /// The validator names the range too: another range of the same version is other content.
-  /// Throws `.changed` where the slice wants another version than there is.
+  /// The validator includes the range: another range of the same version is different content. Throws `.changed` if the
+  /// source's version differs from the slice's validator.
   public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo {
     let whole = try slice.source.info(cancel)
     if let wanted = slice.validator, wanted != whole.validator {
@@ -27,7 +27,8 @@ public struct SlicedSource: BlobSource {
     return named(info)
   }
 
-  /// Opening at a byte does not read those before it. A short or changed source never looks complete: see `BlobSlice`.
+  /// Opening at an offset does not read the bytes before it. A short or changed source never looks complete: see
+  /// `BlobSlice`.
   public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     guard 0...(slice.length ?? .max - slice.start) ~= offset else {
       let end = slice.length.map { "it has \($0)" } ?? "it begins at byte \(slice.start) of the source"
@@ -50,7 +51,7 @@ public struct SlicedSource: BlobSource {
   }
 }
 
-/// Reads as a slice does, under the range's own name.
+/// Reads a slice; its `info` has the validator of the range.
 private final class SlicedReader: BlobReader {
   let info: BlobInfo
   private let reader: any BlobReader

@@ -1,4 +1,4 @@
-/// A source whose bytes pass no faster than a limiter allows, which other sources may share.
+/// A source whose bytes pass through a rate limiter, which other sources may share.
 public struct ThrottledSource: BlobSource {
   private let source: any BlobSource
   private let limiter: RateLimiter
@@ -12,7 +12,7 @@ public struct ThrottledSource: BlobSource {
 
   public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { try source.info(cancel) }
 
-  /// The reader waits in `read`, which `cancel` ends.
+  /// The reader waits in `read`; `cancel` ends that wait.
   public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     ThrottledReader(try source.open(at: offset, cancel), limiter, cancel)
   }
@@ -39,7 +39,7 @@ private final class ThrottledReader: BlobReader {
     return used
   }
 
-  // A region would be sent past the limiter.
+  // Bytes sent from a file region would bypass the limiter.
   func fileRegion() -> FileRegion? { nil }
 
   func finish() throws(BlobError) { try reader.finish() }
