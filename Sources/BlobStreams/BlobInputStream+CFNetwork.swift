@@ -2,7 +2,7 @@
   import CoreFoundation
   import Foundation
 
-  /// What CFNetwork asks of a stream that is given to it as a CFReadStream, by the private names that it uses.
+  /// The private selectors that CFNetwork calls on a stream that is passed to it as a CFReadStream.
   extension BlobInputStream {
     @objc(_scheduleInCFRunLoop:forMode:)
     func schedule(inCoreLoop loop: CFRunLoop, forMode mode: CFString) {

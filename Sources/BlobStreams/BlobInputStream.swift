@@ -2,31 +2,32 @@ import Blobs
 import Foundation
 
 #if canImport(ObjectiveC)
-  /// What Foundation's properties of streams are.
+  /// The type of stream properties in Foundation.
   public typealias StreamPropertyValue = Any
 #else
-  /// What Foundation's properties of streams are.
+  /// The type of stream properties in Foundation.
   public typealias StreamPropertyValue = AnyObject
 #endif
 
-/// An `InputStream` over any source: for `URLRequest.httpBodyStream`, `XMLParser`, `JSONSerialization`, and whatever
-/// else takes a stream.
+/// An `InputStream` over any source: for `URLRequest.httpBodyStream`, `XMLParser`, `JSONSerialization` and other APIs
+/// that accept a stream.
 ///
-/// **Synchronous**: every method has done its work when it returns, and waits for the source. **Asynchronous**: every
-/// method returns at once; the source is opened and read elsewhere, one block ahead, and events tell. `read` before
-/// there is something to read returns -1 with `EAGAIN` in `streamError`, which is neither the end nor an error. Not for
-/// URL loading: see `checkForURLLoading`.
+/// **Synchronous**: every method blocks until its work is done. **Asynchronous**: every method returns at once; the
+/// source is opened and read on other threads, one block ahead, and events report progress. A `read` before bytes are
+/// available returns -1 with `EAGAIN` in `streamError`, which is neither the end nor an error. Do not use asynchronous
+/// streams for URL loading: see `checkForURLLoading`.
 ///
-/// A source that is `.invalidated` is opened again at the same byte, a bounded number of times. If its content changed,
-/// or it ends early, `read` returns -1 and `streamError` has the source's own error underneath (`BlobError(underlying:)`).
+/// A source that throws `.invalidated` is opened again at the same byte, a bounded number of times. If its content
+/// changed or it ends early, `read` returns -1, and `streamError` contains the source's error
+/// (`BlobError(underlying:)`).
 ///
-/// Any method may be called on any thread. Events come on the threads of the run loops where it is scheduled, and only
-/// in those modes; each comes once, however many loops there are. Deallocation closes.
+/// Any method may be called on any thread. Events arrive on the threads of the run loops where the stream is scheduled,
+/// and only in those modes; each event arrives once, however many run loops there are. Deallocation closes the stream.
 public final class BlobInputStream: InputStream, StreamDelegate {
   let core: StreamCore
 
-  /// `asynchronous`: see above. `block` is what is read at once, in bytes, of a source that asks for caching
-  /// (`preferredRead`), and of any source by an asynchronous stream.
+  /// `asynchronous`: see above. `block`: bytes per read of a source that asks for buffering (`preferredRead`); an
+  /// asynchronous stream uses it for any source.
   public convenience init(_ source: any BlobSource, asynchronous: Bool = false, block: Int = 128 << 10) {
     self.init(
       StreamCore(
@@ -44,11 +45,12 @@ public final class BlobInputStream: InputStream, StreamDelegate {
     core.retire()
   }
 
-  /// Whether methods return at once, and events tell.
+  /// Whether methods return at once and events report progress.
   public var isAsynchronous: Bool { core.isAsynchronous }
 
-  /// False for URL loading and multipart forms, whose machinery takes states for ends: then `streamStatus` stays `.open`
-  /// after an error, which `read` and `streamError` tell all the same, and no client is called. The delegate hears all.
+  /// Set to false for URL loading and multipart forms, which take an error state for the end of the body. Then
+  /// `streamStatus` stays `.open` after an error and no client is called; `read` and `streamError` still report the
+  /// error. The delegate receives all events in either case.
   public var reportsErrorsToURLLoading: Bool {
     get { core.locked { core.reportsErrors } }
     set { core.locked { core.reportsErrors = newValue } }
@@ -58,16 +60,17 @@ public final class BlobInputStream: InputStream, StreamDelegate {
 
   public override func open() { core.open() }
 
-  /// Ends a `read` that is waiting on another thread, which returns -1. Nothing comes after it, no event either.
+  /// Ends a `read` that waits on another thread; that `read` returns -1. Afterwards no bytes or events follow.
   public override func close() { core.close() }
 
-  /// Bytes read; 0 at the end; -1 before `open`, after `close`, after an error, or where `EAGAIN` is.
+  /// Returns the number of bytes read; 0 at the end; -1 before `open`, after `close`, after an error, or with `EAGAIN`.
   public override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength: Int) -> Int {
     if maxLength <= 0 { return core.readNothing(maxLength) }
     return core.read(into: UnsafeMutableRawBufferPointer(start: buffer, count: maxLength))
   }
 
-  /// Lends the bytes that are buffered; false if there are none. They stay until the next `read` or `close`.
+  /// Gives access to the buffered bytes without copying; false if there are none. They are valid until the next `read`
+  /// or `close`.
   public override func getBuffer(
     _ buffer: UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>, length: UnsafeMutablePointer<Int>
   ) -> Bool {
@@ -77,26 +80,26 @@ public final class BlobInputStream: InputStream, StreamDelegate {
     return true
   }
 
-  /// False only if there is nothing to wait for: at the end, before `open`, after `close`; and as long as an
-  /// asynchronous `read` would come too early. True after an error, so that whoever asks reads, and meets it.
+  /// False at the end, before `open`, after `close`, and while a `read` of an asynchronous stream would find no bytes
+  /// yet. True after an error, so that the caller reads and gets the error.
   public override var hasBytesAvailable: Bool { core.hasBytes }
 
   public override var streamStatus: Stream.Status { core.status }
 
-  /// An `NSError` of `BlobError.streamErrorDomain`; also after `close`. `EAGAIN` of the POSIX domain says that a read
-  /// came too early.
+  /// An `NSError` of `BlobError.streamErrorDomain`; it is also available after `close`. `EAGAIN` of the POSIX domain
+  /// means that a read came before bytes were available.
   public override var streamError: (any Error)? { core.error }
 
   // MARK: Properties
 
-  /// `.fileCurrentOffsetKey` is the offset of the byte that `read` gives next. Other keys are the source's.
+  /// `.fileCurrentOffsetKey` is the offset of the byte that `read` returns next. Other keys are the source's.
   public override func property(forKey key: Stream.PropertyKey) -> StreamPropertyValue? {
     if key == .fileCurrentOffsetKey { return NSNumber(value: core.locked { core.offset }) }
     return (core.source as? any ConfigurableSource)?.property(forKey: key) as StreamPropertyValue?
   }
 
-  /// `.fileCurrentOffsetKey` takes a whole number from 0 on, before and after `open`; past the end, `read` will fail. What
-  /// is refused (false) changes nothing. Other keys are the source's.
+  /// `.fileCurrentOffsetKey` accepts a whole number from 0 on, before and after `open`; if it is past the end, `read`
+  /// will fail. A refused value (false) changes nothing. Other keys are the source's.
   public override func setProperty(_ property: StreamPropertyValue?, forKey key: Stream.PropertyKey) -> Bool {
     guard key == .fileCurrentOffsetKey else {
       return (core.source as? any ConfigurableSource)?.setProperty(property, forKey: key) ?? false
@@ -107,8 +110,8 @@ public final class BlobInputStream: InputStream, StreamDelegate {
 
   // MARK: Events
 
-  /// Held weakly. nil makes the stream its own delegate, which hears nothing. Events that wait in a run loop when a
-  /// delegate is set are dropped; a delegate that wants them all is set before the stream is scheduled or opened.
+  /// A weak reference. nil makes the stream its own delegate, which ignores all events. Setting a delegate drops events
+  /// that are pending in a run loop. To receive all events, set the delegate before scheduling or opening the stream.
   public override var delegate: (any StreamDelegate)? {
     get {
       let delegate: (any StreamDelegate)? = core.locked { core.delegate }
@@ -121,13 +124,14 @@ public final class BlobInputStream: InputStream, StreamDelegate {
     core.schedule { $0.hang(in: runLoop, forMode: mode) }
   }
 
-  /// An event that is being handled on another thread goes on.
+  /// An event that is being handled on another thread is not interrupted.
   public override func remove(from runLoop: RunLoop, forMode mode: RunLoop.Mode) {
     core.bell.remove(from: runLoop, forMode: mode)
   }
 
-  /// Whom to call besides the delegate, instead of whoever was set before; nil, no events, no callback or no context:
-  /// nobody. False, and nothing changed, if the context is of another version than 0. Calls nobody itself.
+  /// Sets the client that is called besides the delegate, and replaces an earlier client. nil, or a client without
+  /// events, callback or context, only removes the earlier one. Returns false and changes nothing if the context's
+  /// version is not 0. Does not call the client.
   @discardableResult
   public func setClient(_ client: StreamClient?) -> Bool { core.setClient(client) }
 }

@@ -1,15 +1,15 @@
 import Blobs
 import Foundation
 
-/// What both ends of a bound pair have in common: status, error, events, and how they wait.
+/// The parts that both ends of a bound pair share: status, error, events, and waiting.
 class BoundEnd: @unchecked Sendable {
-  // `lock` guards `phase` and `failure`; the ring and the events guard themselves; `events` is set once.
+  // `lock` guards `phase` and `failure`. The ring and the events have locks of their own; `events` is set once.
 
   enum Phase { case new, open, atEnd, failed, closed }
 
   let ring: PipeRing
   private(set) var events: StreamEvents!
-  /// Ends the waiting when the stream is closed.
+  /// Ends waits when the stream is closed.
   let cancel = Cancellation()
   private let lock = NSLock()
   private var phase = Phase.new
@@ -33,14 +33,14 @@ class BoundEnd: @unchecked Sendable {
     }
   }
 
-  /// Only the first call does anything.
+  /// Only the first call has an effect.
   func open() {
     guard move(from: .new, to: .open) else { return }
     events.tell(.openCompleted)
     look()
   }
 
-  /// Nothing is told after it. False if it was closed before.
+  /// Closes this end; no event follows. Returns false if it was already closed.
   func shut() -> Bool {
     let before = lock.withLock {
       defer { phase = .closed }
@@ -58,7 +58,7 @@ class BoundEnd: @unchecked Sendable {
     look()
   }
 
-  /// Tells what there is, and sees to it that `look` is called when there is more.
+  /// Reports available bytes or room as an event, or registers itself with the ring to be called again.
   func look() {}
 
   /// Whether an event is still true.
@@ -74,7 +74,7 @@ class BoundEnd: @unchecked Sendable {
 
   func fail(_ error: BlobError) {
     let isNew = lock.withLock {
-      // Closed meanwhile: the reason for which the waiting ended.
+      // The stream was closed meanwhile; the close caused this error.
       if phase != .open { return false }
       phase = .failed
       failure = error.streamError
@@ -83,7 +83,8 @@ class BoundEnd: @unchecked Sendable {
     if isNew { events.tell(.errorOccurred) }
   }
 
-  /// Once nothing is to be read or written: it neither waits nor moves.
+  /// The result of reading or writing `count` bytes when `count` is not positive: it neither waits nor moves the
+  /// position.
   func acceptsNothing(_ count: Int) -> Int {
     count == 0 && [.open, .atEnd].contains(lock.withLock { phase }) ? 0 : -1
   }
@@ -105,7 +106,7 @@ final class ReadingEnd: BoundEnd, @unchecked Sendable {
     }
   }
 
-  /// As `read`, and throws; also `.cancelled`, after which the stream is as it was.
+  /// Like `read`, but throws, also `.cancelled`, which leaves the stream unchanged.
   func read(into buffer: UnsafeMutableRawBufferPointer, _ other: Cancellation?) throws(BlobError) -> Int {
     guard isOpen else {
       if status == .atEnd { return 0 }
@@ -139,9 +140,9 @@ final class ReadingEnd: BoundEnd, @unchecked Sendable {
     if move(from: .open, to: .atEnd) { events.tell(.endEncountered) }
   }
 
-  /// nil where there are none yet, or `read` would not give any.
+  /// The readable bytes; nil if there are none yet or `read` would not return any.
   func lend() -> UnsafeRawBufferPointer? {
-    guard isOpen, let bytes = try? ring.bytes(), !bytes.isEmpty else { return nil }  // `read` meets the error
+    guard isOpen, let bytes = try? ring.bytes(), !bytes.isEmpty else { return nil }  // `read` reports the error
     return bytes
   }
 
@@ -173,7 +174,7 @@ final class ReadingEnd: BoundEnd, @unchecked Sendable {
 }
 
 final class WritingEnd: BoundEnd, @unchecked Sendable {
-  /// One that nobody reads.
+  /// An end whose reader is already gone.
   static var alone: WritingEnd {
     let ring = PipeRing(capacity: 1)
     ring.readerIsGone(BlobError(.io, "write to a stream without a reader"))
@@ -220,7 +221,7 @@ final class WritingEnd: BoundEnd, @unchecked Sendable {
     do throws(BlobError) {
       let isRoom = try ring.room() != nil
       if isRoom { events.tell(.hasSpaceAvailable) }
-      // With room, only that the reader went away is news until the next `write`.
+      // If there is room, the next news before a `write` can only be that the reader went away.
       ring.whenWritable(orRoom: !isRoom) { [weak self] in self?.look() }
     } catch {
       fail(error)

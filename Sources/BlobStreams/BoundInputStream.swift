@@ -1,7 +1,7 @@
 import Blobs
 import Foundation
 
-/// The end of `BoundStreams` to read from. Any method may be called on any thread; one reads at a time.
+/// The reading end of `BoundStreams`. Any method may be called on any thread, but only one thread may read at a time.
 public final class BoundInputStream: InputStream, StreamDelegate {
   let end: ReadingEnd
 
@@ -15,21 +15,21 @@ public final class BoundInputStream: InputStream, StreamDelegate {
 
   public override func open() { end.open() }
 
-  /// The writer's next `write` fails. Ends a `read` that waits on another thread, which returns -1.
+  /// Closes the stream: the writer's next `write` fails. A `read` that waits on another thread returns -1.
   public override func close() { end.close() }
 
-  /// Closes; what the writer gets to see is `error`.
+  /// Closes the stream; the writer gets `error`.
   public func fail(_ error: BlobError) { end.close(error) }
 
-  /// Waits for bytes; gives what is there, and 0 at the end. -1 before `open`, after `close`, and for an error, which
-  /// comes after the bytes that were written before it.
+  /// Waits for bytes and returns those available, up to `maxLength`; 0 at the end. Returns -1 before `open`, after
+  /// `close`, and for an error, which follows the bytes written before it.
   public override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength: Int) -> Int {
     if maxLength <= 0 { return end.acceptsNothing(maxLength) }
     return end.read(into: UnsafeMutableRawBufferPointer(start: buffer, count: maxLength))
   }
 
-  /// Lends the bytes that are there, or the first of them; false if there are none. They stay until the next `read` or
-  /// `close`.
+  /// Gives access to contiguous buffered bytes without copying; false if there are none. They are valid until the next
+  /// `read` or `close`.
   public override func getBuffer(
     _ buffer: UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>, length: UnsafeMutablePointer<Int>
   ) -> Bool {
@@ -39,20 +39,20 @@ public final class BoundInputStream: InputStream, StreamDelegate {
     return true
   }
 
-  /// Where the stream is scheduled on a run loop: whether `read` would not wait. Elsewhere false means the end, and only
-  /// that: URL loading takes it so.
+  /// If the stream is scheduled on a run loop: whether `read` would return without waiting. Otherwise false means the
+  /// end only, because URL loading interprets it that way.
   public override var hasBytesAvailable: Bool { end.hasBytes }
 
   public override var streamStatus: Stream.Status { end.status }
 
-  /// An `NSError` of `BlobError.streamErrorDomain`, with the error underneath.
+  /// An `NSError` of `BlobError.streamErrorDomain` that contains the underlying error.
   public override var streamError: (any Error)? { end.error }
 
-  /// There are no properties.
+  /// This stream has no properties.
   public override func property(forKey key: Stream.PropertyKey) -> StreamPropertyValue? { nil }
   public override func setProperty(_ property: StreamPropertyValue?, forKey key: Stream.PropertyKey) -> Bool { false }
 
-  /// Held weakly; nil makes the stream its own delegate, which hears nothing.
+  /// A weak reference; nil makes the stream its own delegate, which ignores all events.
   public override var delegate: (any StreamDelegate)? {
     get { end.events.delegate ?? self }
     set { end.events.delegate = newValue === self ? nil : newValue }

@@ -1,7 +1,7 @@
 import Blobs
 import Foundation
 
-/// The end of `BoundStreams` to write to. Any method may be called on any thread; one writes at a time.
+/// The writing end of `BoundStreams`. Any method may be called on any thread, but only one thread may write at a time.
 public final class BoundOutputStream: OutputStream, StreamDelegate {
   let end: WritingEnd
 
@@ -14,7 +14,7 @@ public final class BoundOutputStream: OutputStream, StreamDelegate {
   #if canImport(ObjectiveC)
     public override convenience init(toMemory: ()) { self.init(WritingEnd.alone) }
   #else
-    /// An end that nobody reads: every `write` fails. `BoundStreams` makes one with a reader.
+    /// Creates an end without a reader: every `write` fails. `BoundStreams` creates one with a reader.
     public required convenience init(toMemory: ()) { self.init(WritingEnd.alone) }
   #endif
 
@@ -22,22 +22,22 @@ public final class BoundOutputStream: OutputStream, StreamDelegate {
 
   public override func open() { end.open() }
 
-  /// All is written: the reader gets what is left, then the end. Ends a `write` that waits on another thread, which
-  /// returns -1.
+  /// Marks the end of the data: the reader gets the buffered bytes, then the end. A `write` that waits on another
+  /// thread returns -1.
   public override func close() { end.close(nil) }
 
-  /// Closes; the reader gets what is left, then `error`.
+  /// Closes the stream: the reader gets the buffered bytes, then `error`.
   public func fail(_ error: BlobError) { end.close(error) }
 
-  /// Waits for room, and returns how many bytes there was room for; -1 before `open`, after `close`, and when nobody will
+  /// Waits for room and returns how many bytes were written; -1 before `open`, after `close`, and once no reader will
   /// read any more.
   public override func write(_ buffer: UnsafePointer<UInt8>, maxLength: Int) -> Int {
     if maxLength <= 0 { return end.acceptsNothing(maxLength) }
     return end.write(UnsafeRawBufferPointer(start: buffer, count: maxLength))
   }
 
-  /// Writes all of `bytes`, waiting as often as it takes: for callbacks that hand over chunks. Throws what `streamError`
-  /// has underneath, and `.io` where the stream is not open.
+  /// Writes all of `bytes` and waits as often as necessary: for callbacks that deliver chunks. Throws the error
+  /// underlying `streamError`, and `.io` if the stream is not open.
   public func writeAll(_ bytes: UnsafeRawBufferPointer) throws(BlobError) {
     var rest = bytes
     while !rest.isEmpty {
@@ -49,19 +49,19 @@ public final class BoundOutputStream: OutputStream, StreamDelegate {
     }
   }
 
-  /// Whether `write` would not wait; true also after an error, which `write` then meets.
+  /// Whether `write` would return without waiting. Also true after an error, which `write` then reports.
   public override var hasSpaceAvailable: Bool { end.hasSpace }
 
   public override var streamStatus: Stream.Status { end.status }
 
-  /// An `NSError` of `BlobError.streamErrorDomain`, with the error underneath.
+  /// An `NSError` of `BlobError.streamErrorDomain` that contains the underlying error.
   public override var streamError: (any Error)? { end.error }
 
-  /// There are no properties.
+  /// This stream has no properties.
   public override func property(forKey key: Stream.PropertyKey) -> StreamPropertyValue? { nil }
   public override func setProperty(_ property: StreamPropertyValue?, forKey key: Stream.PropertyKey) -> Bool { false }
 
-  /// Held weakly; nil makes the stream its own delegate, which hears nothing.
+  /// A weak reference; nil makes the stream its own delegate, which ignores all events.
   public override var delegate: (any StreamDelegate)? {
     get { end.events.delegate ?? self }
     set { end.events.delegate = newValue === self ? nil : newValue }

@@ -1,24 +1,25 @@
 import Blobs
 import Foundation
 
-/// An output stream and an input stream with a bounded buffer between: what is written to one is read from the other.
+/// An output stream and an input stream connected by a bounded buffer: bytes written to one are read from the other.
 ///
-/// For producers that push (a device library's callback, an encoder, `JSONSerialization`) and consumers that take an
-/// `InputStream`: gigabytes go through `capacity` bytes of memory. `write` waits while the buffer is full, `read` while
-/// it is empty; each may do a part of what was asked. On run loops, events tell when they need not wait.
+/// For producers that push (a device library's callback, an encoder, `JSONSerialization`) and consumers that accept an
+/// `InputStream`: any amount of data passes through `capacity` bytes of memory. `write` waits while the buffer is full,
+/// `read` while it is empty; each may transfer fewer bytes than requested. On run loops, events report when a call
+/// would not wait.
 ///
-/// Each end may be used on a thread of its own. Closing `output` is the end to the reader, once it has read what is left;
-/// `fail` is an error; so is an `output` that is deallocated before it was closed: what it had to say was not complete.
-/// Closing or deallocating `input` is an error to the writer.
+/// Each end may be used on a different thread. Closing `output` gives the reader the end, after the remaining bytes;
+/// `fail` gives it an error. Deallocating `output` without closing it is also an error, because the data may be
+/// incomplete. Closing or deallocating `input` is an error for the writer.
 public struct BoundStreams: @unchecked Sendable {
-  // Both streams keep what they have behind locks.
+  // Both streams guard their state with locks.
 
   /// The end to write to.
   public let output: BoundOutputStream
   /// The end to read from.
   public let input: BoundInputStream
 
-  /// `capacity`: the bytes that are held between the two, at least 1.
+  /// `capacity`: size of the buffer in bytes, at least 1.
   public init(capacity: Int = 1 << 20) {
     let ring = PipeRing(capacity: capacity)
     output = BoundOutputStream(WritingEnd(ring))

@@ -1,8 +1,8 @@
 import CoreFoundation
 import Foundation
 
-/// The loop of Core Foundation's that `loop` is. On Linux it is not public: the current and the main one can be asked
-/// for, others keep theirs in a field; nil if that field is not there any more.
+/// The Core Foundation run loop of `loop`. On Linux this is not public: only the current and the main run loop can be
+/// queried; other `RunLoop` objects store it in a private field. nil if that field does not exist.
 @Sendable func findCoreLoop(_ loop: RunLoop) -> CFRunLoop? {
   #if canImport(ObjectiveC)
     return loop.getCFRunLoop()
@@ -12,7 +12,7 @@ import Foundation
     guard let field = Mirror(reflecting: loop).descendant("_cfRunLoopStorage") as? AnyObject,
       CFGetTypeID(field) == CFRunLoopGetTypeID()
     else { return nil }
-    // A cast would ask for its class, and types of Core Foundation have none of their own.
+    // A conditional cast would check the class, and Core Foundation types have no class of their own.
     return Unmanaged<CFRunLoop>.fromOpaque(Unmanaged.passUnretained(field).toOpaque()).takeUnretainedValue()
   #endif
 }
@@ -21,18 +21,19 @@ package func coreMode(_ mode: RunLoop.Mode) -> CFRunLoopMode {
   #if canImport(ObjectiveC)
     return CFRunLoopMode(rawValue: mode.rawValue as CFString)
   #else
-    // Known by its address.
+    // The common modes constant is recognized by its address.
     if mode == .common { return kCFRunLoopCommonModes }
     return CFStringCreateWithCString(nil, mode.rawValue, CFStringBuiltInEncodings.UTF8.rawValue)
   #endif
 }
 
-/// What the sources of run loops call, by number. A loop that is about to call one may find it gone: a pointer to it,
-/// which Core Foundation would let go of on another thread at that moment, could not be told from a good one.
+/// Maps numbers to the callbacks of run-loop sources. A run loop may be about to call a source while another thread
+/// releases it. With a pointer as context, Core Foundation could not detect that; a number that was removed is simply
+/// not found.
 final class Clappers: @unchecked Sendable {
   static let shared = Clappers()
 
-  // `lock` guards both.
+  // `lock` guards `sounds` and `last`.
   private let lock = NSLock()
   private var sounds: [UInt: @Sendable () -> Void] = [:]
   private var last: UInt = 0
@@ -51,7 +52,7 @@ final class Clappers: @unchecked Sendable {
   func sound(_ number: UInt) { lock.withLock { sounds[number] }?() }
 }
 
-/// A source that calls the clapper of that number when it was signalled.
+/// Creates a run-loop source that calls the callback with that number when it is signalled.
 func makeSource(_ number: UInt) -> CFRunLoopSource {
   var context = CFRunLoopSourceContext()
   context.info = UnsafeMutableRawPointer(bitPattern: number)
@@ -59,5 +60,5 @@ func makeSource(_ number: UInt) -> CFRunLoopSource {
   return CFRunLoopSourceCreate(nil, 0, &context)
 }
 
-/// Invalidated meanwhile, the source has no number any more.
+/// If the source was invalidated meanwhile, its number has no callback any more.
 private func perform(_ info: UnsafeMutableRawPointer?) { Clappers.shared.sound(UInt(bitPattern: info)) }

@@ -1,23 +1,23 @@
 import Blobs
 import Foundation
 
-/// A `BlobSource` of `EventedSource`s, one for each time it is opened.
+/// A `BlobSource` that creates one `EventedSource` for each time it is opened.
 ///
-/// What is set by a key is set on the next pass, and on every later one that takes it.
+/// A property set by a key is applied to the current pass and to every later pass that accepts it.
 public struct EventedBlobSource: ConfigurableSource {
   public let access: BlobAccess
   private let passes: Passes
 
-  /// `make` gives a fresh pass over the same bytes. `.sequential` where there can be only one, from the start.
+  /// `make` creates a new pass over the same bytes. Use `.sequential` if only one pass is possible, from the start.
   public init(access: BlobAccess = .random, _ make: @escaping @Sendable () -> any EventedSource) {
     self.access = access
     passes = Passes(make)
   }
 
-  /// Opens a pass to hear what it knows.
+  /// Opens a pass to get its information.
   public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { try openReader(at: 0, cancel).info }
 
-  /// `.unsupported` on the main thread, if that is where the answers come.
+  /// Throws `.unsupported` on the main thread if the source delivers its events there.
   public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     try openReader(at: offset, cancel)
   }
@@ -26,7 +26,7 @@ public struct EventedBlobSource: ConfigurableSource {
     try cancel.check("open a source that tells")
     if offset < 0 { throw BlobError(.outOfRange, "open a source that tells at byte \(offset)") }
     let pass = EventedPass(passes.next(), cancel)
-    // Before it is opened; what is asked for first would be its first byte anyway.
+    // The offset is set before opening; otherwise the pass would fetch its first bytes for nothing.
     let skips = offset > 0 && !pass.source.setProperty(offset, forKey: .fileCurrentOffsetKey)
     let info = try pass.open()
     if let length = info.length, offset > length {
@@ -57,13 +57,14 @@ private final class EventedReader: BlobReader {
   func finish() throws(BlobError) { try pass.check() }
 }
 
-/// The passes that are made, and what is set on them.
+/// Creates the passes and remembers the properties set on them.
 private final class Passes: @unchecked Sendable {
-  // `lock` guards all but `make`. Values are only handed from pass to pass: they are as safe as whoever set them sees to.
+  // `lock` guards everything but `make`. Values are only passed from one pass to the next; their thread safety is the
+  // responsibility of the code that set them.
   private let lock = NSLock()
   private let make: @Sendable () -> any EventedSource
   private var settings: [(key: Stream.PropertyKey, value: Any?)] = []
-  /// Asked for its properties before any was opened.
+  /// A pass that was created to access its properties before any pass was opened.
   private var prepared: (any EventedSource)?
   private weak var latest: (any EventedSource)?
 

@@ -1,14 +1,14 @@
 import Blobs
 import Foundation
 
-/// One pass over an `EventedSource`, waited for. It is closed when it goes.
+/// One pass over an `EventedSource`, with blocking reads. Its `deinit` closes the pass.
 final class EventedPass {
   let source: any EventedSource
   private let cancel: Cancellation
   private let inbox = Monitor(Inbox())
   private var isOpen = false
 
-  /// What was told, in the order in which it counts: a later word against an earlier one is not heard.
+  /// The events received so far. Events after the end or a failure are ignored, as are repeated `opened` events.
   private struct Inbox {
     var info: BlobInfo?
     var mayHaveBytes = false
@@ -20,7 +20,7 @@ final class EventedPass {
       switch event {
       case .opened(let info):
         if self.info == nil { self.info = info }
-        // Some have their first bytes with it, and say no more.
+        // Some sources have their first bytes at this point and send no further event.
         mayHaveBytes = true
       case .bytesAvailable: mayHaveBytes = true
       case .ended: hasEnded = true
@@ -53,7 +53,7 @@ final class EventedPass {
       let isLast = try turn()
       let count = try readNow(into: buffer)
       if count > 0 {
-        // There may be more, of which it said nothing.
+        // There may be more bytes, for which no event was sent.
         inbox.update(waking: .none) { $0.mayHaveBytes = true }
         return count
       }
@@ -61,7 +61,7 @@ final class EventedPass {
     }
   }
 
-  /// Reads and drops the bytes before `offset`.
+  /// Reads and discards the bytes before `offset`.
   func skip(to offset: Int64) throws(BlobError) {
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
     defer { buffer.deallocate() }
@@ -76,10 +76,10 @@ final class EventedPass {
     }
   }
 
-  /// Throws what it failed with.
+  /// Throws the failure of the pass, if any.
   func check() throws(BlobError) { if let failure = inbox.update(waking: .none, { $0.failure }) { throw failure } }
 
-  /// Waits until it is worth reading; true if what is not there now will not come.
+  /// Waits until reading makes sense. Returns true if no more bytes will come than are available now.
   private func turn() throws(BlobError) -> Bool {
     let ready = { (inbox: inout Inbox) throws(BlobError) -> Bool? in
       if let failure = inbox.failure { throw failure }
@@ -123,7 +123,8 @@ final class EventedPass {
   }
 }
 
-/// Whether what is done for the main queue waits for us. On Linux another thread may serve it.
+/// Whether waiting on this thread would block the main queue. On Linux, another thread than the main thread may serve
+/// it.
 private var isMain: Bool { Thread.isMainThread || DispatchQueue.getSpecific(key: mainMark) != nil }
 
 private let mainMark = {

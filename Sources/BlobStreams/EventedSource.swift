@@ -1,50 +1,53 @@
 import Blobs
 import Foundation
 
-/// Bytes from something that tells when it has them, and never waits: a photo library, a camera, a decoder.
+/// Bytes from an object that sends events when bytes are available and never blocks: a photo library, a camera, a
+/// decoder.
 ///
-/// One pass over the bytes. `EventedBlobSource` makes a `BlobSource` of any number of them, and calls `open`, `read` and
-/// `close` from one thread at a time; `property` and `setProperty` may come meanwhile. For a source that may wait, write
-/// a `BlobSource`: that is simpler.
+/// It is one pass over the bytes. `EventedBlobSource` combines any number of passes into a `BlobSource`; it calls
+/// `open`, `read` and `close` from one thread at a time, and `property` and `setProperty` possibly at the same time. If
+/// your source may block, implement `BlobSource` instead, which is simpler.
 public protocol EventedSource: AnyObject, Sendable {
-  /// Whether it tells on the main thread: waiting for it there would never end, and is refused.
+  /// Whether events are sent on the main thread. If so, waiting on the main thread would deadlock, and is refused.
   var answersOnMainThread: Bool { get }
 
-  /// Begins to open. `tell` may be called on any thread, at any time: late, twice, or after `close`.
+  /// Starts to open the source. `tell` may be called on any thread at any time: late, twice, or after `close`.
   func open(_ tell: @escaping @Sendable (SourceEvent) -> Void)
 
-  /// Copies what is there, without waiting: bytes copied, 0 if there are none for now.
-  /// A `BlobError` is passed on as it is, any other error as the cause of one.
+  /// Copies the available bytes without waiting and returns their count; 0 if there are none now. A thrown `BlobError`
+  /// is passed on unchanged; any other error becomes the cause of a `BlobError`.
   func read(into buffer: UnsafeMutableRawBufferPointer) throws -> Int
 
-  /// No more calls but of `property` and `setProperty`. Also called where opening failed, and before the end.
+  /// After this, only `property` and `setProperty` are called. Also called if opening failed, and before the end was
+  /// reached.
   func close()
 
-  /// nil for a key it does not know.
+  /// Returns nil for an unknown key.
   func property(forKey key: Stream.PropertyKey) -> Any?
 
-  /// False for what it does not take. `.fileCurrentOffsetKey` (an `Int64`) is set before `open`, to say at which byte to
-  /// begin; a source that answers false is read from its start, and the bytes before are dropped.
+  /// Returns false for a property that it does not accept. `.fileCurrentOffsetKey` (an `Int64`) is set before `open`
+  /// and gives the byte at which to begin. If the source returns false for it, it is read from its start, and the bytes
+  /// before the offset are discarded.
   func setProperty(_ value: Any?, forKey key: Stream.PropertyKey) -> Bool
 }
 
-/// What an `EventedSource` tells.
+/// The events of an `EventedSource`.
 public enum SourceEvent: Sendable {
-  /// It is open, and this is what it knows of its bytes. The length is that of all of them.
+  /// The source is open, and this is its information. The length is that of the whole source.
   case opened(BlobInfo)
-  /// `read` may give something.
+  /// `read` may return bytes now.
   case bytesAvailable
-  /// Once `read` gives nothing, that is the end.
+  /// The source ends when `read` returns no more bytes.
   case ended
-  /// There will be no more bytes. `.invalidated` asks to try again, with another pass at the same byte.
+  /// No more bytes will come. `.invalidated` asks for another attempt, with a new pass at the same byte.
   case failed(any Error)
 }
 
-/// A source that has settings, by the keys of Foundation's streams. Any thread may ask, at any time.
+/// A source that has properties, with the keys of Foundation's streams. Any thread may access them at any time.
 public protocol ConfigurableSource: BlobSource {
-  /// nil for a key it does not know.
+  /// Returns nil for an unknown key.
   func property(forKey key: Stream.PropertyKey) -> Any?
 
-  /// False, and nothing changed, for what it does not take.
+  /// Returns false and changes nothing if it does not accept the value.
   func setProperty(_ value: Any?, forKey key: Stream.PropertyKey) -> Bool
 }

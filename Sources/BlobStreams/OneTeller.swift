@@ -1,11 +1,13 @@
 import Platform
 
-/// Keeps loops on several threads from telling at the same time, and so out of order. Guarded by its owner's lock.
+/// Ensures that run loops on several threads deliver events one at a time, and so in order. Guarded by its owner's
+/// lock.
 struct OneTeller {
   private var thread: pthread_t?
   private var depth = 0
 
-  /// False while another thread tells. A listener may run a loop of its own inside its call.
+  /// Returns false while another thread delivers. On the same thread it may be nested: a delegate may run the run loop
+  /// inside its call.
   mutating func begin() -> Bool {
     if let thread, pthread_equal(thread, pthread_self()) == 0 { return false }
     thread = pthread_self()

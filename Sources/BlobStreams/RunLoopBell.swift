@@ -1,31 +1,32 @@
 import CoreFoundation
 import Foundation
 
-/// A bell that hangs in run loops, in any number of loops and modes: each `ring` makes it sound once, on one of their
-/// threads, while that loop runs in a mode where it hangs. Rings before it has sounded are one. Any thread may call.
+/// A signal that can be added to any number of run loops and modes. After `ring`, the callback is called once, on the
+/// thread of one of these run loops, while that loop runs in one of the modes. Several `ring`s before the callback runs
+/// count as one. Any thread may call its methods.
 package final class RunLoopBell: @unchecked Sendable {
-  // `lock` guards `places`; a run-loop source may be used by any thread.
+  // `lock` guards `places`. A run-loop source may be used by any thread.
   private let lock = NSLock()
   private var places: [Place] = []
   private let source: CFRunLoopSource
-  /// By which the loops call.
+  /// The number by which the run loops find the callback.
   let clapper = Clappers.shared.next()
   private let coreLoop: @Sendable (RunLoop) -> CFRunLoop?
 
   private struct Place {
-    /// nil where Core Foundation came to hang it up itself.
+    /// nil if Core Foundation added the signal itself.
     let loop: RunLoop?
-    /// nil until the loop itself has told; see `askLoop`.
+    /// nil until the run loop itself has provided it; see `askLoop`.
     var core: CFRunLoop?
     let mode: RunLoop.Mode
   }
 
-  /// `sound` runs on the loop's thread. It is held until the bell is invalidated, and so is what it holds.
+  /// `sound` runs on the run loop's thread. It is retained until `invalidate`.
   package convenience init(_ sound: @escaping @Sendable () -> Void) {
     self.init(sound, coreLoop: findCoreLoop)
   }
 
-  /// `coreLoop` says which loop of Core Foundation's a loop is, or nil where it cannot tell.
+  /// `coreLoop` returns the Core Foundation run loop of a `RunLoop`, or nil if it cannot be determined.
   init(_ sound: @escaping @Sendable () -> Void, coreLoop: @escaping @Sendable (RunLoop) -> CFRunLoop?) {
     self.coreLoop = coreLoop
     source = makeSource(clapper)
@@ -41,9 +42,9 @@ package final class RunLoopBell: @unchecked Sendable {
     lock.withLock { for place in places { if let core = place.core { CFRunLoopWakeUp(core) } } }
   }
 
-  /// Whether it hangs in the loop of this thread, in the mode that it runs in. One that was about to call when it was left
-  /// calls all the same, and is to pass the ring on to those that stayed: so ask with the lock that guards what would be
-  /// told.
+  /// Whether the signal is added to this thread's run loop in the mode in which that loop runs. A loop that was just
+  /// removed may still call; it must then pass the signal on to the remaining loops. So check this under the lock that
+  /// guards the events.
   var isHere: Bool {
     let loop = CFRunLoopGetCurrent()
     guard let mode: CFRunLoopMode = CFRunLoopCopyCurrentMode(loop) else { return false }
@@ -52,12 +53,12 @@ package final class RunLoopBell: @unchecked Sendable {
 
   private func sounded(_ sound: () -> Void) { if isHere { sound() } else { ring() } }
 
-  /// Twice in the same place is once.
+  /// Adding it twice to the same loop and mode has no further effect.
   package func hang(in loop: RunLoop, forMode mode: RunLoop.Mode) { hang(loop, coreLoop(loop), mode) }
 
   package func remove(from loop: RunLoop, forMode mode: RunLoop.Mode) { remove(loop, coreLoop(loop), mode) }
 
-  /// It never sounds again, and lets go of what it holds.
+  /// The callback is never called again, and is released.
   package func invalidate() {
     lock.withLock { places = [] }
     Clappers.shared.remove(clapper)
@@ -86,7 +87,8 @@ package final class RunLoopBell: @unchecked Sendable {
     }
   }
 
-  /// On its own thread a loop can tell what Foundation would not.
+  /// Runs a timer on the loop: on its own thread, a loop can provide its Core Foundation loop, which Foundation does
+  /// not expose.
   private func askLoop(_ loop: RunLoop, _ mode: RunLoop.Mode) {
     let timer = Timer(timeInterval: 0, repeats: false) { [weak self] _ in
       self?.answer(RunLoop.current, CFRunLoopGetCurrent(), mode)

@@ -1,17 +1,17 @@
 import Foundation
 
-/// Who hears a stream's events besides its delegate: what `CFReadStreamSetClient` takes, in Swift.
+/// Receives a stream's events besides its delegate: the Swift equivalent of the arguments of `CFReadStreamSetClient`.
 public struct StreamClient: Sendable {
-  /// Runs on the thread of the run loop, with the context's `info`.
+  /// Called on the thread of the run loop, with the context's `info`.
   public typealias Callback = @Sendable (BlobInputStream, Stream.Event, UnsafeMutableRawPointer?) -> Void
 
-  /// What comes back in each callback. It is copied; `retain` is called when the client is set, and `release` once it
-  /// was removed or replaced, or the stream is gone.
+  /// The values that are passed to each callback. The context is copied. `retain` is called when the client is set, and
+  /// `release` once the client was removed or replaced, or the stream was deallocated.
   public struct Context: @unchecked Sendable {
-    // `info` is the caller's: only handed back.
+    // `info` belongs to the caller: it is only passed back.
     public var version: Int
     public var info: UnsafeMutableRawPointer?
-    /// Gives the pointer to use from then on.
+    /// Returns the pointer to use from then on.
     public var retain: (@Sendable (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer?)?
     public var release: (@Sendable (UnsafeMutableRawPointer?) -> Void)?
 
@@ -27,7 +27,7 @@ public struct StreamClient: Sendable {
     }
   }
 
-  /// The events it wants to hear of.
+  /// The events for which the callback is called.
   public var events: Stream.Event
   public var callback: Callback?
   public var context: Context?
@@ -39,13 +39,13 @@ public struct StreamClient: Sendable {
   }
 }
 
-/// A client while it is set. Who is about to call it holds it, so that its context outlives the call.
+/// A client while it is set. A thread that is about to call it retains it, so that its context outlives the call.
 final class HeldClient: Sendable {
   private let events: Stream.Event
   private let callback: StreamClient.Callback
   private let context: StreamClient.Context
 
-  /// nil for a client that asks for nothing: it removes the one before.
+  /// nil for a client that requests nothing: setting it removes the previous client.
   init?(_ client: StreamClient?) {
     guard let client, !client.events.isEmpty, let callback = client.callback, var context = client.context else {
       return nil

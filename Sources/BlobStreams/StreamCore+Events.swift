@@ -1,21 +1,21 @@
 import Foundation
 
 extension StreamCore {
-  /// With the lock. What is pending already is not told twice.
+  /// Marks an event as pending, unless it already is. Call with the lock.
   func tell(_ event: Stream.Event) {
     if pending.contains(event) { return }
     pending.insert(event)
     mustRing = true
   }
 
-  /// Gives one event to those who hear of it, on the thread of a run loop. The next one takes another turn of the loop:
-  /// whoever hears this one may close the stream, or leave the loop.
+  /// Delivers one event on the thread of a run loop. The next event is delivered in another iteration of the loop,
+  /// because the receiver of this event may close the stream or remove it from the loop.
   func deliver() {
     guard let (event, stream, delegate, client) = next() else {
       if !bell.isHere { bell.ring() }
       return
     }
-    // A stream that is its own delegate has nothing to say to itself.
+    // A stream that is its own delegate does not receive events.
     if let delegate, delegate !== stream { delegate.hear(event, of: stream) }
     client?.hear(event, of: stream)
     let hasMore = locked {
@@ -27,7 +27,7 @@ extension StreamCore {
 
   private func next() -> (Stream.Event, BlobInputStream, (any StreamDelegate)?, HeldClient?)? {
     locked {
-      // In the order in which they happen.
+      // Events are delivered in the order in which they occur.
       let order: [Stream.Event] = [.openCompleted, .hasBytesAvailable, .errorOccurred, .endEncountered]
       guard let event = order.first(where: pending.contains), let stream, bell.isHere, teller.begin()
       else { return nil }
@@ -36,8 +36,8 @@ extension StreamCore {
     }
   }
 
-  /// Events that wait in a loop for the delegate before are not for the new one. Those of a stream that was not
-  /// scheduled yet are: they wait for the loop.
+  /// Drops events that are pending for the previous delegate in a run loop. Events of a stream that is not scheduled
+  /// yet are kept: they wait for a run loop.
   func setDelegate(_ delegate: (any StreamDelegate)?) {
     locked {
       self.delegate = delegate
@@ -45,7 +45,7 @@ extension StreamCore {
     }
   }
 
-  /// False, and nothing changed, for a context of a version that is not known.
+  /// Returns false and changes nothing if the context's version is unknown.
   func setClient(_ client: StreamClient?) -> Bool {
     if let version = client?.context?.version, version != 0 { return false }
     let held = HeldClient(client)
@@ -58,11 +58,11 @@ extension StreamCore {
     return true
   }
 
-  /// `hang` puts the bell where it should be.
+  /// `hang` adds the signal to a run loop.
   func schedule(_ hang: (RunLoopBell) -> Void) {
     if locked({ phase == .closed }) { return }
     hang(bell)
-    // It may have rung where nobody heard it.
+    // The signal may have been sent before any run loop could receive it.
     if locked({ !pending.isEmpty }) { bell.ring() }
   }
 }

@@ -2,7 +2,8 @@ import Blobs
 import Foundation
 
 extension StreamCore {
-  /// Only the first call does anything; where another is at it, a synchronous one waits for the outcome.
+  /// Only the first call has an effect. If another thread is opening a synchronous stream, this call waits for the
+  /// result.
   func open() {
     lock.lock()
     if case .synchronous = manner { awaitTurn() }
@@ -18,7 +19,8 @@ extension StreamCore {
     }
   }
 
-  /// Bytes read; 0 at the end, -1 before `open`, after `close`, after an error, and where they are yet to come.
+  /// Returns the number of bytes read; 0 at the end; -1 before `open`, after `close`, after an error, and if no bytes
+  /// are available yet.
   func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
     lock.lock()
     if !isAsynchronous { awaitTurn() }
@@ -45,13 +47,14 @@ extension StreamCore {
     return readSource(into: buffer)
   }
 
-  /// What `read` of no bytes answers: it neither waits nor moves, and 0 is not the end.
+  /// The result of a `read` of no bytes: it neither waits nor moves, and 0 does not mean the end.
   func readNothing(_ count: Int) -> Int { locked { count == 0 && (isOpen || phase == .atEnd) ? 0 : -1 } }
 
-  /// The bytes at hand; nil if there are none.
+  /// The buffered bytes; nil if there are none.
   func lend() -> UnsafeRawBufferPointer? { locked { isBusy || !isOpen || lent.isEmpty ? nil : lent } }
 
-  /// Where `read` goes on. False, and nothing changed, after an error or `close`. An offset past the end is met by `read`.
+  /// Sets the offset at which `read` continues. Returns false and changes nothing after an error or `close`. If the
+  /// offset is past the end, `read` reports that.
   func seek(to target: Int64) -> Bool {
     locked {
       switch phase {
@@ -71,9 +74,9 @@ extension StreamCore {
     }
   }
 
-  // MARK: With the turn
+  // MARK: With the turn (exclusive use of the reader)
 
-  /// While another thread has it. Whoever closes wakes those who wait.
+  /// Waits while another thread has the turn. `close` wakes the waiting threads.
   private func awaitTurn() {
     while isBusy && phase != .closed { lock.wait() }
   }
@@ -91,7 +94,7 @@ extension StreamCore {
     }
   }
 
-  /// With the lock, which is gone afterwards.
+  /// Called with the lock; returns without it.
   private func readSource(into buffer: UnsafeMutableRawBufferPointer) -> Int {
     let reader = reader!
     let from = offset
@@ -105,7 +108,7 @@ extension StreamCore {
       let read = try reader.read(into: buffer)
       endTurn {
         count = read
-        // Someone may have set another offset meanwhile.
+        // Another thread may have set a new offset meanwhile.
         if mustSeek { settle() } else if read == 0 { end() } else { took(read) }
       }
     } catch {
@@ -114,14 +117,14 @@ extension StreamCore {
     return count
   }
 
-  /// What an asynchronous stream does next with its reader.
+  /// The next operation of an asynchronous stream on its reader.
   private enum Step {
     case open(at: Int64)
     case seek(BufferedReader, to: Int64)
     case fill(BufferedReader)
   }
 
-  /// On a thread of its own, with the turn: until there is something to tell.
+  /// Runs on a thread of the pool, with the turn, until there is an event to send.
   private func fetch() {
     while let step = nextStep() {
       do throws(BlobError) {
@@ -141,7 +144,7 @@ extension StreamCore {
     }
   }
 
-  /// nil gives the turn back: there are bytes, or the end, or nobody wants them any more.
+  /// Returns nil and gives up the turn if there are bytes, the end was reached, or the stream is no longer open.
   private func nextStep() -> Step? {
     var step: Step?
     endTurn {
@@ -171,8 +174,8 @@ extension StreamCore {
       .openBuffered(at: offset, always: isAsynchronous, cancel)
   }
 
-  /// Runs `body` with the lock, unless the stream was closed meanwhile. A reader that is not wanted any more goes here,
-  /// on the thread that used it.
+  /// Gives up the turn and runs `body` with the lock, unless the stream was closed meanwhile. A reader that is no
+  /// longer needed is released here, on the thread that used it.
   private func endTurn(_ body: () -> Void) {
     var unwanted: BufferedReader?
     lock.lock()
@@ -190,7 +193,7 @@ extension StreamCore {
   private func opened(_ reader: BufferedReader, at place: Int64) {
     self.reader = reader
     if phase == .closed { return }
-    // What the reader knows is what is left from its place on.
+    // The reader's length counts from the offset where it was opened.
     length = reader.info.length.map { place + $0 }
     phase = .open
     tell(.openCompleted)
@@ -202,7 +205,7 @@ extension StreamCore {
     settle()
   }
 
-  /// Says, wherever `offset` has come to, what is there: bytes, the end, or that they have to be fetched.
+  /// Sends the event for the current `offset`: bytes available or the end; otherwise starts to fetch bytes.
   private func settle() {
     if mustSeek && reader!.move(to: offset) { mustSeek = false }
     if offset == length {

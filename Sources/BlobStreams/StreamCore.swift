@@ -1,22 +1,22 @@
 import Blobs
 import Foundation
 
-/// What is behind a stream's Foundation face. A stream belongs to nobody's thread: its core is called from any.
+/// The implementation behind a Foundation stream. Any thread may call it.
 ///
-/// The lock is never held while a source, a delegate or a client is called. Whoever is at work with the reader has the
-/// turn: nobody else touches it then, and who wants it waits, or comes back.
+/// The lock is never held while a source, a delegate or a client is called. A thread that uses the reader has the turn:
+/// no other thread uses the reader meanwhile, and a thread that needs it waits or is called later.
 final class StreamCore: @unchecked Sendable {
-  // `lock` guards every `var` that is not weak; `stream` is set once, before anyone else knows of the core.
+  // `lock` guards every `var` that is not weak. `stream` is set once, before any other thread knows the core.
 
   enum Phase { case new, opening, open, atEnd, failed, closed }
 
-  /// Where the work is done that waits for the source.
+  /// Where the operations that block on the source run.
   enum Manner {
-    /// In `open` and `read` themselves.
+    /// In `open` and `read`, on the caller's thread.
     case synchronous
-    /// In `read`; but opening on these threads, which `read` waits for.
+    /// Reads run on the caller's thread; opening runs on these threads, and `read` waits for it.
     case opening(on: StreamThreads)
-    /// All of it on these threads; events tell.
+    /// All operations run on these threads, and events report progress.
     case asynchronous(on: StreamThreads)
   }
 
@@ -28,20 +28,19 @@ final class StreamCore: @unchecked Sendable {
 
   weak var stream: BlobInputStream?
   var phase = Phase.new
-  /// Set once.
   var failure: NSError?
-  /// Of the byte that `read` gives next.
+  /// Offset of the byte that `read` returns next.
   var offset: Int64 = 0
-  /// Where a stream over the same source would begin.
+  /// Offset at which a reopened stream over the same source begins.
   var start: Int64 = 0
-  /// The reader is elsewhere.
+  /// The reader's position differs from `offset`.
   var mustSeek = false
-  /// nil where only the end will tell.
+  /// nil if the length is known only at the end.
   var length: Int64?
   var reader: BufferedReader?
-  /// Someone has the turn.
+  /// A thread has the turn.
   var isBusy = false
-  /// An asynchronous `read` found nothing, and none has succeeded since.
+  /// An asynchronous `read` found no bytes, and none has succeeded since.
   var cameEarly = false
 
   var pending: Stream.Event = []
@@ -57,11 +56,11 @@ final class StreamCore: @unchecked Sendable {
     self.manner = manner
     self.block = block
     self.reportsErrors = reportsErrors
-    // Made now, and not by the first two threads at once.
+    // The lazy property is initialized here, because two threads could otherwise initialize it at the same time.
     _ = bell
   }
 
-  /// Another one over the same source, in the same manner, that begins where this one did.
+  /// Creates another core over the same source, in the same mode, that begins at the same offset.
   func afresh() -> StreamCore {
     locked {
       let core = StreamCore(source, manner, block: block, reportsErrors: reportsErrors)
@@ -72,7 +71,7 @@ final class StreamCore: @unchecked Sendable {
 
   var isAsynchronous: Bool { if case .asynchronous = manner { true } else { false } }
 
-  /// Lets go of the lock, and rings for what was told meanwhile.
+  /// Releases the lock, and signals the run loops if events became pending.
   func unlock() {
     let rings = mustRing
     mustRing = false
@@ -86,7 +85,7 @@ final class StreamCore: @unchecked Sendable {
     return body()
   }
 
-  // MARK: What is asked of a stream
+  // MARK: State
 
   var status: Stream.Status {
     locked {
@@ -105,8 +104,8 @@ final class StreamCore: @unchecked Sendable {
     locked { failure ?? (cameEarly ? NSError(domain: NSPOSIXErrorDomain, code: Int(EAGAIN)) : nil) }
   }
 
-  /// False only if there is nothing to wait for: consumers take it for the end. After an error it is true, so that they
-  /// read, and meet it.
+  /// False at the end, before `open`, after `close`, and while an asynchronous stream has no bytes yet; consumers take
+  /// it for the end. True after an error, so that they read and get the error.
   var hasBytes: Bool {
     locked {
       switch phase {
@@ -117,29 +116,30 @@ final class StreamCore: @unchecked Sendable {
     }
   }
 
-  /// Bytes that `read` gives next without waiting, until the next `read` or `close`. Only with the lock, and no turn taken.
+  /// Bytes that `read` returns next without waiting. Valid until the next `read` or `close`. Only call with the lock,
+  /// while no thread has the turn.
   var lent: UnsafeRawBufferPointer {
     guard let reader, !mustSeek else { return UnsafeRawBufferPointer(start: nil, count: 0) }
     return reader.lent
   }
 
-  // MARK: The end
+  // MARK: Closing
 
-  /// Nothing before `open`; nothing is told after it. A blocked `read` ends.
+  /// Has no effect before `open`. No event follows, and a blocked `read` ends.
   func close() {
     var reader: BufferedReader?
     lock.lock()
     if phase == .new || phase == .closed { return unlock() }
     phase = .closed
     pending = []
-    // Who has the turn drops the reader when it ends.
+    // A thread that has the turn releases the reader when it gives up the turn.
     if !isBusy { swap(&reader, &self.reader) }
     lock.broadcast()
     unlock()
     retire()
   }
 
-  /// Nobody will ask any more.
+  /// Ends all waits and events; the stream is closed or being deallocated.
   func retire() {
     cancel.cancel()
     bell.invalidate()

@@ -1,9 +1,9 @@
 import Foundation
 
-/// A stream's events on their way to its delegate: each is pending once, they come in the order in which they happen, and
-/// each in a turn of the run loop of its own.
+/// Delivers a stream's events to its delegate: each event is pending at most once, they are delivered in the order in
+/// which they occur, and each in a separate iteration of the run loop.
 final class StreamEvents: @unchecked Sendable {
-  // `lock` guards all but `bell`, which guards itself, and `holds`, which the stream's end guards.
+  // `lock` guards everything but `bell`, which has its own lock, and `holds`, which the stream's end guards.
   private let lock = NSLock()
   private var pending: Stream.Event = []
   private var teller = OneTeller()
@@ -12,19 +12,19 @@ final class StreamEvents: @unchecked Sendable {
   private var bell: RunLoopBell!
   private let holds: (Stream.Event) -> Bool
 
-  /// `holds` is asked, on any thread, whether an event is still true when it is about to be heard.
+  /// `holds` is called on any thread, just before an event is delivered, and returns whether the event is still true.
   init(_ holds: @escaping (Stream.Event) -> Bool) {
     self.holds = holds
     bell = RunLoopBell { [weak self] in self?.deliver() }
   }
 
-  /// The stream whose events these are.
+  /// The stream whose events are delivered.
   var stream: Stream? {
     get { lock.withLock { owner } }
     set { lock.withLock { owner = newValue } }
   }
 
-  /// Events that wait in a loop for the one before are not for the new one.
+  /// Setting a delegate drops events that are pending in a run loop for the previous delegate.
   var delegate: (any StreamDelegate)? {
     get { lock.withLock { listener } }
     set {
@@ -40,7 +40,7 @@ final class StreamEvents: @unchecked Sendable {
 
   func schedule(_ loop: RunLoop, _ mode: RunLoop.Mode) {
     bell.hang(in: loop, forMode: mode)
-    // It may have rung where nobody heard it.
+    // The signal may have been sent before any run loop could receive it.
     if lock.withLock({ !pending.isEmpty }) { bell.ring() }
   }
 
@@ -51,10 +51,10 @@ final class StreamEvents: @unchecked Sendable {
     if isNew { bell.ring() }
   }
 
-  /// It is no longer so.
+  /// Removes a pending event that is no longer true.
   func withdraw(_ event: Stream.Event) { lock.withLock { _ = pending.remove(event) } }
 
-  /// Nothing is told any more.
+  /// No event is delivered any more.
   func retire() {
     lock.withLock { pending = [] }
     bell.invalidate()
@@ -65,7 +65,7 @@ final class StreamEvents: @unchecked Sendable {
       if !bell.isHere { bell.ring() }
       return
     }
-    // A stream that is its own delegate has nothing to say to itself.
+    // A stream that is its own delegate does not receive events.
     if let delegate, delegate !== stream, holds(event) { delegate.hear(event, of: stream) }
     let hasMore = lock.withLock {
       teller.end()

@@ -1,20 +1,20 @@
 import Blobs
 import Foundation
 
-/// Any of Foundation's input streams as a source: sequential, since a stream can be read but once.
+/// Any Foundation input stream as a source. It is sequential, because a stream can be read only once.
 ///
 /// It can be opened only where its last reader stopped. The stream is opened with the first reader and closed when the
-/// source and its readers are gone; nobody else may read it.
+/// source and its readers are released; nothing else may read it.
 public struct StreamSource: BlobSource {
   private let stream: SharedStream
   private let info: BlobInfo
   public var access: BlobAccess { .sequential }
 
-  /// `length` is what the stream has promised: fewer bytes are `.truncated`, more are `.changed`. nil: what comes, comes.
+  /// `length` is the promised length: fewer bytes are `.truncated`, more are `.changed`; nil accepts any length.
   ///
-  /// Reading blocks as the stream's `read` does. Cancelling ends that at once only for the input of `BoundStreams`, and
-  /// for others when their `read` returns. A stream that does not wait, but answers that there is nothing yet, is
-  /// `.unsupported`.
+  /// Reading blocks as the stream's `read` does. Cancelling ends a read at once only for the input of `BoundStreams`;
+  /// for other streams it takes effect when their `read` returns. A stream that does not wait, but reports that it has
+  /// no bytes yet, throws `.unsupported`.
   public init(_ stream: sending InputStream, length: Int64? = nil) {
     self.stream = SharedStream(stream)
     info = BlobInfo(length: length)
@@ -56,7 +56,7 @@ private final class StreamReader: BlobReader {
 
   func fileRegion() -> FileRegion? { nil }
 
-  /// After the last promised byte: whether it was the last.
+  /// Checks, after the last promised byte, that the stream ends.
   func finish() throws(BlobError) {
     guard let length = info.length, stream.position == length else { return }
     let count = try withUnsafeTemporaryAllocation(byteCount: 1, alignment: 1) { byte throws(BlobError) in
@@ -68,9 +68,9 @@ private final class StreamReader: BlobReader {
   private var promised: PromisedLength { PromisedLength("a stream", info.length) }
 }
 
-/// The stream, and how far it was read.
+/// The stream and its read position.
 private final class SharedStream: @unchecked Sendable {
-  // One reader at a time has the stream, which `isRead` sees to; `lock` guards that and `offset`.
+  // `isRead` ensures that one reader at a time uses the stream. `lock` guards `isRead` and `offset`.
   private let lock = NSLock()
   private let stream: InputStream
   private var isRead = false
@@ -120,7 +120,7 @@ private final class SharedStream: @unchecked Sendable {
     if let error, error.domain == NSPOSIXErrorDomain, error.code == Int(EAGAIN) {
       throw BlobError(.unsupported, "read a stream at byte \(position): it does not wait for its bytes", errno: EAGAIN)
     }
-    // A POSIX number is one that callers know.
+    // A POSIX error number is passed on, because callers can interpret it.
     let number = error.map { $0.domain == NSPOSIXErrorDomain ? Int32(truncatingIfNeeded: $0.code) : 0 } ?? 0
     let reason = error?.localizedDescription ?? "it gives no reason"
     throw BlobError(.io, "read a stream at byte \(position): \(reason)", errno: number, cause: error)

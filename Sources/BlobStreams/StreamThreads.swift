@@ -1,19 +1,19 @@
 import Blobs
 
-/// Threads on which streams open and fetch, so that their own methods need not wait. They start as they are needed and
-/// end when there is nothing to do; a stream holds one only while it waits for its source.
+/// Threads on which streams open and read their sources, so that the streams' methods need not wait. They start as
+/// needed and end when idle. A stream occupies a thread only while it waits for its source.
 public final class StreamThreads: Sendable {
-  /// Where asynchronous streams open and fetch; 64 at the most.
+  /// The threads on which asynchronous streams open and read; at most 64.
   public static let fetching = StreamThreads(64)
-  /// Where streams for multipart forms open; 4 at the most.
+  /// The threads on which streams for multipart forms open; at most 4.
   public static let opening = StreamThreads(4)
 
   private let pool: BlockingPool
 
-  /// `most`: how many threads there may be at once. Sources that stall hold one each until their stream is closed.
+  /// `most`: the maximum number of threads. A source that stalls occupies one of them until its stream is closed.
   public init(_ most: Int) { pool = BlockingPool("fullbore-stream", threads: most, patience: .seconds(5)) }
 
-  /// Threads there are now.
+  /// The current number of threads.
   public var count: Int { pool.threads }
 
   func run(_ work: @escaping @Sendable () -> Void) { pool.submit(work) }

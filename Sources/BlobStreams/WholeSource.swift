@@ -1,7 +1,7 @@
 import Blobs
 
-/// What a stream reads: all of its source to the end, held to the length and the version that it began with, and found
-/// again a bounded number of times when it is lost.
+/// The bytes of a stream: all of its source to the end, checked against the length and version found at the start. If a
+/// reader is invalidated, the source is reopened a bounded number of times.
 struct WholeSource: BlobSource {
   let source: any BlobSource
 
