@@ -1,6 +1,6 @@
 import CIntrinsics
 
-/// CRC-32C (Castagnoli), by the processor where it can. RFC 3720 §12.1, §B.4.
+/// CRC-32C (Castagnoli), computed with processor instructions where available. RFC 3720 §12.1, §B.4.
 struct CRC32C {
   static let polynomial: UInt32 = 0x82F6_3B78
   private var state: UInt32 = ~0
@@ -8,7 +8,7 @@ struct CRC32C {
 
   init(usesHardware: Bool = true) { isHardware = usesHardware && fb_has_crc32c() != 0 }
 
-  /// Takes the next bytes.
+  /// Processes the next bytes.
   mutating func update(_ bytes: UnsafeRawBufferPointer) {
     if isHardware, let start = bytes.baseAddress {
       state = fb_crc32c(state, start.assumingMemoryBound(to: UInt8.self), bytes.count)
@@ -17,7 +17,7 @@ struct CRC32C {
     for byte in bytes { state = state >> 8 ^ Self.table[Int((state ^ UInt32(byte)) & 0xFF)] }
   }
 
-  /// Of all bytes so far, the highest byte first: as S3 and others write it.
+  /// The checksum of all bytes so far, most significant byte first, as S3 and others write it.
   var value: [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: ~state >> (24 - 8 * $0)) } }
 
   private static let table: [UInt32] = (0..<256).map { byte in

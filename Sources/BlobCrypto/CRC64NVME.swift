@@ -1,9 +1,9 @@
-/// CRC-64/NVME, eight bytes at a time. NVM Express NVM Command Set Specification 1.0b §5.2.1.3.4.3.
+/// CRC-64/NVME, computed eight bytes at a time. NVM Express NVM Command Set Specification 1.0b §5.2.1.3.4.3.
 struct CRC64NVME {
   static let polynomial: UInt64 = 0x9A6C_9329_AC4B_C9B5
   private var state: UInt64 = ~0
 
-  /// Takes the next bytes.
+  /// Processes the next bytes.
   mutating func update(_ bytes: UnsafeRawBufferPointer) {
     var state = state
     Self.tables.withUnsafeBufferPointer { tables in
@@ -23,14 +23,14 @@ struct CRC64NVME {
     self.state = state
   }
 
-  /// Of all bytes so far, the highest byte first, as S3 writes it.
+  /// The checksum of all bytes so far, most significant byte first, as S3 writes it.
   var value: [UInt8] { (0..<8).map { UInt8(truncatingIfNeeded: ~state >> (56 - 8 * $0)) } }
 
   private static func shifted(_ value: UInt64) -> UInt64 {
     value & 1 == 0 ? value >> 1 : value >> 1 ^ polynomial
   }
 
-  /// Eight of 256: the nth is for a byte with n zero bytes after it.
+  /// Eight tables of 256 entries: table n is for a byte followed by n zero bytes.
   private static let tables: [UInt64] = {
     var tables = (0..<256 as Range<UInt64>).map { byte in (0..<8).reduce(byte) { value, _ in shifted(value) } }
     for index in 256..<2048 {

@@ -1,6 +1,6 @@
 extension Digest {
-  /// The checksum of `first`'s bytes followed by `second`'s, of which there are `count`: none of them is read again.
-  /// nil: this algorithm cannot tell; CRCs can.
+  /// The checksum of `first`'s bytes followed by `second`'s `count` bytes, computed from the two checksums without
+  /// reading the bytes again. Returns nil if the algorithm does not support this; CRCs do.
   package static func joined(
     _ first: [UInt8], _ second: [UInt8], count: Int64, _ algorithm: Algorithm
   ) -> [UInt8]? {
@@ -11,7 +11,7 @@ extension Digest {
     }
   }
 
-  /// Shifting by n bytes multiplies by x to the 8 n, modulo the polynomial; the highest bit stands for x to the 0.
+  /// Shifting by n bytes multiplies by x^(8n) modulo the polynomial; the most significant bit stands for x^0.
   private static func joined<Sum: FixedWidthInteger & UnsignedInteger>(
     _ first: [UInt8], _ second: [UInt8], _ count: Int64, _ polynomial: Sum
   ) -> [UInt8] {

@@ -1,30 +1,31 @@
 import Blobs
 import Synchronization
 
-/// A source whose bytes are encrypted as they are read (AES-256-CTR): as many bytes, from any offset.
+/// A source whose bytes are encrypted as they are read (AES-256-CTR). The length stays the same, and reading may start
+/// at any offset.
 ///
-/// **It hides, it does not authenticate**: whoever can change the encrypted bytes can flip chosen bits of the plain ones,
-/// and nothing here will notice. Check a digest of your own if that matters.
+/// **The data is encrypted but not authenticated**: anyone who can change the encrypted bytes can flip chosen bits of
+/// the plaintext, and this is not detected. Verify a digest of your own if that matters.
 ///
-/// Key and counter are derived from the caller's key, the name, and the source's validator, so that a part that is sent
-/// again is the same bytes, and another version never meets the same keystream: two texts under one would give each
-/// other away. What was read is therefore held against the version before it is handed over. The same bytes of the same
-/// version under the same name are encrypted the same way each time.
+/// Key and counter are derived from the caller's key, the name and the source's validator. So a part that is sent again
+/// has the same bytes, and different versions never use the same keystream: two plaintexts under one keystream would
+/// reveal each other. Therefore the version is checked after each read, before the bytes are returned. The same bytes
+/// of the same version under the same name are always encrypted the same way.
 ///
-/// A source that is read once and has no validator, such as a stream that is still being written, gets a random version
-/// of its own with each `EncryptingSource`. It is read from the first byte to the last, and no reader goes back: no byte of
-/// the keystream is used a second time.
+/// A source that can be read only once and has no validator, such as a stream that is still being written, gets a
+/// random version with each `EncryptingSource`. It is read from the first byte to the last, and no reader goes back: no
+/// byte of the keystream is used a second time.
 ///
-/// Keep `validator.version` of its `info` with the encrypted bytes: `DecryptingSource` asks for it. It tells nothing to
-/// those who do not have the key.
+/// Store `validator.version` of its `info` with the encrypted bytes: `DecryptingSource` requires it. It reveals nothing
+/// to anyone without the key.
 public struct EncryptingSource: BlobSource {
   private let source: any BlobSource
   private let key: EncryptionKey
   private let name: String
   private let pass = SinglePass()
 
-  /// `name` tells this blob from all others under the same key, as its path would: two files of the same size and time,
-  /// or two pages with the same tag, may have the same validator. To resume, use the same name.
+  /// `name` distinguishes this blob from all others under the same key, as its path would: two files of the same size
+  /// and time, or two pages with the same entity tag, may have the same validator. To resume, use the same name.
   public init(_ source: any BlobSource, key: EncryptionKey, name: String) {
     self.source = source
     self.key = key
@@ -33,16 +34,16 @@ public struct EncryptingSource: BlobSource {
 
   public var access: BlobAccess { source.access }
 
-  /// Length and preferred block are the source's; the version is that of the encrypted bytes, another for each key, name
-  /// and validator. Throws `.unsupported` for a source without a validator that can be read more than once: it could
-  /// change unnoticed in between.
+  /// Length and preferred block size are the source's. The version is that of the encrypted bytes and differs for each
+  /// key, name and validator. Throws `.unsupported` for a source without a validator that can be read more than once:
+  /// it could change unnoticed in between.
   public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo {
     let info = try source.info(cancel)
     return info.with(version: try version(of: info))
   }
 
-  /// A source without a validator is opened only where its last reader stopped: `.outOfRange` elsewhere, `.unsupported`
-  /// while that one is at work.
+  /// A source without a validator can be opened only where its last reader stopped. Elsewhere this throws
+  /// `.outOfRange`, and `.unsupported` while that reader exists.
   public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     let reader = try openCipher(source, at: offset, cancel)
     let version = try version(of: reader.info)
@@ -64,13 +65,14 @@ public struct EncryptingSource: BlobSource {
   }
 }
 
-/// How far a source without versions was encrypted, under a version that nothing else has. Copies share it.
+/// The progress of encrypting a source without versions, under a version that is used only once. Copies of the source
+/// share it.
 private final class SinglePass: Sendable {
   private struct State {
     var offset: Int64 = 0
     var isRead = false
   }
-  /// 256 bits of the system's random numbers.
+  /// 256 random bits from the system, in hexadecimal.
   let nonce: String
   private let state = Mutex(State())
 
@@ -92,15 +94,15 @@ private final class SinglePass: Sendable {
     }
   }
 
-  /// Before the bytes are handed over.
+  /// Called before the bytes are returned.
   func encrypted(_ count: Int) { state.withLock { $0.offset += Int64(count) } }
 
   func ended() { state.withLock { $0.isRead = false } }
 }
 
-/// The plain bytes of what an `EncryptingSource` gave, from any offset.
+/// The plaintext of the bytes of an `EncryptingSource`, from any offset.
 ///
-/// Nothing tells whether the key is right or the bytes are those that were encrypted: a wrong one gives noise.
+/// A wrong key or wrong bytes are not detected: the result is random bytes.
 public struct DecryptingSource: BlobSource {
   private let source: any BlobSource
   private let key: EncryptionKey
@@ -115,7 +117,7 @@ public struct DecryptingSource: BlobSource {
 
   public var access: BlobAccess { source.access }
 
-  /// As the source's, but for the validator, which differs for each key and version; nil where the source has none.
+  /// Like the source's, except the validator, which depends on the key and the version; nil if the source has none.
   public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { plain(try source.info(cancel)) }
 
   public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
@@ -130,7 +132,7 @@ public struct DecryptingSource: BlobSource {
   }
 }
 
-/// Not every source looks at its offset, and a counter before the first one would be another blob's.
+/// Not every source checks its offset, and a counter before the first one would belong to another blob.
 private func openCipher(
   _ source: any BlobSource, at offset: Int64, _ cancel: Cancellation
 ) throws(BlobError) -> any BlobReader {
@@ -143,7 +145,7 @@ private final class CipherReader: BlobReader {
   private let reader: any BlobReader
   private let cipher: CounterCipher
   private let asksBeforeEach: Bool
-  /// nil: the bytes have a version, and may be encrypted again.
+  /// nil: the source has versions, and its bytes may be encrypted again.
   private let pass: SinglePass?
 
   init(
@@ -164,7 +166,7 @@ private final class CipherReader: BlobReader {
       count = try reader.readChecked(into: buffer)
       if asksBeforeEach { try reader.finish() }
     } catch {
-      // What is left in the buffer of a failed read must not be plain.
+      // The buffer of a failed read must not contain plaintext.
       buffer.initializeMemory(as: UInt8.self, repeating: 0)
       throw error
     }
@@ -173,7 +175,7 @@ private final class CipherReader: BlobReader {
     return count
   }
 
-  // What lies in the file is not what is read here.
+  // The bytes in the file are not the encrypted bytes.
   func fileRegion() -> FileRegion? { nil }
 
   func finish() throws(BlobError) { try reader.finish() }

@@ -1,11 +1,11 @@
 import Blobs
 
-/// A caller's secret, from which the keys that meet bytes are derived. It is never printed.
+/// A caller's secret, from which the actual encryption keys are derived. Its descriptions do not contain it.
 public struct EncryptionKey: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
   private let bytes: [UInt8]
 
-  /// At least 32 bytes, which must be random: the output of a generator or of a password hash, not a password.
-  /// Fewer throw `.unsupported`.
+  /// Requires at least 32 random bytes: the output of a generator or of a password hash, not a password. Throws
+  /// `.unsupported` for fewer bytes.
   public init(_ bytes: [UInt8]) throws(BlobError) {
     if bytes.count < 32 {
       throw BlobError(.unsupported, "an encryption key of \(bytes.count) bytes: at least 32 are wanted")
@@ -17,16 +17,16 @@ public struct EncryptionKey: Sendable, CustomStringConvertible, CustomDebugStrin
   public var debugDescription: String { description }
   public var customMirror: Mirror { Mirror(self, children: []) }
 
-  /// `count` bytes that nobody without the key can guess, others for each `purpose` and each list of `parts`:
-  /// HKDF with SHA-256 (RFC 5869), without salt.
+  /// Derives `count` bytes that cannot be guessed without the key and that differ for each `purpose` and list of
+  /// `parts`: HKDF with SHA-256 (RFC 5869), without salt.
   func derive(_ count: Int, _ purpose: String, _ parts: [String]) -> [UInt8] {
-    // The count in front of each keeps "a", "bc" apart from "ab", "c".
+    // The byte count in front of each part distinguishes "a", "bc" from "ab", "c".
     let info = ([purpose] + parts).flatMap { Array("\($0.utf8.count):\($0)".utf8) }
     return hkdf(bytes, info: info, count: count)
   }
 }
 
-/// RFC 5869 with SHA-256; at most 8,160 bytes.
+/// HKDF with SHA-256 (RFC 5869); `count` is at most 8,160 bytes.
 package func hkdf(_ key: [UInt8], salt: [UInt8] = [], info: [UInt8], count: Int) -> [UInt8] {
   precondition(count <= 255 * 32)
   let extracted = HMAC.sha256(key, key: salt.isEmpty ? [UInt8](repeating: 0, count: 32) : salt)

@@ -1,10 +1,10 @@
 import Blobs
 
-/// A source whose bytes feed a digest, in order and once each, as they are read.
+/// A source that feeds its bytes to a digest as they are read, in order and each byte once.
 ///
-/// Opening at 0 begins a new digest. Opening at a later byte goes on with it, if that byte is not beyond those fed and
-/// the version is the same: parts read one after the other, and parts read again, give one digest of the whole.
-/// A reader that would leave a gap, or whose version is another, or that cannot tell, feeds nothing.
+/// Opening at 0 starts a new digest. Opening at a later byte continues the digest if there is no gap and the version is
+/// the same: parts that are read one after the other, or read again, result in one digest of the whole. A reader that
+/// would leave a gap, has another version, or cannot prove its version, feeds nothing.
 public struct HashingSource: BlobSource {
   private let source: any BlobSource
   private let ledger: Ledger
@@ -28,11 +28,11 @@ public struct HashingSource: BlobSource {
   }
 }
 
-/// The digest that the readers of one source feed together.
+/// The digest that all readers of one source update together.
 private final class Ledger: Sendable {
   private struct State {
     var digest: Digest
-    /// Counts the openings at 0; readers of an earlier one feed nothing any more.
+    /// The number of openings at 0. Readers of an earlier pass feed nothing any more.
     var pass = 0
     var info = BlobInfo(length: nil)
     var fed: Int64 = 0
@@ -47,8 +47,8 @@ private final class Ledger: Sendable {
 
   var value: [UInt8]? { state.update { $0.value } }
 
-  /// The pass that a reader at `offset` belongs to; nil if it has nothing to add.
-  /// Bytes that can be had only once (`onlyOnce`) are of one version without a validator to say so.
+  /// The pass that a reader at `offset` belongs to; nil if the reader must not feed the digest. With `onlyOnce`, bytes
+  /// can be read only once, so they belong to one version even without a validator.
   func join(at offset: Int64, _ info: BlobInfo, onlyOnce: Bool) -> Int? {
     state.update { state in
       if offset == 0 {
@@ -63,8 +63,8 @@ private final class Ledger: Sendable {
     }
   }
 
-  /// Takes what is new in `bytes`, which begin at `offset`; none mean the end. The lock is held while they are hashed:
-  /// only readers of the same bytes wait for it.
+  /// Feeds the new bytes of `bytes`, which begin at `offset`; empty means the end. The lock is held during hashing:
+  /// only readers of the same source wait for it.
   func feed(_ bytes: UnsafeRawBufferPointer, at offset: Int64, _ pass: Int) {
     state.update { state in
       guard pass == state.pass, offset <= state.fed else { return }
@@ -100,7 +100,7 @@ private final class HashingReader: BlobReader {
     return count
   }
 
-  // What is sent from a region is not hashed.
+  // Bytes sent from a file region would not be hashed.
   func fileRegion() -> FileRegion? { nil }
 
   func finish() throws(BlobError) { try reader.finish() }

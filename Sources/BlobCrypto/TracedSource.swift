@@ -1,16 +1,17 @@
 import Blobs
 import Synchronization
 
-/// A source that keeps a checksum of what is read of it, from one byte on, without a gap.
+/// A source that keeps a checksum of the bytes read from it, starting at a given byte, without gaps.
 ///
-/// What is read again is not fed again: openings at or before the byte reached go on from there. A reader that would
-/// leave a gap feeds nothing. All readers must be of one version: a `BlobSlice` with a validator sees to it.
+/// Bytes that are read again are not added again: readers opened at or before the current end continue from there. A
+/// reader that would leave a gap adds nothing. All readers must have the same version; a `BlobSlice` with a validator
+/// ensures that.
 package struct TracedSource: BlobSource {
   private let source: any BlobSource
   private let trace: Trace
 
-  /// `record` hears, before the bytes are given out, up to which byte there is a checksum and which it is. It is called
-  /// on the reader's thread.
+  /// `record` is called before the bytes are returned, on the reader's thread, with the offset up to which the checksum
+  /// extends and the checksum.
   package init(
     _ source: any BlobSource, from start: Int64, key: [UInt8], _ record: @escaping @Sendable (Int64, [UInt8]) -> Void
   ) {
@@ -40,7 +41,8 @@ private final class Trace: Sendable {
     self.record = record
   }
 
-  /// Takes what is new in `bytes`, which begin at `offset`. Under the lock: an abandoned reader may still be running.
+  /// Adds the new bytes of `bytes`, which begin at `offset`. The lock is needed because an abandoned reader may still
+  /// run.
   func feed(_ bytes: UnsafeRawBufferPointer, at offset: Int64) {
     state.update { state in
       let known = state.end - offset
@@ -72,7 +74,7 @@ private final class TracedReader: BlobReader {
     return count
   }
 
-  // What is sent from a region is not traced.
+  // Bytes sent from a file region would not be included.
   func fileRegion() -> FileRegion? { nil }
 
   func finish() throws(BlobError) { try reader.finish() }
