@@ -2,24 +2,25 @@ import Blobs
 import CSQLite
 import Platform
 
-/// A connection to one SQLite file, in WAL mode at synchronous NORMAL: a commit survives a kill of the process.
+/// A connection to one SQLite file, in WAL mode at synchronous NORMAL: a commit survives when the process is killed.
 ///
-/// Every call may block on the disk, and up to the busy timeout on another connection. One thread at a time.
+/// Every call may block on the disk, and up to the busy timeout on another connection. Use it from one thread at a
+/// time.
 public final class Database {
   public let path: BytePath
   private let handle: OpaquePointer
   private var cache: [UnsafePointer<UInt8>: Statement] = [:]
-  /// A file this connection has made is not synced until it has a schema: there is nothing to lose yet.
+  /// A file created by this connection is not synced until it has a schema: there is nothing to lose yet.
   private var isNew: Bool
 
-  /// Opens the file. Where it is missing it is made, for its owner alone (0600), and its folders too (0700).
+  /// Opens the file. If it does not exist, it is created with mode 0600, and missing folders with mode 0700.
   public init(_ path: BytePath, busyTimeout: Duration = .seconds(10)) throws(SQLiteError) {
     self.path = path
     isNew = try path.bytes == inMemory ? true : createPrivateFile(path)
     handle = try openHandle(path)
     sqlite3_extended_result_codes(handle, 1)
     wait(atMost: busyTimeout)
-    // A checkpoint at the end would make a short run wait for the disk; the next one that is due does it as well.
+    // A checkpoint on close would make a short run wait for the disk; the next regular checkpoint does the same work.
     _ = fb_sqlite_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     if sqlite3_db_readonly(handle, "main") == 1 {
       throw SQLiteError("open", path, code: SQLITE_READONLY, "no permission to write it")
@@ -27,20 +28,20 @@ public final class Database {
     try execute(isNew ? "PRAGMA synchronous=OFF" : "PRAGMA synchronous=NORMAL")
     try startWriteAheadLog(within: busyTimeout / .milliseconds(1))
     makePrivate()
-    // A journal is written from its end, and its latest rows are what is looked for: more pages would only fill memory.
+    // A journal is written at its end, and mostly its latest rows are read: more cached pages would only use memory.
     try execute("PRAGMA cache_size=-512")
-    // What a large transaction would need to take back a part of itself would go to a temporary file.
+    // The data needed to roll back part of a large transaction would otherwise go to a temporary file.
     try execute("PRAGMA temp_store=MEMORY")
-    // The log goes back to this many bytes once readers have held up its reuse.
+    // The log is truncated to this many bytes after readers have delayed its reuse and it has grown.
     try execute("PRAGMA journal_size_limit=8388608")
   }
 
-  /// Opens a file that is there, to read it. Nothing is written to it or beside it that a full disk could refuse; where
-  /// SQLite has no room for the index of its log, which is a file, it has the index in memory. Then no other connection may
-  /// have the file open, nor be opened while this one is.
+  /// Opens an existing file for reading. It writes nothing to the file or beside it that a full disk could refuse. If
+  /// there is no space for the index of SQLite's log, which is a file, the index is held in memory. Then no other
+  /// connection may have the file open or open it while this one exists.
   ///
-  /// On a disk that cannot be written, a file without a log is read as it is. One with a log that nobody may bring into it
-  /// is refused, with what to do.
+  /// On a read-only disk, a file without a log is read as it is. A file whose log cannot be merged into it is refused,
+  /// with an error that says what to do.
   public init(reading path: BytePath, busyTimeout: Duration = .seconds(10)) throws(SQLiteError) {
     self.path = path
     isNew = false
@@ -68,23 +69,24 @@ public final class Database {
     }
   }
 
-  // Statements someone still holds keep the connection until they are gone.
+  // The connection stays open until the last of its statements has been released.
   deinit { sqlite3_close_v2(handle) }
 
-  /// How long a call waits for another connection's lock before it throws `isBusy`.
+  /// Sets how long a call waits for another connection's lock before it throws an error with `isBusy`.
   public func wait(atMost limit: Duration) {
     sqlite3_busy_timeout(handle, Int32(max(0, min(limit / .milliseconds(1), 1e9))))
   }
 
-  /// Runs SQL that has no result and no values.
+  /// Runs SQL that has no result rows and no parameters.
   public func execute(_ sql: String) throws(SQLiteError) {
     if sqlite3_exec(handle, sql, nil, nil, nil) != SQLITE_OK { throw error(firstWords(sql)) }
   }
 
-  /// The statement for a literal, prepared at its first use and kept. It is reset, its values are the last ones bound.
+  /// The statement for a literal, prepared at its first use and cached. It is reset, but still has the values bound
+  /// last.
   public func statement(_ sql: StaticString) throws(SQLiteError) -> Statement {
     if let kept = cache[sql.utf8Start] {
-      // An error may have left it half-way.
+      // An error may have left the statement in the middle of its rows.
       kept.reset()
       return kept
     }
@@ -93,33 +95,33 @@ public final class Database {
     return statement
   }
 
-  /// A statement of the caller's own.
+  /// Prepares a statement that is not cached.
   public func prepare(_ sql: String) throws(SQLiteError) -> Statement {
     try Statement(sql, connection: handle, file: path)
   }
 
-  /// Runs `body` in a write transaction: all of it is committed when this returns, nothing when it throws.
-  /// Not to be nested.
+  /// Runs `body` in a write transaction: everything is committed when this returns, and nothing when it throws.
+  /// Transactions cannot be nested.
   public func transaction<Result>(_ body: () throws(SQLiteError) -> Result) throws(SQLiteError) -> Result {
-    // IMMEDIATE: a lock taken only at the first write cannot wait for another connection's commit.
+    // IMMEDIATE: a transaction that takes its write lock later, at the first write, cannot wait for another commit.
     try statement("BEGIN IMMEDIATE").run()
     do {
       let result = try body()
       try statement("COMMIT").run()
       return result
     } catch {
-      // SQLite has rolled back by itself after some errors, a full disk among them; then there is nothing to do.
+      // After some errors, such as a full disk, SQLite has already rolled back.
       if sqlite3_get_autocommit(handle) == 0 { sqlite3_exec(handle, "ROLLBACK", nil, nil, nil) }
       throw error
     }
   }
 
-  /// Brings the schema to `version`: `body` gets the one it finds, 0 in a new file, and runs in one transaction.
-  /// A file with a newer schema is refused.
+  /// Migrates the schema to `version`. `body` gets the version found, 0 in a new file, and runs in one transaction.
+  /// Throws if the file has a newer schema.
   public func migrate(to version: Int64, _ body: (Int64) throws(SQLiteError) -> Void) throws(SQLiteError) {
     if try userVersion() != version {
       try transaction { () throws(SQLiteError) in
-        // Asked again: another process may have been quicker.
+        // Checked again inside the transaction: another process may have migrated meanwhile.
         let found = try userVersion()
         if found == version { return }
         if found > version {
@@ -134,22 +136,22 @@ public final class Database {
     isNew = false
   }
 
-  /// The number kept in the file's header; 0 in a new file.
+  /// The version number in the file's header; 0 in a new file.
   public func userVersion() throws(SQLiteError) -> Int64 {
     try prepare("PRAGMA user_version").first { $0.int(0) } ?? 0
   }
 
-  /// Rows the last INSERT, UPDATE or DELETE has changed, without those of triggers.
+  /// The number of rows changed by the last INSERT, UPDATE or DELETE, without those changed by triggers.
   public var changes: Int { Int(sqlite3_changes(handle)) }
   public var lastInsertedID: Int64 { sqlite3_last_insert_rowid(handle) }
 
-  /// Takes a file that is a database, its log and its index from everyone but the owner.
+  /// Removes the permissions of other users from the database, its log and its index.
   private func makePrivate() {
     if path.bytes == inMemory { return }
     for suffix in ["", "-wal", "-shm"] {
       var status = stat()
       let file = BytePath(path.bytes + suffix.utf8)
-      // What is not ours to change stays as it is: using it is still right.
+      // If this fails, for example because another user owns the file, the file can still be used.
       if file.status(&status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_mode & 0o077 != 0 {
         _ = file.withCString { chmod($0, status.st_mode & 0o700) }
       }
@@ -157,7 +159,7 @@ public final class Database {
   }
 
   private func startWriteAheadLog(within milliseconds: Double) throws(SQLiteError) {
-    // The busy timeout does not cover this change of mode when two connections make it at once.
+    // The busy timeout does not apply when two connections change to this mode at the same time.
     var waited = 0.0
     while true {
       do { return try execute("PRAGMA journal_mode=WAL") } catch {
@@ -173,7 +175,7 @@ public final class Database {
 
 private let inMemory = Array(":memory:".utf8)
 
-/// Why the last call on this connection failed.
+/// The error of the last call on this connection.
 func lastError(of connection: OpaquePointer, _ operation: String, _ file: BytePath) -> SQLiteError {
   let code = sqlite3_extended_errcode(connection)
   var message = String(cString: sqlite3_errmsg(connection))
@@ -185,7 +187,7 @@ func lastError(of connection: OpaquePointer, _ operation: String, _ file: BytePa
 
 func firstWords(_ sql: String) -> String { sql.split(separator: " ").prefix(3).joined(separator: " ") }
 
-/// Whether files cannot be made beside `path`: the file system is mounted for reading alone, or this user may not write
+/// Whether no files can be created beside `path`: the file system is mounted read-only, or this user may not write
 /// there.
 private func isOnReadOnlyDisk(_ path: BytePath) -> Bool {
   let folder = BytePath(path.bytes.dropLast(path.name.bytes.count))
@@ -206,21 +208,21 @@ private func openHandle(
   throw lastError(of: handle, "open", path)
 }
 
-/// How a connection that only reads takes a file.
+/// How a read-only connection opens a file.
 private enum ReadingMode {
-  /// The index of the log is a file, as for all connections.
+  /// The index of the log is a file, shared with other connections.
   case sharedIndex
   /// The index of the log is in memory: no other connection may have the file open.
   case ownIndex
-  /// Nobody changes the file, and it has no log: SQLite takes no lock and makes no file. https://sqlite.org/uri.html
+  /// Nobody changes the file, and it has no log: SQLite takes no lock and creates no file. https://sqlite.org/uri.html
   case unchanging
 }
 
-/// A connection that has read something, so that it can read the rest.
+/// Opens a connection and reads the schema once, which proves that reading works.
 private func openReading(
   _ path: BytePath, _ busyTimeout: Duration, _ mode: ReadingMode
 ) throws(SQLiteError) -> OpaquePointer {
-  // With READONLY SQLite could not take the lock under which no other connection needs the index.
+  // With READONLY, SQLite could not take the lock under which no other connection needs the index.
   let handle =
     mode == .unchanging
     ? try openHandle(unchangingURI(path), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI)
@@ -239,15 +241,15 @@ private func openReading(
   return handle
 }
 
-/// Every byte is escaped, so that none means anything in a URI.
+/// Escapes every byte, so that no byte has a special meaning in the URI.
 private func unchangingURI(_ path: BytePath) -> BytePath {
   let escaped = path.bytes.map { "%" + hexDigits([$0], uppercase: true) }.joined()
   return BytePath("file:\(escaped)?immutable=1")
 }
 
-/// True if the file was made just now. SQLite gives its log and index files the same mode.
+/// Returns true if the file was created by this call. SQLite gives its log and index files the same mode.
 private func createPrivateFile(_ path: BytePath) throws(SQLiteError) -> Bool {
-  // O_EXCL: to open and close a file that is in use would drop this process's locks on it.
+  // O_EXCL: opening and closing an existing file would release this process's locks on it.
   var descriptor = path.withCString { openExclusively($0) }
   if descriptor < 0 && errno == ENOENT {
     makeFolders(for: path)
@@ -269,7 +271,7 @@ private func makeFolders(for path: BytePath) {
   var folder = BytePath(path.isAbsolute ? "/" : "")
   for component in path.components.dropLast() {
     folder = folder.appending(component)
-    // One that cannot be made shows when the file is created.
+    // If a folder cannot be created, creating the file fails later.
     _ = folder.withCString { mkdir($0, 0o700) }
   }
 }

@@ -1,13 +1,13 @@
 import Blobs
 
-/// What SQLite, or the system on its behalf, refused to do.
+/// An error from SQLite, or from the system on its behalf.
 public struct SQLiteError: Error, Sendable, CustomStringConvertible {
-  /// What was tried: `open`, `begin`, the first words of a statement. Never a bound value.
+  /// The failed operation: `open`, `begin`, or the first words of a statement. It never contains a bound value.
   public var operation: String
   public var file: BytePath
-  /// SQLite's extended result code; its low byte is the primary one.
+  /// SQLite's extended result code; its low byte is the primary code.
   public var code: Int32
-  /// SQLite's own words, or the system's.
+  /// The message from SQLite or from the system.
   public var message: String
 
   public init(_ operation: String, _ file: BytePath, code: Int32, _ message: String) {
@@ -17,10 +17,10 @@ public struct SQLiteError: Error, Sendable, CustomStringConvertible {
     self.message = message
   }
 
-  /// Another connection held its lock for longer than the busy timeout. The same call may succeed later.
+  /// Whether another connection held its lock longer than the busy timeout. The same call may succeed later.
   public var isBusy: Bool { code & 0xFF == 5 }
 
-  /// SQLITE_CORRUPT or SQLITE_NOTADB: what is in the file is not what SQLite has written.
+  /// SQLITE_CORRUPT or SQLITE_NOTADB: the file's content is not what SQLite has written.
   public var isDamaged: Bool { [11, 26].contains(code & 0xFF) }
 
   public var description: String { "\(operation): \(file): \(message) (SQLite \(code))" }

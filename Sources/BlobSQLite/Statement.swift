@@ -1,14 +1,16 @@
 import Blobs
 import CSQLite
 
-/// A prepared statement: bind, then `run`, `first`, or `step` to each row. One thread at a time.
+/// A prepared statement: bind values, then call `run`, `first`, or `step` for each row. Use it from one thread at a
+/// time.
 ///
-/// Values count from 1 and stay bound; columns count from 0 and are valid until the next step.
+/// Parameters count from 1 and stay bound; columns count from 0 and are valid until the next step.
 public final class Statement {
   private let handle: OpaquePointer
   private let sql: String
   private let file: BytePath
-  /// What texts and BLOBs are copied to, by their index: SQLite's own copies are made and freed for each run.
+  /// Copies of bound texts and BLOBs, by index. They are reused; SQLite's own copies would be allocated and freed for
+  /// each run.
   private var values: [UnsafeMutableRawBufferPointer] = []
 
   init(_ sql: String, connection: OpaquePointer, file: BytePath) throws(SQLiteError) {
@@ -28,7 +30,7 @@ public final class Statement {
     for value in values { value.deallocate() }
   }
 
-  // MARK: Values. Copied: the caller's may go at once. Not to be bound between two steps.
+  // MARK: Values. They are copied, so the caller's may be freed at once. Do not bind between two steps.
 
   public func bind(_ index: Int32, _ value: Int64?) throws(SQLiteError) {
     guard let value else { return try bindNull(index) }
@@ -51,14 +53,15 @@ public final class Statement {
     try check(sqlite3_bind_blob64(handle, index, kept.baseAddress, UInt64(kept.count), nil))
   }
 
-  /// Copies a value to where it stays while it is bound. Has an address also where it is empty: none is NULL. nil: there is
-  /// no such value, or a run under way reads it.
+  /// Copies a value to memory that stays valid while it is bound. The address is not nil even for an empty value,
+  /// because SQLite takes a null address for NULL. Returns nil if the index is invalid, or the statement is running and
+  /// may read the old value.
   private func keep(_ bytes: UnsafeRawBufferPointer, as index: Int32) -> UnsafeRawBufferPointer? {
     guard sqlite3_stmt_busy(handle) == 0, index > 0, index <= sqlite3_bind_parameter_count(handle) else { return nil }
     let place = Int(index) - 1
     while values.count <= place { values.append(UnsafeMutableRawBufferPointer(start: nil, count: 0)) }
     if values[place].count < max(1, bytes.count) {
-      // The old one is still bound.
+      // The old value is still bound.
       sqlite3_bind_null(handle, index)
       values[place].deallocate()
       values[place] = .allocate(byteCount: max(64, bytes.count + bytes.count / 2), alignment: 16)
@@ -75,8 +78,8 @@ public final class Statement {
 
   // MARK: Running
 
-  /// Goes to the next row; false, and reset, after the last. A statement left before its end must be `reset`: until
-  /// then it holds a read transaction.
+  /// Moves to the next row; returns false, after a reset, when there are no more. A statement that is abandoned earlier
+  /// must be `reset`: until then it holds a read transaction.
   public func step() throws(SQLiteError) -> Bool {
     switch sqlite3_step(handle) {
     case SQLITE_ROW: return true
@@ -90,10 +93,10 @@ public final class Statement {
     }
   }
 
-  /// Runs to the end; rows are passed over.
+  /// Runs the statement to its end and ignores rows.
   public func run() throws(SQLiteError) { while try step() {} }
 
-  /// What `body` makes of the first row; nil when there is none.
+  /// Returns the result of `body` for the first row; nil if there is none.
   public func first<Result>(_ body: (Statement) throws(SQLiteError) -> Result) throws(SQLiteError) -> Result? {
     defer { reset() }
     return try step() ? try body(self) : nil
@@ -116,7 +119,7 @@ public final class Statement {
     return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
   }
 
-  /// The first bytes of a text, which may have been made to be long; nil for NULL.
+  /// At most `bytes` bytes of a text, whose length is not trusted; nil for NULL.
   func text(_ column: Int32, atMost bytes: Int) -> String? {
     guard let start = sqlite3_column_text(handle, column) else { return nil }
     let count = min(bytes, Int(sqlite3_column_bytes(handle, column)))
@@ -126,7 +129,7 @@ public final class Statement {
   /// nil for NULL.
   public func blob(_ column: Int32) -> [UInt8]? {
     if isNull(column) { return nil }
-    // An empty BLOB has no address.
+    // SQLite returns a null address for an empty BLOB.
     guard let start = sqlite3_column_blob(handle, column) else { return [] }
     return Array(UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(handle, column))))
   }

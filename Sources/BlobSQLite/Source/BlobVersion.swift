@@ -1,11 +1,11 @@
 import BlobCrypto
 import Blobs
 
-/// The rows of a BLOB as one snapshot shows them: where its chunks are, and which version it is.
+/// The rows of a BLOB in one snapshot: the location of its chunks, and its version.
 struct BlobVersion {
   struct Chunk {
     var row: Int64
-    /// Of its first byte, within the whole.
+    /// Offset of its first byte within the whole BLOB.
     var start: Int64
     var count: Int32
   }
@@ -13,12 +13,12 @@ struct BlobVersion {
   var length: Int64 = 0
   var validator = Validator(version: "")
 
-  /// A BLOB of more chunks would fill memory with where they are.
+  /// A limit, because the locations of more chunks would need too much memory.
   private static let mostChunks = 4 << 20
-  /// Bytes of a version in one row. A longer one is no version, but content.
+  /// Maximum size, in bytes, of a version value in one row. A longer value is content, not a version.
   private static let longestVersion = 4096
 
-  /// Looks it up. Without a version column that reads every byte.
+  /// Reads the locations and the version. Without a version column it reads every byte.
   init(_ place: BlobPlace, in connection: ReadConnection, _ cancel: Cancellation) throws {
     try connection.checkTable(place.table, column: place.column)
     try connection.checkCondition(place.condition, of: place.table)
@@ -28,7 +28,8 @@ struct BlobVersion {
       SELECT rowid, typeof(\(column)), length(\(column)), \(Self.version(place)) FROM \(quoted(place.table))
       WHERE (\(place.condition)) ORDER BY \(place.order), rowid LIMIT \(Self.mostChunks + 1)
       """)
-    // It tells versions apart that come about, not forged ones: whoever can write the database can send what they like.
+    // A fixed key suffices: the checksum distinguishes versions that occur, and need not resist forgery, because anyone
+    // who can write to the database can change what is sent anyway.
     let digest = KeyedChecksum(key: Array(1...UInt8(KeyedChecksum.keyCount)))
     while try rows.step() {
       let (row, kind) = (rows.int(0), rows.text(1) ?? "")
@@ -47,7 +48,7 @@ struct BlobVersion {
       let chunk = Chunk(row: row, start: length, count: Int32(clamping: rows.int(2)))
       chunks.append(chunk)
       length += Int64(chunk.count)
-      // The row's number belongs to it: VACUUM may give another one its place.
+      // The row number is part of the version: VACUUM may give the number to another row.
       if place.version != nil { digest.update("\(row) \(chunk.count) \(version);") }
     }
     if chunks.isEmpty || place.isSingle && chunks.count > 1 {
@@ -57,7 +58,7 @@ struct BlobVersion {
     validator = Validator(version: "sqlite-\(length)-\(Digest.hex(digest.value().prefix(16)))")
   }
 
-  /// SQL that tells one version from another; NULL where it is too long.
+  /// An SQL expression for the version of a row; NULL if the value is too long.
   private static func version(_ place: BlobPlace) -> String {
     guard let version = place.version.map(quoted) else { return "''" }
     return "CASE WHEN coalesce(length(CAST(\(version) AS BLOB)), 0) <= \(longestVersion) THEN quote(\(version)) END"
@@ -67,7 +68,7 @@ struct BlobVersion {
 extension KeyedChecksum {
   fileprivate func update(_ text: String) { Array(text.utf8).withUnsafeBytes { update($0) } }
 
-  /// Every byte of the chunks.
+  /// Adds every byte of the chunks.
   fileprivate func update(
     _ chunks: [BlobVersion.Chunk], _ place: BlobPlace, _ connection: ReadConnection, _ cancel: Cancellation
   ) throws {

@@ -1,12 +1,12 @@
 import CSQLite
 
-/// Reads the chunks of a BLOB one after the other, in one snapshot.
+/// Reads the chunks of a BLOB in order, within one snapshot.
 final class ChunkWalk {
   private let chunks: [BlobVersion.Chunk]
   private let place: BlobPlace
   private let connection: ReadConnection
   private(set) var offset: Int64 = 0
-  /// Of the chunk that is open.
+  /// Index of the current chunk.
   private var index = 0
   private var blob: OpaquePointer?
 
@@ -18,7 +18,7 @@ final class ChunkWalk {
 
   deinit { sqlite3_blob_close(blob) }
 
-  /// The next byte to be read, within the whole: at most its length.
+  /// Sets the offset, within the whole BLOB, of the next byte to read; at most the BLOB's length.
   func seek(to offset: Int64) {
     self.offset = offset
     var (low, high) = (0, chunks.count)
@@ -29,7 +29,7 @@ final class ChunkWalk {
     index = low
   }
 
-  /// At least one byte; 0 at the end.
+  /// Reads at least one byte; returns 0 at the end.
   func read(into buffer: UnsafeMutableRawBufferPointer) throws(SQLiteError) -> Int {
     while index < chunks.count {
       let chunk = chunks[index]
@@ -47,7 +47,7 @@ final class ChunkWalk {
     return 0
   }
 
-  /// The row that `blob` stands on.
+  /// The row at which `blob` is open.
   private var opened: Int64?
 
   private func open(_ chunk: BlobVersion.Chunk) throws(SQLiteError) {

@@ -2,19 +2,20 @@ import Blobs
 import CSQLite
 import Platform
 
-/// A connection that only reads, to a database of someone else's. One thread at a time.
+/// A read-only connection to a database of another application. Use it from one thread at a time.
 ///
-/// Its file may have been made to harm whoever reads it. What its schema says is not trusted, statements may do nothing but
-/// read, what they may take is bounded, and a statement without end is left when the work is cancelled.
+/// The file may be malicious. So its schema is not trusted, statements may only read, their resources are limited, and
+/// a statement that does not end is interrupted when the work is cancelled.
 final class ReadConnection {
-  /// Bytes that a statement may make or load as one value; BLOBs that are read in place may be larger.
+  /// Maximum size, in bytes, of a single value that a statement creates or loads. BLOBs that are read in place may be
+  /// larger.
   static let longestValue: Int32 = 32 << 20
   let file: BytePath
   let handle: OpaquePointer
-  /// SQLite has its address for as long as the connection is open.
+  /// SQLite has the address of this object as long as the connection is open.
   private let cancel: Cancellation
 
-  /// `writes`: for a test of what a write on this connection does to its open BLOBs.
+  /// `writes`: for a test of how a write on this connection affects its open BLOBs.
   init(_ file: BytePath, _ cancel: Cancellation, writes: Bool = false) throws(SQLiteError) {
     self.file = file
     self.cancel = cancel
@@ -24,32 +25,33 @@ final class ReadConnection {
     guard let handle else { throw SQLiteError("open", file, code: SQLITE_NOMEM, "out of memory") }
     if code != SQLITE_OK {
       let error = lastError(of: handle, "open", file)
-      // Before it is set: what throws after that runs deinit, which closes it.
+      // Closed here, because `deinit` only runs once all properties are set.
       sqlite3_close_v2(handle)
       throw error
     }
     self.handle = handle
     sqlite3_extended_result_codes(handle, 1)
-    // Or the name of a column that is not there would be taken for a text, the same in every version.
+    // Otherwise the name of a missing column would be treated as a string, which is the same in every version.
     _ = fb_sqlite_config(handle, SQLITE_DBCONFIG_DQS_DML, 0)
     _ = fb_sqlite_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1)
     _ = fb_sqlite_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
     for (limit, most) in Self.limits { sqlite3_limit(handle, limit, most) }
     if !writes { sqlite3_set_authorizer(handle, { _, action, first, _, _, _ in permission(action, first) }, nil) }
     let context = Unmanaged.passUnretained(cancel).toOpaque()
-    // Some hundred times a second: asking takes a lock.
+    // The handler runs some hundred times a second; more often would cost too much, since the check takes a lock.
     sqlite3_progress_handler(handle, 20_000, { isCancelled($0) ? 1 : 0 }, context)
     sqlite3_busy_handler(handle, { context, count in waitsOn(context, count) }, context)
   }
 
-  // Statements someone still holds keep the connection until they are gone; they must not be stepped any more.
+  // The connection stays open until the last of its statements has been released; they must not be stepped any more.
   deinit {
     sqlite3_progress_handler(handle, 0, nil, nil)
     sqlite3_busy_handler(handle, nil, nil)
     sqlite3_close_v2(handle)
   }
 
-  /// What a condition of the user's and the statements here stay far below. Those that are not named are SQLite's own.
+  /// These limits are far above what a user's condition and the statements here need. SQLite's defaults apply to the
+  /// others.
   private static let limits: [(Int32, Int32)] = [
     (SQLITE_LIMIT_LENGTH, longestValue), (SQLITE_LIMIT_SQL_LENGTH, 1 << 20), (SQLITE_LIMIT_COMPOUND_SELECT, 50),
     (SQLITE_LIMIT_VDBE_OP, 250_000), (SQLITE_LIMIT_ATTACHED, 0), (SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000),
@@ -58,8 +60,8 @@ final class ReadConnection {
 
   func prepare(_ sql: String) throws(SQLiteError) -> Statement { try Statement(sql, connection: handle, file: file) }
 
-  /// Throws where a table has no such column, or is a view: that could make up rows without end, and has no BLOB that can
-  /// be read in place.
+  /// Throws if the table has no such column, or is a view: a view could generate rows without end, and has no BLOBs
+  /// that can be read in place.
   func checkTable(_ table: String, column: String) throws(SQLiteError) {
     if sqlite3_table_column_metadata(handle, "main", table, column, nil, nil, nil, nil, nil) == SQLITE_OK { return }
     let error = error("look at")
@@ -72,12 +74,12 @@ final class ReadConnection {
     throw error
   }
 
-  /// Throws unless `condition` is one expression by itself: it is put between others, and must not end where it stands. Only an
-  /// expression can be read both without parentheses around it, where one of its own may not close what it has not
-  /// opened, and with them, where nothing may follow it.
+  /// Throws unless `condition` is one complete expression, because it is inserted into other SQL. Only an expression
+  /// can be parsed both without parentheses around it, where it cannot close a parenthesis that it did not open, and
+  /// with them, where nothing can follow it.
   func checkCondition(_ condition: String, of table: String) throws(SQLiteError) {
     for text in [condition, "(\(condition))"] {
-      // A parameter would get one of the values that are bound in the statements around it.
+      // A parameter would get one of the values that are bound in the surrounding statement.
       if try prepare("SELECT 1 FROM \(quoted(table)) WHERE \(text)").hasParameters {
         throw SQLiteError(
           "read", file, code: SQLITE_ERROR, "the condition '\(condition)' has a parameter, and no value for it")
@@ -85,13 +87,13 @@ final class ReadConnection {
     }
   }
 
-  /// From the next read to the end of this connection, one snapshot.
+  /// Starts a snapshot that begins with the next read and lasts until this connection is closed.
   func beginSnapshot() throws(SQLiteError) { try prepare("BEGIN").run() }
 
-  /// Another number whenever another connection has changed the file; outside a snapshot only.
+  /// A number that changes whenever another connection has changed the file. Only call it outside a snapshot.
   func dataVersion() throws(SQLiteError) -> Int64 { try prepare("PRAGMA data_version").first { $0.int(0) } ?? 0 }
 
-  /// An open BLOB; `close` it, or `sqlite3_blob_reopen` it.
+  /// Returns an open BLOB, which the caller must close; `sqlite3_blob_reopen` moves it to another row.
   func openBlob(_ place: BlobPlace, row: Int64) throws(SQLiteError) -> OpaquePointer {
     var blob: OpaquePointer?
     if sqlite3_blob_open(handle, "main", place.table, place.column, row, 0, &blob) == SQLITE_OK, let blob {
@@ -103,7 +105,7 @@ final class ReadConnection {
   func error(_ operation: String) -> SQLiteError { lastError(of: handle, operation, file) }
 }
 
-/// Statements may read, in a snapshot, and ask whether the file was changed.
+/// Allows statements to read, to use a snapshot, and to check whether the file was changed.
 private func permission(_ action: Int32, _ first: UnsafePointer<CChar>?) -> Int32 {
   switch action {
   case SQLITE_SELECT, SQLITE_READ, SQLITE_FUNCTION, SQLITE_RECURSIVE, SQLITE_TRANSACTION: SQLITE_OK
@@ -116,7 +118,7 @@ private func isCancelled(_ context: UnsafeMutableRawPointer?) -> Bool {
   context.map { Unmanaged<Cancellation>.fromOpaque($0).takeUnretainedValue().isCancelled } ?? false
 }
 
-/// Whether to ask for the lock again: for five seconds.
+/// Whether to try again to get the lock; tries for five seconds.
 private func waitsOn(_ context: UnsafeMutableRawPointer?, _ count: Int32) -> Int32 {
   if count >= 500 || isCancelled(context) { return 0 }
   usleep(10_000)

@@ -1,11 +1,11 @@
 import Blobs
 
-/// One pass over one snapshot of a BLOB.
+/// One pass over a BLOB in one snapshot.
 final class SQLiteBlobReader: BlobReader {
   let info: BlobInfo
   private let source: SQLiteBlobSource
   private let walk: ChunkWalk
-  /// Outside the snapshot: it sees what others do.
+  /// A connection outside the snapshot, which sees changes by other connections.
   private let watch: ReadConnection
   private var seen: Int64
   private let cancel: Cancellation
@@ -14,7 +14,7 @@ final class SQLiteBlobReader: BlobReader {
     self.source = source
     self.cancel = cancel
     watch = try ReadConnection(source.file, cancel)
-    // Before the snapshot, so that no change falls between the two.
+    // Read before the snapshot begins, so that no change between the two is missed.
     seen = try watch.dataVersion()
     let connection = try ReadConnection(source.file, cancel)
     try connection.beginSnapshot()
@@ -37,8 +37,8 @@ final class SQLiteBlobReader: BlobReader {
 
   func fileRegion() -> FileRegion? { nil }
 
-  /// Looks again only when another connection has changed the file: then at the version column, or, where there is none,
-  /// at every byte.
+  /// Checks the version only if another connection has changed the file: it reads the version column, or every byte if
+  /// there is no such column.
   func finish() throws(BlobError) {
     do {
       let now = try watch.dataVersion()

@@ -1,30 +1,31 @@
 import Blobs
 
-/// A BLOB in a database, read in place: no copy, constant memory, any offset.
+/// A BLOB in a database, read in place, without a copy, with constant memory, from any offset.
 ///
-/// It may lie in one row, or in the rows of its chunks, since one BLOB has at most 1,000,000,000 bytes. Each reader has a
-/// connection and a snapshot of its own: it reads one version from end to end, whatever others write meanwhile.
+/// It may be in one row or divided into chunks in several rows, because one SQLite BLOB has at most 1,000,000,000
+/// bytes. Each reader has a connection and a snapshot of its own, so it reads one version from start to end, whatever
+/// others write meanwhile.
 ///
-/// While a reader is open, a database in WAL mode lets writers go on and keeps their log until the reader is gone; in any
-/// other mode writers have to wait. The file is opened for reading only.
+/// While a reader is open, writers of a database in WAL mode can continue, and their log is kept until the reader is
+/// released. In any other mode writers have to wait. The file is opened read-only.
 public struct SQLiteBlobSource: BlobSource {
   public let file: BytePath
   public var access: BlobAccess { .random }
   let place: BlobPlace
 
-  /// The BLOB in one row of an ordinary table (not `WITHOUT ROWID`).
+  /// A BLOB in one row of an ordinary table (not `WITHOUT ROWID`).
   ///
-  /// - `version`: a column that is set to another value with every change of the BLOB. nil: the bytes themselves tell
-  ///   versions apart, so they are read once more whenever a reader is opened.
+  /// - `version`: a column whose value changes with every change of the BLOB. nil: the version is computed from the
+  ///   bytes, so they are read an additional time whenever a reader is opened.
   public init(_ file: BytePath, table: String, column: String, row: Int64, version: String? = nil) {
     self.file = file
     place = BlobPlace(
       table: table, column: column, version: version, condition: "rowid = \(row)", order: "rowid", isSingle: true)
   }
 
-  /// A BLOB in chunks: the rows of which `condition` holds, in the order of the column `order`.
+  /// A BLOB in chunks: the rows that match `condition`, in the order of the column `order`.
   ///
-  /// - `condition`: SQL, as after `WHERE`: never put together from words of others.
+  /// - `condition`: SQL, as after `WHERE`. Never build it from untrusted text.
   public init(
     _ file: BytePath, table: String, column: String, chunksWhere condition: String, orderedBy order: String,
     version: String? = nil
@@ -34,11 +35,11 @@ public struct SQLiteBlobSource: BlobSource {
       table: table, column: column, version: version, condition: condition, order: quoted(order), isSingle: false)
   }
 
-  /// Without a version column this reads the whole BLOB.
+  /// Without a version column, this reads the whole BLOB.
   public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { try open(at: 0, cancel).info }
 
-  /// Throws `.notFound` when there is no such file, table, column or row; `.unsupported` for what is no BLOB or no
-  /// ordinary table; `.invalidated` when writers hold their lock for 5 s.
+  /// Throws `.notFound` if the file, table, column or row does not exist; `.unsupported` if the value is not a BLOB or
+  /// the table is not an ordinary table; `.invalidated` if a writer holds its lock for 5 s.
   public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     try cancel.check("open \(name)")
     do {
@@ -46,38 +47,38 @@ public struct SQLiteBlobSource: BlobSource {
     } catch let error as SQLiteError {
       throw BlobError(error, "open \(name)")
     } catch {
-      // Nothing else is thrown there.
+      // The initializer throws no other errors.
       throw error as! BlobError
     }
   }
 
-  /// For messages.
+  /// The name of the source in error messages.
   var name: String { "\(file): \(place)" }
 }
 
-/// Where in a database a BLOB lies.
+/// The location of a BLOB in a database.
 struct BlobPlace: Sendable, CustomStringConvertible {
   var table: String
   var column: String
   var version: String?
-  /// SQL: which rows, and in which order.
+  /// SQL for the selection of rows and for their order.
   var condition: String
   var order: String
-  /// One row, and no other number of them.
+  /// The selection must contain exactly one row.
   var isSingle: Bool
 
   var description: String { "\(table).\(column) where \(condition)" }
 }
 
-/// A name as SQL takes it, whatever is in it.
+/// Quotes any name as an SQL identifier.
 func quoted(_ name: String) -> String { "\"" + name.replacing("\"", with: "\"\"") + "\"" }
 
 extension BlobError {
-  /// What SQLite says, in the terms of sources.
+  /// Converts an error from SQLite.
   init(_ error: SQLiteError, _ operation: String) {
     let code: BlobError.Code =
       switch error.code & 0xFF {
-      case 4, 5, 6: .invalidated  // ABORT, BUSY, LOCKED: the same bytes may be had again
+      case 4, 5, 6: .invalidated  // ABORT, BUSY, LOCKED: opening again may give the same bytes
       case 9: .cancelled  // INTERRUPT
       case 14: .notFound  // CANTOPEN
       // WITHOUT ROWID

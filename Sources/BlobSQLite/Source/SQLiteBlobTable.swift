@@ -1,10 +1,10 @@
 import Blobs
 
-/// The BLOBs in one column of a table: those of all rows, or of the rows that a condition picks.
+/// The BLOBs in one column of a table: those of all rows, or of the rows that match a condition.
 public struct SQLiteBlobTable: Sendable {
   public struct Row: Sendable {
     public var number: Int64
-    /// What the name column says, or the row's number.
+    /// The value of the name column, or the row's number.
     public var name: String
 
     public init(number: Int64, name: String) {
@@ -16,11 +16,11 @@ public struct SQLiteBlobTable: Sendable {
   public let file: BytePath
   public let table: String
   public let column: String
-  /// The column with the names; nil: the rows' numbers are their names.
+  /// The column with the names; nil: the row numbers are used as names.
   public let name: String?
   /// See `SQLiteBlobSource`.
   public let version: String?
-  /// SQL, as after `WHERE`: never put together from words of others. nil: every row.
+  /// SQL, as after `WHERE`; never build it from untrusted text. nil: every row.
   public let condition: String?
 
   public init(
@@ -35,8 +35,8 @@ public struct SQLiteBlobTable: Sendable {
     self.condition = condition
   }
 
-  /// Up to `limit` rows with a number above `number`, in order; rows without a BLOB (NULL) are left out. Blocks.
-  /// Throws `.notFound` when there is no such file, table or column, `.unsupported` for a view.
+  /// Returns up to `limit` rows with numbers above `number`, in order, without rows whose value is NULL. Blocks. Throws
+  /// `.notFound` if the file, table or column does not exist, `.unsupported` for a view.
   public func rows(
     after number: Int64?, limit: Int, _ cancel: Cancellation = Cancellation()
   ) throws(BlobError) -> [Row] {
@@ -44,13 +44,14 @@ public struct SQLiteBlobTable: Sendable {
     return try rows(from: number.map { $0 + 1 } ?? .min, to: .max, condition, limit: limit, cancel)
   }
 
-  /// The row of this number, whatever the condition says; nil where there is none, or it has no BLOB. As `rows`.
+  /// Returns the row with this number, whether or not it matches the condition; nil if it does not exist or its value
+  /// is NULL. Blocks and throws as `rows` does.
   public func row(_ number: Int64, _ cancel: Cancellation = Cancellation()) throws(BlobError) -> Row? {
     try rows(from: number, to: number, nil, limit: 1, cancel).first
   }
 
-  /// How many rows have no BLOB (NULL), of those that the condition picks; with `number`, of the row of this number alone,
-  /// whatever the condition says. Looks at every row: blocks. Throws as `rows`.
+  /// The number of rows that match the condition and whose value is NULL. With `number`, only that row is counted,
+  /// whether or not it matches the condition. Blocks, since it scans every row. Throws as `rows` does.
   public func countOfNulls(
     row number: Int64? = nil, _ cancel: Cancellation = Cancellation()
   ) throws(BlobError) -> Int64 {
@@ -78,7 +79,7 @@ public struct SQLiteBlobTable: Sendable {
       var rows: [Row] = []
       while try select.step() {
         let (number, name) = (select.int(0), select.text(1, atMost: Self.longestName + 1))
-        // Whoever asks for the rows after the last one must not get the same ones for ever.
+        // Otherwise a caller that repeatedly asks for the rows after the last one could get the same rows for ever.
         guard number >= rows.last.map({ $0.number + 1 }) ?? first, number <= last else {
           throw SQLiteError("list", file, code: 1, "row \(number) comes out of turn")
         }
@@ -88,7 +89,7 @@ public struct SQLiteBlobTable: Sendable {
     }
   }
 
-  /// Runs `body` with a connection of its own, once the table and the column were found to be there.
+  /// Runs `body` with a new connection, after checking that the table and the column exist.
   private func listing<Result>(
     _ cancel: Cancellation, _ body: (ReadConnection) throws(SQLiteError) -> Result
   ) throws(BlobError) -> Result {
@@ -104,33 +105,34 @@ public struct SQLiteBlobTable: Sendable {
     }
   }
 
-  /// Bytes of a name. What is longer is cut after the next one, so that it can be seen.
+  /// Maximum size of a name in bytes. A longer name is cut after one more byte, so that callers can detect it.
   public static let longestName = 4096
 
   public func source(row: Int64) -> SQLiteBlobSource {
     SQLiteBlobSource(file, table: table, column: column, row: row, version: version)
   }
 
-  /// One BLOB of all rows that the condition picks, in the order of the column `order`.
+  /// A source of one BLOB: all rows that match the condition, in the order of the column `order`.
   public func source(chunksOrderedBy order: String) -> SQLiteBlobSource {
     SQLiteBlobSource(
       file, table: table, column: column, chunksWhere: condition ?? "1", orderedBy: order, version: version)
   }
 
-  /// Which rows are meant, and what they are.
+  /// A selection of rows, and whether they are separate BLOBs or chunks of one.
   public enum Selection: Sendable, Hashable {
-    /// All that the condition picks, each of them a BLOB.
+    /// All rows that match the condition, each a separate BLOB.
     case every
-    /// One, whatever the condition says.
+    /// One row, whether or not it matches the condition.
     case row(Int64)
-    /// All that the condition picks, together one BLOB, in the order of a column.
+    /// All rows that match the condition, as chunks of one BLOB, in the order of a column.
     case chunks(orderedBy: String)
   }
 }
 
 extension SQLiteBlobTable {
-  /// `sqlite:FILE?table=T&column=C[&name=COLUMN][&version=COLUMN][&where=SQL][&row=NUMBER | &chunks=COLUMN]`, each value
-  /// percent-encoded where it holds one of `&%#`. Throws `.unsupported` that says what is wrong.
+  /// Parses `sqlite:FILE?table=T&column=C[&name=COLUMN][&version=COLUMN][&where=SQL][&row=NUMBER | &chunks=COLUMN]`.
+  /// Values that contain one of `&%#` must be percent-encoded. Throws `.unsupported` with a message that says what is
+  /// wrong.
   public static func parse(_ url: String) throws(BlobError) -> (table: SQLiteBlobTable, selection: Selection) {
     let rest = url.dropFirst("sqlite:".count)
     let mark = rest.firstIndex(of: "?") ?? rest.endIndex
@@ -163,13 +165,13 @@ extension SQLiteBlobTable {
     return (found, selection)
   }
 
-  /// The URL that names one row of this table.
+  /// The URL of one row of this table.
   public func url(row: Int64) -> String { "\(rowPrefix)\(row)" }
 
-  /// With this begins the URL of every row, whatever its number is.
+  /// The prefix of the URL of every row, to which the row number is appended.
   public var rowPrefix: String { "\(url)&row=" }
 
-  /// The URL that names the one BLOB of `source(chunksOrderedBy:)`.
+  /// The URL of the BLOB of `source(chunksOrderedBy:)`.
   public func url(chunksOrderedBy order: String) -> String {
     let condition = condition.map { "&where=\($0.percentEncoded)" } ?? ""
     return "\(url)\(condition)&chunks=\(order.percentEncoded)"
@@ -183,7 +185,7 @@ extension SQLiteBlobTable {
 }
 
 extension SourceResolver {
-  /// `sqlite:` URLs of one BLOB, in a row or in chunks: see `SQLiteBlobTable.parse`.
+  /// Adds `sqlite:` URLs of one BLOB, in a row or in chunks: see `SQLiteBlobTable.parse`.
   public var withDatabases: SourceResolver {
     adding("sqlite") { (url: String) throws(BlobError) in
       let (table, selection) = try SQLiteBlobTable.parse(url)
@@ -198,7 +200,7 @@ extension SourceResolver {
 }
 
 extension StringProtocol {
-  /// With what would end a value in a URL of ours percent-encoded.
+  /// The string with characters percent-encoded that would end a value in such a URL.
   fileprivate var percentEncoded: String {
     utf8.reduce(into: "") { text, byte in
       if "%&?#".utf8.contains(byte) || byte < 0x21 || byte > 0x7E {
@@ -211,7 +213,7 @@ extension StringProtocol {
 }
 
 extension String {
-  /// nil when an escape is none, or the bytes are no UTF-8.
+  /// nil if an escape is invalid, or the bytes are not UTF-8.
   fileprivate init?(percentEncoded text: some StringProtocol) {
     var bytes: [UInt8] = []
     var rest = Array(text.utf8)[...]
