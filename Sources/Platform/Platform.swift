@@ -1,5 +1,5 @@
-// The one place that imports the system's C library. Whoever imports this module sees it, and on Linux the calls that glibc
-// does not wrap.
+// This is the only file that imports the system's C library. It re-exports the library and, on Linux, wrappers for
+// system calls that glibc lacks.
 #if canImport(Glibc)
   @_exported import Glibc
 #elseif canImport(Musl)

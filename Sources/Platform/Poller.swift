@@ -1,13 +1,13 @@
-/// Waits for many descriptors at once, and can be woken by any thread. Each descriptor has a tag, which its events carry.
+/// Waits for events on many descriptors at once; any thread can wake it. Events carry the tag of their descriptor.
 ///
-/// Linux has epoll for it. Elsewhere `init` returns nil and sets `errno` to ENOSYS.
+/// It uses epoll on Linux. On other systems `init` returns nil and sets `errno` to ENOSYS.
 package final class Poller: Sendable {
   package struct Interest: OptionSet, Sendable {
     package let rawValue: UInt8
     package init(rawValue: UInt8) { self.rawValue = rawValue }
     package static let read = Interest(rawValue: 1)
     package static let write = Interest(rawValue: 2)
-    /// Of several pollers that watch the descriptor, not all are woken.
+    /// If several pollers watch the descriptor, not all of them are woken.
     package static let shared = Interest(rawValue: 4)
   }
 
@@ -15,7 +15,7 @@ package final class Poller: Sendable {
     package let tag: UInt64
     package let isReadable: Bool
     package let isWritable: Bool
-    /// Nothing can be sent any more: the other side has reset the connection, or both sides have ended it.
+    /// The connection is unusable for sending: the peer has reset it, or both sides have closed it.
     package let isBroken: Bool
   }
 
@@ -55,7 +55,8 @@ package final class Poller: Sendable {
       return epoll_ctl(epoll, operation, descriptor, &event) == 0
     }
 
-    /// Hands over what has happened, after waiting so long at most; negative: for ever. One thread calls it.
+    /// Passes pending events to `take`, after waiting at most `milliseconds`; negative: without limit. Only one thread
+    /// calls it.
     package func wait(milliseconds: Int32, _ take: (Event) -> Void) {
       withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: 64) { events in
         let count = epoll_wait(epoll, events.baseAddress, Int32(events.count), milliseconds)
@@ -74,7 +75,7 @@ package final class Poller: Sendable {
       }
     }
 
-    /// Ends the current or the next `wait`.
+    /// Ends the current or the next `wait`. Any thread may call it.
     package func wake() {
       var one: UInt64 = 1
       _ = write(wakeup, &one, 8)

@@ -1,11 +1,11 @@
-/// Calls on sockets that differ between systems. None of them waits.
+/// Socket calls that differ between systems. None of them blocks.
 package enum Socket {
   #if os(Linux)
     package static let shutBoth = Int32(SHUT_RDWR)
     package static let shutWriting = Int32(SHUT_WR)
-    /// A flag of `send` and `recv`.
+    /// A flag of `send` and `recv` that prevents blocking.
     package static let now = Int32(MSG_DONTWAIT) | Int32(MSG_NOSIGNAL)
-    /// A flag of `send`: more follows at once, with which these bytes can leave.
+    /// A flag of `send`: more bytes follow at once, and can be sent in the same packet.
     package static let moreFollows = Int32(MSG_MORE)
     package static let stream = Int32(SOCK_STREAM.rawValue)
   #else
@@ -16,7 +16,7 @@ package enum Socket {
     package static let stream = SOCK_STREAM
   #endif
 
-  /// The next connection, on which no call waits; negative, with `errno`: there is none.
+  /// Accepts the next connection as a non-blocking socket. Negative, with `errno`, if there is none.
   package static func accept(_ listener: Int32) -> Int32 {
     #if os(Linux)
       return fb_accept_at_once(listener)
@@ -30,8 +30,9 @@ package enum Socket {
     #endif
   }
 
-  /// Sends bytes of a file from `offset` on without a copy, as far as the socket takes them. 0: the file ends before
-  /// `offset`; negative, with `errno`: as `send`, and ENOSYS where the system cannot.
+  /// Sends bytes of a file from `offset` on without copying them, as many as the socket accepts. Returns 0 if the file
+  /// ends before `offset`. Returns a negative number, with `errno` as for `send`, or ENOSYS if the system does not
+  /// support it.
   package static func sendFile(_ file: Int32, at offset: Int64, _ count: Int, on socket: Int32) -> Int {
     #if os(Linux)
       var place = off_t(offset)
@@ -42,7 +43,8 @@ package enum Socket {
     #endif
   }
 
-  /// Bytes that came in order, and those of ours that were acknowledged; negative where the system does not tell.
+  /// The number of bytes received in order plus the number of sent bytes that were acknowledged; negative if the system
+  /// does not report it.
   package static func moved(_ socket: Int32) -> Int64 {
     #if os(Linux)
       fb_tcp_moved(socket)
@@ -51,7 +53,7 @@ package enum Socket {
     #endif
   }
 
-  /// All that was ever sent has been acknowledged. false: also where the system does not tell.
+  /// Whether all sent bytes were acknowledged. Also false if the system does not report it.
   package static func isQuiet(_ socket: Int32) -> Bool {
     #if os(Linux)
       var waiting: Int32 = 0
@@ -61,11 +63,11 @@ package enum Socket {
     #endif
   }
 
-  /// What has become of the other side, as far as it has told.
+  /// The state of the peer, as far as the system knows it.
   package enum Peer { case open, sendsNoMore, gone }
   package static func peer(of socket: Int32) -> Peer {
     #if os(Linux)
-      let sendsNoMore: Int16 = 0x2000  // POLLRDHUP, which the Glibc module does not show
+      let sendsNoMore: Int16 = 0x2000  // POLLRDHUP, which the Glibc module does not export
     #else
       let sendsNoMore = Int16(POLLIN)
     #endif
