@@ -1,6 +1,6 @@
 import Synchronization
 
-/// How much of something may be in use at a time.
+/// Limits how much of a resource may be in use at a time.
 final class Allowance: Sendable {
   private let most: Int
   private let left: Mutex<Int>
@@ -10,8 +10,8 @@ final class Allowance: Sendable {
     left = Mutex(most)
   }
 
-  /// Takes `amount`, which is given back when nothing refers to the permit any more; nil where less is left. More than there
-  /// ever is counts as all of it, so that it is possible while nothing else is taken.
+  /// Reserves `amount`, until the returned permit is released; nil if less is available. An amount above the limit
+  /// reserves the whole limit, so that it is possible while nothing else is reserved.
   func take(_ amount: Int = 1) -> Permit? {
     let amount = min(amount, most)
     let isTaken = left.withLock { left in

@@ -6,11 +6,11 @@ import Synchronization
 /// Reads published files to answer clients that ask for a digest. One reading answers all clients that ask for the same
 /// digest of the same file, and it ends early once all of them have gone.
 final class DigestReader: Sendable {
-  /// A client that waits for an answer.
+  /// A client that waits for a digest.
   struct Client: Sendable {
     /// Whether the client has closed the connection. Called on a reader's thread, never after `answer`.
     let hasGone: @Sendable () -> Bool
-    /// Takes the value of `Repr-Digest`, or nil where the client has gone. Called once, on a reader's thread.
+    /// Receives the value of `Repr-Digest`, or nil if the client has gone. Called once, on a reader's thread.
     let answer: @Sendable (Result<String?, ServerError>) -> Void
   }
   private struct Question: Hashable {
@@ -21,7 +21,7 @@ final class DigestReader: Sendable {
   private let store: any UploadStore
   private let known: KnownDigests
   private let waiting = Mutex<[Question: [Client]]>([:])
-  /// These threads are apart from those that publish, so that uploads do not wait for a reading.
+  /// Separate from the threads that publish files, so that uploads do not wait for a reading.
   private let shortReaders = Workers(threads: 2)
   /// Long files have threads of their own, so that short ones do not wait for them.
   private let longReaders = Workers(threads: 2)
@@ -60,23 +60,23 @@ final class DigestReader: Sendable {
     for client in waiting.withLock({ $0.removeValue(forKey: question) ?? [] }) { client.answer(result) }
   }
 
-  /// nil: no client waits for it any more.
+  /// Returns nil if no client waits for the digest any more.
   private func text(_ question: Question, from file: OpenItem) throws(ServerError) -> String? {
     if !isWanted(question) { return nil }
-    // Another request may have told the digest while this one waited for a thread.
+    // Another request may have computed the digest while this one waited for a thread.
     if let text = known.text(question.algorithm, of: question.item) { return text }
     guard let value = try store.digest(of: file, question.algorithm, while: { isWanted(question) }) else { return nil }
     return known.remember([question.algorithm: value], of: question.item)
   }
 
-  /// Answers the clients that have gone, so that their connections end. False where none is left: the question is
-  /// forgotten then, and the next client that asks it begins anew.
+  /// Answers the clients that have gone, so that their connections end. Returns false if no client is left: then the
+  /// entry is removed, and the next client that asks starts a new reading.
   private func isWanted(_ question: Question) -> Bool {
     let clients = waiting.withLock { $0[question] ?? [] }
     let gone = clients.indices.filter { clients[$0].hasGone() }
     if gone.isEmpty { return true }
     let isWanted = waiting.withLock { waiting in
-      // Clients are only added meanwhile, at the end.
+      // Other threads only append clients meanwhile.
       for index in gone.reversed() { waiting[question]?.remove(at: index) }
       if waiting[question]?.isEmpty == true { waiting[question] = nil }
       return waiting[question] != nil

@@ -3,8 +3,8 @@ import BlobHTTP
 import Blobs
 import Synchronization
 
-/// Digests of published files that were computed when the bytes came, or for a client that asked. Some thousands of the
-/// latest are kept.
+/// A cache of digests of published files, computed during the upload or for a client that asked. It keeps some
+/// thousands of the latest.
 final class KnownDigests: Sendable {
   private struct State {
     var values: [StoredItem: [Digest.Algorithm: [UInt8]]] = [:]
@@ -12,11 +12,11 @@ final class KnownDigests: Sendable {
   }
   private let state = Mutex(State())
 
-  /// The value of `Repr-Digest` for them; nil when there are none.
+  /// Stores digests and returns the value of `Repr-Digest` for them; nil if there are none.
   func remember(_ values: [Digest.Algorithm: [UInt8]]?, of item: StoredItem) -> String? {
     guard let values, !values.isEmpty else { return nil }
     state.withLock { state in
-      // A digest by another algorithm, computed for an earlier request, is kept.
+      // A digest with another algorithm, computed for an earlier request, is kept.
       if state.values[item] == nil { state.order.append(item) }
       state.values[item, default: [:]].merge(values) { $1 }
       if state.order.count > 4096 {
@@ -27,13 +27,14 @@ final class KnownDigests: Sendable {
     return DigestField.text(values)
   }
 
-  /// What `Want-Repr-Digest` asks for, if it is known: another file under the same name is another item.
+  /// The digest that `Want-Repr-Digest` asks for, if it is cached. Another file under the same name is a different
+  /// item.
   func answer(_ wanted: String?, of item: StoredItem) -> String? {
     guard let algorithm = DigestField.wanted(wanted) else { return nil }
     return text(algorithm, of: item)
   }
 
-  /// The value of `Repr-Digest` with this digest alone; nil where it is not known.
+  /// The value of `Repr-Digest` with this digest only; nil if it is not cached.
   func text(_ algorithm: Digest.Algorithm, of item: StoredItem) -> String? {
     state.withLock { $0.values[item]?[algorithm] }.map { DigestField.text([algorithm: $0]) }
   }

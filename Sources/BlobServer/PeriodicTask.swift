@@ -1,6 +1,6 @@
 import Blobs
 
-/// Does something again and again, on a thread of its own. It must be short.
+/// Runs short work periodically on a thread of its own.
 final class PeriodicTask: Sendable {
   private enum State { case idle, running, stopping }
   private let state = Monitor(State.idle)

@@ -1,6 +1,6 @@
 import BlobHTTP
 
-/// Finds the route of a request, after the rules that hold for all of them.
+/// Finds the route of a request, after checks that apply to all routes.
 enum Router {
   static func plan(_ request: Request, _ service: Service) -> Plan {
     do throws(ServerError) {
@@ -51,7 +51,8 @@ enum Router {
     }
   }
 
-  /// Bytes are stored as they come, so a coded body would become another file than the client means. RFC 9110 §15.5.16.
+  /// The server stores body bytes unchanged, so an encoded body would become a different file than intended. RFC 9110
+  /// §15.5.16.
   private static func checkCoding(_ headers: HTTPHeaders) throws(ServerError) {
     guard let coding = headers.list("Content-Encoding").first(where: { !$0.isSameField("identity") }) else { return }
     var error = ServerError(
@@ -60,7 +61,7 @@ enum Router {
     throw error
   }
 
-  /// Some proxies let only GET and POST through. tus 1.0 §X-HTTP-Method-Override.
+  /// Some proxies pass only GET and POST. tus 1.0 §X-HTTP-Method-Override.
   private static func method(of request: Request) -> String {
     let override = request.headers["X-HTTP-Method-Override"]
     return override == "PATCH" || override == "DELETE" ? override! : request.method
@@ -75,7 +76,7 @@ enum Router {
     return Reply(401, ["WWW-Authenticate": "Bearer realm=\"fullbore\""], text: "a valid Bearer token is required")
   }
 
-  /// Takes as long for a wrong byte at the front as for one at the end.
+  /// Compares in constant time, independent of the position of a wrong byte.
   private static func isSame(_ given: String, _ wanted: String) -> Bool {
     let given = Array(given.utf8)
     let wanted = Array(wanted.utf8)
@@ -87,7 +88,7 @@ enum Router {
   }
 }
 
-/// What a route works with.
+/// A request with its parsed target and the service, as passed to routes.
 struct Call: Sendable {
   let request: Request
   let method: String
@@ -104,11 +105,11 @@ struct Call: Sendable {
   }
 }
 
-/// The request line's target, in origin form or absolute form. RFC 9112 §3.2.
+/// The target in the request line, in origin form or absolute form. RFC 9112 §3.2.
 struct RequestTarget: Sendable {
   /// Percent-encoded, without the query.
   let path: [UInt8]
-  /// From an absolute form only.
+  /// Only present in absolute form.
   let authority: String?
 
   init(_ bytes: [UInt8]) throws(ServerError) {
@@ -125,15 +126,16 @@ struct RequestTarget: Sendable {
     self.authority = authority
   }
 
-  /// The place at `path`, which begins with a slash, relative to this one. A proxy in front may show the server below a
-  /// path that it strips: the client's URL has it, so that only a relative reference leads back there. RFC 3986 §4.2.
+  /// A relative reference from this target to `path`, which begins with a slash. A reverse proxy may publish the server
+  /// below a path prefix that it strips. The client's URL has the prefix, so only a relative reference leads back
+  /// there. RFC 3986 §4.2.
   func reference(to path: String) -> String {
     let depth = self.path.count { $0 == UInt8(ascii: "/") } - 1
     let reference = String(repeating: "../", count: max(0, depth)) + path.dropFirst()
     return reference.isEmpty ? "./" : reference
   }
 
-  /// Of an upload's own URL, `/.fullbore-upload/ID`: what should be the id.
+  /// The id part of an upload's URL, `/.fullbore-upload/ID`; it is not validated. nil for other targets.
   var uploadName: String? {
     let prefix = Array("/\(ServedPath.uploadName)/".utf8)
     return path.starts(with: prefix) ? String(decoding: path.dropFirst(prefix.count), as: UTF8.self) : nil

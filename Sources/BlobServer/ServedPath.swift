@@ -1,33 +1,33 @@
 import BlobHTTP
 import Blobs
 
-/// A path below the served folder, safe by construction: no component is empty, `.`, `..` or one of ours.
+/// A path below the served folder, safe by construction: no component is empty, `.`, `..` or a reserved name.
 ///
-/// It is made from a URL path, decoded exactly once, or from the metadata of an upload. Components are bytes.
+/// It is created from a URL path, decoded exactly once, or from the metadata of an upload. Components are bytes.
 package struct ServedPath: Sendable, Hashable, CustomStringConvertible {
   package private(set) var components: [BytePath] = []
-  /// Bytes of all components and the slashes between them.
+  /// The length in bytes, including the slashes between components.
   private var length = 0
 
   private static let longest = 3072
-  /// No one's folders are so deep, and tools that walk through them have limits of their own.
+  /// Real folders are less deep, and tools that traverse folders have limits of their own.
   private static let deepest = 256
 
   /// The served folder itself.
   package static let root = ServedPath()
-  /// Holds what is unfinished, in the served folder.
+  /// The name of the folder for unfinished uploads, inside the served folder.
   package static let storeName: BytePath = ".fullbore"
-  /// The first component of an upload's URL; no file may have it.
+  /// The first component of an upload's URL; files cannot have this name.
   package static let uploadName: BytePath = ".fullbore-upload"
 
   private init() {}
 
-  /// Takes the components apart at the slashes; `bytes` is already decoded and has no slash at either end.
+  /// Splits a decoded path at its slashes; `bytes` has no slash at either end.
   package init(_ bytes: some Sequence<UInt8>) throws(ServerError) {
     self = try Self.root.appending(bytes)
   }
 
-  /// This path and `relative` below it.
+  /// Appends the components of `relative` to this path.
   package func appending(_ relative: some Sequence<UInt8>) throws(ServerError) -> ServedPath {
     var path = self
     for part in Array(relative).split(separator: slash, omittingEmptySubsequences: false) {
@@ -54,7 +54,7 @@ package struct ServedPath: Sendable, Hashable, CustomStringConvertible {
     if components.count > Self.deepest { throw ServerError(414, "the path has more than \(Self.deepest) components") }
   }
 
-  /// A URL path, which begins with a slash, percent-encoded; `isFolder` tells of a slash at its end. RFC 3986 §3.3.
+  /// Parses a percent-encoded URL path, which begins with a slash. `isFolder`: it ends with a slash. RFC 3986 §3.3.
   package static func fromURL(_ path: some Sequence<UInt8>) throws(ServerError) -> (path: ServedPath, isFolder: Bool) {
     var parts = Array(path).split(separator: slash, omittingEmptySubsequences: false)[...]
     guard parts.popFirst()?.isEmpty == true, !parts.isEmpty else {
@@ -84,12 +84,12 @@ package struct ServedPath: Sendable, Hashable, CustomStringConvertible {
   package var description: String { "/" + BytePath(bytes).description }
   /// Percent-encoded, beginning with a slash.
   package var url: String { "/" + HTTPURL.encode(bytes) }
-  /// As a folder: with a slash at its end.
+  /// The URL with a slash at its end, for a folder.
   var folderURL: String { isRoot ? url : url + "/" }
 }
 
 extension BytePath {
-  /// Ours, in any case: some file systems do not tell cases apart.
+  /// Reserved names match in any case, because some file systems ignore case.
   fileprivate var isReserved: Bool {
     let lowered = BytePath(bytes.map { UInt8(ascii: "A")...UInt8(ascii: "Z") ~= $0 ? $0 | 0x20 : $0 })
     return lowered == ServedPath.storeName || lowered == ServedPath.uploadName

@@ -1,10 +1,11 @@
 import Blobs
 import Platform
 
-/// Receives files over HTTP into a folder, and serves what has arrived.
+/// Receives files over HTTP into a folder, and serves them.
 ///
-/// `PUT`, tus 1.0 and `GET` with ranges. A file appears under its name whole or not at all, and never over other bytes
-/// unless the client asks for it; unfinished uploads survive a kill of the server. Bodies are never held in memory.
+/// It supports `PUT`, tus 1.0, and `GET` with ranges. A file appears under its name completely or not at all, and
+/// replaces a different file only if the client requests it. Unfinished uploads survive when the server is killed.
+/// Bodies are never buffered as a whole in memory.
 public final class Server: Sendable {
   private enum State { case running, stopping, stopped }
   private let state = Monitor(State.running)
@@ -12,18 +13,18 @@ public final class Server: Sendable {
   private let loops: [EventLoop]
   private let listener: Listener
   public let port: UInt16
-  /// `http://127.0.0.1:8080/`, or with `https`.
+  /// For example `http://127.0.0.1:8080/`, or with `https`.
   public let url: String
 
-  /// What was damaged in the folder's `.fullbore` when the server started, and what has become of it: a line each.
+  /// Damage found in the folder's `.fullbore` when the server started, and what was done about it: one line each.
   public let notices: [String]
 
-  /// Listens when it returns. Throws when the folder is not there or is served already, and when the address or port
-  /// cannot be had, or the certificate and its key are none. Raises the process's limit of open files towards its hard limit, since every connection needs one.
-  /// Blocks shortly.
+  /// The server listens when this returns. Throws if the folder does not exist or another server serves it, if the
+  /// address or port is not available, or if the certificate or its key is invalid. Raises the process's limit of open
+  /// files towards the hard limit, because every connection needs a file descriptor. Blocks for a short time.
   public convenience init(_ options: ServerOptions) throws(ServerError) { try self.init(options, mostConnections: nil) }
 
-  /// `mostConnections`: at a time; nil: as many as the limit of open files allows.
+  /// `mostConnections`: the maximum number of connections; nil: as many as the limit of open files allows.
   init(_ options: ServerOptions, mostConnections: Int?) throws(ServerError) {
     let tls: TLSContext? = if let files = options.tls { try TLSContext(files) } else { nil }
     let files = raiseFileLimit()
@@ -31,7 +32,7 @@ public final class Server: Sendable {
     let store = try FileStore(
       options.folder, expire: options.expire, maxTotal: options.maxTotal, readOnly: options.isReadOnly)
     let service = Service(options, store, HostRule(listener, options))
-    // An upload needs two descriptors; what is left is for everything else.
+    // An upload needs two descriptors; the remaining ones are for everything else.
     let most = (mostConnections ?? max(64, (files - 64) / 2)) / Self.threads
     var loops: [EventLoop] = []
     for _ in 0..<Self.threads {
@@ -48,8 +49,8 @@ public final class Server: Sendable {
     for loop in loops { loop.start() }
   }
 
-  /// Accepts no more connections, gives requests under way `grace` to end, and closes the rest: what they have
-  /// received of resumable uploads stays. Blocks until all is done; may be called again, and from any thread.
+  /// Stops accepting connections, waits up to `grace` for current requests, and closes the rest; received bytes of
+  /// resumable uploads are kept. Blocks until everything has stopped. May be called repeatedly and from any thread.
   public func stop(grace: Duration) {
     let isFirst = state.update { state in
       if state != .running { return false }
@@ -58,7 +59,7 @@ public final class Server: Sendable {
     }
     guard isFirst else { return state.wait { $0 == .stopped ? () : nil } }
     for loop in loops { loop.post(.stopAccepting) }
-    // Who connects from now on is refused, although the descriptor stays open.
+    // New connections are refused from now on, although the descriptor stays open.
     shutdown(listener.socket.number, Socket.shutBoth)
     let deadline = ContinuousClock.now + grace
     while service.requests.load(ordering: .sequentiallyConsistent) > 0, ContinuousClock.now < deadline { usleep(5_000) }
@@ -72,7 +73,7 @@ public final class Server: Sendable {
 
   deinit { stop(grace: .zero) }
 
-  /// Connections that are served, or about to be.
+  /// The number of connections, including those about to be served.
   var connectionCount: Int { loops.reduce(0) { $0 + $1.connectionCount.load(ordering: .relaxed) } }
 
   private static let threads = 2

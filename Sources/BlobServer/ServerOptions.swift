@@ -1,40 +1,40 @@
 import BlobHTTP
 import Blobs
 
-/// Where a `Server` listens, what it takes, and how long it waits.
+/// The address, limits and timeouts of a `Server`.
 public struct ServerOptions: Sendable {
-  /// The folder that is served and received into; it must exist.
+  /// The folder to serve and to receive into; it must exist.
   public var folder: BytePath
   /// An IP address, or `localhost`.
   public var address: String
-  /// 0 picks a free one; `Server.port` tells which.
+  /// 0 selects a free port, which `Server.port` returns.
   public var port: UInt16
-  /// What every request must present as `Authorization: Bearer …`; nil asks for none. RFC 6750 §2.1.
+  /// The token that every request must send as `Authorization: Bearer …`; nil: none is required. RFC 6750 §2.1.
   public var token: String?
-  /// nil: plain HTTP.
+  /// Certificate and key; nil: plain HTTP.
   public var tls: TLSFiles?
   /// How long an unfinished upload is kept after its last byte.
   public var expire: Duration
-  /// Bytes of one upload; nil: no limit but the disk's.
+  /// Maximum bytes of one upload; nil: limited by the disk only.
   public var maxSize: Int64?
-  /// Bytes of all files in the folder, unfinished uploads with them; nil: no limit but the disk's.
+  /// Maximum bytes of all files in the folder, including unfinished uploads; nil: limited by the disk only.
   public var maxTotal: Int64?
-  /// Nothing is received or deleted.
+  /// Whether uploads and deletion are disabled.
   public var isReadOnly: Bool
-  /// `DELETE` removes files.
+  /// Whether `DELETE` removes files.
   public var allowsDelete: Bool
-  /// Web origins (`https://host:port`, or `*`) whose pages may talk to the server; empty: none but its own.
+  /// Web origins (`https://host:port`, or `*`) whose pages may use the server; empty: only its own.
   public var allowedOrigins: [String]
-  /// Further names that requests may give as `Host`, with a port or without: those of a proxy in front, or of this
-  /// machine. A server that listens on a loopback address and has no token answers to no others than loopback names.
+  /// Additional names that requests may use in `Host`, with or without a port: those of a reverse proxy or of this
+  /// machine. Without them, a server that listens on a loopback address and has no token accepts only loopback names.
   public var hosts: [String]
-  /// How long a connection may stay silent before it is closed.
+  /// How long a connection may be silent before it is closed.
   public var idleTimeout: Duration
-  /// How long a client may take for the head of a request.
+  /// How long a client may take to send the header section of a request.
   public var headTimeout: Duration
-  /// Bytes a second that a request or its answer must move, on the average of each `idleTimeout`; 0: none need.
+  /// Minimum bytes per second of a request or response, averaged over each `idleTimeout`; 0: no minimum.
   public var minimumRate: Int
-  /// Uploads that may be begun and not finished at any time; nil: no limit.
+  /// Maximum number of unfinished uploads at any time; nil: no limit.
   public var maxUnfinished: Int?
 
   public init(
@@ -63,11 +63,11 @@ public struct ServerOptions: Sendable {
   }
 }
 
-/// What a server proves with who it is. PEM, read when the server starts.
+/// The server's TLS certificate and key. PEM files, read when the server starts.
 public struct TLSFiles: Sendable {
-  /// The server's own certificate, then those it is signed with.
+  /// The server's own certificate, followed by the chain that signed it.
   public var certificate: BytePath
-  /// Not encrypted. No one but the server's user should be able to read it.
+  /// Must not be encrypted. Only the server's user should be able to read it.
   public var key: BytePath
 
   public init(certificate: BytePath, key: BytePath) {
@@ -76,21 +76,21 @@ public struct TLSFiles: Sendable {
   }
 }
 
-/// Why the server cannot start, or what keeps it from doing what a request asks.
+/// The reason why the server cannot start or cannot fulfil a request.
 public struct ServerError: Error, Sendable, CustomStringConvertible {
-  /// What failed, on what, and what to do.
+  /// The operation that failed, its object, and what to do.
   public var message: String
-  /// The HTTP status that tells a client the same.
+  /// The HTTP status of the response to the client.
   package var status: Int
-  /// The name of its kind, where one is registered. RFC 9457 §4.2.
+  /// The registered name of the problem type, if there is one. RFC 9457 §4.2.
   package var problem: String?
-  /// What the answer carries besides.
+  /// Additional header fields of the response.
   package var headers: HTTPHeaders = [:]
-  /// The upload was sent more bytes than it has.
+  /// The client sent more bytes than the upload's length.
   package var isPastLength = false
-  /// No further upload may be left unfinished.
+  /// The limit of unfinished uploads is reached.
   package var isLackOfUploads = false
-  /// An upload whose publication failed with this error cannot be published any more.
+  /// Whether an upload whose publication failed with this error can never be published.
   package var endsUpload: Bool { status < 500 }
 
   public init(_ message: String) { self.init(500, message) }
@@ -105,9 +105,9 @@ public struct ServerError: Error, Sendable, CustomStringConvertible {
 }
 
 extension ServerError {
-  /// Raises the status of what the file system refuses, such as a folder without the right to write, to 500: the operator
-  /// can mend that, and the upload keeps its bytes until then. A status below 500 would tell the client that its upload is
-  /// gone, and the client would send all bytes again. 410 stays: an upload without bytes has nothing to keep.
+  /// Raises the status of file system errors, such as a folder without write permission, to 500. The operator can fix
+  /// these, and the upload keeps its bytes until then. A status below 500 would tell the client that its upload is
+  /// lost, and the client would send all bytes again. 410 stays: an upload without bytes has nothing to keep.
   static func retryable<Result>(
     _ attempt: () throws(ServerError) -> Result
   ) throws(ServerError) -> Result {

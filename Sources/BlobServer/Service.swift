@@ -1,20 +1,21 @@
 import BlobHTTP
 import Synchronization
 
-/// What all requests of a server share.
+/// The state shared by all requests of a server.
 final class Service: Sendable {
   let options: ServerOptions
   let store: any UploadStore
   let uploads: Uploads
   let workers: Workers
   let digestReader: DigestReader
-  /// List folders, which may have any number of names: what arrives does not wait for them either.
+  /// Threads that list folders, which may have any number of entries; separate, so that uploads do not wait for them.
   private let listers = Workers(threads: 2)
-  /// Pages of folders that are made or sent at a time, and their bytes. Each is in memory until its client has read it.
+  /// Limits the folder pages being generated or sent, and their total size in bytes. Each page is in memory until its
+  /// client has read it.
   private let pages = Allowance(64)
   private let pageBytes = Allowance(64 << 20)
   private let tidying = PeriodicTask()
-  /// Requests that are not answered yet.
+  /// The number of requests that have not been answered yet.
   let requests = Atomic(0)
   let digests = KnownDigests()
   let hosts: HostRule
@@ -29,7 +30,7 @@ final class Service: Sendable {
       store, workers, maxSize: options.maxSize, maxUnfinished: options.maxUnfinished, expire: options.expire)
   }
 
-  /// Begins what happens without being asked: expiry, and the publishing of what a kill has left complete.
+  /// Starts background work: expiry, and publishing uploads that were complete when the server was killed.
   func start() {
     let interval = min(.seconds(60), max(.milliseconds(50), options.expire / 4))
     tidying.start(every: interval) { [workers, uploads] in workers.submit { uploads.tidy() } }
@@ -39,7 +40,7 @@ final class Service: Sendable {
     }
   }
 
-  /// Ends the threads, once all that was asked of them is done.
+  /// Ends the threads after they have finished all submitted work.
   func stop() {
     tidying.stop()
     digestReader.finish()
@@ -50,7 +51,7 @@ final class Service: Sendable {
   /// Runs `work` on a worker while the connection is suspended.
   func onWorker(_ work: @escaping @Sendable () throws(ServerError) -> Plan) -> Plan { on(workers, work) }
 
-  /// As `onWorker`, for the page of a folder. Throws 503 where there are too many of them, or all together are too large.
+  /// Like `onWorker`, for a folder page. Throws 503 if too many pages are in progress or their total size is too large.
   func onLister(_ work: @escaping @Sendable () throws(ServerError) -> Reply) throws(ServerError) -> Plan {
     guard let place = pages.take() else { throw Self.tooManyPages }
     return on(listers) { [pageBytes] () throws(ServerError) in
@@ -79,7 +80,7 @@ final class Service: Sendable {
     }
   }
 
-  /// Adds what every answer carries.
+  /// Adds header fields that every response needs.
   func completed(_ reply: Reply, to request: Request) -> Reply {
     var reply = reply
     if request.headers["Tus-Resumable"] != nil || request.method == "OPTIONS" {

@@ -4,21 +4,21 @@ extension Upload {
     var record: UploadRecord
     var offset: Int64
     var isSaved: Bool
-    /// When the last byte came. Nanoseconds since 1970.
+    /// Time of the last received byte, in nanoseconds since 1970.
     var touched = wallClock()
-    /// Open from the first byte that a request of ours brought.
+    /// Open since the first byte that a request to this process has sent.
     var reception: (any Reception)?
-    /// Counts the writers; only the latest may write.
+    /// The number of the current writer; only this one may write.
     var writer = 0
     var isWriting = false
-    /// The bytes that arrive count only once the writer keeps them: until then `offset` stays behind the reception.
+    /// Arriving bytes are provisional: until the writer accepts them, `offset` does not include them.
     var isOnProbation = false
-    /// The digest that was promised has been compared.
+    /// The expected digest has been verified.
     var isVerified = false
     var phase = Phase.open
     var waiting: [@Sendable (Result<Publication, ServerError>) -> Void] = []
 
-    /// Throws 409 once another writes, and what has become of the upload once nobody does.
+    /// Throws 409 if a newer writer has taken over, and the final error if the upload has ended with one.
     func reception(of writer: Int) throws(ServerError) -> any Reception {
       if case .ended(.failure(let error)) = phase { throw error }
       guard writer == self.writer, let reception else { throw Self.takenOver }
@@ -28,7 +28,7 @@ extension Upload {
     static let takenOver = ServerError(409, "a newer request has taken over the upload")
 
     var isOpen: Bool { if case .open = phase { true } else { false } }
-    /// Nobody can add a byte any more.
+    /// No byte can be added any more.
     var hasAll: Bool {
       switch phase {
       case .publishing, .ended(.success): true

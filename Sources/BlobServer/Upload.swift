@@ -3,11 +3,10 @@ import BlobHTTP
 import Blobs
 import Synchronization
 
-/// An upload that requests are at work on; between requests it lives in the store alone.
+/// An upload that requests currently use; between requests it exists only in the store.
 ///
-/// One writer at a time, the newest: a connection whose client has died may linger for long, and must not keep the
-/// client that came back from its upload. Taking over happens under the lock that every chunk is written under, so the
-/// offset that is told afterwards stays true.
+/// Only the newest writer may write, so that a dead connection does not block the client when it reconnects. Taking
+/// over uses the same lock as every write, so the offset reported afterwards does not change.
 final class Upload: Sendable {
   let id: UploadID
   private let home: Uploads
@@ -24,7 +23,7 @@ final class Upload: Sendable {
     state = Mutex(State(record: record, offset: offset, isSaved: isSaved, touched: touched, reception: reception))
   }
 
-  /// An upload that was neither saved nor published, as where its request was refused half-way, leaves nothing behind.
+  /// Discards an upload that was neither saved nor published, as when its request was refused midway.
   deinit {
     let left = state.withLock { state -> (any Reception)? in
       if case .open = state.phase, !state.isSaved { state.reception } else { nil }
@@ -34,21 +33,21 @@ final class Upload: Sendable {
 
   var record: UploadRecord { state.withLock { $0.record } }
   var offset: Int64 { state.withLock { $0.offset } }
-  /// When it is forgotten if nothing more comes. Nanoseconds since 1970.
+  /// The expiry time if no more bytes arrive, in nanoseconds since 1970.
   var expires: Int64 { state.withLock { $0.touched }.addingClamped(home.expire) }
-  /// Every byte is here; of a final upload, in its parts, as long as publishing it has not taken them.
+  /// Whether all bytes have arrived; before a final upload is published, whether its parts are complete.
   var isComplete: Bool {
     let (record, offset, isOpen) = state.withLock { ($0.record, $0.offset, $0.isOpen) }
     return record.parts.map { !isOpen || home.areComplete($0) } ?? (offset == record.length)
   }
 
-  /// A request that brings bytes is under way.
+  /// Whether a request is currently sending bytes.
   var isWriting: Bool { state.withLock { $0.isWriting } }
 
-  /// Nobody has begun to publish or to end it.
+  /// Whether nobody has begun to publish or end the upload.
   var isOpen: Bool { state.withLock { if case .open = $0.phase { true } else { false } } }
 
-  /// Ends whoever writes and returns the offset, which now stays until the next writer comes.
+  /// Stops the current writer and returns the offset, which does not change until the next writer begins.
   func takeOver() throws(ServerError) -> Int64 {
     try state.withLock { (state) throws(ServerError) in
       if case .ended(.failure(let error)) = state.phase { throw error }
@@ -59,8 +58,8 @@ final class Upload: Sendable {
     }
   }
 
-  /// Becomes the writer. Throws 409, and leaves an older one alone, when `offset` is not where the upload is.
-  /// `onProbation`: until the writer keeps them, its bytes do not count, and are dropped if it ends.
+  /// Registers a new writer. Throws 409, without stopping the current one, if `offset` is not the upload's offset.
+  /// `onProbation`: its bytes are provisional, and are dropped if the writer ends before accepting them.
   func write(from offset: Int64, onProbation: Bool = false) throws(ServerError) -> UploadWriter {
     try state.withLock { (state) throws(ServerError) in
       if case .ended(.failure(let error)) = state.phase { throw error }
@@ -113,7 +112,7 @@ final class Upload: Sendable {
 
   func isNewest(_ writer: Int) -> Bool { state.withLock { $0.writer == writer } }
 
-  /// Every byte is here, those on probation with them.
+  /// Whether all bytes have arrived, including provisional ones.
   var hasAllBytes: Bool { state.withLock { $0.record.length != nil && $0.reception?.length == $0.record.length } }
 
   func drop(_ writer: Int) throws(ServerError) {
@@ -124,7 +123,7 @@ final class Upload: Sendable {
     let ends = state.withLock { state in
       writer == state.writer && error.endsUpload && (isCreation || !state.isOnProbation)
     }
-    // Where this fails, the next writer tries again, or another request has ended the upload already.
+    // If this fails, the next writer tries again, or another request has already ended the upload.
     if ends { try? terminate(by: writer) } else { try? drop(writer) }
     return !ends
   }
@@ -133,11 +132,11 @@ final class Upload: Sendable {
     state.withLock { state in
       guard writer == state.writer else { return }
       state.isWriting = false
-      try? state.dropProbation()  // the next writer tries again, and says so if it fails
+      try? state.dropProbation()  // the next writer tries again and reports a failure
     }
   }
 
-  /// Takes no byte any more, as a part of a final upload; its length. Throws 409 while some are missing.
+  /// Ends writing to a part that is being joined, and returns its length. Throws 409 if bytes are missing.
   func seal() throws(ServerError) -> Int64 {
     try state.withLock { (state) throws(ServerError) in
       guard state.offset == state.record.length else { throw ServerError(409, "the part \(id) is not complete") }
@@ -150,7 +149,7 @@ final class Upload: Sendable {
     }
   }
 
-  /// Tells the length, once. Throws 400 when it contradicts what is known. Blocks for a small write.
+  /// Sets the length. It can be set once; throws 400 if it contradicts what is known. Blocks for a small write.
   func setLength(_ length: Int64) throws(ServerError) {
     try state.withLock { (state) throws(ServerError) in
       if case .ended(.failure(let error)) = state.phase { throw error }
@@ -166,13 +165,13 @@ final class Upload: Sendable {
     }
   }
 
-  /// Lets the final upload, if there is one, know that this part is complete.
+  /// Informs the final upload, if there is one, that this part is complete.
   func tellFinal() { if isComplete { home.completed(self) } }
 
-  /// Lets other requests of this process find it.
+  /// Makes the upload available to other requests of this process.
   func register() { home.add(self) }
 
-  /// Makes it outlive this request and the process. Blocks for a small write.
+  /// Saves the upload so that it survives this request and the process. Blocks for a small write.
   func save() throws(ServerError) {
     try state.withLock { (state) throws(ServerError) in
       guard case .open = state.phase else { throw ServerError(409, "the upload is finished") }
@@ -182,7 +181,7 @@ final class Upload: Sendable {
     register()
   }
 
-  /// Publishes what is complete, on a worker, unless that has been done. `then` hears how it ended.
+  /// Publishes a complete upload on a worker, unless that has been started. `then` gets the result.
   func publish(then: @escaping @Sendable (Result<Publication, ServerError>) -> Void) {
     let ended: Result<Publication, ServerError>? = state.withLock { state in
       switch state.phase {
@@ -220,7 +219,7 @@ final class Upload: Sendable {
     home.ended(self.record, result)
     let waiting = state.withLock { state in
       if case .failure(let error) = result, !error.endsUpload {
-        state.phase = .open  // the file system's fault: the bytes are still there, asking again tries again
+        state.phase = .open  // a file system error: the bytes still exist, and the next request tries again
       } else {
         state.phase = .ended(result)
         state.reception = nil
@@ -231,8 +230,7 @@ final class Upload: Sendable {
     for then in waiting { then(result) }
   }
 
-  /// Saves the digests of the whole that a request promises, beside those that were promised before. Throws 400 where the two
-  /// contradict each other. Blocks for a small write.
+  /// Saves further digests of the whole file. Throws 400 if they contradict earlier ones. Blocks for a small write.
   func promise(_ digests: [Digest.Algorithm: [UInt8]]) throws(ServerError) {
     try state.withLock { (state) throws(ServerError) in
       if case .ended(.failure(let error)) = state.phase { throw error }
@@ -244,7 +242,7 @@ final class Upload: Sendable {
     }
   }
 
-  /// Reads the whole again where it did not come in one request. After a mismatch nothing of it is left.
+  /// Verifies the whole file's digest by reading it, unless it came in one request. A mismatch deletes the upload.
   private func verify(_ reception: any Reception, isSaved: Bool) throws(ServerError) {
     guard let text = state.withLock({ $0.isVerified ? nil : $0.record.digest }), let wanted = DigestField.values(text)
     else { return }
@@ -256,7 +254,7 @@ final class Upload: Sendable {
     throw BodyDigests.mismatch(.representation, wrong)
   }
 
-  /// Nobody can go on with it from now on, nor find it: it was sent more bytes than it has. They go with `deleteInvalid`.
+  /// Ends an upload that was sent too many bytes. Nobody can continue or find it; `deleteInvalid` deletes it.
   func invalidate() {
     state.withLock { state in
       guard case .open = state.phase else { return }
@@ -268,7 +266,7 @@ final class Upload: Sendable {
     }
   }
 
-  /// Deletes what `invalidate` has left; false where it is not invalid. Blocks.
+  /// Deletes the bytes of an upload that was invalidated; returns false for other uploads. Blocks.
   @discardableResult func deleteInvalid() -> Bool {
     let (isInvalid, held) = state.withLock { state -> (Bool, (any Reception)?) in
       guard case .ended(.failure(let error)) = state.phase, error.isPastLength else { return (false, nil) }
@@ -282,8 +280,7 @@ final class Upload: Sendable {
     return true
   }
 
-  /// Ends it and deletes its bytes. Throws 409 when it is published, or about to be, and when another than `writer` has taken
-  /// over. Blocks.
+  /// Ends the upload and deletes its bytes. Throws 409 if publishing began, or `writer` is not the newest. Blocks.
   func terminate(by writer: Int? = nil) throws(ServerError) {
     let held = try state.withLock { (state) throws(ServerError) in
       if let writer, writer != state.writer { throw State.takenOver }

@@ -1,6 +1,6 @@
 import BlobCrypto
 
-/// The right to add bytes, until a newer one is given out.
+/// The permission to append bytes, which is valid until a newer writer begins.
 final class UploadWriter: Sendable {
   let upload: Upload
   private let number: Int
@@ -12,19 +12,20 @@ final class UploadWriter: Sendable {
     self.isOnProbation = isOnProbation
   }
 
-  /// Nobody else has taken over.
+  /// Whether no newer writer has taken over.
   var isNewest: Bool { upload.isNewest(number) }
 
-  /// Throws 409 once somebody else has taken over, 410 once the upload is terminated, 413 past the length; what was
-  /// written before stays.
+  /// Throws 409 if a newer writer has taken over, 410 if the upload was terminated, 413 past the length. Bytes written
+  /// before stay.
   func append(_ piece: BodyPiece) throws(ServerError) { try upload.append(piece, number) }
 
-  /// The body of the request has come: its bytes count from now on, and with them, in one step, what the request tells of the
-  /// whole. `isLast`: the upload ends here. `promised`: digests of the whole. `isAsPromised`: the body is the whole, and has
-  /// the digests that it should have.
+  /// Ends the request's body: its bytes are accepted, and in the same step what the request says about the whole file.
+  /// `isLast`: the upload is complete. `promised`: digests of the whole file. `isAsPromised`: the body is the whole
+  /// file, and its digests were verified.
   ///
-  /// Throws 409 once somebody else has taken over, who was told of another state of the upload, and 410 once it is terminated.
-  /// false, without effect, where somebody else has taken over and the upload has all its bytes, this request's among them.
+  /// Throws 409 if a newer writer has taken over, whose client has seen another state of the upload, and 410 if it was
+  /// terminated. Returns false, without effect, if a newer writer has taken over and the upload has all its bytes,
+  /// including those of this request.
   @discardableResult func end(
     isLast: Bool = false, promised: [[Digest.Algorithm: [UInt8]]?] = [], isAsPromised: Bool = false
   ) throws(ServerError) -> Bool {
@@ -32,17 +33,17 @@ final class UploadWriter: Sendable {
       number, wasOnProbation: isOnProbation, isLast: isLast, promised.compactMap { $0 }, isAsPromised: isAsPromised)
   }
 
-  /// Deletes the bytes on probation, which the upload's offset has never counted.
+  /// Deletes the provisional bytes, which the upload's offset does not include.
   func drop() throws(ServerError) { try upload.drop(number) }
 
-  /// Takes back what this writer brought, because of `error`. Bytes that count already cannot be taken back: the upload ends
-  /// with them, unless the error may pass. `isCreation`: it ends also with bytes on probation. Without effect once somebody
-  /// else has taken over. Returns whether the upload goes on.
+  /// Undoes this writer's bytes because of `error`. Bytes already accepted cannot be undone: the upload ends with them,
+  /// unless the error is temporary. `isCreation`: the upload also ends if its bytes are provisional. No effect if a
+  /// newer writer has taken over. Returns whether the upload continues.
   func takeBack(after error: ServerError, isCreation: Bool = false) -> Bool {
     upload.takeBack(number, after: error, isCreation: isCreation)
   }
 
-  /// Ends the upload, unless somebody else has taken over, or it has ended.
+  /// Ends the upload, unless a newer writer has taken over or it has already ended.
   func terminate() { try? upload.terminate(by: number) }
 
   deinit { upload.stop(number) }

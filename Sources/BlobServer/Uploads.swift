@@ -1,13 +1,13 @@
 import Synchronization
 
-/// Finds uploads by id, so that all requests for one share one `Upload`.
+/// Finds uploads by id, so that all requests for an upload share one `Upload` object.
 final class Uploads: Sendable {
   let store: any UploadStore
   let workers: Workers
   let maxSize: Int64?
-  /// Uploads that may be unfinished at a time; nil: any number.
+  /// Maximum number of unfinished uploads; nil: no limit.
   private let maxUnfinished: Int?
-  /// Nanoseconds.
+  /// Time until an upload expires, in nanoseconds.
   let expire: Int64
 
   enum Found {
@@ -18,7 +18,7 @@ final class Uploads: Sendable {
   private struct State {
     struct Reference { weak var upload: Upload? }
     var live: [UploadID: Reference] = [:]
-    /// What became of the latest ones, where the store does not know: finished in one request, or gone.
+    /// The outcome of recent uploads that the store does not know: finished in one request (a value), or gone (nil).
     var memory: [UploadID: SavedUpload?] = [:]
     var order: [UploadID] = []
 
@@ -31,7 +31,7 @@ final class Uploads: Sendable {
     }
   }
   private let state = Mutex(State())
-  /// Uploads whose first record is being written: the store does not count them yet.
+  /// The number of uploads whose first record is being written: the store does not count them yet.
   private let arriving = Mutex(0)
 
   init(
@@ -50,8 +50,8 @@ final class Uploads: Sendable {
     }
   }
 
-  /// Begins to receive, at `target`, or under its own id in `folder`. The upload outlives neither the request nor the
-  /// process until it is saved.
+  /// Starts an upload to `target`, or to a file named after its id in `folder`. Until it is saved, it exists only for
+  /// this request and in this process.
   func begin(
     _ target: ServedPath?, in folder: ServedPath, _ existing: ExistingRule, length: Int64?, metadata: String = "",
     _ concatenation: Concatenation? = nil, modified: ModificationTime? = nil
@@ -69,8 +69,8 @@ final class Uploads: Sendable {
     }
   }
 
-  /// Throws 404 for an id never heard of, 410 for one that expired or was terminated, or whose published file is not
-  /// there any more, or is another one.
+  /// Throws 404 for an unknown id; 410 if the upload expired or was terminated, or if its published file no longer
+  /// exists or was replaced.
   func find(_ id: UploadID) throws(ServerError) -> Found {
     try state.withLock { (state) throws(ServerError) in
       if let upload = state.live[id]?.upload { return .unfinished(upload) }
@@ -85,7 +85,7 @@ final class Uploads: Sendable {
       do throws(ServerError) {
         found = try store.load(id)
       } catch {
-        // The store has deleted it. Whoever asks next, as its client after the start of the server did, hears the same.
+        // The store has deleted it. The next request for it gets the same error, as after a restart of the server.
         if error.status == 410 { state.remember(id, nil) }
         throw error
       }
@@ -102,7 +102,7 @@ final class Uploads: Sendable {
   func terminate(_ id: UploadID) throws(ServerError) {
     let claimant = try store.unlessClaimed(id) { () throws(ServerError) in try terminateUnclaimed(id) }
     guard let claimant else { return }
-    // Where the final upload has ended nothing needs the part any more.
+    // If the final upload has ended, it no longer needs the part.
     if case .unfinished? = try? find(claimant) {
       throw ServerError(409, "the part belongs to the final upload \(claimant), which can be terminated")
     }
@@ -124,7 +124,7 @@ final class Uploads: Sendable {
     state.withLock { $0.live[upload.id] = State.Reference(upload: upload) }
   }
 
-  /// As if there had never been one.
+  /// Removes the upload without remembering it, so that its id is unknown.
   func dropInvalid(_ id: UploadID) { state.withLock { $0.live[id] = nil } }
 
   func forget(_ id: UploadID) {
@@ -134,7 +134,7 @@ final class Uploads: Sendable {
     }
   }
 
-  /// Publishing came to an end. After an error that can be retried the upload is as it was.
+  /// Stores the result of a publication. After an error that can be retried, the upload is unchanged.
   func ended(_ record: UploadRecord, _ result: Result<Publication, ServerError>) {
     var finished: SavedUpload?
     if case .failure(let error) = result, error.endsUpload, let parts = record.parts {
@@ -157,7 +157,7 @@ final class Uploads: Sendable {
     }
   }
 
-  /// Drops what has expired and publishes what a kill has left complete. Blocks; called on a worker.
+  /// Deletes expired uploads and forgets released objects. Blocks; called on a worker.
   func tidy() {
     let busy = state.withLock { state in
       state.live = state.live.filter { $0.value.upload != nil }
@@ -173,7 +173,7 @@ final class Uploads: Sendable {
   }
 
   private func publishIfComplete(_ id: UploadID) {
-    // It may be gone meanwhile. Where a client brings bytes, its request publishes it when it ends.
+    // The upload may be gone meanwhile. If a client is sending bytes, its request publishes the upload at its end.
     guard case .unfinished(let upload)? = try? find(id), upload.isComplete, !upload.isWriting else { return }
     upload.publish { _ in }
   }
@@ -182,8 +182,8 @@ final class Uploads: Sendable {
 // MARK: Concatenation
 
 extension Uploads {
-  /// Begins a final upload, saved, that takes its bytes from `parts`. Throws 409 when one belongs to another. `digest`: what
-  /// the client promises of the whole, in the form of `Repr-Digest`.
+  /// Creates and saves a final upload that consists of `parts`. Throws 409 if a part belongs to another one. `digest`:
+  /// digests of the whole file from the client, in the form of `Repr-Digest`.
   func begin(
     _ target: ServedPath?, in folder: ServedPath, _ existing: ExistingRule, length: Int64?, metadata: String,
     modified: ModificationTime?, joining parts: [UploadID], text: String, digest: String? = nil
@@ -196,7 +196,8 @@ extension Uploads {
       modified: modified)
     record.digest = digest
     let upload = Upload(record, offset: 0, isSaved: false, nil, self)
-    // From the claim on, a part that gets its last byte looks for it, and must not find another one in the store.
+    // After the claim, a part that gets its last byte looks up this upload, and must not load a second object from the
+    // store.
     upload.register()
     do throws(ServerError) {
       try upload.save()
@@ -207,14 +208,14 @@ extension Uploads {
     return upload
   }
 
-  /// Throws 503 when no further upload may be left unfinished.
+  /// Throws 503 if the limit of unfinished uploads is reached.
   func checkUnfinished() throws(ServerError) {
     try arriving.withLock { (arriving) throws(ServerError) in try checkUnfinished(besides: arriving) }
   }
 
-  /// Writes the first record of an upload, which is one of the unfinished ones from now on. Throws 503, and writes nothing,
-  /// where there are as many as there may be: requests that came at the same time may all have passed the first check. A
-  /// final upload is taken in any case, since it is what finishes its parts.
+  /// Writes the first record of an upload, which counts as unfinished from now on. Throws 503, and writes nothing, if
+  /// the limit is reached: simultaneous requests may all have passed the first check. A final upload is always
+  /// accepted, because it finishes its parts.
   func saveNew(_ record: UploadRecord) throws(ServerError) {
     try arriving.withLock { (arriving) throws(ServerError) in
       if record.parts == nil { try checkUnfinished(besides: arriving) }
@@ -232,7 +233,7 @@ extension Uploads {
     throw error
   }
 
-  /// A part has its last byte: its final upload may have been waiting for that.
+  /// Called when a part has its last byte: its final upload may be complete now.
   func completed(_ part: Upload) {
     guard let final = store.claimant(of: part.id) else { return }
     workers.submit { self.publishIfComplete(final) }
@@ -242,14 +243,14 @@ extension Uploads {
     parts.allSatisfy { part in
       switch try? find(part) {
       case .finished: true
-      // A damaged record may name another final upload, or itself.
+      // A damaged record may name another final upload, or the upload itself.
       case .unfinished(let upload): upload.record.isPart && upload.isComplete
-      case nil: false  // gone: it never will be
+      case nil: false  // the part is gone, so the upload never completes
       }
     }
   }
 
-  /// The bytes of a final upload, whose parts are complete, and how many. Blocks while they are copied.
+  /// The bytes of a final upload, whose parts are complete, and their length. Blocks while they are copied.
   func join(_ record: UploadRecord) throws(ServerError) -> (any Reception, length: Int64) {
     var length: Int64 = 0
     for part in record.parts ?? [] {
@@ -271,7 +272,7 @@ extension Uploads {
     return (try store.join(record), length)
   }
 
-  /// To its client the part is finished from now on.
+  /// Marks a part as finished, which its client sees from now on.
   private func sealed(_ record: UploadRecord) {
     let saved = SavedUpload(
       record: record, offset: record.length ?? 0, isFinished: true, expires: wallClock().addingClamped(expire))

@@ -1,10 +1,10 @@
 import Blobs
 import Synchronization
 
-/// A bounded set of threads for what is slow: fsync, compare, rename, listings.
+/// A bounded set of threads for slow work: fsync, comparing, renaming, listing folders.
 ///
-/// `BlockingPool` never ends its threads; a server must, since it can be stopped. Each thread waits at a desk of its
-/// own, so that a piece of work wakes one thread and not all of them.
+/// `BlockingPool` never ends its threads; a server must, because it can be stopped. Each thread waits on a monitor of
+/// its own, so that a work item wakes one thread and not all of them.
 final class Workers: Sendable {
   private typealias Work = @Sendable () -> Void
   private enum Order: Sendable {
@@ -14,9 +14,9 @@ final class Workers: Sendable {
   private typealias Desk = Monitor<Order?>
 
   private struct State {
-    /// Not begun, because every thread is busy.
+    /// Work that has not started because every thread is busy.
     var queue: [Work] = []
-    /// The desks where threads wait; the one that came last is taken first, its memory is warm.
+    /// The monitors of idle threads. The one added last is used first, because its memory is still in the cache.
     var idle: [Desk] = []
     var started = 0
     var ended = false
@@ -27,7 +27,7 @@ final class Workers: Sendable {
 
   init(threads limit: Int) { self.limit = limit }
 
-  /// Runs `work` on one of the threads, after what was submitted before it has begun.
+  /// Runs `work` on one of the threads, after all work submitted earlier has started.
   func submit(_ work: @escaping @Sendable () -> Void) {
     enum Taker { case desk(Desk), newThread, queue }
     let taker: Taker = state.withLock { state in
@@ -69,15 +69,15 @@ final class Workers: Sendable {
     }
   }
 
-  /// false: there is no more. Nothing of the work is held when it returns: a file that was deleted meanwhile is freed
-  /// here, and not when the thread comes to its next work.
+  /// Returns false for the order to end. The work is released before this returns: a file that was deleted meanwhile is
+  /// freed here, and not when the thread gets its next work.
   private func perform(_ order: Order) -> Bool {
     guard case .work(let work) = order else { return false }
     work()
     return true
   }
 
-  /// Blocks until all that was submitted is done and the threads have ended. Nothing may be submitted after.
+  /// Blocks until all submitted work is done and the threads have ended. Nothing may be submitted afterwards.
   func finish() {
     let idle = state.withLock { state in
       state.ended = true

@@ -1,17 +1,17 @@
 import BlobHTTP
 import Blobs
 
-/// Sends answers on one connection, as far as the socket takes them: a head with what is in memory, and behind it bytes of a
-/// file, without a copy where the system can.
+/// Sends responses on one connection, as fast as the socket accepts them: a header section with the body bytes that are
+/// in memory, followed by bytes of a file, which are not copied if the system supports it.
 struct AnswerWriter {
   enum Outcome { case done, blocked, broken }
 
   private let stream: ClientStream
-  /// Bytes of heads and of bodies in memory that the socket has not taken yet.
+  /// Bytes of header sections and of in-memory bodies that the socket has not accepted yet.
   private var text: ArraySlice<UInt8> = []
   private var file: (item: OpenItem, rest: Range<Int64>)?
 
-  /// So many bytes of a file are sent before other connections of the loop have their turn.
+  /// After this many bytes of a file, other connections of the event loop get their turn.
   private static let mostAtOnce: Int64 = 8 << 20
 
   init(_ stream: ClientStream) { self.stream = stream }
@@ -23,7 +23,7 @@ struct AnswerWriter {
     if let file, !file.1.isEmpty { self.file = file }
   }
 
-  /// `room`: for bytes that the system does not send by itself.
+  /// `room` is a buffer for file bytes that the system cannot send directly.
   mutating func flush(through room: UnsafeMutableRawBufferPointer) -> Outcome {
     while !text.isEmpty {
       let sent = text.withUnsafeBytes { stream.send($0, hasMore: file != nil) }
@@ -36,7 +36,7 @@ struct AnswerWriter {
     let pause = rest.lowerBound + Self.mostAtOnce
     while !rest.isEmpty, rest.lowerBound < pause {
       let count = Int(min(Int64(rest.count), Self.mostAtOnce))
-      // A file that was shortened cannot make up what the head has promised.
+      // If the file was truncated, the promised length cannot be delivered.
       guard let sent = stream.send(item.file, at: rest.lowerBound, count, through: room) else { return .broken }
       if sent == 0 { break }
       rest = rest.lowerBound + Int64(sent)..<rest.upperBound

@@ -1,9 +1,9 @@
 import Platform
 
-/// Bytes of a body that have just come, valid during the call that hands them over.
+/// Bytes of a body that have just arrived; valid only during the call that passes them.
 package enum BodyPiece {
   case bytes(UnsafeRawBufferPointer)
-  /// In a pipe of the kernel's, from where they reach a file without passing through the process.
+  /// Bytes in a kernel pipe, from which they can be moved to a file without passing through the process.
   case piped(Descriptor, count: Int)
 
   package var count: Int {
@@ -13,8 +13,8 @@ package enum BodyPiece {
     }
   }
 
-  /// Writes what follows the first `done` bytes, of which a pipe has been emptied. As `pwrite`: may write less; -1 and
-  /// `errno` when it fails.
+  /// Writes the bytes after the first `done`; a pipe no longer contains those. Like `pwrite`, it may write fewer bytes,
+  /// and returns -1 with `errno` on failure.
   func write(to file: Descriptor, at offset: Int64, after done: Int) -> Int {
     switch self {
     case .bytes(let bytes):
@@ -29,7 +29,7 @@ package enum BodyPiece {
     }
   }
 
-  /// For file systems that no pipe can be emptied into.
+  /// Copies the bytes, for file systems that do not support `splice`.
   private static func copy(_ pipe: Descriptor, to file: Descriptor, at offset: Int64, _ count: Int) -> Int {
     withUnsafeTemporaryAllocation(byteCount: min(count, 64 << 10), alignment: 16) { buffer in
       let got = read(pipe.number, buffer.baseAddress!, buffer.count)

@@ -1,11 +1,11 @@
 import Blobs
 import Platform
 
-/// The bytes from and to one client, in the clear or by TLS. No call waits.
+/// Non-blocking input and output of one client connection, in the clear or over TLS.
 final class ClientStream {
   let socket: Descriptor
   private let tls: TLSSession?
-  /// TLS has to write before it can read on.
+  /// TLS must write before it can continue to read.
   private(set) var mustWriteToRead = false
 
   init(_ socket: Descriptor, _ tls: TLSSession?) {
@@ -14,7 +14,7 @@ final class ClientStream {
   }
 
   var isEncrypted: Bool { tls != nil }
-  /// TLS may have taken bytes from the socket that `receive` has not handed over.
+  /// TLS may have read bytes from the socket that `receive` has not returned yet.
   private(set) var hasMore = false
 
   enum Handshake { case done, reading, writing, failed }
@@ -28,9 +28,9 @@ final class ClientStream {
   }
 
   enum Received {
-    /// 0: nothing is there.
+    /// 0: no bytes are available now.
     case bytes(Int)
-    /// The client sends no more.
+    /// The client has closed its sending side.
     case end
     case broken
   }
@@ -56,7 +56,8 @@ final class ClientStream {
     }
   }
 
-  /// How many bytes of the beginning were taken; nil: none ever will be. `hasMore`: others follow at once.
+  /// Returns how many of the first bytes were accepted; nil if the connection is broken. `hasMore`: more bytes follow
+  /// at once.
   func send(_ bytes: UnsafeRawBufferPointer, hasMore: Bool = false) -> Int? {
     guard let tls else {
       while true {
@@ -71,7 +72,7 @@ final class ClientStream {
     return wait == .failure || wait == .end ? nil : count
   }
 
-  /// Bytes of a file, as `send`. Throws nothing: where the file ends early, nil.
+  /// Sends bytes of a file, with the result of `send`; nil also if the file ends early.
   func send(_ file: Descriptor, at offset: Int64, _ count: Int, through room: UnsafeMutableRawBufferPointer) -> Int? {
     if tls == nil {
       while true {
@@ -81,7 +82,7 @@ final class ClientStream {
         if errno == EINTR { continue }
         if errno == EAGAIN { return 0 }
         if errno != EINVAL && errno != ENOSYS { return nil }
-        break  // a file system that cannot
+        break  // a file system without sendfile
       }
     }
     let read = pread(file.number, room.baseAddress!, min(count, room.count, 64 << 10), off_t(offset))
@@ -89,13 +90,13 @@ final class ClientStream {
     return send(UnsafeRawBufferPointer(rebasing: room[..<read]))
   }
 
-  /// Tells the client that nothing more follows.
+  /// Tells the client that no more bytes follow.
   func endSending() {
     tls?.end()
     shutdown(socket.number, Socket.shutWriting)
   }
 
-  /// Throws away what has come. false: the client sends no more.
+  /// Discards received bytes. Returns false if the client has closed its sending side.
   func discard(through room: UnsafeMutableRawBufferPointer) -> Bool {
     let count = recv(socket.number, room.baseAddress!, room.count, Socket.now)
     return count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR))

@@ -1,12 +1,12 @@
 import BlobHTTP
 import Platform
 
-/// The connection parses bytes where it has read them, in memory that all connections of its loop share. It keeps a copy of bytes
-/// that belong to a later request until the request under way is answered.
+/// The connection parses bytes in the buffer into which they were read, which all connections of its event loop share.
+/// It copies bytes that belong to a later request and keeps them until the current request is answered.
 extension Connection {
-  /// From so many bytes on, content goes through a pipe.
+  /// Bodies with at least this many remaining bytes go through a pipe.
   private static let leastPiped: Int64 = 64 << 10
-  /// How much is read while a head is waited for: a small body comes with its head.
+  /// Most bytes read while waiting for a header section: a small body arrives together with it.
   private static let mostAhead = 64 << 10
 
   func read() {
@@ -27,7 +27,7 @@ extension Connection {
     }
   }
 
-  /// Of a body, nothing that belongs to the next request, so that no byte needs to be kept.
+  /// Within a body, reads no bytes of the next request, so that none need to be copied.
   private var mostToRead: Int {
     let ahead = parser.contentAhead
     if ahead == 0 { return Self.mostAhead }
@@ -40,7 +40,7 @@ extension Connection {
     bytes.withUnsafeBytes { take($0) }
   }
 
-  /// Takes what has come as far as the phase lets it, and holds the rest.
+  /// Parses the received bytes as far as the phase allows, and keeps the rest.
   private func take(_ bytes: UnsafeRawBufferPointer) {
     held = []
     var rest = bytes
@@ -49,7 +49,7 @@ extension Connection {
     held = Array(rest)
   }
 
-  /// One step of the parser. false: it needs more bytes.
+  /// One step of the parser. Returns false if it needs more bytes.
   private func step(_ rest: inout UnsafeRawBufferPointer) -> Bool {
     let whole = rest
     func skip(_ count: Int) { rest = UnsafeRawBufferPointer(rebasing: whole[count...]) }
@@ -90,7 +90,7 @@ extension Connection {
     }
   }
 
-  /// Answers in the middle of a body, and closes: what follows is not looked at any more.
+  /// Sends an error response in the middle of a body and closes: the rest of the body is not read.
   private func refuseRest(_ error: ServerError, _ receiver: any BodyReceiver) {
     receiver.cut()
     answer(Reply(error), closes: true)
@@ -106,7 +106,7 @@ extension Connection {
     }
   }
 
-  /// Moves what the socket has of the content, a pipe's load at most.
+  /// Moves available content from the socket to the receiver through the pipe, at most the pipe's capacity.
   private func splice(to receiver: any BodyReceiver, _ pipe: SplicePipe) {
     let count = pipe.fill(from: stream.socket, atMost: parser.contentAhead)
     if count < 0, errno == EAGAIN || errno == EINTR { return }

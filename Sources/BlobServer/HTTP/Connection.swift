@@ -2,28 +2,29 @@ import BlobHTTP
 import Blobs
 import Platform
 
-/// The connection of one client: requests one after the other, each answered before the next one is looked at.
+/// The connection of one client. It answers each request before it parses the next one.
 final class Connection: @unchecked Sendable {
-  // Belongs to the thread of its event loop. While a worker decides about a request the loop neither reads nor writes, and that
-  // worker may call what stands at the end.
+  // Belongs to the thread of its event loop. While a worker processes a request, the loop neither reads nor writes, and
+  // that worker may call the methods at the end of this class.
   enum Phase {
-    /// TLS is being agreed on.
+    /// The TLS handshake is in progress.
     case handshake
-    /// A head is read, or waited for.
+    /// A header section is being read or expected.
     case head
-    /// A worker decides. The body has been read, or will be afterwards.
+    /// A worker processes the request. The body has been read, or will be read afterwards.
     case waiting(bodyIsRead: Bool)
     case receiving(any BodyReceiver)
-    /// A short body is read and dropped, so that the connection can go on.
+    /// A short body is read and discarded, so that the connection can be reused.
     case discarding(Reply)
     case answering(Reply, closes: Bool)
-    /// The last answer was sent. A socket that is closed with unread bytes is reset, and the client may lose the answer: what
-    /// comes is thrown away until the client closes, for some seconds at most. RFC 9112 §9.6.
+    /// The last response was sent. Closing a socket with unread bytes would reset the connection, and the client might
+    /// lose the response. So received bytes are discarded until the client closes, for a few seconds at most. RFC 9112
+    /// §9.6.
     case lingering
     case closed
   }
 
-  /// By which the loop knows it.
+  /// The number by which the event loop identifies the connection.
   let tag: UInt64
   let stream: ClientStream
   unowned let loop: EventLoop
@@ -31,16 +32,16 @@ final class Connection: @unchecked Sendable {
   var timer: ConnectionTimer
   var parser = RequestParser()
   private var writer: AnswerWriter
-  /// Bytes that were read and not looked at.
+  /// Bytes that were read but not parsed yet.
   var held: [UInt8] = []
-  /// The request that is not answered yet.
+  /// The request that has not been answered yet.
   var request: Request?
-  /// What the poller waits for; nil: it does not watch the socket.
+  /// The events that the poller watches for; nil: the poller does not watch this socket.
   private var watched: Poller.Interest?
-  /// The client was asked whether it is still there, by an interim answer.
+  /// An interim response was sent to find out whether the client is still connected.
   var isProbed = false
 
-  /// A body up to this is read and dropped when the request is refused.
+  /// When a request is refused, a body of at most this many bytes is read and discarded.
   private static let mostDiscarded: Int64 = 64 << 10
 
   init(_ stream: ClientStream, tag: UInt64, _ loop: EventLoop) {
@@ -61,15 +62,15 @@ final class Connection: @unchecked Sendable {
     }
   }
 
-  // MARK: What the loop calls
+  // MARK: Called by the event loop
 
   func start() { if !watch(.read) { close() } }
 
-  /// The socket can be read from or written to, or is broken.
+  /// Called when the socket is readable, writable or broken.
   func advance(_ event: Poller.Event) {
     switch phase {
     case .handshake: shakeHands()
-    // What comes meanwhile would be told again and again.
+    // Otherwise the poller would report the same event again and again while the worker is busy.
     case .waiting: if event.isBroken { unwatch() } else { watch([]) }
     case .answering: flush()
     case .lingering: if !stream.discard(through: loop.room) { close() }
@@ -81,13 +82,13 @@ final class Connection: @unchecked Sendable {
     settle()
   }
 
-  /// Reads on what the socket has given already.
+  /// Continues with bytes that TLS has already read from the socket.
   func goOn() {
     if readsRequest { read() }
     settle()
   }
 
-  /// A worker has decided.
+  /// Called with the worker's decision.
   func decided(_ plan: Plan) {
     guard case .waiting(let bodyIsRead) = phase else { preconditionFailure("no worker was asked") }
     timer.goOn(loop.now)
@@ -98,12 +99,12 @@ final class Connection: @unchecked Sendable {
     settle()
   }
 
-  /// Ends what takes too long.
+  /// Closes the connection if a timeout has passed.
   func check() {
     if timer.isOver(loop.now, loop.limits, moved: { Socket.moved(stream.socket.number) }) { close() }
   }
 
-  /// Ends it at once, unless a worker decides: then it ends when that is done.
+  /// Closes the connection at once, unless a worker is busy with its request: then it closes when the worker is done.
   func cut() { if !isWaiting { close() } }
 
   func close() {
@@ -120,14 +121,15 @@ final class Connection: @unchecked Sendable {
     request = nil
   }
 
-  // MARK: What the poller watches
+  // MARK: Events that the poller watches for
 
-  /// Has the poller wait for what the phase needs.
+  /// Makes the poller watch for the events that the phase needs.
   private func settle() {
     switch phase {
     case .handshake, .waiting, .closed: break
     case .head, .receiving, .discarding:
-      // What TLS cannot read before it has written something stays unread in the socket, and would be told again and again.
+      // If TLS must write before it can read, bytes stay unread in the socket; watching for reads would report them
+      // again and again.
       watch(stream.mustWriteToRead ? .write : writer.isEmpty ? .read : [.read, .write])
       if stream.hasMore { loop.goOnLater(with: self) }
     case .answering: watch(.write)
@@ -159,9 +161,9 @@ final class Connection: @unchecked Sendable {
     }
   }
 
-  // MARK: Answering
+  // MARK: Responding
 
-  /// `hasMore`: bytes of the body have come already.
+  /// `hasMore`: bytes of the body have arrived already.
   func follow(_ plan: Plan, bodyIsRead: Bool, hasMore: Bool = false) {
     guard let request else { preconditionFailure("there is no request") }
     let isRead = bodyIsRead || !request.hasBody
@@ -201,7 +203,7 @@ final class Connection: @unchecked Sendable {
     send()
   }
 
-  /// Sends what the socket takes of the answer.
+  /// Sends as much of the response as the socket accepts.
   private func send() {
     guard case .answering(_, let closes) = phase else { return }
     switch writer.flush(through: loop.fileRoom) {
@@ -225,19 +227,21 @@ final class Connection: @unchecked Sendable {
     if readsRequest { takeHeld() }
   }
 
-  // MARK: What a worker may call while it decides
+  // MARK: Called by the worker that processes the request
 
-  /// Sends an interim answer. What the socket does not take at once goes before the answer.
+  /// Sends an interim response. Bytes that the socket does not accept at once are sent before the final response.
   func sendInterim(_ text: [UInt8]) {
     writer.add(text)
-    _ = writer.flush(through: loop.fileRoom)  // where it fails, so does what follows
+    _ = writer.flush(through: loop.fileRoom)  // if this fails, the next write fails too
   }
 
-  /// All that was ever sent has arrived, so that a little more fits whole.
+  /// Whether the client has acknowledged all sent bytes, so that a short message can be sent as a whole.
   var isQuiet: Bool { writer.isEmpty && Socket.isQuiet(stream.socket.number) }
 
-  /// A client that has closed and one that only sends no more look the same until they are sent something. So the client is
-  /// sent an interim answer, which says nothing new, and the next call knows. `knowsInterim`: HTTP/1.0 has none.
+  /// Whether the client has closed the connection. A client that has closed and one that has only shut down its sending
+  /// side look the same until something is sent to them. So the first call sends an interim response without
+  /// information, and the next call knows the result. `knowsInterim`: false for HTTP/1.0, which has no interim
+  /// responses.
   func clientHasGone(knowsInterim: Bool) -> Bool {
     switch Socket.peer(of: stream.socket.number) {
     case .open: return false

@@ -1,27 +1,29 @@
 import Platform
 
-/// How long a client may take. A head must be complete in time, and while a request is under way its connection must move some
-/// bytes in every stretch of time, in either direction. A client that waits for the server has all the time.
+/// The time limits of a connection. A header section must be complete in time. While a request is processed, the
+/// connection must transfer some bytes in every interval, in either direction. There is no limit while the client waits
+/// for a worker.
 struct ConnectionTimer {
   struct Limits: Sendable {
-    /// How long a connection may be silent, and the stretch that bytes are counted over.
+    /// Maximum time without any byte, and the interval over which bytes are counted.
     var idle: Duration
-    /// For a head; the time that a connection was silent between two requests comes on top.
+    /// Time for a header section. Between two requests, the idle time is added to it.
     var head: Duration
-    /// 0: some byte is enough.
+    /// Minimum transfer rate; 0: a single byte per interval is enough.
     var bytesPerSecond: Int
 
-    /// How often `isOver` should be asked.
+    /// How often to call `isOver`.
     var interval: Duration { min(.seconds(1), max(.milliseconds(50), min(idle, head) / 4)) }
   }
   typealias Instant = ContinuousClock.Instant
 
   private enum Phase {
-    /// No head yet, or not all of one; the last byte came then.
+    /// The header section is not complete; `since` is the time of its last byte.
     case head(since: Instant, until: Instant)
-    /// A request or its answer is on its way. What had moved when the stretch began; nil: it was not looked at.
+    /// A request or its response is being transferred. `moved` is the byte count at the start of the interval; nil: it
+    /// was not read yet.
     case busy(since: Instant, moved: Int64?)
-    /// For a worker.
+    /// A worker processes the request.
     case waiting
     case lingering(until: Instant)
   }
@@ -29,21 +31,21 @@ struct ConnectionTimer {
 
   init(_ now: Instant, _ limits: Limits) { phase = .head(since: now, until: now + limits.head) }
 
-  /// A byte of a head has come.
+  /// Call when bytes of a header section arrive.
   mutating func came(_ now: Instant) {
     if case .head(_, let until) = phase { phase = .head(since: now, until: until) }
   }
-  /// A head is complete, or waiting has ended.
+  /// Call when a header section is complete, or the worker has finished.
   mutating func goOn(_ now: Instant) { phase = .busy(since: now, moved: nil) }
   mutating func wait() { phase = .waiting }
-  /// The answer is sent.
+  /// Call when the response has been sent.
   mutating func isDone(_ now: Instant, _ limits: Limits) {
     phase = .head(since: now, until: now + limits.idle + limits.head)
   }
   mutating func linger(_ now: Instant) { phase = .lingering(until: now + .seconds(5)) }
 
-  /// Whether the client has taken too long. `moved`: bytes that the client sent and those that it acknowledged; negative where
-  /// the system does not tell.
+  /// Whether the client has exceeded its time. `moved` returns the bytes received from the client plus those
+  /// acknowledged by it; negative if the system does not report them.
   mutating func isOver(_ now: Instant, _ limits: Limits, moved: () -> Int64) -> Bool {
     switch phase {
     case .head(let since, let until): return now > until || now - since > limits.idle

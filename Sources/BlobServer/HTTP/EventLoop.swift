@@ -3,25 +3,25 @@ import Blobs
 import Platform
 import Synchronization
 
-/// One thread that serves many connections. Nothing slow happens on it: workers do that, and post what they have decided.
+/// A thread that serves many connections. It does no slow work: workers do that, and post their decisions.
 final class EventLoop: @unchecked Sendable {
-  // All but `inbox`, `connectionCount` and `state` belongs to the thread.
+  // Everything but `inbox`, `connectionCount` and `isRunning` belongs to the thread.
   enum Message: Sendable {
     case accepted(Descriptor)
     case decided(Connection, Plan)
     /// The listening socket is about to be closed.
     case stopAccepting
-    /// Every connection ends, and the thread with the last of them.
+    /// All connections close, and the thread ends after the last of them.
     case cut
   }
 
   let service: Service
   let poller: Poller
   let limits: ConnectionTimer.Limits
-  /// For what is read, and for what is sent of files; valid until the next call that uses it.
+  /// Buffers for received bytes and for file bytes to send; their content is valid until the next call that uses them.
   let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 4096)
   let fileRoom = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 4096)
-  /// nil: the system has none.
+  /// nil if the system has no suitable pipes.
   let pipe = SplicePipe()
   private(set) var now = ContinuousClock.now
   private(set) var isCutting = false
@@ -30,7 +30,7 @@ final class EventLoop: @unchecked Sendable {
   private let listener: Descriptor
   private let most: Int
   private let mostLingering: Int
-  /// Another loop, which takes a connection where it has fewer.
+  /// Another event loop, which serves new connections while it has fewer than this one.
   weak var other: EventLoop?
 
   private var connections: [UInt64: Connection] = [:]
@@ -43,13 +43,14 @@ final class EventLoop: @unchecked Sendable {
   private var dated: (second: Int64, text: String?) = (0, nil)
 
   private let inbox = Mutex<[Message]>([])
-  /// Connections of this loop, and those that the other one has accepted for it.
+  /// Connections of this loop, including those that the other loop has accepted for it.
   let connectionCount = Atomic(0)
   private let isRunning = Monitor(false)
 
   private static let listenerTag: UInt64 = 0
 
-  /// - `most`: connections at a time. `mostLingering`: those of them that are kept open behind a last answer.
+  /// - `most`: maximum number of connections.
+  /// - `mostLingering`: how many of them may stay open after their last response.
   init(
     _ service: Service, _ listener: Descriptor, _ tls: TLSContext?, most: Int, mostLingering: Int
   ) throws(ServerError) {
@@ -85,10 +86,10 @@ final class EventLoop: @unchecked Sendable {
     if isFirst { poller.wake() }
   }
 
-  /// Blocks until the thread has ended, which it does after `cut`.
+  /// Blocks until the thread has ended, which requires a `cut` message.
   func join() { isRunning.wait { $0 ? nil : () } }
 
-  // MARK: What connections call
+  // MARK: Called by connections
 
   func forget(_ connection: Connection) {
     if connections.removeValue(forKey: connection.tag) == nil { return }
@@ -99,16 +100,16 @@ final class EventLoop: @unchecked Sendable {
   func requestBegan() { service.requests.add(1, ordering: .sequentiallyConsistent) }
   func requestEnded() { service.requests.subtract(1, ordering: .sequentiallyConsistent) }
 
-  /// Calls `goOn` once other connections had their turn.
+  /// Calls `goOn` after other connections have had their turn.
   func goOnLater(with connection: Connection) { unread.append(connection) }
 
-  /// Where too many linger, the oldest are closed.
+  /// If too many connections linger, the oldest one is closed.
   func lingers(_ connection: Connection) {
     lingering.append(connection)
     if lingering.count > mostLingering { lingering[0].close() }
   }
 
-  /// The value of `Date`.
+  /// The value of the `Date` header field.
   var date: String? {
     let second = wallClock() / 1_000_000_000
     if second != dated.second { dated = (second, HTTPDate.text(second * 1_000_000_000)) }
@@ -178,14 +179,14 @@ final class EventLoop: @unchecked Sendable {
       let errno = errno
       loop.release()
       if errno == EAGAIN || errno == EINTR || errno == ECONNABORTED { return }
-      return stopListening()  // no descriptor is left
+      return stopListening()  // no descriptor is available
     }
     let socket = Descriptor(number)
     if loop === self { serve(socket) } else { loop.post(.accepted(socket)) }
   }
 
-  /// Counts a connection that is about to be accepted, before another thread can count on its place. Returns the loop that
-  /// serves it: the one with fewer connections. nil: both are full.
+  /// Reserves a place for a connection before it is accepted, so that another thread cannot take the place. Returns the
+  /// event loop that will serve it: the one with fewer connections. nil: both are full.
   private func reserve() -> EventLoop? {
     guard let other else { return reservesOne() ? self : nil }
     let isOtherFirst =
@@ -208,13 +209,13 @@ final class EventLoop: @unchecked Sendable {
 
   private var isFull: Bool { connectionCount.load(ordering: .relaxed) >= most }
 
-  /// Until the next sweep finds that there is room.
+  /// Stops accepting until the next sweep finds a free place.
   private func stopListening() {
     if listens { poller.remove(listener.number) }
     listens = false
   }
 
-  /// Serves a connection that `reserve` has counted.
+  /// Serves a connection whose place was reserved.
   private func serve(_ socket: Descriptor) {
     if isCutting { return release() }
     let session = tls.map { $0.session(on: socket.number) }

@@ -1,14 +1,14 @@
 import BlobHTTP
 
-/// Which `Host` and `Origin` a request may name.
+/// Checks the `Host` and `Origin` of requests.
 ///
-/// A web page elsewhere can make a browser send requests to this machine, under its own name (DNS rebinding) or ours.
-/// So a server on a loopback address answers to loopback names only, and to those it was given. A server with a token
-/// answers to every name, since such a page does not know the token. A foreign `Origin` is refused everywhere.
+/// A web page of another site can make a browser send requests to this machine, under the site's name (DNS rebinding)
+/// or under ours. So a server on a loopback address accepts only loopback names and the configured names. A server with
+/// a token accepts every name, because such a page does not know the token. A foreign `Origin` is always refused.
 struct HostRule: Sendable {
-  /// nil: every name is admitted.
+  /// nil: every name is accepted.
   private let names: [String]?
-  /// Names of this server elsewhere, as with a proxy in front. One without a port stands for every port.
+  /// Additional configured names, for example with a reverse proxy. A name without a port matches every port.
   private let hosts: [String]
   private let port: UInt16
   private let origins: [String]
@@ -22,12 +22,12 @@ struct HostRule: Sendable {
     origins = options.allowedOrigins
   }
 
-  /// Throws 400 for a `Host` that is missing or doubled, 421 for one that is not ours, 403 for a foreign `Origin`.
-  /// RFC 9112 §3.2, RFC 9110 §15.5.20.
+  /// Throws 400 for a missing or repeated `Host`, 421 for a name that is not accepted, 403 for a foreign `Origin`. RFC
+  /// 9112 §3.2, RFC 9110 §15.5.20.
   func check(_ headers: HTTPHeaders, authority: String?, isHTTP11: Bool) throws(ServerError) {
     let found = headers.fields.filter { $0.name.isSameField("Host") }.map(\.value)
     if found.count > 1 || (found.isEmpty && isHTTP11) { throw ServerError(400, "a request must name exactly one Host") }
-    // The authority of an absolute target counts, not the field. RFC 9112 §3.2.2.
+    // The authority of an absolute-form target overrides the field. RFC 9112 §3.2.2.
     let host = authority ?? found.first
     if let host, !admits(host) {
       throw ServerError(
@@ -39,7 +39,7 @@ struct HostRule: Sendable {
     if origins.contains("*") || origins.contains(origin) { return }
     for scheme in ["http://", "https://"] where origin.utf8.starts(with: scheme.utf8) {
       let place = String(origin.dropFirst(scheme.count))
-      // A proxy may have put another name into Host.
+      // A proxy may have replaced the name in Host.
       if isGiven(place) || (place == host && admits(place)) { return }
     }
     throw ServerError(403, "pages of '\(origin.prefix(100))' may not use this server; --allow-origin lets them")
@@ -52,12 +52,12 @@ struct HostRule: Sendable {
     return isGiven(host)
   }
 
-  /// Whether it is one of the names that the server was given.
+  /// Whether the host is one of the configured names.
   private func isGiven(_ host: String) -> Bool {
     hosts.contains { $0.isSameField(host) || $0.isSameField(Self.parts(host).name) }
   }
 
-  /// A name, or an address in brackets, and the port behind the colon; nil: none is told.
+  /// Splits into a name, or an address in brackets, and the port after the colon; nil: there is no port.
   private static func parts(_ host: String) -> (name: Substring, port: Substring?) {
     let bytes = host.utf8
     let end = bytes.last == UInt8(ascii: "]") ? nil : bytes.lastIndex(of: UInt8(ascii: ":"))

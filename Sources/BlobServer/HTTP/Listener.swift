@@ -1,11 +1,11 @@
 import BlobHTTP
 import Platform
 
-/// A listening socket and what it is called.
+/// A listening socket, its address and its port.
 struct Listener: Sendable {
   let socket: Descriptor
   let port: UInt16
-  /// As in a URL: an IPv6 address has brackets.
+  /// Formatted as in a URL: an IPv6 address has brackets.
   let host: String
   let isLoopback: Bool
 
@@ -26,7 +26,7 @@ struct Listener: Sendable {
     socket = Descriptor(number)
     var yes: Int32 = 1
     setsockopt(number, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
-    // Connections inherit it: an answer leaves at once.
+    // Accepted connections inherit this option: responses are sent without delay.
     setsockopt(number, Int32(IPPROTO_TCP), TCP_NODELAY, &yes, socklen_t(MemoryLayout<Int32>.size))
     _ = fcntl(number, F_SETFD, FD_CLOEXEC)
     _ = fcntl(number, F_SETFL, O_NONBLOCK)
@@ -48,10 +48,10 @@ struct Listener: Sendable {
       getsockname(number, $0.baseAddress!.assumingMemoryBound(to: sockaddr.self), &size)
     }
     if status != 0 { throw failed("listen on", place) }
-    // The port has the same place in an address of either family.
+    // The port has the same position in both address families.
     return withUnsafeBytes(of: bound) { UInt16(bigEndian: $0.load(fromByteOffset: 2, as: UInt16.self)) }
   }
 }
 
-// A method named `socket` or a property of that name would hide the function.
+// Named differently because a member named `socket` would hide the function.
 private func makeSocket(_ family: Int32, _ type: Int32, _ kind: Int32) -> Int32 { socket(family, type, kind) }

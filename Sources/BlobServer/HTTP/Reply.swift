@@ -1,17 +1,17 @@
 import BlobHTTP
 import Blobs
 
-/// The answer to a request.
+/// The response to a request.
 struct Reply: Sendable {
   enum Body: Sendable {
     case bytes([UInt8])
-    /// A range of an open file, sent without a copy.
+    /// A range of an open file, sent without copying.
     case file(OpenItem, Range<Int64>)
   }
   var status: Int
   var headers: HTTPHeaders
   var body: Body
-  /// Given back once the client has the answer.
+  /// Released once the response has been sent.
   var permits: [Allowance.Permit] = []
 
   init(_ status: Int, _ headers: HTTPHeaders = [:], body: Body = .bytes([])) {
@@ -20,7 +20,7 @@ struct Reply: Sendable {
     self.body = body
   }
 
-  /// Bytes of the body that are in memory.
+  /// The size of the in-memory body in bytes.
   var size: Int {
     switch body {
     case .bytes(let bytes): bytes.count
@@ -28,7 +28,7 @@ struct Reply: Sendable {
     }
   }
 
-  /// A line of text for people.
+  /// A response with one line of plain text.
   init(_ status: Int, _ headers: HTTPHeaders = [:], text: String) {
     self.init(status, headers, body: .bytes(Array("\(text)\n".utf8)))
     self.headers["Content-Type"] = "text/plain; charset=utf-8"
@@ -43,13 +43,13 @@ struct Reply: Sendable {
     body = .bytes(Self.problem(problem, error.message))
   }
 
-  /// `members`: what follows the title, as JSON. RFC 9457.
+  /// `members`: further members after the title, as JSON. RFC 9457.
   static func problem(_ type: String, _ title: String, members: String = "") -> [UInt8] {
     let type = JSONText.quoted("https://iana.org/assignments/http-problem-types#\(type)")
     return Array("{\"type\":\(type),\"title\":\(JSONText.quoted(title))\(members)}\n".utf8)
   }
 
-  /// Bytes of the body, whether or not they are sent.
+  /// The length of the body in bytes, whether or not it is sent.
   var length: Int64 {
     switch body {
     case .bytes(let bytes): Int64(bytes.count)
@@ -57,11 +57,11 @@ struct Reply: Sendable {
     }
   }
 
-  /// Whether the body is sent. It is not in the answer to HEAD, and never with these, whatever the head tells of it.
-  /// RFC 9110 §9.3.2, §15.3.5, §15.4.5.
+  /// Whether the body is sent. It is not sent in a response to HEAD, and never with these status codes, whatever the
+  /// header fields say. RFC 9110 §9.3.2, §15.3.5, §15.4.5.
   func hasBody(to method: String) -> Bool { method != "HEAD" && status != 204 && status != 304 }
 
-  /// The head, with the body behind it where that is in memory and is sent. `date`: the value of `Date`.
+  /// The header section, followed by the body if that is in memory and is sent. `date`: the value of `Date`.
   func text(to method: String, date: String?, keepsConnection: Bool) -> [UInt8] {
     var text: [UInt8] = []
     text.reserveCapacity(512 + size)
@@ -87,7 +87,7 @@ struct Reply: Sendable {
 }
 
 extension [UInt8] {
-  /// A control character in a value, which could end the line, becomes a blank.
+  /// Replaces control characters in the value, which could end the line, with spaces.
   fileprivate mutating func addField(_ name: String, _ value: String) {
     self += name.utf8
     self += ": ".utf8
@@ -98,10 +98,10 @@ extension [UInt8] {
   }
 }
 
-/// What a route makes of a request, or of the body that came with it.
+/// A route's decision about a request or its body.
 enum Plan: Sendable {
   case reply(Reply)
-  /// Take the body, if there is one; the receiver decides at its end.
+  /// Receive the body, if there is one; the receiver decides at its end.
   case receive(any BodyReceiver)
   /// Suspend the connection until a worker has decided.
   case later(@Sendable (_ decided: @escaping @Sendable (Plan) -> Void) -> Void)
@@ -109,14 +109,14 @@ enum Plan: Sendable {
   static func refuse(_ error: ServerError) -> Plan { .reply(Reply(error)) }
 }
 
-/// Where the bytes of one body go. Called on the connection's event thread, one call at a time, so never slow.
+/// Receives the bytes of one body. Called on the connection's event thread, one call at a time, so it must not block.
 protocol BodyReceiver: AnyObject, Sendable {
-  /// Throws to refuse the rest: what came so far stays with the receiver, which is not called again but by `cut`.
+  /// Throws to refuse the rest. The receiver keeps the bytes it has accepted; only `cut` is called afterwards.
   func take(_ piece: BodyPiece) throws(ServerError)
-  /// Bytes may come in a pipe: it need not look at them.
+  /// Whether the receiver accepts bytes in a pipe, because it need not examine them.
   var takesPipes: Bool { get }
-  /// The body is complete. `trailers` came after the last of its chunks.
+  /// The body is complete. `trailers` are the fields of its trailer section.
   func end(_ trailers: HTTPHeaders) -> Plan
-  /// The connection broke, or the rest was refused, before the end.
+  /// The connection broke, or the rest was refused, before the end of the body.
   func cut()
 }

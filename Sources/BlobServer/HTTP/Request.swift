@@ -1,6 +1,6 @@
 import BlobHTTP
 
-/// A request whose head has come, as routes see it.
+/// A request whose header section has arrived, as routes see it.
 final class Request: Sendable {
   let head: RequestHead
   private weak let connection: Connection?
@@ -14,25 +14,25 @@ final class Request: Sendable {
   var target: [UInt8] { head.target }
   var headers: HTTPHeaders { head.headers }
   var isHTTP11: Bool { head.isHTTP11 }
-  /// Bytes of the body; nil: the end will tell.
+  /// Length of the body in bytes; nil: it is known only at the end.
   var contentLength: Int64? { head.contentLength }
   var hasBody: Bool { contentLength != 0 }
-  /// The client waits for leave to send the body. RFC 9110 §10.1.1.
+  /// Whether the client waits for 100 (Continue) before it sends the body. RFC 9110 §10.1.1.
   var expectsLeave: Bool { isHTTP11 && headers["Expect"]?.isSameField("100-continue") == true }
-  /// Another request may follow on the connection. RFC 9112 §9.3.
+  /// Whether the connection persists after this request. RFC 9112 §9.3.
   var keepsConnection: Bool { isHTTP11 && !headers.list("Connection").contains { $0.isSameField("close") } }
 
-  /// The client has closed the connection. While a worker decides; that worker calls.
+  /// Whether the client has closed the connection. Only the worker that processes the request calls this.
   var clientHasGone: Bool { connection?.clientHasGone(knowsInterim: isHTTP11) ?? true }
 
-  /// Sends an interim answer, while the answer is planned. false: it is empty, or the client knows of none, as with HTTP/1.0.
-  /// RFC 9110 §15.2.
+  /// Sends an interim response before the final one. Returns false if `interim` is empty, or the client does not
+  /// support interim responses, as with HTTP/1.0. RFC 9110 §15.2.
   func inform(_ interim: [UInt8]) -> Bool {
     guard isHTTP11, !interim.isEmpty, let connection else { return false }
     connection.sendInterim(interim)
     return true
   }
 
-  /// As `inform`, in the middle of the body, on the event thread. false: also where it cannot be sent at once.
+  /// Like `inform`, during the body, on the event thread. Also returns false if it cannot be sent at once.
   func inform(orSkip interim: [UInt8]) -> Bool { connection?.isQuiet == true && inform(interim) }
 }

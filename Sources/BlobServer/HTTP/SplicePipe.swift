@@ -1,12 +1,12 @@
 import Platform
 
-/// A pipe of the kernel's, through which bytes reach a file from a socket without passing through the process.
+/// A kernel pipe that moves bytes from a socket to a file without passing them through the process.
 struct SplicePipe: Sendable {
   let reader: Descriptor
   private let writer: Descriptor
   private let capacity: Int
 
-  /// nil: the system has none, or no more of them.
+  /// nil if the system does not support it or its limit is reached.
   init?() {
     #if os(Linux)
       var ends: [Int32] = [-1, -1]
@@ -16,14 +16,15 @@ struct SplicePipe: Sendable {
         _ = fcntl(end, F_SETFL, O_NONBLOCK)
       }
       (reader, writer) = (Descriptor(ends[0]), Descriptor(ends[1]))
-      // The system may grant less, or what it had.
+      // The system may grant less, or leave the size unchanged.
       capacity = max(Int(fb_set_pipe_size(ends[1], 1 << 20)), 64 << 10)
     #else
       return nil
     #endif
   }
 
-  /// Takes what the socket has, `most` bytes and a pipe's load at most. As `recv`: 0 at the end, negative with `errno`.
+  /// Moves available bytes from the socket into the pipe, at most `most` and at most the pipe's capacity. Like `recv`,
+  /// returns 0 at the end, negative with `errno`.
   func fill(from socket: Descriptor, atMost most: Int64) -> Int {
     #if os(Linux)
       fb_splice(socket.number, writer.number, -1, UInt(min(most, Int64(capacity))))
@@ -32,7 +33,7 @@ struct SplicePipe: Sendable {
     #endif
   }
 
-  /// Throws away what is in it, so that no other body gets it.
+  /// Discards the content, so that another body does not get it.
   func empty() {
     withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 16) {
       while read(reader.number, $0.baseAddress!, $0.count) > 0 {}

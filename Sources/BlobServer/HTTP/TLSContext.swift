@@ -4,13 +4,13 @@ import Platform
 #if os(Linux)
   import CSSL
 
-  /// Owns OpenSSL's context: the certificate, its key, and how TLS is spoken.
+  /// Owns an OpenSSL context: the certificate, its key, and the TLS settings.
   final class TLSContext: Sendable {
-    // OpenSSL counts the references and locks what it changes.
+    // OpenSSL counts references and uses locks of its own.
     nonisolated(unsafe) private let context: OpaquePointer
 
-    /// Throws for a file that cannot be read, is not what it should be, or does not belong to the other. Nothing of what
-    /// is in them shows in a message.
+    /// Throws if a file cannot be read or is invalid, or if certificate and key do not match. Messages contain nothing
+    /// of the files' content.
     init(_ files: TLSFiles) throws(ServerError) {
       ERR_clear_error()
       guard let context = SSL_CTX_new(TLS_server_method()), fb_ssl_be_server(context) == 1 else {
@@ -28,7 +28,7 @@ import Platform
 
     deinit { SSL_CTX_free(context) }
 
-    /// The server's own certificate, then those it is signed with.
+    /// Loads the server's own certificate and the chain of certificates that signed it.
     private func use(certificate path: BytePath) throws(ServerError) {
       let what = "the certificate \(path)"
       let isTaken = try withText(path, "the certificate") { bio in
@@ -42,14 +42,15 @@ import Platform
         return true
       }
       if !isTaken { throw ServerError("\(what) cannot be used: \(lastProblem())") }
-      ERR_clear_error()  // that no further certificate follows
+      ERR_clear_error()  // the error that no further certificate follows
     }
 
     private func use(key path: BytePath) throws(ServerError) {
       let isTaken = try withText(path, "the key") { bio in
         guard let key = PEM_read_bio_PrivateKey(bio, nil, hasNoPassword, nil) else { return false }
         defer { EVP_PKEY_free(key) }
-        // Of another kind than the certificate's, it says that they do not match, which is looked at later.
+        // If the key is of another type than the certificate, this reports a mismatch; the caller checks for that
+        // later.
         return SSL_CTX_use_PrivateKey(context, key) == 1
           || ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH
           || ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_TYPE_MISMATCH
@@ -81,7 +82,7 @@ import Platform
       return Array(bytes[..<count])
     }
 
-    /// For a client that has just connected; nil: out of memory.
+    /// Creates a session for a client that has just connected; nil: out of memory.
     func session(on socket: Int32) -> TLSSession? {
       guard let ssl = SSL_new(context) else { return nil }
       guard SSL_set_fd(ssl, socket) == 1 else {
@@ -93,30 +94,30 @@ import Platform
     }
   }
 
-  /// A key with a password cannot be used: there is nobody to ask for it.
+  /// A key with a password cannot be used, because the server cannot ask for it.
   private func hasNoPassword(
     _ room: UnsafeMutablePointer<CChar>?, _ size: Int32, _ forWriting: Int32, _ context: UnsafeMutableRawPointer?
   ) -> Int32 { -1 }
 
-  /// Why the last call of OpenSSL's failed.
+  /// The reason why the last OpenSSL call failed.
   private func lastProblem() -> String {
     let code = ERR_peek_last_error()
     defer { ERR_clear_error() }
     return ERR_reason_error_string(code).map { String(cString: $0) } ?? "error \(code)"
   }
 
-  /// Owns one connection of OpenSSL's, which reads from the socket and writes to it by itself. The socket must stay open for
-  /// as long.
+  /// Owns an OpenSSL connection, which reads from the socket and writes to it directly. The socket must stay open as
+  /// long as this object lives.
   final class TLSSession {
     private let ssl: OpaquePointer
-    /// After such an error the connection may not be asked anything.
+    /// After such an error, OpenSSL must not be called for this connection any more.
     private var isBroken = false
 
     fileprivate init(_ ssl: OpaquePointer) { self.ssl = ssl }
 
     deinit { SSL_free(ssl) }
 
-    /// What a call waits for.
+    /// The reason why a call stopped.
     enum Wait { case nothing, reading, writing, end, failure }
 
     private func wait(after result: Int32) -> Wait {
@@ -138,17 +139,18 @@ import Platform
       return wait(after: SSL_do_handshake(ssl))
     }
 
-    /// Fills `room` as far as bytes have come.
+    /// Reads as many bytes into `room` as are available.
     func receive(into room: UnsafeMutableRawBufferPointer) -> (count: Int, Wait) {
       move(room.count) { SSL_read_ex(ssl, room.baseAddress! + $0, room.count - $0, &$1) }
     }
 
-    /// Sends the beginning of `bytes`, as far as the socket takes it. What was not taken must be given again.
+    /// Sends the first bytes of `bytes`, as many as the socket accepts. The caller must pass the rest again.
     func send(_ bytes: UnsafeRawBufferPointer) -> (count: Int, Wait) {
       move(bytes.count) { SSL_write_ex(ssl, bytes.baseAddress! + $0, bytes.count - $0, &$1) }
     }
 
-    /// Calls `next`, which moves bytes from an offset on and sets how many, until `size` bytes have moved or it has to wait.
+    /// Calls `next`, which transfers bytes from an offset on and sets their count, until `size` bytes were transferred
+    /// or a call would block.
     private func move(_ size: Int, _ next: (_ offset: Int, _ count: inout Int) -> Int32) -> (count: Int, Wait) {
       var sum = 0
       while sum < size {
@@ -161,7 +163,7 @@ import Platform
       return (sum, .nothing)
     }
 
-    /// Tells the client that nothing more follows.
+    /// Sends the TLS close notification.
     func end() {
       if !isBroken, SSL_is_init_finished(ssl) == 1 { SSL_shutdown(ssl) }
       ERR_clear_error()

@@ -2,10 +2,11 @@ import BlobCrypto
 import BlobHTTP
 import Blobs
 
-/// What the body of one request must add up to, computed while it comes.
+/// The checksums and digests of one request's body, computed while it arrives.
 ///
-/// `Upload-Checksum` (tus 1.0 §Checksum) and `Content-Digest` are of the body, `Repr-Digest` is of the whole (RFC 9530).
-/// Each may come in a trailer after the body, where the head announces it by `Trailer` or has the same field itself.
+/// `Upload-Checksum` (tus 1.0 §Checksum) and `Content-Digest` refer to the body, `Repr-Digest` to the whole
+/// representation (RFC 9530). Each may be sent in a trailer after the body, if the header section announces it in
+/// `Trailer` or contains the same field itself.
 final class BodyDigests: @unchecked Sendable {
   // Belongs to the event thread of its connection, as its receiver does.
   enum Field: String, CaseIterable {
@@ -17,26 +18,27 @@ final class BodyDigests: @unchecked Sendable {
       self == .tus ? BodyDigests.tus : DigestField.algorithms.map(\.algorithm)
     }
   }
-  /// SHA-1 is a must; CRC-32C costs next to nothing.
+  /// tus requires SHA-1; CRC-32C costs almost nothing.
   private static let tus: [Digest.Algorithm] = [.sha1, .crc32c, .sha256]
   static let tusNames = tus.map(\.name).joined(separator: ",")
 
   private let fields: [Field]
   private var digests: [Digest.Algorithm: Digest] = [:]
   private var wanted: [(field: Field, values: [Digest.Algorithm: [UInt8]])] = []
-  /// Named by `Trailer`, and not in the head. They must come, also where they are of a whole that this body is a part of.
+  /// Fields that `Trailer` announces and that are not in the header section. They must arrive, even if they refer to a
+  /// representation of which this body is only a part.
   private var awaited: [Field] = []
-  /// The body does not count before `check`, since the head has a digest of it, or announces one.
+  /// Whether the body must not be used before `check`, because the header section contains or announces a digest of it.
   let isNeeded: Bool
 
-  /// nil when the request has no checksum and no digest. Throws 400 for a checksum algorithm that the server does not have,
-  /// and for what is no digest. `isWhole`: the body is all there is of the representation.
+  /// Returns nil if the request has no checksum and no digest. Throws 400 for an unsupported checksum algorithm and for
+  /// an invalid digest. `isWhole`: the body is the whole representation.
   static func ofTus(_ headers: HTTPHeaders, isWhole: Bool = false) throws(ServerError) -> BodyDigests? {
     let digests = try BodyDigests(headers, [.tus, .content], isWhole: isWhole)
     return digests.isEmpty ? nil : digests
   }
 
-  /// nil when the request has no digest and asks for none. `isWhole`: the body is all there is of the representation.
+  /// Returns nil if the request has no digest and asks for none. `isWhole`: the body is the whole representation.
   static func ofHTTP(_ headers: HTTPHeaders, isWhole: Bool) throws(ServerError) -> BodyDigests? {
     let digests = try BodyDigests(headers, [.content], isWhole: isWhole)
     if isWhole, let algorithm = DigestField.wanted(headers["Want-Repr-Digest"]) { digests.compute([algorithm]) }
@@ -55,14 +57,14 @@ final class BodyDigests: @unchecked Sendable {
     for field in announced where fields.contains(field) { compute(field.algorithms) }
   }
 
-  /// Those of `fields` that the head announces by `Trailer`.
+  /// The fields out of `fields` that the header section announces in `Trailer`.
   private static func announced(_ fields: [Field], by head: HTTPHeaders) -> [Field] {
     let names = head.list("Trailer")
     return fields.filter { field in names.contains { $0.isSameField(field.rawValue) } }
   }
 
   private var isEmpty: Bool { digests.isEmpty && awaited.isEmpty }
-  /// The request has or announces a digest to be compared.
+  /// Whether the request contains or announces a digest to verify.
   var isPromised: Bool { !wanted.isEmpty || !awaited.isEmpty }
   private func compute(_ algorithms: some Sequence<Digest.Algorithm>) {
     for algorithm in algorithms where digests[algorithm] == nil { digests[algorithm] = Digest(algorithm) }
@@ -73,11 +75,11 @@ final class BodyDigests: @unchecked Sendable {
     for digest in digests.values { digest.update(bytes) }
   }
 
-  /// Checks the digests of a request without a body before anything of it counts, such as the length that it tells. Throws as
-  /// `check` does. Without effect where a body follows.
+  /// Verifies the digests of a request without a body before any of its information is used, such as the length that it
+  /// declares. Throws as `check` does. Does nothing if a body follows.
   func checkEmpty(_ contentLength: Int64?) throws(ServerError) { if contentLength == 0 { try check([:]) } }
 
-  /// All of the body was taken. Throws 460 (tus) or 400 when it is not what was promised. Call `checkAnnounced` before.
+  /// Verifies the complete body. Throws 460 (tus) or 400 on a mismatch. Call `checkAnnounced` before.
   func check(_ trailers: HTTPHeaders) throws(ServerError) {
     if let missing = awaited.first(where: { trailers[$0.rawValue] == nil }) {
       throw ServerError(400, "the trailer \(missing.rawValue) was announced and did not come")
@@ -94,8 +96,8 @@ final class BodyDigests: @unchecked Sendable {
     }
   }
 
-  /// Throws 400 for a digest in the trailer section that the head neither announces by `Trailer` nor has itself: it was not
-  /// computed while the bytes came. `fields`: those that the request may have.
+  /// Throws 400 for a digest in the trailer section that the header section neither announces in `Trailer` nor contains
+  /// itself: it was not computed while the bytes arrived. `fields`: those that the request may have.
   static func checkAnnounced(
     _ trailers: HTTPHeaders, by head: HTTPHeaders, _ fields: [Field]
   ) throws(ServerError) {
@@ -110,12 +112,12 @@ final class BodyDigests: @unchecked Sendable {
     ServerError(400, "the trailer \(field.rawValue) must be announced by Trailer, before the bytes")
   }
 
-  /// Of the body, as far as they were computed in a form that `Repr-Digest` has a name for.
+  /// The digests of the body that were computed with algorithms that `Repr-Digest` supports.
   var values: [Digest.Algorithm: [UInt8]] {
     digests.filter { digest in DigestField.algorithms.contains { $0.algorithm == digest.key } }.mapValues { $0.value() }
   }
 
-  /// Whether the representation is known to be right: it was promised, and `check` has found it so.
+  /// Whether the representation was verified: the request contained its digest, and `check` succeeded.
   var hasCheckedRepresentation: Bool { wanted.contains { $0.field == .representation } }
 
   static func mismatch(_ field: Field, _ algorithm: Digest.Algorithm) -> ServerError {
@@ -124,7 +126,7 @@ final class BodyDigests: @unchecked Sendable {
       ? ServerError(460, message) : ServerError(400, message, problem: "digest-mismatching-values")
   }
 
-  /// nil when the field is missing, or has none of the digests known here.
+  /// Returns nil if the field is missing, or contains no supported digest.
   static func values(of field: Field, _ headers: HTTPHeaders) throws(ServerError) -> [Digest.Algorithm: [UInt8]]? {
     let lines = headers.fields.filter { $0.name.isSameField(field.rawValue) }.map(\.value)
     guard let first = lines.first else { return nil }

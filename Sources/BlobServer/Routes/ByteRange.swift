@@ -1,11 +1,11 @@
 import BlobHTTP
 
-/// What a `Range` field asks of a file. RFC 9110 §14.1.2.
+/// The meaning of a `Range` field for a file. RFC 9110 §14.1.2.
 enum ByteRange: Equatable {
-  /// No range, several of them, or one that is not understood: the whole file is a right answer to each.
+  /// No range, several ranges, or an invalid one: a response with the whole file is correct in each case.
   case whole
   case part(Range<Int64>)
-  /// It begins past the end: 416.
+  /// The range begins past the end: 416.
   case unsatisfiable
 
   init(_ field: String?, of length: Int64) {
@@ -18,7 +18,7 @@ enum ByteRange: Equatable {
     if first.isEmpty {
       guard let suffix = Self.number(last) else { return }
       let start = max(0, length - suffix)
-      // The last bytes of an empty file are the whole of it, which no Content-Range can say.
+      // For an empty file a suffix range selects the whole file, which no Content-Range can express.
       if length > 0 || suffix == 0 { self = start < length ? .part(start..<length) : .unsatisfiable }
       return
     }
@@ -31,7 +31,7 @@ enum ByteRange: Equatable {
     self = start < length ? .part(start..<end) : .unsatisfiable
   }
 
-  /// Clamped: what is past 2^63 is past the end of any file.
+  /// Clamped, because a number above 2^63 is past the end of any file.
   private static func number(_ text: String) -> Int64? {
     guard !text.isEmpty, text.utf8.allSatisfy({ (48...57).contains($0) }) else { return nil }
     return Int64(text) ?? .max

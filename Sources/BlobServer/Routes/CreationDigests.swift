@@ -3,8 +3,8 @@ import BlobHTTP
 import Blobs
 
 extension UploadRecord {
-  /// Adds the digests of the whole that a request promises to those that were promised before. Throws 400 where the two
-  /// contradict each other.
+  /// Adds the digests of the whole file from a request to those of earlier requests. Throws 400 if they contradict each
+  /// other.
   mutating func promise(_ digests: [Digest.Algorithm: [UInt8]]) throws(ServerError) {
     if digests.isEmpty { return }
     var values = digest.flatMap { DigestField.values($0) } ?? [:]
@@ -16,11 +16,11 @@ extension UploadRecord {
   }
 }
 
-/// The digests that a request which creates an upload brings, by tus or by the IETF's resumable uploads. RFC 9530.
+/// The digests in a request that creates an upload, by tus or by IETF resumable uploads. RFC 9530.
 struct CreationDigests: Sendable {
-  /// The digests of the bytes of this request; nil: it has none.
+  /// The digests of this request's body; nil: it has none.
   let ofBody: BodyDigests?
-  /// The digests of the whole file, to which later requests may bring bytes.
+  /// The digests of the whole file, to which later requests may add bytes.
   let promised: [Digest.Algorithm: [UInt8]]?
 
   init(_ headers: HTTPHeaders, ofBody: BodyDigests?) throws(ServerError) {

@@ -2,7 +2,7 @@ import BlobHTTP
 
 /// Lets pages of the allowed origins use the server from a browser. Fetch Standard §3.3, "CORS protocol".
 enum CrossOrigin {
-  /// Adds to any answer what makes a browser hand it over; nothing where the request has no allowed origin.
+  /// Adds the CORS header fields to a response; does nothing if the request has no allowed origin.
   static func complete(_ reply: inout Reply, to request: Request, _ service: Service) {
     let origins = service.options.allowedOrigins
     if origins.isEmpty { return }
@@ -20,7 +20,7 @@ enum CrossOrigin {
     reply.headers["Access-Control-Max-Age"] = "86400"
   }
 
-  /// What scripts may send: tus 1.0, IETF resumable uploads, PUT with conditions, ranges.
+  /// Request header fields for scripts: tus 1.0, IETF resumable uploads, PUT with preconditions, ranges.
   private static let allowed = [
     "Authorization", "Content-Digest", "Content-Disposition", "Content-Type", "If-Match", "If-Modified-Since",
     "If-None-Match", "If-Range", "If-Unmodified-Since", "Range", "Repr-Digest", "Tus-Resumable", "Upload-Checksum",
@@ -29,7 +29,7 @@ enum CrossOrigin {
     "X-Requested-With",
   ].joined(separator: ", ")
 
-  /// What scripts may read, beside the few that they always may.
+  /// Response header fields that scripts may read, besides the CORS-safelisted ones.
   private static let exposed = [
     "Accept-Encoding", "Accept-Patch", "Accept-Ranges", "Allow", "Content-Disposition", "Content-Location",
     "Content-Range", "ETag", "Location", "Repr-Digest", "Retry-After", "Tus-Checksum-Algorithm", "Tus-Extension",

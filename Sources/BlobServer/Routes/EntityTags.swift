@@ -1,14 +1,14 @@
 import BlobHTTP
 
-/// The value of `If-Match` or `If-None-Match`: `*`, or a list of entity-tags. RFC 9110 §13.1.1, §13.1.2.
+/// The value of `If-Match` or `If-None-Match`: `*`, or a list of entity tags. RFC 9110 §13.1.1, §13.1.2.
 struct EntityTags {
-  /// `*` stands there, without quotes, which means any version of the file.
+  /// The value contains an unquoted `*`, which matches any version of the file.
   let isAny: Bool
-  /// Each as it was sent, with its quotes, and with `W/` before them where it is a weak one. What is no entity-tag is
-  /// among them as well: it is the tag of no file.
+  /// The entity tags as sent, with their quotes, and with the prefix `W/` if weak. Invalid members are included: they
+  /// equal no file's tag.
   private let tags: [String]
 
-  /// nil: the request has no field of this name.
+  /// nil if the request has no field with this name.
   init?(_ name: String, of headers: HTTPHeaders) {
     let lines = headers.fields.filter { $0.name.isSameField(name) }.map(\.value)
     if lines.isEmpty { return nil }
@@ -16,12 +16,13 @@ struct EntityTags {
     isAny = tags.contains("*")
   }
 
-  /// Whether the file is one of the versions. `weakly`: an entity-tag that is marked as weak counts as well. RFC 9110 §8.8.3.2.
+  /// Whether one of the tags matches the file. `weakly`: weak entity tags match as well. RFC 9110 §8.8.3.2.
   func include(_ item: StoredItem, weakly: Bool = false) -> Bool {
     isAny || tags.contains(item.etag) || weakly && tags.contains("W/" + item.etag)
   }
 
-  /// An entity-tag may have commas and asterisks between its quotes, and a backslash in it escapes nothing. RFC 9110 §8.8.3.
+  /// Splits the list. Within its quotes, an entity tag may contain commas and asterisks, and a backslash does not
+  /// escape. RFC 9110 §8.8.3.
   private static func members(_ value: String) -> [String] {
     var isQuoted = false
     return value.utf8.split { byte in

@@ -1,11 +1,11 @@
 import BlobHTTP
 import Blobs
 
-/// What the sender of a form is told of each file: a page for browsers, JSON for all others.
+/// Builds the response to a form with the result for each file: a page for browsers, JSON for other clients.
 struct FormAnswer: Sendable {
   private let isForBrowser: Bool
   private let folder: ServedPath
-  /// The folder's URL, relative to that of the request.
+  /// The folder's URL, relative to the request's URL.
   private let folderURL: String
 
   init(_ call: Call, _ folder: ServedPath) {
@@ -14,7 +14,8 @@ struct FormAnswer: Sendable {
     self.folder = folder
   }
 
-  /// The status is that of the first file that was not taken. `leftOut`: how many files more the form had than are taken.
+  /// The status is that of the first file that failed. `leftOut`: the number of files above the limit, which were
+  /// ignored.
   func reply(_ entries: [FormEntries.Entry], leftOut: Int) -> Reply {
     if entries.isEmpty { return Reply(400, text: "the form has no file") }
     let failures = entries.compactMap { entry in
@@ -30,7 +31,7 @@ struct FormAnswer: Sendable {
         status ?? (isNew ? 201 : 200), ["Content-Type": "application/json"],
         body: .bytes(Array("{\"files\":[\(files)]\(more)}\n".utf8)))
     }
-    // So that loading the page again does not send the form again.
+    // A redirect, so that reloading the page does not send the form again.
     guard let status else { return Reply(303, ["Location": folderURL], text: "all files have arrived") }
     var lines = failures.map { (name: BytePath($0.0.name).description, reason: $0.1.message) }
     if let excess { lines.append(("\(leftOut) more files", excess)) }

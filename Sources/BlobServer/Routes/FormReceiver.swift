@@ -1,34 +1,36 @@
 import BlobHTTP
 import Synchronization
 
-/// The body of a form. A file is published, by a worker, as soon as it is whole; one that cannot be taken does not keep
-/// the others away, and is told at the end. Where the form's end decides about all of it, none is published before.
+/// Receives the body of a form. A worker publishes each file as soon as it is complete. A file that fails does not
+/// affect the others; the response reports it. If the validity of the form is known only at its end, no file is
+/// published before.
 final class FormReceiver: BodyReceiver {
   private let folder: ServedPath
   private let existing: ExistingRule
   private let answer: FormAnswer
   private let digests: BodyDigests?
-  /// Nothing is published before the form's end: it has a digest to be compared, or may bring trailers that are refused.
+  /// Whether files are published only at the end of the form: it has a digest to verify, or may have trailers that lead
+  /// to a refusal.
   private let awaitsEnd: Bool
   private let head: HTTPHeaders
   private let service: Service
   private let entries = FormEntries()
 
-  /// Belongs to the event thread of its connection.
+  /// Belongs to the event thread of the connection.
   private struct State: @unchecked Sendable {
     let parser: MultipartParser
     var file: (reception: any Reception, record: UploadRecord, entry: Int)?
-    /// Files that are whole and wait for the end of the form. Their receptions are opened again when it has come, since a
-    /// form may have more files than a process may have open.
+    /// Complete files that wait for the end of the form. Their receptions are closed and then reopened, because a form
+    /// may have more files than a process may have open.
     var held: [(record: UploadRecord, entry: Int)] = []
-    /// The value of a field `mtime`, which is for the next file, as far as it can be one.
+    /// The value of a field `mtime`, which applies to the next file, truncated to 64 bytes.
     var time: [UInt8]?
-    /// The bytes that come are those of `time`.
+    /// The current part is the field `mtime`.
     var isInTime = false
-    /// Of a file field that was left empty.
+    /// false within a file field that was left empty.
     var mayHaveBytes = true
   }
-  /// How many files of one form are taken. The answer has a line for each of them.
+  /// The maximum number of files of one form. The response has an entry for each of them.
   static let mostFiles = 1000
   private let state: Mutex<State>
 
@@ -44,7 +46,7 @@ final class FormReceiver: BodyReceiver {
     head = call.headers
     service = call.service
     var limits = MultipartParser.Limits()
-    limits.parts = .max  // nothing is kept of a part that is no file; files are counted here
+    limits.parts = .max  // parts that are not files use no memory; files are counted here
     state = Mutex(State(parser: MultipartParser(boundary: boundary, limits)))
   }
 
@@ -70,7 +72,7 @@ final class FormReceiver: BodyReceiver {
     do throws(MultipartError) { return try parser.next(&bytes) } catch { throw ServerError(error) }
   }
 
-  /// Of a field that is no file nothing is kept, but for `mtime`.
+  /// Begins a part. Fields that are not files are ignored, except `mtime`.
   private func begin(_ head: MultipartHead, _ state: inout State) throws(ServerError) {
     state.mayHaveBytes = head.fileName?.isEmpty != true
     state.isInTime = head.fileName == nil && head.name.elementsEqual("mtime".utf8)
@@ -78,7 +80,7 @@ final class FormReceiver: BodyReceiver {
     guard let name = head.fileName, !name.isEmpty else { return }
     let modified = state.time.flatMap { ModificationTime($0) }
     state.time = nil
-    // The rest of the form is read all the same, so that its sender gets the answer that tells which files were taken.
+    // The rest of the form is still read, so that the client gets the response with the result of each file.
     guard let entry = entries.begin(name, atMost: Self.mostFiles) else { return }
     do throws(ServerError) {
       let target = try folder.appending(name)
@@ -123,7 +125,7 @@ final class FormReceiver: BodyReceiver {
     }
   }
 
-  /// The form is as it should be.
+  /// Publishes the waiting files after the form was found valid.
   private func publishHeld() {
     for (record, entry) in takeHeld() {
       do throws(ServerError) {
@@ -173,24 +175,24 @@ final class FormReceiver: BodyReceiver {
   }
 }
 
-/// What becomes of the files of one form, in the order in which they came.
+/// The results for the files of one form, in the order of the form.
 final class FormEntries: Sendable {
   struct Entry: Sendable {
     let name: [UInt8]
-    /// nil: it is being published.
+    /// nil while the file is being received or published.
     var result: Result<(record: UploadRecord, publication: Publication), ServerError>?
   }
   private struct State {
     var entries: [Entry] = []
-    /// Files that were too many.
+    /// The number of files above the limit.
     var leftOut = 0
-    /// Files that are being published.
+    /// The number of files that are being received or published.
     var open = 0
     var waiting: (@Sendable (_ entries: [Entry], _ leftOut: Int) -> Void)?
   }
   private let state = Mutex(State())
 
-  /// The number of its entry; nil where there are `limit` of them already.
+  /// Adds an entry and returns its index; nil if there are already `limit` entries.
   func begin(_ name: [UInt8], atMost limit: Int) -> Int? {
     state.withLock { state in
       if state.entries.count == limit {
@@ -211,7 +213,7 @@ final class FormEntries: Sendable {
     tell()
   }
 
-  /// Once, when no more files begin.
+  /// Calls `then` once, when all files have results. Call it when no more files can begin.
   func whenAllHaveEnded(_ then: @escaping @Sendable (_ entries: [Entry], _ leftOut: Int) -> Void) {
     state.withLock { $0.waiting = then }
     tell()

@@ -1,8 +1,8 @@
 import BlobHTTP
 
-/// `POST` of a form on a folder: each of its files is published there, whole or not at all. RFC 7578.
+/// `POST` of a form to a folder: each of its files is published there, completely or not at all. RFC 7578.
 enum FormRoutes {
-  /// nil: the request has no form.
+  /// Returns nil if the request has no form.
   static func plan(_ call: Call, _ path: ServedPath, isFolder: Bool) throws(ServerError) -> Plan? {
     let boundary: [UInt8]
     do throws(MultipartError) {
@@ -15,14 +15,15 @@ enum FormRoutes {
     if !isFolder, !path.isRoot, try call.service.store.item(at: path)?.isFolder != true {
       throw ServerError(409, "\(path) is no folder; forms are for a folder's URL, which ends with a slash")
     }
-    // What is there is not changed, so no version of it can be asked for by name.
+    // A form does not replace files, so preconditions on a version of the folder do not apply.
     let rule = try PutRoutes.rule(ofPost: call.headers, nil)
     let digests = try BodyDigests.ofHTTP(call.headers, isWhole: true)
     return .receive(
       FormReceiver(boundary, path, rule, FormAnswer(call, path), digests?.isPromised == true ? digests : nil, call))
   }
 
-  /// Beside `Origin`, which `HostRule` has looked at: pages that send a form need no one's leave. Fetch Metadata §2.4.
+  /// Checks `Sec-Fetch-Site`, in addition to `Origin`, which `HostRule` has checked: browsers let pages send forms to
+  /// other sites without permission. Fetch Metadata §2.4.
   private static func checkSite(_ call: Call) throws(ServerError) {
     guard let site = call.headers["Sec-Fetch-Site"], !["same-origin", "none"].contains(site) else { return }
     let origins = call.options.allowedOrigins

@@ -1,7 +1,7 @@
 import BlobHTTP
 import Blobs
 
-/// `GET` and `HEAD` of what is published, whole or a range of it. RFC 9110 §9.3.1, §14.
+/// `GET` and `HEAD` of published files, as a whole or a range. RFC 9110 §9.3.1, §14.
 enum GetRoutes {
   static func plan(_ call: Call, _ path: ServedPath, isFolder: Bool) throws(ServerError) -> Plan {
     guard let item = try find(call, path) else { throw ServerError(404, "nothing is at \(path)") }
@@ -16,7 +16,7 @@ enum GetRoutes {
     guard known == nil, call.method == "HEAD", let wanted = DigestField.wanted(call.headers["Want-Repr-Digest"]) else {
       return .reply(reply(call, path, file, known, clientHasIt))
     }
-    // A client asks by HEAD to decide whether to send or fetch the bytes. Reading the file here is cheaper than either.
+    // A client sends HEAD to decide whether to send or fetch the bytes. Reading the file here is cheaper than either.
     return .later { decided in
       let client = DigestReader.Client(hasGone: { call.request.clientHasGone }) { result in
         switch result {
@@ -28,7 +28,7 @@ enum GetRoutes {
     }
   }
 
-  /// Below a file there is nothing, which is no conflict when only reading.
+  /// Returns nil for a path below a file, which for reading is not a conflict (409).
   private static func find(_ call: Call, _ path: ServedPath) throws(ServerError) -> StoredItem? {
     do throws(ServerError) {
       return try call.service.store.item(at: path)
@@ -38,7 +38,7 @@ enum GetRoutes {
     }
   }
 
-  /// `clientHasIt`: the client has these bytes already, as its preconditions say.
+  /// `clientHasIt`: the preconditions show that the client already has this version.
   private static func reply(
     _ call: Call, _ path: ServedPath, _ file: OpenItem, _ digest: String?, _ clientHasIt: Bool
   ) -> Reply {
@@ -47,9 +47,9 @@ enum GetRoutes {
     var headers: HTTPHeaders = ["ETag": item.etag, "Accept-Ranges": "bytes"]
     headers["Last-Modified"] = modified
     headers["Repr-Digest"] = digest
-    // It is not sent, but the answer tells its length. RFC 9110 §8.6.
+    // The body is not sent, but the response states its length. RFC 9110 §8.6.
     if clientHasIt { return Reply(304, headers, body: .file(file, 0..<item.length)) }
-    // Uploaded content is anybody's: it must not run in this server's origin.
+    // Uploaded content is not trusted: it must not run as part of this server's origin.
     let type = MediaType(path.name)
     headers["Content-Type"] = type.text
     headers["X-Content-Type-Options"] = "nosniff"
@@ -66,7 +66,7 @@ enum GetRoutes {
     }
   }
 
-  /// Ranges are for GET alone; `If-Range` must name exactly this version. RFC 9110 §13.1.5, §14.2.
+  /// Ranges apply only to GET; `If-Range` must match exactly this version. RFC 9110 §13.1.5, §14.2.
   private static func range(_ call: Call, _ item: StoredItem, _ modified: String?) -> ByteRange {
     guard call.method == "GET" else { return .whole }
     if let condition = call.headers["If-Range"], condition != item.etag, condition != modified { return .whole }
@@ -74,10 +74,10 @@ enum GetRoutes {
   }
 }
 
-/// The content type of a name, by its extension.
+/// The media type for a file name, by its extension.
 struct MediaType {
   let text: String
-  /// Shown by a browser in place; anything else is offered as a download.
+  /// Whether a browser displays the file; other files are downloaded.
   var isShown: Bool { text.hasPrefix("image/") || text.hasPrefix("video/") }
 
   init(_ name: BytePath) {

@@ -1,13 +1,14 @@
 import BlobHTTP
 import Blobs
 
-/// Words of resumable uploads for HTTP, draft-ietf-httpbis-resumable-upload, in every version that clients send.
+/// The protocol elements of resumable uploads for HTTP, draft-ietf-httpbis-resumable-upload, in every version that
+/// clients use.
 struct IETF: Sendable {
-  /// `Upload-Draft-Interop-Version`; nil: the final form, which has none.
+  /// The value of `Upload-Draft-Interop-Version`; nil: the final version, which does not use this field.
   let version: Int?
   static let contentType = "application/partial-upload"
 
-  /// A version that is not ours says nothing to us, and its request is a plain one.
+  /// nil if the version is not supported: then the request is treated as an ordinary one.
   init?(_ headers: HTTPHeaders) {
     guard headers["Upload-Draft-Interop-Version"] != nil else {
       version = nil
@@ -18,18 +19,18 @@ struct IETF: Sendable {
     self.version = Int(version)
   }
 
-  /// Whether the request brings the end of the upload; nil when it does not say, so that it is no resumable one.
+  /// Whether the request completes the upload; nil if it does not say so, and thus is not a resumable upload.
   func isLast(_ headers: HTTPHeaders) -> Bool? {
     if version == 3 { return StructuredField.boolean(headers.item("Upload-Incomplete")).map { !$0 } }
     return StructuredField.boolean(headers.item("Upload-Complete"))
   }
 
-  /// Whether the request tells a state of the upload, which one that asks for it must not.
+  /// Whether the request contains a state of the upload, which a request that queries the state must not.
   func tellsState(_ headers: HTTPHeaders) -> Bool {
     headers["Upload-Offset"] != nil || headers[version == 3 ? "Upload-Incomplete" : "Upload-Complete"] != nil
   }
 
-  /// Bytes come with this media type, from version 6 on.
+  /// Requires the media type for appended bytes, which version 6 introduced.
   func checkContentType(_ headers: HTTPHeaders) throws(ServerError) {
     if let version, version < 6 { return }
     let type = headers["Content-Type"] ?? ""
@@ -38,9 +39,9 @@ struct IETF: Sendable {
     }
   }
 
-  // MARK: Answers
+  // MARK: Responses
 
-  /// Says whether the upload is whole, and where it is.
+  /// A response that states whether the upload is complete, and its offset.
   func answer(_ status: Int, isWhole: Bool, offset: Int64, _ headers: HTTPHeaders = [:]) -> Reply {
     var reply = Reply(status, headers)
     mark(&reply, isWhole: isWhole)
@@ -48,8 +49,8 @@ struct IETF: Sendable {
     return reply
   }
 
-  /// The answer to a request that `error` ends, for an upload that is not whole. `offset`: the byte from which the client
-  /// may go on; nil: the answer does not tell it.
+  /// The response for a request that failed with `error`, for an incomplete upload. `offset`: the byte at which the
+  /// client may continue; nil: the response has no offset.
   func refusal(_ error: ServerError, offset: Int64?) -> Reply {
     var reply = Reply(error)
     reply.headers["Upload-Offset"] = offset.map { String($0) }
@@ -65,7 +66,7 @@ struct IETF: Sendable {
     }
   }
 
-  /// `Upload-Limit`, which versions before 6 do not know. `expires`: nanoseconds since 1970.
+  /// The value of `Upload-Limit`; nil for versions before 6, which do not have it. `expires`: nanoseconds since 1970.
   func limit(_ maxSize: Int64?, expires: Int64) -> String? {
     if let version, version < 6 { return nil }
     let left = max(0, expires.addingClamped(-wallClock()) / 1_000_000_000)
@@ -77,7 +78,7 @@ struct IETF: Sendable {
     return maxSize.map { "max-size=\(min($0, 999_999_999_999_999)), \(age)" } ?? age
   }
 
-  /// A refusal for its size tells what would be small enough.
+  /// Adds the size limit to an error with status 413.
   func limited(_ error: ServerError, _ options: ServerOptions) -> ServerError {
     if error.status != 413 || version.map({ $0 < 6 }) == true { return error }
     var error = error
@@ -86,7 +87,8 @@ struct IETF: Sendable {
     return error
   }
 
-  /// The interim answer that tells an upload's URL before its bytes have come; empty for who would not understand it.
+  /// The interim response with the upload's URL, sent before its bytes arrive; empty if the client would not understand
+  /// it.
   func interim(_ location: String, limit: String?) -> [UInt8] {
     guard let version else { return [] }
     var head = "HTTP/1.1 104 Upload Resumption Supported\r\nUpload-Draft-Interop-Version: \(version)\r\n"
@@ -95,7 +97,8 @@ struct IETF: Sendable {
     return Array("\(head)\r\n".utf8)
   }
 
-  /// The interim answer that tells how far the upload is while its bytes come; empty before version 5, which brought it.
+  /// The interim response with the current offset, sent while bytes arrive; empty before version 5, which introduced
+  /// it.
   func progress(_ offset: Int64) -> [UInt8] {
     guard let version, version >= 5 else { return [] }
     return Array(
@@ -108,7 +111,7 @@ struct IETF: Sendable {
       """.utf8)
   }
 
-  /// A refusal of a kind that the draft has a name for. RFC 9457.
+  /// An error response with a problem type that the draft defines. RFC 9457.
   func problem(
     _ status: Int, _ type: String, _ title: String, _ numbers: KeyValuePairs<String, Int64> = [:], offset: Int64? = nil
   ) -> Reply {
@@ -121,7 +124,7 @@ struct IETF: Sendable {
     return reply
   }
 
-  /// The refusal of bytes past the upload's length, which has ended the upload.
+  /// The error for bytes past the upload's length, which end the upload.
   func pastLength(_ message: String) -> ServerError {
     var error = ServerError(409, message, problem: "inconsistent-upload-length")
     error.headers[version == 3 ? "Upload-Incomplete" : "Upload-Complete"] = version == 3 ? "?1" : "?0"
@@ -130,7 +133,7 @@ struct IETF: Sendable {
 }
 
 extension HTTPHeaders {
-  /// The value of a structured field that is one item: nil when it stands twice. RFC 9651 §4.2.
+  /// The value of a structured field that is a single item; nil if the field is repeated. RFC 9651 §4.2.
   func item(_ name: String) -> String? {
     let found = fields.filter { $0.name.isSameField(name) }
     return found.count == 1 ? found[0].value : nil

@@ -2,12 +2,12 @@ import BlobCrypto
 import BlobHTTP
 import Blobs
 
-/// Begins uploads: PUT and POST that say whether they bring the end.
+/// Creates uploads: PUT and POST that state whether they complete the upload.
 enum IETFCreation {
-  /// A body up to this many bytes that brings the end needs no record before it is cut off.
+  /// A body that completes the upload and has at most this many bytes gets a record only if its connection breaks.
   private static let small: Int64 = 4 << 20
 
-  /// nil: the request is no resumable one.
+  /// Returns nil if the request is not a resumable upload.
   static func plan(_ call: Call, _ path: ServedPath, isFolder: Bool) throws(ServerError) -> Plan? {
     if call.headers["Tus-Resumable"] != nil { return nil }
     guard let ietf = IETF(call.headers), let isLast = ietf.isLast(call.headers) else { return nil }
@@ -46,7 +46,7 @@ enum IETFCreation {
         let upload = try call.service.uploads.begin(target, in: path, existing, length: length, modified: modified)
         if let promised = digests.promised { try upload.promise(promised) }
         do throws(ServerError) { try upload.save() } catch {
-          // What comes whole needs no record as long as it is not cut off.
+          // A body that arrives completely needs no record unless its connection breaks.
           if !comesWhole || !error.isLackOfUploads { throw error }
         }
         return try receive(call, upload, ietf, digests.ofBody, isLast: isLast)
@@ -76,7 +76,7 @@ enum IETFCreation {
         isCreation: true, isKnown: isKnown, call))
   }
 
-  /// The place itself, or one in it that the request names. nil: the upload's id becomes the name.
+  /// The path itself, or a file in it that the request names. nil: the upload's id becomes the file name.
   private static func target(_ call: Call, _ path: ServedPath, isFolder: Bool) throws(ServerError) -> ServedPath? {
     if !isFolder, !path.isRoot, try call.service.store.item(at: path)?.isFolder != true { return path }
     if call.method == "PUT" { throw ServerError(409, "\(path) names a folder; a file's name is needed") }
@@ -85,14 +85,14 @@ enum IETFCreation {
   }
 }
 
-/// The body of a creation or of an append. Every byte that came is kept, also when the rest does not come.
+/// Receives the body of a creation or of an append. All bytes received are kept, even if the connection breaks.
 final class IETFReceiver: BodyReceiver {
   private let writer: UploadWriter
   private let ietf: IETF
   private let digests: BodyDigests?
   private let isLast: Bool
   private let isCreation: Bool
-  /// The client can ask for it again.
+  /// The client knows the upload's URL, so it can resume.
   private let isKnown: Bool
   private let service: Service
   private let head: HTTPHeaders
@@ -112,7 +112,8 @@ final class IETFReceiver: BodyReceiver {
     service = call.service
     head = call.headers
     target = call.target
-    // Who sends without a length may have no second copy of what is on its way.
+    // A client that sends without a length may have no copy of the bytes that are in transit, so it gets progress
+    // reports.
     let listens = call.request.contentLength == nil && digests?.isNeeded != true
     teller = listens ? ProgressTeller(to: call.request, ietf) : nil
   }
@@ -152,13 +153,14 @@ final class IETFReceiver: BodyReceiver {
     }
   }
 
-  /// From now on the bytes count. The digest of the whole may come with the request that begins the upload, or with the one
-  /// that brings its end. Returns and throws as `UploadWriter.end`, and throws where the bytes are not what they should be.
+  /// Accepts the bytes. The digest of the whole file may arrive with the request that creates the upload, or with the
+  /// one that completes it. Returns and throws as `UploadWriter.end` does, and throws if the bytes do not match a
+  /// digest.
   private func take(_ trailers: HTTPHeaders) throws(ServerError) -> Bool {
     let promises = isCreation || isLast
     try BodyDigests.checkAnnounced(trailers, by: head, promises ? [.content, .representation] : [.content])
     try digests?.check(trailers)
-    // That of a whole body has just been compared.
+    // For a body that is the whole file, `check` has just verified this digest.
     let late = promises && !(isCreation && isLast) ? try BodyDigests.values(of: .representation, trailers) : nil
     return try writer.end(
       isLast: isLast, promised: [late], isAsPromised: digests?.hasCheckedRepresentation == true)
@@ -171,7 +173,7 @@ final class IETFReceiver: BodyReceiver {
     return reply
   }
 
-  /// `values`: digests of the whole that this request brought.
+  /// `values`: digests of the whole file that were computed during this request.
   private func answer(
     _ upload: Upload, _ result: Result<Publication, ServerError>, _ values: [Digest.Algorithm: [UInt8]]?
   ) -> Reply {
@@ -186,7 +188,7 @@ final class IETFReceiver: BodyReceiver {
       return reply
     case .failure(let error):
       var reply = Reply(error)
-      // After an error of the file system the client may ask again; any other refusal is final.
+      // After a file system error the client may try again; any other error is final.
       if error.endsUpload { ietf.mark(&reply, isWhole: true) }
       return reply
     }
@@ -196,7 +198,8 @@ final class IETFReceiver: BodyReceiver {
     service.workers.submit { [self] in
       let upload = writer.upload
       if upload.deleteInvalid() { return }
-      // Nobody could come back to it, or it cannot be remembered: then it is gone, and asking for it says so.
+      // If the client does not know the upload's URL, or the record cannot be saved, nobody can resume it: then it is
+      // deleted.
       if !isKnown || (try? upload.save()) == nil { return writer.terminate() }
       if isLast, upload.isComplete, writer.isNewest { upload.publish { _ in } }
     }

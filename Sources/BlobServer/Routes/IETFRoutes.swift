@@ -1,9 +1,9 @@
 import BlobHTTP
 import Blobs
 
-/// Resumable uploads for HTTP: creation on any place below the folder, then HEAD, PATCH and DELETE of the upload.
+/// Resumable uploads for HTTP: creation at any path below the folder, then HEAD, PATCH and DELETE of the upload's URL.
 enum IETFRoutes {
-  /// A request for an upload's own URL.
+  /// A request for an upload's URL.
   static func plan(_ call: Call, _ name: String) throws(ServerError) -> Plan {
     if call.options.isReadOnly { throw ServerError(403, "the server is read-only") }
     guard let id = UploadID(name) else { throw ServerError(404, "no such upload") }
@@ -91,7 +91,8 @@ enum IETFRoutes {
       if promised == nil, !isNewLength { return try receive() }
       return call.service.onWorker { () throws(ServerError) in
         do throws(ServerError) {
-          // Before the upload has its length and all its bytes: it may be published from then on.
+          // These are stored before the upload has its length and all its bytes, because it may be published from then
+          // on.
           if let promised { try upload.promise(promised) }
           if let length { try upload.setLength(length) }
           return try receive()
@@ -113,11 +114,11 @@ enum IETFRoutes {
   }
 }
 
-/// What a request tells of the whole's length: by itself, by its end, or not at all.
+/// What a request says about the length of the whole file: explicitly, by the end of its body, or nothing.
 enum IETFLength {
   case some(Int64?)
   case inconsistent
-  /// The body ends behind this length, which was known before.
+  /// The body ends past this length, which was known before.
   case past(Int64)
 
   init(_ call: Call, from offset: Int64, isLast: Bool, known: Int64? = nil) {

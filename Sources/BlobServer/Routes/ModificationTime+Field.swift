@@ -1,10 +1,10 @@
 import BlobHTTP
 
 extension ModificationTime {
-  /// As clients of Nextcloud send it, and are answered `accepted`.
+  /// The field that Nextcloud clients send; the response to it is `accepted`.
   static let field = "X-OC-MTime"
 
-  /// nil when the field is missing, stands twice, or is no time.
+  /// nil if the field is missing, repeated, or not a valid time.
   init?(_ headers: HTTPHeaders) {
     guard let text = headers.item(Self.field) else { return nil }
     self.init(text.utf8)

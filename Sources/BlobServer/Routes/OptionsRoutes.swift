@@ -1,6 +1,7 @@
 import BlobHTTP
 
-/// Tells what the server speaks, so that a client needs to ask once. It needs no token: browsers send none here.
+/// Responds to OPTIONS with the supported protocols and limits. It requires no token, because browsers send none in
+/// preflight requests.
 enum OptionsRoutes {
   static func reply(_ service: Service) -> Reply {
     var reply = Reply(204, ["Allow": allowed(service.options), "Accept-Ranges": "bytes"])

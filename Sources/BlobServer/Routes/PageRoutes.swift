@@ -1,7 +1,7 @@
 import BlobHTTP
 import Blobs
 
-/// A plain page of what is in a folder.
+/// A simple HTML page that lists a folder.
 enum PageRoutes {
   static func plan(_ call: Call, _ path: ServedPath) throws(ServerError) -> Plan {
     try call.service.onLister { () throws(ServerError) in
@@ -9,7 +9,7 @@ enum PageRoutes {
     }
   }
 
-  /// What became of a form, for who sent it with a browser: the files that were not taken, and why.
+  /// The page for a browser whose form was not published completely: the files that failed, with reasons.
   static func problem(
     _ status: Int, _ folder: ServedPath, at url: String, _ failures: [(name: String, reason: String)], published: Int
   ) -> Reply {
@@ -57,7 +57,7 @@ enum PageRoutes {
     if !path.isRoot { html += "<tr><td><a href=\"../\">../</a></td><td></td></tr>\n" }
     for entry in entries {
       let slash = entry.item.isFolder ? "/" : ""
-      // A name like `a:b` would read as a scheme without the dot. RFC 3986 §4.2.
+      // Without `./`, a name like `a:b` would be parsed as a URL with a scheme. RFC 3986 §4.2.
       let link = "./" + HTTPURL.encode(entry.name.bytes) + slash
       let size = entry.item.isFolder ? "" : size(entry.item.length)
       html += "<tr><td><a href=\"\(link)\">\(escape(entry.name.description))\(slash)</a></td><td>\(size)</td></tr>\n"
@@ -67,7 +67,7 @@ enum PageRoutes {
     return html + "</body></html>\n"
   }
 
-  /// For text between tags. Control characters, and marks that turn the direction of what follows, become U+FFFD.
+  /// Escapes text for HTML. Control characters and bidirectional formatting characters become U+FFFD.
   private static func escape(_ text: String) -> String {
     if text.utf8.allSatisfy(standsForItself) { return text }
     var escaped = ""
@@ -86,7 +86,7 @@ enum PageRoutes {
     return escaped
   }
 
-  /// Most names have nothing else than such bytes.
+  /// Whether the byte needs no escaping, which is the case for all bytes of most names.
   private static func standsForItself(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: "&"), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "\""), UInt8(ascii: "'"): false
@@ -94,7 +94,7 @@ enum PageRoutes {
     }
   }
 
-  /// Exact below 1,024 bytes, else with one decimal.
+  /// A size for display: exact below 1,024 bytes, otherwise with one decimal.
   private static func size(_ bytes: Int64) -> String {
     if bytes < 1024 { return "\(bytes) B" }
     var value = bytes

@@ -1,10 +1,11 @@
 import BlobHTTP
 
-/// Fields by which a request says that its body is only a part of a file. Such a body is never published as the whole,
-/// whatever else makes the request an ordinary one: a version of resumable uploads that is not spoken here, a field that
-/// stands twice, or fields of two protocols in one request.
+/// Detects requests that say that their body is only part of a file. Such a body is never published as the whole file,
+/// even if the request is otherwise an ordinary one: it may use an unsupported version of resumable uploads, repeat a
+/// field, or combine fields of two protocols.
 enum PartialBody {
-  /// Throws 400 for a PUT or POST, of any protocol, whose body is one range of a file, or several. RFC 9110 §14.5, §14.6.
+  /// Throws 400 for a PUT or POST, of any protocol, whose body is one or several ranges of a file. RFC 9110 §14.5,
+  /// §14.6.
   static func refuseRanges(_ headers: HTTPHeaders) throws(ServerError) {
     for (name, value) in headers.fields {
       let isRange = name.isSameField("Content-Range")
@@ -20,7 +21,7 @@ enum PartialBody {
     Substring(mediaType.utf8.prefix { $0 != UInt8(ascii: ";") }).trimmed
   }
 
-  /// Throws 400 for a body that would be published as the whole file.
+  /// Throws 400 if the request says that its body is only a part; for bodies that would be published as the whole file.
   static func refuse(_ headers: HTTPHeaders) throws(ServerError) {
     for (name, value) in headers.fields where saysPart(name, value) {
       throw ServerError(
@@ -30,15 +31,15 @@ enum PartialBody {
     }
   }
 
-  /// Throws 400 where a request that begins an upload says that its bytes belong behind others.
+  /// Throws 400 if a request that creates an upload has an offset other than 0.
   static func refuseOffset(_ headers: HTTPHeaders) throws(ServerError) {
     for (name, value) in headers.fields where name.isSameField("Upload-Offset") && saysPart(name, value) {
       throw ServerError(400, "a new upload begins at byte 0, not at Upload-Offset \(value.prefix(100))")
     }
   }
 
-  /// The length of the whole file, from `Upload-Length`; nil: the request has no such field. Throws 400 for a body whose
-  /// media type says that it is a part, for a field that is no length, and for two lengths that contradict each other.
+  /// The length of the whole file, from `Upload-Length`; nil: the request has no such field. Throws 400 if the media
+  /// type says that the body is a part, for an invalid length, and for two different lengths.
   static func wholeLength(ofPut headers: HTTPHeaders) throws(ServerError) -> Int64? {
     for (name, value) in headers.fields where name.isSameField("Content-Type") { try checkMediaType(value) }
     var whole: Int64?
@@ -64,7 +65,7 @@ enum PartialBody {
     }
   }
 
-  /// Throws 400 for a body of `length` bytes where the whole file has another length.
+  /// Throws 400 if `length`, the body's length, differs from the length of the whole file.
   static func check(_ length: Int64, isWhole whole: Int64) throws(ServerError) {
     if length == whole { return }
     throw ServerError(
@@ -73,7 +74,7 @@ enum PartialBody {
       problem: "inconsistent-upload-length")
   }
 
-  /// A value that is not of its field's type says nothing. RFC 9651 §4.2.
+  /// A value of the wrong type is ignored. RFC 9651 §4.2.
   private static func saysPart(_ name: String, _ value: String) -> Bool {
     if name.isSameField("Upload-Complete") { return StructuredField.boolean(value) == false }
     if name.isSameField("Upload-Incomplete") { return StructuredField.boolean(value) == true }

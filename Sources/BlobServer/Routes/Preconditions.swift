@@ -1,8 +1,8 @@
 import BlobHTTP
 
-/// The preconditions of a request for a file that is there. RFC 9110 §13.1, §13.2.2.
+/// Evaluates the preconditions of a request for an existing file. RFC 9110 §13.1, §13.2.2.
 enum Preconditions {
-  /// For a request that changes or removes the file. Throws 412 when the headers ask for another version than `item`.
+  /// For a request that changes or removes the file. Throws 412 if a precondition is false for `item`.
   static func check(_ headers: HTTPHeaders, _ item: StoredItem) throws(ServerError) {
     try checkVersion(headers, item)
     if isExcluded(item, by: headers) == true {
@@ -10,8 +10,8 @@ enum Preconditions {
     }
   }
 
-  /// For a request that reads the file: whether the client has this version already, which is answered by 304. Throws 412
-  /// when the headers ask for another version than `item`.
+  /// For a request that reads the file: whether the client already has this version, so that the response is 304.
+  /// Throws 412 if another precondition is false for `item`.
   static func clientHasIt(_ headers: HTTPHeaders, _ item: StoredItem) throws(ServerError) -> Bool {
     try checkVersion(headers, item)
     if let isExcluded = isExcluded(item, by: headers) { return isExcluded }
@@ -30,7 +30,7 @@ enum Preconditions {
     }
   }
 
-  /// nil: the request has no `If-None-Match`, whose comparison is the weak one.
+  /// Whether `If-None-Match` matches, by weak comparison; nil if the request has no such field.
   private static func isExcluded(_ item: StoredItem, by headers: HTTPHeaders) -> Bool? {
     EntityTags("If-None-Match", of: headers)?.include(item, weakly: true)
   }

@@ -1,12 +1,12 @@
-/// Tells a client how far its upload is while it sends, for it to let go of what has arrived.
+/// Sends progress reports to a client during its upload, so that it can discard bytes that have arrived.
 final class ProgressTeller: @unchecked Sendable {
-  // Belongs to the event thread of its connection, as its receiver does.
+  // Belongs to the event thread of the connection, as its receiver does.
   private weak var client: Request?
   private let ietf: IETF
-  /// Bytes since it was told.
+  /// Bytes received since the last report.
   private var untold = 0
 
-  /// Bytes after which it is worth an answer.
+  /// Bytes between two reports.
   private static let step = 1 << 20
 
   init(to client: Request, _ ietf: IETF) {
@@ -14,7 +14,7 @@ final class ProgressTeller: @unchecked Sendable {
     self.ietf = ietf
   }
 
-  /// So many bytes more; `offset` is where the upload is by now.
+  /// Call when `count` bytes have arrived. `offset` returns the upload's current offset.
   func came(_ count: Int, _ offset: () -> Int64) {
     untold += count
     if untold < Self.step { return }

@@ -1,6 +1,6 @@
 import BlobHTTP
 
-/// `PUT`: a body that becomes the file of that name, whole or not at all. RFC 9110 §9.3.4.
+/// `PUT`: the body becomes the file with that name, completely or not at all. RFC 9110 §9.3.4.
 enum PutRoutes {
   static func plan(_ call: Call, _ path: ServedPath, isFolder: Bool) throws(ServerError) -> Plan {
     if path.isRoot || isFolder { throw ServerError(409, "\(path) names a folder; a file's name is needed") }
@@ -19,8 +19,8 @@ enum PutRoutes {
     return .receive(PutReceiver(reception, path, rule, ModificationTime(call.headers), digests, whole: whole, call))
   }
 
-  /// What the server is to do with a file that is at the target, by the preconditions of the request. `item`: that file;
-  /// nil: there is none. Throws 412 where a precondition is false. RFC 9110 §13.1.
+  /// The rule for an existing file at the target, derived from the request's preconditions. `item`: that file; nil:
+  /// there is none. Throws 412 if a precondition is false. RFC 9110 §13.1.
   static func rule(_ headers: HTTPHeaders, _ item: StoredItem?) throws(ServerError) -> ExistingRule {
     if let item {
       try Preconditions.check(headers, item)
@@ -31,8 +31,8 @@ enum PutRoutes {
     return replacement(headers, item) ?? .keep
   }
 
-  /// As `rule`, for a POST, whose URL need not be that of the file: `If-Match: *` lets the file replace another one, and does
-  /// not ask for one.
+  /// Like `rule`, for a POST, whose URL may differ from the file's: `If-Match: *` permits replacing a file, but does
+  /// not require that one exists.
   static func rule(ofPost headers: HTTPHeaders, _ item: StoredItem?) throws(ServerError) -> ExistingRule {
     if item == nil, headers["If-None-Match"] == nil, EntityTags("If-Match", of: headers)?.isAny == true {
       return .replace
@@ -40,7 +40,7 @@ enum PutRoutes {
     return try rule(headers, item)
   }
 
-  /// nil: the request has no `If-Match`, which holds otherwise.
+  /// The rule from `If-Match`, which the caller has evaluated; nil if the request has no such field.
   private static func replacement(_ headers: HTTPHeaders, _ item: StoredItem?) -> ExistingRule? {
     guard let wanted = EntityTags("If-Match", of: headers), let item else { return nil }
     return wanted.isAny ? .replace : .replaceVersion(etag: item.etag)
@@ -48,7 +48,7 @@ enum PutRoutes {
 }
 
 extension Reply {
-  /// Says where the bytes were there before.
+  /// Adds a header field if a file with the same bytes was already there.
   mutating func tell(_ publication: Publication) {
     if publication.outcome == .same { headers[UploadOutcomeField.name] = UploadOutcomeField.unchanged }
   }
@@ -58,7 +58,7 @@ private final class PutReceiver: BodyReceiver {
   private let reception: any Reception
   private let record: UploadRecord
   private let digests: BodyDigests?
-  /// Bytes of the whole file, where the request tells them beside the length of its body.
+  /// The length of the whole file in bytes, if the request states it in addition to the length of its body.
   private let whole: Int64?
   private let head: HTTPHeaders
   private let service: Service

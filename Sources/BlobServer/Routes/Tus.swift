@@ -1,6 +1,6 @@
 import BlobHTTP
 
-/// Words and numbers of tus 1.0.
+/// Constants and parsing of tus 1.0.
 enum Tus {
   static let version = "1.0.0"
   static let extensions =
@@ -8,7 +8,8 @@ enum Tus {
     + "checksum-trailer,concatenation,concatenation-unfinished"
   static let contentType = "application/offset+octet-stream"
 
-  /// A non-negative decimal below 2^63: no sign, no blank. nil when the field is missing; throws 400.
+  /// A non-negative decimal number below 2^63, without sign or space. nil if the field is missing; throws 400 if it is
+  /// invalid.
   static func number(_ headers: HTTPHeaders, _ name: String) throws(ServerError) -> Int64? {
     guard let text = headers[name] else { return nil }
     guard let number = Int64(text), text.utf8.allSatisfy({ (48...57).contains($0) }) else {
@@ -17,13 +18,13 @@ enum Tus {
     return number
   }
 
-  /// Values by their names, which are bytes: two texts that only look alike are two names.
+  /// Values by name. Names are compared as bytes, so names that only look alike are different.
   struct Metadata {
     fileprivate var values: [[UInt8]: [UInt8]] = [:]
     subscript(name: String) -> [UInt8]? { values[Array(name.utf8)] }
   }
 
-  /// `Upload-Metadata`: names and base64 values. tus 1.0 §Creation.
+  /// Parses `Upload-Metadata`: names and base64 values. tus 1.0 §Creation.
   static func metadata(_ text: String) throws(ServerError) -> Metadata {
     if text.utf8.count > 16 << 10 { throw ServerError(431, "Upload-Metadata is longer than 16 KiB") }
     var metadata = Metadata()

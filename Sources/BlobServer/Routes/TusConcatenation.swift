@@ -2,7 +2,7 @@ import BlobHTTP
 
 /// Creates final uploads from partial ones. tus 1.0 §Concatenation.
 enum TusConcatenation {
-  /// `text`: the value of `Upload-Concat`, which is not `partial`.
+  /// `text`: the value of `Upload-Concat`, if that is not `partial`.
   static func create(_ call: Call, _ folder: ServedPath, _ text: String) throws(ServerError) -> Plan {
     let parts = try parts(call, text)
     if call.headers["Upload-Length"] != nil || call.headers["Upload-Defer-Length"] != nil {
@@ -24,7 +24,7 @@ enum TusConcatenation {
     }
   }
 
-  /// The answer to who asks for the same once more, because the first answer was lost; nil: it is asked for first.
+  /// The response to a repeated request, whose first response was lost; nil if the request is not a repetition.
   private static func again(_ call: Call, _ parts: [UploadID], _ target: TusTarget) throws(ServerError) -> Plan? {
     guard let final = call.service.store.claimant(of: parts[0]) else { return nil }
     func isSame(_ record: UploadRecord) -> Bool {
@@ -55,7 +55,8 @@ enum TusConcatenation {
     return reply
   }
 
-  /// Of all parts together; nil while one does not know its own. Throws 413 when those that know theirs are too long.
+  /// The length of all parts together; nil if a part's length is unknown. Throws 413 if the known lengths are too large
+  /// in total.
   private static func length(
     of parts: [UploadID], in folder: ServedPath, _ call: Call
   ) throws(ServerError) -> Int64? {
@@ -81,9 +82,9 @@ enum TusConcatenation {
     return isKnown ? sum : nil
   }
 
-  /// From URLs of uploads on this server, absolute or relative to the request's. Behind a proxy they may have another
-  /// scheme, another host, and a path of the proxy's before ours, so an upload is known by its id alone, which no other
-  /// server has.
+  /// Parses URLs of uploads on this server, absolute or relative to the request's URL. Behind a reverse proxy they may
+  /// have another scheme and host, and a path prefix. So only the id identifies an upload; no other server has the same
+  /// id.
   private static func parts(_ call: Call, _ text: String) throws(ServerError) -> [UploadID] {
     guard let urls = Concatenation.urls(text) else {
       throw ServerError(400, "Upload-Concat must be 'partial', or 'final;' and the URLs of its parts")

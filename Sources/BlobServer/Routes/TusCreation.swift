@@ -2,10 +2,10 @@ import BlobCrypto
 import BlobHTTP
 import Blobs
 
-/// What a creation asks for, checked against what is there.
+/// The parameters of a creation request, checked against the existing files.
 struct TusCreation: Sendable {
   let length: Int64?
-  /// Its bytes are for a final upload: they are kept and not published.
+  /// The upload is part of a final upload: its bytes are stored but not published.
   let isPart: Bool
   private let folder: ServedPath
   private let target: TusTarget
@@ -28,7 +28,7 @@ struct TusCreation: Sendable {
     }
   }
 
-  /// Begins to receive. The upload outlives neither the request nor the process until it is saved.
+  /// Creates the upload. Until it is saved, it exists only for this request and in this process.
   func begin(_ service: Service) throws(ServerError) -> Upload {
     try service.uploads.begin(
       isPart ? nil : target.path, in: folder, target.existing, length: length, metadata: target.metadata,
@@ -36,8 +36,9 @@ struct TusCreation: Sendable {
   }
 }
 
-/// The body of a creation. Without a record its bytes need no probation. A small file that comes whole needs no record: a
-/// client that was cut off has not learnt the upload's URL, so what it sent is deleted. tus 1.0 §Creation With Upload.
+/// Receives the body of a creation. Its bytes need not be provisional, because there is no record yet. A small file
+/// that arrives completely needs no record: if the connection breaks, the client does not know the upload's URL, so its
+/// bytes are deleted. tus 1.0 §Creation With Upload.
 final class TusCreationReceiver: BodyReceiver {
   private let upload: Upload
   private let writer: UploadWriter
@@ -76,7 +77,7 @@ final class TusCreationReceiver: BodyReceiver {
     if upload.isComplete, !upload.record.isPart {
       return publish(upload) { [target] upload, error in
         guard let error else { return Self.created(upload, target) }
-        try? upload.terminate()  // it cannot be asked for again; ended already, unless the disk failed
+        try? upload.terminate()  // the client does not know its URL; already ended, unless the disk failed
         return Reply(error)
       }
     }
@@ -84,7 +85,7 @@ final class TusCreationReceiver: BodyReceiver {
       do throws(ServerError) {
         try upload.save()
       } catch {
-        try? upload.terminate()  // nothing of it was saved; the error is what counts
+        try? upload.terminate()  // nothing of it was saved; the first error is reported
         throw error
       }
       return .reply(Self.created(upload, target))
@@ -100,12 +101,13 @@ final class TusCreationReceiver: BodyReceiver {
   }
 }
 
-/// The body of a PATCH. Every byte that came is kept, also when the rest does not come; with a checksum, all of them or
-/// none.
+/// Receives the body of a PATCH. All bytes received are kept, even if the connection breaks. With a checksum, either
+/// all of them are kept or none.
 final class TusReceiver: BodyReceiver {
   private let writer: UploadWriter
   private let digests: BodyDigests?
-  /// The digests of the whole that the head has, where it did not say whether the body brings the end. They count if it does.
+  /// Digests of the whole file from the header section, if it did not show whether the body completes the upload. They
+  /// apply if it does.
   private let promised: [Digest.Algorithm: [UInt8]]?
   private let head: HTTPHeaders
   private let service: Service
@@ -126,7 +128,7 @@ final class TusReceiver: BodyReceiver {
   var takesPipes: Bool { digests == nil }
 
   func end(_ trailers: HTTPHeaders) -> Plan {
-    // A promise is written down, which blocks.
+    // Saving the digests writes to disk, which blocks.
     if promised == nil, trailers.fields.isEmpty { return endNow(trailers) }
     return service.onWorker { [self] in endNow(trailers) }
   }
@@ -159,7 +161,7 @@ final class TusReceiver: BodyReceiver {
   }
 
   func cut() {
-    try? writer.drop()  // whoever writes next tries again
+    try? writer.drop()  // the next writer tries again
     if writer.upload.record.isPart { return writer.upload.tellFinal() }
     if writer.upload.isComplete, writer.isNewest { writer.upload.publish { _ in } }
   }

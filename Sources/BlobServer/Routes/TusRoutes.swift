@@ -4,8 +4,8 @@ import BlobHTTP
 /// tus 1.0: core, creation, creation-with-upload, creation-defer-length, termination, expiration, checksum,
 /// concatenation, concatenation-unfinished.
 enum TusRoutes {
-  /// Both dialects have the same URLs for uploads. Who does not name its version of tus, but sends tus's type or
-  /// nothing that tells it from the other, hears of it.
+  /// Whether the request is a tus request. Both protocols use the same URLs for uploads. A client that omits the tus
+  /// version, but uses the media type of tus or no sign of the other protocol, gets the error response of tus.
   static func isMeant(_ call: Call) -> Bool {
     if call.headers["Tus-Resumable"] != nil || call.headers["Content-Type"]?.isSameField(Tus.contentType) == true {
       return true
@@ -14,7 +14,7 @@ enum TusRoutes {
       && call.headers["Upload-Complete"] == nil && call.headers["Content-Type"]?.isSameField(IETF.contentType) != true
   }
 
-  /// A request for an upload's own URL.
+  /// A request for an upload's URL.
   static func plan(_ call: Call, _ name: String) throws(ServerError) -> Plan {
     if let refusal = versionRefusal(call) { return .reply(refusal) }
     if call.options.isReadOnly { throw ServerError(403, "the server is read-only") }
@@ -33,7 +33,7 @@ enum TusRoutes {
     }
   }
 
-  /// The request must not be processed. tus 1.0 §Tus-Version.
+  /// Returns 412 for a missing or unsupported version: the request must not be processed. tus 1.0 §Tus-Version.
   private static func versionRefusal(_ call: Call) -> Reply? {
     if call.method == "GET" || call.headers["Tus-Resumable"] == Tus.version { return nil }
     return Reply(
@@ -52,7 +52,7 @@ enum TusRoutes {
     }
     if !state.record.metadata.isEmpty { reply.headers["Upload-Metadata"] = state.record.metadata }
     reply.headers["Upload-Concat"] = state.record.concatenation?.text
-    // Where the file is: a client that asks whether it is still there asks for that.
+    // The URL of the published file, for a client that checks whether it still exists.
     if state.isWhole, !state.record.isPart {
       reply.headers["Content-Location"] = target.reference(to: state.record.target.url)
     }
@@ -83,7 +83,8 @@ enum TusRoutes {
       return call.service.onWorker { () throws(ServerError) in
         if let length, isNewLength { try checkNewLength(length, call, upload) }
         let end = call.request.contentLength.map { offset.addingClamped($0) }
-        // Before the upload has its length and all its bytes: it may be published from then on.
+        // These are stored before the upload has its length and all its bytes, because it may be published from then
+        // on.
         if let promised, end == length ?? upload.record.length, offset == upload.offset { try upload.promise(promised) }
         if let length { try upload.setLength(length) }
         return try receive(call, upload, offset, digests, promised: end == nil ? promised : nil)
@@ -103,7 +104,7 @@ enum TusRoutes {
     if record.parts != nil { throw ServerError(403, "a final upload has no bytes but those of its parts") }
   }
 
-  /// `promised`: digests of the whole, which count if the body turns out to bring the end.
+  /// `promised`: digests of the whole file, which apply if the body completes the upload.
   private static func receive(
     _ call: Call, _ upload: Upload, _ offset: Int64, _ digests: BodyDigests?, promised: [Digest.Algorithm: [UInt8]]?
   ) throws(ServerError) -> Plan {
@@ -139,7 +140,7 @@ enum TusRoutes {
 
   // MARK: POST
 
-  /// A new upload below `folder`, whose target is named by its metadata.
+  /// Creates an upload below `folder`. The metadata names its target.
   static func create(_ call: Call, _ folder: ServedPath) throws(ServerError) -> Plan {
     if call.headers["Tus-Resumable"] == nil, call.headers["Upload-Length"] == nil,
       call.headers["Upload-Defer-Length"] == nil, call.headers["Upload-Concat"] == nil

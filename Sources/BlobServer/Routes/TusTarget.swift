@@ -1,13 +1,13 @@
 import BlobHTTP
 
-/// Where an upload is to be published, as its metadata says.
+/// The target of an upload, from its metadata.
 struct TusTarget: Sendable {
-  /// nil: the upload's id becomes the name.
+  /// nil: the upload's id becomes the file name.
   let path: ServedPath?
   let existing: ExistingRule
-  /// `Upload-Metadata` as it was sent.
+  /// The value of `Upload-Metadata` as sent.
   let metadata: String
-  /// `mtime`: seconds since 1970; what is none is ignored.
+  /// From `mtime`, in seconds since 1970; an invalid value is ignored.
   let modified: ModificationTime?
 
   init(_ call: Call, _ folder: ServedPath) throws(ServerError) {
@@ -18,26 +18,25 @@ struct TusTarget: Sendable {
     path = if let name = Self.name(values) { try folder.appending(name) } else { nil }
   }
 
-  /// `relativePath`, else `filename`. Uppy sends `relativePath null` for files that were not in a folder.
+  /// `relativePath`, or else `filename`. Uppy sends `relativePath null` for files that were not in a folder.
   private static func name(_ values: Tus.Metadata) -> [UInt8]? {
     if let path = values["relativePath"], !path.isEmpty, path != Array("null".utf8) { return path }
     return values["filename"].flatMap { $0.isEmpty ? nil : $0 }
   }
 
-  /// Throws what keeps bytes of this length from being published: a name that is taken, or a folder that the server may
-  /// not write.
+  /// Throws if a file of this length cannot be published: its name is taken, or the server may not write to the folder.
   func admit(length: Int64?, in folder: ServedPath, _ service: Service) throws(ServerError) {
     try existing.admit(service.store.target(at: path, in: folder), at: path ?? folder, length: length)
   }
 
-  /// As `admit`, for a final upload. Its bytes have come with its parts, so publication answers for the folder: by a status
-  /// that lets the client ask again.
+  /// Like `admit`, for a final upload, without a check of the folder. Its bytes have already arrived with its parts, so
+  /// the folder is checked at publication, with a status that lets the client try again.
   func admitFinal(length: Int64?, in folder: ServedPath, _ service: Service) throws(ServerError) {
     let item = try service.store.target(at: path, in: folder).item
     if let item { try existing.admit(item, at: path ?? folder, length: length) }
   }
 
-  /// As `admit`, for a part, whose own name is never published: only the folder counts.
+  /// Like `admit`, for a part. Its own name is never published, so only the folder is checked.
   func admitPart(in folder: ServedPath, _ service: Service) throws(ServerError) {
     if let refusal = try service.store.target(at: nil, in: path?.parent ?? folder).refusal { throw refusal }
   }

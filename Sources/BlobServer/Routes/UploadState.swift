@@ -1,17 +1,17 @@
 import BlobHTTP
 
-/// What a client that asks for its upload is told, in either dialect.
+/// The state of an upload that a client has queried, in either protocol.
 struct UploadState: Sendable {
   let record: UploadRecord
-  /// nil: a final upload whose parts are not all here.
+  /// nil: a final upload whose parts are incomplete.
   let offset: Int64?
   /// Nanoseconds since 1970.
   let expires: Int64
-  /// Nothing is left to be sent.
+  /// Whether all bytes have arrived.
   let isWhole: Bool
 
-  /// Answers once the state can be relied on. Whoever asks wants to go on from there: an older request does not move the
-  /// offset any more.
+  /// Responds once the state is reliable. The client wants to resume at the offset, so older requests are stopped from
+  /// changing it.
   static func plan(_ call: Call, _ id: UploadID, _ answer: @escaping @Sendable (UploadState) -> Reply)
     throws(ServerError)
     -> Plan
@@ -21,7 +21,7 @@ struct UploadState: Sendable {
       return .reply(
         answer(UploadState(record: saved.record, offset: saved.offset, expires: saved.expires, isWhole: true)))
     case .unfinished(let upload):
-      // Before its end is looked at: an upload that cannot be published loses its parts before it says so.
+      // Read before the offset: an upload that cannot be published loses its parts before it reports that.
       let isComplete = upload.isComplete
       let offset = try upload.takeOver()
       @Sendable func state(_ offset: Int64?, isWhole: Bool) -> UploadState {
@@ -30,7 +30,8 @@ struct UploadState: Sendable {
       let record = upload.record
       if !isComplete, upload.isOpen { return .reply(answer(state(record.parts == nil ? offset : nil, isWhole: false))) }
       if record.isPart { return .reply(answer(state(offset, isWhole: true))) }
-      // All bytes told means finished to the client, so it must be true: their request was cut or the server killed.
+      // The client treats an upload with all bytes as finished, so it must be published first. This happens if the
+      // request that brought the last byte was interrupted or the server was killed.
       return .later { decided in
         upload.publish { result in
           switch result {

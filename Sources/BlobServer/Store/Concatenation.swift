@@ -1,8 +1,8 @@
-/// The role of an upload that is sent in parts. tus 1.0 §Concatenation.
+/// The role of an upload that is created from parts. tus 1.0 §Concatenation.
 package enum Concatenation: Sendable, Equatable {
-  /// Its bytes become a part of another upload; by itself it is never published.
+  /// Its bytes become part of another upload; it is never published by itself.
   case partial
-  /// It has no bytes of its own but those of its parts, in this order. `text`: the client's words, which HEAD repeats.
+  /// It consists of the bytes of its parts, in this order. `text`: the client's original value, which HEAD returns.
   case final([UploadID], text: String)
 
   /// The value of `Upload-Concat`.
@@ -13,7 +13,7 @@ package enum Concatenation: Sendable, Equatable {
     }
   }
 
-  /// nil for what is neither. Every URL must end with an upload's id; which server it names is not looked at.
+  /// nil if the text is neither. Every URL must end with an upload's id; the rest of the URL is not checked.
   package init?(_ text: String) {
     if text == "partial" {
       self = .partial
@@ -29,7 +29,7 @@ package enum Concatenation: Sendable, Equatable {
     self = .final(parts, text: text)
   }
 
-  /// What stands behind `final;`, at least one; nil for anything else.
+  /// The URLs after `final;`, at least one; nil for any other text.
   static func urls(_ text: String) -> [Substring]? {
     guard text.utf8.starts(with: "final;".utf8) else { return nil }
     let urls = text.utf8.dropFirst(6).split(separator: UInt8(ascii: " ")).map { Substring($0) }
@@ -38,9 +38,9 @@ package enum Concatenation: Sendable, Equatable {
 }
 
 extension UploadRecord {
-  /// Its bytes are for another upload.
+  /// Whether its bytes belong to another upload.
   var isPart: Bool { concatenation == .partial }
-  /// What a final upload is made of; nil for any other.
+  /// The parts of a final upload; nil for other uploads.
   package var parts: [UploadID]? {
     if case .final(let parts, _)? = concatenation { parts } else { nil }
   }

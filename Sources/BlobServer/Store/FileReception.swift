@@ -3,7 +3,7 @@ import Blobs
 import Platform
 import Synchronization
 
-/// A data file that grows. Its size is the offset, so nothing else needs to be written while bytes come.
+/// A growing data file. Its size is the upload's offset, so no other file needs to be written while bytes arrive.
 final class FileReception: Reception {
   let id: UploadID
   let file: Descriptor
@@ -11,9 +11,9 @@ final class FileReception: Reception {
   private let quota: Quota
   private struct State {
     var length: Int64
-    /// How many bytes it may hold before it must ask for more room.
+    /// The length up to which quota is reserved; beyond that it must reserve more.
     var room: Int64
-    /// Where the bytes on probation begin.
+    /// Offset of the first provisional byte, which is not verified yet; nil: there is none.
     var held: Int64?
   }
   private let state: Mutex<State>
@@ -81,13 +81,13 @@ final class FileReception: Reception {
     quota.release(id)
   }
 
-  /// Makes the bytes durable.
+  /// Syncs the bytes to disk.
   func sync() throws(ServerError) {
     if fsync(file.number) != 0 { throw failed("sync upload", id.description) }
   }
 
-  /// Whether `other`, which is as long, has the same bytes. Throws 503 when `cancel` asks to stop, and 500 where either cannot
-  /// be read: that says nothing of its bytes.
+  /// Whether `other`, which has the same length, has the same bytes. Throws 503 when `cancel` is cancelled, and 500 if
+  /// either file cannot be read, because then the result is unknown.
   func hasSameBytes(as other: Descriptor, _ cancel: Cancellation) throws(ServerError) -> Bool {
     let size = 256 << 10
     let buffer = UnsafeMutableRawPointer.allocate(byteCount: 2 * size, alignment: 4096)
@@ -100,7 +100,7 @@ final class FileReception: Reception {
       if try Self.read(file, buffer, count, offset, { "read upload \(id)" }) < count {
         throw ServerError(500, "upload \(id) ends before its \(total) bytes")
       }
-      // It may have been shortened meanwhile.
+      // The other file may have been truncated meanwhile.
       if try Self.read(other, buffer + size, count, offset, { "read the file that has the name" }) < count {
         return false
       }
@@ -110,14 +110,15 @@ final class FileReception: Reception {
     return true
   }
 
-  /// Throws 503 when `cancel` asks to stop.
+  /// Throws 503 when `cancel` is cancelled.
   func digests(
     _ algorithms: [Digest.Algorithm], _ cancel: Cancellation
   ) throws(ServerError) -> [Digest.Algorithm: [UInt8]] {
     try Self.digests(algorithms, of: file, length: length, cancel, { "read upload \(self.id)" }) ?? [:]
   }
 
-  /// The digests of the first `length` bytes of an open file. nil: `isWanted`, asked every 16 MiB, has said no.
+  /// Computes digests of the first `length` bytes of an open file. Returns nil if `isWanted`, called every 16 MiB,
+  /// returns false.
   static func digests(
     _ algorithms: [Digest.Algorithm], of file: Descriptor, length total: Int64, _ cancel: Cancellation,
     _ what: () -> String, while isWanted: () -> Bool = { true }
@@ -139,7 +140,8 @@ final class FileReception: Reception {
     return Dictionary(uniqueKeysWithValues: digests.map { ($0.algorithm, $0.value()) })
   }
 
-  /// How many bytes were read: fewer than `count` at the end of the file. Throws 500 where the disk cannot read them.
+  /// Returns the number of bytes read: fewer than `count` only at the end of the file. Throws 500 if the disk cannot
+  /// read them.
   private static func read(
     _ file: Descriptor, _ buffer: UnsafeMutableRawPointer, _ count: Int, _ at: Int64, _ what: () -> String
   ) throws(ServerError) -> Int {

@@ -3,7 +3,7 @@ import Platform
 
 extension FileStore {
   package func expire(isBusy: (UploadID) -> Bool) -> [UploadID] {
-    // Where the folder cannot be restored, the next round or the next upload tries again, and the upload says why.
+    // If the folder cannot be restored, the next round or the next upload tries again; that upload reports the error.
     try? restoreOwnFolder()
     guard let store, let names = try? store.names() else { return [] }
     let now = wallClock()
@@ -26,47 +26,49 @@ extension FileStore {
     return expired
   }
 
-  /// False where the upload is a part that a final upload has claimed meanwhile.
+  /// Returns false if the upload is a part that a final upload has claimed meanwhile.
   @discardableResult func deleteExpired(_ id: UploadID) -> Bool {
-    let final = try? unlessClaimed(id) { () throws(ServerError) in delete(id) }  // which throws nothing
+    let final = try? unlessClaimed(id) { () throws(ServerError) in delete(id) }  // `delete` does not throw
     if final == nil { return true }
     if isHeldByFinal(id) { return false }
     delete(id)
     return true
   }
 
-  /// A part lives as long as its final upload. A final upload is never a part: where damaged records say so, and perhaps
-  /// that one is a part of itself, each expires by its own age.
+  /// Whether the upload is a part of an existing final upload, which expires together with its parts. A final upload is
+  /// never a part itself. If damaged records say so, perhaps even that it is a part of itself, each upload expires by
+  /// its own age.
   private func isHeldByFinal(_ id: UploadID) -> Bool {
     claimant(of: id).map { claimant(of: $0) == nil } ?? false
   }
 
-  /// Nanoseconds by which clocks may differ.
+  /// The maximum assumed difference between clocks, in nanoseconds.
   private static let clockDifference: Int64 = 3_600_000_000_000
 
-  /// Files whose time lies in the future, as after a wrong clock was put right, would not expire before that time.
+  /// Resets the times of files whose times lie in the future, as after a wrong clock was corrected. Otherwise they
+  /// would not expire before that time.
   private func beginToAge(_ ids: [UploadID], _ store: Folder) {
     for name in ids.flatMap({ [$0.data, $0.info, $0.done, $0.bad] }) {
-      name.withCString { _ = utimensat(store.number, $0, nil, 0) }  // most of these names are not there
+      name.withCString { _ = utimensat(store.number, $0, nil, 0) }  // most of these files do not exist
     }
   }
 
-  /// When an unfinished upload got its last byte, or its record where that is later: a kill while it was published may
-  /// have left its bytes with the time that the client wants for the file.
+  /// The time of an unfinished upload's last byte, or of its record if that is later. If the server was killed during
+  /// publication, the data file may already have the modification time that the client wants for the file.
   func lastByte(of id: UploadID, _ store: Folder) -> Int64? {
-    // Gone meanwhile: it does not expire any more.
+    // If the files are gone, the upload need not expire.
     [try? store.status(id.data), try? store.status(id.info)].compactMap { $0?.modified }.max()
   }
 
-  /// Notes a record as finished just now.
+  /// Adds a record that was just finished.
   func noteFinished(_ id: UploadID, _ status: stat?) {
     finished.withLock { $0.add(id, bytes: status.map { Int64($0.st_size) } ?? 0) }
   }
 
-  /// Notes the records that were there when the server started.
+  /// Adds the records that existed when the server started.
   func noteFinished(_ names: [BytePath], _ store: Folder) {
     let found = names.compactMap { name -> (id: UploadID, status: stat)? in
-      // A record that cannot be looked at is not counted.
+      // A record that cannot be read is not counted.
       guard let file = UploadFile(name), file.kind == .done, let status = try? store.status(name) else { return nil }
       return (file.id, status)
     }
@@ -76,13 +78,14 @@ extension FileStore {
     deleteExcessRecords()
   }
 
-  /// Deletes the oldest records of finished uploads where there are too many; those of parts go with their final upload.
+  /// Deletes the oldest records of finished uploads if there are too many; records of parts are deleted with their
+  /// final upload.
   func deleteExcessRecords() {
     while let oldest = finished.withLock({ $0.removeExcess() }) { delete(oldest) }
   }
 
   package func complete() -> [UploadRecord] {
-    // The client that asks for such an upload gets it published as well.
+    // If the folder cannot be read, such an upload is published when its client asks for it.
     guard let store, let names = try? store.names() else { return [] }
     return names.compactMap { name in
       guard let file = UploadFile(name), file.kind == .info, let record = try? store.record(file.id, name),

@@ -1,28 +1,31 @@
 import Blobs
 import Platform
 
-// A final upload takes over the file of its first part, and the bytes of the others are appended to it:
+// A final upload takes over the data file of its first part, and the bytes of the other parts are appended:
 //
-//   claim:    FINAL.join appears, then FINAL.info, which names the parts. Killed between: start-up deletes FINAL.join.
-//   join:     the first part's data becomes FINAL.data by a rename. Then, part after part, bytes are copied, FINAL.data
-//             is synced, and only then the data of what was copied goes. A part without data is one that FINAL.data
-//             holds; killed in between, FINAL.data is cut to what the parts without data come to, and it goes on there.
-//   publish:  as any upload. Once FINAL.done is there the records of the parts follow; start-up does what is left.
-//   delete:   FINAL.info first, then its data, then the parts, then FINAL.join. Killed between: parts without claim,
-//             which expire.
+//   claim:    FINAL.join is created, then FINAL.info, which names the parts. After a kill in between, start-up
+//             deletes FINAL.join.
+//   join:     The data of the first part is renamed to FINAL.data. Then, for each further part, its bytes are copied,
+//             FINAL.data is synced, and only then the part's data is deleted. So the bytes of a part without data are
+//             in FINAL.data. After a kill, FINAL.data is truncated to the total length of the parts without data, and
+//             joining continues there.
+//   publish:  As for any upload. After FINAL.done is created, the records of the parts are finished; start-up
+//             completes this after a kill.
+//   delete:   FINAL.info is deleted first, then its data, then the parts, then FINAL.join. After a kill in between,
+//             parts without a claim remain, which expire.
 //
-// So a file system needs room for what is copied between two syncs only, and none where it shares blocks.
+// So extra disk space is only needed for the bytes copied between two syncs, and none if the file system shares blocks.
 
-/// Which part belongs to which final upload.
+/// Maps parts to their final uploads.
 struct Claims {
   var finals: [UploadID: UploadID] = [:]
   var parts: [UploadID: [UploadID]] = [:]
-  /// Parts that are being deleted, which nothing can claim.
+  /// Parts that are being deleted and cannot be claimed.
   var deleted: Set<UploadID> = []
 }
 
 extension FileStore {
-  /// How much is copied between two syncs.
+  /// The number of bytes copied between two syncs.
   private static let stretch: Int64 = 64 << 20
 
   package func claimant(of part: UploadID) -> UploadID? { claims.withLock { $0.finals[part] } }
@@ -39,7 +42,7 @@ extension FileStore {
       claims.parts[id] = parts
     }
     do throws(ServerError) {
-      // From here on no request can delete a part; one that was deleted before has no record any more.
+      // After the claim no request can delete a part; a part that was deleted before has no record any more.
       for part in parts where try store.status(part.info) == nil { throw Self.isGone(part) }
       _ = try store.open(id.join, O_WRONLY | O_CREAT)
     } catch {
@@ -68,7 +71,7 @@ extension FileStore {
     store.unlink(id.join)
   }
 
-  /// The parts that it had claimed; nil for an upload that is not made of others.
+  /// Removes the claims of a final upload and returns its parts; nil if it is not a final upload.
   @discardableResult private func forgetClaims(of id: UploadID) -> [UploadID]? {
     claims.withLock { claims in
       let parts = claims.parts.removeValue(forKey: id)
@@ -77,7 +80,7 @@ extension FileStore {
     }
   }
 
-  /// At start-up: what a final upload had claimed.
+  /// Restores the claims of a final upload at start-up.
   func findClaims(of id: UploadID, _ store: Folder) throws(ServerError) {
     let unfinished = try store.record(id, id.info)
     let finished = unfinished == nil ? try store.record(id, id.done) : nil
@@ -94,14 +97,14 @@ extension FileStore {
   }
 
   func deleteParts(of id: UploadID, _ store: Folder) {
-    // Taken away first: of a damaged record a part may be the upload itself.
+    // The claims are removed first: a damaged record may name the upload itself as a part.
     guard let parts = forgetClaims(of: id) else { return }
     for part in parts { delete(part) }
     store.unlink(id.join)
   }
 
-  /// A part that waits for the others, or has been taken over, and a final upload that has no bytes yet. nil: it is to
-  /// be looked at as any other.
+  /// Loads a final upload without bytes, or a part that waits for the other parts or was taken over. nil: the upload is
+  /// loaded like any other.
   func loadJoint(_ record: UploadRecord, _ store: Folder) throws(ServerError) -> SavedUpload? {
     if let parts = record.parts {
       guard try store.status(record.id.data) == nil, let first = parts.first, try store.status(first.data) != nil,
@@ -109,7 +112,7 @@ extension FileStore {
       else { return nil }
       return SavedUpload(record: record, offset: 0, isFinished: false, expires: modified.addingClamped(expiry))
     }
-    // It lives as long as its final upload.
+    // A claimed part expires together with its final upload.
     guard record.isPart, let final = claimant(of: record.id) else { return nil }
     let expires = (lastByte(of: final, store) ?? wallClock()).addingClamped(expiry)
     guard let status = try store.status(record.id.data) else {
@@ -120,15 +123,15 @@ extension FileStore {
       expires: max(expires, status.modified.addingClamped(expiry)))
   }
 
-  /// Every byte of the part is here, by itself or in its final upload.
+  /// Whether all bytes of the part are available, in its own file or in its final upload.
   func isWhole(_ part: UploadID, _ store: Folder) -> Bool {
-    // What cannot be read now is seen when the client asks.
+    // If the record cannot be read now, the error shows when the client asks.
     guard let record = try? store.record(part, part.info) else { return false }
     guard let status = try? store.status(part.data) else { return true }
     return Int64(status.st_size) == record.length
   }
 
-  /// Bytes that a final upload has taken over; nil for any other.
+  /// The number of bytes that a final upload has taken over from its parts; nil for other uploads.
   func joined(_ id: UploadID, _ store: Folder) throws(ServerError) -> Int64? {
     guard let parts = claims.withLock({ $0.parts[id] }) else { return nil }
     var sum: Int64 = 0
@@ -187,10 +190,10 @@ extension FileStore {
     }
     if renamed != 0 { throw failed("take over the part", part.description) }
     quota.move(length, from: part, to: id)
-    id.data.withCString { _ = utimensat(store.number, $0, nil, 0) }  // it begins to age anew
+    id.data.withCString { _ = utimensat(store.number, $0, nil, 0) }  // its expiry time starts again
   }
 
-  /// Drops what was copied of parts that are still there.
+  /// Removes bytes copied from parts whose data files still exist.
   private func cut(_ file: Descriptor, to end: Int64, _ id: UploadID) throws(ServerError) {
     var status = stat()
     if fstat(file.number, &status) != 0 { throw failed("look at upload", id.description) }
@@ -217,7 +220,7 @@ extension FileStore {
   }
 }
 
-/// Copies bytes from file to file, by reference where the file system shares blocks. As `pwrite`; 0 at the end.
+/// Copies bytes between files, by reference if the file system shares blocks. Returns as `pwrite` does; 0 at the end.
 private func copyRange(_ from: Int32, _ start: Int64, _ to: Int32, _ offset: Int64, _ count: Int64) -> Int {
   #if os(Linux)
     let copied = fb_copy_file_range(from, start, to, offset, UInt(count))

@@ -1,17 +1,17 @@
 import Blobs
 import Platform
 
-/// The state of a path where a file is to be published.
+/// The state of a path at which a file is to be published.
 package struct TargetState: Sendable {
-  /// The file that is published there now; nil: there is none.
+  /// The file currently published there; nil: there is none.
   package var item: StoredItem?
-  /// Why no new file can be published there; nil: one can, as far as this is known before the bytes come.
+  /// The reason why no new file can be published there; nil: none is known before the bytes arrive.
   package var refusal: ServerError?
 }
 
 extension ExistingRule {
-  /// Throws what keeps bytes of this length, if it is known, from being published at `path`. The folder does not matter
-  /// where the bytes can only be compared with those of a file that is kept.
+  /// Throws if bytes of this length (nil: unknown) cannot be published at `path`. The folder does not matter if an
+  /// existing file is kept and the bytes are only compared with it.
   func admit(_ target: TargetState, at path: ServedPath, length: Int64?) throws(ServerError) {
     if let item = target.item { try admit(item, at: path, length: length) }
     if let refusal = target.refusal, target.item == nil || replaces { throw refusal }
@@ -29,7 +29,7 @@ extension FileStore {
     } catch {
       guard error.status == 404 else { throw error }
     }
-    // The folders that are missing are made at publication, in the nearest one that is there.
+    // Missing folders are created at publication, inside the nearest existing one.
     while !place.isRoot {
       place = place.parent
       do throws(ServerError) {
@@ -41,12 +41,12 @@ extension FileStore {
     return TargetState()
   }
 
-  /// A folder, and why no file can be published in it; nil: one can.
+  /// Opens a folder. `refusal` is the reason why no file can be published in it; nil: there is none.
   private func open(_ path: ServedPath) throws(ServerError) -> (folder: Folder, refusal: ServerError?) {
     let onSameMount = try root.folder(onSameMount: path)
     let folder = if let onSameMount { onSameMount } else { try root.folder(path) }
     guard let device = own.withLock({ $0?.device }) else { return (folder, nil) }
-    // A subvolume is no mount, but has a device of its own.
+    // A subvolume is not a mount, but has a device number of its own.
     let isElsewhere = try folder.status().st_dev != device
     if isElsewhere || onSameMount == nil {
       let place =
@@ -63,11 +63,12 @@ extension FileStore {
 }
 
 extension Folder {
-  /// Why the server may not make files in the folder; nil: it may, or the system does not tell.
+  /// The reason why the server may not create files in the folder; nil: it may, or the system does not tell.
   fileprivate func reasonNotToWrite() -> String? {
     if faccessat(number, ".", W_OK | X_OK, AT_EACCESS) == 0 { return nil }
     let problem = errno
-    // Some sandboxes refuse the call with EPERM because they do not know it. They know the older one, without flags.
+    // Some sandboxes refuse this system call with EPERM because they do not know it. They know the older call, without
+    // flags.
     if problem == EPERM, faccessat(number, ".", W_OK | X_OK, 0) == 0 { return nil }
     return [EACCES, EPERM, EROFS].contains(problem) ? String(cString: strerror(problem)) : nil
   }

@@ -2,21 +2,22 @@ import BlobCrypto
 import Blobs
 import Platform
 
-// A kill at any instant leaves an upload resumable or finished, because of the order in which its files come and go:
+// If the server is killed at any instant, an upload is resumable or finished. The order of file operations ensures
+// that:
 //
-//   save:     data exists already, then info appears by a rename (whole or not at all).
-//   publish:  data is synced, renamed to its target, the target's folder synced, and only then info is written again
-//             with the published file's ETag and becomes done. Killed between: info without data. Nothing else makes that
-//             state, so `load` takes it as finished when the target is the published file, and as gone otherwise.
-//             Without an ETag the length of the file decides.
-//   same:     where equal bytes were published before, info becomes done first, then data is deleted.
-//             Killed between: done with data. Start-up deletes such data.
-//   finished: done counts only as long as the target still is the file that was published. Where it was deleted, moved
-//             or replaced, `load` deletes the record and says that the upload is gone, so that its client sends again.
-//   delete:   info first, then data. Killed between: data alone, which start-up deletes.
-//   join:     see FileStore+Joining.
+//   save:     The data file exists already; then the info file is created by a rename (completely or not at all).
+//   publish:  The data file is synced and renamed to its target, and the target's folder is synced. Only then is info
+//             written again, with the published file's ETag, and renamed to done. If killed in between, info exists
+//             without data. No other operation creates that state, so `load` treats the upload as finished if the
+//             target is the published file, and as gone otherwise. Without an ETag the length of the file decides.
+//   same:     If a file with the same bytes was published before, info is renamed to done first; then data is deleted.
+//             If killed in between, done exists with data. Start-up deletes such data.
+//   finished: done is only valid as long as the target is the file that was published. If that file was deleted,
+//             moved or replaced, `load` deletes the record and reports 410, so that the client sends the file again.
+//   delete:   info is deleted first, then data. If killed in between, only data exists, which start-up deletes.
+//   join:     See FileStore+Joining.
 //
-// After a power cut data may be shorter than what was acknowledged: its size is the offset, so the client learns it.
+// After a power failure, data may be shorter than what was acknowledged. Its size is the offset, so the client sees it.
 extension FileStore {
   package func begin(length: Int64?) throws(ServerError) -> any Reception {
     try restoringOwnFolder { () throws(ServerError) in try receive(length: length) }
@@ -46,7 +47,7 @@ extension FileStore {
 
   package func save(_ record: UploadRecord) throws(ServerError) {
     let store = try uploads()
-    // What a final upload holds is its parts' share.
+    // The bytes of a final upload are covered by the shares of its parts.
     if record.parts == nil { try quota.reserve(record.id, promised: record.length ?? 0) }
     let isNew = try store.status(record.id.info) == nil
     if isNew, record.text.utf8.count > Folder.largestRecord {
@@ -96,21 +97,21 @@ extension FileStore {
 
   package func isStillPublished(_ record: UploadRecord) throws(ServerError) -> Bool {
     if !record.isPart { return try publishedFile(of: record) != nil }
-    // A part's bytes are in the final upload's file.
+    // A part's bytes are in the file of its final upload.
     guard let store, let id = claimant(of: record.id) else { return false }
     if try store.status(id.info) != nil { return true }
-    // A final upload is never a part, whatever damaged records say.
+    // A final upload is never a part, even if a damaged record says so.
     guard let final = try store.record(id, id.done), !final.isPart else { return false }
     return try publishedFile(of: final) != nil
   }
 
-  /// The file that the upload was published as; nil where it was deleted, moved, changed or replaced since.
+  /// The file that the upload was published as; nil if it was deleted, moved, changed or replaced since.
   private func publishedFile(of record: UploadRecord) throws(ServerError) -> StoredItem? {
     let found: StoredItem?
     do throws(ServerError) {
       found = try item(at: record.target)
     } catch {
-      // Something else than a file is at the target, or on the way to it.
+      // The target is not a file, or a component of its path is not a folder.
       if [403, 409].contains(error.status) { return nil }
       throw error
     }
@@ -158,14 +159,15 @@ extension FileStore {
       }
       if !isSynced { try reception.sync() }
       isSynced = true
-      // An unfinished upload expires by the time of its bytes, so the client's time comes at the last moment.
+      // Unfinished uploads expire by the modification time of their data, so the client's time is only set just before
+      // publication.
       var hasTime = record.modified?.apply(to: reception.file) ?? false
       var isShown = false
       defer { if hasTime, !isShown { futimens(reception.file.number, nil) } }
       isShown = try ServerError.retryable { () throws(ServerError) in
         try show(reception, record, folder, store, replaces: before != nil, isSaved: isSaved)
       }
-      if !isShown { continue }  // the name appeared or changed meanwhile: meet it
+      if !isShown { continue }  // the name appeared or changed meanwhile: check it again
       try folder.sync(record.target.parent.description)
       var status = stat()
       if fstat(reception.file.number, &status) != 0 { throw failed("look at", record.target.description) }
@@ -181,7 +183,8 @@ extension FileStore {
     }
   }
 
-  /// Gives the bytes their name, and counts them as published. False when what is there now must not be replaced.
+  /// Renames the data file to its target and counts it as published. Returns false if the file now at the target must
+  /// not be replaced.
   private func show(
     _ reception: FileReception, _ record: UploadRecord, _ folder: Folder, _ store: Folder, replaces: Bool,
     isSaved: Bool
@@ -213,11 +216,11 @@ extension FileStore {
       quota.publish(record.id, reception.length, replacing: old.map { Int64($0.st_size) } ?? 0)
       return true
     }
-    // A new name takes no file away, so that it needs the lock only for the sum.
+    // A new name replaces no file, so the lock is only needed for the sum of the quota.
     return try replaces || quota.isLimited ? quota.changing(change) : change()
   }
 
-  /// What the rule says about a name that is taken: its item when the bytes are equal, nil to replace it.
+  /// Applies the rule for an existing file: returns its item if the bytes are equal, nil if it is to be replaced.
   private func meet(
     _ status: stat, _ reception: FileReception, _ record: UploadRecord, _ folder: Folder, _ store: Folder
   ) throws(ServerError) -> StoredItem? {
@@ -233,7 +236,7 @@ extension FileStore {
     }
   }
 
-  /// Deletes the upload when `decide` refuses the name for good.
+  /// Deletes the upload if `decide` throws an error that is final for this name.
   private func ending<Result>(
     _ reception: FileReception, _ record: UploadRecord, _ store: Folder, _ decide: () throws(ServerError) -> Result
   ) throws(ServerError) -> Result {
@@ -248,23 +251,23 @@ extension FileStore {
   private func finish(_ record: UploadRecord, as item: StoredItem, _ store: Folder) {
     var record = record
     record.published = item.etag
-    // Without it, as on a full disk, the length of the file decides whether it is still there.
+    // If this fails, for example on a full disk, the length of the file decides whether it is still the published one.
     try? store.write(record)
     finish(record.id, store)
-    // A kill before the last of them is seen at the next start.
+    // If the server is killed before all parts are finished, the next start completes this.
     for part in record.parts ?? [] { finish(part, store) }
     deleteExcessRecords()
   }
 
   func finish(_ id: UploadID, _ store: Folder) {
-    // A record that cannot be marked is found as finished by `load` all the same.
+    // If the rename fails, `load` still recognizes the upload as finished.
     let renamed = id.info.withCString { info in
-      _ = utimensat(store.number, info, nil, 0)  // it is remembered from now on
+      _ = utimensat(store.number, info, nil, 0)  // its expiry time starts now
       return id.done.withCString { renameat(store.number, info, store.number, $0) }
     }
     if renamed != 0 { return }
     saved.subtract(1, ordering: .relaxed)
-    noteFinished(id, (try? store.status(id.done)) ?? nil)  // unreadable, it counts as empty
+    noteFinished(id, (try? store.status(id.done)) ?? nil)  // an unreadable record counts as empty
   }
 
   private func forget(_ reception: FileReception, _ record: UploadRecord, _ store: Folder) {

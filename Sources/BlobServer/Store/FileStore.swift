@@ -2,14 +2,14 @@ import Blobs
 import Platform
 import Synchronization
 
-/// Keeps files in a folder, and what is unfinished in its `.fullbore`: `ID.data` holds the bytes, so that its size is
-/// the offset; `ID.info` what must be known of a saved upload; `ID.done` replaces it once the target is published. While
-/// bytes are on probation, `ID.START.mark` tells where they begin. An empty `ID.join` beside one of the two records says
-/// that it is a final upload, made of others.
+/// Stores files in a folder, and unfinished uploads in its subfolder `.fullbore`. `ID.data` contains the bytes, so that
+/// its size is the offset. `ID.info` is the record of a saved upload; `ID.done` replaces it once the file is published.
+/// While bytes are provisional, the name of `ID.START.mark` contains the offset of the first one. An empty `ID.join`
+/// besides one of the two records marks a final upload, which consists of parts.
 package final class FileStore: UploadStore {
   let path: BytePath
   let root: Folder
-  /// nil: the store is read-only.
+  /// The folder `.fullbore`; nil: the store is read-only.
   let own: Mutex<OwnFolder?>
   let expiry: Int64
   let quota: Quota
@@ -19,8 +19,8 @@ package final class FileStore: UploadStore {
   let finished: Mutex<FinishedRecords>
   private let damages = Mutex<[String]>([])
 
-  /// Serves `folder`, which must exist. One store to a folder: a second one is refused. `readOnly` needs no right to
-  /// write and no lock. Blocks while left-overs are cleared away.
+  /// Opens the store in `folder`, which must exist. A second store for the same folder is refused. `readOnly` needs no
+  /// write permission and no lock. Blocks while it deletes leftover files.
   package init(
     _ folder: BytePath, expire: Duration, maxTotal: Int64? = nil, readOnly: Bool = false,
     finishedRecords: FinishedRecords.Limits = FinishedRecords.Limits()
@@ -46,24 +46,25 @@ package final class FileStore: UploadStore {
     }
   }
 
-  /// What was damaged when the store was opened, and what has become of it: a line each.
+  /// Damage found when the store was opened, and what was done about it: one line each.
   var notices: [String] { damages.withLock { $0 } }
 
   package func interrupt() { interruption.cancel() }
 
   package func close() { own.withLock { $0?.unlock() } }
 
-  /// The server's own folder; nil: the store is read-only.
+  /// The folder `.fullbore`; nil: the store is read-only.
   var store: Folder? { own.withLock { $0?.folder } }
 
-  /// Where uploads are kept; a read-only server has no such place.
+  /// The folder of unfinished uploads; throws 403 for a read-only server.
   func uploads() throws(ServerError) -> Folder {
     guard let store else { throw ServerError(403, "the server is read-only") }
     return store
   }
 
-  /// Deletes what only a running server could have continued: bytes that were never saved, records half written. What is
-  /// damaged keeps no server from starting: it is set aside or left alone, and said in the lines that are returned.
+  /// Deletes files that only the previous server process could have continued: bytes that were never saved, and
+  /// incomplete records. Damaged files do not keep the server from starting: they are set aside or left alone, and the
+  /// returned lines report them.
   private func clearLeftOvers(_ store: Folder) throws(ServerError) -> [String] {
     let names = try store.names()
     let kept = Set(names)
@@ -98,7 +99,8 @@ package final class FileStore: UploadStore {
     return notices
   }
 
-  /// An unfinished upload that nobody can go on with: its record is no longer looked at. Its bytes stay until they expire.
+  /// Renames the damaged record of an unfinished upload that cannot be resumed, so that it is ignored. The bytes stay
+  /// until they expire.
   private func setAside(_ id: UploadID, _ store: Folder) throws(ServerError) -> String {
     let renamed = id.info.withCString { info in id.bad.withCString { renameat(store.number, info, store.number, $0) } }
     if renamed != 0 { throw failed("set aside the record of upload", id.description) }
@@ -109,7 +111,7 @@ package final class FileStore: UploadStore {
   private static func shown(_ name: BytePath) -> String { "\(ServedPath.storeName)/\(name)" }
 }
 
-// MARK: what is published
+// MARK: Published files
 
 extension FileStore {
   package func item(at path: ServedPath) throws(ServerError) -> StoredItem? {
@@ -146,7 +148,7 @@ extension FileStore {
     var entries: [StoredEntry] = []
     for name in try folder.names().sorted() where name.bytes.first != UInt8(ascii: ".") {
       if interruption.isCancelled { throw ServerError(503, "the server is stopping") }
-      // Gone since the folder was read, or no longer ours to see: not worth failing the page.
+      // If the entry was deleted meanwhile, or cannot be accessed any more, it is left out.
       guard let status = try? folder.status(name) else { continue }
       let item = StoredItem(status)
       if item.isFolder || status.isFile { entries.append(StoredEntry(name: name, item: item)) }
@@ -168,14 +170,14 @@ extension FileStore {
   }
 }
 
-/// A file of the store, by its name.
+/// The name of a file in `.fullbore`, parsed into upload id and kind.
 struct UploadFile {
   enum Kind: String { case data, info, done, join, bad }
   var id: UploadID
   var kind: Kind
 
   init?(_ name: BytePath) {
-    // Most names in a full folder are of this form: 32 digits, a dot, three or four letters.
+    // Most names in a full folder have this form: 32 digits, a dot, three or four letters.
     guard 36...37 ~= name.bytes.count, name.bytes[32] == UInt8(ascii: "."),
       let id = UploadID(String(decoding: name.bytes[..<32], as: UTF8.self)),
       let kind = Kind(rawValue: String(decoding: name.bytes[33...], as: UTF8.self))
@@ -185,8 +187,9 @@ struct UploadFile {
   }
 }
 
-/// Says in its name where the bytes of an upload begin that no checksum has vouched for yet. A name is there or not, and
-/// before the bytes are; content could be missing after a power cut.
+/// A file whose name contains the offset of an upload's first provisional byte, which no checksum has verified yet. The
+/// name is created before the bytes are written. The offset is in the name because a file's content could be lost in a
+/// power failure.
 struct UploadMark {
   var id: UploadID
   var start: Int64
@@ -213,6 +216,6 @@ extension UploadID {
   var info: BytePath { BytePath("\(self).info") }
   var done: BytePath { BytePath("\(self).done") }
   var join: BytePath { BytePath("\(self).join") }
-  /// A record that was set aside, since nobody can go on with it.
+  /// A damaged record that was set aside.
   var bad: BytePath { BytePath("\(self).bad") }
 }

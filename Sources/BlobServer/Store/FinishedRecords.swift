@@ -1,8 +1,8 @@
-/// The records of finished uploads, oldest first. A client needs one only to learn that its upload has ended where the
-/// last answer was lost. Clients can make as many as they like, so that the oldest are deleted before they expire where
-/// there are too many.
+/// The records of finished uploads, oldest first. A client needs a record only to learn that its upload has finished if
+/// it did not receive the last response. Clients can create any number of records, so the oldest are deleted before
+/// they expire if there are too many.
 package struct FinishedRecords: Sendable {
-  /// The most that are kept.
+  /// The limits of what is kept.
   package struct Limits: Sendable {
     package var count: Int
     package var bytes: Int64
@@ -14,11 +14,12 @@ package struct FinishedRecords: Sendable {
   }
 
   private let limits: Limits
-  /// Bytes of each record.
+  /// The size of each record in bytes.
   private var sizes: [UploadID: Int64] = [:]
-  /// 128 bits: the disk may tell any size.
+  /// 128 bits, because the disk may report any size.
   private var bytes: Int128 = 0
-  /// Oldest first, from `first` on. Records that were deleted stay in it until it is tidied.
+  /// Ids from the oldest to the newest, beginning at index `first`. Deleted records stay in the array until it is
+  /// compacted.
   private var order: [UploadID] = []
   private var first = 0
 
@@ -42,7 +43,7 @@ package struct FinishedRecords: Sendable {
 
   mutating func removeAll() { self = FinishedRecords(limits) }
 
-  /// Takes out the oldest record where there are too many; nil: there are not.
+  /// Removes and returns the oldest record if there are too many; returns nil otherwise.
   mutating func removeExcess() -> UploadID? {
     while sizes.count > limits.count || bytes > Int128(limits.bytes), first < order.count {
       let oldest = order[first]

@@ -2,12 +2,12 @@ import Blobs
 import Platform
 
 extension Folder {
-  /// Bytes of the largest record that an upload may begin with.
+  /// Maximum size, in bytes, of the first record of an upload.
   static let largestRecord = 64 << 10
-  /// What an upload learns later comes on top: its length, digests, the ETag of its file.
+  /// Records may grow later: by the length, digests and the ETag of the file.
   private static let largestGrownRecord = largestRecord + (4 << 10)
 
-  /// nil when there is none, or no whole one.
+  /// Reads a record; nil if it does not exist or is incomplete.
   func record(_ id: UploadID, _ name: BytePath) throws(ServerError) -> UploadRecord? {
     let file: Descriptor
     do throws(ServerError) {
@@ -16,7 +16,7 @@ extension Folder {
       if error.status == 404 { return nil }
       throw ServerError(max(500, error.status), error.message)
     }
-    // Most are far smaller than the largest, and a start may read many.
+    // Most records are far smaller than the maximum, and a start may read many.
     for size in [1 << 10, Self.largestGrownRecord + 1] {
       let text = withUnsafeTemporaryAllocation(byteCount: size, alignment: 1) { buffer -> [UInt8]? in
         let count = max(0, pread(file.number, buffer.baseAddress!, size, 0))
@@ -27,7 +27,7 @@ extension Folder {
     return nil
   }
 
-  /// Whole or not at all.
+  /// Writes a record atomically.
   func write(_ record: UploadRecord) throws(ServerError) {
     let draft = BytePath("\(record.id).draft")
     let file = try open(draft, O_WRONLY | O_CREAT | O_TRUNC)

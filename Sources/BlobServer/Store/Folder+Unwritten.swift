@@ -2,12 +2,12 @@ import Blobs
 import Platform
 
 extension Folder {
-  /// Cuts the bytes of an unfinished upload where the first hole is. The server makes none: after a power cut a file system
-  /// may have kept the size of a file, which is the offset of the upload, but not all that was written to it, and the part
-  /// that is missing is a hole. The client then sends the bytes from there on again.
+  /// Truncates the bytes of an unfinished upload at the first hole. The server itself creates no holes. After a power
+  /// failure a file system may have kept a file's size, which is the upload's offset, but not all data that was written
+  /// to it; the missing data is a hole. The client then sends the bytes from there on again.
   ///
-  /// A file system that keeps blocks of zeros as holes only has more sent again than needed. One that tells of no holes is
-  /// trusted.
+  /// On a file system that stores zero blocks as holes, this may cause more to be sent again than necessary. A file
+  /// system that does not report holes is trusted.
   func dropUnwritten(of id: UploadID) throws(ServerError) {
     guard let status = try status(id.data), status.st_size > 0 else { return }
     let file = try open(id.data, O_RDWR)
@@ -16,7 +16,7 @@ extension Folder {
     if ftruncate(file.number, hole) != 0 { throw failed("drop bytes of upload", id.description) }
   }
 
-  /// `SEEK_HOLE`. Glibc's module has no constant for it.
+  /// `SEEK_HOLE`, which the Glibc module does not export.
   #if os(Linux)
     private static let seekHole: Int32 = 4
   #else

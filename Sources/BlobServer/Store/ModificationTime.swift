@@ -1,15 +1,16 @@
 import Platform
 
-/// When a file was modified, as its client tells it: seconds since 1970 and a fraction, as in `1700000000.25`.
+/// The modification time of a file as its client sends it: seconds since 1970 with an optional fraction, as in
+/// `1700000000.25`.
 package struct ModificationTime: Sendable, Equatable {
-  /// Rounded down.
+  /// Whole seconds since 1970, rounded down.
   package let seconds: Int64
   package let nanoseconds: Int64
 
   /// The years 1 to 9999.
   private static let bounds: ClosedRange<Int64> = -62_135_596_800...253_402_300_799
 
-  /// A decimal number with at most nine digits behind the point; nil for anything else, and outside of the bounds.
+  /// Parses a decimal number with at most nine fractional digits; nil for anything else and for values out of bounds.
   package init?(_ text: some Sequence<UInt8>) {
     var rest = Array(text.prefix(64))[...]
     let isNegative = rest.first == UInt8(ascii: "-")
@@ -30,7 +31,7 @@ package struct ModificationTime: Sendable, Equatable {
     self.nanoseconds = nanoseconds
   }
 
-  /// nil for what has no digits or something else, and for what is past all bounds.
+  /// nil if there are no digits or other characters, or the value is out of bounds.
   private static func number(_ digits: ArraySlice<UInt8>) -> Int64? {
     guard !digits.isEmpty, digits.allSatisfy(isDigit) else { return nil }
     var number: Int64 = 0
@@ -43,7 +44,7 @@ package struct ModificationTime: Sendable, Equatable {
 
   private static func isDigit(_ byte: UInt8) -> Bool { (48...57).contains(byte) }
 
-  /// The form that `init` reads.
+  /// The time in the format that `init` parses.
   var text: String {
     let isNegative = seconds < 0
     let whole = isNegative && nanoseconds > 0 ? seconds + 1 : seconds
@@ -57,11 +58,11 @@ package struct ModificationTime: Sendable, Equatable {
     status.modificationTime.tv_sec == time_t(seconds) && status.modificationTime.tv_nsec == Int(nanoseconds)
   }
 
-  /// Whether a file has it as far as its file system can store times: some know seconds only, or every other one. Others give
-  /// a file the last time they know instead of a later one.
+  /// Whether a file has this time within the precision of its file system: some store whole or even seconds only. File
+  /// systems that cannot store a late time may use the latest one they support instead, which is not near.
   func isNearTime(of status: stat) -> Bool { abs(Int64(status.modificationTime.tv_sec) - seconds) <= 2 }
 
-  /// Gives it to an open file; false where the file system refuses it.
+  /// Sets this modification time on an open file; returns false if the file system refuses it.
   func apply(to file: Descriptor) -> Bool {
     var time = timespec()
     time.tv_sec = time_t(seconds)

@@ -1,14 +1,14 @@
 import Blobs
 import Platform
 
-/// The server's own folder, `.fullbore` in the served one, and the lock in it that keeps a second server away.
+/// The server's own folder, `.fullbore` in the served folder, and its lock file, which excludes a second server.
 struct OwnFolder: Sendable {
   let folder: Folder
-  /// Files can be renamed from here into folders of the same device only.
+  /// Files can be renamed from this folder only into folders of the same device.
   let device: dev_t
   private let lock: Descriptor
 
-  /// Opens the folder, made if it is missing. Throws when another server holds the lock.
+  /// Opens the folder, and creates it if it does not exist. Throws if another server holds the lock.
   init(in root: Folder, _ path: BytePath) throws(ServerError) {
     let name = ServedPath.storeName
     let made = name.withCString { mkdirat(root.number, $0, 0o700) }
@@ -29,7 +29,7 @@ struct OwnFolder: Sendable {
 
   func unlock() { flock(lock.number, LOCK_UN) }
 
-  /// Whether it still has its name in `root`.
+  /// Whether the name in `root` still refers to this folder.
   func isIn(_ root: Folder) throws(ServerError) -> Bool {
     guard let named = try root.status(ServedPath.storeName) else { return false }
     let own = try folder.status()
@@ -38,8 +38,9 @@ struct OwnFolder: Sendable {
 }
 
 extension FileStore {
-  /// Runs `work` once more where it failed with 404 because someone has removed the server's own folder, which is made
-  /// anew for it. The uploads in it are lost. Throws 500 where the folder cannot be made.
+  /// Runs `work`. If it fails with 404 because somebody has removed `.fullbore`, the folder is created again and `work`
+  /// runs a second time. The uploads in the removed folder are lost. Throws at least 500 if the folder cannot be
+  /// created.
   func restoringOwnFolder<Result>(_ work: () throws(ServerError) -> Result) throws(ServerError) -> Result {
     do throws(ServerError) {
       return try work()
@@ -50,12 +51,12 @@ extension FileStore {
       try restoreOwnFolder()
       return try work()
     } catch {
-      // The client has done nothing wrong, so the status is at least 500.
+      // The client's request was correct, so the status is at least 500.
       throw ServerError(max(500, error.status), "\(ServedPath.storeName) was removed: \(error.message)")
     }
   }
 
-  /// Makes the server's own folder anew if someone has removed it.
+  /// Creates `.fullbore` again if somebody has removed it.
   func restoreOwnFolder() throws(ServerError) {
     try own.withLock { (own) throws(ServerError) in
       guard let old = own, try !old.isIn(root) else { return }

@@ -1,10 +1,10 @@
 import Blobs
 import Synchronization
 
-/// Bytes the folder holds and has promised to hold, against the most it may.
+/// Compares the bytes stored and reserved in the folder with a limit.
 ///
-/// Every unfinished upload has a share: what it was promised, or what it holds where that is more. The share is known by
-/// the upload's id, so that it is given back once and as it was taken. Published files are one sum.
+/// Every unfinished upload has a share: its reserved length, or its stored bytes if they are more. Shares are kept by
+/// upload id, so that each is released once, with the amount that was reserved. Published files are one sum.
 final class Quota: Sendable {
   private struct Share {
     var promised: Int64 = 0
@@ -12,15 +12,15 @@ final class Quota: Sendable {
     var room: Int64 { max(promised, held) }
   }
   private struct State {
-    /// 128 bits: records on the disk may promise any number.
+    /// 128 bits, because records on the disk may contain any number.
     var used: Int128 = 0
     var shares: [UploadID: Share] = [:]
-    /// Bytes of all files that were published since the start.
+    /// Total bytes of the files published since the start.
     var published: Int128 = 0
-    /// How many files were published or deleted since the start.
+    /// The number of files published or deleted since the start.
     var changes = 0
 
-    /// Bytes that the store keeps free for unfinished uploads.
+    /// Bytes reserved for unfinished uploads.
     var unfinished: Int128 { shares.values.reduce(0) { $0 + Int128($1.room) } }
   }
   private let limit: Int64?
@@ -32,20 +32,20 @@ final class Quota: Sendable {
 
   var isLimited: Bool { limit != nil }
 
-  /// `submit` is called when there is no room, with work that measures the tree again. It must run that work on another
-  /// thread, after it has removed what has expired.
+  /// `submit` is called when the quota is exhausted, with work that measures the tree again. It must run that work on
+  /// another thread, after removing expired uploads.
   func onShortage(_ submit: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) { search.onShortage(submit) }
 
-  /// Makes the upload's share large enough for `promised` bytes in all and for `held` bytes. Returns how many bytes the
-  /// upload may hold before it must ask again. Where there is no room the share stays as it is: throws 507 while room is
-  /// being looked for, else 413. Blocks for a second at most.
+  /// Enlarges the upload's share to a total of `promised` bytes and to `held` stored bytes. Returns how many bytes the
+  /// upload may store before it must reserve more. If there is not enough room the share is unchanged, and this throws
+  /// 507 while the tree is being measured, otherwise 413. Blocks for a second at most.
   @discardableResult
   func reserve(_ id: UploadID, promised: Int64 = 0, held: Int64 = 0) throws(ServerError) -> Int64 {
     guard let limit else { return .max }
     do throws(ServerError) {
       return try take(id, promised: promised, held: held, limit)
     } catch {
-      // Not even an empty folder would have room for more than the limit.
+      // More than the limit would not fit even into an empty folder.
       guard max(promised, held) <= limit, search.run() else { throw error }
     }
     do throws(ServerError) {
@@ -76,22 +76,22 @@ final class Quota: Sendable {
     }
   }
 
-  /// How many bytes the upload may hold before it must ask again.
+  /// How many bytes the upload may store before it must reserve more.
   func room(of id: UploadID) -> Int64 {
     limit == nil ? .max : state.withLock { $0.shares[id]?.room ?? 0 }
   }
 
-  /// The upload holds no more than `held` bytes now.
+  /// Call when the upload's data was truncated to `held` bytes.
   func shrink(_ id: UploadID, held: Int64) {
     change(id) { $0?.held = held }
   }
 
-  /// The upload is gone, and its bytes with it.
+  /// Call when the upload and its bytes were deleted.
   func release(_ id: UploadID) {
     change(id) { $0 = nil }
   }
 
-  /// All uploads are gone, and their bytes with them.
+  /// Call when all uploads and their bytes were deleted.
   func forgetUploads() {
     if !isLimited { return }
     state.withLock { state in
@@ -100,18 +100,18 @@ final class Quota: Sendable {
     }
   }
 
-  /// Bytes of a part belong to its final upload now; the part has none left.
+  /// Moves a part's bytes to the share of its final upload; the part's share is released.
   func move(_ bytes: Int64, from part: UploadID, to final: UploadID) {
     change(part) { $0 = nil }
     change(final) { $0 = Share(held: ($0?.held ?? 0).addingClamped(bytes)) }
   }
 
-  /// The upload has become a file of `bytes`, in the place of one that had `old`.
+  /// Call when the upload was published as a file of `bytes`, replacing one of `old` bytes (0: none).
   func publish(_ id: UploadID, _ bytes: Int64, replacing old: Int64) {
     change(id, Int128(bytes) - Int128(old), published: bytes) { $0 = nil }
   }
 
-  /// A published file was deleted.
+  /// Call when a published file of `bytes` was deleted.
   func remove(_ bytes: Int64) {
     if !isLimited { return }
     state.withLock { state in
@@ -120,7 +120,7 @@ final class Quota: Sendable {
     }
   }
 
-  /// `difference`: by how much the published files have more bytes than before. `published`: bytes of a new file.
+  /// `difference`: the change of the published bytes. `published`: the length of a newly published file.
   private func change(
     _ id: UploadID, _ difference: Int128 = 0, published: Int64? = nil, _ body: (inout Share?) -> Void
   ) {
@@ -134,19 +134,19 @@ final class Quota: Sendable {
         state.published += Int128(published)
         state.changes += 1
       }
-      // Files that someone else has deleted or replaced may have been counted otherwise.
+      // Clamped, because files that others have deleted or replaced may have been counted with another size.
       state.used = max(0, state.used + difference + Int128(share?.room ?? 0) - Int128(before))
     }
   }
 
-  /// Runs `change`, which removes or replaces a published file, while no other such change runs: the file that it has
-  /// looked at is the one that goes. `change` must be short.
+  /// Runs `change`, which removes or replaces a published file, while no other such change runs, so that the file that
+  /// it has checked is the one removed. `change` must be short.
   func changing<Result>(_ change: () throws(ServerError) -> Result) throws(ServerError) -> Result {
     try changes.withLock { (_) throws(ServerError) in try change() }
   }
 
-  /// Counts what is there when the server starts: published files and unfinished uploads.
-  /// `joined`: what a final upload has taken over from its parts; nil for any other.
+  /// Counts the existing bytes when the server starts: published files and unfinished uploads. `joined` returns the
+  /// bytes that a final upload has taken over from its parts; nil for other uploads.
   func measure(
     _ root: Folder, _ store: Folder, _ cancel: Cancellation, joined: (UploadID) throws(ServerError) -> Int64?
   ) throws(ServerError) {
@@ -156,7 +156,7 @@ final class Quota: Sendable {
     found.used = try TreeSize.bytes(below: root, without: ServedPath.storeName, cancel)
     for name in try store.names() {
       guard let file = UploadFile(name), file.kind == .data else { continue }
-      // A record that cannot be read promises nothing; its bytes count all the same.
+      // An unreadable record reserves nothing; its bytes are still counted.
       let held = (try? store.status(name)).map { Int64($0.st_size) } ?? 0
       let promised = (try? store.record(file.id, file.id.info))?.length ?? 0
       let share =
@@ -168,16 +168,16 @@ final class Quota: Sendable {
     search.setUp(took: clock.now - began) { [weak self] in self?.measureAgain(root, cancel) }
   }
 
-  /// Counts the published files as they are now. Blocks while the tree is read.
+  /// Counts the published files again. Blocks while the tree is read.
   private func measureAgain(_ root: Folder, _ cancel: Cancellation) {
     let before = state.withLock { ($0.published, $0.changes) }
-    // The sum stays as it is when the tree cannot be read, or the server stops meanwhile.
+    // If the tree cannot be read, or the server stops meanwhile, the sum is not changed.
     guard let found = try? TreeSize.bytes(below: root, without: ServedPath.storeName, cancel) else { return }
-    // No file is published or deleted here while the sum changes.
+    // The lock ensures that no file is published or deleted while the sum changes.
     changes.withLock { _ in
       state.withLock { state in
-        // Files that were published while the tree was read may have been read or not, so that all are added. That is
-        // too much rather than too little, and must not be more than what was counted one by one.
+        // Files published while the tree was read may or may not have been counted, so all of them are added. The
+        // result may be too high but not too low; the sum kept so far is an upper bound.
         let most = found + (state.published - before.0) + state.unfinished
         state.used = state.changes == before.1 ? most : min(state.used, most)
       }

@@ -1,10 +1,10 @@
 import Blobs
 
-/// Looks for room that nobody knows of yet, before an upload is refused: in uploads that have expired, and in published
-/// files that the operator has deleted past the server.
+/// Looks for unknown free room before an upload is refused: in expired uploads, and in published files that the
+/// operator has deleted directly.
 ///
-/// Reading the whole tree may take long, so that another thread does it. One search runs at a time. A pause follows that
-/// is twenty times as long as the search, so that refusals cost a twentieth of that thread's time at most.
+/// Reading the whole tree may take long, so another thread does it. Only one search runs at a time. It is followed by a
+/// pause twenty times as long, so that refusals use at most a twentieth of that thread's time.
 final class RoomSearch: Sendable {
   typealias Work = @Sendable () -> Void
 
@@ -13,22 +13,22 @@ final class RoomSearch: Sendable {
     var submit: (@Sendable (@escaping Work) -> Void)?
     var measure: Work?
     var isRunning = false
-    /// When the search began that runs, or the last one.
+    /// Start of the current search, or of the last one.
     var began = Duration.zero
-    /// How long reading the tree took the last time.
+    /// Duration of the last reading of the tree.
     var took = Duration.zero
-    /// When the next search may begin.
+    /// Earliest start of the next search.
     var due = Duration.zero
   }
   private let state = Monitor(State())
 
-  /// Where the last search was quicker than this, uploads wait for the one that runs, until it has run for `longestWait`:
-  /// on a small tree none of them needs to be refused first.
+  /// If the last search took at most this long, uploads wait for the current search, until it has run for
+  /// `longestWait`: in a small tree no upload needs to be refused first.
   private static let quick = Duration.milliseconds(250)
   private static let longestWait = Duration.seconds(1)
   private static let shortestPause = Duration.seconds(1)
 
-  /// `measure` reads the tree, which took `took` when the server started.
+  /// `measure` reads the tree; reading it took `took` when the server started.
   func setUp(took: Duration, _ measure: @escaping Work) {
     state.update {
       $0.took = took
@@ -36,13 +36,13 @@ final class RoomSearch: Sendable {
     }
   }
 
-  /// `submit` must run what it is given once, on another thread.
+  /// `submit` must run the work once, on another thread.
   func onShortage(_ submit: @escaping @Sendable (@escaping Work) -> Void) { state.update { $0.submit = submit } }
 
   var isRunning: Bool { state.update(waking: .none) { $0.isRunning } }
 
-  /// Begins a search if one is due, and waits for the one that runs if it is a quick one. False where none runs, since the
-  /// last one ended just now.
+  /// Starts a search if one is due, and waits for the current search if it is expected to be quick. Returns false if
+  /// none runs because the last one has just ended.
   func run() -> Bool {
     let now = MonotonicClock().now
     let (isRunning, begin) = state.update(waking: .none) { state -> (Bool, Work?) in

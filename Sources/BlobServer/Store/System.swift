@@ -8,12 +8,12 @@ package final class Descriptor: Sendable {
   deinit { close(number) }
 }
 
-/// An open folder, from which paths are walked that cannot leave it.
+/// An open folder; paths below it are resolved without leaving it.
 struct Folder: Sendable {
   let descriptor: Descriptor
   var number: Int32 { descriptor.number }
 
-  /// Any path, as the user gave it.
+  /// Opens the folder at any path, as given by the user.
   init(_ path: BytePath) throws(ServerError) {
     let number = path.withCString { openAt(AT_FDCWD, $0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
     if number < 0 { throw failed("open the folder", path.description) }
@@ -22,8 +22,8 @@ struct Folder: Sendable {
 
   init(_ descriptor: Descriptor) { self.descriptor = descriptor }
 
-  /// The folder at `path` below this one. Throws 404 when there is none, 403 where a symbolic link is in the way, 409
-  /// where a file is. `creating` makes what is missing, durably.
+  /// The folder at `path` below this one. Throws 404 if it does not exist, 403 if a component is a symbolic link, 409
+  /// if a component is a file. `creating`: missing folders are created and synced.
   func folder(_ path: ServedPath, creating: Bool = false) throws(ServerError) -> Folder {
     if path.isRoot { return self }
     do throws(ServerError) {
@@ -36,8 +36,8 @@ struct Folder: Sendable {
     return place
   }
 
-  /// As `folder`, for one that is there; nil where it is on another mount, as far as the system tells. Files cannot be
-  /// renamed into another mount, even of the same device.
+  /// Like `folder`, for an existing folder; nil if it is on another mount, as far as the system reports that. Files
+  /// cannot be renamed across mounts, even on the same device.
   func folder(onSameMount path: ServedPath) throws(ServerError) -> Folder? {
     if path.isRoot { return self }
     let number = BytePath(path.bytes).withCString {
@@ -48,7 +48,7 @@ struct Folder: Sendable {
     throw failed("open the folder", path.description)
   }
 
-  /// The folder `name` in this one, made if it is missing, durably. `path` is for messages.
+  /// The subfolder `name`, which is created and synced if it does not exist. `path` is for messages.
   private func child(_ name: BytePath, on path: ServedPath) throws(ServerError) -> Folder {
     do throws(ServerError) {
       return try beneath(name, path)
@@ -67,8 +67,8 @@ struct Folder: Sendable {
     return Folder(Descriptor(number))
   }
 
-  /// A file in this folder; a symbolic link in its place is 403. Never waits for the other end of a pipe that someone has
-  /// put in the place of a file.
+  /// Opens a file in this folder; a symbolic link causes 403. O_NONBLOCK keeps it from blocking on a pipe that has
+  /// replaced the file.
   func open(_ name: BytePath, _ flags: Int32) throws(ServerError) -> Descriptor {
     let flags = flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
     let number = name.withCString { openAt(self.number, $0, flags, 0o666) }
@@ -76,7 +76,7 @@ struct Folder: Sendable {
     return Descriptor(number)
   }
 
-  /// nil when nothing is there.
+  /// nil if nothing exists at `name`.
   func status(_ name: BytePath) throws(ServerError) -> stat? {
     var status = stat()
     if name.withCString({ fstatat(number, $0, &status, AT_SYMLINK_NOFOLLOW) }) == 0 { return status }
@@ -84,22 +84,22 @@ struct Folder: Sendable {
     throw failed("look at", name.description)
   }
 
-  /// Of the folder itself.
+  /// The status of the folder itself.
   func status() throws(ServerError) -> stat {
     var status = stat()
     if fstat(number, &status) != 0 { throw failed("look at", "an open folder") }
     return status
   }
 
-  /// False when there was nothing.
+  /// Returns false if the file could not be removed.
   @discardableResult func unlink(_ name: BytePath) -> Bool { name.withCString { unlinkat(number, $0, 0) } == 0 }
 
-  /// Makes names durable.
+  /// Syncs the folder's entries to disk.
   func sync(_ what: String) throws(ServerError) {
     if fsync(number) != 0 { throw failed("sync the folder", what) }
   }
 
-  /// Every name but `.` and `..`, in no order.
+  /// All names except `.` and `..`, in no particular order.
   func names() throws(ServerError) -> [BytePath] {
     let copy = openAt(number, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard copy >= 0, let stream = fdopendir(copy) else { throw failed("read the folder", "") }
@@ -115,7 +115,7 @@ struct Folder: Sendable {
   }
 }
 
-/// Renames unless the new name is taken, which is EEXIST.
+/// Renames, but fails with EEXIST if the new name exists.
 func renameNew(_ from: Folder, _ old: BytePath, _ to: Folder, _ new: BytePath) -> Int32 {
   old.withCString { old in
     new.withCString { new in
@@ -123,15 +123,15 @@ func renameNew(_ from: Folder, _ old: BytePath, _ to: Folder, _ new: BytePath) -
         let status = fb_rename_noreplace(from.number, old, to.number, new)
         if status == 0 || (errno != EINVAL && errno != ENOSYS) { return status }
       #endif
-      // Where the file system has no such rename (NFS): a second name, then away with the first.
+      // For file systems without such a rename (NFS): creates a second link, then removes the first.
       if linkat(from.number, old, to.number, new, 0) != 0 { return -1 }
       return unlinkat(from.number, old, 0)
     }
   }
 }
 
-/// Opens a folder below `folder` without following any symbolic link. `path` has no `..` in it. `staysOnMount`: a mount
-/// on the way is EXDEV, where the kernel can tell.
+/// Opens a folder below `folder` without following symbolic links. `path` must not contain `..`. `staysOnMount`:
+/// crossing a mount fails with EXDEV, if the kernel supports the check.
 private func openBeneath(
   _ folder: Int32, _ path: UnsafePointer<CChar>, _ flags: Int32, staysOnMount: Bool = false
 ) -> Int32 {
@@ -140,7 +140,8 @@ private func openBeneath(
     let number = fb_openat2(folder, path, flags | O_CLOEXEC, 0, fb_resolve_beneath() | noCrossing)
     if number >= 0 || (errno != ENOSYS && errno != EPERM) { return number }
   #endif
-  // Older kernels, and sandboxes that do not know the call: component by component, with the same effect.
+  // For older kernels, and sandboxes that do not know the system call: opens component by component, with the same
+  // effect.
   var current = fcntl(folder, F_DUPFD_CLOEXEC, 0)
   for part in BytePath(cString: path).components where current >= 0 {
     let next = part.withCString { openAt(current, $0, flags | O_CLOEXEC | O_NOFOLLOW) }
@@ -152,7 +153,7 @@ private func openBeneath(
   return current
 }
 
-/// The error that `errno` means for a client.
+/// Converts `errno` to an error with the HTTP status for the client.
 func failed(_ operation: String, _ what: String) -> ServerError {
   let number = errno
   let text = "\(operation) \(what): \(String(cString: strerror(number)))"
@@ -172,7 +173,7 @@ func failed(_ operation: String, _ what: String) -> ServerError {
   }
 }
 
-/// `openat`, whose mode is variadic.
+/// `openat`, whose mode parameter is variadic.
 func openAt(_ folder: Int32, _ path: UnsafePointer<CChar>, _ flags: Int32, _ mode: mode_t = 0) -> Int32 {
   openat(folder, path, flags, mode)
 }
@@ -190,7 +191,7 @@ extension StoredItem {
 
 extension stat {
   var isFile: Bool { st_mode & S_IFMT == S_IFREG }
-  /// Nanoseconds since 1970, as far as 64 bits reach.
+  /// Nanoseconds since 1970, clamped to the range of Int64.
   var modified: Int64 { nanoseconds(modificationTime) }
 
   #if os(Linux)
@@ -202,21 +203,21 @@ extension stat {
   #endif
 }
 
-/// Nanoseconds since 1970.
+/// The current time in nanoseconds since 1970.
 func wallClock() -> Int64 {
   var time = timespec()
   clock_gettime(CLOCK_REALTIME, &time)
   return nanoseconds(time)
 }
 
-/// Files may have any time: what 64 bits cannot hold, from 2262 on and before 1677, is their largest or smallest.
+/// Files may have any time: times before 1677 and from 2262 on are clamped to the range of Int64.
 private func nanoseconds(_ time: timespec) -> Int64 {
   let (seconds, overflow) = Int64(time.tv_sec).multipliedReportingOverflow(by: 1_000_000_000)
   return overflow ? (time.tv_sec < 0 ? .min : .max) : seconds.addingClamped(Int64(time.tv_nsec))
 }
 
 extension Duration {
-  /// Clamped to what fits.
+  /// Nanoseconds, clamped to the range of Int64.
   var nanoseconds: Int64 {
     let (seconds, overflow) = components.seconds.multipliedReportingOverflow(by: 1_000_000_000)
     if overflow { return components.seconds < 0 ? .min : .max }

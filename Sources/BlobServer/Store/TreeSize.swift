@@ -1,14 +1,14 @@
 import Blobs
 import Platform
 
-/// Adds up the files of a tree. Neither the stack nor the number of open folders grows with the tree's depth.
+/// Sums the sizes of the files in a tree. Neither the stack nor the number of open folders grows with the tree's depth.
 struct TreeSize {
-  /// A folder on the way to the current one, which can be left by `..` only if it is still the parent.
+  /// A folder on the path to the current one. `..` may only be used to return to it if it is still the parent.
   private struct Level {
     var name: BytePath
     var device: dev_t
     var inode: ino_t
-    /// Folders in it that are yet to be visited.
+    /// Subfolders still to visit.
     var folders: [BytePath]
   }
   private let root: Folder
@@ -17,8 +17,8 @@ struct TreeSize {
   private var way: [Level] = []
   private var sum: Int128 = 0
 
-  /// Bytes of all files below `root`, leaving out its folder `name`. Symbolic links are not followed. Throws 503 when
-  /// `cancel` asks to stop.
+  /// The total size in bytes of all files below `root`, except those in its folder `name`. Symbolic links are not
+  /// followed. Throws 503 when `cancel` is cancelled.
   static func bytes(
     below root: Folder, without name: BytePath, _ cancel: Cancellation
   ) throws(ServerError) -> Int128 {
@@ -32,10 +32,10 @@ struct TreeSize {
     (self.root, self.current, self.cancel) = (root, current, cancel)
   }
 
-  /// Visits the next folder; false after the last.
+  /// Visits the next folder; returns false after the last.
   private mutating func advance() throws(ServerError) -> Bool {
     if let name = way[way.count - 1].folders.popLast() {
-      // Deleted, or replaced by something else, since its parent was read: it counts for nothing.
+      // If it was deleted or replaced since its parent was read, it is not counted.
       guard let status = try current.status(name), StoredItem(status).isFolder else { return true }
       current = Folder(try current.open(name, O_RDONLY | O_DIRECTORY))
       try enter(name)
@@ -47,7 +47,7 @@ struct TreeSize {
     return true
   }
 
-  /// Adds the files of the current folder and notes its folders.
+  /// Adds the sizes of the current folder's files and stores the names of its subfolders.
   private mutating func enter(_ name: BytePath, without left: BytePath? = nil) throws(ServerError) {
     let own = try current.status()
     var level = Level(name: name, device: own.st_dev, inode: own.st_ino, folders: [])
@@ -67,7 +67,7 @@ struct TreeSize {
       current = parent
       return
     }
-    // The folder was moved while it was counted: down the way again.
+    // The folder was moved during the count: descend from the root again.
     current = root
     for level in way.dropFirst() { current = Folder(try current.open(level.name, O_RDONLY | O_DIRECTORY)) }
   }

@@ -1,14 +1,14 @@
 import BlobHTTP
 import Blobs
 
-/// Names an upload; nobody can guess it. 128 random bits as 32 hexadecimal digits.
+/// An unguessable upload id: 128 random bits as 32 hexadecimal digits.
 package struct UploadID: Sendable, Hashable, CustomStringConvertible {
   package let description: String
 
-  /// Digits of the text.
+  /// The number of digits.
   static let length = 32
 
-  /// Its URL, relative to that of a request.
+  /// The upload's URL, relative to the URL of a request.
   func location(from target: RequestTarget) -> String { target.reference(to: "/\(ServedPath.uploadName)/\(self)") }
 
   package init?(_ text: some StringProtocol) {
@@ -27,20 +27,20 @@ package struct UploadID: Sendable, Hashable, CustomStringConvertible {
   }
 }
 
-/// What becomes of bytes that are already published under the name.
+/// What happens to a file that is already published under the target's name.
 package enum ExistingRule: RawRepresentable, Sendable, Equatable {
-  /// Equal bytes are fine, others are not.
+  /// The file is kept; the upload succeeds only if it has the same bytes.
   case keep
-  /// They are replaced in one step.
+  /// The file is replaced atomically.
   case replace
-  /// They are replaced if they still are the version with this ETag when the new bytes are published. RFC 9110 §13.1.1.
+  /// The file is replaced if it still has this ETag when the upload is published. RFC 9110 §13.1.1.
   case replaceVersion(etag: String)
-  /// Nothing may be there. RFC 9110 §13.1.2, `If-None-Match: *`.
+  /// No file may exist. RFC 9110 §13.1.2, `If-None-Match: *`.
   case mustBeNew
 
   private static let versionPrefix = "replace "
 
-  /// How the rule is written in a record.
+  /// The text of the rule in a record.
   package var rawValue: String {
     switch self {
     case .keep: "keep"
@@ -62,7 +62,7 @@ package enum ExistingRule: RawRepresentable, Sendable, Equatable {
     }
   }
 
-  /// Other bytes may take the place of those that are there.
+  /// Whether the rule allows replacing an existing file.
   var replaces: Bool {
     switch self {
     case .replace, .replaceVersion: true
@@ -70,14 +70,14 @@ package enum ExistingRule: RawRepresentable, Sendable, Equatable {
     }
   }
 
-  /// Throws 412 when the rule is for a version that `item`, nil for a free name, is not.
+  /// Throws 412 if the rule requires a version other than `item`; nil: no file exists.
   func checkVersion(_ item: StoredItem?, at target: ServedPath) throws(ServerError) {
     if case .replaceVersion(let etag) = self, item?.etag != etag {
       throw ServerError(412, "\(target) is not the version that If-Match names")
     }
   }
 
-  /// Throws what keeps bytes of this length, if it is known, away from a name that is taken.
+  /// Throws if bytes of this length (nil: unknown) cannot be published in place of `item`.
   package func admit(_ item: StoredItem, at target: ServedPath, length: Int64?) throws(ServerError) {
     if item.isFolder { throw ServerError(409, "\(target) is a folder") }
     switch self {
@@ -92,23 +92,23 @@ package enum ExistingRule: RawRepresentable, Sendable, Equatable {
   }
 }
 
-/// What must be known of an upload besides its bytes.
+/// The metadata of an upload.
 package struct UploadRecord: Sendable, Equatable {
   package var id: UploadID
   package var target: ServedPath
   package var existing: ExistingRule
-  /// Bytes of the whole; nil while the client has not said.
+  /// Length of the whole file in bytes; nil until the client has declared it.
   package var length: Int64?
   /// `Upload-Metadata` as the client sent it. tus 1.0 §Creation.
   package var metadata: String
-  /// nil: it is sent as one.
+  /// nil: the upload is not concatenated.
   package var concatenation: Concatenation?
-  /// What the client has promised of the whole, in the form of `Repr-Digest`; nil: nothing.
+  /// Digests of the whole file that the client has sent, in the form of `Repr-Digest`; nil: none.
   package var digest: String?
-  /// What the published file is to have; nil: the time when its last byte came.
+  /// The modification time for the published file; nil: the time when its last byte arrived.
   package var modified: ModificationTime?
-  /// The ETag of the file that the upload was published as; nil: it was not published yet, or by a server that did not
-  /// write this down.
+  /// The ETag of the published file; nil: the upload was not published yet, or by a server version that did not store
+  /// it.
   package var published: String?
 
   package init(
@@ -124,7 +124,8 @@ package struct UploadRecord: Sendable, Equatable {
     self.concatenation = concatenation
   }
 
-  /// One fact a line, for a small file. Version 2 has what only some uploads have, and says where it ends.
+  /// The record's text, one field per line. Version 2 has fields that only some uploads need, and ends with a marker
+  /// line.
   var text: String {
     let more = [
       concatenation.map { "concat \($0.text)\n" }, digest.map { "digest \($0)\n" },
@@ -140,8 +141,8 @@ package struct UploadRecord: Sendable, Equatable {
       """ + (more.isEmpty ? "" : more.joined() + "end\n")
   }
 
-  /// nil for what is not the whole of a record, as after a power cut. Lines and words are told apart by their bytes: what a
-  /// client has sent may begin with a combining character.
+  /// Parses a record; nil if it is incomplete, as after a power failure. Lines and words are separated by bytes,
+  /// because a client's text may begin with a combining character.
   init?(_ id: UploadID, _ text: [UInt8]) {
     var lines = text.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)[...]
     func next(_ name: StaticString) -> String? {
@@ -153,7 +154,7 @@ package struct UploadRecord: Sendable, Equatable {
       return String(decoding: line.dropFirst(count + 1), as: UTF8.self)
     }
     guard let version = next("fullbore upload"), version == "1" || version == "2", let path = next("target"),
-      let target = try? ServedPath.fromURL("/\(path)".utf8).path,  // nil says it all
+      let target = try? ServedPath.fromURL("/\(path)".utf8).path,  // nil is sufficient: the record is invalid
       let existing = next("existing").flatMap(ExistingRule.init), let length = next("length"),
       let metadata = next("metadata")
     else { return nil }
@@ -177,12 +178,12 @@ package struct UploadRecord: Sendable, Equatable {
   }
 }
 
-/// A saved upload as it was found.
+/// A saved upload, as loaded from the store.
 package struct SavedUpload: Sendable {
   package var record: UploadRecord
-  /// Bytes held: all of them when it is finished.
+  /// Stored bytes; the full length if the upload is finished.
   package var offset: Int64
   package var isFinished: Bool
-  /// When it will be forgotten. Nanoseconds since 1970.
+  /// Time of its expiry in nanoseconds since 1970.
   package var expires: Int64
 }

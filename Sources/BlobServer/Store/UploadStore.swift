@@ -1,164 +1,166 @@
 import BlobCrypto
 import Blobs
 
-/// Where the server keeps what arrives: finished files under their names, unfinished ones out of sight.
+/// Stores what the server receives: published files under their names, and unfinished uploads hidden from clients.
 ///
-/// Methods block; `append`, `begin`, `item` and `open` only as long as a local file system does, the others belong on
-/// a worker. Any thread may call. `ServerError.status` is what a client is told.
+/// Methods block. `append`, `begin`, `item` and `open` block only as long as a local file system does; call the others
+/// on a worker. Any thread may call. `ServerError.status` is the status for the client.
 package protocol UploadStore: Sendable {
-  /// What is published at `path`; nil when nothing is. Throws 403 where a symbolic link is in the way.
+  /// The item published at `path`; nil if nothing is. Throws 403 if a component is a symbolic link.
   func item(at path: ServedPath) throws(ServerError) -> StoredItem?
 
-  /// The file at `path`, where another is to be published, and whether the store can publish one there. `path` nil: the new
-  /// file gets a new name in `folder`. Throws 403 where a symbolic link is in the way, 409 where a file is.
+  /// The file at `path`, where another one is to be published, and whether the store can publish there. `path` nil: the
+  /// new file gets a new name in `folder`. Throws 403 if a component is a symbolic link, 409 if a component is a file.
   func target(at path: ServedPath?, in folder: ServedPath) throws(ServerError) -> TargetState
 
-  /// A file's bytes, for reading in place. Throws 404 when there is no file.
+  /// Opens a file for reading. Throws 404 if it does not exist.
   func open(_ path: ServedPath) throws(ServerError) -> OpenItem
 
-  /// The names in a folder in the order of their bytes, without those that begin with a dot. Throws 404.
+  /// The entries of a folder, sorted by the bytes of their names, without names that begin with a dot. Throws 404.
   func list(_ folder: ServedPath) throws(ServerError) -> [StoredEntry]
 
-  /// Removes a published file. Throws 404, or 409 for a folder. `check` looks at the file that is about to be removed and
-  /// throws to keep it; no other request replaces the file in between.
+  /// Removes a published file. Throws 404, or 409 for a folder. `check` gets the file that is about to be removed and
+  /// throws to keep it; no other request can replace the file in between.
   func remove(_ path: ServedPath, _ check: (StoredItem) throws(ServerError) -> Void) throws(ServerError)
 
-  /// Takes bytes aside under a new id. Nothing of it outlives the process until it is saved or published.
-  /// `length` is what will come, if known: 413 when the store may not hold so much.
+  /// Starts a reception under a new id. It does not survive the process until it is saved or published. `length` is the
+  /// expected length, if known: throws 413 if that exceeds the quota.
   func begin(length: Int64?) throws(ServerError) -> any Reception
 
-  /// Continues a saved upload behind its last byte. Throws 410 when its bytes are gone.
+  /// Continues a saved upload after its last byte. Throws 410 if its bytes are gone.
   func reopen(_ id: UploadID) throws(ServerError) -> any Reception
 
-  /// Makes a reception outlive the process, or changes what is known of it; 413 when the store may not hold the length.
-  /// From then on `load` finds it. A final upload
-  /// has no reception; it claims its parts, or 409 when one is another's, 410 when one is gone. They live as long as it
-  /// does.
+  /// Saves the record of a reception, so that it survives the process and `load` finds it, or updates the record.
+  /// Throws 413 if the length exceeds the quota. A final upload has no reception; it claims its parts. Throws 409 if a
+  /// part is claimed by another upload, 410 if a part is gone. Claimed parts expire together with the final upload.
   func save(_ record: UploadRecord) throws(ServerError)
 
-  /// The final upload that has claimed a part; nil: none has.
+  /// The final upload that has claimed a part; nil: there is none.
   func claimant(of part: UploadID) -> UploadID?
 
-  /// Runs `delete`, which ends the part, while no final upload can claim it. Returns the final upload that has claimed it
-  /// already, where `delete` is not run.
+  /// Runs `delete`, which deletes the part, while no final upload can claim it. If a final upload has already claimed
+  /// it, `delete` is not run and the id of that upload is returned.
   func unlessClaimed(
     _ part: UploadID, _ delete: () throws(ServerError) -> Void
   ) throws(ServerError) -> UploadID?
 
-  /// The bytes of a saved final upload, from its parts, which must be whole and not be written any more; its length must
-  /// be known. Parts are used up on the way. After a throw, or a kill, it goes on where it was; 410: a part is gone.
+  /// Joins the parts of a saved final upload, whose length must be known. The parts must be complete and must not be
+  /// written any more; they are consumed in the process. After a throw or a kill, a new call continues. 410: a part is
+  /// gone.
   func join(_ record: UploadRecord) throws(ServerError) -> any Reception
 
-  /// The upload as the store remembers it; nil: the store never had it, or has forgotten it. Throws 410 for a finished upload whose file is not
-  /// there any more, or is another one.
+  /// Loads an upload; nil: it never existed or has been forgotten. Throws 410 for a finished upload whose file no
+  /// longer exists or was replaced.
   func load(_ id: UploadID) throws(ServerError) -> SavedUpload?
 
-  /// Whether the file that a finished upload was published as is still there, and no other one in its place; of a part,
-  /// that of its final upload, which may not be published yet.
+  /// Whether the file that a finished upload was published as still exists and was not replaced. For a part, this
+  /// refers to its final upload, which may not be published yet.
   func isStillPublished(_ record: UploadRecord) throws(ServerError) -> Bool
 
-  /// Of all the bytes of `reception`, which are read for it. Throws 503 after `interrupt`.
+  /// Computes digests of all bytes of `reception`, which it reads. Throws 503 after `interrupt`.
   func digests(
     of reception: any Reception, _ algorithms: [Digest.Algorithm]
   ) throws(ServerError) -> [Digest.Algorithm: [UInt8]]
 
-  /// Of all the bytes of a published file, which are read for it. nil: `isWanted`, which is asked now and then while they
-  /// are read, has said that nobody waits for it any more. Throws 503 after `interrupt`.
+  /// Computes a digest of a published file, which it reads completely. Returns nil if `isWanted`, called now and then
+  /// while reading, returns false because no client waits any more. Throws 503 after `interrupt`.
   func digest(
     of file: OpenItem, _ algorithm: Digest.Algorithm, while isWanted: () -> Bool
   ) throws(ServerError) -> [UInt8]?
 
-  /// Shows the bytes of `reception` under the record's target, whole and durable, or not at all.
+  /// Publishes the bytes of `reception` at the record's target, completely and synced to disk, or not at all.
   ///
-  /// An existing name keeps its bytes unless the record says that they are replaced: equal bytes count as published,
-  /// others throw 409. `.mustBeNew`, and `.replaceVersion` where another version is there, throw 412. Either ends the
-  /// upload. After any other throw it can be tried again.
-  /// A saved upload is remembered as finished until it expires, also over a kill at any instant.
+  /// An existing file keeps its bytes unless the record's rule replaces it: with equal bytes the upload counts as
+  /// published, otherwise this throws 409. `.mustBeNew`, and `.replaceVersion` with another version, throw 412. These
+  /// errors end the upload. After any other error publishing can be tried again. A saved upload is remembered as
+  /// finished until it expires, even if the server is killed at any instant.
   func publish(_ reception: any Reception, _ record: UploadRecord, isSaved: Bool) throws(ServerError) -> Publication
 
-  /// Saved uploads that are not finished.
+  /// The number of saved uploads that are not finished.
   var unfinished: Int { get }
 
-  /// Forgets a saved upload and deletes its bytes, with those of its parts.
+  /// Deletes a saved upload with its bytes and those of its parts.
   func delete(_ id: UploadID)
 
-  /// Deletes what has had no new byte for too long, `isBusy` ones aside, and returns their ids.
+  /// Deletes uploads that have received no byte for too long, except those for which `isBusy` is true, and returns
+  /// their ids.
   func expire(isBusy: (UploadID) -> Bool) -> [UploadID]
 
-  /// Before an upload is refused because the store may not hold so much, `submit` is called with work that looks for room
-  /// that the store does not know of. It must run that work once, on another thread, after `expire`. Until the work has
-  /// ended the store may refuse with 507 instead of 413.
+  /// Sets `submit`, which is called before an upload is refused because of the quota, with work that looks for unknown
+  /// free room. It must run that work once, on another thread, after `expire`. Until the work has ended, the store may
+  /// refuse with 507 instead of 413.
   func onShortage(_ submit: @escaping @Sendable (_ work: @escaping @Sendable () -> Void) -> Void)
 
-  /// Saved uploads that have all their bytes and were not published, because the server was killed in between.
+  /// Saved uploads that have all their bytes but were not published, because the server was killed in between.
   func complete() -> [UploadRecord]
 
-  /// Ends comparisons that are under way, with 503; what they compared stays resumable.
+  /// Interrupts running comparisons, which then throw 503; their uploads stay resumable.
   func interrupt()
 
-  /// Lets go of the folder, for another store. Nothing may be called after.
+  /// Releases the folder for another store. Nothing may be called afterwards.
   func close()
 }
 
 extension UploadStore {
-  /// Removes a published file, whatever version it is. Throws 404, or 409 for a folder.
+  /// Removes any version of a published file. Throws 404, or 409 for a folder.
   package func remove(_ path: ServedPath) throws(ServerError) { try remove(path) { (_) throws(ServerError) in } }
 }
 
-/// Bytes that are taken aside until they are published. One writer at a time; any thread.
+/// The stored bytes of an upload before publication. One writer at a time, on any thread.
 package protocol Reception: AnyObject, Sendable {
   var id: UploadID { get }
-  /// Bytes held.
+  /// The number of stored bytes.
   var length: Int64 { get }
-  /// Adds at the end. After a throw (413 more than the store may hold, 507 the disk is full) what was written stays.
+  /// Appends bytes. After a throw (413: quota exceeded; 507: disk full) the bytes already written stay.
   func append(_ piece: BodyPiece) throws(ServerError)
-  /// What comes from here on is on probation: until `keep`, the next store to open the place drops it.
+  /// Makes all following bytes provisional: until `keep`, they are dropped when a store is next opened in the folder.
   func hold() throws(ServerError)
-  /// What was on probation is held like all else. After a throw it still is on probation.
+  /// Accepts the provisional bytes. After a throw they are still provisional.
   func keep() throws(ServerError)
-  /// Deletes what is on probation. After a throw it is still there.
+  /// Deletes the provisional bytes. After a throw they still exist.
   func drop() throws(ServerError)
-  /// Deletes the bytes and gives back the room that was kept for them.
+  /// Deletes the bytes and releases the reserved quota.
   func discard()
 }
 
-/// What is at a path.
+/// Properties of a file or folder at a path.
 package struct StoredItem: Sendable, Hashable {
   package var isFolder: Bool
   package var length: Int64
-  /// Nanoseconds since 1970, as far as 64 bits reach.
+  /// Modification time in nanoseconds since 1970, clamped to the range of Int64.
   package var modified: Int64
-  /// Seconds since 1970, rounded down.
+  /// Modification time in seconds since 1970, rounded down.
   package var modifiedSeconds: Int64
-  /// When its bytes, its name or its rights changed last, which no client can choose. Nanoseconds since 1970.
+  /// Time of the last change of its bytes, name or permissions, which clients cannot choose. Nanoseconds since 1970.
   package var changed: Int64
-  /// Tells one file from the next at the same path.
+  /// Distinguishes successive files at the same path.
   package var inode: UInt64
 
-  /// A strong validator: other bytes under the same name are another inode or another time of change. The modification
-  /// time would not do, since clients choose it and inodes are used again. RFC 9110 §8.8.3.
+  /// A strong validator: different bytes under the same name have another inode or another change time. The
+  /// modification time would not be enough, because clients can choose it and inode numbers are reused. RFC 9110
+  /// §8.8.3.
   package var etag: String {
     "\"\(String(length, radix: 16))-\(String(changed, radix: 16))-\(String(inode, radix: 16))\""
   }
 }
 
-/// An open file; its descriptor lives as long as this does.
+/// An open file. Its descriptor is open as long as this value exists.
 package struct OpenItem: Sendable {
   package var item: StoredItem
   package var file: Descriptor
 }
 
-/// A line of a listing.
+/// An entry of a folder listing.
 package struct StoredEntry: Sendable {
   package var name: BytePath
   package var item: StoredItem
 }
 
-/// How a publication ended.
+/// The result of a publication.
 package struct Publication: Sendable {
   package enum Outcome: Sendable { case created, replaced, same }
   package var outcome: Outcome
   package var item: StoredItem
-  /// The file has the modification time that its record asks for.
+  /// Whether the file has the modification time that its record requests.
   package var hasModificationTime = false
 }
