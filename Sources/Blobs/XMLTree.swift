@@ -116,8 +116,8 @@ private struct XMLParser {
     while place < bytes.count, [0x20, 0x09, 0x0A, 0x0D].contains(bytes[place]) { place += 1 }
   }
 
-  /// Skips what may precede and follow the root element. A document type is accepted if it has no internal subset, as
-  /// in Apple's property lists.
+  /// Skips what may precede and follow the root element. With leniency `.none`, this includes a document type without
+  /// an internal subset, as in Apple's property lists.
   private mutating func skipBetween() -> Bool {
     while true {
       skipBlanks()
