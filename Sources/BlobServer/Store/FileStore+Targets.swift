@@ -63,7 +63,7 @@ extension FileStore {
 }
 
 extension Folder {
-  /// The reason why the server may not create files in the folder; nil: it may, or the system does not tell.
+  /// The reason why the server may not create files in the folder; nil: it may, or this is unknown.
   fileprivate func reasonNotToWrite() -> String? {
     if faccessat(number, ".", W_OK | X_OK, AT_EACCESS) == 0 { return nil }
     let problem = errno

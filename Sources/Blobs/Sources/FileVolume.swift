@@ -17,7 +17,7 @@ public struct FileVolume: Sendable, Hashable {
     self.id = id
   }
 
-  /// The file system that contains `path`; nil if the system does not tell. Blocks for the first file of a device.
+  /// The file system that contains `path`; nil if the system cannot report it. Blocks for the first file of a device.
   public init?(of path: BytePath, device: UInt64) {
     guard let volume = Self.known(device, { path.withCString { Self.ask(-1, $0) } }) else { return nil }
     self = volume
