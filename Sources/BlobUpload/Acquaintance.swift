@@ -16,8 +16,10 @@ final class Acquaintance: Sendable {
 
   /// Files of a queue that were refused before any file was stored, and the first of these refusals.
   private let refusals = Mutex<(count: Int, first: UploadError?)>((0, nil))
-  /// Files in a row, since a file was stored, whose place was refused with another status than 403.
-  private let refusedPlaces = Atomic(0)
+  /// Files in a row, since a file was stored, that were refused with another status than 403.
+  private let refusedInARow = Atomic(0)
+  /// Those of them for which the server has no room. 0 whenever `refusedInARow` is.
+  private let withoutRoomInARow = Atomic(0)
 
   /// Parts of files that are under way.
   let parts = Gate(UploadDestination.mostParts)
@@ -52,7 +54,10 @@ final class Acquaintance: Sendable {
 
   func noteStored() {
     if !hasStored { stored.store(true, ordering: .relaxed) }
-    if refusedPlaces.load(ordering: .relaxed) > 0 { refusedPlaces.store(0, ordering: .relaxed) }
+    if refusedInARow.load(ordering: .relaxed) > 0 {
+      withoutRoomInARow.store(0, ordering: .relaxed)
+      refusedInARow.store(0, ordering: .relaxed)
+    }
   }
 
   /// Judges a refusal that is final. Where the server has stored no file yet, a 403 concerns the whole destination.
@@ -66,14 +71,17 @@ final class Acquaintance: Sendable {
   /// queue goes on until several files were refused. Once a file was stored, a 403 concerns one file, and so does another
   /// refusal of a place, unless many files in a row come to that. `holdsBytes`: the server has acknowledged bytes of some
   /// file of the queue, so it may store others, and every file is tried.
+  ///
+  /// A server that has no room for a file (507) may have some for a smaller one, or in another folder. Where a few in a
+  /// row find none, the disk is full: each further file might be sent in vain to its last byte.
   func judge(oneOfMany error: UploadError, holdsBytes: Bool) -> UploadError {
     guard error.mayRefuseOneFile else { return error }
     var (ofFile, ofAll) = (error, error)
     (ofFile.side, ofAll.side) = (.file, .destination)
-    if hasStored {
-      let count = error.status == 403 ? 0 : refusedPlaces.add(1, ordering: .relaxed).newValue
-      return count < Self.many ? ofFile : ofAll.afterFailures(count)
-    }
+    let inARow = error.status == 403 ? 0 : refusedInARow.add(1, ordering: .relaxed).newValue
+    let withoutRoom = error.status == 507 ? withoutRoomInARow.add(1, ordering: .relaxed).newValue : 0
+    if withoutRoom >= Self.few { return ofAll.afterFailures(withoutRoom) }
+    if hasStored { return inARow < Self.many ? ofFile : ofAll.afterFailures(inARow) }
     // A server that lists its methods, none of which uploads, refuses every place.
     if error.message.contains(HTTPResponse.noUploads) { return error }
     let count = refusals.withLock { [ofAll] refusals in
@@ -103,11 +111,12 @@ final class Acquaintance: Sendable {
 }
 
 extension UploadError {
-  /// A refusal that may concern the name of one file or its folder, such as a redirect to a folder that has this name.
+  /// A refusal that may concern one file, its name or its folder: a redirect to a folder that has this name, or no room for
+  /// a file of this size.
   fileprivate var mayRefuseOneFile: Bool {
     switch status ?? 0 {
     case 403: side == .destination || side == .file
-    case 300..<400, 404, 405, 501: side == .destination
+    case 300..<400, 404, 405, 501, 507: side == .destination
     default: false
     }
   }

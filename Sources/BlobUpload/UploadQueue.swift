@@ -173,7 +173,7 @@ public struct UploadQueue: Sendable {
   }
 
   /// Returns the error after which nothing else can succeed either.
-  private func handle(
+  func handle(
     _ work: Claimed, _ engine: UploadEngine, _ observer: some UploadObserver
   ) async -> UploadError? {
     switch work.claim {
@@ -193,45 +193,6 @@ public struct UploadQueue: Sendable {
       observer.ended(work.item, nil, .busy(pid: owner.pid))
       return nil
     case .done(let entry): return await confirm(work, entry, engine, observer)
-    }
-  }
-
-  private func confirm(
-    _ work: Claimed, _ entry: JournalEntry, _ engine: UploadEngine, _ observer: some UploadObserver
-  ) async -> UploadError? {
-    let item = work.item
-    var evidence = StoredEvidence.journal
-    do {
-      let isSame = try await isWhatWasSent(item, entry)
-      var found: StoredEvidence? = isSame ? .journal : nil
-      if isSame, check { found = try await arrived(item, entry) }
-      // Another process may send to the same place since the journal was asked.
-      guard let found else { return await handle(try await claim([item], again: true)[0], engine, observer) }
-      evidence = found
-    } catch {
-      observer.ended(item, nil, .failed(error))
-      return error.endsQueue ? error : nil
-    }
-    observer.ended(item, nil, .doneBefore(evidence))
-    return nil
-  }
-
-  /// How it is known that the server still has what an earlier run sent: it is asked, and with `verify` it is read back
-  /// too. nil: it has not.
-  private func arrived(_ item: UploadItem, _ entry: JournalEntry) async throws(UploadError) -> StoredEvidence? {
-    // The length of what is made while it is sent is known since then.
-    var (info, target) = (item.info, item.target)
-    if info.length == nil { (info.length, target.length) = (entry.sentLength, entry.sentLength) }
-    if !verify {
-      return try await uploader.evidence(of: item.source, info, target, location: entry.location)
-    }
-    if try await !uploader.isThere(target, location: entry.location) { return nil }
-    do {
-      try await uploader.verify(item.source, info, at: target, location: entry.location)
-      return .bytes
-    } catch {
-      if error.saysOtherBytes { return nil }
-      throw error
     }
   }
 
@@ -261,9 +222,7 @@ public struct UploadQueue: Sendable {
       let error = await explained(error)
       if let again = await lookAgain(work, id, progress, error) { return await handle(again, engine, observer) }
       // A file that cannot be read back was not refused.
-      let failure =
-        isStored
-        ? error : uploader.destination.acquaintance.judge(oneOfMany: error, holdsBytes: totals.acknowledged > 0)
+      let failure = isStored ? error : judged(error)
       if failure.side == .cancelled { release([work]) } else { journal.failed(id, failure.message) }
       observer.ended(work.item, progress, .failed(failure))
       return failure.endsQueue ? failure : nil
@@ -272,6 +231,11 @@ public struct UploadQueue: Sendable {
 }
 
 extension UploadQueue {
+  /// A failure of one item, which may be one of all.
+  func judged(_ error: UploadError) -> UploadError {
+    uploader.destination.acquaintance.judge(oneOfMany: error, holdsBytes: totals.acknowledged > 0)
+  }
+
   /// `error`, or what the server has to say to all, which comes first and is said once.
   private func explained(_ error: UploadError) async -> UploadError {
     guard error.side != .cancelled, let question = uploader.destination.question else { return error }

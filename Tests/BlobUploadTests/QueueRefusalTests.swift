@@ -20,7 +20,7 @@ import Testing
   }
 
   /// One name may be that of a folder, to which a server redirects, or one that the server takes for nobody.
-  @Test(arguments: [301, 302, 307, 308, 404, 405, 501], ["a", "f"])
+  @Test(arguments: [301, 302, 307, 308, 404, 405, 501, 507], ["a", "f"])
   func aServerThatRefusesOnePlaceStoresTheOthers(_ status: Int, _ refused: String) async throws {
     let desk = try await Desk()
     let script = Script { _, request throws(TransportError) in
@@ -51,7 +51,7 @@ import Testing
     #expect(outcomes.sent == 3 && outcomes.error("4")?.side == .file && outcomes["15"] == nil)
   }
 
-  @Test(arguments: [401, 407, 421, 507]) func aServerThatHasNoRoomOrWantsCredentialsEndsTheRun(_ status: Int)
+  @Test(arguments: [401, 407, 421]) func aServerThatWantsCredentialsEndsTheRun(_ status: Int)
     async throws
   {
     let desk = try await Desk()
@@ -63,6 +63,51 @@ import Testing
       try await desk.run(queue, ["a", "b", "c"], outcomes, overwrite: true)
     }
     #expect(error?.status == status && outcomes["c"] == nil)
+  }
+
+  /// A file over a quota is followed by files that have room; a disk that is full has room for none, whether it was full
+  /// from the start or holds bytes of files already.
+  @Test(arguments: [0, 4]) func aFullDiskEndsTheRunAfterAFewFiles(_ stored: Int) async throws {
+    let desk = try await Desk()
+    let script = Script { _, request throws(TransportError) in
+      let number = Int(String(decoding: request.url.lastComponent, as: UTF8.self)) ?? 0
+      return .status(number < stored && number != 1 ? 201 : 507)
+    }
+    var queue = desk.queue(script)
+    queue.jobs = 1
+    let outcomes = Outcomes()
+    let error = await #expect(throws: UploadError.self) {
+      try await desk.run(queue, (0..<20).map { "\($0)" }, outcomes, overwrite: true)
+    }
+    #expect(error?.status == 507 && error?.side == .destination, "\(error as Any)")
+    #expect(error?.message.contains("3 files in a row") == true, "\(error as Any)")
+    #expect(outcomes.error("\(stored)")?.side == .file && outcomes.error("\(stored + 2)")?.side == .destination)
+    #expect(outcomes["\(stored + 3)"] == nil)
+  }
+
+  /// A check of what was sent before follows the same rule: one place may be refused, and the others are asked for. A server
+  /// that refuses the first few refuses all.
+  @Test(arguments: [302, 405, 507], [false, true]) func aCheckThatIsRefusedForOneFileAsksForTheOthers(
+    _ status: Int, _ forAll: Bool
+  ) async throws {
+    let desk = try await Desk()
+    let names = ["a", "b", "c", "d", "e"]
+    try await desk.run(desk.queue(Script(.status(201))), names, overwrite: true)
+    let script = Script { _, request throws(TransportError) in
+      forAll || request.url.path.hasSuffix("/b")
+        ? .status(status, ["Location": "http://other.example/"]) : .status(200, ["Content-Length": "1000"])
+    }
+    var queue = desk.queue(script)
+    queue.jobs = 1
+    queue.check = true
+    let outcomes = Outcomes()
+    do {
+      try await desk.run(queue, names, outcomes, overwrite: true)
+      #expect(!forAll && outcomes.doneBefore == 4)
+    } catch {
+      #expect(forAll && error.status == status && error.side == .destination && outcomes["d"] == nil)
+    }
+    #expect(outcomes.error("b")?.status == status && outcomes.error("b")?.side == .file)
   }
 
   @Test(arguments: [1, 2, 3, 9]) func aServerThatRefusesAllEndsTheRun(_ count: Int) async throws {
