@@ -45,6 +45,18 @@ import Testing
     await bench.journal.close()
   }
 
+  /// What a status asks for is the whole, of which the server has every byte, and not the parts that are left.
+  @Test(arguments: [1, 3, 5]) func aStatusFindsTheWhole(_ deleted: Int) async throws {
+    let bench = try await interrupted(afterDeleting: deleted)
+    let session = try #require(try await bench.journal.only().sessionToAsk)
+    guard case .finished(let result) = try await Tus().held(by: session, bench.uploader.context()) else {
+      Issue.record("the server was asked for parts")
+      return
+    }
+    #expect(result.length == Self.length)
+    await bench.journal.close()
+  }
+
   /// The journal may be of a run whose last note was lost with the power.
   @Test(arguments: [1, 3], [false, true])
   func aWholeThatTheJournalDoesNotKnowIsFoundByItsName(_ deleted: Int, _ overwrite: Bool) async throws {

@@ -105,6 +105,12 @@ extension JournalEntry {
   /// All that the server has of it: what is to be deleted when it is given up.
   public var sessionWithParts: UploadSession? { session?.holding(receipts) }
 
+  /// What tells how much of it the server has: the whole, once the parts were put together, since the parts are deleted then.
+  package var sessionToAsk: UploadSession? {
+    guard let whole = session?.joined, let length = intent.length else { return sessionWithParts }
+    return UploadSession(state: ["url": whole.text, "length": String(length)])
+  }
+
   /// The server has put its parts together: what is left of it are the parts.
   package var isJoined: Bool { session?.joined != nil }
 }

@@ -106,7 +106,7 @@ struct StatusCommand: Command {
       do throws(UploadError) {
         let server = try await KnownServer(group[0].destination, connection)
         for entry in group {
-          guard let session = entry.sessionWithParts else { continue }
+          guard let session = entry.sessionToAsk else { continue }
           do throws(UploadError) {
             answers[entry.id] = ServerAnswer(try await server.held(by: session), of: entry)
           } catch {
