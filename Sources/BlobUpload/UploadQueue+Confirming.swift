@@ -11,7 +11,8 @@ extension UploadQueue {
     do {
       let isSame = try await isWhatWasSent(item, entry)
       var found: StoredEvidence? = isSame ? .journal : nil
-      if isSame, check { found = try await arrived(item, entry) }
+      if isSame, entry.isSuperseded { found = try await isKept(entry, item.target) ? .length : nil }
+      if found != nil, check { found = try await arrived(item, entry) }
       // Another process may send to the same place since the journal was asked.
       guard let found else { return await handle(try await claim([item], again: true)[0], engine, observer) }
       evidence = found
@@ -20,9 +21,23 @@ extension UploadQueue {
       observer.ended(item, nil, .failed(failure))
       return failure.endsQueue ? failure : nil
     }
+    if entry.isSuperseded { journal.kept(entry.id) }
     if evidence != .journal { uploader.destination.acquaintance.noteStored() }
     observer.ended(item, nil, .doneBefore(evidence))
     return nil
+  }
+
+  /// Whether the server has kept the upload of an entry, though another source was later sent under its name. One that keeps
+  /// uploads apart has it at the upload's own URL, and nothing at the name: what has the name has replaced it.
+  private func isKept(_ entry: JournalEntry, _ target: UploadTarget) async throws(UploadError) -> Bool {
+    guard let length = entry.intent.length else { return false }
+    var target = target
+    target.length = length
+    let named = try await uploader.patiently("\(target.path)") { () async throws(UploadError) in
+      try await uploader.context().remoteLength(of: target.url, expecting: length)
+    }
+    guard named == .missing else { return false }
+    return try await uploader.isThere(target, location: entry.location)
   }
 
   /// How it is known that the server still has what an earlier run sent: it is asked, and with `verify` it is read back

@@ -44,6 +44,7 @@ extension JournalStore {
         """
         SELECT count(*) FROM upload INDEXED BY unfinished
         WHERE state <> 2 AND destination = ?3 AND source >= ?1 AND source < ?2 AND target NOT LIKE '%#left-' || id
+          AND NOT (state = 4 AND location IS NOT NULL)
         """)
       history.unfinished += Int(clamping: try first(unfinished, prefix, end, id) ?? 0)
       if history.hasSent { continue }

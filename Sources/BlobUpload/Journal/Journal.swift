@@ -52,7 +52,7 @@ public actor Journal {
 
   /// Claims what is to be sent: answers in the order of the intents, committed as one when it returns.
   /// With `again`, what was done before counts as fresh. With `sends`, an upload that may replace a file may do so from now
-  /// on: what other sources have sent to its place is forgotten. It is `.busy` while a live process sends another source there.
+  /// on: what other sources have sent to its place is done no more. It is `.busy` while a live process sends another source there.
   /// With `replacesGrown`, a source that has grown since it was sent may replace a file, too.
   public func claim(
     _ intents: [JournalIntent], destination: Int64, again: Bool = false, sends: Bool = true,
@@ -225,7 +225,7 @@ extension Journal {
 
   /// Finished; the claim ends. Written within 250 ms, with others. With `keepsChecksums` the checksums of what was sent
   /// stay, for a source whose version alone does not tell its content: see `checksums(of:)`.
-  /// With `replaces` its bytes were stored now: what other sources have sent to the same place is forgotten.
+  /// With `replaces` its bytes were stored now: what other sources have sent to the same place is done no more.
   public nonisolated func done(
     _ id: Int64, _ result: UploadResult, keepsChecksums: Bool = false, replaces: Bool = true
   ) {
@@ -251,6 +251,9 @@ extension Journal {
   /// The entry is about this version of its source; also of an entry that is done, and claimed by nobody. Written within
   /// 250 ms.
   public nonisolated func recognized(_ id: Int64, _ validator: Validator) { note(id, .recognized(validator)) }
+
+  /// The server has the upload of an entry that was superseded: it is done again. Written within 250 ms.
+  nonisolated func kept(_ id: Int64) { note(id, .kept) }
 
   /// The claim ends, and the entry stays unfinished. Written within 250 ms.
   public nonisolated func released(_ id: Int64) { note(id, .released) }

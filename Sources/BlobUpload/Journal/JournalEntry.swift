@@ -94,6 +94,10 @@ public struct JournalEntry: Sendable, Identifiable {
   /// be deleted there.
   public var isLeftover = false
 
+  /// It was done, and then another source was sent to the same place. Where the server keeps uploads of one name apart, it still
+  /// has this one at `location`: only the server can tell.
+  public var isSuperseded = false
+
   /// Whether `intent` is about a longer version than the one that was last sent as a whole.
   func hasGrown(to intent: JournalIntent) -> Bool {
     guard let sentLength, let length = intent.length else { return false }
@@ -119,7 +123,7 @@ public enum JournalClaim: Sendable {
   /// Start anew under this id: the version differs. `old` is what was known. Where it has a session, it is an entry of its
   /// own, claimed as well: remove it once its session was aborted, or release it.
   indirect case replaced(Int64, old: JournalEntry)
-  /// The same version was sent before.
+  /// The same version was sent before. With `isSuperseded` the server is to be asked whether it has kept that.
   indirect case done(JournalEntry)
   /// Claimed by a process that is alive, perhaps this one; or that process sends another source to the same place.
   case busy(ProcessMark)

@@ -16,6 +16,7 @@ struct JournalNote: Sendable {
     case restarted
     case abandoned
     case recognized(Validator)
+    case kept
     case released
   }
   var id: Int64
@@ -25,7 +26,7 @@ struct JournalNote: Sendable {
   func needsNoClaim(isDone: Bool) -> Bool {
     switch event {
     case .restarted, .abandoned: true
-    case .recognized: isDone
+    case .recognized, .kept: isDone
     default: false
     }
   }
@@ -66,7 +67,7 @@ final class JournalNotes: Sendable {
       var delay: Delay
       switch note.event {
       case .opened, .receipt, .restarted, .abandoned: delay = .none
-      case .done, .failed, .refused, .recognized, .released: delay = .batch
+      case .done, .failed, .refused, .recognized, .kept, .released: delay = .batch
       case .acknowledged: delay = .progress
       }
       if case .acknowledged = note.event {

@@ -77,7 +77,7 @@ extension JournalStore {
   ) throws(SQLiteError) -> JournalClaim {
     if let owner = entry.owner { return .busy(owner) }
     let likeness = intent.likeness(to: entry.intent)
-    if entry.state == .done {
+    if entry.state == .done || entry.isSuperseded {
       if likeness != .different && !again { return .done(entry) }
       try reset(entry, intent, destination, me, now)
       return likeness == .different ? .replaced(entry.id, old: entry) : .fresh(entry.id)

@@ -71,9 +71,9 @@ extension JournalStore {
       if replaces { try forgetReplaced(by: note.id, through: note.id) }
       return
     }
-    guard var row = try glance(note.id), row.owner == me || row.isFree && note.needsNoClaim(isDone: row.isDone) else {
-      return
-    }
+    guard var row = try glance(note.id),
+      row.owner == me || row.isFree && note.needsNoClaim(isDone: row.isDone || row.isSuperseded)
+    else { return }
     switch note.event {
     case .done(let location, let length, let keepsChecksums, let replaces):
       if !row.hasLength, let length { row.bytes = length }
@@ -119,6 +119,7 @@ extension JournalStore {
       try recognize.bind(3, validator.version)
       try recognize.bind(4, validator.instance)
       try run(recognize, note.id, now)
+    case .kept: try reinstate(note.id, row, now)
     case .released:
       try keepSent(note.id, me)
       try run(try database.statement("UPDATE upload SET owner = NULL, updated = ?2 WHERE id = ?1"), note.id, now)
@@ -179,6 +180,10 @@ struct JournalGlance {
   var owner: Int64?
   var hasSession: Bool
   var hasLength: Bool
+  /// The server has told a URL of this upload alone: neither the target, nor the target with a version.
+  var hasOwnURL: Bool
+  /// It was done until another source was sent to the same place.
+  var isSuperseded: Bool
   /// Of the whole; of an unknown length, what was acknowledged.
   var bytes: Int64
 
@@ -189,14 +194,16 @@ extension JournalStore {
   func glance(_ id: Int64) throws(SQLiteError) -> JournalGlance? {
     let select = try database.statement(
       """
-      SELECT destination, state, owner, ifnull(length, acknowledged), session IS NOT NULL, length IS NOT NULL
+      SELECT destination, state, owner, ifnull(length, acknowledged), session IS NOT NULL, length IS NOT NULL,
+      ifnull(location <> '' AND instr(location, '#') = 0
+      AND location <> substr(target, 1, instr(target || '#', '#') - 1), 0), state = 4 AND location IS NOT NULL
       FROM upload WHERE id = ?1
       """)
     try select.bind(1, id)
     return try select.first { row in
       JournalGlance(
         destination: row.int(0), isDone: row.int(1) == 2, owner: row.intOrNil(2), hasSession: row.int(4) != 0,
-        hasLength: row.int(5) != 0, bytes: row.int(3))
+        hasLength: row.int(5) != 0, hasOwnURL: row.int(6) != 0, isSuperseded: row.int(7) != 0, bytes: row.int(3))
     }
   }
 

@@ -1,7 +1,11 @@
 import BlobSQLite
 
-/// Several sources may be sent to one place, one after the other. What the place holds is the last one's, so that nothing is
-/// known of the others any more.
+/// Several sources may be sent to one place, one after the other. What the place holds is the last one's, so that the others
+/// are done no more.
+///
+/// A server may keep each upload apart, under an upload's own URL, and no journal can know that: an entry that has such a URL
+/// is marked as superseded, and the next push asks the server. An earlier version of this program takes it for an upload
+/// that is to be sent again by the next push, and by no resume. All other entries are removed.
 ///
 /// The keys of all uploads to one place begin with the same URL: see `JournalIntent.key`. A form has
 /// a place only where it asks for a file to be replaced: else its receiver may well keep two files of one name.
@@ -41,8 +45,28 @@ extension JournalStore {
       }
     }
     for id in replaced {
-      if let row = try glance(id) { try remove(id, row) }
+      guard let row = try glance(id) else { continue }
+      if row.hasOwnURL { try supersede(id, row) } else { try remove(id, row) }
     }
+  }
+
+  /// A row in state `refused` has a location only if it was superseded.
+  private func supersede(_ id: Int64, _ row: JournalGlance) throws(SQLiteError) {
+    uncount(row.destination, row.bytes)
+    let mark = try database.statement("UPDATE upload SET state = 4, error = ?2 WHERE id = ?1")
+    try mark.bind(1, id)
+    try mark.bind(2, "another source was later sent under this name")
+    try mark.run()
+  }
+
+  /// Makes a superseded row one that is done again: the server has kept its upload.
+  func reinstate(_ id: Int64, _ row: JournalGlance, _ now: Int64) throws(SQLiteError) {
+    guard row.isSuperseded else { return }
+    let done = try database.statement("UPDATE upload SET state = 2, error = NULL, updated = ?2 WHERE id = ?1")
+    try done.bind(1, id)
+    try done.bind(2, now)
+    try done.run()
+    count(row.destination, row.bytes)
   }
 
   /// Inside a transaction, after claims for a destination: uploads that may replace a file may do so from now on. These are

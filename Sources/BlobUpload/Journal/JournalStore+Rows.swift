@@ -72,7 +72,8 @@ extension JournalStore {
       database.statement(
         """
         SELECT id, destination, state, owner, length, acknowledged, part_size, created, updated, target, source, path,
-        version, instance, content_type, location, error, session, sent_length FROM upload INDEXED BY unfinished WHERE state <> 2 ORDER BY id
+        version, instance, content_type, location, error, session, sent_length FROM upload INDEXED BY unfinished WHERE state <> 2
+        AND NOT (state = 4 AND location IS NOT NULL) ORDER BY id
         """))
   }
 
@@ -91,7 +92,7 @@ extension JournalStore {
         """
         SELECT id, destination, state, owner, length, acknowledged, part_size, created, updated, target, source, path,
         version, instance, content_type, location, error, session, sent_length FROM upload INDEXED BY unfinished WHERE state <> 2 AND state = ?1
-        ORDER BY id DESC LIMIT ?2
+        AND NOT (state = 4 AND location IS NOT NULL) ORDER BY id DESC LIMIT ?2
         """)
     try select.bind(1, Int64(state.rawValue))
     try select.bind(2, Int64(limit))
@@ -102,7 +103,7 @@ extension JournalStore {
     let select = try database.statement(
       """
       SELECT destination, state, count(*), ifnull(sum(length), 0), sum(acknowledged)
-      FROM upload INDEXED BY unfinished WHERE state <> 2 GROUP BY destination, state
+      FROM upload INDEXED BY unfinished WHERE state <> 2 AND NOT (state = 4 AND location IS NOT NULL) GROUP BY destination, state
       UNION ALL SELECT destination, 2, count, bytes, bytes FROM finished WHERE count > 0
       ORDER BY destination, state
       """)
@@ -173,7 +174,8 @@ extension JournalStore {
       acknowledged: row.int(5),
       location: location == "" ? target : location, error: row.text(16), created: row.int(7), updated: row.int(8),
       owner: row.isNull(3) ? nil : try liveOwner(row.int(3)),
-      sentLength: state(row, 2) == .done ? row.intOrNil(4) : row.intOrNil(18), isLeftover: isLeftover)
+      sentLength: state(row, 2) == .done ? row.intOrNil(4) : row.intOrNil(18), isLeftover: isLeftover,
+      isSuperseded: state(row, 2) == .refused && location != nil)
   }
 
   func receipts(_ id: Int64) throws(SQLiteError) -> [PartReceipt] {
