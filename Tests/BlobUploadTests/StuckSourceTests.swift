@@ -2,6 +2,7 @@ import BlobHTTP
 import BlobTesting
 import TestSupport
 import Blobs
+import Platform
 import Synchronization
 import Testing
 
@@ -53,6 +54,22 @@ import Testing
     }
     gate.open()
   }
+
+  #if os(Linux)
+    /// A push may compare millions of files: the timer of a read must not hold memory until it would have fired.
+    @Test func readsThatHaveEndedHoldNoMemory() async throws {
+      func read(_ count: Int) async throws {
+        for _ in 0..<count { try await readingSource { _, _ throws(BlobError) in } }
+      }
+      try await read(100)
+      let before = mallinfo2().uordblks
+      try await read(20_000)
+      func isFree() -> Bool { mallinfo2().uordblks < before + (4 << 20) }
+      let end = ContinuousClock.now + .seconds(30)
+      while !isFree(), .now < end { try await Task.sleep(for: .milliseconds(10)) }
+      #expect(isFree())
+    }
+  #endif
 
   /// One small object is stuck; the others arrive, and cancelling ends the run.
   @Test func aStuckSmallObjectHoldsUpNoOther() async throws {

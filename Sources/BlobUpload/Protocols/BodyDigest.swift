@@ -39,10 +39,14 @@ package func readingSource<Result: Sendable>(
     }
     group.addTask {
       var before: Int64 = -1
-      while case let now = read.bytes.load(ordering: .relaxed), now != before {
-        before = now
+      var quiet = Duration.zero
+      let step = min(longest, longestSleep)
+      while quiet < longest {
         // Cancelled once the source was read.
-        do { try await Task.sleep(for: longest) } catch { break }
+        do { try await Task.sleep(for: step) } catch { break }
+        let now = read.bytes.load(ordering: .relaxed)
+        quiet = now == before ? quiet + step : .zero
+        before = now
       }
       let message =
         "nothing could be read for \(longest) after \(max(0, before)) bytes: is the disk or its server gone?"
@@ -55,6 +59,10 @@ package func readingSource<Result: Sendable>(
   if Task.isCancelled { throw UploadError(BlobError(.cancelled, "read a source: cancelled")) }
   do { return try outcome.get() } catch { throw UploadError(error) }
 }
+
+/// A task that is cancelled while it sleeps keeps some memory until its time is over. With short sleeps only the reads
+/// of the last moment hold any, however many files are read in all.
+private let longestSleep = Duration.milliseconds(100)
 
 private final class ReadBytes: Sendable {
   let bytes = Atomic<Int64>(0)
