@@ -10,7 +10,7 @@ import Synchronization
 /// files pays nothing. A small file is as cheap to send as to ask for; the server compares it, and says that it had it.
 final class ExistingFiles: Sendable {
   /// Bytes. Up to `small` a file is never asked for, and over `large` always.
-  private static let (small, large): (Int64, Int64) = (64 << 10, 4 << 20)
+  static let (small, large): (Int64, Int64) = (64 << 10, 4 << 20)
 
   private let tellsDigests = Atomic(false)
   private let wasThere = Atomic(false)

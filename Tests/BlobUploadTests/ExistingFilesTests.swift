@@ -85,6 +85,23 @@ import Testing
     #expect(outcomes.error("other")?.status == 409, "\(String(describing: outcomes["other"]))")
   }
 
+  /// `If-Match: *` asks for a file that is there, so the server is asked first whether it is.
+  @Test(arguments: [false, true]) func aFileThatMayOverwriteIsSentOnce(_ isThere: Bool) async throws {
+    let peer = try ServedFolder()
+    defer { peer.stop() }
+    let length: Int64 = 5 << 20
+    if isThere {
+      let put = UploadDestination(endpoint: peer.endpoint, dialect: PlainPut(), limits: PartLimits(firstPart: .max))
+      _ = try await Uploader(put, transport: SocketTransport()).upload(PatternSource(length: length, seed: 7), as: "a")
+    }
+    let desk = try await Desk()
+    let (queue, recorder) = try await queue(desk, peer, "put")
+    #expect(try await desk.run(queue, ["a"], length: length, overwrite: true).sent == 1)
+    #expect(recorder.count("PUT") == 1)
+    #expect(queue.totals.sent == length)
+    #expect(peer.contents(of: "a") == PatternSource(length: length).bytes(count: Int(length)))
+  }
+
   @Test func aServerWithoutDigestsIsComparedByLength() async throws {
     let desk = try await Desk()
     _ = try await desk.run(desk.queue(Script(.status(201))), ["a"])

@@ -51,6 +51,7 @@ public struct PlainPut: UploadProtocol {
   ) async throws(UploadError) -> UploadResult {
     var request = put(target)
     if checksum != nil { request.headers["Content-Digest"] = try await ContentDigest.field(of: body, checksum) }
+    if await isKnownToBeFree(target, body, with) { request.headers["If-Match"] = nil }
     // The name is asked for before each time that the file is sent, so the transport must not send it twice by itself.
     var response =
       asksFirst && !target.overwrite
@@ -64,6 +65,15 @@ public struct PlainPut: UploadProtocol {
     }
     try await with.confirm(response, to: request, body, target)
     return result
+  }
+
+  /// Whether the server was asked for a name that may be overwritten, and has nothing there. A PUT with `If-Match: *`
+  /// would be refused, and the file sent twice. A small file is as cheap to send as to ask for.
+  private func isKnownToBeFree(_ target: UploadTarget, _ body: BlobSlice, _ with: UploadContext) async -> Bool {
+    guard target.overwrite, body.length ?? .max > ExistingFiles.small else { return false }
+    // What went wrong with the question is met again by the PUT, which knows what to do.
+    guard let response = try? await with.send(HTTPRequest("HEAD", target.url)) else { return false }
+    return [404, 410].contains(response.status)
   }
 
   private func refusal(
