@@ -146,6 +146,19 @@ import Testing
     #expect(!error.message.contains("Evil") && !error.message.contains("secret"))
   }
 
+  /// Whether it is the name of the server or of the proxy.
+  @Test(arguments: [
+    ("http://bücher.example/a", "http://127.0.0.1:1"), ("http://media.example/a", "http://bücher.example:1"),
+    ("https://media.example/a", "socks5h://bücher.example:1"),
+  ])
+  func aNameOutsideASCIIIsRefused(_ url: String, _ proxy: String) async {
+    let transport = SocketTransport(.init(proxy: Proxy(proxy)!, environment: [:]))
+    let error = await failure { () async throws(TransportError) in try await transport.get(HTTPURL(url)!) }
+    #expect(error.code == .badRequest)
+    let reason = "has characters outside ASCII: give the name in its ASCII form, which begins with xn--"
+    #expect(error.message == "GET \(url): 'bücher.example' \(reason)")
+  }
+
   @Test func aMethodThatWouldBreakTheRequestIsRefused() async {
     let error = await failure { () async throws(TransportError) in
       try await transport.get(HTTPURL("http://127.0.0.1:9/")!, "GET / HTTP/1.1\r\nX: y\r\n\r\nGET")

@@ -21,13 +21,14 @@ struct Route {
     let label: String
   }
 
-  /// Throws `.badRequest` where the host's name has characters outside ASCII.
-  init(to url: HTTPURL, through proxy: Proxy?) throws(TransportError) {
+  /// Throws `.badRequest` where the name of the host or of the proxy has characters outside ASCII. The message begins
+  /// with `name`, that of the request.
+  init(to url: HTTPURL, through proxy: Proxy?, for name: String) throws(TransportError) {
     let host = url.host
-    guard host.utf8.allSatisfy({ $0 < 0x80 }) else {
+    for host in [host, proxy?.host ?? ""] where !host.utf8.allSatisfy({ $0 < 0x80 }) {
       throw TransportError(
         .badRequest,
-        "\(url): '\(host)' has characters outside ASCII: give the name in its ASCII form, which begins with xn--")
+        "\(name): '\(host)' has characters outside ASCII: give the name in its ASCII form, which begins with xn--")
     }
     let isSecure = url.scheme == "https"
     relay = proxy?.isWeb == true && !isSecure ? proxy : nil

@@ -44,7 +44,7 @@
       transfer.attempts = 0
       let url = transfer.job.request.url
       let end = SuspendingClock.now + options.connect
-      let dialer = Dialer(try Route(to: url, through: proxy), options)
+      let dialer = Dialer(try Route(to: url, through: proxy, for: transfer.job.name), options)
       let result = try dial(transfer, dialer, until: end)
       if result != CURLE_OK { throw error(transfer, dialer, proxy, result) }
       let wire: Connection
