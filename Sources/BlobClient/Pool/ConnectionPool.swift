@@ -179,6 +179,10 @@ final class ConnectionPool: Sendable {
 
   /// A server has closed an idle connection just as a request was sent over it. Requests there that must not be sent twice
   /// get new connections from now on: otherwise each try could end in the same race.
+  ///
+  /// Other requests are sent again over a new connection, and need no memory of the server. That rule cannot serve
+  /// these: whether the server has read such a request is not known, so a second one could do its work twice. Nor can
+  /// all of them go over new connections: that would cost a round trip each, and with TLS two, at every server.
   func noteClosedIdle(by url: HTTPURL) {
     hasClosers.store(true, ordering: .relaxed)
     closers.withLock { if $0.count < 1024 { $0.insert(url.origin) } }
