@@ -27,19 +27,37 @@ package struct SecretWords: Sendable {
     return plainWords.contains { plain.firstRange(of: $0) != nil }
   }
 
-  /// Whether the `Location` of a response contains one of the secrets.
-  package func isOne(inLocationOf response: HTTPResponse) -> Bool {
-    if words.isEmpty { return false }
-    return response.head.headers["Location"].map { isOne(in: $0.utf8) } ?? false
+  /// The fields of a response whose values are kept in the journal or shown.
+  private static let keptFields = [
+    "Location", "Content-Location", "ETag", "Content-Encoding", "x-amz-bucket-region", "x-amz-version-id",
+  ]
+
+  /// Whether `removed(from:)` could change the response. It is cheap enough to be asked for every response.
+  package static func mayStand(in response: HTTPResponse) -> Bool { !response.isSuccess || mayStand(in: response.head) }
+
+  private static func mayStand(in head: HTTPHead) -> Bool {
+    head.headers.fields.contains { field in keptFields.contains { field.name.isSameField($0) } }
   }
 
-  /// Removes the body and the `Location` of an unsuccessful response if they contain a secret.
-  package func removed(fromRefusal response: HTTPResponse) -> HTTPResponse {
-    if response.isSuccess { return response }
+  /// The response without what it repeats of the secrets. An unsuccessful response loses its body, and every response loses
+  /// the fields that would be kept or shown. A file that the server has stored counts as stored all the same.
+  package func removed(from response: HTTPResponse) -> HTTPResponse {
+    if words.isEmpty { return response }
     var response = response
-    if isOne(in: response.body) { response.body = [] }
-    if isOne(inLocationOf: response) { response.head.headers["Location"] = nil }
+    if !response.isSuccess, isOne(in: response.body) { response.body = [] }
+    response.head = removed(from: response.head)
     return response
+  }
+
+  package func removed(from head: HTTPHead) -> HTTPHead {
+    if words.isEmpty { return head }
+    var head = head
+    for name in Self.keptFields {
+      guard let value = head.headers[name], isOne(in: value.utf8) else { continue }
+      // Encoded content must not be mistaken for plain content.
+      head.headers[name] = name == "Content-Encoding" ? "unknown" : nil
+    }
+    return head
   }
 
   /// The words of a field value, and the password of `Basic` credentials. RFC 7617.

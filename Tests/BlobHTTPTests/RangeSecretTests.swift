@@ -20,6 +20,15 @@ import Testing
     }
   }
 
+  /// The version of a source is kept in the journal.
+  @Test func aVersionThatRepeatsASecretIsNoVersion() async throws {
+    let peer = RangePeer(.init(bytes: [1, 2, 3], headers: ["ETag": "\"bearer-word\""]))
+    let source = HTTPRangeSource(
+      peer.url, over: SocketTransport(), headers: ["Authorization": "Bearer bearer-word"], retries: 0)
+    #expect(try await read(BlobSlice(source)) == [1, 2, 3])
+    #expect(peer.seen.allSatisfy { $0["If-Range"] == nil })
+  }
+
   /// The word is one of the URL that the user has given, and not of a server's.
   @Test func theURLThatWasGivenIsShown() async throws {
     let url = try #require(HTTPURL("http://127.0.0.1:1/holiday?name=holiday"))

@@ -20,7 +20,7 @@ import Testing
   func eachSpellingIsRecognized(_ spelling: String) {
     let words = SecretWords(values: [Self.token])
     #expect(words.isOne(in: "{\"error\": \"you said \(spelling)\"}".utf8))
-    let response = words.removed(fromRefusal: refusal("no: '\(spelling)'", location: "/x?t=\(spelling)"))
+    let response = words.removed(from: refusal("no: '\(spelling)'", location: "/x?t=\(spelling)"))
     #expect(response.body.isEmpty && response.headers["Location"] == nil)
   }
 
@@ -30,7 +30,7 @@ import Testing
   func otherTextIsLeftAsItIs(_ text: String) {
     let words = SecretWords(values: [Self.token])
     #expect(!words.isOne(in: text.utf8))
-    #expect(words.removed(fromRefusal: refusal(text)).body == Array(text.utf8))
+    #expect(words.removed(from: refusal(text)).body == Array(text.utf8))
   }
 
   /// The secret itself looks as if something in it were encoded.
@@ -56,9 +56,22 @@ import Testing
     #expect(!words.isOne(in: "joe".utf8) && !SecretWords().isOne(in: "anything".utf8))
   }
 
+  /// Fields that are kept or shown are left out of every answer, and others are not read.
+  @Test(arguments: [201, 403]) func fieldsThatAreKeptRepeatNone(_ status: Int) {
+    var response = refusal("", location: "/x?t=\(Self.token)")
+    response.head.status = status
+    response.head.headers.add("etag", "\"\(Self.token)\"")
+    response.head.headers.add("Content-Encoding", Self.token)
+    response.head.headers.add("X-Amz-Bucket-Region", "eu-\(Self.token)")
+    response.head.headers.add("Content-Length", "12")
+    let headers = SecretWords(values: [Self.token]).removed(from: response).headers
+    #expect(headers["Location"] == nil && headers["ETag"] == nil && headers["x-amz-bucket-region"] == nil)
+    #expect(headers["Content-Encoding"] == "unknown" && headers["Content-Length"] == "12")
+  }
+
   @Test func aSuccessKeepsItsWords() {
     var response = refusal(Self.token)
     response.head.status = 201
-    #expect(SecretWords(values: [Self.token]).removed(fromRefusal: response).body == Array(Self.token.utf8))
+    #expect(SecretWords(values: [Self.token]).removed(from: response).body == Array(Self.token.utf8))
   }
 }

@@ -72,6 +72,6 @@ extension HTTPResponse {
   /// A proxy that repeats its credentials in a refusal must not have them shown or kept: then its words are left out.
   func withoutSecrets(of proxy: Proxy) -> HTTPResponse {
     if isSuccess || !proxy.hasCredentials { return self }
-    return SecretWords(values: [proxy.password, proxy.basicCredentials].compactMap { $0 }).removed(fromRefusal: self)
+    return SecretWords(values: [proxy.password, proxy.basicCredentials].compactMap { $0 }).removed(from: self)
   }
 }

@@ -13,12 +13,15 @@ struct RemoteAsk: Sendable {
     self.headers = headers
   }
 
-  /// The final response. `on.began` and `on.received` are called for a successful response only.
+  /// The final response, without the fields in which it repeats a secret. `on.began` and `on.received` are called for a
+  /// successful response only.
   func get(_ fields: HTTPHeaders, _ on: Exchange) async throws(TransportError) -> HTTPResponse {
-    var place = url
-    do throws(TransportError) { return try await follow(&place, fields, on) } catch {
+    var (place, on) = (url, on)
+    let secrets = SecretWords(headers, query: url.query)
+    if let began = on.began { on.began = { head throws(BlobError) in try began(secrets.removed(from: head)) } }
+    do throws(TransportError) { return secrets.removed(from: try await follow(&place, fields, on)) } catch {
       // The message contains a URL from the server's redirect.
-      if place == url || !SecretWords(headers, query: url.query).isOne(in: error.message.utf8) { throw error }
+      if place == url || !secrets.isOne(in: error.message.utf8) { throw error }
       throw TransportError(
         error.code,
         "GET \(url): redirected to a place that is not shown, since its URL repeats a credential: \(error.code)",

@@ -160,7 +160,9 @@ extension HTTPRequest {
   func uploadURL(_ head: HTTPHead) throws(UploadError) -> HTTPURL {
     guard let location = head.headers["Location"], let upload = url.resolve(location) else {
       throw UploadError(
-        .giveUp, .destination, "\(method) \(url): answered \(head.status) without a usable Location",
+        .giveUp, .destination,
+        "\(method) \(url): answered \(head.status) without a usable Location. One that repeats a credential would be kept, "
+          + "and is not used",
         status: head.status)
     }
     if upload.origin == url.origin { return upload }

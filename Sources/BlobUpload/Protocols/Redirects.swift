@@ -65,7 +65,7 @@ extension UploadContext {
   /// `on`, or an exchange of which nothing else is to be told, with the bytes of its body counted and reported.
   func counting(_ counter: SentCounter, _ on: Exchange? = nil) -> Exchange {
     var counted = on ?? reporting
-    if let on { counted.interim = { [self] head in on.interim(withoutSecrets(head)) } }
+    if let on { counted.interim = { [self] head in on.interim(secrets().removed(from: head)) } }
     counted.sent = { [sent = counted.sent, knowledge = server.knowledge] count in
       knowledge.noteReached()
       counter.bytes.add(Int64(count), ordering: .relaxed)
@@ -93,7 +93,7 @@ extension UploadContext {
     let (prepared, on) = prepared(request, on)
     do { response = try await server.transport.send(prepared, body: body, on) } catch { throw UploadError(error) }
     server.knowledge.note(response)
-    return try withoutSecrets(response, to: request)
+    return withoutSecrets(response, to: request)
   }
 
   private func target(of response: HTTPResponse, to request: HTTPRequest) throws(UploadError) -> HTTPURL {
@@ -130,32 +130,18 @@ extension UploadContext {
     UploadError(.giveUp, .destination, "\(request.method) \(request.url): \(what)", status: response.status)
   }
 
-  /// The answer without what a server repeats of our secrets, so that none is shown or kept. A refusal loses its words. The
-  /// place of something that was created cannot be left out, so an answer with a secret in it is refused.
-  private func withoutSecrets(_ response: HTTPResponse, to request: HTTPRequest) throws(UploadError) -> HTTPResponse {
-    if !response.isSuccess {
-      // What we write into the query of a signed request ourselves is no secret.
-      return secrets(query: server.sign == nil ? request.url.query : nil).removed(fromRefusal: response)
-    }
-    if response.headers["Location"] != nil, secrets().isOne(inLocationOf: response) {
-      throw UploadError(
-        .giveUp, .destination,
-        "\(request.method) \(request.url): the Location of its answer repeats a credential, and would be kept: not used",
-        status: response.status)
-    }
-    return response
+  /// The response without what it repeats of our secrets, so that none of them is shown or kept.
+  private func withoutSecrets(_ response: HTTPResponse, to request: HTTPRequest) -> HTTPResponse {
+    if server.headers.fields.isEmpty, secretValues.isEmpty, response.isSuccess { return response }
+    if !SecretWords.mayStand(in: response) { return response }
+    // A successful response may need the query of the given URL in its own URLs. The query of a signed request is ours, and
+    // no secret.
+    let query = response.isSuccess || server.sign != nil ? nil : request.url.query
+    return secrets(query: query).removed(from: response)
   }
 
   /// What no text of the server may repeat that is shown or kept. `query`: of the request, where its values are secret.
   func secrets(query: String? = nil) -> SecretWords { SecretWords(server.headers, query: query, values: secretValues) }
-
-  /// An interim head whose `Location` repeats a credential names no place.
-  private func withoutSecrets(_ head: HTTPHead) -> HTTPHead {
-    if head.headers["Location"] == nil { return head }
-    var head = head
-    if secrets().isOne(inLocationOf: HTTPResponse(head: head, body: [])) { head.headers["Location"] = nil }
-    return head
-  }
 
   /// The request with the credentials of this destination, signed: at once, or once it is complete.
   private func prepared(_ request: HTTPRequest, _ on: Exchange) -> (HTTPRequest, Exchange) {

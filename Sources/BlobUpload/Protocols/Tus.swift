@@ -91,10 +91,10 @@ public struct Tus: UploadProtocol {
       // Without a body it is the file that is too large.
       throw first == nil ? error : error.cuttable()
     }
-    // Of a file that is there whole nothing else is of use.
+    // The whole file is stored, so no other field matters. The upload's URL may be missing, or removed for a secret in it.
     if let length = target.length, first?.part.isLast == true, response.headers.bytes("Upload-Offset") == length {
-      return .finished(
-        UploadResult(location: try request.uploadURL(response.head).text, length: length).told(by: response))
+      let location = response.headers["Location"] == nil ? nil : try request.uploadURL(response.head).text
+      return .finished(UploadResult(location: location, length: length).told(by: response))
     }
     let session = try session(for: target, request, response)
     // An answer without an offset has not said what became of the body.

@@ -1,0 +1,33 @@
+import BlobHTTP
+import BlobTesting
+import Blobs
+import Testing
+
+@testable import BlobUpload
+
+/// A server that stores a file, and repeats a credential in what it says of it.
+@Suite struct RepeatedSecretTests {
+  private static let headers: HTTPHeaders = ["Authorization": "Bearer s3kr-t0ken-1"]
+  private static let answer = HTTPResponse.status(
+    201, ["Location": "/up/s3kr-t0ken-1", "ETag": "\"s3kr-t0ken-1\"", "Upload-Offset": "1000"])
+
+  @Test(arguments: ["put", "form", "tus"]) func aFileThatIsStoredCountsAndItsPlaceIsNotKept(_ name: String) async throws
+  {
+    let dialects: [String: any UploadProtocol] = ["put": PlainPut(), "form": FormPost(), "tus": Tus()]
+    let dialect = try #require(dialects[name])
+    let script = Script(Self.answer)
+    let one = uploader(
+      dialect, script, headers: Self.headers, limits: PartLimits(firstPart: .max))
+    let result = try #require(try await one.upload(PatternSource(length: 1000), as: "a.mov", overwrite: true))
+    #expect(result.journaled?.contains("s3kr") != true, "\(result)")
+    #expect(script.requests.count == 1)
+  }
+
+  /// Without its URL an upload cannot go on, and the URL would be kept.
+  @Test func anUploadThatIsOnlyBegunIsRefused() async throws {
+    let script = Script(.status(201, ["Location": "/up/s3kr-t0ken-1"]))
+    let error = await uploader(Tus(wholeUpTo: 0), script, headers: Self.headers).failure()
+    #expect(error?.message.contains("repeats a credential") == true, "\(error as Any)")
+    #expect(error?.message.contains("s3kr") == false && script.methods == ["POST"])
+  }
+}
