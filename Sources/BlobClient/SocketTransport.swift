@@ -1,10 +1,10 @@
 import BlobHTTP
 import Blobs
 
-/// HTTP/1.1 over a few workers, each a thread with a connection that is kept alive. libcurl makes the connections.
+/// An HTTP/1.1 transport with a few worker threads, each with a persistent connection. libcurl makes the connections.
 ///
 /// A body is read from its source on the worker's thread, straight into the buffer it is sent from. Workers are started
-/// as they are needed and kept; what finds none free waits its turn. Let go of the transport to end them.
+/// on demand and reused; requests that find none idle wait in a queue. Releasing the transport ends the workers.
 public final class SocketTransport: Transport {
   private let pool: ConnectionPool
 
@@ -39,34 +39,36 @@ extension SocketTransport: AdaptiveTransport {
 }
 
 extension SocketTransport {
-  /// How a transport connects, waits and buffers. Every limit is kept by the transport's own clock.
+  /// How a transport connects, waits and buffers. The transport enforces every timeout with its own clock.
   public struct Options: Sendable {
-    /// Transfers under way at once, at the most.
+    /// Maximum number of concurrent transfers.
     public var connections: Int
-    /// As many go at once as the link and the server are found to gain by; false: `connections`, from the first on.
+    /// true: the transport adjusts the number of concurrent requests to the link and the server; false: it always
+    /// allows `connections`.
     public var adapts: Bool
-    /// Bytes read and sent at a time; nil: 64 to 512 KiB, less the more transfers are under way.
+    /// Bytes read and sent at a time; nil: 64 to 512 KiB, less with more concurrent transfers.
     public var uploadBuffer: Int?
-    /// Certificates to trust, PEM, instead of the system's: the server's, and the proxy's.
+    /// PEM file of certificates to trust instead of the system's, for servers and for proxies; nil: the system's.
     public var caFile: String?
     /// false accepts any certificate: for tests only.
     public var verifiesTLS: Bool
-    /// For as long nothing may move, in either direction, before `.timeout`. Time spent in the source does not count.
+    /// Maximum time without progress in either direction before `.timeout`. Time spent in the source does not count.
     public var noProgress: Duration
-    /// For as long the server may take to answer once it has everything, before `.timeout`. Each interim head (102, 104) that
-    /// comes says that the server is at work, and begins the limit anew, for 12 times the limit at the most. A refusal that
-    /// comes before the server has everything has this limit for its rest, after which it counts as it is. Requests that change
-    /// nothing (GET, HEAD, OPTIONS, PROPFIND) have `noProgress` for this too; for them it is the limit for the whole answer,
-    /// unless its content goes to `Exchange.received`.
+    /// Maximum time from the last byte of the request to the response before `.timeout`. Each interim response (102,
+    /// 104) restarts this time, up to 12 times the limit in total. If an error response comes before the request is
+    /// complete, its rest has this much time; after that the response counts as it is. Requests that change nothing
+    /// (GET, HEAD, OPTIONS, PROPFIND) wait for the response with the limit `noProgress`; for them `finishing` limits
+    /// the time for the whole response, unless its content goes to `Exchange.received`.
     public var finishing: Duration
-    /// For as long a connection may take, name look-up and TLS included, before `.connect`.
+    /// Maximum time for a connection, including name look-up and TLS handshake, before `.connect`.
     public var connect: Duration
-    /// Bodies are sent no faster than this allows, which other transports may share; nil: as fast as they go.
+    /// Limits the speed of bodies; several transports may share one limiter. nil: no limit.
     public var limiter: RateLimiter?
     public var userAgent: String
-    /// nil: what `https_proxy`, `http_proxy` and `all_proxy` say. Never used for loopback, nor for what `no_proxy` names.
+    /// nil: `https_proxy`, `http_proxy` and `all_proxy` apply. No proxy is used for loopback addresses and the hosts in
+    /// `no_proxy`.
     public var proxy: Proxy?
-    /// Where the variables about proxies are read; nil: the environment of this process.
+    /// The environment variables for proxies; nil: those of this process.
     public var environment: [String: String]?
 
     public init(

@@ -2,24 +2,25 @@
   import BlobHTTP
   import Blobs
 
-  /// Where the bytes of a body come from, as they are sent.
+  /// Supplies the bytes of a request body while it is sent.
   protocol BodyFeed: AnyObject {
-    /// Whether something of the source is used up.
+    /// Whether some bytes of the source were already consumed.
     var hasBegun: Bool { get }
-    /// They will be wanted soon.
+    /// Called before the head is sent: the feed may start to read ahead.
     func begin()
-    /// What comes next, at least one byte, which stays where it is until it is released. Not asked for past the last byte.
-    /// Blocks where the source does.
+    /// Returns the next bytes, at least one; the memory stays valid until these bytes are released. Must not be called
+    /// after the last byte. Blocks while the source blocks.
     func next(_ cancel: Cancellation) throws(BlobError) -> UnsafeRawBufferPointer
-    /// The first `count` of these are done with.
+    /// The caller no longer needs the first `count` bytes that `next` returned.
     func release(_ count: Int)
-    /// All of it was released.
+    /// Whether all bytes of the body were released.
     var isAtEnd: Bool { get }
-    /// Bytes of the body among the first `count` bytes of the feed, which were released.
+    /// The number of body bytes, without framing, among the first `count` bytes of the feed, which must have been
+    /// released.
     func content(upTo count: Int64) -> Int64
   }
 
-  /// Reads when more is wanted, into the worker's buffer.
+  /// Reads from the source on demand, into the worker's buffer.
   final class ReadFeed: BodyFeed {
     var hasBegun: Bool { read > 0 }
 
@@ -27,7 +28,7 @@
     private let length: Int64
     private let buffer: UnsafeMutableRawBufferPointer
     private var read: Int64 = 0
-    /// What is left of the buffer.
+    /// The part of the buffer that was not released yet.
     private var left = 0..<0
 
     init(_ reader: any BlobReader, length: Int64, _ buffer: UnsafeMutableRawBufferPointer) {
@@ -56,18 +57,19 @@
     func content(upTo count: Int64) -> Int64 { count }
   }
 
-  /// Has another thread read before more is wanted, and gives out the very memory that it reads into.
+  /// A second thread reads ahead from the source; `next` returns the memory that this thread has read into, without a
+  /// copy.
   final class AheadFeed: BodyFeed {
     var hasBegun: Bool { reader == nil }
 
-    /// nil: it is the other thread's.
+    /// nil: the reader now belongs to the other thread.
     private var reader: (any BlobReader)?
     private let length: Int64
     private let piece: Int
     private let ring: AheadRing
     private var given: Int64 = 0
 
-    /// `freed` is called once its memory is, which is `pieces` times `piece` bytes.
+    /// `freed` is called when the feed's memory, `pieces` times `piece` bytes, was freed.
     init(_ reader: any BlobReader, length: Int64, piece: Int, freed: @escaping @Sendable () -> Void) {
       self.reader = reader
       self.length = length
@@ -100,8 +102,8 @@
 
     func content(upTo count: Int64) -> Int64 { count }
 
-    /// One that is read into and one that is sent. With more the thread that reads keeps a processor that is needed more
-    /// by who sends, or receives.
+    /// Two pieces: one is read into while the other is sent. With more pieces, the reading thread would occupy a
+    /// processor that the sender or the receiver needs.
     static let pieces = 2
   }
 #endif

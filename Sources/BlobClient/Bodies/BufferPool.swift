@@ -1,12 +1,12 @@
 import BlobHTTP
 import Synchronization
 
-/// Buffers of one size that are lent for a moment: few more than are in use at once, however many might use one.
+/// A pool of equally large buffers for short use. It allocates hardly more buffers than are in use at the same time.
 final class BufferPool: Sendable {
-  /// Bytes of each.
+  /// Size of each buffer, in bytes.
   let size: Int
   private let made = Atomic(0)
-  /// Addresses; the one that was used last, which the processor has at hand, goes first.
+  /// Addresses. The buffer that was used last is reused first, because it is probably still in the processor's cache.
   private let free = Mutex<[UInt]>([])
 
   init(size: Int) { self.size = size }
@@ -15,7 +15,7 @@ final class BufferPool: Sendable {
     for address in free.withLock({ $0 }) { UnsafeMutableRawPointer(bitPattern: address)?.deallocate() }
   }
 
-  /// What is in it is anybody's.
+  /// Returns a buffer with undefined content.
   func take() -> UnsafeMutableRawBufferPointer {
     if let address = free.withLock({ $0.popLast() }) {
       return UnsafeMutableRawBufferPointer(start: UnsafeMutableRawPointer(bitPattern: address), count: size)
@@ -24,11 +24,11 @@ final class BufferPool: Sendable {
     return .allocate(byteCount: size, alignment: 16)
   }
 
-  /// Who has one may keep it for the next time. Memory that goes from one processor to the other each time costs a tenth of
-  /// all work for small files, and few have it.
+  /// Whether a worker may keep its buffer for its next request. If few workers have buffers, this is cheap, and it
+  /// avoids moving memory between processors, which costs a tenth of all work for small files.
   var mayBeKept: Bool { made.load(ordering: .relaxed) <= 8 }
 
-  /// Once, of what was taken here.
+  /// Returns a buffer that came from `take` to the pool; only once for each `take`.
   func give(_ buffer: UnsafeMutableRawBufferPointer) {
     let address = UInt(bitPattern: buffer.baseAddress)
     free.withLock { $0.append(address) }

@@ -2,27 +2,29 @@
   import BlobHTTP
   import Blobs
 
-  /// Frames what it reads: a chunk for each time it is given bytes, then the last chunk and the trailers. RFC 9112 §7.1.
+  /// Applies chunked transfer coding to a reader: one chunk per read, then the last chunk and the trailers. RFC 9112
+  /// §7.1.
   final class ChunkedFeed: BodyFeed {
     var hasBegun: Bool { read > 0 || isEnding }
 
     private let reader: any BlobReader
-    /// Bytes of the body; nil: the source does not know them before it ends.
+    /// Bytes of the body; nil: the length is known only when the source ends.
     private let length: Int64?
     private let trailers: (@Sendable () -> HTTPHeaders)?
     private let buffer: UnsafeMutableRawBufferPointer
-    /// Bytes of the body.
+    /// Body bytes read so far.
     private var read: Int64 = 0
-    /// The part of the buffer that the connection has not taken yet.
+    /// The part of the buffer that the connection has not accepted yet.
     private var left = 0..<0
-    /// Bytes of the feed before the content of the chunk that is in the buffer, and the content's own.
+    /// For the chunk in the buffer: the number of feed bytes before its content, and the length of its content.
     private var (before, count): (Int64, Int) = (0, 0)
-    /// Bytes of the feed that were made so far.
+    /// Feed bytes produced so far, framing included.
     private var made: Int64 = 0
-    /// The last chunk was made.
+    /// Whether the last chunk was produced.
     private var isEnding = false
 
-    /// - `buffer`: a chunk has as many bytes at the most, less its framing; it must have room for the trailers.
+    /// - `buffer`: holds one chunk with its framing, which limits the size of a chunk; it must also have room for the
+    ///   trailers.
     init(
       _ reader: any BlobReader, length: Int64?, _ buffer: UnsafeMutableRawBufferPointer,
       trailers: (@Sendable () -> HTTPHeaders)?
@@ -37,7 +39,7 @@
 
     func next(_ cancel: Cancellation) throws(BlobError) -> UnsafeRawBufferPointer {
       if left.isEmpty {
-        // Never more than was announced, however the source has grown.
+        // Never sends more than the announced length, even if the source has grown.
         let owed = length.map { Int(clamping: $0 - read) } ?? .max
         let room = UnsafeMutableRawBufferPointer(rebasing: buffer[Self.mostBefore..<buffer.count - 2].prefix(owed))
         let count = owed == 0 ? 0 : try reader.read(into: room)
@@ -77,12 +79,12 @@
 
     var isAtEnd: Bool { isEnding && left.isEmpty }
 
-    /// Only what is in the buffer may not have left: what was read before it has.
+    /// Everything before the chunk in the buffer has left; only the content of that chunk may be incomplete.
     func content(upTo released: Int64) -> Int64 {
       read - Int64(count) + min(max(released - before, 0), Int64(count))
     }
 
-    /// The size of a chunk in hexadecimal digits, and a line break.
+    /// The chunk size (up to 16 hexadecimal digits) and CRLF.
     private static let mostBefore = 18
   }
 #endif

@@ -2,7 +2,7 @@
   import BlobHTTP
   import Blobs
 
-  /// A body that is sent out of the memory it was read into, over any connection.
+  /// A body that is sent from the memory that it was read into. Works with every kind of connection.
   final class CopiedBody: RequestBody {
     private(set) var sent: Int64 = 0
     private(set) var isComplete = false

@@ -2,33 +2,33 @@
   import BlobHTTP
   import Blobs
 
-  /// A body that is sent after its head.
+  /// A body that is sent after the request's head.
   protocol RequestBody: AnyObject {
-    /// Bytes of it that the connection has taken; framing is not counted.
+    /// Body bytes that the connection has accepted, without framing.
     var sent: Int64 { get }
-    /// The connection has taken all of it, with the last chunk and the trailers where it has them.
+    /// Whether the connection has accepted the whole body, including the last chunk and the trailers of a chunked body.
     var isComplete: Bool { get }
-    /// Whether something of its source is used up, so that another connection needs a new one of these.
+    /// Whether some bytes of the source were already consumed. Then a retry over another connection needs a new
+    /// `RequestBody`.
     var hasBegun: Bool { get }
-    /// The head is about to be sent over this.
+    /// Called before the head is sent over this connection.
     func begin(on connection: Connection)
-    /// Hands the connection what it takes now, up to a few MiB. Blocks only where the source does.
+    /// Hands the connection as much as it accepts now, up to a few MiB. Blocks only while the source blocks.
     func send(_ cancel: Cancellation) throws(BlobError) -> SendOutcome
   }
 
-  /// What came of an attempt to send.
+  /// Result of an attempt to send.
   enum SendOutcome {
-    /// More can be sent at once.
+    /// The connection may accept more at once.
     case moved
-    /// The connection takes nothing now.
+    /// The connection accepts nothing more for now.
     case blocked
-    /// Nothing can be sent before what comes is read.
+    /// Received bytes must be read before more can be sent.
     case waiting
-    /// The connection is broken.
     case broken
   }
 
-  /// When it is time to see whether there is an answer already, while the connection takes everything.
+  /// Decides when to look for an early response while the connection accepts the body without pause.
   struct AnswerCheck {
     private let start: Int64
     private let began = SuspendingClock.now

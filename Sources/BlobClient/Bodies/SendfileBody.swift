@@ -3,12 +3,13 @@
   import Blobs
   import Platform
 
-  /// A body that goes from its file to a plain socket: the pages of the file are lent to the connection, and no byte of
-  /// them passes through the process. What a form has around its file is read.
+  /// A body that `sendfile` copies from its file to a plain socket inside the kernel, without passing through the
+  /// process. The parts of a form around the file are read normally.
   ///
-  /// A lent page is not a copy: who writes to the file changes what is on its way. So the file's last bytes, more than
-  /// the queues of both ends can hold, are copied as they are read: once they have been taken, no lent page is on its way
-  /// any more, and the source is asked whether it is still the same version before the file's very last one leaves.
+  /// `sendfile` references the pages of the file: a program that writes to the file changes bytes that are still in the
+  /// socket's queue. Therefore the last bytes of the file, more than the queues of both ends can hold, are read into
+  /// memory and sent from there. Once the connection has accepted them, no page of the file is in a queue any more, and
+  /// the source is asked whether it still has the same version before the very last byte of the file is sent.
   final class SendfileBody: RequestBody {
     private var socket: Int32 = -1
     let length: Int64
@@ -19,14 +20,14 @@
     private let slice: BlobSlice
     private let region: FileRegion
     private var reader: any BlobReader
-    /// Where lending ends and copying begins.
+    /// Body offset at which sending with `sendfile` ends and copying begins.
     private var lentUpTo: Int64
     private var isLent = false
     private var buffer = UnsafeMutableRawBufferPointer(start: nil, count: 0)
-    /// What the connection has not taken of the buffer.
+    /// The part of the buffer that the connection has not accepted yet.
     private var pending = 0..<0
 
-    /// nil where there is no file to lend from, or too little of it. `reader` is one that `slice` has just opened.
+    /// nil if the source has no file region, or if the region is too small. `reader` was just opened by `slice`.
     init?(_ slice: BlobSlice, _ reader: any BlobReader, tail: Int64 = SendfileBody.queues) {
       guard let length = reader.info.length, length >= tail + Self.least, reader.info.validator != nil,
         let region = reader.fileRegion()
@@ -62,14 +63,14 @@
       case _ where count == 0: break
       case EAGAIN, EINTR: return .blocked
       case EPIPE, ECONNRESET, ENOTCONN, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH: return .broken
-      // The file's: one of a kind that cannot be lent, or that failed. Reading it will tell.
+      // The file cannot be sent with `sendfile`, or reading it failed. The following read reports a failure.
       default: break
       }
       lentUpTo = sent
       return .moved
     }
 
-    /// The rest is a slice of its own, of the version that was lent from.
+    /// Opens the rest as a separate slice, with the version that was sent so far.
     private func openRest(_ cancel: Cancellation) throws(BlobError) {
       try reader.finish()
       let version = reader.info.validator
@@ -97,13 +98,13 @@
       return .moved
     }
 
-    /// Less is not worth a second opening of the file.
+    /// Smaller regions are not worth opening the file a second time.
     static let least: Int64 = 4 << 20
-    /// For one call, so that a cancellation is seen and progress is told.
+    /// Limit for one call, so that cancellation is noticed and progress is reported.
     private static let most: Int64 = 4 << 20
     private static let bufferSize = 256 << 10
 
-    /// More than can be under way between two programs of one machine, in the queues of the sender and of the receiver.
+    /// More bytes than the sender's and the receiver's queues hold together on one machine.
     static let queues: Int64 = {
       let limits = ["tcp_wmem", "tcp_rmem"].map { (name: String) -> Int64 in
         guard let file = fopen("/proc/sys/net/ipv4/\(name)", "r") else { return 0 }

@@ -3,7 +3,7 @@ import CCurl
 import Platform
 
 extension ConnectionWorker {
-  /// libcurl's verdict about a connection in our terms: operation, place and what is wrong.
+  /// Translates libcurl's error into a message with operation, place and reason.
   func error(_ transfer: Transfer, _ dialer: Dialer, _ proxy: Proxy?, _ result: CURLcode) -> TransportError {
     let failure = DialFailure(
       dialer, transfer, proxy, result, options, tooLate: tooLate(transfer, dialer.route))
@@ -17,7 +17,7 @@ extension ConnectionWorker {
   }
 }
 
-/// Why libcurl could not make a connection.
+/// Describes why libcurl could not make a connection.
 private struct DialFailure {
   private let dialer: Dialer
   private let transfer: Transfer
@@ -25,7 +25,7 @@ private struct DialFailure {
   private let result: CURLcode
   private let options: SocketTransport.Options
   private let text: String
-  /// What is said where the limit for connecting was reached.
+  /// The message for the case that the connect timeout was reached.
   private let tooLate: String
   private var server: String { transfer.server }
 
@@ -38,7 +38,7 @@ private struct DialFailure {
     text = dialer.words.isEmpty ? String(cString: curl_easy_strerror(result)) : dialer.words
   }
 
-  /// The system's message for the error number that libcurl kept of the failed connection; nil: libcurl kept none.
+  /// The system's message for libcurl's `CURLINFO_OS_ERRNO`; nil: libcurl reports no error number.
   private var systemError: String? {
     let number = dialer.number(CURLINFO_OS_ERRNO)
     return number == 0 ? nil : String(cString: strerror(Int32(number))).lowercased()
@@ -56,16 +56,16 @@ private struct DialFailure {
     }
   }
 
-  /// No socket could be made, whoever is at the other end.
+  /// The process or the system has no descriptors left, so no socket could be made.
   var descriptorProblem: (TransportError.Code, String)? {
     guard result == CURLE_COULDNT_CONNECT, [EMFILE, ENFILE].contains(dialer.socketError) else { return nil }
     let words = String(cString: strerror(dialer.socketError)).lowercased()
     return (.connect, "no connection to \(server) can be made: \(words) (the limit is ulimit -n)")
   }
 
-  /// Only TLS within TLS is libcurl's.
+  /// Covers only TLS inside the TLS of a proxy: all other TLS does not use libcurl.
   var tlsProblem: (TransportError.Code, String)? {
-    // A proxy's own certificate comes before it is asked for a connection.
+    // The certificate of an https proxy is verified before the CONNECT request.
     let proxy = proxy.flatMap { $0.scheme == "https" && dialer.number(CURLINFO_HTTP_CONNECTCODE) == 0 ? $0 : nil }
     let server = proxy.map { "the proxy \($0)" } ?? server
     switch result {
@@ -89,7 +89,7 @@ private struct DialFailure {
 
   var proxyProblem: (TransportError.Code, String)? {
     guard let proxy else { return nil }
-    // A proxy that sends requests on is dialled as a server is.
+    // For a proxy that forwards plain http requests, libcurl connects to the proxy as if it were the server.
     let isDialled = dialer.route.relay != nil
     switch result {
     case CURLE_COULDNT_RESOLVE_PROXY: return (.resolve, "no address is known for the proxy \(proxy)")
@@ -109,7 +109,7 @@ private struct DialFailure {
     }
   }
 
-  /// The answer to CONNECT. RFC 9110 §9.3.6.
+  /// Describes a failed CONNECT request. RFC 9110 §9.3.6.
   private func connectProblem(_ proxy: Proxy) -> (TransportError.Code, String) {
     switch dialer.number(CURLINFO_HTTP_CONNECTCODE) {
     case 407 where proxy.hasCredentials: (.proxy, "the proxy \(proxy) does not take these credentials (407)")

@@ -2,21 +2,21 @@ import BlobHTTP
 import CCurl
 import Platform
 
-/// Has libcurl make one connection. libcurl looks the name up, tries its addresses, and goes through proxies; it exchanges no
-/// message with the server.
+/// Makes one connection with libcurl, which resolves the name, tries the addresses and connects through proxies.
+/// libcurl exchanges no HTTP message with the server.
 ///
 /// Created, used and freed on the thread of one worker. It must live as long as the connection, unless `takeSocket` was
 /// called.
 final class Dialer {
   let route: Route
-  /// libcurl's own words about what failed; empty where it has none.
+  /// libcurl's error text; empty if it has none.
   var words: String { errorText[0] == 0 ? "" : String(cString: errorText) }
-  /// Why the last socket that libcurl wanted could not be made; 0: it could.
+  /// `errno` of the last socket that could not be created; 0 if the last one could be created.
   private(set) var socketError: Int32 = 0
-  /// Whether libcurl is to give up. Asked whenever it has done something, and for each byte of an answer to CONNECT: while
-  /// these come quickly, libcurl looks at no limit, and `step` does not return either.
+  /// Returns true to make libcurl give up. Called after each step of libcurl, and for each byte of the response to
+  /// CONNECT: while these bytes arrive quickly, libcurl checks no timeout and `step` does not return.
   var mustEnd: () -> Bool = { false }
-  /// Where to wait for what libcurl waits for.
+  /// The libcurl multi handle, used to wait for libcurl's sockets.
   let multi: UnsafeMutableRawPointer
 
   private let easy: UnsafeMutableRawPointer
@@ -42,7 +42,7 @@ final class Dialer {
     errorText.deallocate()
   }
 
-  /// Lets libcurl do what can be done without waiting. Returns the result once there is one.
+  /// Lets libcurl do everything that it can do without waiting. Returns the result, or nil while there is none.
   func step() -> CURLcode? {
     var running: Int32 = 0
     curl_multi_perform(multi, &running)
@@ -52,10 +52,10 @@ final class Dialer {
     return fb_curl_message_result(message)
   }
 
-  /// The socket of the connection that was made; nil: libcurl has made none that can be known.
+  /// The socket of the connection; nil: libcurl has no socket open, or more than one.
   var socket: Int32? { sockets.count == 1 ? sockets[0] : nil }
 
-  /// As `socket`, which is the caller's to close from now on. The rest of libcurl's memory is freed with this object.
+  /// Returns `socket`, which the caller must close from now on. The rest of libcurl's memory is freed with this object.
   func takeSocket() -> Int32? {
     guard let socket else { return nil }
     taken = socket
@@ -68,7 +68,7 @@ final class Dialer {
     return number
   }
 
-  // MARK: The stream, where TLS is libcurl's
+  // MARK: Sending and receiving, where libcurl does TLS
 
   func send(_ bytes: UnsafeRawBufferPointer) -> (accepted: Int, SendOutcome) {
     var count = 0
@@ -99,11 +99,11 @@ final class Dialer {
     fb_curl_set_string(easy, CURLOPT_PROTOCOLS_STR, "http,https")
     fb_curl_set_string(easy, CURLOPT_USERAGENT, options.userAgent)
     fb_curl_set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, max(1, options.connect.milliseconds))
-    // Without this a cancelled look-up is waited for.
+    // Without this option, libcurl waits for a cancelled name look-up to end.
     fb_curl_set_long(easy, CURLOPT_QUICK_EXIT, 1)
     fb_curl_set_long(easy, CURLOPT_TCP_KEEPALIVE, 1)
     fb_curl_set_long(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
-    // Which requests go through a proxy is ours to say: libcurl's own reading differs from version to version.
+    // `ProxyRules` decides which requests use a proxy, because libcurl's own rules differ between its versions.
     fb_curl_set_string(easy, CURLOPT_PROXY, route.proxy?.description ?? "")
     fb_curl_set_string(easy, CURLOPT_NOPROXY, "")
     if let proxy = route.proxy {
@@ -125,7 +125,8 @@ final class Dialer {
   }
 
   private func verifyTLS(_ options: SocketTransport.Options) {
-    // Where libcurl has another library for TLS than OpenSSL it says no, and keeps that one's order.
+    // libcurl rejects this option if it was built with a TLS library other than OpenSSL, and keeps that library's
+    // order.
     fb_curl_set_string(easy, CURLOPT_TLS13_CIPHERS, Certificates.ciphers)
     for (file, folder) in [(CURLOPT_CAINFO, CURLOPT_CAPATH), (CURLOPT_PROXY_CAINFO, CURLOPT_PROXY_CAPATH)] {
       if let caFile = options.caFile {
@@ -167,10 +168,11 @@ final class Dialer {
   }
 }
 
-// File-level functions, for a closure turned into a C function pointer next to an inout C struct crashes the compiler.
+// These are file-level functions because the compiler crashes on a closure converted to a C function pointer next to an
+// inout C struct.
 
 #if os(Linux)
-  /// libcurl is about to connect to an address.
+  /// Called by libcurl before it connects to an address.
   private func openSocket(
     _ context: UnsafeMutableRawPointer?, _ purpose: curlsocktype, _ address: UnsafeMutablePointer<curl_sockaddr>?
   ) -> curl_socket_t {
@@ -179,7 +181,7 @@ final class Dialer {
   }
 #endif
 
-/// Another value than 0 ends what libcurl does.
+/// libcurl's progress callback. A result other than 0 aborts the connection attempt.
 private func noteStep(
   _ context: UnsafeMutableRawPointer?, _ total: curl_off_t, _ now: curl_off_t, _ totalUp: curl_off_t,
   _ nowUp: curl_off_t
@@ -198,6 +200,6 @@ extension Duration {
     Int(clamping: components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000)
   }
 
-  /// As `poll` takes them: until it is over, and no sooner.
+  /// The timeout for `poll`, in milliseconds, rounded up so that `poll` does not return early.
   var pollTime: Int32 { Int32(clamping: milliseconds + 1) }
 }

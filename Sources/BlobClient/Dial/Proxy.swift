@@ -1,16 +1,17 @@
 import BlobHTTP
 
-/// Where requests go instead of to their server: an HTTP proxy (by CONNECT for https), or a SOCKS one.
+/// An HTTP proxy (with CONNECT for https) or a SOCKS proxy.
 public struct Proxy: Sendable, Hashable, CustomStringConvertible {
-  /// `http`, `https`, `socks4`, `socks4a`, `socks5` or `socks5h`; with an `a` or `h` the proxy looks names up.
+  /// `http`, `https`, `socks4`, `socks4a`, `socks5` or `socks5h`; for `socks4a` and `socks5h` the proxy resolves host
+  /// names.
   public var scheme: String { parts.scheme }
-  /// An IPv6 address keeps its brackets.
+  /// Host in lower case; an IPv6 address keeps its brackets.
   public var host: String { parts.host }
   public var port: Int { parts.port }
   var user: String? { parts.user }
   var password: String? { parts.password }
 
-  /// An object, since it is copied with every connection.
+  /// A class instance, because it is copied for every connection.
   private let parts: Parts
 
   private final class Parts: Sendable {
@@ -26,8 +27,8 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible {
     }
   }
 
-  /// Reads `[scheme://][user:password@]host[:port]`; without a scheme it is `http`, without a port 1080, as curl has
-  /// it. nil when `text` is none of this.
+  /// Parses `[scheme://][user:password@]host[:port]`. The defaults are curl's: scheme `http`, port 1080 (443 for
+  /// https). nil if `text` has another form.
   public init?(_ text: String) {
     guard let reference = URLReference(text.utf8.containsSchemeMark ? text : "http://" + text),
       let scheme = reference.scheme?.lowercased(), Self.schemes.contains(scheme),
@@ -49,18 +50,18 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible {
 
   private static let schemes = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"]
 
-  /// A user or password came with it.
+  /// Whether the proxy's URL contained a user or a password.
   public var hasCredentials: Bool { user != nil || password != nil }
 
-  /// It speaks HTTP, not SOCKS.
+  /// Whether the proxy speaks HTTP rather than SOCKS.
   var isWeb: Bool { scheme == "http" || scheme == "https" }
 
-  /// User and password for `Proxy-Authorization: Basic`; nil where it has none. RFC 7617.
+  /// User and password for `Proxy-Authorization: Basic`; nil without credentials. RFC 7617.
   var basicCredentials: String? {
     hasCredentials ? Base64.encode(Array("\(user ?? ""):\(password ?? "")".utf8)) : nil
   }
 
-  /// Without user and password.
+  /// The URL without user and password.
   public var description: String { "\(scheme)://\(host):\(port)" }
 }
 
@@ -69,7 +70,8 @@ extension String.UTF8View {
 }
 
 extension HTTPResponse {
-  /// A proxy that repeats its credentials in a refusal must not have them shown or kept: then its words are left out.
+  /// Removes the proxy's credentials from an error response that repeats them, so that they are neither shown nor
+  /// stored.
   func withoutSecrets(of proxy: Proxy) -> HTTPResponse {
     if isSuccess || !proxy.hasCredentials { return self }
     return SecretWords(values: [proxy.password, proxy.basicCredentials].compactMap { $0 }).removed(from: self)

@@ -1,15 +1,15 @@
 import BlobHTTP
 import Platform
 
-/// Which requests go through which proxy: what the caller says, else the environment, as curl reads it.
+/// Selects the proxy for each request: the caller's, or else the environment's, by curl's rules.
 struct ProxyRules: Sendable {
   private let given: Proxy?
   private let environment: [String: String]
   private let exempt: Exemptions
-  /// No request goes through any.
+  /// Whether no request uses a proxy.
   private let areNone: Bool
 
-  /// `environment`: nil for that of this process.
+  /// - `environment`: nil for the environment of this process.
   init(_ given: Proxy?, environment: [String: String]?) {
     self.given = given
     let environment = environment ?? Self.processEnvironment
@@ -23,11 +23,11 @@ struct ProxyRules: Sendable {
     return names.reduce(into: [:]) { found, name in found[name] = getenv(name).map { String(cString: $0) } }
   }
 
-  /// nil: the request goes straight to its server, as it always does on this machine.
+  /// nil: the request goes directly to its server, as requests to loopback addresses always do.
   func proxy(for url: HTTPURL) throws(TransportError) -> Proxy? {
     if areNone || url.isLoopback || exempt.holds(url.host) { return nil }
     if let given { return given }
-    // HTTP_PROXY in capitals is what a CGI gets from the header `Proxy` of its client.
+    // `HTTP_PROXY` is ignored: for a CGI program it holds the `Proxy` field of the client's request.
     let own = url.scheme == "http" ? ["http_proxy"] : ["https_proxy", "HTTPS_PROXY"]
     for name in own + ["all_proxy", "ALL_PROXY"] {
       guard let text = environment[name], !text.isEmpty else { continue }
@@ -39,7 +39,8 @@ struct ProxyRules: Sendable {
   }
 }
 
-/// A `no_proxy` list: names with all below them, addresses, networks in CIDR notation, or `*` alone for everything.
+/// A `no_proxy` list of domain names (with their subdomains), addresses, networks in CIDR notation, or `*` alone for
+/// every host.
 struct Exemptions: Sendable {
   private let isEverything: Bool
   private let entries: [Substring]
@@ -61,7 +62,7 @@ struct Exemptions: Sendable {
 }
 
 extension StringProtocol {
-  /// `.example.org.` means what `example.org` does.
+  /// `.example.org.` means the same as `example.org`.
   fileprivate var trimmingDots: String {
     var text = Substring(self)
     while text.first == "." { text.removeFirst() }

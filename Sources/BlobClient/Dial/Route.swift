@@ -1,28 +1,28 @@
 import BlobHTTP
 
-/// The way to a server: what libcurl dials, and what is ours to do on the connection it has made.
+/// How to reach a server: the URL that libcurl connects to, and whether this process does TLS on that connection.
 struct Route {
-  /// Scheme, host and port.
+  /// The URL that libcurl connects to: scheme, host and port.
   let dialled: String
-  /// The proxy that libcurl goes through, with a tunnel to the server; nil: none.
+  /// The proxy through which libcurl makes a tunnel to the server; nil: none.
   let proxy: Proxy?
-  /// Whom our TLS must reach; nil: the connection stays as libcurl has made it.
+  /// The peer of this process's own TLS; nil: the connection is used as libcurl has made it.
   let secured: Peer?
-  /// Requests go to a proxy, which sends them on, one by one. RFC 9112 §3.2.2.
+  /// The proxy that receives the requests and forwards them one by one; nil: none. RFC 9112 §3.2.2.
   let relay: Proxy?
-  /// TLS within the TLS of a proxy. Both are libcurl's, and so is the stream.
+  /// TLS to the server inside the TLS to a proxy. libcurl does both, and bytes are sent and received through libcurl.
   let isNested: Bool
 
   struct Peer {
-    /// As it stands in a certificate: an IPv6 address without brackets, a name without the dot of the root.
+    /// The name as a certificate contains it: an IPv6 address without brackets, a host name without the trailing dot.
     let name: String
     let origin: String
-    /// For messages.
+    /// `host:port` or the proxy, for messages.
     let label: String
   }
 
-  /// Throws `.badRequest` where the name of the host or of the proxy has characters outside ASCII. The message begins
-  /// with `name`, that of the request.
+  /// Throws `.badRequest` if the name of the host or of the proxy has characters outside ASCII. `name`: that of the
+  /// request, with which the message begins.
   init(to url: HTTPURL, through proxy: Proxy?, for name: String) throws(TransportError) {
     let host = url.host
     for host in [host, proxy?.host ?? ""] where !host.utf8.allSatisfy({ $0 < 0x80 }) {

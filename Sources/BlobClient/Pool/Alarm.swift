@@ -1,9 +1,10 @@
 import BlobHTTP
 import Platform
 
-/// Ends another thread's waiting for descriptors.
+/// Wakes a thread that waits for descriptors with `poll`.
 final class Alarm: Sendable {
-  /// To be waited for too: readable once it was raised. -1: the system has none left, and it is never heard.
+  /// Becomes readable after `raise`; the waiting thread polls it too. -1: the process had no free descriptors, and
+  /// `raise` has no effect.
   let descriptor: Int32
   private let end: Int32
 
@@ -33,7 +34,7 @@ final class Alarm: Sendable {
     _ = write(end, &one, MemoryLayout<UInt64>.size)
   }
 
-  /// Heard.
+  /// Resets the alarm after the waiting thread has woken up.
   func lower() {
     var count: UInt64 = 0
     _ = read(descriptor, &count, MemoryLayout<UInt64>.size)

@@ -1,61 +1,62 @@
 import BlobHTTP
 
-/// How many requests go at once: as many as fill the link, as few as that takes, and no more than the server bears.
+/// Decides how many requests run at the same time: the fewest that fill the link, and no more than the server accepts.
 ///
-/// Pure: it is told what happens, with times since any fixed moment. It begins with few and doubles for as long as nothing
-/// has come back; then it compares what arrives in a second with twice as many, half as many again, or a quarter less, and
-/// keeps the fewest that are as good.
+/// It has no clock and does no I/O: the caller reports events, with times since any fixed moment. It starts with few
+/// requests and doubles their number as long as no response has come back. Then it compares the throughput with twice
+/// as many, half as many again, or a quarter fewer, and uses the smallest number that is as fast.
 struct ConcurrencyController: Sendable {
-  /// Requests that may be under way now.
+  /// The number of requests that may run now.
   private(set) var width: Int
-  /// Never more than this.
+  /// Upper limit of `width`.
   let most: Int
   private var phase: Phase
-  /// The server was asked too much once: it is gone towards more in small steps.
+  /// The server has rejected requests because there were too many; since then `width` grows in small steps.
   private var wasRefused = false
   private var sample = ThroughputSample()
-  /// Nothing is known of the host, and no body has gone there.
+  /// Nothing is known about the host, and no body was sent to it.
   private var isNew: Bool
-  /// As many as what was asked before the first body has shown to be worth a try.
+  /// The number of connections that seems worthwhile according to the requests before the first body; 0 at first.
   private(set) var ahead = 0
   private var unheard = Self.mostUnheard
-  /// The last time it was made less for a refusal; what was sent before does not count twice.
+  /// Time of the last reduction because of a rejected request. Rejections of requests that began earlier do not count
+  /// again.
   private var lastCut: Duration?
-  /// Bytes a second with the width that is kept, and the most there were since the link last changed.
+  /// Throughput in bytes per second: with the current `width`, and the maximum since the link last changed.
   private var (base, peak) = (0.0, 0.0)
-  /// How often in a row the rate was another.
+  /// How many times in a row the measured throughput was very different.
   private var strange = 0
   private var less = ProbeBackoff(8)
   private var more = ProbeBackoff(4)
 
   private enum Phase {
-    /// Nothing can change it.
+    /// `width` never changes.
     case fixed
     /// Nothing was measured yet.
     case starting
     case steady
-    /// Another width than the one that is kept, to see what comes of it; leaping: twice as many.
+    /// Measures another width than `from`. A leap doubles the width.
     case trying(from: Int, isLeap: Bool)
   }
 
-  /// Workers with which a server that answers at once is served with the least work.
+  /// Initial width: this many workers serve a server that responds at once with the least CPU time.
   static let first = 4
-  /// Where each of them keeps a processor busy.
+  /// Initial width if each request keeps a processor busy.
   static let firstCostly = 2
-  /// No fewer are tried for their own sake: when one of few waits, much of the link does.
+  /// The search for a smaller width stops here: with fewer workers, one that waits leaves much of the link unused.
   static let fewest = 8
-  /// Bytes of bodies that may be under way before anything has come back, and the most that one counts for: a link is filled
-  /// by a few large ones too, and they would all be half-done when it breaks.
+  /// Body bytes that may be under way before any response has come back, and the maximum that one body counts for. A
+  /// few large bodies fill the link too, and all of them would be incomplete if it breaks.
   static let mostUnheard: Int64 = 64 << 20
   static let mostCounted: Int64 = 8 << 20
-  /// Seconds. Where requests take longer, many of them are too many sooner.
+  /// Seconds. If requests take longer than this, a smaller width is tried sooner.
   private static let long = 5.0
-  /// Where an answer comes sooner it is the processor that is waited for.
+  /// Seconds. Responses that arrive sooner are limited by the processor, not by the network.
   private static let near = 0.001
-  /// Bytes a second of one connection, above which it is the processor that is waited for.
+  /// Bytes per second of one connection. A faster connection is limited by the processor.
   private static let plenty = 250e6
 
-  /// `learned`: what an earlier run has found of this host.
+  /// - `learned`: what an earlier run has learned about this host.
   init(most: Int, learned: LearnedWidth? = nil) {
     self.most = most
     width = max(1, min(most, learned?.width ?? Self.first))
@@ -64,12 +65,12 @@ struct ConcurrencyController: Sendable {
     isNew = learned == nil
   }
 
-  /// Always so many.
+  /// A controller whose width never changes.
   init(fixed: Int) {
     (most, width, phase, isNew) = (fixed, fixed, .fixed, false)
   }
 
-  /// What the next run should begin with; nil: nothing was found.
+  /// What the next run should begin with; nil: nothing was learned.
   var learned: LearnedWidth? {
     switch phase {
     case .fixed: nil
@@ -79,53 +80,56 @@ struct ConcurrencyController: Sendable {
     }
   }
 
-  // MARK: What happens
+  // MARK: Events
 
-  /// The first request with a body comes; costly: it keeps a processor busy. Of further ones nothing is made.
+  /// Reports a request with a body; only the first one has an effect on the width. `isCostly`: it keeps a processor
+  /// busy.
   mutating func begins(isCostly: Bool) {
     if isNew && isCostly { width = min(width, Self.firstCostly) }
-    // Each has twice the buffers, and TLS of its own.
+    // Costly requests have twice the buffers, and a TLS state each.
     if isCostly { unheard = Self.mostUnheard / 2 }
     isNew = false
   }
 
-  /// It may still become more by `still`.
+  /// Whether `still` may still increase the width.
   var mayLeap: Bool {
     if case .starting = phase { return !wasRefused && width < most && !sample.isOpen }
     return false
   }
 
-  /// Nothing has come back for a while of what goes before the bodies: the server is far away, and they will want connections.
+  /// Reports that the requests before the first body get no response for a while: the server is far away, and the
+  /// bodies will need more connections.
   mutating func stillBefore() {
     if mayLeap { ahead = min(most, max(width, ahead) * 2) }
   }
 
-  /// Another request wants to go, and need not wait until it is seen again that the server is far away.
+  /// Reports that another request wants to start. It may use `ahead`, and need not wait until `still` has found again
+  /// that the server is far away.
   mutating func catchUp(underWay bytes: Int64) {
     if mayLeap, width < ahead, bytes < unheard { width = min(ahead, width * 2) }
   }
 
-  /// What waits has not moved for a while: if nothing has come back yet, the server is far away.
+  /// Reports that the queue has not moved for a while. If no response has come back yet, the server is far away.
   mutating func still(underWay bytes: Int64) {
     if mayLeap, bytes < unheard { width = min(most, width * 2) }
   }
 
-  /// A request with a body has come to a good end, or one more piece of a long body has.
+  /// Reports the success of a request with a body, or the next piece of a long body.
   ///
-  /// - `active`: requests under way, this one included. `isWanted`: another waits for its place.
+  /// - `active`: requests under way, including this one. `isWanted`: another request is in the queue.
   mutating func arrived(_ bytes: Int64, from began: Duration, to now: Duration, active: Int, isWanted: Bool) {
     if case .fixed = phase { return }
-    // Fewer than may go: how fast these went tells nothing of the width.
+    // With fewer requests than `width` allows, their throughput says nothing about the width.
     guard sample.isOpen, active * 8 >= width * 7 else { return sample = ThroughputSample(from: now) }
     sample.add(bytes, from: began, to: now, active: min(active, width), isWanted: isWanted)
     if !sample.isEnough(for: width, roughly: isRough, at: now) { return }
     let before = width
     judge(sample)
-    // Those under way with another width must end first, and new connections become fast.
+    // Waits until requests with the old width have ended and new connections have reached their speed.
     sample = ThroughputSample(from: width == before ? now : now + .seconds(sample.duration))
   }
 
-  /// The server has refused a request, sent at `began`, for being asked too much.
+  /// Reports that the server has rejected a request, sent at `began`, because there were too many.
   mutating func refused(from began: Duration, at now: Duration) {
     if case .fixed = phase { return }
     if let lastCut, began < lastCut { return }
@@ -142,7 +146,7 @@ struct ConcurrencyController: Sendable {
     sample = ThroughputSample(from: now)
   }
 
-  // MARK: What it means
+  // MARK: Decisions
 
   private var isRough: Bool {
     switch phase {
@@ -167,10 +171,10 @@ struct ConcurrencyController: Sendable {
       more.failed()
       return goBack(to: from)
     case .trying(let from, _):
-      // Many small losses would add up: compared with the best, not with the last.
+      // Compares with the best throughput, not the last one: otherwise many small losses would add up.
       if rate < max(base, peak) * 0.99 {
         less.failed()
-        // Some more than the fewest that will do: times change.
+        // Uses some more than the smallest sufficient width, because conditions change.
         return goBack(to: wasRefused ? from : min(most, from + max(1, from / 3)))
       }
       keep(rate)
@@ -179,7 +183,7 @@ struct ConcurrencyController: Sendable {
       if base > 0, rate < base * 0.7 || rate > base * 1.4 {
         strange += 1
         if strange < 2 { return }
-        // Another link than before.
+        // The link has changed.
         (base, peak, less, more) = (rate, rate, ProbeBackoff(8), ProbeBackoff(4))
         strange = 0
         return leap(sample)
@@ -187,7 +191,7 @@ struct ConcurrencyController: Sendable {
       strange = 0
       base = base > 0 ? base * 0.7 + rate * 0.3 : rate
       if base < peak * 0.975 {
-        // It was made too few by mistake, or the link has become slower: more are tried now.
+        // The width was reduced by mistake, or the link has become slower: a larger width is tried now.
         more.left = 0
         peak = base
       }
@@ -207,7 +211,8 @@ struct ConcurrencyController: Sendable {
     phase = .steady
   }
 
-  /// Whether more workers could bring more: each of these waits for the way, or the server, and not for this machine.
+  /// Whether more workers could increase the throughput: each worker waits for the network or the server, not for this
+  /// machine.
   private func isWorthMore(_ sample: ThroughputSample) -> Bool {
     sample.isWanted && sample.duration >= Self.near && sample.rate < Double(width) * Self.plenty && width < most
   }
@@ -230,7 +235,7 @@ struct ConcurrencyController: Sendable {
   }
 }
 
-/// Measurements between one try and the next.
+/// Counts the measurements until the next attempt with another width.
 private struct ProbeBackoff {
   private var wait: Int
   var left: Int
@@ -242,7 +247,7 @@ private struct ProbeBackoff {
     return left < 0
   }
 
-  /// It was of no use: from now on it is tried half as often.
+  /// The attempt was of no use: the next interval is twice as long.
   mutating func failed() {
     wait = min(wait * 2, 32)
     left = wait

@@ -4,33 +4,33 @@ import CCurl
 import Platform
 import Synchronization
 
-/// Gives each job a worker: an idle one, a new one, or the next that comes free.
+/// Assigns each request to a worker: an idle one, a new one, or the next one that becomes idle.
 ///
-/// As many are busy at once as `ConcurrencyController` says, which learns from what becomes of them: a server that answers at once is
-/// served with least work by a few busy workers, a distant one needs many.
+/// `ConcurrencyController` limits the busy workers and learns from results: a server that responds at once is served
+/// with the least CPU time by a few busy workers, a distant one needs many.
 final class ConnectionPool: Sendable {
   private struct State {
     var width: ConcurrencyController
     var waiting = ExchangeQueue()
-    /// How often a worker has gone on with something that waited.
+    /// How many times a worker has continued with a request from the queue.
     var moved = 0
-    /// The most recently used last.
+    /// Idle workers; the most recently used one is last.
     var idle: [WorkerInbox] = []
     var workers = 0
-    /// Those that only connect.
+    /// Exchanges that only make a connection.
     var connecting: [QueuedExchange] = []
-    /// Where requests with bodies will go, and how many at the most, until the first does.
+    /// Where requests with bodies will go, and their maximum number; nil once the first was submitted.
     var expected: (url: HTTPURL, count: Int)?
-    /// Of bodies under way, each counted with `ConcurrencyController.mostCounted` at the most.
+    /// Bytes of the bodies under way; each body counts for `ConcurrencyController.mostCounted` at the most.
     var bytesUnderWay: Int64 = 0
-    /// Hears of every new width.
+    /// Called with each new width.
     var follower: (@Sendable (Int) -> Void)?
 
     var active: Int { busy - connecting.count }
-    /// Those that connect included.
+    /// Busy workers, including those that only connect.
     var busy: Int { workers - idle.count }
 
-    /// An idle worker for `job`, the one that leads to its server rather than another; nil: there is none.
+    /// An idle worker for `job`, preferably one that is connected to its server; nil: none is idle.
     mutating func idleLane(for job: QueuedExchange) -> WorkerInbox? {
       guard let index = idle.lastIndex(where: { $0.leads(to: job.request.url) }) ?? idle.indices.last else {
         return nil
@@ -50,7 +50,7 @@ final class ConnectionPool: Sendable {
         piece.bytes, from: piece.began, to: piece.ended, active: active, isWanted: !waiting.isEmpty)
     }
 
-    /// Takes the exchanges that may start now out of the queue, each with an idle worker; nil: a new worker must be started.
+    /// Dequeues the exchanges that may start now, each with an idle worker; nil: a new worker must be started.
     mutating func startable() -> [(QueuedExchange, WorkerInbox?)] {
       var started: [(QueuedExchange, WorkerInbox?)] = []
       while active < width.width, !idle.isEmpty || waiting.count > connecting.count, let job = popFirst() {
@@ -67,7 +67,7 @@ final class ConnectionPool: Sendable {
       return job
     }
 
-    /// Workers that are to connect now: as many as will be wanted at once, as far as is known.
+    /// New exchanges that only connect: as many as the expected bodies will need, as far as is known.
     mutating func connections(in pool: ConnectionPool) -> [QueuedExchange] {
       guard let expected, !isClosed else { return [] }
       let wanted = max(1, min(expected.count, width.ahead)) - workers
@@ -76,21 +76,21 @@ final class ConnectionPool: Sendable {
       connecting += jobs
       return jobs
     }
-    /// A thread looks after what waits.
+    /// Whether the thread of `grow` is running.
     var isGrowing = false
     var isClosed = false
   }
   let options: SocketTransport.Options
   let proxies: ProxyRules
-  // A monitor, where a `Mutex` would do: the thread sanitizer knows what a pthread lock guards.
+  // A `Monitor` rather than a `Mutex`, because the thread sanitizer understands pthread locks.
   private let state: Monitor<State>
   private let buffered = Atomic(0)
   private let hasStirred = Atomic(false)
   private let waiters = Atomic(0)
-  /// For a head with a small body, and for the records of such a request.
+  /// Buffers for a head with a small body, or for the TLS records of such a request.
   let smallBuffers = BufferPool(size: ConnectionWorker.longestHead + Int(ConnectionWorker.smallBody) + (8 << 10))
 
-  /// Origins that have closed a connection while a request was on its way over it.
+  /// Origins that have closed an idle connection just as a request was sent over it.
   private let closers = Mutex<Set<String>>([])
   private let hasClosers = Atomic(false)
 
@@ -146,7 +146,7 @@ final class ConnectionPool: Sendable {
 
   func remove(_ job: QueuedExchange) { state.update { $0.waiting.remove(job) } }
 
-  /// The exchange that a worker does after `job`. nil: nothing waits, or too many workers are busy; the worker is idle then.
+  /// The next exchange of a worker after `job`. nil: none waits, or too many workers are busy; the worker becomes idle.
   func next(for door: WorkerInbox, after job: QueuedExchange, _ lesson: ExchangeOutcome) -> QueuedExchange? {
     change { state in
       state.ended(job, lesson)
@@ -156,16 +156,16 @@ final class ConnectionPool: Sendable {
       }
       if state.isClosed { door.close() }
       door.last = job.request.url
-      // Of connections that nothing has gone over the first goes first: there are servers that wait for one after the other.
+      // Unused connections are taken in the order in which they were made: some servers accept them in this order only.
       state.idle.insert(door, at: job.onlyConnects ? 0 : state.idle.endIndex)
       return nil
     }
   }
 
-  /// A piece of a long body has left its buffers behind.
+  /// Reports a piece of a long body that has left the local buffers.
   func passed(_ piece: SentPiece) { change { $0.arrived(piece) } }
 
-  /// Where the length of a body is known only once it is open; nil: not even then.
+  /// Corrects the counted length of a body, which is known only once it is open; nil: still unknown.
   func counts(_ job: QueuedExchange, _ length: Int64?) {
     state.update(waking: .none) { state in
       state.bytesUnderWay -= job.counted
@@ -174,15 +174,15 @@ final class ConnectionPool: Sendable {
     }
   }
 
-  /// A connection has taken something or brought something: it is not the way to the server alone that is waited for.
+  /// Reports that a connection has sent or received bytes: the delay is not network latency alone.
   func stirs() { if !hasStirred.load(ordering: .relaxed) { hasStirred.store(true, ordering: .relaxed) } }
 
-  /// A server has closed an idle connection just as a request was sent over it. Requests there that must not be sent twice
-  /// get new connections from now on: otherwise each try could end in the same race.
+  /// Reports that a server has closed an idle connection just as a request was sent over it. From now on, requests to
+  /// this origin that must not be sent twice get new connections: otherwise each retry could end in the same race.
   ///
-  /// Other requests are sent again over a new connection, and need no memory of the server. That rule cannot serve
-  /// these: whether the server has read such a request is not known, so a second one could do its work twice. Nor can
-  /// all of them go over new connections: that would cost a round trip each, and with TLS two, at every server.
+  /// Other requests are simply sent again over a new connection. These cannot be: it is unknown whether the server has
+  /// read such a request, so a second one could do its work twice. New connections for all such requests, at every
+  /// server, would cost a round trip each, and two with TLS.
   func noteClosedIdle(by url: HTTPURL) {
     hasClosers.store(true, ordering: .relaxed)
     closers.withLock { if $0.count < 1024 { $0.insert(url.origin) } }
@@ -192,24 +192,24 @@ final class ConnectionPool: Sendable {
     hasClosers.load(ordering: .relaxed) && closers.withLock { $0.contains(url.origin) }
   }
 
-  /// Calls what waits for the network and for nothing else.
+  /// Runs `body`, which waits for the network and for nothing else.
   func whileWaiting<Result, Failure>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
     waiters.add(1, ordering: .relaxed)
     defer { waiters.subtract(1, ordering: .relaxed) }
     return try body()
   }
 
-  /// No worker has still to begin, or is at work.
+  /// Whether all workers wait for the network: none is starting or computing.
   private func allWait(_ active: Int) -> Bool { waiters.load(ordering: .relaxed) >= active }
 
-  /// Whether an answer would tell anything of the width; else none need be looked at.
+  /// Whether results can change the width; otherwise they need not be reported.
   var isLearning: Bool { options.adapts }
 
   var width: Int { state.update(waking: .none) { $0.width.width } }
 
   var learned: LearnedWidth? { state.update(waking: .none) { $0.width.learned } }
 
-  /// Begins anew with what was learned before; for a transport that has sent next to nothing.
+  /// Restarts the controller with what an earlier run has learned; for a transport that has sent next to nothing.
   func expect(_ learned: LearnedWidth) {
     if options.adapts { change { $0.width = ConcurrencyController(most: options.connections, learned: learned) } }
   }
@@ -222,7 +222,7 @@ final class ConnectionPool: Sendable {
       })
   }
 
-  /// Where the width has changed, who follows is told, and what may go now goes.
+  /// Changes the state. If the width has changed, calls the follower; then starts what may start now.
   private func change<Result>(_ body: (inout State) -> Result) -> Result {
     let (result, started, told) = state.update(waking: .none) { state in
       let before = state.width.width
@@ -235,7 +235,7 @@ final class ConnectionPool: Sendable {
     return result
   }
 
-  /// A worker's thread is stuck in a source: another takes its place.
+  /// A worker's thread is blocked in a source: a new worker replaces it.
   func abandon(_ door: WorkerInbox, _ job: QueuedExchange) {
     let next = state.update { state in
       state.bytesUnderWay -= job.counted
@@ -246,11 +246,11 @@ final class ConnectionPool: Sendable {
     if let next { start(next) }
   }
 
-  /// Ends the workers, now or once they are idle. No job is under way: each keeps its transport alive.
+  /// Ends the workers, now or once they are idle. No request is under way: each keeps its transport alive.
   func close() {
     let (idle, connecting) = state.update { state in
       state.isClosed = true
-      // A job that is cancelled before it is handed in would not be taken out by its worker, and it holds the pool.
+      // An exchange cancelled before its worker begins would not be removed by that worker, and it retains the pool.
       defer { (state.idle, state.connecting) = ([], []) }
       return (state.idle, state.connecting)
     }
@@ -264,7 +264,7 @@ final class ConnectionPool: Sendable {
     SystemThread.start("fullbore-worker") { ConnectionWorker(self, door).run() }
   }
 
-  /// Connects at once, and to more the longer nothing comes back of what is asked before bodies follow.
+  /// Makes one connection now, and more of them the longer the requests before the bodies get no response.
   func expect(bodiesAt url: HTTPURL, atMost count: Int) {
     let (jobs, grows) = state.update(waking: .none) { state in
       state.expected = (url, min(count, options.connections))
@@ -276,11 +276,11 @@ final class ConnectionPool: Sendable {
     if grows { SystemThread.start("fullbore-grow") { self.grow() } }
   }
 
-  /// What becomes of it is seen when a request goes there.
+  /// The results are ignored: a request that uses the connection reports its failure.
   private func connect(_ jobs: [QueuedExchange]) { for job in jobs { job.start { _ in } } }
 
-  /// Looks every 5 milliseconds whether what waits has moved, or any connection, as long as that may change the width. On a
-  /// thread of its own.
+  /// Checks every 5 milliseconds whether the queue or any connection has moved, as long as the width may still grow.
+  /// Runs on its own thread.
   private func grow() {
     var seen = -1
     var quiet = 0
@@ -302,17 +302,17 @@ final class ConnectionPool: Sendable {
     }
   }
 
-  /// Bytes for one more upload buffer: all together have `budget`, so that few transfers are fast and many stay small. Give
-  /// them back with `returnBuffer`. `now`: what the worker has from before.
+  /// Reserves bytes for one more upload buffer. All buffers together have `budget`: a few transfers get large buffers,
+  /// many get small ones. Return the bytes with `returnBuffer`. `now`: the size of the worker's current buffer.
   func takeBuffer(isTLS: Bool, now: Int = 0, budget: Int = 2 << 20) -> Int {
     let free = budget - buffered.load(ordering: .relaxed)
     let most = isTLS ? 256 : 512
-    // Powers of two only, or a worker would come back for a little more each time.
+    // Powers of two only; otherwise a worker would ask for slightly more each time.
     let size = ([512, 256, 128, 64].first { $0 <= most && $0 << 10 <= free } ?? 32) << 10
     return take(options.uploadBuffer ?? (now <= size && now * 2 >= size ? now : size))
   }
 
-  /// Bytes for something else that a transfer needs.
+  /// Reserves bytes for another purpose of a transfer.
   func take(_ size: Int) -> Int {
     buffered.add(size, ordering: .relaxed)
     return size
@@ -322,6 +322,6 @@ final class ConnectionPool: Sendable {
 }
 
 extension BlobSlice {
-  /// It does not go with the head.
+  /// The body is not sent together with the head.
   fileprivate var isLarge: Bool { length ?? 0 >= ConnectionWorker.smallBody }
 }

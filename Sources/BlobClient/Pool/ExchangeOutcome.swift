@@ -1,35 +1,35 @@
 import BlobHTTP
 import Blobs
 
-/// A request with a body that has come to a good end, or what of a long body has left its buffers behind.
+/// A body that was sent and answered with success, or a piece of a long body that has left the local buffers.
 struct SentPiece: Sendable {
   let bytes: Int64
-  /// When it began.
   let began: Duration
-  /// When its last byte was done with.
+  /// When its last byte was sent, or its response had arrived.
   let ended: Duration
 }
 
-/// What became of a job, as far as others can learn from it.
+/// What the outcome of a request says about the width.
 struct ExchangeOutcome: Sendable {
   var arrived: SentPiece?
-  /// When it was sent and refused, by a server that was asked too much.
+  /// When the request was sent and rejected, if the server rejected it because there were too many.
   var refused: (began: Duration, ended: Duration)?
 }
 
-/// How much of a transfer is told already.
+/// Tracks which pieces of a transfer were already reported.
 struct ExchangeTimes {
   let began: Duration
-  /// Bytes of pieces that were told, and when the last of them was.
+  /// Bytes of the reported pieces, and the time of the last report.
   private var bytes: Int64 = 0
   private var last: Duration
 
-  /// What a connection may hold that has not gone anywhere yet; it is also what a piece has.
+  /// The size of a piece. It is also the number of bytes that may still be in the local buffers of a connection.
   static let piece: Int64 = 4 << 20
 
   init(at now: Duration) { (began, last) = (now, now) }
 
-  /// The next piece, of a body of which `sent` bytes went to the connection; nil: it may still be here.
+  /// The next piece of a body of which `sent` bytes were handed to the connection; nil: it may still be in the local
+  /// buffers.
   mutating func piece(sent: Int64) -> SentPiece? {
     if sent - bytes < 2 * Self.piece { return nil }
     bytes += Self.piece
@@ -38,7 +38,8 @@ struct ExchangeTimes {
     return SentPiece(bytes: Self.piece, began: last, ended: now)
   }
 
-  /// What is left when the answer is there. Requests without a body tell nothing: they take their round trip, however many.
+  /// The outcome at the end of the transfer, with the unreported rest. Requests without a body say nothing about the
+  /// width: each takes one round trip, however many run.
   func lesson(of transfer: Transfer, _ answer: QueuedExchange.Answer, at now: Duration) -> ExchangeOutcome {
     var lesson = ExchangeOutcome()
     guard case .success(let response) = answer else { return lesson }

@@ -1,10 +1,10 @@
-/// First in, first out, without moving what waits.
+/// A FIFO queue whose elements are not moved on removal.
 struct ExchangeQueue {
   private var jobs: [QueuedExchange?] = []
   private var first = 0
 
   var isEmpty: Bool { jobs.isEmpty }
-  /// No fewer than wait.
+  /// At least the number of waiting exchanges; it also counts some that were removed.
   var count: Int { jobs.count - first }
 
   mutating func append(_ job: QueuedExchange) { jobs.append(job) }
@@ -26,7 +26,7 @@ struct ExchangeQueue {
     if let index = jobs[first...].firstIndex(where: { $0 === job }) { jobs[index] = nil }
   }
 
-  /// Drops the taken front, when it is worth it.
+  /// Drops the consumed front part once it is large enough.
   private mutating func compact() {
     if first == jobs.count {
       jobs.removeAll(keepingCapacity: true)

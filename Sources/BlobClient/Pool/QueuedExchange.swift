@@ -2,27 +2,27 @@ import BlobHTTP
 import Blobs
 import Synchronization
 
-/// One exchange on its way: who waits for the answer, and which thread may give it.
+/// One exchange under way: who waits for the response, and which thread may deliver it.
 ///
 /// `phase` decides every race between the worker and a cancellation, so that the waiter is called exactly once.
 final class QueuedExchange: Sendable {
   private enum Phase: UInt8, AtomicRepresentable {
-    /// Not handed in yet, or waiting for a worker.
+    /// Not submitted yet, or waiting for a worker.
     case new, queued
-    /// On a worker that will look at the phase soon.
+    /// On a worker that will check the phase soon.
     case running
-    /// In code that may block for ever: the source, or who takes the answer's content.
+    /// In code that may block for ever: the source, or the receiver of the response's content.
     case outside
-    /// The worker was woken to give up.
+    /// The worker was woken up to stop.
     case cancelling
-    /// Cancelled while outside: the waiter has gone on, and the worker ends when the call returns.
+    /// Cancelled in `outside`: the waiter has continued, and the worker ends when the call returns.
     case abandoned
     case done
   }
   typealias Answer = Result<HTTPResponse, TransportError>
 
-  /// The caller that waits for the answer, and the worker that sends the request. A struct and no tuple: each access to a closure in a generic
-  /// tuple would wrap it once more.
+  /// The caller that waits for the response, and the worker that sends the request. It is a struct because each access
+  /// to a closure in a generic tuple would wrap the closure once more.
   private struct Place {
     var waiter: (@Sendable (Answer) -> Void)?
     var door: WorkerInbox?
@@ -31,11 +31,11 @@ final class QueuedExchange: Sendable {
   let request: HTTPRequest
   let body: BlobSlice?
   let exchange: Exchange
-  /// Its worker makes a connection, and no more.
+  /// The worker makes a connection and sends no request.
   let onlyConnects: Bool
-  /// With how many bytes it counts among those under way. Written under the pool's lock.
+  /// The bytes for which the body counts in the pool's `bytesUnderWay`. Written under the pool's lock.
   private let share: Atomic<Int64>
-  /// For the source.
+  /// Cancels reads from the source.
   let cancellation = Cancellation()
   private let pool: ConnectionPool
   private let phase = Atomic<Phase>(.new)
@@ -50,7 +50,7 @@ final class QueuedExchange: Sendable {
     share = Atomic(min(body?.length ?? 0, ConcurrencyController.mostCounted))
   }
 
-  /// A connection for what comes later.
+  /// An exchange that only makes a connection for later requests.
   init(connectingTo url: HTTPURL, in pool: ConnectionPool) {
     request = HTTPRequest("OPTIONS", url)
     body = nil
@@ -96,39 +96,40 @@ final class QueuedExchange: Sendable {
     }
   }
 
-  // MARK: The worker's side
+  // MARK: Called by the worker
 
-  /// false when it was cancelled while it waited.
+  /// false: the exchange was cancelled while it waited.
   func begin(on door: WorkerInbox) -> Bool {
     place.withLock { $0.door = door }
     return move(.queued, .running)
   }
 
-  /// Before a call that may block. false: cancelled, do not make it.
+  /// Called before a call that may block. false: the exchange was cancelled, and the call must not be made.
   func leave() -> Bool { move(.running, .outside) }
 
-  /// After such a call. false: the worker was abandoned meanwhile.
+  /// Called after such a call. false: the exchange was cancelled meanwhile, and the worker was abandoned.
   func enter() -> Bool { move(.outside, .running) }
 
-  /// The worker is to stop this exchange, at once or after a failed `enter`.
+  /// The worker must stop this exchange.
   var isCancelled: Bool {
     let now = phase.load(ordering: .relaxed)
     return now == .cancelling || now == .abandoned
   }
 
-  /// The exchange is over, and `resume` comes next. false: nobody waits any more, and the worker is to end.
+  /// The exchange is over, and `resume` is called next. false: the worker was abandoned and must end without calling
+  /// `resume`.
   func settle() -> Bool { phase.exchange(.done, ordering: .acquiringAndReleasing) != .abandoned }
 
   func cancelled(_ when: String) -> TransportError { TransportError(.cancelled, "\(name): cancelled \(when)") }
 
-  /// For messages.
+  /// Method and URL, for messages.
   var name: String { "\(request.method) \(request.url)" }
 
   private func move(_ from: Phase, _ to: Phase) -> Bool {
     phase.compareExchange(expected: from, desired: to, ordering: .acquiringAndReleasing).exchanged
   }
 
-  /// Gives the answer to who waits; once, after the phase was won.
+  /// Delivers the result to the waiter. Called once, by the thread that has won the change of phase.
   func resume(_ answer: Answer) {
     let waiter = place.withLock { place in
       defer { place = Place() }
@@ -139,7 +140,7 @@ final class QueuedExchange: Sendable {
 }
 
 extension BlobSlice {
-  /// The same range, read as it is sent: what is read of a source for another reason is not slowed down.
+  /// The same range with limited speed. Only sending is throttled: other reads of the source are not.
   fileprivate func throttled(by limiter: RateLimiter?) -> BlobSlice {
     guard let limiter else { return self }
     var slice = self

@@ -1,17 +1,17 @@
 import BlobHTTP
 import Blobs
 
-/// What other threads may touch of a worker: they hand it work, or wake it.
+/// The part of a worker that other threads access: to hand it work, or to wake it.
 final class WorkerInbox: @unchecked Sendable {
   private struct Inbox {
     var job: QueuedExchange?
     var closed = false
   }
   private let inbox = Monitor(Inbox())
-  /// Ends the worker's waiting for the network; to be raised at any time.
+  /// Ends the worker's wait for the network. Any thread may raise it at any time.
   let alarm = Alarm()
 
-  /// Where the worker's connection leads. `@unchecked`: the pool's lock guards it.
+  /// A URL at the server that the worker is connected to. `@unchecked`: the pool's lock guards it.
   var last: HTTPURL?
 
   func leads(to url: HTTPURL) -> Bool {
@@ -22,8 +22,8 @@ final class WorkerInbox: @unchecked Sendable {
 
   func close() { inbox.update { $0.closed = true } }
 
-  /// The next job, when the pool has one; nil: the worker is to end. Where nothing comes within `patience`, `rest` is called
-  /// meanwhile. Called by the worker.
+  /// Waits for the next exchange; nil: the worker must end. If none arrives within `patience`, calls `rest` once and
+  /// then waits on. Called on the worker's thread.
   func wait(atMost patience: Duration, thenCall rest: () -> Void) -> QueuedExchange? {
     if let inbox = inbox.wait(atMost: patience, until: Self.take) { return inbox.job }
     rest()

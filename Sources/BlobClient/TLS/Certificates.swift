@@ -4,10 +4,11 @@ import Platform
 
 /// The system's trusted certificates.
 enum Certificates {
-  /// Where they are: a file of all, or a folder where each is found by a hash of its name (OpenSSL's c_rehash(1)); nil for
-  /// what is not there, or not to be used.
+  /// A file with all certificates, or a folder that OpenSSL searches by the hash of a name (c_rehash(1)); nil if it
+  /// does not exist or is not to be used.
   ///
-  /// From a folder only the one that is needed is read. The file costs 28 ms and 1 MiB, for each worker whose TLS is libcurl's.
+  /// From a folder, only the needed certificate is read. The file costs 28 ms and 1 MiB for each worker whose TLS
+  /// libcurl does.
   static let places: (file: String?, folder: String?) = {
     guard let easy = curl_easy_init() else { return (nil, nil) }
     defer { curl_easy_cleanup(easy) }
@@ -22,8 +23,8 @@ enum Certificates {
 
   static var areHashed: Bool { places.file == nil && places.folder != nil }
 
-  /// Of TLS 1.3. As most programs ask; libcurl's and OpenSSL's own order begins with 256 bits, a tenth slower for nothing.
-  /// RFC 8446 §9.1.
+  /// Cipher suites for TLS 1.3, in the order that most programs use. libcurl and OpenSSL prefer 256-bit keys, which are
+  /// a tenth slower without benefit. RFC 8446 §9.1.
   static let ciphers = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
 
   private static func isHashed(_ path: String) -> Bool {
@@ -35,7 +36,7 @@ enum Certificates {
     return false
   }
 
-  /// Eight hexadecimal digits and ".0".
+  /// Whether the name is eight hexadecimal digits and ".0".
   private static func isHash(_ entry: dirent) -> Bool {
     withUnsafeBytes(of: entry.d_name) { name in
       name[..<8].allSatisfy(isxdigit) && name[8] == UInt8(ascii: ".") && name[9] == UInt8(ascii: "0") && name[10] == 0
@@ -63,8 +64,8 @@ extension Certificates {
     (.tls, "\(server) does not speak TLS: is it http:// instead of https://?")
   }
 
-  /// What is wrong with the certificate that `server` shows, in plain words, for a verdict of OpenSSL. nil where its own
-  /// words say more. x509_vfy.h; X509_STORE_CTX_get_error(3).
+  /// Describes a failed verification of the certificate of `server` in plain words, for an OpenSSL result code. nil:
+  /// OpenSSL's own text says more. x509_vfy.h; X509_STORE_CTX_get_error(3).
   static func problem(_ verdict: Int, _ server: String, caFile: String?) -> (TransportError.Code, String)? {
     let trusted = caFile.map { "in \($0)" } ?? "here"
     switch verdict {
@@ -86,7 +87,7 @@ extension Certificates {
     }
   }
 
-  /// A handshake with `server` that has failed for a reason in OpenSSL's words, in plain ones where they are known.
+  /// Describes a failed handshake with `server`. `words` is OpenSSL's reason; known ones are put into plain words.
   static func failure(_ words: String, _ server: String) -> (TransportError.Code, String) {
     let isVersion = ["alert protocol version", "unsupported protocol", "no protocols available"].contains {
       words.contains($0)

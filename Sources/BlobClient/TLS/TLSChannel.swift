@@ -3,31 +3,31 @@
   import CSSL
   import Platform
 
-  /// A TLS connection, after its handshake. Records are gathered, so that one call takes many of them to the socket: OpenSSL
-  /// by itself makes one call for every 16 KiB.
+  /// A TLS connection after its handshake. Encrypted records are collected in a buffer, so that one system call sends
+  /// many of them: OpenSSL alone makes one call for every 16 KiB.
   ///
-  /// It stands between OpenSSL and the socket as a BIO, which OpenSSL frees with the connection. All that OpenSSL writes is
-  /// gathered, for `flush` to send.
+  /// The channel is installed in OpenSSL as a BIO between OpenSSL and the socket; OpenSSL frees the BIO with the
+  /// connection. Everything that OpenSSL writes is collected until `flush` sends it.
   final class TLSChannel {
     let socket: Int32
-    /// nil: it is closed.
+    /// nil: the connection is closed.
     private var ssl: OpaquePointer?
     private let context: TLSContext
-    /// Whose session the next connection goes on with.
+    /// The origin under which the TLS session is stored for the next connection.
     private let origin: String
-    /// A body is under way: what OpenSSL says to the server goes with it.
+    /// A body is being sent: records that OpenSSL writes in between leave together with it.
     private var isSending = false
-    /// Nothing more will come.
+    /// The connection failed or the peer has ended it: nothing more will be received.
     private var hasEnded = false
     private var records = UnsafeMutableRawBufferPointer(start: nil, count: 0)
-    /// Lends room for few of them.
+    /// Supplies buffers for small numbers of records.
     private let stock: BufferPool
     private var gathered = 0..<0
-    /// Bytes that are encrypted and have not been taken by the socket.
+    /// Encrypted bytes that the socket has not accepted yet.
     var pending: Int { gathered.count }
     var isOpen: Bool { ssl != nil && !hasEnded }
 
-    /// `ssl`: after the handshake, on `socket`; it stays the caller's where this fails.
+    /// - `ssl`: after its handshake, on `socket`. The caller still owns it if this initializer returns nil.
     init?(_ ssl: OpaquePointer, on socket: Int32, _ stock: BufferPool, _ context: TLSContext, _ origin: String) {
       self.socket = socket
       self.stock = stock
@@ -37,7 +37,7 @@
       self.ssl = ssl
       BIO_set_data(own, Unmanaged.passRetained(self).toOpaque())
       BIO_set_init(own, 1)
-      // One reference for each direction.
+      // SSL_set0_rbio and SSL_set0_wbio each take over one reference.
       BIO_up_ref(own)
       SSL_set0_rbio(ssl, own)
       SSL_set0_wbio(ssl, own)
@@ -45,14 +45,14 @@
 
     deinit { freeRecords() }
 
-    /// Ends it, without a word to the server, and closes its socket.
+    /// Closes the connection and its socket without sending `close_notify`.
     func end() {
       guard let ssl else { return }
       context.free(ssl, origin)
       close(socket)
     }
 
-    /// Keeps no room for records while there is nothing to send.
+    /// Frees the buffer for records if nothing is pending.
     func rest() {
       if gathered.isEmpty { freeRecords() }
     }
@@ -62,12 +62,12 @@
       records = UnsafeMutableRawBufferPointer(start: nil, count: 0)
     }
 
-    /// Whether the server has neither sent anything nor closed it.
+    /// Whether the server has neither sent application data nor closed the connection.
     var isQuiet: Bool {
       guard let ssl, !hasEnded, SSL_has_pending(ssl) == 0 else { return false }
       var byte: UInt8 = 0
       if recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) < 0 { return errno == EAGAIN }
-      // Tickets for another time are nothing that it says. RFC 8446 §4.6.1.
+      // New session tickets are not application data. RFC 8446 §4.6.1.
       ERR_clear_error()
       let result = SSL_peek(ssl, &byte, 1)
       let isQuiet = result <= 0 && SSL_get_error(ssl, result) == SSL_ERROR_WANT_READ
@@ -75,8 +75,9 @@
       return isQuiet && hasReplied()
     }
 
-    /// Encrypts `bytes`, for `flush` to send; nothing may be pending. How many: fewer than all where the server wants a
-    /// new handshake first, or where `isOpen` is false now. What is left must be what comes next.
+    /// Encrypts `bytes` for `flush` to send; `pending` must be 0. Returns the number of encrypted bytes: fewer than all
+    /// if the server requests a new handshake first, or if `isOpen` is now false. The next call must pass the rest of
+    /// these bytes.
     func seal(_ bytes: UnsafeRawBufferPointer) -> Int {
       guard let ssl, isOpen else { return 0 }
       isSending = true
@@ -97,7 +98,7 @@
       return done
     }
 
-    /// Sends what is pending, as far as the socket takes it.
+    /// Sends pending records as far as the socket accepts them.
     func flush() -> SendOutcome {
       while !gathered.isEmpty {
         let count = send(socket, records.baseAddress! + gathered.lowerBound, gathered.count, Int32(MSG_NOSIGNAL))
@@ -106,19 +107,20 @@
           return errno == EAGAIN ? .blocked : .broken
         }
         gathered = gathered.lowerBound + count..<gathered.upperBound
-        // It took some: it is full.
+        // The socket accepted only a part: its buffer is full.
         if !gathered.isEmpty { return .blocked }
       }
       gathered = 0..<0
-      // What a large body needs is kept for what follows.
+      // A larger buffer, as large bodies need it, is reused for what follows.
       if records.count == stock.size, !stock.mayBeKept { freeRecords() }
       return isOpen ? .moved : .broken
     }
 
-    /// The body is over.
+    /// Ends the sending of a body.
     func endSending() { if gathered.isEmpty { isSending = false } }
 
-    /// Decrypts what has come. Without another call `.nothing` is not known: some may be decrypted already.
+    /// Decrypts received bytes. The caller must call again until the result is `.nothing`: OpenSSL may hold decrypted
+    /// bytes.
     func receive(into room: UnsafeMutableRawBufferPointer) -> Received {
       guard let ssl else { return .broken }
       ERR_clear_error()
@@ -133,16 +135,17 @@
       return reason == SSL_ERROR_ZERO_RETURN ? .end : .broken
     }
 
-    /// Sends what OpenSSL says to what it has read, unless a body is under way, with which it goes. false: not all has left.
+    /// Sends what OpenSSL has written in response to received records. While a body is being sent, they leave with the
+    /// body. false: not everything could be sent.
     private func hasReplied() -> Bool {
       if isSending || pending == 0 { return true }
       if case .moved = flush() { return true }
       return false
     }
 
-    /// More than a record has around its content, and what OpenSSL may have to say in between.
+    /// More bytes than the framing of a record, and other records that OpenSSL may add in between.
     private static let mostAround = 256
-    /// Beyond this something other than the body makes OpenSSL write.
+    /// If more is written without a flush, something other than the body makes OpenSSL write.
     private static let mostRecords = 4 << 20
 
     private func reserve(_ size: Int) {
@@ -156,9 +159,9 @@
       records = larger
     }
 
-    // MARK: What OpenSSL calls
+    // MARK: Called by OpenSSL
 
-    // Made once, and never changed.
+    // Initialized once and never changed.
     nonisolated(unsafe) private static let method: OpaquePointer? = {
       guard let method = BIO_meth_new(BIO_get_new_index() | fb_bio_source(), "fullbore") else { return nil }
       BIO_meth_set_write(method, channelWrites)
@@ -188,7 +191,7 @@
 
     fileprivate func control(_ command: Int32) -> Int {
       switch command {
-      // What is gathered leaves when the caller says so.
+      // Records are sent only when the caller calls `TLSChannel.flush`.
       case BIO_CTRL_FLUSH: 1
       case BIO_CTRL_EOF: hasEnded ? 1 : 0
       default: 0
@@ -202,7 +205,8 @@
     }
   }
 
-  // File-level functions, for a closure turned into a C function pointer next to an inout C struct crashes the compiler.
+  // These are file-level functions because the compiler crashes on a closure converted to a C function pointer next to
+  // an inout C struct.
 
   private func channelWrites(_ bio: OpaquePointer?, _ bytes: UnsafePointer<CChar>?, _ count: Int32) -> Int32 {
     guard let bytes, count > 0 else { return 0 }

@@ -3,13 +3,13 @@
   import CSSL
   import Synchronization
 
-  /// What the TLS connections of a transport share: whom they trust, how they speak, and what servers have given them to
-  /// begin sooner with. libcurl makes all of it anew for each: 1.2 ms and 50 KiB.
+  /// TLS state that all connections of a transport share: trusted certificates, settings, and sessions to resume.
+  /// libcurl would build all of it again for each connection: 1.2 ms and 50 KiB.
   final class TLSContext: Sendable {
-    // Counted by OpenSSL, which locks what it changes.
+    // OpenSSL counts the references, and locks what it changes.
     nonisolated(unsafe) private let context: OpaquePointer
     private let verifies: Bool
-    /// By origin, addresses of an `SSL_SESSION`, each with a count of its own; 0: none is kept.
+    /// For each origin, the address of a retained `SSL_SESSION`; 0: sessions of this origin are not resumed.
     private let sessions = Mutex<[String: UInt]>([:])
 
     init(_ options: SocketTransport.Options) throws(TLSProblem) {
@@ -32,7 +32,7 @@
     }
 
     private func trust(_ caFile: String?) throws(TLSProblem) {
-      // As libcurl has it: what is trusted ends a chain, be it an authority or not.
+      // As in libcurl, any trusted certificate may end a chain, whether or not it is a certificate authority.
       X509_STORE_set_flags(
         SSL_CTX_get_cert_store(context), UInt(X509_V_FLAG_TRUSTED_FIRST | X509_V_FLAG_PARTIAL_CHAIN))
       let (file, folder) = caFile.map { ($0, nil) } ?? Certificates.places
@@ -42,8 +42,10 @@
       throw TLSProblem(.tls, "the certificates to trust cannot be read from \(place): \(lastWords())")
     }
 
-    /// A connection on a socket, with nothing said yet; it is the caller's to free. nil: out of memory, or `name` is none.
-    /// - `name`: of the server, without brackets. `origin`: whose session it goes on with, where one is known.
+    /// Creates a client connection on a socket, before the handshake; the caller must free it. nil: out of memory, or
+    /// `name` is not valid. `goesOn`: the handshake will try to resume a session.
+    /// - `name`: of the server, an IPv6 address without brackets. `origin`: selects the session to resume, if there is
+    ///   one.
     func connection(to name: String, _ origin: String, on socket: Int32) -> (OpaquePointer, goesOn: Bool)? {
       guard let ssl = SSL_new(context) else { return nil }
       let isNumber = IPAddress(name) != nil
@@ -70,16 +72,16 @@
       return (ssl, goesOn)
     }
 
-    /// All further connections begin without a session.
+    /// Stops session resumption for this origin.
     func forgo(_ origin: String) {
       release(sessions.withLock { $0.updateValue(0, forKey: origin) })
     }
 
     private func release(_ session: UInt?) { SSL_SESSION_free(session.flatMap { OpaquePointer(bitPattern: $0) }) }
 
-    /// Ends a connection without a word to the server, and keeps what the next may begin sooner with.
+    /// Frees a connection without sending `close_notify`, and stores its session for the next connection.
     func free(_ ssl: OpaquePointer, _ origin: String) {
-      // Else OpenSSL takes it for one that broke, and its session for one that must not be gone on with.
+      // Otherwise OpenSSL regards the connection as broken, and its session as not resumable.
       SSL_set_shutdown(ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN)
       let session = SSL_get1_session(ssl)
       SSL_free(ssl)
@@ -95,7 +97,7 @@
 
   private let hostFlags = UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS)
 
-  /// OpenSSL's own verification, except that it looks at the subject's common name in fewer certificates.
+  /// OpenSSL's verification, except that it uses the subject's common name of fewer certificates.
   private func verifyCertificate(_ verification: OpaquePointer?, _ context: UnsafeMutableRawPointer?) -> Int32 {
     guard let verification else { return 0 }
     if let certificate = X509_STORE_CTX_get0_cert(verification), !mayNameHostBySubject(certificate) {
@@ -105,14 +107,15 @@
     return X509_verify_cert(verification)
   }
 
-  /// Whether the subject's common name may be a host's: as in libcurl, only where no alternative name is a DNS name or an
-  /// address. OpenSSL overlooks the addresses. Of several common names none counts. RFC 6125 §6.4.4.
+  /// Whether the subject's common name may be used as a host name. As in libcurl, it may only if no subject alternative
+  /// name is a DNS name or an IP address; OpenSSL alone ignores the IP addresses. A subject with several common names
+  /// is not used. RFC 6125 §6.4.4.
   private func mayNameHostBySubject(_ certificate: OpaquePointer) -> Bool {
     let subject = X509_get_subject_name(certificate)
     let first = X509_NAME_get_index_by_NID(subject, NID_commonName, -1)
     if first < 0 || X509_NAME_get_index_by_NID(subject, NID_commonName, first) >= 0 { return false }
     if X509_get_ext_by_NID(certificate, NID_subject_alt_name, -1) < 0 { return true }
-    // Those that cannot be read may be for hosts.
+    // Alternative names that cannot be decoded may contain host names.
     guard let names = X509_get_ext_d2i(certificate, NID_subject_alt_name, nil, nil) else { return false }
     let list = OpaquePointer(names)
     defer { GENERAL_NAMES_free(list) }
@@ -123,7 +126,7 @@
   }
 
   extension ConnectionPool {
-    /// What all connections share, made for the first of them.
+    /// The TLS state for all connections, created on the first call.
     func tls() throws(TLSProblem) -> TLSContext {
       try context.withLock { context throws(TLSProblem) in
         if let context { return context }
@@ -134,7 +137,7 @@
     }
   }
 
-  /// Why there is no TLS; its words lack the request's name.
+  /// Why TLS failed. The message lacks the name of the request.
   struct TLSProblem: Error {
     var code: TransportError.Code
     var words: String
@@ -143,14 +146,15 @@
     init(_ told: (TransportError.Code, String)) { (code, words) = told }
   }
 
-  /// Why the last call of OpenSSL's failed.
+  /// The reason why the last OpenSSL call failed.
   private func lastWords() -> String {
     let code = ERR_peek_last_error()
     return ERR_reason_error_string(code).map { String(cString: $0) } ?? "error \(code)"
   }
 
   extension TLSProblem {
-    /// What a handshake with `server`, whose URL has `host`, has failed of, by OpenSSL's `reason`. RFC 8446 §6.2.
+    /// The reason why a handshake with `server`, whose URL has `host`, failed, from OpenSSL's error queue. RFC 8446
+    /// §6.2.
     init(_ ssl: OpaquePointer, _ server: String, _ host: String, caFile: String?) {
       let code = ERR_peek_error()
       let reason = ERR_GET_REASON(code)

@@ -2,11 +2,11 @@
   import BlobHTTP
   import Platform
 
-  /// A connection to a server or to a proxy, over which bytes go both ways.
+  /// A connection to a server or to a proxy.
   enum Connection {
     case plain(Int32)
     case sealed(TLSChannel)
-    /// TLS within the TLS of a proxy, which libcurl does.
+    /// TLS inside the TLS of a proxy, both done by libcurl.
     case nested(Dialer, socket: Int32)
 
     var socket: Int32 {
@@ -17,17 +17,18 @@
       }
     }
 
-    /// Nothing more is sent over it, not even TLS's goodbye.
+    /// Sends nothing more, not even TLS's `close_notify`.
     func close() {
       switch self {
       case .plain(let socket): Platform.close(socket)
       case .sealed(let channel): channel.end()
-      // libcurl closes it when it is let go of; it would say goodbye before that.
+      // libcurl closes the socket when the dialer is freed. It would send `close_notify` first, which the shutdown
+      // prevents.
       case .nested(_, let socket): shutdown(socket, Int32(SHUT_RDWR))
       }
     }
 
-    /// Neither closed by the server nor about to be.
+    /// Whether the server has neither closed the connection nor sent anything.
     var isQuiet: Bool {
       switch self {
       case .plain(let socket):
@@ -42,8 +43,9 @@
       }
     }
 
-    /// Sends what it takes of `left`, the rest of a request, which is `whole` where this is the first attempt; with more
-    /// to follow at once, it need not leave yet. nil: it is broken.
+    /// Sends as much of `left`, the rest of a request, as the connection accepts, and returns the number of bytes. nil:
+    /// the connection is broken. `isWhole`: this is the first attempt. `hasMore`: more bytes follow at once, and the
+    /// connection may delay these.
     func send(_ left: UnsafeRawBufferPointer, isWhole: Bool, hasMore: Bool = false) -> Int? {
       switch self {
       case .plain(let socket):
@@ -54,7 +56,7 @@
       case .sealed(let channel):
         if isWhole && channel.pending == 0 && channel.seal(left) < left.count { return nil }
         if case .broken = channel.flush() { return nil }
-        // A record is longer than what is in it: never more than has left.
+        // A record is longer than its content, so this never counts more bytes than have left.
         return max(0, left.count - channel.pending)
       case .nested(let stream, _):
         let (count, outcome) = stream.send(left)
@@ -63,14 +65,14 @@
       }
     }
 
-    /// Hands over the beginning of `bytes`, of a body; only where `unsent` is 0. What was accepted is done with, and need not
-    /// have left yet.
+    /// Hands over the beginning of `bytes`, which belong to a body; `unsent` must be 0. The memory of accepted bytes
+    /// may be reused at once, although they may not have left yet.
     func write(_ bytes: UnsafeRawBufferPointer) -> (accepted: Int, SendOutcome) {
       switch self {
       case .plain(let socket):
         let count = Platform.send(socket, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
         if count < 0 { return (0, errno == EAGAIN || errno == EINTR ? .blocked : .broken) }
-        // It took some: it is full.
+        // The socket accepted only a part: its buffer is full.
         return (count, count == bytes.count ? .moved : .blocked)
       case .sealed(let channel):
         let count = channel.seal(bytes)
@@ -80,22 +82,23 @@
       }
     }
 
-    /// Whether its end can be told from a cut: libcurl has OpenSSL ignore that TLS was not ended.
+    /// Whether a regular end differs from a broken connection: libcurl makes OpenSSL ignore a missing `close_notify`.
     var knowsItsEnd: Bool { if case .nested = self { false } else { true } }
 
-    /// Bytes that were accepted and have not left, or more than these: what is around them counts too.
+    /// Accepted bytes that have not left yet. For TLS this is more, because it counts the framing of records too.
     var unsent: Int {
       if case .sealed(let channel) = self { return channel.pending }
       return 0
     }
 
-    /// Sends what has not left.
+    /// Sends the accepted bytes that have not left yet.
     func flush() -> SendOutcome {
       if case .sealed(let channel) = self { return channel.flush() }
       return .moved
     }
 
-    /// Makes `receive(waiting:)` possible, where it is; otherwise calls on the socket do not wait.
+    /// true: makes the socket blocking, as `receive(waiting: true)` needs, if the connection supports it; false:
+    /// non-blocking.
     func lets(wait: Bool) {
       guard case .plain(let socket) = self else { return }
       if wait {
@@ -108,7 +111,7 @@
 
     var canWait: Bool { if case .plain = self { true } else { false } }
 
-    /// Milliseconds after which `receive(waiting:)` gives up. A cancellation may have to wait for as long.
+    /// Milliseconds after which a waiting `receive` returns. A cancellation may be delayed for as long.
     static let patience: Int32 = 50
 
     func receive(into room: UnsafeMutableRawBufferPointer, waiting: Bool = false) -> Received {
@@ -123,7 +126,7 @@
       }
     }
 
-    /// The exchange is over and another may follow. false: it may not.
+    /// Prepares for the next exchange. false: the connection cannot be reused.
     func giveBack() -> Bool {
       guard case .sealed(let channel) = self else { return true }
       if channel.pending > 0 { return false }
@@ -132,12 +135,12 @@
     }
   }
 
-  /// What was read from a connection.
+  /// Result of a read from a connection.
   enum Received {
     case bytes(Int)
-    /// It has to be waited for.
+    /// Nothing has arrived yet.
     case nothing
-    /// The other side has said that it is done.
+    /// The peer has ended the connection regularly.
     case end
     case broken
   }

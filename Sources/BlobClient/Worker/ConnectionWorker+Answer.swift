@@ -2,11 +2,11 @@ import BlobHTTP
 import Blobs
 
 extension ConnectionWorker {
-  /// Content is collected up to this.
+  /// Maximum number of bytes of a response's content that are collected in memory.
   private static let mostContent = 1 << 20
 
-  /// One line of a head, or a trailer. false: the exchange is over, and `transfer.failure` says why. What was sent so far
-  /// must have been reported.
+  /// Processes one line of a header section, or a trailer. false: the exchange is over, and `transfer.failure` says
+  /// why. The bytes sent so far must have been reported before.
   func take(line: UnsafeRawBufferPointer) -> Bool {
     let transfer = transfer!
     transfer.received += Int64(line.count)
@@ -53,13 +53,13 @@ extension ConnectionWorker {
       "\(transfer.job.name): what \(transfer.server) answers is not HTTP/1.1, after \(transfer.sent) bytes were sent")
   }
 
-  /// The header or trailer section of the answer has more than `most` bytes.
+  /// The header or trailer section of the response has more than `most` bytes.
   func tooLong(_ transfer: Transfer, _ most: Int) -> TransportError {
     TransportError(
       .badResponse, "\(transfer.job.name): \(section(transfer)) is too long: it has more than \(most) bytes")
   }
 
-  /// A line of the header or trailer section of the answer has more than `most` bytes.
+  /// A line in the header or trailer section of the response has more than `most` bytes.
   func tooLong(_ transfer: Transfer, line most: Int) -> TransportError {
     TransportError(
       .badResponse, "\(transfer.job.name): \(section(transfer)) is too long: a line of it has more than \(most) bytes")
@@ -74,7 +74,7 @@ extension Transfer {
   /// `host:port`, for messages.
   var server: String { "\(job.request.url.host):\(job.request.url.port)" }
 
-  /// How far the exchange was, for messages: what matters of a request without a body is how much of the answer has come.
+  /// The progress of the exchange, for messages. For a request without a body, the received bytes matter.
   var reached: String {
     job.body == nil && received > 0 ? "after \(received) bytes had come" : "after \(sent) bytes were sent"
   }

@@ -4,7 +4,7 @@
   import Platform
 
   extension ConnectionWorker {
-    /// The cheapest way in which the body can leave over this connection.
+    /// Selects the cheapest way to send the body over this connection.
     func body(of transfer: Transfer, over wire: Connection) -> any RequestBody {
       var isTLS = true
       if case .plain = wire { isTLS = false }
@@ -23,17 +23,17 @@
     private func takePiece(isTLS: Bool) {
       if takenBuffer > 0 { return }
       let size = pool.takeBuffer(isTLS: isTLS, now: piece.count)
-      // As much again for the records.
+      // Twice the size, because the records need as much as the plain text.
       takenBuffer = isTLS ? size + pool.take(size) : size
       if size == piece.count { return }
       piece.deallocate()
-      // With a larger alignment glibc before 2.38 finds no use for a buffer of this size that was freed: each one takes
-      // new memory.
+      // With a larger alignment, glibc before 2.38 does not reuse freed buffers of this size: each allocation takes new
+      // memory.
       piece = .allocate(byteCount: size, alignment: 16)
     }
 
-    /// Returns what an exchange took of the budget. Where many workers are busy, none keeps a large buffer for its next
-    /// body: all of them together would have many times the budget.
+    /// Returns the exchange's bytes to the budget. If many workers are busy, they do not keep large buffers for their
+    /// next bodies: together these would need many times the budget.
     func giveBackPiece() {
       pool.returnBuffer(takenBuffer)
       if piece.count > 64 << 10, !pool.smallBuffers.mayBeKept {
@@ -42,7 +42,7 @@
       }
     }
 
-    /// nil: it would not pay, or there is too little memory left for it.
+    /// nil: reading ahead would not pay, or the rest of the budget is too small.
     private func aheadFeed(_ transfer: Transfer) -> (any BodyFeed)? {
       let length = transfer.length!
       guard transfer.reader!.info.readAhead > 0, length >= Self.leastAhead else { return nil }
@@ -51,7 +51,7 @@
         pool.returnBuffer(size)
         return nil
       }
-      // Larger than for one thread: each time a piece is handed over somebody is woken.
+      // Larger than for a single thread, because each hand-over of a piece wakes a thread.
       let piece = 2 * size
       let taken = size + pool.take(AheadFeed.pieces * piece - size)
       let reader = transfer.reader.take()!
@@ -59,12 +59,12 @@
       return AheadFeed(reader, length: length, piece: piece) { [pool] in pool.returnBuffer(taken) }
     }
 
-    /// Less is read before another thread has begun.
+    /// Shorter bodies are read before another thread has started.
     private static var leastAhead: Int64 { 4 << 20 }
-    /// Where so many are under way that there is less for each, they do not wait for each other.
+    /// With so many transfers that less is left for each, the transfers do not wait for each other.
     private static var leastAlone: Int { 256 << 10 }
 
-    /// Hands the connection what it takes now.
+    /// Hands the connection as much of the body as it accepts now.
     func advance(_ body: any RequestBody, _ transfer: Transfer) throws(TransportError) -> SendOutcome {
       var outcome = SendOutcome.moved
       let failure = outside(transfer) { () throws(BlobError) in
@@ -78,7 +78,7 @@
     }
   }
 
-  /// The reader of a request without a body, whose trailers alone follow its head.
+  /// The reader of a request without a body, whose head is followed by trailers only.
   private final class NoBytes: BlobReader {
     var info: BlobInfo { BlobInfo(length: 0) }
     func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int { 0 }

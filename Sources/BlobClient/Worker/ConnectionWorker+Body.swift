@@ -2,7 +2,7 @@ import BlobHTTP
 import Blobs
 
 extension ConnectionWorker {
-  /// Has the request completed. Returns what went wrong.
+  /// Calls `Exchange.prepare`, which may add to the request. Returns the error, or nil.
   func prepare(_ transfer: Transfer) -> TransportError? {
     guard let prepare = transfer.job.exchange.prepare else { return nil }
     let failure = outside(transfer) { () throws(BlobError) in
@@ -11,7 +11,7 @@ extension ConnectionWorker {
     return failure ?? transfer.request.problem(with: transfer.job.body)
   }
 
-  /// Opens the body anew and learns its length.
+  /// Opens the body and learns its length.
   func openBody(_ transfer: Transfer) throws(TransportError) {
     guard let body = transfer.job.body else {
       transfer.length = 0
@@ -21,7 +21,7 @@ extension ConnectionWorker {
       let reader = try body.open(transfer.job.cancellation)
       transfer.reader = reader
       transfer.length = body.length ?? reader.info.length
-      // Nothing will be read, so nothing else would ask.
+      // An empty body is not read, so its reader must be finished here.
       if transfer.length == 0 { try reader.finish() }
     }
     if let failure { throw failure }
@@ -39,7 +39,7 @@ extension ConnectionWorker {
     transfer.given += Int64(count)
   }
 
-  /// Runs what may block for ever, so that a cancellation need not wait for it. Returns what went wrong.
+  /// Runs code that may block for ever; a cancellation does not wait for it. Returns the error, or nil.
   func outside(_ transfer: Transfer, _ body: () throws(BlobError) -> Void) -> TransportError? {
     guard transfer.job.leave() else { return cancelled(transfer) }
     var failure: BlobError?
@@ -50,7 +50,8 @@ extension ConnectionWorker {
     return TransportError(.source, "\(transfer.job.name): \(failure.message)", cause: failure)
   }
 
-  /// A connection that was kept alive was found dead, and the request begins again. false: its body cannot be opened again.
+  /// Reopens the body, because a reused connection was dead and the request is sent again. false: the body cannot be
+  /// reopened.
   func rewind(_ transfer: Transfer) throws(TransportError) -> Bool {
     guard transfer.job.body?.source.access != .sequential else { return false }
     let promised = transfer.length

@@ -5,16 +5,16 @@
   import Platform
 
   extension ConnectionWorker {
-    /// A connection while no request is under way on it.
+    /// A connection that no request is using.
     final class IdleConnection {
       let wire: Connection
-      /// Some place at its server.
+      /// A URL at its server.
       let url: HTTPURL
       let proxy: Proxy?
       var since = SuspendingClock.now
-      /// It was idle, and the server may have closed it before it hears of the next request.
+      /// The connection was idle: the server may have closed it before the next request arrives.
       var wasIdle = false
-      /// `receive(waiting:)` is possible on it now.
+      /// Whether the socket is now blocking, for `receive(waiting: true)`.
       var waits = false
 
       init(_ wire: Connection, to url: HTTPURL, through proxy: Proxy?) {
@@ -23,7 +23,7 @@
         self.proxy = proxy
       }
 
-      /// A body that is not small is sent by calls that must not wait.
+      /// A large body is sent with non-blocking calls.
       func lets(wait: Bool) {
         if waits == wait || !wire.canWait { return }
         wire.lets(wait: wait)
@@ -31,13 +31,13 @@
       }
     }
 
-    /// Whether the connection there is leads to the server, and nobody has closed it.
+    /// Whether the stored connection leads to this server through this proxy, and is still open.
     func isKept(for url: HTTPURL, through proxy: Proxy?) -> Bool {
       guard let kept, kept.url.isAtServer(of: url), kept.proxy == proxy else { return false }
       return SuspendingClock.now - kept.since < Self.longestIdle && kept.wire.isQuiet
     }
 
-    /// Makes a connection in place of what there is.
+    /// Makes a new connection in place of the stored one.
     func connect(_ transfer: Transfer, through proxy: Proxy?) throws(TransportError) {
       letGo()
       try checkAhead(transfer)
@@ -64,8 +64,8 @@
     private func dial(
       _ transfer: Transfer, _ dialer: Dialer, until end: SuspendingClock.Instant
     ) throws(TransportError) -> CURLcode {
-      // libcurl keeps the limit by itself wherever it waits, since it shares it out among the addresses of a host. A moment
-      // more lets it say what it waited for.
+      // While libcurl waits it enforces the timeout itself, because it divides the time among the addresses of a host.
+      // One second more lets libcurl report what it waited for.
       let end = end + .seconds(1)
       dialer.mustEnd = { transfer.job.isCancelled || end < .now }
       defer { dialer.mustEnd = { false } }
@@ -83,7 +83,7 @@
       }
     }
 
-    /// For requests that come later; unless there is one already.
+    /// Makes a connection for later requests, unless there is one already.
     func connectAhead(_ transfer: Transfer, through proxy: Proxy?) throws(TransportError) {
       let url = transfer.job.request.url
       if isKept(for: url, through: proxy) { return }
@@ -97,7 +97,8 @@
       }
     }
 
-    /// What came of a connection that was made ahead is news to the request that came next, and to none after it.
+    /// The failure of a connection that was made ahead is reported by the next request to this server, within a second,
+    /// and only once.
     private func checkAhead(_ transfer: Transfer) throws(TransportError) {
       guard let (url, since, error) = failedAhead.take(), SuspendingClock.now - since < .seconds(1),
         url.isAtServer(of: transfer.job.request.url)
@@ -105,10 +106,10 @@
       throw TransportError(error.code, transfer.job.name + error.message, cause: error.cause)
     }
 
-    /// Closes the connection that is kept, if there is one.
+    /// Closes the stored connection, if there is one.
     func letGo() { kept.take()?.wire.close() }
 
-    /// Longer is hardly anyone's patience with a connection that says nothing.
+    /// Few servers keep an idle connection open for longer.
     private static let longestIdle = Duration.seconds(50)
   }
 #endif

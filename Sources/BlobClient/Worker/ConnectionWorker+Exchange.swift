@@ -4,16 +4,17 @@ import Blobs
 #if os(Linux)
   import Platform
 
-  /// A request and its answer over the worker's connection. Head and small body leave in one call.
+  /// Sends a request and receives its response over the worker's connection. The head and a small body are sent with
+  /// one call.
   extension ConnectionWorker {
-    /// Sends the request and returns its answer; the body is open.
+    /// Sends the request and returns its response; the body must be open.
     func answer(_ transfer: Transfer, through proxy: Proxy?) throws(TransportError) -> HTTPResponse {
       let relay = proxy.flatMap { transfer.request.url.scheme == "http" && $0.isWeb ? $0 : nil }
-      // A source may take its time, as one does that is read at a limited rate: a connection that was chosen before could be
-      // closed by the server meanwhile, which waits a few seconds for a request.
+      // The request is composed before a connection is chosen: reading a slow source could take so long that the server
+      // closes the connection meanwhile, since servers wait only a few seconds for a request.
       var head = try compose(transfer, by: relay)
       defer { if !pool.smallBuffers.mayBeKept { giveBackSmall() } }
-      // What a server that closes idle connections under requests has not read cannot be told from what it has.
+      // If a server closes idle connections just as requests arrive, it is unknown whether it has read the request.
       let mayReuse = !pool.closesIdle(transfer.request.url) || transfer.job.mayBeRepeated
       if mayReuse, isKept(for: transfer.request.url, through: proxy) {
         if let answer = try talk(transfer, head, by: relay) { return answer }
@@ -26,7 +27,7 @@ import Blobs
       return answer
     }
 
-    /// Writes the request's head to where it is sent from, and reads a small body behind it. Returns the head's length.
+    /// Writes the request's head to `small`, and reads a small body behind it. Returns the head's length.
     private func compose(_ transfer: Transfer, by relay: Proxy?) throws(TransportError) -> Int {
       takeSmall(for: transfer.request, by: relay)
       let head = write(headOf: transfer.request, transfer, by: relay)
@@ -34,8 +35,8 @@ import Blobs
       return head
     }
 
-    /// Sends the request that was composed over the connection that is kept. nil: that was idle before and dead, and nothing
-    /// was sent that must not be sent twice.
+    /// Sends the composed request over the stored connection. nil: the connection was idle before and is dead, and the
+    /// request may be sent again.
     private func talk(_ transfer: Transfer, _ head: Int, by relay: Proxy?) throws(TransportError) -> HTTPResponse? {
       let request = transfer.request
       let isSmall = transfer.hasSmallBody
@@ -53,7 +54,7 @@ import Blobs
       connection.lets(wait: isSmall)
       transfer.attempts = 0
       transfer.beginAttempt()
-      // Unless all goes well: nothing more is sent over it, not even TLS's goodbye.
+      // Closes the connection, without `close_notify`, unless it was stored again for the next request.
       defer { if kept == nil { connection.wire.close() } }
       var watch = StallTimer(options, transfer)
       while !talk.isOver {
@@ -69,7 +70,7 @@ import Blobs
         let response = HTTPResponse(head: head, body: transfer.content)
         return relay.map { response.withoutSecrets(of: $0) } ?? response
       }
-      // Else the server may only have closed it before it heard of us.
+      // The server may have closed the idle connection before the request arrived.
       let wasClosedIdle = connection.wasIdle && transfer.received == 0
       if wasClosedIdle { pool.noteClosedIdle(by: request.url) }
       if wasClosedIdle, transfer.job.mayBeRepeated {
@@ -87,7 +88,7 @@ import Blobs
       }
     }
 
-    /// Most heads are short. One that is longer gets a buffer of its own, for this request.
+    /// Provides `small`. A head that is longer than most gets a larger buffer for this request.
     private func takeSmall(for request: HTTPRequest, by relay: Proxy?) {
       var size = request.mostHeadBytes + options.userAgent.utf8.count
       if let relay { size += (relay.basicCredentials?.utf8.count ?? 0) + request.url.host.utf8.count * 4 + 64 }
@@ -111,13 +112,13 @@ import Blobs
     {
       let outcome = try push(&talk, transfer)
       if outcome == .broken || (outcome == .moved && !talk.isSent) {
-        // Where it is broken, it may have answered before.
+        // The server may have responded before the connection broke.
         try drain(&talk, transfer, &watch)
         if outcome == .broken { talk.isOver = true } else if transfer.head.final != nil { _ = try watch.wait(transfer) }
         return
       }
       let limit = try watch.wait(transfer)
-      // An answer that comes soon is waited for in the call that reads it.
+      // A response that comes soon is awaited in the `recv` call itself.
       if talk.waits, talk.isSent, limit > 2 * Connection.patience {
         talk.waits = false
         if try receive(&talk, transfer, waiting: true) { try drain(&talk, transfer, &watch) }
@@ -127,7 +128,7 @@ import Blobs
       if events != 0 && events != POLLOUT { try drain(&talk, transfer, &watch) }
     }
 
-    /// Takes all that has come. A server that sends without a pause is held to the limits meanwhile.
+    /// Receives everything that has arrived. The timeouts also apply to a server that sends without a pause.
     private func drain(
       _ talk: inout HTTP1Exchange, _ transfer: Transfer, _ watch: inout StallTimer
     ) throws(TransportError) {
@@ -137,7 +138,7 @@ import Blobs
       }
     }
 
-    /// What can be done, or is wrong; 0 where time has passed, or somebody has raised the alarm.
+    /// The events that `poll` reports; 0 if the time has passed or the alarm was raised.
     func wait(for wire: Connection, _ events: Int32, atMost milliseconds: Int32) -> Int32 {
       let door = pollfd(fd: door.alarm.descriptor, events: Int16(POLLIN), revents: 0)
       var waited = (pollfd(fd: wire.socket, events: Int16(events), revents: 0), door)
@@ -150,7 +151,7 @@ import Blobs
       return Int32(waited.0.revents)
     }
 
-    /// Sends what the connection takes. `.moved` before all is sent: it is time to see whether there is an answer.
+    /// Sends as much as the connection accepts. `.moved` before everything is sent: it is time to look for a response.
     private func push(_ talk: inout HTTP1Exchange, _ transfer: Transfer) throws(TransportError) -> SendOutcome {
       if talk.sent < talk.size {
         let left = UnsafeRawBufferPointer(rebasing: small[talk.sent..<talk.size])
@@ -170,7 +171,7 @@ import Blobs
       return .moved
     }
 
-    /// Takes what has come. false: there was nothing.
+    /// Receives and processes bytes that have arrived. false: there were none.
     private func receive(
       _ talk: inout HTTP1Exchange, _ transfer: Transfer, waiting: Bool = false
     ) throws(TransportError) -> Bool {
@@ -188,8 +189,9 @@ import Blobs
       case let end:
         if case .end = end {
           talk.hasEnded = true
-          // Without a length only the end tells that all has come, and libcurl tells a cut of TLS as an end: then it is not
-          // believed of content that somebody keeps.
+          // For a response without a length, only the regular end shows that it is complete, and libcurl reports a
+          // broken TLS connection as a regular end too. Then such an end does not complete content that goes to
+          // `Exchange.received`.
           if talk.wire.knowsItsEnd || !transfer.streamsContent {
             talk.isAnswered = talk.frame.stage == .untilClosed
           }
@@ -201,7 +203,7 @@ import Blobs
       return !talk.isOver
     }
 
-    /// Most answers are short, and each worker has an inbox; one that fills it gets as much as a line may need.
+    /// Most responses are short, and each worker has an inbox: one that is full grows to the longest permitted line.
     private func makeRoom(after held: Int) {
       let size = inbox.isEmpty ? 4 << 10 : ResponseFraming.longestLine
       if size == inbox.count { return }
@@ -257,27 +259,27 @@ import Blobs
     }
   }
 
-  /// How far an exchange is.
+  /// The progress of an exchange.
   private struct HTTP1Exchange {
     let wire: Connection
-    /// Bytes of the request's head.
+    /// Length of the request's head in bytes.
     let head: Int
-    /// Bytes that are to be sent from `small`: the head, and a small body.
+    /// Bytes to send from `small`: the head, and a small body.
     var size: Int
-    /// Those that the connection has taken.
+    /// The bytes of these that the connection has accepted.
     var sent = 0
-    /// What follows them.
+    /// The body that follows them; nil for a small body or none.
     var body: (any RequestBody)?
-    /// Bytes that have come and are not taken yet.
+    /// Received bytes that were not processed yet.
     var held = 0
-    /// The last that came have filled the room there was.
+    /// The last read has filled the inbox.
     var isCrowded = false
     var frame = ResponseFraming()
     var isAnswered = false
-    /// The server has closed it.
+    /// The server has closed the connection.
     var hasEnded = false
     var isOver = false
-    /// The answer is waited for in the call that reads it.
+    /// The response is awaited in the `recv` call itself.
     var waits = false
 
     init(wire: Connection, head: Int) {
@@ -288,7 +290,7 @@ import Blobs
 
     var isSent: Bool { sent == size && body?.isComplete ?? true }
 
-    /// Whether another request may follow: both sides have said all there is to say.
+    /// Whether another request may follow on this connection: request and response are complete.
     var isReusable: Bool {
       isAnswered && isSent && held == 0 && frame.isWhole && frame.keepsConnection
     }

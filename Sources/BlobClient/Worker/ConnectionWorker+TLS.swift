@@ -4,7 +4,7 @@
   import Platform
 
   extension ConnectionWorker {
-    /// Begins TLS on a socket that is connected. What fails has closed it.
+    /// Performs the TLS handshake on a connected socket. Closes the socket if it throws.
     func begin(
       _ peer: Route.Peer, on socket: Int32, _ transfer: Transfer, until end: SuspendingClock.Instant
     ) throws(TransportError) -> Connection {
@@ -27,7 +27,7 @@
         SSL_free(ssl)
         Platform.close(socket)
         guard goesOn, error.code == .tls || error.code == .untrusted else { throw error }
-        // Some servers break off what would go on with a session: that is no last word yet.
+        // Some servers abort a handshake that resumes a session; the caller can try again without one.
         tls.forgo(peer.origin)
         throw TransportError(.connect, error.message)
       }

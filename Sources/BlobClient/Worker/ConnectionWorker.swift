@@ -2,30 +2,31 @@ import BlobHTTP
 import Blobs
 import CCurl
 
-/// One thread, and a connection that is kept alive: one exchange after the other.
+/// One thread with a persistent connection. It performs one exchange after the other.
 ///
 /// Created, used and freed on its own thread.
 final class ConnectionWorker {
   let pool: ConnectionPool
   let door: WorkerInbox
   var options: SocketTransport.Options { pool.options }
-  /// Heads are sent from here, in one go with a small body. Lent by the pool, or made for a head that is longer than most.
+  /// The buffer from which heads and small bodies are sent together. Borrowed from the pool, or allocated for an
+  /// unusually long head.
   var small = UnsafeMutableRawBufferPointer(start: nil, count: 0)
-  /// Of the last request's head, what the next to the same server has too.
+  /// Header lines that all requests to the last request's server have in common.
   var standing: (url: HTTPURL, lines: [(name: String, line: String)])?
-  /// Of the pool's budget, for the exchange under way.
+  /// Bytes of the pool's budget that the current exchange uses.
   var takenBuffer = 0
-  /// The connection, while no exchange is under way on it.
+  /// The connection, while no exchange uses it.
   var kept: IdleConnection?
-  /// What came of a connection that was made before there was a request for it; its message lacks the request's name.
+  /// The failure of a connection that was made ahead of its requests; the message lacks the name of a request.
   var failedAhead: (url: HTTPURL, since: SuspendingClock.Instant, error: TransportError)?
-  /// What has come of an answer. Allocated when the first one comes.
+  /// Received bytes of a response. Allocated for the first response.
   var inbox = UnsafeMutableRawBufferPointer(start: nil, count: 0)
-  /// What is read of a body before it is sent. Allocated when the first one comes.
+  /// Buffer for a body that is read before it is sent. Allocated for the first body that needs it.
   var piece = UnsafeMutableRawBufferPointer(start: nil, count: 0)
-  /// The exchange under way.
+  /// The current exchange.
   var transfer: Transfer?
-  /// Tasks that go on here with the answers they waited for.
+  /// Runs the tasks that continue on this thread with their responses.
   private let ready = ReadyTasks()
 
   init(_ pool: ConnectionPool, _ door: WorkerInbox) {
@@ -40,8 +41,8 @@ final class ConnectionWorker {
     piece.deallocate()
   }
 
-  /// Works until the transport is closed, or this worker is abandoned. While it waits it holds nothing of the last job:
-  /// a source's files are closed, and what hears of the exchange is let go.
+  /// Works until the transport is closed or this worker is abandoned. While it waits it retains nothing of the last
+  /// exchange: the source's files are closed, and the exchange's closures are released.
   func run() {
     var next = door.wait(atMost: Self.shortest, thenCall: rest)
     while let end = next.take().map(work) {
@@ -53,12 +54,12 @@ final class ConnectionWorker {
     }
   }
 
-  /// Who is idle for less keeps its buffers: mostly the next job follows the answer to the last.
+  /// After less idle time, a worker keeps its buffers: usually the next request follows the last response at once.
   private static let shortest = Duration.milliseconds(5)
 
   private enum End { case further(QueuedExchange), idle, abandoned }
 
-  /// An idle worker's large buffers are nobody's: what others take is reckoned without them.
+  /// Frees the large buffers of an idle worker, which the pool no longer counts.
   private func rest() {
     if case .sealed(let channel)? = kept?.wire { channel.rest() }
     giveBackSmall()
@@ -72,7 +73,8 @@ final class ConnectionWorker {
     }
     let (answer, lesson) = exchange(job)
     guard job.settle() else { return .abandoned }
-    // Idle before the answer is given: the next request shall find this worker and its connection.
+    // The worker becomes idle before the caller gets the response, so that its next request finds this worker and its
+    // connection.
     let waiting = pool.next(for: door, after: job, lesson)
     ready.run { job.resume(answer) }
     return waiting.map { .further($0) } ?? .idle
@@ -84,7 +86,7 @@ final class ConnectionWorker {
     defer {
       self.transfer = nil
       #if os(Linux)
-        // The thread that reads may be stuck in the source.
+        // The thread that reads ahead may be blocked in the source.
         if transfer.isReadAhead { job.cancellation.cancel() }
       #endif
     }
@@ -106,7 +108,7 @@ final class ConnectionWorker {
       if let body = transfer.job.body, body.length == nil { pool.counts(transfer.job, transfer.length) }
       return .success(try answer(transfer, through: proxy))
     } catch {
-      // A refusal counts that came before the body was sent, whether or not its rest comes.
+      // An error response that came before the whole body was sent counts, even if its rest does not arrive.
       if error.code == .timeout, !transfer.isSent, let head = transfer.head.final {
         return .success(HTTPResponse(head: head, body: transfer.content))
       }
@@ -114,7 +116,7 @@ final class ConnectionWorker {
     }
   }
 
-  /// Tells how much of the body this attempt has handed to the connection.
+  /// Reports how many bytes of the body this attempt has handed to the connection.
   func report(_ transfer: Transfer, handedOver sent: Int64) {
     transfer.handed = sent
     if sent <= transfer.sent { return }

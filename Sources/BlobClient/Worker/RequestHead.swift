@@ -2,13 +2,14 @@ import BlobHTTP
 import Blobs
 
 extension ConnectionWorker {
-  /// Bodies below this are read whole and sent with the head.
+  /// Bodies shorter than this are read completely and sent with the head.
   static let smallBody: Int64 = 64 << 10
-  /// Most heads are shorter.
+  /// The size of the shared buffers for heads; longer heads get their own buffer.
   static let longestHead = 8 << 10
 
-  /// Writes the head of the request to the beginning of `small`, which has room for it. Its length.
-  /// - `relay`: the proxy that the request goes to instead of its server. RFC 9112 §3.2.2.
+  /// Writes the head of the request to the beginning of `small`, which must have room for it. Returns the head's
+  /// length.
+  /// - `relay`: the proxy that receives the request instead of its server. RFC 9112 §3.2.2.
   func write(headOf request: HTTPRequest, _ transfer: Transfer, by relay: Proxy?) -> Int {
     var writer = HeadWriter(room: small)
     writer.put(request.method)
@@ -36,7 +37,7 @@ extension ConnectionWorker {
     return writer.count
   }
 
-  /// What every request to a server says that does not say it itself.
+  /// Fields that every request to this server has, unless the request sets them itself.
   private func standingLines(for url: HTTPURL) -> [(name: String, line: String)] {
     if let standing, standing.url.isAtServer(of: url) { return standing.lines }
     let lines = [
@@ -49,10 +50,11 @@ extension ConnectionWorker {
 }
 
 extension HTTPRequest {
-  /// Says how long its body is even where it has none. RFC 9110 §8.6.
+  /// Whether the request has `Content-Length` even without a body. RFC 9110 §8.6.
   var sendsLength: Bool { method == "PUT" || method == "POST" || method == "PATCH" }
 
-  /// Its head has no more bytes, with what a transport adds to it. In a URL three bytes may stand for one.
+  /// Upper limit for the length of the head, with the fields that a transport adds. Encoding may turn one byte of a URL
+  /// into three.
   var mostHeadBytes: Int {
     let fields = headers.fields.reduce(512) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
     let size = fields + url.text.utf8.count
@@ -61,14 +63,14 @@ extension HTTPRequest {
 }
 
 extension HTTPURL {
-  /// Host and port as a request names them: without the port where it is the scheme's. RFC 9110 §7.2.
+  /// Host and port as in the `Host` field: without the port if it is the scheme's default. RFC 9110 §7.2.
   fileprivate var authority: String {
     let isStandard = port == (scheme == "https" ? 443 : 80)
     return "\(host)\(isStandard ? "" : ":\(port)")"
   }
 }
 
-/// Puts text into memory of which there is enough.
+/// Writes text to memory that must be large enough.
 private struct HeadWriter {
   let room: UnsafeMutableRawBufferPointer
   private(set) var count = 0
@@ -82,7 +84,7 @@ private struct HeadWriter {
     put("\r\n")
   }
 
-  /// Characters outside ASCII, which a URL may have been given with, are percent-encoded.
+  /// Percent-encodes characters outside ASCII, which the caller's URL may contain.
   mutating func put(encoded text: String) {
     let isPlain = text.utf8.withContiguousStorageIfAvailable { bytes in
       var all: UInt8 = 0

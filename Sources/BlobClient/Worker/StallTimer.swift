@@ -1,35 +1,35 @@
 import BlobHTTP
 import Blobs
 
-/// The clock of one exchange: how long to wait for the network, and when to give up.
+/// Computes how long one exchange may wait for the network, and when it times out.
 struct StallTimer {
   private let (noProgress, finishing): (Duration, Duration)
   private let isSafe: Bool
   private let began: SuspendingClock.Instant
   private var moved: SuspendingClock.Instant
   private var mark: Int64 = 0
-  /// When a byte of the request was sent last.
+  /// When the last byte of the request was sent.
   private var sent: SuspendingClock.Instant
   private var sentMark: Int64 = 0
-  /// When a byte was sent, or an interim head came, last; interim heads do not count with a question.
+  /// When a byte was last sent or an interim response came. Interim responses to a safe request do not count.
   private var asked: SuspendingClock.Instant
   private var interimHeads = 0
-  /// When the final head came, if that was before the whole body was sent.
+  /// When the final head came, if the whole body was not sent at that time; nil otherwise.
   private var answered: SuspendingClock.Instant?
 
-  /// Interim heads put the finishing limit off, up to so many times that limit after the last byte that was sent.
+  /// Interim responses extend the time for the response, up to this many times `finishing` after the last sent byte.
   static let mostFinishing = 12
 
   init(_ options: SocketTransport.Options, _ transfer: Transfer) {
     isSafe = transfer.job.request.isSafe
-    // A question may take as long as nothing may move, at least.
+    // The response to a safe request may take at least as long as `noProgress`.
     (noProgress, finishing) =
       (options.noProgress, isSafe ? max(options.finishing, options.noProgress) : options.finishing)
     began = SuspendingClock.now
     (moved, sent, asked) = (began, began, began)
   }
 
-  /// Milliseconds until a limit is reached. Throws `.timeout` when one is.
+  /// Returns the milliseconds until the next timeout. Throws `.timeout` when one has passed.
   mutating func wait(_ transfer: Transfer) throws(TransportError) -> Int32 {
     let now = SuspendingClock.now
     let mark = transfer.sent + transfer.given + transfer.received + Int64(transfer.attempts)
@@ -42,7 +42,8 @@ struct StallTimer {
       self.sentMark = sentMark
       (sent, asked) = (now, now)
     }
-    // A server says by interim heads that it is at work on what it was sent. A question gives it no such work.
+    // With interim responses the server says that it processes what it received. A safe request does not give it such
+    // work.
     if transfer.interimHeads != interimHeads {
       interimHeads = transfer.interimHeads
       if !isSafe { asked = now }
@@ -52,23 +53,23 @@ struct StallTimer {
     let limit = isFinishing ? finishing : noProgress
     let left = limit - (now - moved)
     if left <= .zero { throw expired(transfer, isFinishing, limit) }
-    // Content that somebody takes as it comes may be of any length.
+    // Content that goes to `Exchange.received` may be of any length.
     if isSafe && transfer.streamsContent { return left.pollTime }
-    // However often a byte of the answer comes.
+    // This limit applies even if bytes of the response keep arriving.
     let rest = rest(transfer, now)
     if rest <= .zero { throw mustAnswer ? expired(transfer, true, finishing) : trickled(transfer) }
     return min(left, rest).pollTime
   }
 
-  /// What is left for the rest of the answer. The clock starts with the last byte of the request, and with each interim head
-  /// again. A final head that comes before the whole body was sent starts it for the last time: what is sent after it is of
-  /// no use to the server.
+  /// The time left for the rest of the response. It is measured from the last byte of the request, or the last interim
+  /// response. A final head that comes before the whole body was sent starts it for the last time: the server does not
+  /// use what is sent later.
   private mutating func rest(_ transfer: Transfer, _ now: SuspendingClock.Instant) -> Duration {
     if transfer.isSent, answered == nil {
       return rest(of: finishing, now)
     }
     guard transfer.head.final != nil else {
-      // Nothing of the body may leave for as long as nothing may move at all.
+      // While no response has begun, the body may stall for as long as `noProgress` allows.
       answered = nil
       let limit = max(finishing, noProgress)
       return rest(of: limit, now)
@@ -103,6 +104,6 @@ struct StallTimer {
 }
 
 extension QueuedExchange {
-  /// The transport may send the request a second time where a connection that was kept open turns out to be closed.
+  /// Whether the transport may send the request again if a reused connection turns out to be closed.
   var mayBeRepeated: Bool { request.isIdempotent && !exchange.isSentOnce }
 }

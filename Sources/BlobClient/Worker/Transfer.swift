@@ -1,48 +1,48 @@
 import BlobHTTP
 import Blobs
 
-/// What a worker knows of the exchange it is busy with.
+/// The state of a worker's current exchange.
 final class Transfer {
   let job: QueuedExchange
-  /// The job's, with what `Exchange.prepare` has added.
+  /// The request, with what `Exchange.prepare` has added.
   var request: HTTPRequest
-  /// The body's; nil where there is none.
+  /// The reader of the body; nil without one, or if it was handed to another thread.
   var reader: (any BlobReader)?
-  /// Of the body; 0 without one; nil: only the end will tell.
+  /// Length of the body in bytes; 0 without one; nil: known only at the end of the source.
   var length: Int64?
 
   #if os(Linux)
-    /// The reader is another thread's.
+    /// The reader belongs to the thread that reads ahead.
     var isReadAhead = false
   #endif
 
-  /// Body bytes that were read for this attempt to send them.
+  /// Body bytes that this attempt has read from the source.
   var given: Int64 = 0
   /// Body bytes that this attempt has handed to the connection.
   var handed: Int64 = 0
-  /// The body goes in chunks. RFC 9112 §7.1.
+  /// The body is sent in chunks. RFC 9112 §7.1.
   var isChunked: Bool { length == nil || job.exchange.trailers != nil }
-  /// The body goes with the head.
+  /// The body is sent together with the head.
   var hasSmallBody: Bool { !isChunked && length! < ConnectionWorker.smallBody }
-  /// The last chunk was handed to the connection, with the trailers.
+  /// The last chunk and the trailers were handed to the connection.
   var hasEndedChunks = false
-  /// Body bytes handed to the connection and reported to `Exchange.sent`, by all attempts: nothing is reported twice.
+  /// Body bytes handed to the connection and reported to `Exchange.sent`, over all attempts: nothing is reported twice.
   var sent: Int64 = 0
   /// Bytes of heads and content received.
   var received: Int64 = 0
-  /// Heads of 1xx that came, but for 100.
+  /// Received 1xx responses other than 100.
   var interimHeads = 0
 
-  /// What the pool was told of it; nil: it need not be.
+  /// What was reported to the pool; nil: the pool needs no reports.
   var told: ExchangeTimes?
 
-  /// How often it was begun to send the request: twice, when a kept-alive connection was found dead.
+  /// How many times sending was started: twice if a reused connection was dead.
   var attempts = 0
   var head = HeadParser()
   var content: [UInt8] = []
   /// Whether some of the content went to `Exchange.received`.
   var hasBegun = false
-  /// What was found wrong where an error cannot be thrown.
+  /// An error that was found where it cannot be thrown.
   var failure: TransportError?
 
   init(_ job: QueuedExchange) {
@@ -53,13 +53,13 @@ final class Transfer {
   /// This attempt has handed the whole body to the connection.
   var isSent: Bool { isChunked ? hasEndedChunks : handed >= length! }
 
-  /// The content of the answer, which has begun, goes to `Exchange.received`.
+  /// Whether the final head has come and the content of the response goes to `Exchange.received`.
   var streamsContent: Bool {
     guard job.exchange.received != nil, let head = head.final else { return false }
     return 200..<300 ~= head.status
   }
 
-  /// The request is about to be sent over another connection: nothing has left there, and nothing has come.
+  /// Starts sending over another connection, on which nothing was sent or received yet.
   func beginAttempt() {
     attempts += 1
     (handed, hasEndedChunks) = (0, false)
