@@ -3,10 +3,11 @@ import Blobs
 import Platform
 
 extension Journal {
-  /// Like `init`, but a damaged journal is kept aside and a new one begun. Returns where it is kept; nil: it was sound.
+  /// Like `init`, but moves a damaged journal aside and creates a new one. Returns the new path of the damaged file;
+  /// nil: the journal was sound.
   ///
-  /// What the old one knew is not known to the new one: files are sent again, and a server that has them compares.
-  /// A file that is no database at all is only moved when it is called `….sqlite`; else the error tells.
+  /// The new journal knows nothing of the earlier uploads: files are sent again, and a server that has them compares. A
+  /// file that is not an SQLite database is moved only if its name ends in `.sqlite`; otherwise the error is thrown.
   public static func opened(
     at path: BytePath, as mark: ProcessMark = .current
   ) async throws(JournalError) -> (journal: Journal, damaged: BytePath?) {
@@ -16,7 +17,7 @@ extension Journal {
       do {
         return (try await Journal(at: path, as: mark), kept)
       } catch {
-        // Another process has begun it, or has moved the damaged one.
+        // Another process has created a new journal, or has moved the damaged one.
         if FileIdentity(path) != found { continue }
         if !error.isDamaged || kept != nil { throw error }
         kept = inOpeningTurn(at: path) { mayBeMoved(path, found) ? keepAside(path, found) : nil }
@@ -25,20 +26,20 @@ extension Journal {
     }
   }
 
-  /// Whether `opened(at:)` keeps the damaged journal at `path` aside: false where the file may be something else.
+  /// Whether `opened(at:)` moves the damaged journal at `path` aside: false if the file may be something else.
   public static func isKeptAside(at path: BytePath) -> Bool {
     inOpeningTurn(at: path) { mayBeMoved(path, FileIdentity(path)) }
   }
 
-  /// Closes the journal after an error with `isDamaged`, and keeps its files aside: the next one to open it begins a new
-  /// one. nil: it stays where it is, since it cannot be moved or is another one by now.
+  /// Closes the journal after an error with `isDamaged`, and moves its files aside; the next process that opens it
+  /// creates a new one. nil: the file stays, because it could not be moved or was replaced meanwhile.
   public func keptAside() -> BytePath? {
     close()
     return inOpeningTurn(at: path) { keepAside(path, identity) }
   }
 }
 
-/// Which file it is, whatever it is called.
+/// Identifies a file by device and inode, independent of its name.
 struct FileIdentity: Sendable, Hashable {
   private let device: UInt64
   private let inode: UInt64
@@ -51,10 +52,10 @@ struct FileIdentity: Sendable, Hashable {
   }
 }
 
-/// `--journal holiday.jpg` is a slip of the hand, and no damaged journal.
+/// Whether the file may be moved aside: a user who passes `--journal holiday.jpg` by mistake has no damaged journal.
 ///
-/// Only in the opening turn, and of the file that was `found`: to open and close the one that another journal of this
-/// process has begun in its place would drop that one's locks.
+/// Must be called while the opening lock is held, and only for the file that was `found`: if another journal of this
+/// process were already open at this path, opening and closing the file here would release that journal's POSIX locks.
 private func mayBeMoved(_ path: BytePath, _ found: FileIdentity?) -> Bool {
   guard let found, FileIdentity(path) == found else { return false }
   if path.bytes.suffix(7) == Array(".sqlite".utf8)[...] { return true }
@@ -65,12 +66,12 @@ private func mayBeMoved(_ path: BytePath, _ found: FileIdentity?) -> Bool {
   return read(descriptor, &magic, 16) == 16 && magic == Array("SQLite format 3\0".utf8)
 }
 
-/// Moves the file and what SQLite keeps beside it to names with the date, if it still is the one that was `found`:
-/// another process may have been quicker. Nothing that is there is written over. nil: it was not moved by this call.
+/// Moves the file and SQLite's auxiliary files to names with the date, if the file is still the one that was `found`:
+/// another process may have moved it first. Existing files are not overwritten. nil: this call did not move it.
 private func keepAside(_ path: BytePath, _ found: FileIdentity?) -> BytePath? {
   guard let found, FileIdentity(path) == found else { return nil }
   let aside = BytePath(path.bytes + Array(".damaged-\(timestamp())".utf8))
-  // The log first: beside a new file of the old name, its pages would be taken for that one's.
+  // The log moves first: SQLite would apply its pages to a new file with the old name.
   for suffix in ["-wal", "-shm", ""] {
     let (old, new) = (BytePath(path.bytes + Array(suffix.utf8)), BytePath(aside.bytes + Array(suffix.utf8)))
     if new.withCString({ access($0, F_OK) }) == 0 { return nil }

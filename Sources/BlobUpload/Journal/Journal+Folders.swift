@@ -1,11 +1,11 @@
 import BlobSQLite
 import Blobs
 
-/// What a journal knows of the files of one folder, or the rows of one table, at one destination.
+/// What a journal knows about the files of one folder, or the rows of one table, at one destination.
 public struct SourceHistory: Sendable, Hashable {
   /// At least one of them was sent, in the version that was seen last.
   public var hasSent: Bool
-  /// How many were to be sent, and are not done.
+  /// The number of uploads that are not done.
   public var unfinished: Int
 
   public init(hasSent: Bool, unfinished: Int) {
@@ -14,15 +14,15 @@ public struct SourceHistory: Sendable, Hashable {
 }
 
 extension Journal {
-  /// What became of the files in `folder`, which is absolute, and below it. `destination` is the journal's number for where
-  /// they go; pushes to the same URL with other options count too.
+  /// The history of the files in and below `folder`, an absolute path. `destination` is the journal's id of a
+  /// destination; pushes to the same URL with other options count too.
   public func history(of folder: BytePath, destination: Int64) throws(JournalError) -> SourceHistory {
     var name = folder.bytes
     while name.last == UInt8(ascii: "/") { name.removeLast() }
     return try history(ofNamesBeginning: name + [UInt8(ascii: "/")], destination: destination)
   }
 
-  /// What became of the sources whose names begin with `prefix`, which ends in an ASCII character.
+  /// The history of all sources whose names begin with `prefix`, which must end in an ASCII character.
   public func history(
     ofNamesBeginning prefix: [UInt8], destination: Int64
   ) throws(JournalError) -> SourceHistory {
@@ -36,7 +36,7 @@ extension JournalStore {
   ) throws(SQLiteError) -> SourceHistory {
     var history = SourceHistory(hasSent: false, unfinished: 0)
     guard let last = prefix.last, last < .max else { return history }
-    // These are all names that begin with the prefix: the next character takes the place of its last one.
+    // The upper bound of all names with this prefix: the prefix with its last character replaced by the next one.
     let end = Array(prefix.dropLast()) + [last + 1]
     let endpoint = try self.destination(destination).endpoint
     for id in try destinationIDs(at: endpoint) {

@@ -1,21 +1,25 @@
-/// Where a push goes and how to speak to it: kept once, shared by its entries. No secret is in it, only where
-/// secrets are found.
+/// Where a push goes, and with which options. Stored once and shared by its entries. It contains no secrets, only the
+/// places where they are found.
 public struct JournalDestination: Sendable, Codable, Hashable {
-  /// The URL as it was given, without its query.
+  /// The URL as the user gave it, without its query.
   public var endpoint: String
-  /// The URL had a query. It may be a signature, so it is not kept, and has to be given again. nil: there was none.
+  /// The URL had a query. The query may contain a signature, so it is not stored and must be given again. nil: there
+  /// was none.
   public var hidesQuery: Bool?
-  /// A digest of that query, without what only signs a request; nil: there was none, or an earlier version made this.
+  /// A digest of that query without parameters that only sign a request; nil: there was none, or an earlier version has
+  /// created this.
   public var queryDigest: String?
-  /// A digest of all that tells this destination from others at the same URL, as the fields of a form do; nil: nothing
-  /// does, or an earlier version made this. Its files have it in `JournalIntent.recipient`.
+  /// A digest of everything that distinguishes this destination from others at the same URL, such as the fields of a
+  /// form; nil: there is nothing, or an earlier version has created this. Its files have this digest in
+  /// `JournalIntent.recipient`.
   public var recipient: String?
-  /// A digest of the name of the user, whose tree of files is meant; empty: none was named. nil: an earlier version made this,
-  /// which did not tell users apart. The files of a user have it in `JournalIntent.recipient` too.
+  /// A digest of the name of the user whose files are the target; empty: no user was named; nil: an earlier version has
+  /// created this, which did not distinguish users. The files of a user have this digest in `JournalIntent.recipient`
+  /// too.
   public var account: String?
   /// `UploadProtocol.name`.
   public var protocolName: String
-  /// Paths of files that are read again at each run.
+  /// Paths of files that are read again in each run.
   public var tokenFile: String?
   public var headerFiles: [String]
   public var netrcFile: String?
@@ -24,15 +28,15 @@ public struct JournalDestination: Sendable, Codable, Hashable {
   public var proxy: String?
   public var insecure: Bool
   public var overwrite: Bool
-  /// Name of the digest that each request carries; nil: none does.
+  /// The name of the digest in each request; nil: none.
   public var checksum: String?
-  /// How forms are posted; nil where none are.
+  /// How forms are posted; nil for other protocols.
   public var form: JournalForm?
-  /// Of S3; nil for all else.
+  /// The place in S3; nil for other protocols.
   public var s3: S3Place?
-  /// The server is not told when files were last written; nil, also in journals of earlier versions: it is.
+  /// true: the server is not told when files were last modified; nil, also in journals of earlier versions: it is told.
   public var omitsTimes: Bool?
-  /// Every upload is read back and compared; nil, also in journals of earlier versions: it is not.
+  /// true: every upload is read back and compared; nil, also in journals of earlier versions: it is not.
   public var verifies: Bool?
 
   public init(
@@ -63,16 +67,16 @@ public struct JournalDestination: Sendable, Codable, Hashable {
   }
 }
 
-/// How a push posted its forms.
+/// How a push posts its forms.
 public struct JournalForm: Sendable, Codable, Hashable {
-  /// nil: as it is unless told.
+  /// nil: the default name.
   public var field: String?
-  /// Paths of files that are read again at each run.
+  /// Paths of files that are read again in each run.
   public var fieldFiles: [String]
-  /// There were fields which are not kept.
+  /// There were fields that are not stored.
   public var hadTypedFields: Bool
   public var expectedStatus: Int?
-  /// A `JSONPath`.
+  /// A `JSONPath` into the server's response.
   public var reply: String?
 
   public init(
@@ -87,15 +91,15 @@ public struct JournalForm: Sendable, Codable, Hashable {
   }
 }
 
-/// A place in S3, and how objects are made there. Keys are found anew in each run, where the environment and Amazon's
-/// files have them.
+/// A place in S3, and how objects are created there. Each run looks up the access keys again, in the environment and
+/// Amazon's configuration files.
 public struct S3Place: Sendable, Codable, Hashable {
   public var address: S3Address
-  /// Where keys are looked for; nil: in the environment, or the default profile.
+  /// The profile with the access keys; nil: the environment, or the default profile.
   public var profile: String?
   public var storageClass: String?
   public var metadata: [String: String]
-  /// nil: as the bucket has it.
+  /// nil: the bucket's default.
   public var encryption: S3Encryption?
 
   public init(

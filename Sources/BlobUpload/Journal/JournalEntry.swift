@@ -1,21 +1,21 @@
 import Blobs
 
-/// What is about to be sent: durable before its first byte.
+/// An upload that is about to start. Stored durably before its first byte is sent.
 public struct JournalIntent: Sendable, Hashable {
-  /// Absolute. With `target` and `recipient` it names the entry.
+  /// An absolute path. Together with `target` and `recipient` it identifies the entry.
   public var source: BytePath
-  /// The URL under which the bytes will be found.
+  /// The URL under which the file will be found.
   public var target: String
-  /// A digest of what decides where and as what they arrive, besides `target`; nil: that says it all.
+  /// A digest of what identifies the recipient besides `target`; nil: `target` alone does.
   public var recipient: String?
-  /// Below the endpoint.
+  /// Path below the endpoint.
   public var path: BytePath
-  /// Bytes; nil when only the end will tell.
+  /// Bytes; nil: known only at the end of the source.
   public var length: Int64?
-  /// nil when the source cannot tell versions apart: then nothing of an earlier run is used.
+  /// nil: the source cannot distinguish versions, so nothing of an earlier run is used.
   public var validator: Validator?
   public var contentType: String
-  /// Bytes; nil when the parts are not planned.
+  /// Bytes; nil: the parts are not planned in advance.
   public var partSize: Int64?
 
   public init(
@@ -32,7 +32,8 @@ public struct JournalIntent: Sendable, Hashable {
     self.partSize = partSize
   }
 
-  /// What stands for `target` and `recipient` in the journal. No URL of a file has a fragment.
+  /// Represents `target` and `recipient` in the journal's tables. The URL of a file has no fragment, so `#` separates
+  /// them.
   var key: String { recipient.map { "\(target)#\($0)" } ?? target }
 
   static func parts(ofKey key: String) -> (target: String, recipient: String?) {
@@ -40,7 +41,7 @@ public struct JournalIntent: Sendable, Hashable {
     return (String(key[..<mark]), String(key[key.index(after: mark)...]))
   }
 
-  /// How the content stands to that of an earlier intent.
+  /// Compares the content with that of an earlier intent.
   func likeness(to old: JournalIntent) -> Validator.Likeness {
     if let length, let other = old.length, length != other { return .different }
     guard let validator, let other = old.validator else { return .different }
@@ -48,7 +49,7 @@ public struct JournalIntent: Sendable, Hashable {
   }
 }
 
-/// One upload as the journal remembers it.
+/// One upload in the journal.
 public struct JournalEntry: Sendable, Identifiable {
   public enum State: Int, Sendable, CaseIterable {
     /// Nothing is known to have been sent.
@@ -56,10 +57,10 @@ public struct JournalEntry: Sendable, Identifiable {
     /// The server has a session for it.
     case open = 1
     case done = 2
-    /// Given up, with `error`. Its session is kept: it can still go on.
+    /// Failed, with `error`. Its session is kept and can be resumed.
     case failed = 3
-    /// Given up, with `error`, because of the other files of its push: a resume, which does not know those, leaves it
-    /// alone; the next push that finds the file decides anew.
+    /// Given up, with `error`, because of the other files of its push. A resume does not know those files and skips
+    /// this entry; the next push that finds the file decides again.
     case refused = 4
   }
 
@@ -69,67 +70,68 @@ public struct JournalEntry: Sendable, Identifiable {
   public var destinationID: Int64
   public var state: State
   public var session: UploadSession?
-  /// By part number; empty for dialects that count in offsets.
+  /// By part number; empty for protocols that use offsets instead of parts.
   public var receipts: [PartReceipt]
-  /// What runs have handed to their connections in this session; of the one under way too.
+  /// Bytes that runs have handed to their connections in this session, including a run in progress.
   public var sent: [SentRange]
-  /// No run has handed bytes from this offset on to a connection, in this session. nil: that is not known, as after a power
-  /// cut.
+  /// No run has handed bytes at or after this offset to a connection in this session. nil: unknown, as after a power
+  /// failure.
   public var sentLimit: Int64?
-  /// Bytes the server vouched for when it was last noted. The server knows better: ask it.
+  /// Bytes that the server had confirmed at the last note. The server's own answer may differ and is authoritative.
   public var acknowledged: Int64
-  /// Where the server says the finished upload is; nil when it did not.
+  /// The URL of the finished upload according to the server; nil if the server gave none.
   public var location: String?
   public var error: String?
   /// Seconds since 1970.
   public var created: Int64
   public var updated: Int64
-  /// The process that has it claimed; nil when there is none or it has died.
+  /// The process that has claimed the entry; nil if there is none or it has died.
   public var owner: ProcessMark?
-  /// Bytes of the version that was last sent as a whole: of this one, if it is done. nil: none was, or an earlier format of
-  /// the journal did not keep it.
+  /// Length of the version that was last sent completely; of the current version if the entry is done. nil: none was,
+  /// or an earlier format of the journal did not store it.
   public var sentLength: Int64?
 
-  /// Nothing is to be sent: the server may still have something of an upload that another one took the place of, which is to
-  /// be deleted there.
+  /// The entry is not to be sent. The server may still have data of an upload that another one has replaced; this data
+  /// is to be deleted.
   public var isLeftover = false
 
-  /// It was done, and then another source was sent to the same place. Where the server keeps uploads of one name apart, it still
-  /// has this one at `location`: only the server can tell.
+  /// The entry was done, and then another source was sent to the same place. A server that keeps uploads of the same
+  /// name apart still has this one at `location`; only the server can tell.
   public var isSuperseded = false
 
-  /// Whether `intent` is about a longer version than the one that was last sent as a whole.
+  /// Whether the source of `intent` is longer than the version that was last sent completely.
   func hasGrown(to intent: JournalIntent) -> Bool {
     guard let sentLength, let length = intent.length else { return false }
     return sentLength < length
   }
 
-  /// What the key of such an entry ends with, so that it is that of no other. No URL that is sent to has a fragment.
+  /// The end of a leftover's key, which makes the key unique. Target URLs have no fragment.
   static func mark(ofLeftover id: Int64) -> String { "#left-\(id)" }
 }
 
-/// The answer to a claim. All but `.done` and `.busy` make the entry this journal's own.
+/// The result of a claim. After all results except `.done` and `.busy`, this journal owns the entry.
 ///
-/// Indirect where it is large: of most files, which are new, it is a number.
+/// The large cases are indirect, because most files are new and their claim is only a number.
 public enum JournalClaim: Sendable {
   /// The id of a new entry.
   case fresh(Int64)
-  /// Unfinished, and the same version of the source: go on with its session, where there is one. A session in
-  /// another dialect becomes a leftover of its own, which is deleted by `abort`.
+  /// Unfinished, with the same version of the source: resume its session, if there is one. A session of another
+  /// protocol becomes a separate leftover, which `abort` deletes.
   indirect case resume(JournalEntry)
-  /// Unfinished, and perhaps another version: a card that was plugged in again gives its files other numbers. What was
-  /// sent must be compared before its session goes on; then note `recognized`, or `restarted` and `recognized`.
+  /// Unfinished, perhaps with another version of the source: for example, a card that was unplugged and plugged in
+  /// again has new inode numbers. The bytes that were sent must be compared before the session is resumed; then note
+  /// `recognized`, or `restarted` and `recognized`.
   indirect case unsure(JournalEntry)
-  /// Start anew under this id: the version differs. `old` is what was known. Where it has a session, it is an entry of its
-  /// own, claimed as well: remove it once its session was aborted, or release it.
+  /// Start again under this id, because the version differs. `old` is the previous state. If it has a session, it is a
+  /// separate entry, claimed as well: remove it once its session was aborted, or release it.
   indirect case replaced(Int64, old: JournalEntry)
-  /// The same version was sent before. With `isSuperseded` the server is to be asked whether it has kept that.
+  /// The same version was sent before. If `isSuperseded`, ask the server whether it still has that upload.
   indirect case done(JournalEntry)
-  /// Claimed by a process that is alive, perhaps this one; or that process sends another source to the same place.
+  /// Claimed by a live process, perhaps this one; or a live process sends another source to the same place.
   case busy(ProcessMark)
 }
 
-/// The uploads of one destination that are in one state.
+/// Totals of the uploads of one destination in one state.
 public struct JournalSummary: Sendable, Hashable {
   public var destinationID: Int64
   public var destination: JournalDestination
@@ -138,6 +140,6 @@ public struct JournalSummary: Sendable, Hashable {
   public var count: Int
   /// The sum of the known lengths.
   public var bytes: Int64
-  /// Bytes the servers vouched for when it was last noted.
+  /// Bytes that the servers had confirmed at the last note.
   public var acknowledged: Int64
 }

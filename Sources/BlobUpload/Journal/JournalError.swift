@@ -1,12 +1,12 @@
 import BlobSQLite
 import Blobs
 
-/// Why the journal cannot be opened, read or written. Nothing of the call that threw was kept.
+/// The journal could not be opened, read or written. The call that threw has stored nothing.
 public struct JournalError: Error, Sendable, CustomStringConvertible {
   /// The operation, the file and the reason.
   public var message: String
   public var cause: (any Error)?
-  /// The file is no database, or not a sound one: no later call will do better. See `Journal.opened`.
+  /// The file is not a valid database, so later calls fail as well. See `Journal.opened`.
   public var isDamaged: Bool { (cause as? SQLiteError)?.isDamaged ?? false }
 
   public init(_ message: String, cause: (any Error)? = nil) {

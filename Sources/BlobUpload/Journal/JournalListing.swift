@@ -1,30 +1,30 @@
 import BlobSQLite
 import Blobs
 
-/// A push that has begun. The journal keeps it until every file that the push is to send has an entry of its own: the
-/// unfinished entries tell nothing of files that were never read.
+/// A push that has started. It stays in the journal until every file of the push has its own entry, because the
+/// unfinished entries do not include files that were never read.
 public struct JournalListing: Sendable, Hashable, Identifiable {
   public var id: Int64
-  /// Where the push goes, as far as it is known before the server has answered: the URL, and for S3 the bucket.
+  /// Where the push goes, as far as it is known before the server's first response: the URL, and for S3 the bucket.
   public var destination: JournalDestination
   public var destinationID: Int64
-  /// As they were given, made absolute.
+  /// The sources as the user gave them, as absolute paths.
   public var sources: [BytePath]
   /// Seconds since 1970.
   public var created: Int64
-  /// The process that reads them; nil when it has ended before it was done.
+  /// The process that reads the sources; nil if that process ended before the listing was complete.
   public var owner: ProcessMark?
 }
 
 extension Journal {
-  /// Notes that a push of `sources` begins, before a source is read and before a request is sent. Listings that earlier
-  /// pushes of the same sources to the same URL have left are replaced by this one, whatever their options were.
+  /// Records that a push of `sources` starts, before a source is read or a request is sent. Replaces listings that
+  /// earlier pushes of the same sources to the same URL have left, whatever their options were.
   public func beginListing(_ sources: [BytePath], destination: Int64) throws(JournalError) -> Int64 {
     try write { store, me throws(SQLiteError) in try store.beginListing(sources, destination, me) }
   }
 
-  /// Forgets listings: every file has an entry, or the user gives them up. A listing that another process has taken over
-  /// meanwhile stays.
+  /// Removes listings, because every file has an entry or the user gives them up. A listing that another process has
+  /// taken over meanwhile stays.
   public func endListings(_ ids: [Int64]) throws(JournalError) {
     try write { store, me throws(SQLiteError) in
       let delete = try store.database.statement(
@@ -37,7 +37,7 @@ extension Journal {
     }
   }
 
-  /// Those that have not ended, the oldest first.
+  /// The listings that have not ended, the oldest first.
   public func listings() throws(JournalError) -> [JournalListing] {
     try read { store throws(SQLiteError) in
       try store.buryDead()
@@ -47,8 +47,8 @@ extension Journal {
 }
 
 extension JournalDestination {
-  /// Whether both push to the same place, for the same user, whatever their options are. What an earlier version made says
-  /// nothing of a query, or of a user.
+  /// Whether both push to the same place for the same user, regardless of other options. Destinations of an earlier
+  /// version do not contain the query or the user, and match any.
   package func isSamePlace(as other: JournalDestination) -> Bool {
     endpoint == other.endpoint && (recipient ?? other.recipient) == (other.recipient ?? recipient)
       && (queryDigest ?? other.queryDigest) == (other.queryDigest ?? queryDigest)
@@ -61,7 +61,7 @@ extension JournalStore {
   fileprivate func beginListing(
     _ sources: [BytePath], _ destination: Int64, _ me: Int64
   ) throws(SQLiteError) -> Int64 {
-    // No path has a NUL in it.
+    // Paths contain no NUL.
     let joined = Array(sources.map(\.bytes).joined(separator: [0]))
     let place = try self.destination(destination)
     for old in try listings()

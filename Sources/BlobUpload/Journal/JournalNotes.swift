@@ -1,15 +1,14 @@
 import Blobs
 import Synchronization
 
-/// Something that became known about a claimed entry.
+/// An event of a claimed entry.
 struct JournalNote: Sendable {
   enum Event: Sendable {
     case opened(UploadSession)
     case acknowledged(Int64)
     case receipt(PartReceipt)
-    /// `length`: of the whole, where it was not known before. `keepsChecksums`: what was summed of the source stays, so that
-    /// a later run can compare.
-    /// `replaces`: its bytes were stored, whatever had its name before.
+    /// `length`: the total length, if it was unknown before. `keepsChecksums`: keeps the checksums of the sent bytes,
+    /// so that a later run can compare. `replaces`: the bytes were stored, replacing anything with the same name.
     case done(location: String?, length: Int64?, keepsChecksums: Bool, replaces: Bool)
     case failed(String)
     case refused(String)
@@ -22,7 +21,7 @@ struct JournalNote: Sendable {
   var id: Int64
   var event: Event
 
-  /// Whether it is true of an entry that nobody has claimed.
+  /// Whether the note also applies to an entry that nobody has claimed.
   func needsNoClaim(isDone: Bool) -> Bool {
     switch event {
     case .restarted, .abandoned: true
@@ -32,9 +31,9 @@ struct JournalNote: Sendable {
   }
 }
 
-/// The notes that wait for the writer, in the order they came.
+/// Notes that wait for the writer, in their order of arrival.
 final class JournalNotes: Sendable {
-  /// How long a note may wait. Shorter compares as less.
+  /// How long a note may wait. A shorter delay compares as less.
   enum Delay: Int, Comparable {
     case none, batch, progress
 
@@ -48,20 +47,20 @@ final class JournalNotes: Sendable {
     static func < (a: Delay, b: Delay) -> Bool { a.rawValue < b.rawValue }
   }
 
-  /// So many waiting ones are written without further delay.
+  /// With this many waiting notes, they are written without further delay.
   static let batch = 256
 
   private struct State {
     var notes: [JournalNote] = []
-    /// Where an entry's last note is an offset: the next offset takes its place.
+    /// Indices of entries' last notes, if these are offsets: the next offset replaces the note.
     var offsets: [Int64: Int] = [:]
-    /// When the writer will come; nil: nobody has called it.
+    /// When the writer will run; nil: it is not scheduled.
     var due: Delay?
     var round = 0
   }
   private let state = Mutex(State())
 
-  /// Adds a note. If the writer has to come sooner than it would, returns when, and for which round.
+  /// Adds a note. If the writer must run sooner than scheduled, returns the delay and the round to write.
   func add(_ note: JournalNote) -> (delay: Delay, round: Int)? {
     state.withLock { state in
       var delay: Delay
@@ -88,7 +87,8 @@ final class JournalNotes: Sendable {
     }
   }
 
-  /// Everything that waits, for the writer, who then is called anew. With a `round`: nothing if it is over already.
+  /// Removes and returns all waiting notes; the next note schedules the writer again. With a `round`: empty if that
+  /// round is already over.
   func take(round: Int? = nil) -> [JournalNote] {
     state.withLock { state in
       if let round, round != state.round { return [] }

@@ -2,8 +2,8 @@ import BlobSQLite
 import Blobs
 
 extension JournalStore {
-  /// Inside a transaction; `me` is from `register`. What another process sends to the same place is `.busy`, whoever its source
-  /// is, unless nothing is going to be sent.
+  /// Must be called inside a transaction; `me` comes from `register`. If `sends`, an upload is `.busy` while another
+  /// process sends any source to the same place.
   func claim(
     _ intents: [JournalIntent], destination: Int64, again: Bool, sends: Bool, as me: Int64
   ) throws(SQLiteError) -> [JournalClaim] {
@@ -22,13 +22,13 @@ extension JournalStore {
     var claims: [JournalClaim] = []
     claims.reserveCapacity(intents.count)
     var next = try nextID()
-    // Neighbours are mostly alike: all new, or all known from an earlier run. Then one statement tells.
+    // Consecutive intents are usually all new or all known from an earlier run; new ones need only one statement.
     var (isKnown, together) = (false, 1)
     var place = 0
     while place < intents.count {
       if isKnown, let entry = try entry(intents[place].key, intents[place].source) {
         claims.append(try claim(entry, for: intents[place], destination, again: again, me, now))
-        // What it replaces may have become an entry, too.
+        // The replaced upload may have become a new entry.
         if case .replaced = claims[claims.count - 1] { next = try nextID() }
         place += 1
         continue
@@ -52,7 +52,7 @@ extension JournalStore {
     return claims
   }
 
-  /// Inside a transaction; `me` is from `register`.
+  /// Must be called inside a transaction; `me` comes from `register`.
   func claim(entries ids: [Int64], as me: Int64) throws(SQLiteError) -> [JournalClaim] {
     forgetLookups()
     let now = currentSeconds()
@@ -83,19 +83,19 @@ extension JournalStore {
       return likeness == .different ? .replaced(entry.id, old: entry) : .fresh(entry.id)
     }
     if entry.session != nil, try !goesOn(entry.destination, as: self.destination(destination)) {
-      // The caller gives the session up, so that the server deletes what it holds of it.
+      // The caller abandons the old session, so that the server deletes its data.
       return try replace(entry, intent, destination, me, now)
     }
     if likeness == .same { return .resume(try resume(entry, intent, destination, me, now)) }
     if likeness == .unsure {
       let entry = try resume(entry, intent, destination, me, now)
-      // Without a session there is nothing that could be mixed.
+      // Without a session, no bytes of different versions can be mixed.
       return entry.session == nil ? .resume(entry) : .unsure(entry)
     }
     return try replace(entry, intent, destination, me, now)
   }
 
-  /// Makes the row a new intent. What the server may have of the old one becomes a row of its own.
+  /// Turns the row into a new intent. What the server may have of the old upload becomes a separate row.
   private func replace(
     _ old: JournalEntry, _ intent: JournalIntent, _ destination: Int64, _ me: Int64, _ now: Int64
   ) throws(SQLiteError) -> JournalClaim {
@@ -109,8 +109,8 @@ extension JournalStore {
     return .replaced(old.id, old: left)
   }
 
-  /// Inside a transaction. Copies a row with a session to one that is a leftover, with its receipts: whatever becomes of the
-  /// first one, the session is known until it was deleted at the server.
+  /// Must be called inside a transaction. Copies a row that has a session to a leftover row, with its receipts: the
+  /// session stays known until it was deleted at the server, whatever happens to the first row.
   func setAside(_ id: Int64, as left: Int64, _ owner: Int64?, _ now: Int64) throws(SQLiteError) {
     let insert = try database.statement(
       """
@@ -131,7 +131,7 @@ extension JournalStore {
     try move.run()
   }
 
-  /// Rows that are leftovers of a destination, and that nobody has.
+  /// Unclaimed leftover rows of a destination.
   func leftovers(at destination: Int64) throws(SQLiteError) -> [Int64] {
     let select = try database.statement(
       """
@@ -145,17 +145,18 @@ extension JournalStore {
     return ids
   }
 
-  /// One that no row has or had.
+  /// An id that no row has or had.
   func nextID() throws(SQLiteError) -> Int64 {
     let select = try database.statement(
       "SELECT max(ifnull((SELECT max(id) FROM upload), 0), (SELECT id FROM removed)) + 1")
     return try select.first { $0.int(0) } ?? 1
   }
 
-  /// So many rows are inserted by one statement, whose every run costs a third of what a row does.
+  /// Rows inserted by one statement: executing a statement costs a third as much as inserting a row.
   private static let together = 16
 
-  /// Inserts rows with ids from `id` on. False where there is a row for that target and source; its id stays free.
+  /// Inserts rows with consecutive ids from `id`. An element of the result is false if a row with that target and
+  /// source exists; its id stays unused.
   private func insert(
     _ intents: ArraySlice<JournalIntent>, from id: Int64, _ destination: Int64, _ me: Int64, _ now: Int64
   ) throws(SQLiteError) -> [Bool] {
@@ -184,7 +185,7 @@ extension JournalStore {
 
   private func insert(rows: Int) throws(SQLiteError) -> Statement {
     if let kept = inserts[rows] {
-      // An error may have left it half-way.
+      // An error may have left the statement unfinished.
       kept.reset()
       return kept
     }
@@ -201,7 +202,7 @@ extension JournalStore {
     return insert
   }
 
-  /// Makes the row a new intent, as if it had just been inserted.
+  /// Turns the row into a new intent, as if it had just been inserted.
   private func reset(
     _ old: JournalEntry, _ intent: JournalIntent, _ destination: Int64, _ me: Int64, _ now: Int64
   ) throws(SQLiteError) {
@@ -219,13 +220,13 @@ extension JournalStore {
     try update.run()
   }
 
-  /// A session of another dialect means nothing to this one. Whether an upload may overwrite is told when it begins, so that
-  /// one which may would replace a file for a push which may not.
+  /// A session cannot continue with another protocol. Whether an upload may overwrite is decided when it starts: a
+  /// session that may overwrite must not continue for a push that may not.
   private func goesOn(_ old: JournalDestination, as new: JournalDestination) -> Bool {
     new.protocolName == old.protocolName && new.overwrite == old.overwrite
   }
 
-  /// Takes the row over as it is. What a session was not opened with yet is taken from the new intent.
+  /// Claims the row without changing its session. If there is no session yet, the row gets the new intent.
   private func resume(
     _ entry: JournalEntry, _ intent: JournalIntent, _ destination: Int64, _ me: Int64, _ now: Int64
   ) throws(SQLiteError) -> JournalEntry {
@@ -266,7 +267,7 @@ extension JournalStore {
     try bind(statement, intent, from: 4)
   }
 
-  /// Six values, but for those that name the entry.
+  /// Binds six values, all except those that identify the entry.
   private func bind(_ statement: Statement, _ intent: JournalIntent, from index: Int32) throws(SQLiteError) {
     try statement.bind(index, intent.length)
     try statement.bind(index + 1, intent.partSize)

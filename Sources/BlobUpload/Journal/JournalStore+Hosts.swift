@@ -2,7 +2,7 @@ import BlobHTTP
 import BlobSQLite
 
 extension JournalStore {
-  /// After so many seconds a host may have changed its mind.
+  /// Seconds after which what was learned about a host is ignored.
   private static let patience: Int64 = 30 * 86_400
 
   func largestBody(at origin: String) throws(SQLiteError) -> Int64? {

@@ -1,12 +1,13 @@
 import BlobSQLite
 
 extension JournalStore {
-  /// Inside a transaction. A note for an entry this store has not claimed, or no longer has, changes nothing.
+  /// Must be called inside a transaction. Notes for entries that this store has not claimed, or no longer has, are
+  /// ignored.
   func apply(_ notes: [JournalNote]) throws(SQLiteError) {
-    // Without a claim there is nothing to note.
+    // Without a claim, no note applies.
     guard let me = ownerID, !notes.isEmpty else { return }
     let now = currentSeconds()
-    // Ends of entries that went in one, which are most of all notes.
+    // Notes of this kind, the end of an upload that was sent in one request, are by far the most frequent.
     var ended: [Int64] = []
     for note in notes {
       if case .done(let location, _, keepsChecksums: false, replaces: true) = note.event,
@@ -22,7 +23,8 @@ extension JournalStore {
     try end(ended, me, now)
   }
 
-  /// Entries that this store has made, and that were found under their target, end. Neighbours end by one statement.
+  /// Marks entries as done that this store has created and whose location is their target. Consecutive ids are updated
+  /// by one statement.
   private func end(_ ids: [Int64], _ me: Int64, _ now: Int64) throws(SQLiteError) {
     var rest = ids.sorted()[...]
     while let first = rest.first {
@@ -33,7 +35,7 @@ extension JournalStore {
         for id in run { if let known = fresh.removeValue(forKey: id) { self.count(known.destination, known.bytes) } }
         if try mayReplace(run) { try forgetReplaced(by: first, through: first + Int64(count) - 1) }
       } else {
-        // One by one it shows which of them the journal knows otherwise.
+        // Some row has another state: each entry is updated on its own.
         for id in run {
           try apply(
             JournalNote(
@@ -45,7 +47,7 @@ extension JournalStore {
     }
   }
 
-  /// False, and nothing is changed: a row among them says otherwise.
+  /// false, with nothing changed, if any of the rows has another state.
   private func end(from first: Int64, _ count: Int, _ me: Int64, _ now: Int64) throws(SQLiteError) -> Bool {
     try database.statement("SAVEPOINT ending").run()
     let done = try database.statement(
@@ -78,7 +80,7 @@ extension JournalStore {
     case .done(let location, let length, let keepsChecksums, let replaces):
       if !row.hasLength, let length { row.bytes = length }
       if keepsChecksums { try keepSent(note.id, me, hasSucceeded: true) }
-      // '' says "the same as the target" in no space.
+      // '' means "the same as the target" and saves space.
       let done = try database.statement(
         """
         UPDATE upload SET state = 2, owner = NULL, updated = ?2, acknowledged = ?3, error = NULL, session = NULL,
@@ -126,11 +128,12 @@ extension JournalStore {
     }
   }
 
-  /// The commonest end by far: of an entry that this store has made, and that went in one. False: the row says otherwise.
+  /// The fast path for the most frequent end: an entry that this store has created and that was sent in one request.
+  /// false: the row has another state.
   private func end(
     _ id: Int64, _ bytes: Int64, _ location: String?, _ me: Int64, _ now: Int64
   ) throws(SQLiteError) -> Bool {
-    // '' says "the same as the target" in no space.
+    // '' means "the same as the target" and saves space.
     let done = try database.statement(
       """
       UPDATE upload SET state = 2, owner = NULL, updated = ?2, acknowledged = ?3, error = NULL,
@@ -173,18 +176,18 @@ extension JournalStore {
   }
 }
 
-/// What a change to a row must know of it.
+/// The properties of a row that updates depend on.
 struct JournalGlance {
   var destination: Int64
   var isDone: Bool
   var owner: Int64?
   var hasSession: Bool
   var hasLength: Bool
-  /// The server has told a URL of this upload alone: neither the target, nor the target with a version.
+  /// The server has given this upload its own URL, other than the target and the target with a version.
   var hasOwnURL: Bool
-  /// It was done until another source was sent to the same place.
+  /// The upload was done until another source was sent to the same place.
   var isSuperseded: Bool
-  /// Of the whole; of an unknown length, what was acknowledged.
+  /// The total length; if it is unknown, the acknowledged bytes.
   var bytes: Int64
 
   var isFree: Bool { owner == nil }
@@ -207,20 +210,20 @@ extension JournalStore {
     }
   }
 
-  /// Forgets what the server has and what was sent to it.
+  /// Removes receipts and records of sent bytes.
   func removeTraces(_ id: Int64) throws(SQLiteError) {
     try run("DELETE FROM receipt WHERE upload = ?1", with: id)
     try run("DELETE FROM sent WHERE upload = ?1", with: id)
     log.drop(id)
   }
 
-  /// One more is done. Inside a transaction, which writes the sum at its end.
+  /// Counts one more upload as done. Must be called inside a transaction, which writes the totals at its end.
   func count(_ destination: Int64, _ bytes: Int64) {
     finished[destination, default: (0, 0)].count += 1
     finished[destination, default: (0, 0)].bytes &+= bytes
   }
 
-  /// One that was done no longer is.
+  /// An upload that was done no longer is.
   func uncount(_ destination: Int64, _ bytes: Int64) {
     finished[destination, default: (0, 0)].count -= 1
     finished[destination, default: (0, 0)].bytes &-= bytes

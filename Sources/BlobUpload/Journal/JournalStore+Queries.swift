@@ -1,9 +1,10 @@
 import BlobSQLite
 
 extension JournalStore {
-  /// Journals before version 7 have the query of a destination's URL, which may be a signature. Inside a transaction.
+  /// Removes the queries of destinations' URLs, which may be signatures; journals before version 7 have them. Must be
+  /// called inside a transaction.
   func removeQueries() throws(SQLiteError) {
-    // SQLite overwrites what is deleted with zeros, as far as this connection goes.
+    // SQLite overwrites deleted content with zeros, as far as this connection is concerned.
     try database.execute("PRAGMA secure_delete=ON")
     for (id, text) in try destinationTexts() {
       guard let old: JournalDestination = value(text), old.endpoint.contains("?") else { continue }
@@ -22,8 +23,9 @@ extension JournalStore {
     }
   }
 
-  /// Inside a transaction. What an earlier version, which did not tell users apart, has sent to this destination is taken for
-  /// that of the first user who comes with the same options; else all of it would be sent once more. `text`: its JSON.
+  /// Must be called inside a transaction. An earlier version did not distinguish users. Its uploads to this destination
+  /// are attributed to the first user with the same options; otherwise all of them would be sent again. `text`: the
+  /// JSON of the destination.
   func adopt(_ destination: JournalDestination, _ text: String) throws(SQLiteError) -> Int64? {
     guard let account = destination.account else { return nil }
     var old = destination
@@ -35,7 +37,7 @@ extension JournalStore {
     try update.run()
     destinations[id] = destination
     if account.isEmpty { return id }
-    // The key of a leftover is that of no file.
+    // The key of a leftover must stay unique.
     let rename = try database.statement(
       """
       UPDATE OR IGNORE upload SET target = target || CASE instr(target, '#') WHEN 0 THEN '#@' ELSE '@' END || ?2
@@ -47,8 +49,9 @@ extension JournalStore {
     return id
   }
 
-  /// Inside a transaction. Forms that an earlier version, which did not tell recipients apart, has not posted are posted to this
-  /// destination, which is the same as far as that version knew: else a push would post them, and a resume once more.
+  /// Must be called inside a transaction. An earlier version did not distinguish recipients. Its pending forms are
+  /// moved to this destination, which that version regarded as the same; otherwise a push would post them, and a resume
+  /// would post them again.
   func takeOverForms(of destination: JournalDestination, _ id: Int64) throws(SQLiteError) {
     guard destination.protocolName == FormPost().name, let recipient = destination.recipient else { return }
     var old = destination
@@ -73,7 +76,7 @@ extension JournalStore {
     try destinationTexts().compactMap { value($0.1) }
   }
 
-  /// The numbers of all destinations with this URL, which differ in other things.
+  /// The ids of all destinations with this URL; they differ in other properties.
   func destinationIDs(at endpoint: String) throws(SQLiteError) -> [Int64] {
     try destinationTexts().compactMap { id, text in
       let destination: JournalDestination? = value(text)
@@ -95,7 +98,7 @@ extension JournalStore {
     return try select.first { $0.int(0) }
   }
 
-  /// Two destinations that differed in their queries are one.
+  /// Merges two destinations that differed only in their queries.
   private func move(from old: Int64, to new: Int64) throws(SQLiteError) {
     let statements: [StaticString] = [
       "UPDATE upload SET destination = ?2 WHERE destination = ?1",

@@ -1,19 +1,19 @@
 import BlobSQLite
 
-/// Several sources may be sent to one place, one after the other. What the place holds is the last one's, so that the others
-/// are done no more.
+/// Several sources may be sent to one place, one after the other. The place then holds the last one, so the others are
+/// no longer done.
 ///
-/// A server may keep each upload apart, under an upload's own URL, and no journal can know that: an entry that has such a URL
-/// is marked as superseded, and the next push asks the server. An earlier version of this program takes it for an upload
-/// that is to be sent again by the next push, and by no resume. All other entries are removed.
+/// A server may keep each upload separately under its own URL, which the journal cannot know. Therefore an entry with
+/// such a URL is marked as superseded, and the next push asks the server. An earlier version of this program treats
+/// such an entry as an upload that the next push sends again, and that a resume skips. All other entries are removed.
 ///
-/// The keys of all uploads to one place begin with the same URL: see `JournalIntent.key`. A form has
-/// a place only where it asks for a file to be replaced: else its receiver may well keep two files of one name.
+/// The keys of all uploads to one place begin with the same URL: see `JournalIntent.key`. A form has a place only if it
+/// asks the server to replace files: otherwise the receiver may keep two files of one name.
 extension JournalStore {
-  /// Entries that are done, and whose key has the same URL as that of one of the entries `?1...?2`. Not those of the same
-  /// version of the same source: their bytes are at that place still.
+  /// Selects entries that are done and have the same URL in their key as one of the entries `?1...?2`. Entries for the
+  /// same version of the same source are excluded: their bytes are still at that place.
   ///
-  /// The index is named, since SQLite would make one for each run otherwise, of the whole table.
+  /// The query names the index because SQLite would otherwise build a temporary index of the whole table in each run.
   static let doneAtURLs: StaticString = """
     SELECT other.id, other.target, other.destination, new.target, new.destination
     FROM upload AS new CROSS JOIN upload AS other INDEXED BY sqlite_autoindex_upload_1
@@ -23,16 +23,16 @@ extension JournalStore {
     AND NOT ifnull(other.source = new.source AND other.version = new.version AND other.instance = new.instance, 0)
     """
 
-  /// Entries that others than the owner `?2` have claimed, and whose key has the URL `?1`.
+  /// Selects entries with the URL `?1` in their key that an owner other than `?2` has claimed.
   static let claimedAtURL: StaticString = """
     SELECT id, target, destination, owner FROM upload INDEXED BY sqlite_autoindex_upload_1
     WHERE target >= ?1 AND target < ?1 || '$' AND owner IS NOT NULL AND owner <> ?2
     """
 
-  /// Inside a transaction. Forgets that other sources were sent to where the uploads `first...last` go: these have been
-  /// stored there, or may replace what is there.
+  /// Must be called inside a transaction. The uploads `first...last` were stored at their places, or may replace what
+  /// is there: uploads of other sources to these places are no longer done.
   func forgetReplaced(by first: Int64, through last: Int64) throws(SQLiteError) {
-    // Two files of one push have one name only where they have the same bytes.
+    // Two files of one push have the same name only if they have the same bytes.
     let select = try database.statement(Self.doneAtURLs)
     try select.bind(1, first)
     try select.bind(2, last)
@@ -59,7 +59,7 @@ extension JournalStore {
     try mark.run()
   }
 
-  /// Makes a superseded row one that is done again: the server has kept its upload.
+  /// Marks a superseded row as done again: the server still has its upload.
   func reinstate(_ id: Int64, _ row: JournalGlance, _ now: Int64) throws(SQLiteError) {
     guard row.isSuperseded else { return }
     let done = try database.statement("UPDATE upload SET state = 2, error = NULL, updated = ?2 WHERE id = ?1")
@@ -69,8 +69,9 @@ extension JournalStore {
     count(row.destination, row.bytes)
   }
 
-  /// Inside a transaction, after claims for a destination: uploads that may replace a file may do so from now on. These are
-  /// all where the destination says so, and with `replacesGrown` those whose sources have grown since they were sent.
+  /// Must be called inside a transaction, after claims for a destination. Uploads that may replace a file may do so
+  /// from now on: all of them if the destination overwrites; with `replacesGrown`, those whose sources have grown since
+  /// they were sent.
   func forgetReplaced(
     by claims: some Sequence<(JournalClaim, JournalIntent)>, at destination: Int64, replacesGrown: Bool
   ) throws(SQLiteError) {
@@ -90,7 +91,7 @@ extension JournalStore {
     for run in Self.runs(of: ids) { try forgetReplaced(by: run.lowerBound, through: run.upperBound) }
   }
 
-  /// Numbers, and all between them, that follow each other without a gap.
+  /// Groups the ids into ranges without gaps.
   static func runs(of ids: [Int64]) -> [ClosedRange<Int64>] {
     ids.sorted().reduce(into: []) { runs, id in
       if let last = runs.last, last.upperBound + 1 >= id {
@@ -101,8 +102,8 @@ extension JournalStore {
     }
   }
 
-  /// For each intent the live process that has claimed another upload to the same place; empty where there is no other
-  /// process. Of two that send to one place at the same time nobody could tell whose bytes are there in the end.
+  /// For each intent, the live process that has claimed another upload to the same place; empty if there is no other
+  /// process. If two processes sent to one place at the same time, nobody could tell whose bytes are stored in the end.
   func otherSenders(to intents: [JournalIntent], _ destination: Int64, _ me: Int64) throws(SQLiteError)
     -> [ProcessMark?]
   {
@@ -145,14 +146,16 @@ extension JournalStore {
   }
 }
 
-/// Tells of most new entries, without a look at the database, that no other source was sent to the same place: a look for
-/// each takes a fortieth of all work for a small file.
+/// Knows for most new entries, without a database query, that no other source was sent to the same place. A query for
+/// each entry would take a fortieth of all work for a small file.
 struct ClaimedTargets {
-  /// The journal had no entry, and no other process, when this store began, and no other process has come since.
+  /// The journal had no entry and no other process when this store registered, and no other process has registered
+  /// since.
   var areAll = false
-  /// A Bloom filter of the URLs that this store's entries go to. Once it is full, it says of every URL that it may be there.
+  /// A Bloom filter of the target URLs of this store's entries. Once it is full, it reports every URL as possibly
+  /// present.
   private var bits = [UInt64](repeating: 0, count: 8192)
-  /// Entries whose URL may have been that of an earlier one.
+  /// Entries whose URL may equal that of an earlier one.
   private var shared: Set<Int64> = []
 
   mutating func note(_ url: String, of id: Int64) {
@@ -166,7 +169,8 @@ struct ClaimedTargets {
     if isKnown { shared.insert(id) }
   }
 
-  /// Whether one of these entries may have the URL of an earlier one, of this store. They are ended.
+  /// Whether one of these entries may have the same URL as an earlier one of this store. The entries have ended and are
+  /// forgotten.
   mutating func mayBeShared(_ ids: some Sequence<Int64>) -> Bool {
     if shared.isEmpty { return false }
     return ids.reduce(false) { (shared.remove($1) != nil) || $0 }
@@ -174,11 +178,11 @@ struct ClaimedTargets {
 }
 
 extension JournalStore {
-  /// Whether other sources may have been sent to where these new entries go.
+  /// Whether other sources may have been sent to the places of these new entries.
   func mayReplace(_ ids: some Sequence<Int64>) throws(SQLiteError) -> Bool {
     let isShared = targets.mayBeShared(ids)
     if !targets.areAll || isShared { return true }
-    // Ids of processes are given once.
+    // Process ids in this table are never reused.
     let latest = try database.statement("SELECT seq FROM sqlite_sequence WHERE name = 'process'").first { $0.int(0) }
     if latest != ownerID { targets.areAll = false }
     return !targets.areAll

@@ -35,7 +35,7 @@ extension JournalStore {
     return found
   }
 
-  // The columns in the order `entry(row:)` takes them.
+  // The columns must be in the order that `entry(row:)` expects.
   func entry(id: Int64) throws(SQLiteError) -> JournalEntry? {
     let select = try database.statement(
       """
@@ -77,9 +77,9 @@ extension JournalStore {
         """))
   }
 
-  /// The latest, the oldest of them first.
+  /// The latest entries, the oldest of them first.
   func entries(_ state: JournalEntry.State, limit: Int) throws(SQLiteError) -> [JournalEntry] {
-    // Only the unfinished have an index; of a journal's rows most are done.
+    // Only unfinished rows are indexed, because most rows of a journal are done.
     let select =
       state == .done
       ? try database.statement(
@@ -126,7 +126,7 @@ extension JournalStore {
     }
   }
 
-  /// Inside a transaction.
+  /// Must be called inside a transaction.
   func remove(_ id: Int64, _ row: JournalGlance) throws(SQLiteError) {
     if row.isDone { uncount(row.destination, row.bytes) }
     try removeTraces(id)
@@ -155,7 +155,7 @@ extension JournalStore {
     if isLeftover { key.removeLast(mark.count) }
     let (target, recipient) = JournalIntent.parts(ofKey: key)
     let location = row.text(15)
-    // A session nobody can read is as good as none: the upload starts anew, the server expires the old one.
+    // A session that cannot be decoded is ignored: the upload starts again, and the server expires the old session.
     let session: UploadSession? = row.text(17).flatMap { value($0) }
     let sent = session == nil ? [] : try ranges(row.int(0), underWayBy: row.intOrNil(3))
     return JournalEntry(
@@ -185,12 +185,12 @@ extension JournalStore {
     try select.bind(1, id)
     var receipts: [PartReceipt] = []
     while try select.step() {
-      // A part whose state cannot be read is left out, and so sent again.
+      // A part whose state cannot be decoded is skipped, and so sent again.
       guard let state: [String: String] = select.isNull(3) ? [:] : select.text(3).flatMap({ value($0) }) else {
         continue
       }
       let (number, start, held) = (select.int(0), select.int(1), select.int(2))
-      // So is one with numbers that no part has, as a damaged journal may have them.
+      // Numbers that no part can have occur in damaged journals.
       guard number > 0, start >= 0, held >= 0, held <= .max - start else { continue }
       receipts.append(PartReceipt(number: Int(number), start: start, held: held, state: state))
     }
@@ -201,7 +201,7 @@ extension JournalStore {
     JournalEntry.State(rawValue: Int(row.int(column))) ?? .failed
   }
 
-  /// The same text for equal values.
+  /// Equal values give the same text.
   func json(_ value: some Encodable) -> String {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -210,7 +210,7 @@ extension JournalStore {
   }
 
   func value<Value: Decodable>(_ text: String) -> Value? {
-    // Callers say what becomes of text that cannot be understood.
+    // nil for invalid text; the callers decide what to do.
     try? JSONDecoder().decode(Value.self, from: Data(text.utf8))
   }
 }

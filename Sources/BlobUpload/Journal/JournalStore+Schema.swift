@@ -1,7 +1,7 @@
 import BlobSQLite
 
 extension JournalStore {
-  /// Raised with every change of the schema, which then also gets a step in `migrate`.
+  /// Incremented with every change of the schema, which also needs a step in `migrate`.
   static let schemaVersion: Int64 = 8
 
   func migrate() throws(SQLiteError) {
@@ -20,11 +20,11 @@ extension JournalStore {
     }
   }
 
-  // `location`: NULL unknown, '' the same as `target`. States as in `JournalEntry.State`; 2 is done.
-  // No id is given twice: a late note on what was removed, or by who was taken for dead, must not meet another's row.
-  // For that, `removed` holds the highest id removed; AUTOINCREMENT would cost 1 us for each upload.
-  // `finished` counts what is done, so that a status reads only what is not. It is kept by hand, in `settle`: triggers
-  // on `upload` would double what an update costs.
+  // `location`: NULL is unknown, '' is the same as `target`. States as in `JournalEntry.State`; 2 is done. Ids are
+  // never reused: a late note about a removed entry, or from a process that was assumed dead, must not change another
+  // row. `removed` holds the highest removed id for this purpose; AUTOINCREMENT would cost 1 us per upload. `finished`
+  // counts the rows that are done, so that a summary reads only the others. `settle` updates it: triggers on `upload`
+  // would double the cost of an update.
   private static let schema = """
     CREATE TABLE process(
       id INTEGER PRIMARY KEY AUTOINCREMENT, pid INTEGER NOT NULL, boot TEXT NOT NULL, start INTEGER NOT NULL
@@ -61,24 +61,24 @@ extension JournalStore {
     CREATE TABLE finished(destination INTEGER PRIMARY KEY, count INTEGER NOT NULL, bytes INTEGER NOT NULL);
     """
 
-  // From version 4 on. What was learned of a host by being refused.
+  // Since version 4. Limits of hosts, learned from rejected requests.
   private static let hostSchema = """
     CREATE TABLE host(origin TEXT PRIMARY KEY, largest_body INTEGER NOT NULL, noted INTEGER NOT NULL) WITHOUT ROWID;
     """
 
-  // From version 5 on. Hosts that PATCH does not get through to.
+  // Since version 5. Hosts that cannot be reached with PATCH.
   private static let overrideSchema = """
     CREATE TABLE override(origin TEXT PRIMARY KEY, noted INTEGER NOT NULL) WITHOUT ROWID;
     """
 
-  // From version 6 on. How many requests at once a host was found to be worth, and whether it ever refused more.
+  // Since version 6. The best number of concurrent requests for a host, and whether the host ever rejected more.
   private static let widthSchema = """
     CREATE TABLE width(
       origin TEXT PRIMARY KEY, lanes INTEGER NOT NULL, refused INTEGER NOT NULL, noted INTEGER NOT NULL
     ) WITHOUT ROWID;
     """
 
-  // From version 7 on. Pushes that have not read all their sources; the sources are separated by NUL.
+  // Since version 7. Pushes that have not read all their sources; the sources are separated by NUL.
   private static let listingSchema = """
     CREATE TABLE listing(
       id INTEGER PRIMARY KEY AUTOINCREMENT, destination INTEGER NOT NULL, owner INTEGER, created INTEGER NOT NULL,
@@ -86,11 +86,11 @@ extension JournalStore {
     );
     """
 
-  // From version 8 on. The length of the version that was last sent as a whole, in a row that is not done any more. A row
+  // Since version 8. The length of the version that was last sent completely, for a row that is no longer done. A row
   // that is done has it in `length`.
   private static let sentLengthSchema = "ALTER TABLE upload ADD COLUMN sent_length INTEGER;"
 
-  // From version 3 on. Ranges of runs that have ended; those of a run under way are in its `SentLog`.
+  // Since version 3. Ranges of runs that have ended; those of a run in progress are in its `SentLog`.
   private static let sentSchema = """
     CREATE TABLE sent(
       upload INTEGER NOT NULL, start INTEGER NOT NULL, end INTEGER NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL,

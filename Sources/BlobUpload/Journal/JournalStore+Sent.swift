@@ -2,20 +2,20 @@ import BlobSQLite
 import Blobs
 
 extension JournalStore {
-  /// Inside a transaction, before the claim ends: moves what this process has under way of an upload into the journal.
-  /// An upload that did not succeed and has no session begins anew, so nothing of it is kept.
+  /// Must be called inside a transaction, before the claim ends. Moves this process's record of an upload in progress
+  /// into the journal. An upload that did not succeed and has no session starts again, so its record is dropped.
   func keepSent(_ upload: Int64, _ me: Int64, hasSucceeded: Bool = false) throws(SQLiteError) {
     guard let range = log.range(of: upload) else { return }
     try keep(range, of: upload, sentBy: me, hasSucceeded: hasSucceeded)
     log.drop(upload)
   }
 
-  /// Inside a transaction. Keeps a range for an upload that `owner` still has.
+  /// Must be called inside a transaction. Stores a range of an upload that `owner` still has claimed.
   func keep(
     _ range: SentRange, of upload: Int64, sentBy owner: Int64, hasSucceeded: Bool = false
   ) throws(SQLiteError) {
     guard let row = try glance(upload), row.hasSession || hasSucceeded, row.owner == owner else { return }
-    // Without a checksum it tells how far bytes went, also those of an earlier request.
+    // A range without a checksum only says how far bytes were sent, including those of an earlier request.
     let insert =
       range.key == SentRange.noKey
       ? try database.statement(
@@ -33,13 +33,13 @@ extension JournalStore {
     try insert.run()
   }
 
-  /// The start of the row that says that it is not known how far an upload was sent.
+  /// A row with this start says that it is unknown how far an upload was sent.
   private static let unknownStart: Int64 = -1
-  /// More bytes than a transport hands to a connection before it tells of them: a run may end, or be killed, in between.
+  /// More bytes than a transport hands to a connection before it reports them: a run may end or be killed in between.
   private static let unnoted: Int64 = 16 << 20
 
-  /// Inside a transaction, before the claims of an owner end: the machine went down while it sent, so that what it had noted
-  /// last may not have reached the disk.
+  /// Must be called inside a transaction, before the claims of an owner end. The machine went down while the owner was
+  /// sending, so its last records may not have reached the disk.
   func forgetLimits(of owner: Int64) throws(SQLiteError) {
     let insert = try database.statement(
       """
@@ -54,22 +54,22 @@ extension JournalStore {
     try insert.run()
   }
 
-  /// No run has sent bytes from this offset on; nil: that is not known. `ranges`: from `ranges(_:underWayBy:)`.
+  /// No run has sent bytes at or after this offset; nil: unknown. `ranges`: from `ranges(_:underWayBy:)`.
   func sentLimit(
     _ upload: Int64, _ ranges: [SentRange], acknowledged: Int64, underWayBy owner: Int64?
   ) throws(SQLiteError) -> Int64? {
-    // A process that has died, and is not buried yet.
+    // The owner has died, and its claims were not released yet.
     if let owner, try liveOwner(owner) == nil { return nil }
     let select = try database.statement("SELECT 1 FROM sent WHERE upload = ?1 AND start = ?2")
     try select.bind(1, upload)
     try select.bind(2, Self.unknownStart)
     if try select.first({ $0.int(0) }) != nil { return nil }
-    // An earlier version of this program noted less.
+    // An earlier version of this program recorded less.
     guard let end = ranges.map(\.end).max() else { return nil }
     return max(acknowledged, end).addingClamped(Self.unnoted)
   }
 
-  /// In the order of their starts; last the one that `owner` has under way.
+  /// The ranges in the order of their starts, followed by the range that `owner` has in progress.
   func ranges(_ upload: Int64, underWayBy owner: Int64?) throws(SQLiteError) -> [SentRange] {
     let select = try database.statement(
       "SELECT start, end, key, value FROM sent WHERE upload = ?1 AND start >= 0 ORDER BY start")

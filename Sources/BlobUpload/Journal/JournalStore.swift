@@ -2,30 +2,30 @@ import BlobSQLite
 import Blobs
 import Platform
 
-/// The journal's tables and what is done to them. It blocks: the `Journal` calls it on its own thread.
+/// The journal's tables and their operations. All calls block; `Journal` makes them on its own thread.
 ///
-/// One process row stands for each open store, so that two journals in one process leave each other's claims alone.
+/// Each open store has its own row in `process`, so that two journals in one process respect each other's claims.
 final class JournalStore {
   let database: Database
   let mark: ProcessMark
   let log: SentLog
-  /// This store's row in `process`; made with the first claim.
+  /// The id of this store's row in `process`; the first claim creates the row.
   private(set) var ownerID: Int64?
   var destinations: [Int64: JournalDestination] = [:]
-  /// Entries made here and not ended yet, of which nothing else was noted: a glance at the row would tell no more.
+  /// Entries that were created here and have no notes yet: their rows need not be read.
   var fresh: [Int64: (destination: Int64, bytes: Int64, target: String)] = [:]
-  /// Where this store's new entries go.
+  /// The targets of this store's new entries.
   var targets = ClaimedTargets()
-  /// For so many new rows at once.
+  /// Insert statements by their number of rows.
   var inserts: [Int: Statement] = [:]
-  /// What the current transaction adds to the counts of what is done, by destination.
+  /// Changes of the current transaction to the totals in `finished`, by destination.
   var finished: [Int64: (count: Int64, bytes: Int64)] = [:]
-  /// Owners looked up in the current operation; nil for the dead.
+  /// Owners looked up in the current operation; nil for a process that has died.
   var owners: [Int64: ProcessMark?] = [:]
-  /// What owners have under way, as read in the current operation.
+  /// Ranges in progress by owner, as read in the current operation.
   var logs: [Int64: [Int64: SentRange]] = [:]
 
-  /// Nothing can be written: claims of processes that have died stay in the file, and count as given up.
+  /// Opened for reading: claims of processes that have died stay in the file, and count as released.
   let isReading: Bool
 
   init(at path: BytePath, as mark: ProcessMark, _ log: SentLog) throws(SQLiteError) {
@@ -36,7 +36,7 @@ final class JournalStore {
     try migrate()
   }
 
-  /// nil: its format is another one, so that it must be opened to be written.
+  /// nil: the journal has another format and must be opened for writing.
   init?(reading path: BytePath, _ log: SentLog) throws(SQLiteError) {
     mark = .current
     self.log = log
@@ -45,15 +45,15 @@ final class JournalStore {
     if try database.userVersion() != Self.schemaVersion { return nil }
   }
 
-  // A journal dropped without `close`: no later one in this process shall find its claims taken.
+  // If a journal is released without `close`, later journals of this process should not find its claims taken.
   deinit {
     if ownerID == nil { return }
-    // On whatever thread drops it: not for long.
+    // `deinit` may run on any thread, so it must not wait for long.
     database.wait(atMost: .milliseconds(100))
-    try? unregister()  // else they are free when this process ends
+    try? unregister()  // otherwise they are released when this process ends
   }
 
-  /// Every change is made in one of these.
+  /// Every change to the database is made in such a transaction.
   func transaction<Result>(_ body: () throws(SQLiteError) -> Result) throws(SQLiteError) -> Result {
     defer { finished = [:] }
     return try database.transaction { () throws(SQLiteError) in
@@ -63,7 +63,7 @@ final class JournalStore {
     }
   }
 
-  /// Writes what the transaction has done to the counts.
+  /// Adds the transaction's changes to the totals.
   private func settle() throws(SQLiteError) {
     for (destination, change) in finished {
       let upsert = try database.statement(
@@ -78,7 +78,7 @@ final class JournalStore {
     }
   }
 
-  /// This store's id as an owner. At its first use the claims of processes that have died are given up.
+  /// This store's id as an owner. The first call also releases the claims of processes that have died.
   func register() throws(SQLiteError) -> Int64 {
     if let ownerID { return ownerID }
     try buryDead()
@@ -97,7 +97,7 @@ final class JournalStore {
     return id
   }
 
-  /// Gives up this store's claims.
+  /// Releases this store's claims.
   func unregister() throws(SQLiteError) {
     guard let id = ownerID else { return }
     try transaction { () throws(SQLiteError) in try forget(owner: id) }
@@ -105,7 +105,7 @@ final class JournalStore {
     ownerID = nil
   }
 
-  /// Gives up the claims of processes that have died, once what they had under way is kept.
+  /// Moves the records of dead processes into the journal, and then releases their claims.
   func buryDead() throws(SQLiteError) {
     if isReading { return }
     let dead = try processes().filter { !$0.1.isAlive }
@@ -114,10 +114,10 @@ final class JournalStore {
     for (id, _) in dead { log.remove(of: id) }
   }
 
-  /// At the start of an operation: what it looks up of owners, it looks up once.
+  /// Called at the start of an operation, which looks up each owner only once.
   func forgetLookups() { (owners, logs) = ([:], [:]) }
 
-  /// The process behind an owner; nil when it has died.
+  /// The process of an owner; nil if it has died.
   func liveOwner(_ id: Int64) throws(SQLiteError) -> ProcessMark? {
     if let known = owners[id] { return known }
     let select = try database.statement("SELECT pid, boot, start FROM process WHERE id = ?1")
@@ -135,7 +135,7 @@ final class JournalStore {
     return rows
   }
 
-  /// `dead`: the process, where it has died.
+  /// `dead`: the process, if it has died.
   private func forget(owner id: Int64, _ dead: ProcessMark? = nil) throws(SQLiteError) {
     for (upload, range) in log.ranges(of: id) { try keep(range, of: upload, sentBy: id) }
     if let dead, !dead.isOfThisBoot { try forgetLimits(of: id) }

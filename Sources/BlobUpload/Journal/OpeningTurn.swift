@@ -1,12 +1,12 @@
 import Blobs
 import Platform
 
-/// Runs `body` while no other process opens a journal of the same folder or keeps a damaged one aside. SQLite finds a
-/// database's logs by name: who still opens a damaged file could take the logs of the new one for that one's, and
-/// delete them.
+/// Runs `body` while no other process opens a journal in the same folder or moves a damaged one aside. SQLite finds a
+/// database's logs by name: a process that is opening the damaged file could take the logs of the new file for its own,
+/// and delete them.
 ///
-/// The lock is on the folder, so that no file is left behind. One that cannot be had within 5 s, on a file system
-/// without locks or from a stopped process, is done without.
+/// The folder is locked, so no lock file is left behind. If the lock cannot be acquired within 5 s, because the file
+/// system has no locks or a process is stopped, `body` runs without it.
 func inOpeningTurn<Result, Failure>(
   at path: BytePath, _ body: () throws(Failure) -> Result
 ) throws(Failure) -> Result {

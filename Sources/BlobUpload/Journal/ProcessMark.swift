@@ -1,11 +1,11 @@
 import Platform
 
-/// Names one process for good: its number alone may be given to another one later.
+/// Identifies one process permanently: its pid alone may be reused.
 public struct ProcessMark: Sendable, Hashable {
   public var pid: Int32
-  /// The kernel's id of this boot; empty where it cannot be read.
+  /// The kernel's id of this boot; empty if it cannot be read.
   public var boot: String
-  /// When the process started, in the system's own units since boot; 0 where it cannot be read.
+  /// When the process started, in the system's own units since boot; 0 if it cannot be read.
   public var start: UInt64
 
   public init(pid: Int32, boot: String, start: UInt64) {
@@ -14,7 +14,7 @@ public struct ProcessMark: Sendable, Hashable {
     self.start = start
   }
 
-  /// The mark of a process of this machine; nil when there is none of that number, or it has ended.
+  /// The mark of a process of this machine; nil if there is no process with this pid, or it has ended.
   public init?(of pid: Int32) {
     guard case .running(let start) = ProcessState(of: pid) else { return nil }
     self.init(pid: pid, boot: thisBoot, start: start)
@@ -23,10 +23,10 @@ public struct ProcessMark: Sendable, Hashable {
   /// This process.
   public static let current = ProcessMark(of: getpid()) ?? ProcessMark(pid: getpid(), boot: thisBoot, start: 0)
 
-  /// The machine has not gone down since.
+  /// The machine has not rebooted since.
   var isOfThisBoot: Bool { boot == thisBoot }
 
-  /// False once the process has ended, also while its parent has yet to collect it. In doubt, true.
+  /// False once the process has ended, even if it is still a zombie. If that is unknown, true.
   public var isAlive: Bool {
     if !isOfThisBoot { return false }
     return switch ProcessState(of: pid) {
@@ -40,7 +40,7 @@ public struct ProcessMark: Sendable, Hashable {
 private enum ProcessState {
   case running(start: UInt64)
   case ended
-  /// It exists, but the system does not show it to us.
+  /// The process exists, but the system does not show it to this one.
   case hidden
 }
 
@@ -55,7 +55,7 @@ private enum ProcessState {
         self = kill(pid, 0) == 0 || errno == EPERM ? .hidden : .ended
         return
       }
-      // The second field is the program's name in parentheses, and may itself hold spaces and parentheses. proc(5)
+      // The second field is the program's name in parentheses, and may itself contain spaces and parentheses. proc(5)
       let fields = line[(line.lastIndex(of: UInt8(ascii: ")")) ?? 0)...].split(separator: UInt8(ascii: " "))
       guard fields.count > 20, let start = UInt64(String(decoding: fields[20], as: UTF8.self)) else {
         self = .hidden

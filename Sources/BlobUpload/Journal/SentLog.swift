@@ -3,13 +3,15 @@ import Blobs
 import Platform
 import Synchronization
 
-/// What one process has under way, by the byte: a small file beside the journal.
+/// Records how far one process has sent each upload in progress: a small file beside the journal.
 ///
-/// A checksum must be kept before its bytes leave, or a SIGKILL in between would leave the server with bytes nobody can
-/// vouch for. A commit for each block read costs too much; overwriting 128 bytes in the page cache takes a microsecond
-/// and outlives the process as well. Whoever takes over a dead owner's claims moves its ranges into the journal.
+/// A checksum must be stored before its bytes leave. Otherwise a SIGKILL in between would leave the server with bytes
+/// that cannot be verified. A commit for each block costs too much; overwriting 128 bytes in the page cache takes a
+/// microsecond and also survives the process. A process that takes over a dead owner's claims moves its ranges into the
+/// journal.
 final class SentLog: Sendable {
-  // Never across two pages: a kill cannot tear it. What a power cut tears does not match the source, that is all.
+  // A record never spans two pages, so a kill cannot tear it. A record torn by a power failure does not match the
+  // source, which is harmless.
   private static let recordCount = 128
 
   private struct State {
@@ -25,21 +27,21 @@ final class SentLog: Sendable {
 
   deinit { remove() }
 
-  /// From now on the file is the one of `owner`. One of that name was left by the owner of a journal that is no more.
+  /// From now on the file belongs to `owner`. An existing file with this name is from the owner of a deleted journal.
   func start(as owner: Int64) {
     let path = path(of: owner)
     _ = path.withCString { unlink($0) }
     state.withLock { $0.path = path }
   }
 
-  /// Begins a range of an upload, in place of the last one. The closure keeps what was sent of it so far; it is quick.
+  /// Starts a range of an upload, in place of the last one. The closure records the sent bytes; it is fast.
   func begin(_ upload: Int64, from start: Int64, key: [UInt8]) -> @Sendable (Int64, [UInt8]) -> Void {
     { [weak self] end, value in
       self?.write(upload, SentRange(start: start, end: end, key: key, value: value))
     }
   }
 
-  /// Forgets what an upload had under way.
+  /// Removes the record of an upload.
   func drop(_ upload: Int64) {
     state.withLock { state in
       guard let slot = state.slots.removeValue(forKey: upload) else { return }
@@ -48,7 +50,7 @@ final class SentLog: Sendable {
     }
   }
 
-  /// What an upload had under way, in this process.
+  /// The record of an upload in this process.
   func range(of upload: Int64) -> SentRange? {
     state.withLock { state in
       guard let slot = state.slots[upload] else { return nil }
@@ -58,7 +60,7 @@ final class SentLog: Sendable {
     }
   }
 
-  /// Ranges by upload, of this process or another one; empty where there is no such file.
+  /// Ranges by upload, of this process or another one; empty if there is no file.
   func ranges(of owner: Int64) -> [Int64: SentRange] {
     let file = path(of: owner).withCString { open($0, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) }
     if file < 0 { return [:] }
@@ -71,10 +73,10 @@ final class SentLog: Sendable {
     return found
   }
 
-  /// Once its ranges are in the journal.
+  /// Call this once the ranges are in the journal.
   func remove(of owner: Int64) { _ = path(of: owner).withCString { unlink($0) } }
 
-  /// Deletes this process's file. What is still under way is kept no more.
+  /// Deletes this process's file. Uploads in progress are no longer recorded.
   func remove() {
     state.withLock { state in
       if state.descriptor >= 0 { close(state.descriptor) }
@@ -97,7 +99,7 @@ final class SentLog: Sendable {
     }
   }
 
-  /// What cannot be written is not there for the next run, which then sends from the start if it has doubts.
+  /// If writing fails, the next run does not find the record, and sends from the start if in doubt.
   private func write(_ record: [UInt8], at slot: Int64, _ descriptor: Int32) {
     _ = record.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, off_t(slot) * off_t($0.count)) }
   }

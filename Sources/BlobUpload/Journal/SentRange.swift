@@ -1,16 +1,16 @@
 import BlobCrypto
 import Blobs
 
-/// Bytes of a source that one run handed to its connection, and their checksum: the next run can tell whether the source
-/// still has them.
+/// Bytes of a source that one run handed to its connection, and their checksum, so that the next run can tell whether
+/// the source still has them.
 public struct SentRange: Sendable, Hashable {
   public var start: Int64
-  /// Offset after the last byte. The server may hold fewer.
+  /// Offset after the last byte. The server may have received fewer.
   public var end: Int64
   package var key: [UInt8]
   package var value: [UInt8]
 
-  /// The key of a range that has no checksum: it tells how far it went, and nothing else.
+  /// The key of a range without a checksum, which only says how far the bytes were sent.
   static let noKey = [UInt8](repeating: 0, count: KeyedChecksum.keyCount)
   static let noValue = [UInt8](repeating: 0, count: KeyedChecksum.valueCount)
 
@@ -23,8 +23,8 @@ public struct SentRange: Sendable, Hashable {
 }
 
 extension [SentRange] {
-  /// Whether `source` has in every byte before `end` what was sent. Bytes that no range covers count as others. Reads
-  /// them all; blocks.
+  /// Whether every byte of `source` before `end` equals what was sent. Bytes outside all ranges count as different.
+  /// Reads all of these bytes; blocks.
   func match(
     _ source: any BlobSource, _ info: BlobInfo, upTo end: Int64, _ cancel: Cancellation,
     _ noteRead: (Int) -> Void = { _ in }
