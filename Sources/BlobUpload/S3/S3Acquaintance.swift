@@ -1,12 +1,12 @@
 import Synchronization
 
-/// What a server was found to do, while it was spoken to.
+/// What was learned about an S3 server during this run.
 final class S3Acquaintance: Sendable {
   private struct State {
     var heedsChecksums: Bool?
-    /// It has refused a body without one.
+    /// The server has rejected a body without a checksum.
     var demandsChecksums = false
-    /// Bytes of bodies under way that are to show it.
+    /// Bytes of the bodies under way while it is still unknown whether the server checks checksums.
     var asking: Int64 = 0
     var waiting: [CheckedContinuation<Void, Never>] = []
 
@@ -17,17 +17,18 @@ final class S3Acquaintance: Sendable {
   }
   private let state = Mutex(State())
 
-  /// Bytes that may be under way before anything is known. On the way to a distant server they are enough until the first
-  /// answer.
+  /// Bytes that may be under way before anything is known. With a distant server this suffices until the first
+  /// response.
   static let mostAsking: Int64 = 16 << 20
 
-  /// It looks at checksums; nil: it has not had any yet.
+  /// The server verifies checksums; nil: it has received none yet.
   var heedsChecksums: Bool? { state.withLock { $0.heedsChecksums } }
 
-  /// Bodies that wait.
+  /// The number of bodies that wait.
   var waiting: Int { state.withLock { $0.waiting.count } }
 
-  /// It took a body with a checksum before it. Who works it out says what came of it.
+  /// The server has accepted a body with a checksum sent ahead of it. `echo`: the checksum that the server has
+  /// computed; nil: none.
   func note(echo: String?) {
     let waiting = state.withLock { state in
       state.heedsChecksums = echo != nil || state.demandsChecksums
@@ -36,13 +37,15 @@ final class S3Acquaintance: Sendable {
     for waiter in waiting { waiter.resume() }
   }
 
-  /// It has refused a body for its want of a checksum: from now on all have one, whether it tells them again or not.
+  /// The server has rejected a body without a checksum: from now on all bodies have one, whether or not the server
+  /// returns it.
   func demandChecksums() {
     state.withLock { ($0.heedsChecksums, $0.demandsChecksums) = (true, true) }
   }
 
-  /// Runs `body`, which sends so many bytes, perhaps read for their checksum first. As long as nobody knows whether that is
-  /// for nothing, it waits for those who ask. Waiting is not cancelled: whoever is inside ends soon when everything is.
+  /// Runs `body`, which sends this many bytes, perhaps after reading them for their checksum. While it is unknown
+  /// whether the checksum is of use, it waits for other bodies under way. The wait is not cancelled: the others end
+  /// soon if everything is cancelled.
   func asking<Result, Failure>(
     with bytes: Int64, _ body: () async throws(Failure) -> Result
   ) async throws(Failure) -> Result {
@@ -51,7 +54,7 @@ final class S3Acquaintance: Sendable {
     return try await body()
   }
 
-  /// false: it has waited, and what is known may have changed.
+  /// false: it has waited, and the state may have changed.
   private func mayGo(with bytes: Int64) async -> Bool {
     var mayGo = true
     await withCheckedContinuation { continuation in

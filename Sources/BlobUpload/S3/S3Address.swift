@@ -1,13 +1,13 @@
 import BlobHTTP
 import Blobs
 
-/// Where a bucket is, over HTTP.
+/// The location of a bucket over HTTP.
 public struct S3Address: Sendable, Codable, Hashable {
   public var bucket: String
-  /// A server that is not Amazon's, as a URL; nil: Amazon's own, in the region.
+  /// The URL of a server that is not Amazon's; nil: Amazon's own, in the region.
   public var endpoint: String?
   public var region: String
-  /// The bucket's name goes into the host's; nil: where Amazon wants it so.
+  /// Whether the bucket's name is part of the host name; nil: only for Amazon, where the name permits it.
   public var isVirtual: Bool?
 
   public init(bucket: String, endpoint: String? = nil, region: String = "us-east-1", isVirtual: Bool? = nil) {
@@ -19,8 +19,8 @@ public struct S3Address: Sendable, Codable, Hashable {
 
   public var isAmazon: Bool { endpoint == nil }
 
-  /// The bucket's own URL, with a slash at its end; nil: the endpoint is no URL, or the bucket's name cannot be part of
-  /// one.
+  /// The bucket's own URL, with a trailing slash; nil: the endpoint is not a URL, or the bucket's name cannot be part
+  /// of one.
   public var url: HTTPURL? {
     guard Self.isBucketName(bucket), let base = HTTPURL(endpoint ?? amazon), base.query == nil else { return nil }
     if !isVirtualHost { return base.appending(pathBytes: Array("\(bucket)/".utf8)) }
@@ -40,7 +40,7 @@ public struct S3Address: Sendable, Codable, Hashable {
     bucket.utf8.allSatisfy { $0 != UInt8(ascii: "_") && !(UInt8(ascii: "A")...UInt8(ascii: "Z") ~= $0) }
   }
 
-  /// Letters, digits, dots, hyphens and, in old ones, underscores.
+  /// Letters, digits, dots, hyphens and, in old buckets, underscores.
   public static func isBucketName(_ name: String) -> Bool {
     let allowed = name.utf8.allSatisfy { byte in
       switch byte {
@@ -53,7 +53,7 @@ public struct S3Address: Sendable, Codable, Hashable {
     return allowed && 3...255 ~= name.utf8.count && !name.hasPrefix(".") && !name.contains("..")
   }
 
-  /// Names of regions are put into host names.
+  /// Whether the name may be part of a host name, as names of regions are.
   public static func isRegion(_ name: String) -> Bool {
     !name.isEmpty && name.utf8.count <= 63
       && name.utf8.allSatisfy { byte in

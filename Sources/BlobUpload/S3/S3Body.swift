@@ -3,36 +3,36 @@ import BlobHTTP
 import Blobs
 import Synchronization
 
-/// A body with what vouches for it.
+/// A body with its checksum.
 struct S3Body: Sendable {
-  /// What goes beside it: `x-amz-content-sha256`, the checksum or its announcement.
+  /// Fields for the request: `x-amz-content-sha256`, and the checksum or the announcement of a trailer.
   var headers: HTTPHeaders
   var slice: BlobSlice
   /// The checksum of the bytes; known once they were sent.
   fileprivate let value: S3BodyValue
-  /// Adds to the request what must be read of a small body: the thread that sends it reads it.
+  /// Adds the fields that need a small body to be read; called on the thread that sends the request.
   var prepare: Exchange.Preparation?
 
   var checksum: [UInt8]? { value.get() }
 }
 
-/// How the checksum of a body travels.
+/// Where the checksum of a body is sent.
 enum S3Vouching: Sendable {
-  /// After the body, which is read once. Only over TLS, and not every server takes it.
+  /// After the body, which is read once. Only over TLS, and not every server accepts it.
   case trailer
-  /// Before it: the body is read for it first.
+  /// Before the body, which is first read for the checksum.
   case header
-  /// Not at all, to a server that would not look at it; it is worked out in passing, for our own receipts.
+  /// Not at all, because the server would not verify it. It is computed during sending, for the receipt.
   case none
 }
 
 extension S3Body {
-  /// Bytes of the largest body that the thread which sends it reads for its checksum. A larger one is read by another thread, so
-  /// that no connection waits for it.
+  /// Length of the largest body that the sending thread reads for its checksum. Larger ones are read by another thread,
+  /// so that no connection waits for it.
   static let longestPrepared: Int64 = 256 << 10
 
-  /// - `signs`: the bytes are part of the signature, by their SHA-256.
-  /// - A body that cannot be read twice goes without what must be known before it.
+  /// - `signs`: the SHA-256 of the bytes is part of the signature.
+  /// - A body that cannot be read twice is sent without fields that depend on its content.
   static func make(
     _ slice: BlobSlice, _ checksum: Digest.Algorithm, _ vouching: S3Vouching, signs: Bool
   ) async throws(UploadError) -> S3Body {
@@ -55,18 +55,18 @@ extension S3Body {
     return S3Body(headers: fields(values, checksum, signs: signs), slice: slice, value: S3BodyValue(values[0]))
   }
 
-  /// What is worked out before a body: the checksum first.
+  /// The digests needed before the body is sent: the checksum is first.
   static func wanted(_ checksum: Digest.Algorithm, signs: Bool) -> [Digest.Algorithm] {
     signs && checksum != .sha256 ? [checksum, .sha256] : [checksum]
   }
 
-  /// Of what `wanted` asks for.
+  /// The fields for the digests that `wanted` lists.
   static func fields(_ values: [[UInt8]], _ checksum: Digest.Algorithm, signs: Bool) -> HTTPHeaders {
     let payload = signs ? Digest.hex(values.last!) : S3Signature.unsignedPayload
     return ["x-amz-content-sha256": payload, checksum.s3Field: base64(values[0]), algorithmField: checksum.s3Name]
   }
 
-  /// Names the checksum. Required where an object lock retains objects by default, with `PutObject` and `UploadPart`.
+  /// Names the checksum. `PutObject` and `UploadPart` require it if an object lock retains objects by default.
   /// https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObject.html
   private static let algorithmField = "x-amz-sdk-checksum-algorithm"
 
@@ -98,13 +98,13 @@ extension Digest.Algorithm {
   var s3Field: String { "x-amz-checksum-\(name)" }
   /// `CRC32C`
   var s3Name: String { name.uppercased() }
-  /// Those of parts make up that of the whole.
+  /// The checksums of the parts can be combined into that of the whole.
   var isJoinable: Bool { self == .crc32c || self == .crc64nvme }
-  /// What S3 knows.
+  /// The algorithms that S3 supports.
   public static let s3 = [crc32c, crc64nvme, sha256, sha1]
 }
 
-/// Bytes whose checksum is worked out as they are read, once; framed, they are one chunk of `aws-chunked` with the
+/// Computes a checksum while its bytes are read once. If framed, the bytes become one chunk of `aws-chunked` with the
 /// checksum as a trailer. Nothing is buffered.
 /// https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-streaming-trailers.html
 struct S3SummedSource: BlobSource {
@@ -113,10 +113,11 @@ struct S3SummedSource: BlobSource {
   private let known: @Sendable ([UInt8]) -> Void
   private let head: [UInt8]
   private let isFramed: Bool
-  /// Bytes of all, framing included.
+  /// Length in bytes, including the framing.
   let length: Int64
 
-  /// `length`: of the slice, above 0. `known` hears the checksum each time that the bytes were read to their end.
+  /// `length`: of the slice, above 0. `known` is called with the checksum each time that the bytes were read to their
+  /// end.
   init(
     _ slice: BlobSlice, _ length: Int64, _ checksum: Digest.Algorithm, isFramed: Bool,
     _ known: @escaping @Sendable ([UInt8]) -> Void
@@ -138,7 +139,7 @@ struct S3SummedSource: BlobSource {
     return BlobInfo(length: length)
   }
 
-  /// Only from the first byte on: what is before another would have to be read for the checksum.
+  /// Only `offset` 0 is supported: the bytes before another offset would have to be read for the checksum.
   func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     guard offset == 0 else {
       throw BlobError(.unsupported, "open a body with a checksum at byte \(offset): only its beginning can be")
@@ -156,7 +157,7 @@ struct S3SummedSource: BlobSource {
     private let reader: any BlobReader
     private let checksum: Digest
     private let known: @Sendable ([UInt8]) -> Void
-    /// Framing that is to be given next.
+    /// Framing bytes to return next.
     private var framing: ArraySlice<UInt8>
     private var isAtEnd = false
     private let isFramed: Bool
@@ -167,7 +168,7 @@ struct S3SummedSource: BlobSource {
       checksum = Digest(source.checksum)
       known = source.known
       isFramed = source.isFramed
-      // Nothing comes after the last byte, so no one may ask for more.
+      // The end is recognized at the last byte, because a caller need not read again after it.
       left = source.slice.length
       self.info = info
       framing = head[...]

@@ -1,8 +1,8 @@
-/// An access key. Shown by its description, it shows nothing.
+/// An access key. Its description does not show the secrets.
 public struct S3Credentials: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
   public var accessKey: String
   public var secretKey: String
-  /// Of temporary credentials.
+  /// The session token of temporary credentials.
   public var sessionToken: String?
 
   public init(accessKey: String, secretKey: String, sessionToken: String? = nil) {
@@ -14,7 +14,7 @@ public struct S3Credentials: Sendable, Hashable, CustomStringConvertible, Custom
   public var description: String { "S3Credentials(…)" }
   public var customMirror: Mirror { Mirror(self, children: []) }
 
-  /// Whether any of these is in `text`.
+  /// Whether `text` contains one of these values.
   func areIn(_ text: String) -> Bool {
     [accessKey, secretKey, sessionToken].contains { $0.map { !$0.isEmpty && text.contains($0) } ?? false }
   }

@@ -3,14 +3,14 @@ import BlobHTTP
 import Blobs
 
 extension S3Multipart {
-  /// What it will have made is remembered first: if the answer is lost, the object is known by it.
+  /// Stores the expected ETag and checksum first: if the response is lost, they identify the object.
   public func complete(_ session: UploadSession, _ parts: [PartReceipt], _ with: UploadContext)
     async throws(UploadError) -> UploadResult
   {
     var upload = try S3Upload(session)
     let whole = wholeChecksum(of: parts)
     var expecting = session
-    // Of a pipe only the end has told it.
+    // A pipe's length is known only once it has ended.
     let length = upload.length ?? parts.lazy.map(\.held).clampedSum
     upload.length = length
     expecting.state["length"] = String(length)
@@ -29,7 +29,7 @@ extension S3Multipart {
     let text = Array(list(of: parts).utf8)
     request.headers["x-amz-content-sha256"] = Digest.hex(of: text, .sha256)
     let response = try await send(request, BlobSlice(DataSource(text)), with)
-    // The status may have been sent before the server knew.
+    // The server may have sent the status before it knew the result.
     if response.isSuccess, let answer = XMLTree(response.body), answer.name == "CompleteMultipartUploadResult" {
       if let name = otherName(in: answer, than: upload.object) {
         return try await published(as: name, request, expecting, with)
@@ -53,13 +53,13 @@ extension S3Multipart {
         error.recovery = .resync
         throw error
       }
-      // Nobody else would delete it, and it would be paid for.
+      // Nobody else would delete the upload, and its storage would cost money.
       try await abort(upload, with)
       return try await claim(there, upload.object, with)
     case (409, _): error.recovery = .resync
-    // What Ceph says when it has been completed: the upload is gone, and the object there.
+    // Ceph responds with 5xx if the upload was already completed: the upload is gone, and the object exists.
     case (500..., _): if case .finished(let result) = try await held(by: session, with) { return result }
-    // 200 that says nothing: what came of it is asked.
+    // A 200 without a result: whether the object exists must be found out.
     case (200..<300, nil):
       error.recovery = .resync
       error.message =
@@ -73,8 +73,9 @@ extension S3Multipart {
     throw error
   }
 
-  /// What has the name by now, where the server may not heed the condition that the completion carries: some heed it with
-  /// a PUT alone. The upload is deleted then, since nobody else would, and it would be paid for.
+  /// The object that already has the name, if the server may ignore the condition of the completion: some servers
+  /// honour it only for PUT. The upload is deleted then, because nobody else would delete it and its storage would cost
+  /// money.
   private func alreadyNamed(
     _ session: UploadSession, _ upload: S3Upload, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult? {
@@ -82,14 +83,14 @@ extension S3Multipart {
     try await abort(upload, with)
     let expected = try S3Upload(session)
     if expected.made(there) {
-      // An earlier completion, whose answer was lost.
+      // An earlier completion whose response was lost.
       return UploadResult(location: upload.object.description, state: Self.state(there.tag), isCompared: true)
     }
     return try await claim(there, upload.object, with)
   }
 
-  /// The server says that it has made an object of another name. One that means an access point by its alias says so too,
-  /// and has the object under our name.
+  /// The server reports an object with another name. A server that names an access point by its alias does so too, and
+  /// has the object under our name.
   private func published(
     as name: String, _ request: HTTPRequest, _ session: UploadSession, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
@@ -104,8 +105,8 @@ extension S3Multipart {
     }
   }
 
-  /// The server says that it has made the object, and does not tell its ETag, as S3 always does and Ceph does not: so the
-  /// object is looked at. A server that lets nobody look is believed.
+  /// The server reports success without an ETag, as Ceph does and S3 never does, so the object is checked with HEAD. If
+  /// that is forbidden, the server is trusted.
   private func untold(
     _ upload: S3Upload, _ request: HTTPRequest, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
@@ -128,7 +129,7 @@ extension S3Multipart {
     return UploadResult(location: upload.object.description, state: Self.state(there.tag))
   }
 
-  /// Bucket and key that a completion names; nil where it names `object`, or nothing.
+  /// Bucket and key in the response to a completion; nil if they are those of `object`, or missing.
   private func otherName(in answer: XMLTree, than object: HTTPURL) -> String? {
     let (bucket, key) = (answer.text("Bucket"), answer.text("Key"))
     let isBucket = bucket.map { bucketPath.hasSuffix("/\($0)/") || object.host.hasPrefix("\($0).") } ?? true
@@ -136,7 +137,7 @@ extension S3Multipart {
     return isBucket && isKey ? nil : "\(bucket ?? "…")/\(key ?? "…")"
   }
 
-  /// The object that a completion made whose answer was lost.
+  /// The object that a completion has created whose response was lost.
   func published(
     _ session: UploadSession, _ upload: S3Upload, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
@@ -158,7 +159,7 @@ extension S3Multipart {
       + "</CompleteMultipartUpload>"
   }
 
-  /// Put together from those of the parts, which lie one after the other; nil where one is not known.
+  /// The checksum of the whole, combined from those of the consecutive parts; nil if one is unknown.
   private func wholeChecksum(of parts: [PartReceipt]) -> String? {
     guard options.checksum.isJoinable else { return nil }
     var sum = Digest.value(of: [], options.checksum)
@@ -171,7 +172,7 @@ extension S3Multipart {
     return base64(sum)
   }
 
-  /// What most servers make the ETag of the whole: MD5 of the parts' MD5s, and how many there are.
+  /// The ETag of the whole on most servers: the MD5 of the parts' MD5s, and the number of parts.
   static func tag(of parts: [PartReceipt]) -> String? {
     var bytes: [UInt8] = []
     for part in parts {
@@ -194,7 +195,7 @@ extension S3Multipart {
 }
 
 extension PartReceipt {
-  /// Of the part's bytes; nil: none is known.
+  /// The digest of the part's bytes; nil: unknown.
   var digest: (algorithm: Digest.Algorithm, value: [UInt8])? {
     let words = state[Self.digestKey]?.split(separator: " ") ?? []
     guard words.count == 2, let algorithm = Digest.Algorithm(String(words[0])),
@@ -205,6 +206,6 @@ extension PartReceipt {
 }
 
 extension String {
-  /// Without the quotes that ETags come in.
+  /// An ETag without its quotes.
   var unquoted: String { hasPrefix("\"") && hasSuffix("\"") && utf8.count > 1 ? String(dropFirst().dropLast()) : self }
 }

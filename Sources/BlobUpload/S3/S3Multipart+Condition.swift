@@ -1,18 +1,20 @@
 import BlobHTTP
 import Blobs
 
-// Nothing is replaced without being asked to, whatever a server makes of conditions.
+// No object is replaced unless the user asks for it, whether or not the server honours conditions.
 extension S3Multipart {
-  /// A name must be asked for before it is written to: the server is not known to heed the condition that a PUT carries.
+  /// A name must be checked before it is written to: the server is not known to honour the condition of a PUT.
   func asksFirst(overwriting: Bool) -> Bool { !overwriting && !isAmazon && !conditions.areHeeded }
 
-  /// What has the name; nil: it is free. Throws where that cannot be found out, unless the server heeds conditions.
+  /// The object with this name; nil: the name is free. Throws if that cannot be found out, unless the server honours
+  /// conditions.
   func look(at url: HTTPURL, _ with: UploadContext) async throws(UploadError) -> S3Object? {
     conditions.noteQuestion()
     let head = Self.head(url)
     var response = try await send(head, nil, with)
     if [400, 403].contains(response.status) {
-      // The answer to HEAD has no words. The one to GET says why, and what was signed with an old token is signed anew.
+      // The response to HEAD has no body. The response to GET gives the reason, and `send` renews an expired token for
+      // it.
       let get = HTTPRequest("GET", url, ["Range": "bytes=0-0"])
       let told = try await send(get, nil, with)
       if told.status == 403, S3Refusal(told)?.isGeneral != true {
@@ -29,15 +31,15 @@ extension S3Multipart {
     HTTPRequest("HEAD", url, ["x-amz-checksum-mode": "ENABLED"])
   }
 
-  /// Sends an object that is stored once more, to see whether the server heeds the condition. Returns the answer, if the
-  /// server has stored it again; nil: the first answer still holds.
+  /// Sends a stored object again, to test whether the server honours the condition. Returns the response if the server
+  /// has stored it again; nil: the first response is still valid.
   func tryCondition(
     _ request: HTTPRequest, _ body: BlobSlice, _ with: UploadContext
   ) async throws(UploadError) -> HTTPResponse? {
     var isHeeded: Bool?
     defer { conditions.endTrial(isHeeded) }
     var unheard = with
-    // These bytes are not of the upload.
+    // These bytes are not part of the upload's progress.
     unheard.events = UncountedEvents(with.events)
     let response = try await send(request, vouchedBy: body, unheard).0
     if response.status == 412 {
@@ -47,10 +49,10 @@ extension S3Multipart {
       isHeeded = false
       return response
     } else if 400..<500 ~= response.status {
-      // The server refuses a second one in words of its own, and has changed nothing.
+      // The server refuses the second one with another status, and has changed nothing.
       isHeeded = false
     } else {
-      // What the server has now is not known: the next try asks for the name.
+      // The server's state is unknown: the next attempt checks the name.
       var error = UploadError(request, response, s3: S3Refusal(response), signer)
       error.recovery = .retry(after: response.headers.retryAfter)
       throw error
@@ -58,8 +60,8 @@ extension S3Multipart {
     return nil
   }
 
-  /// The key may not look at names, as one that may only write. Whether the server heeds the condition is found out once,
-  /// with an empty object of our own beside the one that is to be written.
+  /// The access key may not check names, for example because it may only write. Whether the server honours the
+  /// condition is tested once, with an empty object beside the one to be written.
   private func lookedInVain(
     _ get: HTTPRequest, _ response: HTTPResponse, _ with: UploadContext
   ) async throws(UploadError) -> S3Object? {
@@ -75,8 +77,8 @@ extension S3Multipart {
     throw error
   }
 
-  /// The second PUT of a name that is there is refused by a server that heeds the condition. Another client may delete the
-  /// object in between, so it is tried more than twice.
+  /// A server that honours the condition refuses the second PUT of an existing name. Another client may delete the
+  /// object in between, so there are three attempts.
   private func tryOwnName(beside url: HTTPURL, _ with: UploadContext) async throws(UploadError) {
     var unheard = with
     unheard.events = UncountedEvents(with.events)
@@ -90,19 +92,20 @@ extension S3Multipart {
       }
       guard response.saysStored else { throw UploadError(request, response, s3: S3Refusal(response), signer) }
     }
-    // Where the key may not delete, the empty object stays, and answers the next push.
+    // If the key may not delete, the empty object stays and answers the next push.
     _ = try? await send(HTTPRequest("DELETE", place), nil, unheard)
   }
 
-  /// A success that says by its fields or its body that it is none is refused. S3 tells the ETag of whatever it stores; a
-  /// server that answers every request with a page does not. Some begin an answer before they know how it will end.
+  /// Throws if a successful response is in fact an error, according to its fields or its body. S3 returns an ETag for
+  /// everything that it stores; a server that responds to every request with a web page does not. Some servers send the
+  /// status before they know the result.
   func checkStored(_ request: HTTPRequest, _ response: HTTPResponse) throws(UploadError) {
     if !response.body.isEmpty, let refusal = S3Refusal(response), refusal.name != nil {
       var error = UploadError(request, response, s3: refusal, signer)
       error.status = nil
       throw error
     }
-    // S3 has nothing to say beside the fields.
+    // S3's response has no body of interest.
     if !response.body.isEmpty, response.headers["Content-Type"]?.lowercased().hasPrefix("text/html") == true {
       throw UploadError(
         .giveUp, .destination,

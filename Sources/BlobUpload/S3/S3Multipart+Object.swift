@@ -2,19 +2,19 @@ import BlobCrypto
 import BlobHTTP
 import Blobs
 
-/// An object that is there, as HEAD tells of it.
+/// An existing object, as described by HEAD.
 struct S3Object: Sendable {
   var length: Int64?
   var tag: String?
-  /// Of the whole, in base64.
+  /// Checksums of the whole object, in base64.
   var checksums: [Digest.Algorithm: String]
-  /// Its ETag is no digest of its bytes.
+  /// The ETag is not a digest of the bytes.
   var isEncrypted: Bool
 
   init(_ headers: HTTPHeaders) {
     length = headers.bytes("Content-Length")
     tag = headers["ETag"]
-    // One over the parts' checksums ends in their number.
+    // A checksum of the parts' checksums ends in the number of parts.
     let isComposite = headers["x-amz-checksum-type"] == "COMPOSITE"
     checksums = [:]
     for algorithm in Digest.Algorithm.s3 {
@@ -27,7 +27,7 @@ struct S3Object: Sendable {
 }
 
 extension S3Multipart {
-  /// nil: there is nothing under the name, or whoever asks may not know.
+  /// nil: there is no object with this name, or the access key may not see it.
   func find(_ url: HTTPURL, _ with: UploadContext) async throws(UploadError) -> S3Object? {
     let request = Self.head(url)
     let response = try await send(request, nil, with)
@@ -36,7 +36,7 @@ extension S3Multipart {
     throw UploadError(request, response, s3: S3Refusal(response), signer)
   }
 
-  /// What is there counts as ours if it has the same bytes: then its source is read for a digest, once.
+  /// Accepts an existing object if it has the same bytes. The source is read once for a digest.
   func claim(_ there: S3Object, _ url: HTTPURL, _ with: UploadContext) async throws(UploadError) -> UploadResult {
     func taken(_ how: String) -> UploadError {
       UploadError(.giveUp, .file, "\(url): \(how)", status: 412)
@@ -65,8 +65,8 @@ extension S3Multipart {
     return UploadResult(location: url.description, state: Self.state(there.tag), isCompared: true)
   }
 
-  /// By a checksum of the whole that the server tells, or its ETag. Some servers tell a wrong checksum for an object of
-  /// several parts, so that one which contradicts makes us read the object back.
+  /// Compares with a checksum of the whole that the server reports, or with its ETag. Some servers report a wrong
+  /// checksum for a multipart object, so a difference makes this read the object back.
   public func hasSameBytes(
     as whole: BlobSlice, _ target: UploadTarget, _ with: UploadContext
   ) async throws(UploadError) -> Bool? {
@@ -78,14 +78,14 @@ extension S3Multipart {
       try await readBack(whole, at: target.url, with)
       return true
     } catch {
-      // What nobody may read is judged by the digests that the server tells.
+      // If the object may not be read, the reported digests decide.
       if error.recovery == .giveUp, error.isDifference || error.status != nil { return false }
       throw error
     }
   }
 
-  /// Whether the object has the bytes of `whole`, by what the server tells of it: true if one of its digests agrees, false
-  /// if there are digests and none agrees, which is no proof; nil: there is none that can be compared.
+  /// Compares `whole` with the digests that the server reports: true if one of them agrees; false if none agrees, which
+  /// is no proof of a difference; nil: no digest can be compared.
   private func isSame(
     _ there: S3Object, as whole: BlobSlice, _ length: Int64?, _ with: UploadContext
   ) async throws(UploadError) -> Bool? {
@@ -103,7 +103,7 @@ extension S3Multipart {
     return isTold ? false : nil
   }
 
-  /// The ETag that `whole` has after an upload in parts as they are cut here; nil: `tag` is not of as many parts.
+  /// The ETag of `whole` after an upload with this program's part sizes; nil: `tag` has another number of parts.
   private func multipartTag(
     of whole: BlobSlice, _ length: Int64, inPartsAs tag: String, _ with: UploadContext
   ) async throws(UploadError) -> String? {
@@ -122,12 +122,12 @@ extension S3Multipart {
     return Self.tag(of: receipts)
   }
 
-  /// Reads the object back, and throws `isDifference` where it has other bytes.
+  /// Reads the object back. Throws an error with `isDifference` if it has other bytes.
   private func readBack(_ whole: BlobSlice, at url: HTTPURL, _ with: UploadContext) async throws(UploadError) {
     try await with.compare(whole, with: url)
   }
 
-  /// Digests of the whole that the server tells, those first that are computed with the least work.
+  /// Digests of the whole object that the server reports, the cheapest to compute first.
   private func known(of there: S3Object) -> [(Digest.Algorithm, [UInt8])] {
     var known: [(Digest.Algorithm, [UInt8])] = []
     for algorithm in Digest.Algorithm.s3 {
@@ -135,7 +135,7 @@ extension S3Multipart {
         known.append((algorithm, value))
       }
     }
-    // That of a multipart upload has a hyphen in it.
+    // The ETag of a multipart upload contains a hyphen.
     if !there.isEncrypted, let tag = there.tag?.unquoted, tag.utf8.count == 32, let value = Self.hexBytes(tag),
       let md5 = Digest.Algorithm("md5")
     {

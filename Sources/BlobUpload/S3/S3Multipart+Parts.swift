@@ -2,7 +2,7 @@ import BlobCrypto
 import BlobHTTP
 import Blobs
 
-/// Large objects.
+/// Large objects: multipart uploads.
 extension S3Multipart {
   func begin(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> Held {
     var request = HTTPRequest("POST", target.url.withQuery("uploads="), objectFields(target))
@@ -51,7 +51,8 @@ extension S3Multipart {
     return .receipt(receipt, session)
   }
 
-  /// ListParts, page by page. Where the upload is gone, the object may be there: the answer to its completion was lost.
+  /// Lists the parts with ListParts. If the upload is gone, the object may exist, because the response to its
+  /// completion was lost.
   public func held(by session: UploadSession, _ with: UploadContext) async throws(UploadError) -> Held {
     let upload = try S3Upload(session)
     do throws(UploadError) {
@@ -62,13 +63,16 @@ extension S3Multipart {
     }
   }
 
-  /// Bytes of the longest ETag, or checksum, of a part. Those of S3 have 34: all 10,000 of an upload are held in memory.
+  /// Maximum length of a part's ETag or checksum, in bytes. ETags of S3 have 34 bytes; those of all 10,000 parts are
+  /// held in memory.
   private static let longestTag = 1024
-  /// Pages of a list of parts at the most. Those of 10,000 parts are 10 where a server gives as many a page as it is asked for.
+  /// Maximum number of pages in a list of parts. 10,000 parts have 10 pages if the server returns as many parts per
+  /// page as requested.
   private static let mostPages = 1000
 
-  /// ListParts, page by page. Throws with `S3UploadIsGone` as the cause where the server does not know the upload. Each number
-  /// is taken once, from the page that comes to it, so that there are 10,000 parts at the most.
+  /// Lists the parts with ListParts, page by page. Throws with `S3UploadIsGone` as the cause if the server does not
+  /// know the upload. Each part number counts once, on the page where it belongs, so the result has at most 10,000
+  /// parts.
   func parts(of upload: S3Upload, _ with: UploadContext) async throws(UploadError) -> [PartReceipt] {
     var parts: [PartReceipt] = []
     var taken: Set<Int> = []
@@ -85,7 +89,7 @@ extension S3Multipart {
         }
         throw error
       }
-      // Some call it a response.
+      // Some servers name the element `ListPartsResponse`.
       guard let list = XMLTree(response.body), list.name.hasPrefix("ListParts") else {
         throw UploadError(
           .giveUp, .destination, "GET \(request.url): answered without a list of parts: is this S3?",
@@ -96,10 +100,10 @@ extension S3Multipart {
       where part.number > before && taken.insert(part.number).inserted {
         parts.append(part)
       }
-      // A list that is cut and does not say where goes on after its last part.
+      // If a truncated list has no marker, the next page begins after its last part.
       let last = list.text("NextPartNumberMarker") ?? list.all("Part").last?.text("PartNumber") ?? ""
       let next = list.text("IsTruncated") == "true" ? last : nil
-      // A list whose markers do not grow, or grow past the last number of a part, would have no end.
+      // If markers do not grow, or exceed the highest part number, the list would never end.
       let after = Int64(digits: next ?? "0") ?? 0
       pages += 1
       if let next, after <= before || after > Self.mostParts || pages == Self.mostPages {
@@ -127,7 +131,7 @@ extension S3Multipart {
     return PartReceipt(number: Int(number), start: start, held: size, state: state)
   }
 
-  /// Parts may arrive while they are deleted: asked again until there is nothing.
+  /// Parts may arrive while the upload is deleted, so this repeats until nothing is left.
   public func abort(_ session: UploadSession, _ with: UploadContext) async throws(UploadError) {
     try await abort(try S3Upload(session), with)
   }
@@ -149,20 +153,20 @@ extension S3Multipart {
   }
 }
 
-/// The server does not know the upload: it was completed, deleted, or never there.
+/// The server does not know the upload: it was completed or deleted, or never existed.
 struct S3UploadIsGone: Error {}
 
-/// A multipart upload, as its session has it.
+/// A multipart upload, decoded from its session.
 struct S3Upload: Sendable {
   var object: HTTPURL
   var id: String
   var length: Int64?
   var partSize: Int64?
   var overwrites = false
-  /// The server knows checksums of the whole.
+  /// The server supports checksums of the whole object.
   var knowsWhole = false
   var checksum: Digest.Algorithm?
-  /// What its completion was to make of it; nil: that was not tried.
+  /// The expected ETag and checksum of the completed object; nil: no completion was tried.
   var tag: String?
   var whole: String?
 
@@ -186,15 +190,15 @@ struct S3Upload: Sendable {
     whole = session.state["value"]
   }
 
-  /// Whether `object` is what its completion was to make of it: by the checksum of the whole, or by the ETag, since some
-  /// servers tell the checksum of something else for an object of several parts.
+  /// Whether `object` is the result of this upload's completion: compared by the checksum of the whole, or by the ETag,
+  /// because some servers report the checksum of something else for a multipart object.
   func made(_ object: S3Object) -> Bool {
     guard object.length == length else { return false }
     if let whole, let theirs = checksum.flatMap({ object.checksums[$0] }), whole == theirs { return true }
     return tag != nil && tag == object.tag?.unquoted
   }
 
-  /// The upload's URL, with further fields in the query; nil ones are left out.
+  /// The upload's URL with additional query parameters; nil values are left out.
   func url(_ fields: [String: String?] = [:]) -> HTTPURL {
     var items = fields.compactMap { name, value in value.map { "\(name)=\($0.asQueryValue)" } }.sorted()
     items.append("uploadId=\(id.asQueryValue)")
@@ -203,12 +207,12 @@ struct S3Upload: Sendable {
 }
 
 extension PartReceipt {
-  /// Under it: name and base64 of a digest of the part's bytes.
+  /// Key of the name and the base64 digest of the part's bytes.
   static let digestKey = "digest"
 }
 
 extension String {
-  /// Percent-encoded, the slash too.
+  /// Percent-encoded, including slashes.
   var asQueryValue: String {
     HTTPURL.encode(utf8).split(separator: "/", omittingEmptySubsequences: false).joined(separator: "%2F")
   }

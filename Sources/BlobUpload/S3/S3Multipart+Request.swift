@@ -8,8 +8,8 @@ import Blobs
 #endif
 
 extension S3Multipart {
-  /// Sends a request, signed. What a wrong clock or an expired token was to blame for is sent once more, each once; so is,
-  /// twice at the most, what was signed before another request has found out how it is done.
+  /// Signs and sends a request. Sends it again once after the clock was adjusted, once after an expired token was
+  /// renewed, and up to twice if another request has changed the signer's settings since it was signed.
   func send(
     _ request: HTTPRequest, _ body: BlobSlice?, prepare: Exchange.Preparation? = nil, _ with: UploadContext
   ) async throws(UploadError) -> HTTPResponse {
@@ -20,7 +20,7 @@ extension S3Multipart {
       var exchange = with.counting(counter)
       exchange.prepare = prepare
       let response = try await with.exchange(request, body, exchange)
-      // A name that is free is no refusal, so nothing is waited for.
+      // A HEAD request that finds no object is no error, so it need not wait for the bucket check.
       if response.isSuccess || request.method == "HEAD" && response.status == 404 { return response }
       try await question?.answered()
       if signer.version != version, outdated < 2, Self.outdated.contains(response.status) {
@@ -36,7 +36,7 @@ extension S3Multipart {
     }
   }
 
-  /// The server's time, where ours is why it refuses. An answer to HEAD has no words.
+  /// The server's time, if the clock difference is why it rejects the request. A response to HEAD has no error code.
   private func clockIsWrong(_ request: HTTPRequest, _ response: HTTPResponse) -> Int64? {
     guard response.status == 403, let date = response.headers["Date"].flatMap({ HTTPDate.seconds($0) }) else {
       return nil
@@ -47,7 +47,7 @@ extension S3Multipart {
 }
 
 extension S3Multipart {
-  /// Answers to what was signed for another region, with another token or by another clock.
+  /// Statuses for requests signed for another region, with another token, or with a wrong clock.
   private static let outdated = [301, 307, 400, 401, 403]
 
   var signature: @Sendable (inout HTTPRequest) -> Void {

@@ -2,30 +2,31 @@ import BlobCrypto
 import BlobHTTP
 import Blobs
 
-/// Objects of S3 and what speaks like it: a small one goes in one PUT, a large one in numbered parts, many at once.
+/// Objects of S3 and compatible servers: a small one is sent with one PUT, a large one in numbered parts, many at the
+/// same time.
 ///
 /// https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpuoverview.html
 public struct S3Multipart: UploadProtocol {
   public let name = "s3"
 
-  /// What objects are made with, and how they are cut.
+  /// Properties of new objects, and how they are divided into parts.
   public struct Options: Sendable, Hashable {
-    /// `STANDARD_IA` and the like; nil: the bucket's own.
+    /// `STANDARD_IA` and the like; nil: the bucket's default.
     public var storageClass: String?
-    /// nil: as the bucket has it.
+    /// nil: the bucket's default.
     public var encryption: S3Encryption?
     /// `x-amz-meta-` fields, without that prefix.
     public var metadata: [String: String]
-    /// Each request carries it, and the server keeps only bytes that agree. One of `Digest.Algorithm.s3`; SHA-256 is
-    /// also what is signed.
+    /// Each request carries this checksum, and the server stores only bytes that match it. One of
+    /// `Digest.Algorithm.s3`; SHA-256 is also part of the signature.
     public var checksum: Digest.Algorithm
-    /// Bytes up to which an object goes in one PUT.
+    /// Objects up to this length in bytes are sent with one PUT.
     public var wholeUpTo: Int64
-    /// Bytes of a part where no other size is asked for.
+    /// Default size of a part in bytes.
     public var partSize: Int64
-    /// Bytes below which servers refuse any part but the last.
+    /// Servers reject parts smaller than this, in bytes, except for the last one.
     public var smallestPart: Int64
-    /// Bytes of the largest object; nil: 48.8 TiB at Amazon, 5 TiB elsewhere.
+    /// Length of the largest object in bytes; nil: 48.8 TiB at Amazon, 5 TiB elsewhere.
     public var largest: Int64?
 
     public init(
@@ -45,16 +46,16 @@ public struct S3Multipart: UploadProtocol {
     }
   }
 
-  /// Of the bucket's URL, with a slash at its end: `/` where the host is the bucket's, else `/bucket/`.
+  /// The path of the bucket's URL, with a trailing slash: `/` if the host name contains the bucket, else `/bucket/`.
   public let bucketPath: String
   public var options: Options
   let signer: S3Signer
   var vouching: S3Vouching
   let acquaintance = S3Acquaintance()
   let conditions = S3Conditions()
-  /// What objects do not wait for.
+  /// The check of the bucket that runs while objects are sent.
   var question: OpenQuestion?
-  /// Amazon's own, with its limits.
+  /// The server is Amazon's own, with its limits.
   var isAmazon: Bool
 
   public init(bucketPath: String, signer: S3Signer, options: Options = Options(), isAmazon: Bool = false) {
@@ -70,7 +71,7 @@ public struct S3Multipart: UploadProtocol {
     UploadTraits(numbersParts: true, carriesMetadata: true, sign: signature)
   }
 
-  /// Parts have numbers from 1 up to this.
+  /// The highest part number; the first is 1.
   static let mostParts: Int64 = 10_000
 
   var limits: PartLimits {
@@ -81,14 +82,15 @@ public struct S3Multipart: UploadProtocol {
       total: options.largest ?? (isAmazon ? Self.mostParts * (5 << 30) : 5 << 40))
   }
 
-  /// Asks for one name of the bucket: wrong keys, a wrong bucket and a wrong region show before the first byte.
+  /// Lists one name in the bucket: wrong keys, a wrong bucket and a wrong region are found before the first byte is
+  /// sent.
   public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits {
-    // A name with control characters would make the list something else than XML, unless it comes encoded.
+    // A name with control characters would make the list invalid XML, unless the names are encoded.
     let request = HTTPRequest(
       "GET", bucket(at: target.endpoint).withQuery("encoding-type=url&list-type=2&max-keys=1"))
     let response = try await send(request, nil, with)
     if response.isSuccess {
-      // Servers that answer every URL with a page answer this one too. S3 calls it a ListBucketResult.
+      // A server that responds to every URL with a web page is recognized here: S3 returns a ListBucketResult.
       if let list = XMLTree(response.body), list.name.hasPrefix("ListBucket") { return limits }
       throw UploadError(
         .giveUp, .destination,
@@ -96,7 +98,7 @@ public struct S3Multipart: UploadProtocol {
           + "right?", status: response.status)
     }
     let refusal = S3Refusal(response)
-    // Whoever may only write is not shown what is there; some servers list by other means.
+    // Keys that may only write cannot list the bucket, and some servers list in another way.
     if let region = refusal?.region, region != signer.region {
       var error = UploadError(request, response, s3: refusal, signer)
       error.recovery = .giveUp
@@ -109,7 +111,7 @@ public struct S3Multipart: UploadProtocol {
   }
 
   func bucket(at endpoint: HTTPURL) -> HTTPURL {
-    // A path can always be put in the place of another.
+    // A path always resolves against a URL.
     endpoint.resolve(bucketPath)!
   }
 
@@ -124,7 +126,7 @@ public struct S3Multipart: UploadProtocol {
       return .finished(try await put(target, first.body, with))
     }
     if !target.overwrite {
-      // A large object is worth a question wherever it goes.
+      // For a large object, a HEAD request is cheap in comparison, whatever the server is.
       let there =
         asksFirst(overwriting: false) ? try await look(at: target.url, with) : try await find(target.url, with)
       if let there { return .finished(try await claim(there, target.url, with)) }
@@ -141,7 +143,7 @@ public struct S3Multipart: UploadProtocol {
     var response = try await send(request, vouchedBy: body, with).0
     guard response.saysStored else { return try await afterRefusal(request, response, target.url, with) }
     try checkStored(request, response)
-    // A name that was asked for and found free shows that the server does not say yes to everything.
+    // If the name was checked and is free, the server does not report success for everything.
     if target.overwrite { try await question?.answered() }
     if asks, let length = body.length, body.canBeReadTwice, conditions.beginTrial(with: length) {
       response = try await tryCondition(request, body, with) ?? response
@@ -159,30 +161,30 @@ public struct S3Multipart: UploadProtocol {
     UploadResult(location: target.url.description, state: Self.state(response.headers["ETag"]))
   }
 
-  /// A name that is taken by the same bytes is a success.
+  /// A refusal because the name exists with the same bytes is a success.
   func afterRefusal(
     _ request: HTTPRequest, _ response: HTTPResponse, _ url: HTTPURL, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
     let refusal = S3Refusal(response)
     var error = UploadError(request, response, s3: refusal, signer)
     if response.status == 412, let there = try await find(url, with) {
-      // A 412 for a name that is free shows nothing: it may come of something else.
+      // A 412 for a free name may have another cause and proves nothing.
       if request.headers["If-None-Match"] != nil { conditions.noteHeeded() }
       return try await claim(there, url, with)
     }
-    // Two at once under one name: whoever comes second asks again.
+    // Two requests for one name ran at the same time: the second one tries again.
     if response.status == 409 || response.status == 412 { error.recovery = .retry(after: nil) }
     throw error
   }
 
-  /// Type, class, encryption and metadata: they are said where an object begins, by `PutObject` or
-  /// `CreateMultipartUpload`, and by no other request.
+  /// Type, storage class, encryption and metadata. Only the requests that create an object, `PutObject` and
+  /// `CreateMultipartUpload`, carry them.
   func objectFields(_ target: UploadTarget) -> HTTPHeaders {
     var fields: HTTPHeaders = ["Content-Type": target.contentType]
     fields["x-amz-storage-class"] = options.storageClass
     fields["x-amz-server-side-encryption"] = options.encryption?.algorithm
     fields["x-amz-server-side-encryption-aws-kms-key-id"] = options.encryption?.keyID
-    // What was asked for by name comes first. Fields are ASCII: what is not, is percent-encoded.
+    // The user's options take precedence. Field values are ASCII: other characters are percent-encoded.
     let told = target.metadata.mapValues { PercentCoding.field($0) }
     for (name, value) in options.metadata.merging(told, uniquingKeysWith: { asked, _ in asked })
       .sorted(by: { $0.key < $1.key })
@@ -197,7 +199,7 @@ public struct S3Multipart: UploadProtocol {
     return fields
   }
 
-  /// Sends a body, with what vouches for it beside the fields of `request`, and compares what the server says of it.
+  /// Sends a body, adds its checksum to the fields of `request`, and compares the checksum in the response.
   func send(
     _ request: HTTPRequest, vouchedBy slice: BlobSlice, _ with: UploadContext
   ) async throws(UploadError) -> (HTTPResponse, S3Body) {
@@ -208,12 +210,13 @@ public struct S3Multipart: UploadProtocol {
     }
   }
 
-  /// Reading a body for a checksum that no one looks at is for nothing, unless it was asked for.
+  /// Whether the checksum may be left out if the server ignores it: reading a body for it would be useless, unless the
+  /// user asked for it.
   func mayBeIdle(_ url: HTTPURL) -> Bool {
     url.scheme == "https" && vouching == .header && options.checksum == .crc32c
   }
 
-  /// Over TLS nobody on the way can change the bytes.
+  /// TLS protects the bytes on the way, so their digest need not be signed.
   func signsBodies(at url: HTTPURL) -> Bool { url.scheme != "https" || options.checksum == .sha256 }
 
   private func send(
@@ -230,7 +233,7 @@ public struct S3Multipart: UploadProtocol {
       try checkEcho(vouched, response, body.checksum, isTold: isTold)
     }
     if isIdle, S3Refusal(response)?.wantsChecksum == true {
-      // Where objects are locked, a server wants checksums that it does not tell again.
+      // If objects are locked, a server requires checksums although it does not return them.
       acquaintance.demandChecksums()
       with.events.sent(-Int(clamping: body.slice.length ?? 0))
       return try await send(request, slice, mayBeIdle, with)
@@ -238,8 +241,7 @@ public struct S3Multipart: UploadProtocol {
     return (response, body)
   }
 
-  /// A server that works the checksum out by itself must have come to ours.
-  /// `isTold`: the checksum went before the body.
+  /// Throws if the server has computed another checksum. `isTold`: the checksum was sent before the body.
   private func checkEcho(
     _ request: HTTPRequest, _ response: HTTPResponse, _ value: [UInt8]?, isTold: Bool
   ) throws(UploadError) {
@@ -263,7 +265,7 @@ public struct S3Multipart: UploadProtocol {
     if key.isEmpty { throw refuse("it is empty") }
     if key.count > 1024 { throw refuse("with its folders it has \(key.count) bytes, over 1,024") }
     guard let text = String(validating: key, as: UTF8.self) else { throw refuse("it is not UTF-8") }
-    // Clients, proxies and servers disagree on what these mean in a URL.
+    // Clients, proxies and servers interpret these in different ways.
     if text.split(separator: "/", omittingEmptySubsequences: false).contains(where: { $0 == "." || $0 == ".." }) {
       throw refuse("it has '.' or '..' for a folder")
     }
@@ -279,7 +281,7 @@ public struct S3Multipart: UploadProtocol {
 }
 
 extension HTTPURL {
-  /// What follows the bucket's own path, percent-decoded.
+  /// The part of the path after the bucket's, percent-decoded.
   func key(in bucketPath: String) -> [UInt8] { PercentCoding.decoded(path.utf8.dropFirst(bucketPath.utf8.count)) }
 }
 

@@ -1,14 +1,14 @@
 import BlobHTTP
 import Blobs
 
-/// A multipart upload that was begun and neither completed nor deleted: its parts are kept, and paid for.
+/// A multipart upload that was neither completed nor deleted: its parts are still stored and cost money.
 public struct S3Orphan: Sendable {
-  /// Percent-encoded below the bucket's URL.
+  /// The URL, with the object's name percent-encoded below the bucket's URL.
   public let object: HTTPURL
   /// The object's name, as bytes.
   public let key: [UInt8]
   public let id: String
-  /// Seconds since 1970; nil: not told.
+  /// Seconds since 1970; nil: unknown.
   public let begun: Int64?
   public internal(set) var parts = 0
   /// Bytes of all its parts.
@@ -16,9 +16,9 @@ public struct S3Orphan: Sendable {
 }
 
 extension S3Multipart {
-  /// So many uploads a page: their names may be long, and an answer is read up to 1 MiB.
+  /// Uploads per page: their names may be long, and only 1 MiB of a response is read.
   private static let page = 200
-  /// Pages of a list, and uploads in it, at the most.
+  /// Maximum numbers of pages in a list, and of uploads in it.
   private static let (mostPages, mostUploads) = (10_000, 2_000_000)
 
   /// Where a page of a list begins.
@@ -27,16 +27,16 @@ extension S3Multipart {
     var id: String
   }
 
-  /// Calls `take` with unfinished uploads of objects whose names begin with `prefix`, and with what they hold: with those of
-  /// one page of the server's list after the other, none of which is held longer. `take` may delete them. `endpoint`: any URL
-  /// in the bucket. A list of more than 10,000 pages, or two million uploads, is an error.
+  /// Calls `take` with the unfinished uploads of objects whose names begin with `prefix`, with the sizes of their
+  /// parts: once for each page of the server's list, so that only one page is in memory. `take` may delete these
+  /// uploads. `endpoint`: any URL in the bucket. Throws if a list has more than 10,000 pages or two million uploads.
   public func orphans(
     _ prefix: [UInt8], at endpoint: HTTPURL, _ with: UploadContext,
     _ take: ([S3Orphan]) async throws(UploadError) -> Void
   ) async throws(UploadError) {
     var seen = 0
     var marker: Marker?
-    // Hashes, since a server may make its markers as long as an answer.
+    // Hashes instead of markers, because a server's markers may be as long as a response.
     var before: Set<Int> = []
     var encoding: String? = "encoding-type=url"
     let bucket = bucket(at: endpoint)
@@ -57,7 +57,7 @@ extension S3Multipart {
       }
       let isEncoded = list.text("EncodingType") == "url"
       let uploads = list.all("Upload")
-      // Ceph does as it was asked and does not say so; others do not know of it.
+      // Ceph encodes names as requested without saying so; other servers do not know the parameter.
       if encoding != nil, !isEncoded, uploads.contains(where: { $0.text("Key")?.contains("%") == true }) {
         encoding = nil
         continue
@@ -66,7 +66,7 @@ extension S3Multipart {
       for upload in uploads {
         guard let key = upload.text("Key"), let id = upload.text("UploadId") else { continue }
         let bytes = Self.key(key, isEncoded)
-        // Not every server heeds the prefix.
+        // Some servers ignore the prefix.
         guard bytes.starts(with: prefix) else { continue }
         var orphan = S3Orphan(
           object: bucket.appending(pathBytes: bytes), key: bytes, id: id,
@@ -85,7 +85,7 @@ extension S3Multipart {
       }
       let after = Marker(
         key: String(decoding: Self.key(next, isEncoded), as: UTF8.self), id: list.text("NextUploadIdMarker") ?? "")
-      // Not every server sorts its list, so that only a marker which comes a second time shows a circle.
+      // Some servers do not sort their lists, so only a repeated marker proves a loop.
       guard before.count < Self.mostPages, seen < Self.mostUploads, before.insert(after.hashValue).inserted else {
         throw UploadError(
           .giveUp, .destination,
@@ -95,19 +95,19 @@ extension S3Multipart {
     }
   }
 
-  /// Deletes one. One that is gone already is a success.
+  /// Deletes an unfinished upload. Succeeds if it is already gone.
   public func delete(_ orphan: S3Orphan, _ with: UploadContext) async throws(UploadError) {
     try await abort(S3Upload(object: orphan.object, id: orphan.id), with)
   }
 
   private func measure(_ orphan: inout S3Orphan, _ with: UploadContext) async throws(UploadError) {
     do throws(UploadError) {
-      // By its URL as it is: parsed again, `.` and `..` in a name would lead to another place.
+      // Uses the URL as it is: after parsing it again, `.` and `..` in a name would lead to another place.
       let parts = try await parts(of: S3Upload(object: orphan.object, id: orphan.id), with)
       orphan.parts = parts.count
       orphan.bytes = parts.lazy.map(\.held).clampedSum
     } catch {
-      // Gone since it was listed: there is nothing to pay for.
+      // The upload is gone since it was listed, so it costs nothing.
       if !(error.cause is S3UploadIsGone) { throw error }
     }
   }

@@ -1,16 +1,16 @@
 import BlobHTTP
 
-/// One profile of the files that Amazon's tools share, `~/.aws/config` and `~/.aws/credentials`.
+/// A profile in the files that Amazon's tools share, `~/.aws/config` and `~/.aws/credentials`.
 /// https://docs.aws.amazon.com/sdkref/latest/guide/file-format.html
 struct S3Profile: Sendable {
-  /// Settings by name; those indented below another have its name and a dot before theirs.
+  /// Settings by name; a nested setting has its parent's name and a dot before its own.
   private(set) var values: [String: String] = [:]
   private(set) var isThere = false
 
-  /// What stands in the file of credentials goes before what is in the other.
+  /// Values in the credentials file take precedence over those in the configuration file.
   init(_ name: String, credentials: String?, config: String?) {
     let sections = config.map { Self.sections(of: $0) } ?? [:]
-    // Only the default one may go without the word.
+    // Only the section of the default profile may omit the word "profile".
     for title in ["profile \(name)", name == "default" ? name : ""] { take(sections[title]) }
     if let services = values["services"], let section = sections["services \(services)"] {
       for (key, value) in section where values[key] == nil { values[key] = value }

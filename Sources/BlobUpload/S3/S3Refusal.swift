@@ -1,14 +1,14 @@
 import BlobHTTP
 import Blobs
 
-/// What an S3 server says of why not.
+/// The error that an S3 server reports.
 struct S3Refusal: Sendable {
   var code: String
   var message: String
-  /// Where the bucket is instead.
+  /// The bucket's region, according to the server.
   var region: String?
 
-  /// nil: the answer says nothing that is understood. HEAD has nothing but fields.
+  /// nil: the response contains no known error. A response to HEAD has only fields.
   init?(_ response: HTTPResponse) {
     region = response.headers["x-amz-bucket-region"]
     if let error = XMLTree(response.body), error.name == "Error", let code = error.text("Code") {
@@ -25,17 +25,17 @@ struct S3Refusal: Sendable {
 
   init(code: String, message: String = "") { (self.code, self.message) = (code, message) }
 
-  /// The same request, sent again, may do: `SlowDown` and the like.
+  /// Temporary errors, such as `SlowDown`: the same request may succeed later.
   private static let passing: Set<String> = [
     "SlowDown", "ServiceUnavailable", "InternalError", "RequestTimeout", "OperationAborted", "Busy", "ServerBusy",
     "TooManyRequests", "RequestLimitExceeded", "ThrottlingException", "Throttling", "BandwidthLimitExceeded",
   ]
-  /// Something happened to the bytes on their way.
+  /// The bytes were damaged or lost on the way.
   private static let garbled: Set<String> = [
     "BadDigest", "XAmzContentSHA256Mismatch", "XAmzContentChecksumMismatch", "IncompleteBody", "InvalidPart",
     "InvalidPartOrder",
   ]
-  /// Nothing else would be taken either.
+  /// Other requests would fail too.
   private static let general: Set<String> = [
     "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "RequestTimeTooSkewed",
     "NoSuchBucket", "InvalidBucketName", "PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed",
@@ -51,13 +51,13 @@ struct S3Refusal: Sendable {
     return Self.general.contains(code) ? .giveUp : nil
   }
 
-  /// nil where only fields have come.
+  /// nil if the response has only fields.
   var name: String? { code.isEmpty ? nil : code }
 
-  /// The upload that was asked about is no more. Ceph calls it the key, which the upload's parts are kept under.
+  /// The upload does not exist any more. Ceph reports a missing key instead, under which it stores the upload's parts.
   var isOfGoneUpload: Bool { code == "NoSuchUpload" || code == "NoSuchKey" }
 
-  /// A body must come with a checksum: where objects are locked by default, and in buckets whose policy says so.
+  /// The body needs a checksum: buckets with default object locks, or with such a policy, require it.
   var wantsChecksum: Bool {
     ["InvalidRequest", "MissingContentMD5", "InvalidDigest"].contains(code)
       && (message.contains("Content-MD5") || message.contains("x-amz-checksum"))
@@ -65,7 +65,7 @@ struct S3Refusal: Sendable {
 
   var isGeneral: Bool { Self.general.contains(code) }
 
-  /// What can be done about it, where the server's words do not say it.
+  /// What the user can do, if the server's message does not say it.
   var advice: String? {
     switch code {
     case "InvalidAccessKeyId": "nobody there has this access key: is it the right one, for this endpoint?"
@@ -83,7 +83,8 @@ struct S3Refusal: Sendable {
 }
 
 extension UploadError {
-  /// An S3 server's answer that is no success, or whose success is none. `signer`: what it must not be shown to know.
+  /// An error from an S3 server's response that is no success, or only claims to be one. `signer`: knows the secrets
+  /// that the message must not contain.
   init(_ request: HTTPRequest, _ response: HTTPResponse, s3 refusal: S3Refusal?, _ signer: S3Signer) {
     self.init(request, response)
     if 300..<400 ~= response.status {
@@ -101,13 +102,13 @@ extension UploadError {
     if let recovery = refusal.recovery { self.recovery = recovery }
     if case .retry = recovery { recovery = .retry(after: response.headers.retryAfter) }
     if refusal.isGeneral { side = .destination }
-    // What the tool says of a 403 or 404 in general fits none of these.
+    // The general advice for a 403 or 404 fits none of these errors.
     if refusal.advice != nil { status = nil }
   }
 }
 
 extension String {
-  /// One line without control characters, `most` characters at the most.
+  /// The first line without control characters, at most `most` characters.
   func shownLine(_ most: Int) -> String {
     let line = prefix { !$0.isNewline }.prefix(most)
     return String(line.unicodeScalars.filter { $0.properties.generalCategory != .control }.map(Character.init))

@@ -1,10 +1,10 @@
 import BlobHTTP
 
-/// Which of the user's own fields belong to which request: Amazon refuses, with 400 InvalidArgument, a request that has
-/// fields of another one.
+/// Removes the user's fields that do not belong to a request: Amazon rejects a request with fields of another
+/// operation, with 400 InvalidArgument.
 ///
-/// The fields that say how an object is made belong to `PutObject` and `CreateMultipartUpload`. A customer's key belongs to
-/// every request that writes or reads the object's bytes.
+/// Fields for new objects belong to `PutObject` and `CreateMultipartUpload`. A customer's key belongs to every request
+/// that writes or reads the object's bytes.
 /// https://docs.aws.amazon.com/AmazonS3/latest/userguide/specifying-s3-encryption.html
 enum S3RequestFields {
   private static let ofCreation = [
@@ -13,9 +13,8 @@ enum S3RequestFields {
   ]
   private static let ofCustomerKey = "x-amz-server-side-encryption-customer-"
 
-  /// Removes what does not belong to the request.
   static func removeMisplaced(from request: inout HTTPRequest, bucketPath: String) {
-    // Most requests bring small objects.
+    // Most requests upload a small object.
     if request.method == "PUT", request.url.query == nil { return }
     let query = request.url.query ?? ""
     if request.method == "POST", query.hasPrefix("uploads") { return }

@@ -1,23 +1,23 @@
 import BlobHTTP
 
-/// Who we are to S3, and where it is, as the environment and Amazon's files have it.
+/// Credentials and location for S3, from the environment and Amazon's configuration files.
 public struct S3Settings: Sendable {
   public var credentials: S3Credentials
-  /// nil: not said.
+  /// nil: not set.
   public var region: String?
   /// nil: Amazon's own.
   public var endpoint: String?
   public var isVirtual: Bool?
 
-  /// Why there are no credentials. No secret is in it.
+  /// Why there are no credentials. Contains no secret.
   public struct Missing: Error, Sendable, CustomStringConvertible {
     public var description: String
   }
 
-  /// - `profile`: by name; nil: `AWS_PROFILE`, else `default`. A profile that is asked for goes before keys in the
+  /// - `profile`: a name; nil: `AWS_PROFILE`, else `default`. A given profile takes precedence over keys in the
   ///   environment.
-  /// - `environment`: the value of a variable; nil where it is not set.
-  /// - `read`: the text of a file, by its path; nil where there is none.
+  /// - `environment`: returns the value of a variable; nil if it is not set.
+  /// - `read`: returns the text of a file; nil if it does not exist.
   public static func load(
     profile named: String? = nil, environment: (String) -> String?, read: (String) throws -> String?
   ) throws -> S3Settings {

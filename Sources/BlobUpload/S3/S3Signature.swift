@@ -10,7 +10,7 @@ package struct S3Signature: Sendable {
   package static let unsignedPayload = "UNSIGNED-PAYLOAD"
   package static let unsignedTrailer = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
 
-  /// As in `x-amz-date`: `20130524T000000Z`.
+  /// In the format of `x-amz-date`: `20130524T000000Z`.
   package var timestamp: String
   package var region: String
 
@@ -19,17 +19,17 @@ package struct S3Signature: Sendable {
     self.region = region
   }
 
-  /// What the credential is good for: `20130524/us-east-1/s3/aws4_request`.
+  /// The credential scope: `20130524/us-east-1/s3/aws4_request`.
   package var scope: String { "\(timestamp.prefix(8))/\(region)/s3/aws4_request" }
 
-  /// Good for a day and a region; four digests to make.
+  /// The signing key, valid for one day and region. Computing it takes four digests.
   package func key(_ secretKey: String) -> [UInt8] {
     [String(timestamp.prefix(8)), region, "s3", "aws4_request"].reduce(Array("AWS4\(secretKey)".utf8)) { key, text in
       HMAC.sha256(text.utf8, key: key)
     }
   }
 
-  /// `path` and `query` as they stand in the request, percent-encoded once; `fields` with names in lower case.
+  /// `path` and `query` as in the request, percent-encoded once; `fields` with names in lower case.
   package static func canonicalRequest(
     _ method: String, path: String, query: String?, fields: [(name: String, value: String)], payload: String
   ) -> String {
@@ -50,7 +50,7 @@ package struct S3Signature: Sendable {
     return names
   }
 
-  /// Names are ASCII: they are compared byte by byte.
+  /// Sorts by name. Names are ASCII, so they are compared byte by byte.
   private static func inOrder(_ fields: [(name: String, value: String)]) -> [(name: String, value: String)] {
     fields.sorted { $0.name < $1.name }
   }
@@ -59,10 +59,10 @@ package struct S3Signature: Sendable {
     [Self.algorithm, timestamp, scope, Digest.hex(of: Array(canonicalRequest.utf8), .sha256)].joined(separator: "\n")
   }
 
-  /// The signature, in hexadecimal digits.
+  /// The signature in hexadecimal digits.
   package static func sign(_ text: String, key: [UInt8]) -> String { Digest.hex(HMAC.sha256(text.utf8, key: key)) }
 
-  /// In the order of their bytes; what has no value gets an empty one.
+  /// Sorted by bytes; a parameter without a value gets an empty one.
   private static func canonicalQuery(_ query: String) -> String {
     if query.isEmpty { return "" }
     let items = query.split(separator: "&").map { item -> (name: String, value: String) in
@@ -76,7 +76,7 @@ package struct S3Signature: Sendable {
     return sorted.map { "\($0.name)=\($0.value)" }.joined(separator: "&")
   }
 
-  /// Trimmed, and runs of spaces as one.
+  /// Trimmed, with each run of spaces as one space.
   private static func folded(_ value: String) -> String {
     if !value.utf8.contains(where: { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }) { return value }
     return value.split { $0 == " " || $0 == "\t" }.joined(separator: " ")

@@ -3,25 +3,26 @@ import Blobs
 import Platform
 import Synchronization
 
-/// Signs requests with a secret that it gives to no one.
+/// Signs requests with credentials that it does not reveal.
 public final class S3Signer: Sendable {
   private struct State {
     var credentials: S3Credentials
     var region: String
-    /// Seconds by which the server's clock is ahead of ours.
+    /// Seconds by which the server's clock is ahead of this machine's.
     var skew: Int64 = 0
     /// Counts the changes to any of these.
     var version = 0
-    /// The one signed in last.
+    /// The second of the last signature.
     var second: (seconds: Int64, timestamp: String)?
-    /// The key of a day and a region.
+    /// The signing key for a day and a region.
     var key: (day: Substring, region: String, value: [UInt8])?
   }
   private let state: Mutex<State>
   private let renewal: (@Sendable () -> S3Credentials?)?
   private let clock: @Sendable () -> Int64
 
-  /// - `renewal`: asked, on any thread, once a session token has expired: where it came from there may be a new one.
+  /// - `renewal`: called on any thread when a session token has expired; returns newer credentials from the same
+  ///   origin, or nil.
   /// - `clock`: seconds since 1970.
   public init(
     _ credentials: S3Credentials, region: String, renewal: (@Sendable () -> S3Credentials?)? = nil,
@@ -34,10 +35,11 @@ public final class S3Signer: Sendable {
 
   public var region: String { state.withLock { $0.region } }
 
-  /// Another one than before: what was signed then may be refused for that alone.
+  /// Changes with the region, the clock and the credentials. A request signed with an older version may be rejected
+  /// just because of that.
   var version: Int { state.withLock { $0.version } }
 
-  /// The bucket turned out to be elsewhere.
+  /// Switches to the region that the bucket turned out to be in.
   func move(to region: String) {
     state.withLock { state in
       if state.region != region { state.version += 1 }
@@ -45,7 +47,8 @@ public final class S3Signer: Sendable {
     }
   }
 
-  /// Takes over the server's time. false: it is ours already, within a minute, and was so when `version` was signed with.
+  /// Adopts the server's time. false: the signer used this time already, within a minute, when it signed with
+  /// `version`.
   func adjust(to seconds: Int64, since version: Int) -> Bool {
     state.withLock { state in
       if state.version != version { return true }
@@ -57,7 +60,7 @@ public final class S3Signer: Sendable {
     }
   }
 
-  /// How far a server's time is from what is signed with, in seconds.
+  /// The difference between a server's time and the signer's, in seconds.
   func distance(to seconds: Int64) -> Int64 {
     state.withLock { state in
       let distance = clock().addingClamped(state.skew).subtractingClamped(seconds)
@@ -65,8 +68,8 @@ public final class S3Signer: Sendable {
     }
   }
 
-  /// Looks for newer credentials where these came from. false: there are none, and were none since `version` was signed with:
-  /// of many requests that are refused at once, the first renews for all.
+  /// Obtains newer credentials. false: there are none. If credentials have changed since `version`, returns true: when
+  /// many requests are rejected at once, the first one renews for all.
   func renew(since version: Int) -> Bool {
     if self.version != version { return true }
     guard let new = renewal?() else { return false }
@@ -80,11 +83,11 @@ public final class S3Signer: Sendable {
     }
   }
 
-  /// Whether a text that a server sent repeats what must not be shown.
+  /// Whether a server's text repeats a secret that must not be shown.
   func isSecret(in text: String) -> Bool { state.withLock { $0.credentials.areIn(text) } }
 
-  /// Adds `x-amz-date`, `x-amz-content-sha256` where it is missing, and `Authorization`, over the host, the type and
-  /// every field of Amazon's.
+  /// Adds `x-amz-date`, `x-amz-content-sha256` if it is missing, and `Authorization`. Signs the host, the content type
+  /// and all `x-amz-` fields.
   func sign(_ request: inout HTTPRequest) {
     let (signature, credentials, key) = now()
     request.headers["x-amz-date"] = signature.timestamp
@@ -100,7 +103,7 @@ public final class S3Signer: Sendable {
       + "SignedHeaders=\(S3Signature.signedNames(fields)),Signature=\(value)"
   }
 
-  /// What is signed with in this second. The rest is done without the lock, since all workers sign.
+  /// The inputs for signatures in this second. The rest runs without the lock, because all workers sign.
   private func now() -> (S3Signature, S3Credentials, key: [UInt8]) {
     state.withLock { state in
       let seconds = clock().addingClamped(state.skew)
@@ -123,7 +126,7 @@ public final class S3Signer: Sendable {
     return fields
   }
 
-  /// As ISO 8601 writes it without separators.
+  /// In the basic format of ISO 8601, without separators.
   static func timestamp(_ seconds: Int64) -> String {
     var seconds = time_t(seconds)
     var date = tm()
@@ -135,6 +138,6 @@ public final class S3Signer: Sendable {
 }
 
 extension HTTPURL {
-  /// As the field `Host` has it. RFC 9110 §7.2.
+  /// As in the `Host` field. RFC 9110 §7.2.
   var authority: String { port == (scheme == "https" ? 443 : 80) ? host : "\(host):\(port)" }
 }

@@ -2,11 +2,12 @@ import BlobHTTP
 import Blobs
 
 extension UploadDestination {
-  /// A bucket, or a folder in it, with one request: wrong credentials and a wrong bucket show now, and a bucket in another
-  /// region is found there.
+  /// Connects to a bucket, or a folder in it, with one request: wrong credentials and a wrong bucket are reported at
+  /// once, and a bucket in another region is found.
   ///
-  /// - `prefix`: the folder within the bucket, as bytes; what goes into it has its name after its last slash.
-  /// - Tries again twice when no answer comes. Throws with side `.destination` when it cannot be reached or refuses.
+  /// - `prefix`: the folder in the bucket, as bytes; object names are appended after its last slash.
+  /// - Tries again twice if there is no response. Throws with side `.destination` if the server cannot be reached or
+  ///   rejects the request.
   public static func s3(
     _ address: S3Address, prefix: [UInt8] = [], signer: S3Signer, options: S3Multipart.Options = .init(),
     headers: HTTPHeaders = [:], over transport: any Transport
@@ -19,7 +20,7 @@ extension UploadDestination {
       do {
         return try await reach(endpoint, address, signer, options, headers, transport)
       } catch {
-        // A bucket has one region; a server that sends us on and on is not followed.
+        // A bucket has one region; a server that redirects again and again is not followed.
         guard moved < 2, let region = (error.cause as? S3Elsewhere)?.region, region != address.region else {
           throw error
         }
@@ -38,8 +39,9 @@ extension UploadDestination {
     return prefix.isEmpty ? bucket : bucket.appending(pathBytes: prefix)
   }
 
-  /// As `s3`, without waiting for the answer where no answer would change where objects go: at a server that is not
-  /// Amazon's. An `UploadQueue` asks while it sends; what is refused before the answer is sent again as that says.
+  /// Like `s3`, but does not wait for the response if it cannot change where objects go, which is so for servers other
+  /// than Amazon's. `UploadQueue` checks the bucket while it sends; requests that are rejected before the check has
+  /// ended are sent again according to its result.
   package static func s3Expected(
     _ address: S3Address, prefix: [UInt8] = [], signer: S3Signer, options: S3Multipart.Options = .init(),
     headers: HTTPHeaders = [:], over transport: any Transport
@@ -57,7 +59,7 @@ extension UploadDestination {
         _ = try await s3(address, prefix: prefix, signer: signer, options: options, headers: headers, over: transport)
         acquaintance.noteAnswer()
       } catch {
-        // No answer is not a no: what becomes of the objects tells more.
+        // A missing response is no rejection: the results of the uploads say more.
         let isRefused = error.recovery == .giveUp || error.isUnreachable && !acquaintance.hasAccepted
         if isRefused, error.side != .cancelled { throw error }
       }
