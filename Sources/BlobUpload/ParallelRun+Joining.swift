@@ -1,9 +1,10 @@
 import BlobHTTP
 import Blobs
 
-// How the parts of a file become one.
+// Concatenation of the parts of a file.
 extension ParallelRun {
-  /// Has the parts put together, unless the server was asked for that before, and deletes them once the whole is there.
+  /// Asks the server to concatenate the parts, unless it was asked before, and deletes the parts once the whole upload
+  /// exists.
   mutating func join() async throws(UploadError) -> UploadResult {
     let context = engine.context()
     let whole: HTTPURL
@@ -12,13 +13,13 @@ extension ParallelRun {
     } else {
       whole = try await tus.concatenate(parts.compactMap(\.url), as: target, context)
       joined = whole
-      // Noted before a part is deleted: with the parts that are left the whole could not be asked for again.
+      // Recorded before a part is deleted: the remaining parts alone could not be concatenated again.
       var session = UploadSession(parts: size, length: length)
       session.joined = whole
       ledger?.opened(session)
       try await ledger?.flush()
     }
-    // A server may be at work on it, and one that has it whole need not know it any more.
+    // The server may still be concatenating. A server that has finished may have forgotten the upload.
     do throws(UploadError) {
       try await checkIsWhole(whole, context)
     } catch {
@@ -30,8 +31,8 @@ extension ParallelRun {
     return UploadResult(location: whole.text)
   }
 
-  /// Ends an upload whose parts an earlier run had put together. nil: the server does not know the whole any more, so that
-  /// nothing tells what has become of it.
+  /// Finishes an upload whose parts an earlier run has concatenated. nil: the server does not know the whole upload any
+  /// more, so its state is unknown.
   func end(joinedAs whole: HTTPURL) async throws(UploadError) -> UploadResult? {
     let context = engine.context()
     do {
@@ -47,15 +48,16 @@ extension ParallelRun {
     return UploadResult(location: whole.text, length: length)
   }
 
-  /// The server refuses to put the parts together, as one does that has made a file of some of them. Returns the file that
-  /// has the name, where it has the bytes of the source; nil: it has not, or the server lets nobody look.
+  /// Called when the server refuses to concatenate the parts, for example because it has already made a file of some of
+  /// them. Returns the file with the target's name if it has the bytes of the source; nil: it has other bytes, or the
+  /// server does not let anyone read it.
   func stored() async throws(UploadError) -> UploadResult? {
     let context = engine.context()
     let body = BlobSlice(source, length: length, validator: info.validator)
     do throws(UploadError) {
       guard case .sameBytes = try await context.nameInUse(target.url, by: body, length: length) else { return nil }
     } catch {
-      // What the server has refused is what there is to tell.
+      // The caller reports the server's refusal instead of this error.
       if error.side == .cancelled || error.side == .source { throw error }
       return nil
     }
@@ -69,8 +71,8 @@ extension ParallelRun {
     throw UploadError(.retry(after: nil), .file, "\(upload): the server has not put the parts together yet")
   }
 
-  /// A server that has put the parts together and does not know the upload any more must have the file. One that does not
-  /// let anyone look is believed.
+  /// Checks the file if the server has concatenated the parts and does not know the upload any more. If the file may
+  /// not be read, the server is trusted.
   private func checkIsThere(_ upload: HTTPURL, _ context: UploadContext) async throws(UploadError) {
     switch try await context.remoteLength(of: target.url, expecting: length) {
     case .hidden, .found(nil), .found(length): return
@@ -82,8 +84,8 @@ extension ParallelRun {
     }
   }
 
-  /// Most servers copy the parts, and keep them. What cannot be deleted expires there. A server that puts the parts together
-  /// in place may answer with the URL of one of them: that one is the file.
+  /// Deletes the parts: most servers copy and keep them. Parts that cannot be deleted expire on the server. A server
+  /// that concatenates in place may return the URL of one of the parts, which is then the file and is not deleted.
   private func forgetParts(besides whole: HTTPURL, _ context: UploadContext) async {
     func delete(_ url: HTTPURL) async -> Bool { (try? await tus.abort(url, context)) != nil }
     let urls = parts.compactMap(\.url).filter { $0 != whole }

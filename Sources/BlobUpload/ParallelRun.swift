@@ -2,11 +2,12 @@ import BlobHTTP
 import Blobs
 import Synchronization
 
-/// One large file in parts that are uploads of their own, several at once; the server makes one of them in the end.
+/// Sends one large file in parts that are separate uploads, several at a time; the server concatenates them at the end.
 ///
-/// Each part is asked, sent and recovered as any upload is, by an `UploadRun`; the receipts in the journal say where.
+/// An `UploadRun` queries, sends and recovers each part like any other upload; the receipts in the journal contain the
+/// parts' URLs.
 struct ParallelRun {
-  /// Parts of a file at the most: their URLs must fit into one field of a request.
+  /// Maximum number of parts of a file: their URLs must fit into one header field.
   static let most: Int64 = 64
 
   let engine: UploadEngine
@@ -17,15 +18,15 @@ struct ParallelRun {
   let target: UploadTarget
   let ledger: (any UploadLedger)?
   let progress: Progress
-  /// Bytes of each part but the last.
+  /// Size of each part in bytes, except for the last one.
   let size: Int64
   var parts: [UploadPart]
-  /// The upload that the server has put the parts together to; nil: it has not been asked for, or has not answered.
+  /// The upload that the server has made of the parts; nil: the server was not asked yet, or has not responded.
   var joined: HTTPURL?
-  /// Parts of an earlier run that the server has not been asked for yet.
+  /// Parts of an earlier run that the server was not queried for yet.
   private let unasked: UnaskedParts
 
-  /// A run that goes on with what an earlier one has left; `session` nil: a new one.
+  /// Continues what an earlier run has left; `session` nil: starts a new upload.
   init(
     _ engine: UploadEngine, _ tus: Tus, _ source: any BlobSource, _ info: BlobInfo, length: Int64,
     to target: UploadTarget,
@@ -54,16 +55,17 @@ struct ParallelRun {
 
   var uploader: Uploader { _read { yield engine.uploader } }
 
-  /// In quarters of the smallest part, which are whole MiB.
+  /// A multiple of a quarter of the smallest part, which is a whole number of MiB.
   static func size(of length: Int64, smallest: Int64 = 4 << 20) -> Int64 {
     let unit = smallest / 4
     return max(smallest, count(of: count(of: length, most), unit) * unit)
   }
 
-  /// How many pieces of `size` bytes, the last of which may be smaller. Not rounded up by adding, which may overflow.
+  /// The number of parts of `size` bytes, the last of which may be smaller. Written without an addition that could
+  /// overflow.
   static func count(of length: Int64, _ size: Int64) -> Int64 { length <= 0 ? 0 : (length - 1) / size + 1 }
 
-  /// nil: the server does not take it in parts after all; nothing was sent.
+  /// Sends the file. nil: the server does not accept parts after all, and nothing was sent.
   mutating func run() async throws(UploadError) -> UploadResult? {
     if parts.allSatisfy({ $0.url == nil }), try await !begin() { return nil }
     var failures = FailureCount()
@@ -77,7 +79,7 @@ struct ParallelRun {
         progress.settle(at: length)
         return result
       } catch {
-        // What it has forgotten of the parts is found by asking for them all, once.
+        // The server may have lost parts: all of them are queried again, once.
         if joined == nil, let status = error.status, [400, 404, 409, 410, 423].contains(status), !hasAskedAgain {
           hasAskedAgain = true
           if status == 409, let result = try await stored() { return result }
@@ -90,7 +92,7 @@ struct ParallelRun {
     }
   }
 
-  /// Creates the first part alone: it shows whether parts are taken. false: they are not.
+  /// Creates only the first part, to find out whether the server accepts parts. false: it does not.
   private mutating func begin() async throws(UploadError) -> Bool {
     ledger?.opened(UploadSession(parts: size, length: length))
     try await ledger?.flush()
@@ -117,7 +119,7 @@ struct ParallelRun {
       contentType: target.contentType)
   }
 
-  /// Sends all that are not there, several at once. Returns what keeps the first of them from arriving.
+  /// Sends all incomplete parts, several at a time. Returns the first failure; nil: all parts have arrived.
   private mutating func sendParts() async -> UploadError? {
     let missing = parts.filter { !$0.isWhole }
     let (arrived, failure) = await uploader.atOnce(missing, bytes: \.length) { [run = self] part in
@@ -130,7 +132,8 @@ struct ParallelRun {
   private func send(_ part: UploadPart) async -> Result<HTTPURL, UploadError> {
     var one = engine.uploader
     one.destination.dialect = tus.forParts
-    // Its URL is known before its first byte, so that all that arrives of it counts.
+    // The part is created without content, so that its URL is known before its first byte and an interrupted part can
+    // be resumed.
     one.destination.limits.firstPart = 0
     let slice = SlicedSource(source, start: part.start, length: part.length, validator: info.validator)
     let target = target(of: part)
@@ -143,7 +146,7 @@ struct ParallelRun {
         part.progress)
       if part.isNew { (run.sentEnd, run.mayBeReceiving) = (0, false) }
       let result = try await run.run()
-      // The answer that ends a part is no acknowledgement to its run.
+      // The response that ends a part does not reach the run's ledger as an acknowledgement.
       run.ledger?.acknowledged(part.length)
       guard let url = result.location.flatMap({ HTTPURL($0) }) else {
         throw UploadError(.giveUp, .destination, "\(target.endpoint): a part that has arrived has no URL")
@@ -155,34 +158,34 @@ struct ParallelRun {
   }
 }
 
-/// A part of a file that is an upload of its own.
+/// A part of a file that is a separate upload.
 struct UploadPart: Sendable {
-  /// From 1 up.
+  /// Counted from 1.
   var number: Int
   var start: Int64
   var length: Int64
-  /// nil: it is not created yet.
+  /// nil: the part was not created yet.
   var url: HTTPURL?
-  /// Created by this run, and nothing of it was sent yet.
+  /// This run has created the part, and has sent nothing of it yet.
   var isNew = false
   var isWhole = false
   var progress: Progress
 
-  /// The part's share in what is kept of the whole.
+  /// A ledger that records the part's events for the whole file.
   fileprivate func ledger(_ whole: any UploadLedger, of progress: Progress, _ unasked: UnaskedParts) -> any UploadLedger
   {
     PartLedger(whole, progress, unasked, number: number, start: start)
   }
 }
 
-/// Which parts of an earlier run the server has still to be asked for. Until it was asked for all of them, the sum of what
-/// it is known to hold leaves some out.
+/// Parts of an earlier run that the server must still be queried for. Until all were queried, the sum of the known
+/// bytes is too small.
 private final class UnaskedParts: Sendable {
   private let numbers: Mutex<Set<Int>>
 
   init(_ numbers: [Int]) { self.numbers = Mutex(Set(numbers)) }
 
-  /// Notes that the server has told of a part. True once it has told of all.
+  /// Records that the server has reported a part. True once it has reported all of them.
   func isLast(_ number: Int) -> Bool {
     numbers.withLock { numbers in
       numbers.remove(number)
@@ -191,7 +194,7 @@ private final class UnaskedParts: Sendable {
   }
 }
 
-/// Keeps the session of a part that is created.
+/// Records the session of a part when it is created.
 private final class LedgerEvents: UploadEvents {
   private let ledger: (any UploadLedger)?
 
@@ -202,7 +205,7 @@ private final class LedgerEvents: UploadEvents {
   func sent(_ count: Int) {}
 }
 
-/// Of a part, only that it is there is kept; of the whole, how far it is.
+/// Records only that a part exists, and for the whole file the acknowledged bytes.
 private final class PartLedger: UploadLedger {
   private let whole: any UploadLedger
   private let progress: Progress
@@ -232,7 +235,7 @@ private final class PartLedger: UploadLedger {
 }
 
 extension UploadError {
-  /// It may take the same file in one piece.
+  /// The server may accept the same file as one upload.
   fileprivate var isOfParts: Bool {
     guard case .giveUp = recovery, let status else { return false }
     return [400, 403, 404, 405, 409, 412, 415, 422, 501].contains(status)

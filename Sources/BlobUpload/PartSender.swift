@@ -1,10 +1,10 @@
 import Blobs
 
-/// What is known of the numbered parts of an upload.
+/// The state of an upload's numbered parts.
 struct NumberedParts: Sendable {
-  /// Those that the server has, of this plan.
+  /// Parts of this plan that the server has.
   var held: [Int: PartReceipt] = [:]
-  /// Receipts from earlier, of this run or another: what the server has is ours only if it says the same.
+  /// Receipts from this run or an earlier one: a part on the server counts only if it matches its receipt.
   var known: [Int: PartReceipt] = [:]
 
   init(known: [PartReceipt]) {
@@ -19,7 +19,7 @@ struct NumberedParts: Sendable {
   }
 }
 
-/// Sends the numbered parts of one upload, each by itself: it fails, waits and is sent again alone.
+/// Sends the numbered parts of one upload. Each part fails, waits and is retried independently.
 struct PartSender: Sendable {
   let engine: UploadEngine
   let source: SpooledSource
@@ -32,7 +32,8 @@ struct PartSender: Sendable {
 
   private var uploader: Uploader { _read { yield engine.uploader } }
 
-  /// Several at once, where the source can be read so. What has arrived when one fails for good is returned all the same.
+  /// Sends several parts at a time, if the source permits it. If one fails for good, the receipts of those that have
+  /// arrived are returned as well.
   func send(_ parts: [Part]) async -> (receipts: [PartReceipt], failure: UploadError?) {
     let isOneByOne = source.source.access == .sequential || !uploader.destination.limits.isParallel
     let (receipts, failure) = await uploader.atOnce(parts, isOneByOne: isOneByOne, bytes: { $0.length ?? 0 }, send)
@@ -50,7 +51,7 @@ struct PartSender: Sendable {
         progress.acknowledge(receipt.held, sent: sent.bytes.load(ordering: .relaxed))
         ledger?.receipt(receipt)
         ledger?.acknowledged(progress.acknowledged)
-        // One by one, they come in their order.
+        // If parts are sent one by one, they arrive in order.
         source.acknowledge(part.start + receipt.held)
         return .success(receipt)
       } catch {
@@ -83,8 +84,8 @@ struct PartSender: Sendable {
 }
 
 extension [PartReceipt] {
-  /// Whether the source has, in each of these parts, the bytes of which there is a digest. One without a digest counts as
-  /// others. Reads them.
+  /// Whether the source has the same bytes as each of these parts, according to the parts' digests. A part without a
+  /// digest counts as different. Reads the source.
   func match(_ source: any BlobSource, _ validator: Validator?) async throws(UploadError) -> Bool {
     for receipt in self {
       guard let digest = receipt.digest else { return false }
@@ -96,8 +97,8 @@ extension [PartReceipt] {
 }
 
 extension UploadSession {
-  /// Bytes of each numbered part but the last: part `n` begins at `(n - 1) * partSize`. nil: parts have no numbers. The engine
-  /// keeps it in `state`.
+  /// Size in bytes of each numbered part but the last: part `n` begins at `(n - 1) * partSize`. nil: parts have no
+  /// numbers. The engine stores it in `state`.
   public internal(set) var partSize: Int64? {
     get { state["part-size"].flatMap { Int64(digits: $0) }.flatMap { $0 > 0 ? $0 : nil } }
     set { state["part-size"] = newValue.map { String($0) } }

@@ -1,25 +1,27 @@
 import BlobHTTP
 
-/// How many parts of a file go at once: more for as long as more arrives. For transports that leave it to others.
+/// Decides how many parts of a file are sent at a time: more as long as the throughput grows. Used with transports that
+/// do not control their concurrency themselves.
 ///
-/// Measured in whole parts, since what is handed to a connection has not arrived yet.
+/// Measures whole parts, because bytes that were handed to a connection have not arrived yet.
 struct PartWidth: Sendable {
   private(set) var width: Int
   private let most: Int
-  /// Bytes a second with the last width.
+  /// The best throughput so far, in bytes per second.
   private var best = 0.0
   private var bytes: Int64 = 0
   private var parts = 0
   private var since: ContinuousClock.Instant
 
-  /// `most` at once at the most; with `fixed`, from the beginning.
+  /// `most` is the maximum; with `fixed`, the width from the beginning.
   init(most: Int, fixed: Bool = false, at now: ContinuousClock.Instant = .now) {
     self.most = most
     width = fixed ? most : min(most, 4)
     since = now
   }
 
-  /// A part of so many bytes has arrived. Once all that were under way have, twice as many go if that was worth it.
+  /// Reports that a part with this many bytes has arrived. Once all parts under way have arrived, the width is doubled
+  /// if the throughput has grown.
   mutating func arrived(_ count: Int64, at now: ContinuousClock.Instant = .now) {
     (bytes, parts) = (bytes + count, parts + 1)
     if width == most || parts < width { return }
@@ -32,14 +34,14 @@ struct PartWidth: Sendable {
 }
 
 extension Uploader {
-  /// Sends parts of one file, several at once. Returns those that have arrived, and what keeps the first of the others from
-  /// it; the rest are not begun then, and those under way are cancelled.
+  /// Sends parts of one file, several at a time. Returns the parts that have arrived, and the first failure; after a
+  /// failure no further part is started, and those under way are cancelled.
   func atOnce<Part: Sendable, Arrived: Sendable>(
     _ parts: [Part], isOneByOne: Bool = false, bytes: (Part) -> Int64,
     _ send: @escaping @Sendable (Part) async -> Result<Arrived, UploadError>
   ) async -> (arrived: [Arrived], failure: UploadError?) {
     let chosen = isOneByOne ? 1 : partsAtOnce
-    // A transport that finds out how many should go takes as many of these; the others wait there.
+    // A transport that adapts its concurrency gets all these parts, and queues those that must wait.
     let isFixed = chosen != nil || (transport as? any AdaptiveTransport)?.adapts == true
     var pace = PartWidth(most: chosen ?? UploadDestination.mostParts, fixed: isFixed)
     return await withTaskGroup(of: (bytes: Int64, result: Result<Arrived, UploadError>).self) { group in
@@ -60,7 +62,7 @@ extension Uploader {
           arrived.append(part)
           pace.arrived(ended.bytes)
         case .failure(let error):
-          // Those that are cancelled for it say so, too.
+          // Parts that are cancelled because of the first failure report failures too.
           failure = failure ?? error
           group.cancelAll()
         }

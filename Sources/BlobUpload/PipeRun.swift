@@ -1,7 +1,7 @@
 import Blobs
 
-/// Sends a source of unknown length in numbered parts, one after the other: each is read into the spool, and stays there
-/// until it has arrived. What is not brought to its end is deleted on the server, since it cannot be gone on with.
+/// Sends a source of unknown length in numbered parts, one after the other: each part is read into the spool and stays
+/// there until it has arrived. An upload that fails is deleted on the server, because it cannot be resumed.
 struct PipeRun {
   private let engine: UploadEngine
   private let source: SpooledSource
@@ -12,12 +12,12 @@ struct PipeRun {
   private let plan: PipePlan
   private let context: UploadContext
   private var receipts: [PartReceipt] = []
-  /// Everything before it has arrived.
+  /// All bytes before this offset have arrived.
   private var offset: Int64 = 0
-  /// Only the completion is left.
+  /// All parts were sent, and only the completion is left.
   private var isSent = false
 
-  /// `source` holds the first part.
+  /// `source` must hold the first part.
   init(
     _ engine: UploadEngine, _ source: SpooledSource, _ info: BlobInfo, _ target: UploadTarget,
     _ ledger: (any UploadLedger)?,
@@ -56,13 +56,13 @@ struct PipeRun {
         throw UploadError(.giveUp, .destination, "\(target.url): the server does not count parts")
       }
       session.partSize = plan.partSize
-      // The session must outlive us before anything is sent into it.
+      // The session must be stored durably before anything is sent.
       try await ledger?.flush()
       do throws(UploadError) {
         return try await finish(session)
       } catch {
         await giveUp(session, error)
-        // As long as all is held, it can begin anew.
+        // The upload can start again while the source holds all bytes.
         guard error.recovery == .restart, source.first == 0 else { throw final(error) }
         guard bounds.allowsRestart(hasSent: progress.hasSent, kept: offset) else { throw error.afterTooManyRestarts }
         progress.restart()
@@ -93,7 +93,7 @@ struct PipeRun {
     return result
   }
 
-  /// The next part, all of it held; nil: nothing is left.
+  /// The next part, which is then completely in the spool; nil: nothing is left.
   private func next() async throws(UploadError) -> Part? {
     let number = receipts.count + 1
     let isOver = number > plan.parts ?? .max
@@ -109,9 +109,10 @@ struct PipeRun {
     return Part(number: number, start: offset, length: there, isLast: there < plan.partSize)
   }
 
-  /// Deletes what has arrived. Where that fails, it is in the journal, for `abort`.
+  /// Deletes what has arrived. If that fails, the session stays in the journal for `abort`.
   private func giveUp(_ session: UploadSession, _ error: UploadError) async {
-    // Without a refusal it may be whole there by now: the session, which knows by what to tell, stays for the next run.
+    // Without an error response the object may be complete by now: the session, which can identify it, stays for the
+    // next run.
     if isSent, ledger != nil, error.recovery != .restart, !(400..<500 ~= error.status ?? 0) { return }
     var uploader = uploader
     uploader.retry.retries = min(uploader.retry.retries, 2)

@@ -1,41 +1,41 @@
 import Synchronization
 
-/// How far one upload is. Whoever shows it samples it; nothing is called.
+/// The progress of one upload. Callers poll it; it calls nothing.
 ///
-/// Offsets come from servers. Sums wrap around, since `Atomic.add` would end the process where one is too large, and what
-/// is added is subtracted again.
+/// Offsets come from servers. Sums wrap around, because `Atomic.add` would end the process on overflow, and what is
+/// added is subtracted again.
 public final class Progress: Sendable {
   private let sentBytes = Atomic<Int64>(0)
   private let acknowledgedBytes = Atomic<Int64>(0)
   private let resumedAt = Atomic<Int64>(0)
   private let isMoved = Atomic<Bool>(false)
   private let totals: UploadTotals?
-  /// What this is a part of: what happens here, happens there.
+  /// The progress of the whole file if this is one of its parts: all changes apply there too.
   private let whole: Progress?
 
-  /// What happens here is added to `totals` as well.
+  /// All changes are added to `totals` as well.
   public init(totals: UploadTotals? = nil) {
     self.totals = totals
     whole = nil
   }
 
-  /// Of a part; its offsets count from the part's first byte.
+  /// The progress of a part; its offsets count from the part's first byte.
   init(partOf whole: Progress) {
     totals = whole.totals
     self.whole = whole
   }
 
-  /// Offset of the next byte to be handed to the connection; falls back when an attempt is repeated.
+  /// Offset of the next byte to hand to the connection; it decreases when an attempt is repeated.
   public var sent: Int64 { sentBytes.load(ordering: .relaxed) }
-  /// Bytes from the start that the server vouches for.
+  /// Bytes from the start that the server has confirmed.
   public var acknowledged: Int64 { acknowledgedBytes.load(ordering: .relaxed) }
-  /// Where an upload that an earlier run had begun goes on; 0 for a new one.
+  /// Offset from which an upload of an earlier run was resumed; 0 for a new one.
   public var resumed: Int64 { resumedAt.load(ordering: .relaxed) }
 
-  /// Bytes were handed to a connection, whatever became of them.
+  /// Bytes were handed to a connection, whether or not they have arrived.
   var hasSent: Bool { isMoved.load(ordering: .relaxed) }
 
-  /// `count` is below 0 where as many bytes are about to be sent again.
+  /// `count` is negative if this many bytes are about to be sent again.
   func advance(by count: Int64) {
     sentBytes.wrappingAdd(count, ordering: .relaxed)
     whole?.sentBytes.wrappingAdd(count, ordering: .relaxed)
@@ -43,13 +43,13 @@ public final class Progress: Sendable {
     if count > 0 { totals?.sentBytes.wrappingAdd(count, ordering: .relaxed) }
   }
 
-  /// The server holds everything before `offset`: sending goes on from there.
+  /// The server has all bytes before `offset`; sending continues from there.
   func settle(at offset: Int64) {
     let before = set(sent: offset, acknowledged: offset)
     totals?.acknowledgedBytes.wrappingAdd(offset &- before, ordering: .relaxed)
   }
 
-  /// The server holds `count` bytes more, somewhere; `sent`: what was counted as sent of them.
+  /// The server has received `count` more bytes, at any offset; `sent`: how many of them were already counted as sent.
   func acknowledge(_ count: Int64, sent: Int64) {
     sentBytes.wrappingAdd(count &- sent, ordering: .relaxed)
     whole?.sentBytes.wrappingAdd(count &- sent, ordering: .relaxed)
@@ -58,19 +58,19 @@ public final class Progress: Sendable {
     totals?.acknowledgedBytes.wrappingAdd(count, ordering: .relaxed)
   }
 
-  /// The server has nothing any more, also of what an earlier run had brought.
+  /// The server has nothing any more, including the bytes of an earlier run.
   func restart() {
     let ours = set(sent: 0, acknowledged: 0) &- setResumed(0)
     totals?.acknowledgedBytes.wrappingSubtract(ours, ordering: .relaxed)
   }
 
-  /// An earlier run brought it up to `offset`: not this run's doing, so not in its totals.
+  /// An earlier run has sent the bytes before `offset`, so they do not count in this run's totals.
   func resume(at offset: Int64) {
     _ = setResumed(offset)
     _ = set(sent: offset, acknowledged: offset)
   }
 
-  /// Returns what was acknowledged before.
+  /// Returns the previous value of `acknowledged`.
   private func set(sent: Int64, acknowledged: Int64) -> Int64 {
     let sentBefore = sentBytes.exchange(sent, ordering: .relaxed)
     let before = acknowledgedBytes.exchange(acknowledged, ordering: .relaxed)
@@ -79,7 +79,7 @@ public final class Progress: Sendable {
     return before
   }
 
-  /// Returns what it was before.
+  /// Returns the previous value.
   private func setResumed(_ offset: Int64) -> Int64 {
     let before = resumedAt.exchange(offset, ordering: .relaxed)
     whole?.resumedAt.wrappingAdd(offset &- before, ordering: .relaxed)
@@ -87,15 +87,15 @@ public final class Progress: Sendable {
   }
 }
 
-/// What all uploads of a run amount to.
+/// Totals over all uploads of a run.
 public final class UploadTotals: Sendable {
   fileprivate let sentBytes = Atomic<Int64>(0)
   fileprivate let acknowledgedBytes = Atomic<Int64>(0)
 
   public init() {}
 
-  /// Bytes handed to connections; what is sent twice counts twice.
+  /// Bytes handed to connections; bytes sent twice count twice.
   public var sent: Int64 { sentBytes.load(ordering: .relaxed) }
-  /// Bytes the server came to vouch for.
+  /// Bytes that the server has confirmed.
   public var acknowledged: Int64 { acknowledgedBytes.load(ordering: .relaxed) }
 }

@@ -4,11 +4,10 @@ import Platform
 import Synchronization
 
 extension Uploader {
-  /// Reads back what arrived and compares it with the source, byte by byte, both streamed.
+  /// Reads the upload back and compares it with the source, byte by byte, both as streams.
   ///
-  /// For servers that give out under its URL what they took; where a server does not, the error says so. `location`: what
-  /// `UploadResult` said; a tus server may have the bytes there alone, and so may a receiver of forms. Returns where the
-  /// bytes were read.
+  /// Only for servers that return a file under its URL; for others an error is thrown. `location`: from `UploadResult`;
+  /// a tus server or a form receiver may have the bytes only there. Returns the URL that was read.
   @discardableResult
   public func verify(
     _ source: any BlobSource, _ info: BlobInfo, at target: UploadTarget, location: String? = nil
@@ -29,15 +28,15 @@ extension Uploader {
 }
 
 extension UploadContext {
-  /// Reads back what is at `url` and compares it with `slice`. What differs is given up, with side `.file` and no
-  /// status.
+  /// Reads the content of `url` and compares it with `slice`. A difference throws an error with `.giveUp`, side `.file`
+  /// and no status.
   func compare(_ slice: BlobSlice, with url: HTTPURL) async throws(UploadError) {
     let read = try await readBack(slice, from: url)
     if read.response.status != 200 { throw UploadError(reading: read.request, read.response) }
   }
 
-  /// GET of `url`. Where the answer is 200, its content is compared with `slice`, and a difference is thrown as by
-  /// `compare`. `mayBeShort`: that the content ends before the slice does is no difference.
+  /// Sends GET for `url`. If the response is 200, its content is compared with `slice`, and a difference is thrown as
+  /// by `compare`. `mayBeShort`: content that ends before the slice does is not a difference.
   func readBack(
     _ slice: BlobSlice, from url: HTTPURL, mayBeShort: Bool = false
   ) async throws(UploadError) -> ReadBack {
@@ -62,17 +61,17 @@ extension UploadContext {
   }
 }
 
-/// An answer whose content was compared, if it is a 200.
+/// A response whose content was compared, if its status is 200.
 struct ReadBack: Sendable {
-  /// The one that was answered.
+  /// The request for this response, after redirects.
   var request: HTTPRequest
   var response: HTTPResponse
-  /// The content is a part of what it was compared with, from its first byte on.
+  /// The content ended before the slice did, without a difference before that.
   var isShort = false
 }
 
 extension UploadError {
-  /// `response` to a GET for what is to be compared is no 200.
+  /// The response to a GET for a comparison has another status than 200.
   init(reading request: HTTPRequest, _ response: HTTPResponse) {
     self.init(request, response)
     message = "\(request.method) \(request.url): cannot be read back: \(response.summary)"
@@ -81,9 +80,9 @@ extension UploadError {
   }
 }
 
-/// Holds what comes against what the source has. One worker's thread at a time calls `take`.
+/// Compares received bytes with the source. One worker's thread at a time calls `take`.
 private final class Comparison: @unchecked Sendable {
-  // `lock` guards all that follows; it is held while the source is read, and no one else waits for it.
+  // `lock` guards all properties below. It is held while the source is read; no other thread waits for it.
   private let lock = Mutex(())
   private let slice: BlobSlice
   private let url: HTTPURL
@@ -136,7 +135,8 @@ private final class Comparison: @unchecked Sendable {
     return BlobError(.changed, message)
   }
 
-  /// All has come: nothing of the source may be left, unless it `mayBeShort`. Returns whether nothing is. Blocks.
+  /// Called when all content was received: the source must have no more bytes, unless it `mayBeShort`. Returns whether
+  /// it has none. Blocks.
   func end(mayBeShort: Bool) throws(UploadError) -> Bool {
     do throws(BlobError) {
       return try isWhole(mayBeShort)

@@ -1,21 +1,21 @@
-/// How often, and after how long, something is tried again.
+/// The number of retries, and the delays before them.
 ///
-/// Failures are counted since the server last kept a fair share of what it was sent: a slow but moving upload never runs out
-/// of tries, and a server that keeps a byte of each try is not sent a file without end.
+/// Failures are counted since the server last stored a fair share of what it was sent: a slow upload that makes
+/// progress never runs out of retries, and a server that stores one byte of each attempt is not sent a file forever.
 public struct RetryPolicy: Sendable {
-  /// Failures in a row that are forgiven.
+  /// Number of consecutive failures after which the upload continues.
   public var retries: Int
-  /// The first wait; each further one is twice as long.
+  /// The first delay; each further one is twice as long.
   public var first: Duration
-  /// The longest wait of our own choosing, and the longest that a server may ask for.
+  /// The longest delay, computed or requested by a server.
   public var longest: Duration
-  /// How long a destination is waited for that was reached before and to which no connection can be made now: a machine
-  /// that changes networks, a server that is started again. So is one that has taken something before and answers 502, 503 or
-  /// 504 now. The waits are summed up for as long as failures are counted, and these failures do not count as
-  /// `retries`. nil: they count like any other failure.
+  /// How long to wait for a destination that was reached before and accepts no connection now, for example because the
+  /// machine changes networks or the server restarts. The same applies to a destination that has accepted something
+  /// before and responds 502, 503 or 504 now. The delays are added up as long as failures are counted, and these
+  /// failures do not count as `retries`. nil: they count like other failures.
   public var outage: Duration?
 
-  /// - `retries`: nil stands for 8 failures, and `outage` besides. With a number, every failure counts.
+  /// - `retries`: nil means 8 failures, and `outage` in addition. If a number is given, every failure counts.
   public init(
     retries: Int? = nil, first: Duration = .milliseconds(250), longest: Duration = .seconds(30),
     outage: Duration? = .seconds(600)
@@ -26,9 +26,9 @@ public struct RetryPolicy: Sendable {
     self.outage = retries == nil ? outage : nil
   }
 
-  /// How long to wait after `failures` in a row, the last of them included; nil: give up.
+  /// The delay after `failures` consecutive failures, including the last one; nil: give up.
   ///
-  /// A wait is spread over its second half, so that many clients do not come back at once.
+  /// The second half of a delay is random, so that many clients do not return at the same time.
   public func delay(
     after failures: Int, asked: Duration?, using random: inout some RandomNumberGenerator
   ) -> Duration? {
@@ -45,27 +45,27 @@ public struct RetryPolicy: Sendable {
   }
 }
 
-/// Failures in a row, since the server last kept a fair share of what it was sent.
+/// Consecutive failures since the server last stored a fair share of what it was sent.
 struct FailureCount: Sendable {
-  /// The server must keep one byte of so many, or its failures stay counted. Where connections break all the time, a twentieth
-  /// of each try may arrive, and the upload must still come to its end. It then sends a file this many times at the most.
+  /// The server must store one of this many bytes, or its failures stay counted. If connections break all the time, a
+  /// twentieth of each attempt may arrive, and the upload must still finish. A file is sent at most this many times.
   static let fairShare: Int64 = 50
 
-  /// All of them: each wait is longer than the one before.
+  /// All failures: each delay is longer than the one before.
   private(set) var total = 0
-  /// Those for which `RetryPolicy.retries` is the limit.
+  /// The failures that `RetryPolicy.retries` limits.
   private var limited = 0
-  /// How long an outage has been waited for by now.
+  /// Total delay in the current outage.
   private var waited = Duration.zero
-  /// Bytes of bodies that were handed to connections since the count began, and bytes that the server has kept since then.
+  /// Bytes of bodies handed to connections since counting began, and bytes that the server has stored since then.
   private(set) var sent: Int64 = 0
   private(set) var kept: Int64 = 0
 
   /// Bytes of a body were handed to a connection.
   mutating func noteSent(_ count: Int64) { sent = sent.addingClamped(count) }
 
-  /// The server has kept `count` bytes more. All failures are forgotten where that is a fair share of what was sent since the
-  /// count began; returns whether it is.
+  /// The server has stored `count` more bytes. Resets the failures if this is a fair share of the bytes sent since
+  /// counting began; returns whether it does.
   mutating func noteKept(_ count: Int64) -> Bool {
     kept = kept.addingClamped(count)
     if kept < sent / Self.fairShare { return false }
@@ -73,8 +73,8 @@ struct FailureCount: Sendable {
     return true
   }
 
-  /// Counts a failure, and says how long to wait after it; nil: give up. `isOutage`: a destination that was there before is
-  /// away. `least`: failures that are known from elsewhere.
+  /// Counts a failure and returns the delay after it; nil: give up. `isOutage`: a destination that was reachable before
+  /// is not now. `least`: failures that are known from elsewhere.
   mutating func delay(
     _ policy: RetryPolicy, isOutage: Bool, asked: Duration?, atLeast least: Int = 0,
     using random: inout some RandomNumberGenerator
@@ -86,9 +86,9 @@ struct FailureCount: Sendable {
     }
     if waited >= outage { return nil }
     var wait = policy.wait(after: total, asked: asked, using: &random)
-    // A server that asks for no wait would be sent the same bytes thousands of times.
+    // Otherwise a server that asks for no delay would be sent the same bytes thousands of times.
     if sent > 0, total > policy.retries { wait = max(wait, policy.wait(after: total, asked: nil, using: &random)) }
-    // A policy without waits must come to an end too.
+    // A policy without delays must come to an end too.
     waited += max(wait, .milliseconds(100))
     return wait
   }

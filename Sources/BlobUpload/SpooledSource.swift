@@ -1,16 +1,16 @@
 import Blobs
 
-/// How much of a source that is read once is held, so that what did not arrive can be sent again.
+/// How much of a source that can be read only once is kept, so that bytes that have not arrived can be sent again.
 public struct SpoolOptions: Sendable, Hashable {
-  /// Bytes for each upload: those that the server has not vouched for, so a part has at most as many. Unless it is set,
-  /// 12 MiB, and for a pipe to where parts are counted, 32 MiB.
+  /// Bytes per upload that the server has not confirmed, which also limits the size of a part. Default: 12 MiB; 32 MiB
+  /// for a pipe in numbered parts.
   public var memory: Int {
     get { chosen ?? 12 << 20 }
     set { chosen = newValue }
   }
   private var chosen: Int?
-  /// Where what does not fit goes, in a temporary file without a name; nil: nothing is written to disk, and a source
-  /// can be sent again only from the last `memory` bytes on.
+  /// Folder for a temporary file without a name, which takes what does not fit into memory; nil: nothing is written to
+  /// disk, and only the last `memory` bytes of a source can be sent again.
   public var folder: BytePath?
 
   public init(memory: Int? = nil, folder: BytePath? = nil) {
@@ -19,30 +19,30 @@ public struct SpoolOptions: Sendable, Hashable {
     self.folder = folder
   }
 
-  /// Where the server takes no smaller parts, and parts have no numbers, one is held at least: what has not arrived of it must
-  /// be sent again. `PipePlan` says what holds for numbered parts.
+  /// If the server does not accept smaller parts, and parts have no numbers, the spool must hold at least one part,
+  /// because an incomplete part must be sent again. For numbered parts see `PipePlan`.
   mutating func holdPart(of destination: UploadDestination) {
     let limits = destination.limits
     guard !destination.traits.numbersParts, !limits.needsLength, limits.smallest <= Self.largestPart else { return }
     memory = max(memory, Int(limits.smallest))
   }
 
-  /// A server that wants more than that in a part is not given more memory than was asked for.
+  /// If a server requires larger parts than this, the spool does not grow beyond what the user asked for.
   private static let largestPart: Int64 = 12 << 20
 
-  /// For a pipe in numbered parts, of which there are only so many: they are large.
+  /// For a pipe in numbered parts: the number of parts is limited, so they are large.
   var forNumberedParts: SpoolOptions { SpoolOptions(memory: chosen ?? 32 << 20, folder: folder) }
 }
 
-/// A source as an upload reads it: where it is sequential, with the bytes held that the server has not acknowledged.
+/// A source as an upload reads it. If it is sequential, the bytes that the server has not acknowledged are kept.
 final class SpooledSource: Sendable {
-  /// What slices are made of.
+  /// The source for slices.
   let source: any BlobSource
   /// The version of the source that is uploaded.
   let info: BlobInfo
-  /// nil where any byte can be read at any time.
+  /// nil for a source with random access.
   private let spool: Spool?
-  /// What does not fit into memory is held on disk, until the server has vouched for it.
+  /// Bytes that do not fit into memory are kept on disk until the server has confirmed them.
   private let isOnDisk: Bool
 
   init(_ source: any BlobSource, _ info: BlobInfo, _ options: SpoolOptions) {
@@ -57,34 +57,36 @@ final class SpooledSource: Sendable {
     }
   }
 
-  /// All that is to be uploaded.
+  /// The whole source.
   var whole: BlobSlice { BlobSlice(source, length: info.length, validator: info.validator) }
 
-  /// Bytes that are not held any more cannot be read again.
+  /// Bytes that are no longer kept cannot be read again.
   var isReadOnce: Bool { spool != nil }
 
-  /// Bytes that a part may have to be sure that it can be sent again; nil: any.
+  /// The maximum length of a part that can certainly be sent again; nil: no limit.
   var largestPart: Int64? { spool.map { Int64($0.memory) } }
 
-  /// Bytes that can be read from `offset` on while all that is in doubt stays held; 0: none, before more has arrived.
+  /// Bytes that can be read from `offset` while all unconfirmed bytes stay in memory; 0: none until more bytes are
+  /// confirmed.
   func room(at offset: Int64) -> Int64 {
     guard let spool else { return .max }
     return spool.held.lowerBound + Int64(spool.memory) - offset
   }
 
-  /// The first byte that can be sent.
+  /// Offset of the first byte that can still be sent.
   var first: Int64 { spool?.held.lowerBound ?? 0 }
 
-  /// All `length` bytes have been read, and each can be read again without asking for room.
+  /// The first `length` bytes have been read, and each can be read again from the spool.
   func holds(_ length: Int64) -> Bool {
     guard let spool else { return false }
     return spool.held.lowerBound == 0 && spool.held.upperBound >= length && length <= spool.memory
   }
 
-  /// The end of an upload that cannot go on, nor begin anew, because of `what`: it would need bytes that are not held any
-  /// more. It carries no status and no transport's error: what helps against those does not help here.
+  /// The error for an upload that can neither continue nor start again, because of `what`: it needs bytes that are no
+  /// longer kept. It has no status and no transport error, because the advice for those does not help here.
   func lost(_ what: String, cause: UploadError?) -> UploadError {
-    // On disk all is held but what the server had vouched for, and nothing helps against a server that loses that.
+    // On disk, everything that the server has not confirmed is kept, and nothing helps against a server that loses
+    // confirmed bytes.
     let advice =
       isOnDisk
       ? "what is before that, the server had said that it holds"
@@ -95,7 +97,7 @@ final class SpooledSource: Sendable {
       cause: cause)
   }
 
-  /// The server wants again what it had vouched for.
+  /// The server asks for bytes that it had confirmed.
   func lost(from offset: Int64, cause: UploadError? = nil) -> UploadError {
     lost("the server has lost what it had after byte \(offset); it cannot go on from there", cause: cause)
   }
@@ -103,8 +105,8 @@ final class SpooledSource: Sendable {
   /// The server has everything before `offset`.
   func acknowledge(_ offset: Int64) { spool?.release(upTo: offset) }
 
-  /// Reads `count` bytes ahead, from `offset` on, and returns how many there are: fewer only where the source ends.
-  /// What is read is held, as far as there is room. Waits for the source.
+  /// Reads up to `count` bytes ahead from `offset`, and returns how many there are: fewer only if the source ends. The
+  /// bytes are kept as far as there is room. Waits for the source.
   func look(from offset: Int64, _ count: Int64, _ validator: Validator?) async throws(UploadError) -> Int64 {
     let cancel = Cancellation()
     let result = await withTaskCancellationHandler {
@@ -119,20 +121,20 @@ final class SpooledSource: Sendable {
     do { return try result.get() } catch { throw UploadError(error) }
   }
 
-  /// Goes to `offset` in a source that an earlier run had read so far: what is before it has arrived.
+  /// Advances to `offset` in a source that an earlier run has read: the bytes before it have arrived.
   func skip(to offset: Int64, _ validator: Validator?) async throws(UploadError) {
     guard let spool, case let end = spool.held.upperBound, end < offset else { return }
     let passed = try await look(from: end, offset - end, validator)
     spool.release(upTo: end + passed)
   }
 
-  /// Lets go of what is held, to read the source from its first byte once more. false: nobody can read that again.
+  /// Drops the kept bytes, to read the source again from its first byte. false: the source cannot be read again.
   func rewind() async -> Bool {
     guard let spool else { return true }
     let cancel = Cancellation()
     return await withTaskCancellationHandler {
       await Self.threads.run {
-        // Why not does not matter: the failure that made it necessary is what is told.
+        // The reason does not matter: the caller reports the failure that made the rewind necessary.
         do throws(BlobError) { try spool.rewind(cancel) } catch { return false }
         return true
       }
@@ -157,6 +159,6 @@ final class SpooledSource: Sendable {
     return seen
   }
 
-  /// Sources of this kind are slow: the shared threads are for short calls.
+  /// These sources are slow, and the shared threads are for short calls.
   private static let threads = BlockingPool("fullbore-spool", threads: 16, patience: .seconds(10))
 }
