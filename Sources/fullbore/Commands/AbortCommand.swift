@@ -3,7 +3,7 @@ import BlobUpload
 import Blobs
 import Platform
 
-/// Gives up unfinished uploads: deletes them on their servers, then forgets them here.
+/// Deletes unfinished uploads on their servers, then removes them from the journal.
 struct AbortCommand: Command {
   static let declaration = CommandDeclaration(
     name: "abort", synopsis: "abort [ID... | --all | --unread | --orphans s3://BUCKET/PREFIX]",
@@ -23,11 +23,11 @@ struct AbortCommand: Command {
       server that offers no deletion at all keeps its uploads until they expire: they are forgotten here, and it is said.
       """)
 
-  /// Which of the unfinished.
+  /// Which unfinished uploads to delete.
   enum Choice: Sendable, Hashable {
     case ids(Set<Int64>)
     case all
-    /// Listings alone: no upload.
+    /// Only listings, no uploads.
     case unread
     case expired
     case orphans(Destination, age: Duration?, isDryRun: Bool)
@@ -75,7 +75,7 @@ struct AbortCommand: Command {
     if case .orphans(let place, let age, let isDryRun) = choice {
       return await interruptible { await abortOrphans(at: place, age, isDryRun) }
     }
-    // Giving up must not make a journal.
+    // This command must not create a journal.
     if journal.withCString({ access($0, F_OK) }) != 0 {
       tell("there is no journal at \(journal)")
       if case .ids = choice { return .failed }
@@ -164,7 +164,8 @@ struct AbortCommand: Command {
     return status
   }
 
-  /// All of one destination. Those without a session on the server are only forgotten, and need no connection.
+  /// Aborts the entries of one destination. Entries without a session are only removed from the journal and need no
+  /// connection.
   private func abort(_ entries: [JournalEntry], _ journal: Journal) async throws(UploadError) -> ExitStatus {
     var status = ExitStatus.ok
     var server: KnownServer?
@@ -183,7 +184,7 @@ struct AbortCommand: Command {
               "\(entry.id)  \(shown(entry.intent.path))  stays: \(shown(entry.destination.endpoint)) still keeps it\n")
             continue
           }
-          // Temporary files of WebDAV are deleted also where the file has its name.
+          // The temporary files of WebDAV are deleted even if the file is complete.
           if !entry.hasTemporaryFiles, await server?.hasWhole(session) == true {
             how = entry.whatStays
           } else {
@@ -215,7 +216,8 @@ struct AbortCommand: Command {
   private static let keptAdvice =
     ". The server keeps the upload until it expires; --forget gives it up here all the same"
 
-  /// Nobody begins to send what is claimed. nil: somebody has, or it is done by now; that is told.
+  /// Claims the entry, so that no other process starts to send it. nil: another process has claimed it, or it is done;
+  /// the user is told.
   private func claim(_ entry: JournalEntry, in journal: Journal) async throws(UploadError) -> JournalEntry? {
     let claim: JournalClaim?
     do { claim = try await journal.claim(entries: [entry.id]).first } catch { throw UploadError(journal: error) }
@@ -231,7 +233,7 @@ struct AbortCommand: Command {
 }
 
 extension AbortCommand.Choice {
-  /// What is said where there is nothing of the kind.
+  /// The message if there is nothing of this kind.
   fileprivate var none: String {
     switch self {
     case .expired: "Nothing has expired"
@@ -242,7 +244,7 @@ extension AbortCommand.Choice {
 }
 
 extension JournalEntry {
-  /// Of an upload that the server says to have whole.
+  /// Description of an upload that the server reports as complete.
   fileprivate var whatStays: String {
     let endpoint = destination.endpoint
     if let sentLimit, let length = intent.length, session?.state["url"] != nil, sentLimit < length {
@@ -252,7 +254,7 @@ extension JournalEntry {
     return "all its bytes are at \(endpoint), and stay there"
   }
 
-  /// What has become of the upload at the server when its session was given up there.
+  /// What happened to the upload at the server when its session was aborted.
   fileprivate var whatAbortDeletes: String {
     let endpoint = destination.endpoint
     if isStored { return "it stays at \(endpoint), and its temporary files are deleted" }
@@ -263,7 +265,7 @@ extension JournalEntry {
 }
 
 extension ExitStatus {
-  /// What an error means to the shell, by who has to act.
+  /// The exit status for an error, according to who has to act.
   fileprivate init(_ side: UploadError.Side) {
     switch side {
     case .cancelled: self = .interrupted

@@ -4,14 +4,14 @@ import BlobUpload
 import Blobs
 import Platform
 
-/// Finds multipart uploads that nobody finished, says what they are, and deletes them.
+/// Finds unfinished multipart uploads, lists them, and deletes them.
 struct AbortOrphans: Sendable {
   let place: Destination
   let connection: ConnectionOptions
-  /// Only what was begun so long ago; nil: whatever is there.
+  /// Only uploads that were started this long ago; nil: all.
   let age: Duration?
   let isDryRun: Bool
-  /// What becomes of uploads that the journal of this machine has, by their ids at the server.
+  /// For uploads in this machine's journal, by their ids at the server: what the user can do with them.
   let known: [String: String]
 
   func run() async throws(UploadError) -> ExitStatus {
@@ -24,7 +24,7 @@ struct AbortOrphans: Sendable {
       traits: dialect.traits)
     var (count, bytes): (Int, Int64) = (0, 0)
     do throws(UploadError) {
-      // Page by page, each named before it is deleted: there may be more of them than memory for their names.
+      // Each page is listed before its uploads are deleted: the names of all uploads may not fit into memory.
       try await dialect.orphans(s3.prefix, at: reached.destination.endpoint, context) {
         (found: [S3Orphan]) async throws(UploadError) in
         let orphans = found.filter(isOurs)
@@ -49,7 +49,7 @@ struct AbortOrphans: Sendable {
     Console.output.write(count == 0 ? "No forgotten uploads.\n" : "\(isDryRun ? "" : "Deleted ")\(total).\n")
   }
 
-  /// Not what a later push goes on with, nor what is too young to have been forgotten.
+  /// Excludes uploads that a later push can resume, and uploads that are too recent.
   private func isOurs(_ orphan: S3Orphan) -> Bool {
     if let remedy = known[orphan.id] {
       Console.output.write("\(line(orphan)); kept: \(shown(remedy))\n")
@@ -61,7 +61,7 @@ struct AbortOrphans: Sendable {
 
   private func line(_ orphan: S3Orphan) -> String {
     let begun = orphan.begun.map { ", begun \(Self.date($0))" } ?? ""
-    // S3 takes names of up to 1,024 bytes.
+    // S3 permits names of up to 1,024 bytes.
     let isLong = orphan.key.count > 1024
     let name = shown(BytePath(orphan.key.prefix(1024))) + (isLong ? "… (\(orphan.key.count) bytes)" : "")
     return "\(name)  \(orphan.parts) parts, \(Quantity.text(bytes: orphan.bytes))\(begun)"

@@ -2,7 +2,7 @@ import BlobCrypto
 import Blobs
 import Platform
 
-/// Digests of files, as `sha256sum` and its like print them.
+/// Prints digests of files in the format of `sha256sum`.
 struct ChecksumCommand: Command {
   static let declaration = CommandDeclaration(
     name: "checksum", synopsis: "checksum FILE...", summary: "digests of files, streamed",
@@ -42,7 +42,7 @@ struct ChecksumCommand: Command {
     return status
   }
 
-  /// A file whose size is 0 may have content all the same.
+  /// A file with size 0 may nevertheless have content, as in /proc.
   private static func source(of file: BytePath) throws(BlobError) -> any BlobSource {
     var status = stat()
     guard file.status(&status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size == 0,
@@ -64,7 +64,7 @@ struct ChecksumCommand: Command {
     }
   }
 
-  /// A name with a line end or a backslash is escaped, and the line then begins with a backslash. GNU coreutils
+  /// A name with a line break or a backslash is escaped, and the line then begins with a backslash. GNU coreutils
   /// manual, "md5sum invocation".
   static func line(_ digest: String, _ name: BytePath) -> [UInt8] {
     var escaped: [UInt8] = []
@@ -82,7 +82,7 @@ struct ChecksumCommand: Command {
 }
 
 extension Digest {
-  /// That of a whole file. Blocks.
+  /// The digest of a whole source. Blocks.
   static func reading(
     _ source: any BlobSource, _ algorithm: Algorithm, _ cancel: Cancellation = Cancellation(), noteRead: () -> Void = {}
   ) throws(BlobError) -> Digest {

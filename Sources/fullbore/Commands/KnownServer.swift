@@ -2,13 +2,13 @@ import BlobClient
 import BlobHTTP
 import BlobUpload
 
-/// A server of the journal, spoken to about unfinished uploads.
+/// A server from the journal, which is asked about unfinished uploads.
 struct KnownServer: Sendable {
   private let dialect: any UploadProtocol
   private let context: UploadContext
 
-  /// Sends at most one request. `connection` is what was given now; the rest is as when the push began. Throws where the
-  /// credentials are another user's than those of the push.
+  /// Sends at most one request. `connection` contains the options given now; all others are those of the push. Throws
+  /// if the credentials belong to another user than those of the push.
   init(_ kept: JournalDestination, _ connection: ConnectionOptions) async throws(UploadError) {
     let connection = connection.completed(from: kept)
     let transport = SocketTransport(try connection.transportOptions(connections: 1))
@@ -29,7 +29,7 @@ struct KnownServer: Sendable {
 
   func abort(_ session: UploadSession) async throws(UploadError) { try await dialect.abort(session, context) }
 
-  /// The session that is in the answer says until when it is kept only if the server has said so now.
+  /// The session in the result has an expiry only if the server has reported it now.
   func held(by session: UploadSession) async throws(UploadError) -> Held {
     var session = session
     session.expires = nil
@@ -38,13 +38,13 @@ struct KnownServer: Sendable {
 
   func hasWhole(_ session: UploadSession) async -> Bool { await dialect.hasWhole(session, context) }
 
-  /// Whether the server holds the upload on, by its own word of now.
+  /// Whether the server still has the upload, according to its current response.
   func keeps(_ session: UploadSession, now: Int64) async throws(UploadError) -> Bool {
     do throws(UploadError) {
       switch try await held(by: session) {
       case .upTo(_, let session): return session.expires.map { $0 > now } ?? true
       case .parts(let parts, let session): return !parts.isEmpty && session.expires.map { $0 > now } ?? true
-      // All its bytes are there: the next push says so in the journal.
+      // All bytes have arrived: the next push records that in the journal.
       case .finished: return true
       }
     } catch {

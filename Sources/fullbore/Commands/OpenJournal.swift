@@ -2,7 +2,7 @@ import BlobUpload
 import Blobs
 import Platform
 
-/// Opens the journal, or says what can be done. A damaged one is kept aside, and `tell` hears of it.
+/// Opens the journal, or throws an error with advice. A damaged journal is moved aside, which `tell` reports.
 func openJournal(_ path: BytePath, _ tell: (String) -> Void) async throws(UploadError) -> Journal {
   do {
     let (journal, damaged) = try await Journal.opened(at: path)
@@ -15,8 +15,8 @@ func openJournal(_ path: BytePath, _ tell: (String) -> Void) async throws(Upload
   }
 }
 
-/// The error as the user is told of it. One of the journal ends its use: it is closed, and a damaged one kept aside, so
-/// that the next run begins a new one.
+/// Completes an error for the user. An error of the journal ends its use: it is closed, and a damaged one is moved
+/// aside, so that the next run creates a new one.
 func told(_ error: UploadError, _ journal: Journal) async -> UploadError {
   guard error.side == .journal else { return error }
   var error = error
@@ -41,8 +41,8 @@ func unfinished(in journal: Journal) async throws(UploadError) -> [JournalEntry]
   do { return try await journal.unfinished() } catch { throw UploadError(journal: error) }
 }
 
-/// Notes that a push begins, before anything is asked or sent. Returns the number of the listing, and whether an earlier
-/// push of the same sources to the same URL ended before all its files were known.
+/// Records that a push starts, before any request. Returns the id of the listing, and whether an earlier push of the
+/// same sources to the same URL ended before all its files were known.
 func beginListing(
   _ options: PushOptions, in journal: Journal
 ) async throws(UploadError) -> (id: Int64, followsUnread: Bool) {
@@ -58,7 +58,7 @@ func beginListing(
   }
 }
 
-/// Notes that every file of a push has an entry of its own, or that the user gives the listings up.
+/// Records that every file of a push has its own entry, or that the user gives the listings up.
 func endListings(_ ids: [Int64], in journal: Journal) async throws(UploadError) {
   do { try await journal.endListings(ids) } catch { throw UploadError(journal: error) }
 }
@@ -67,13 +67,13 @@ func destinations(in journal: Journal) async throws(UploadError) -> [JournalDest
   do { return try await journal.destinations() } catch { throw UploadError(journal: error) }
 }
 
-/// Pushes that ended before each of their files had an entry; not those that run.
+/// Pushes that ended before each of their files had an entry, without those that are running.
 func unreadListings(in journal: Journal) async throws(UploadError) -> [JournalListing] {
   do { return try await journal.listings().filter { $0.owner == nil } } catch { throw UploadError(journal: error) }
 }
 
 extension JournalEntry {
-  /// What can be done about one that is `.refused`.
+  /// What the user can do about an entry in state `.refused`.
   var refusalRemedy: String {
     isLeftover
       ? "it was begun anew, and the server may still have this: 'fullbore abort \(id)' deletes it there"
@@ -82,17 +82,17 @@ extension JournalEntry {
 }
 
 extension JournalListing {
-  /// What is wrong with it, in one sentence without its end.
+  /// What is wrong with the push, as a sentence without its full stop.
   var complaint: String {
     "a push of \(route) ended before all its files were known here, or could not read some of them"
   }
 
-  /// What ends it.
+  /// What the user can do about it.
   static let remedy =
     "run that push again, which sends only what is missing and names what it cannot read, or give it up with "
     + "'fullbore abort --unread'"
 
-  /// The sources and the destination.
+  /// The sources and the destination, for messages.
   var route: String {
     let names = sources.prefix(3).map { $0 == "-" ? "standard input" : "\($0)" }.joined(separator: ", ")
     let more = sources.count > 3 ? " and \(sources.count - 3) more" : ""

@@ -34,8 +34,8 @@ struct PushCommand: Command {
     return status
   }
 
-  /// Says which patterns matched nothing, and where nothing was found. Returns whether that is what the user can have
-  /// meant.
+  /// Reports patterns that matched nothing, and sources in which nothing was found. Returns whether the user can have
+  /// meant that.
   private func sayWhatFiltersDid(
     _ walk: PushWalk, _ report: any PushReport, _ counters: PushCounters
   ) -> Bool {
@@ -48,7 +48,7 @@ struct PushCommand: Command {
     return walk.emptySources.tell(report, checks: options.checks)
   }
 
-  /// Returns what ended the push before its time.
+  /// Returns the error that ended the push early; nil: none did.
   private func push(_ walk: PushWalk, _ report: any PushReport, _ counters: PushCounters) async -> UploadError? {
     do throws(UploadError) {
       let transport = SocketTransport(try options.connection.transportOptions(at: options.pace))
@@ -56,7 +56,7 @@ struct PushCommand: Command {
       // The first connection is made while the journal is opened.
       expect(1, over: transport)
       let journal = try await openJournal(options.journal, report.notice)
-      // Before the first request, so that a push which is killed or refused is known to `status` and `resume`.
+      // Recorded before the first request, so that `status` and `resume` know a push that is killed or rejected.
       let listing = try await beginListing(options, in: journal)
       let outage = OutageWatch(options.destination.endpoint, report, counters)
       outage.start()
@@ -68,12 +68,12 @@ struct PushCommand: Command {
       outage.answered()
       let destination = reached.destination
       if options.output.isVerbose { report.notice("\(destination.endpoint): speaks \(destination.dialect.name)") }
-      // A pipe may have nothing for as long as it likes.
+      // A pipe may be idle for any time.
       if options.readsStandardInput { outage.stop() }
       let run = try await PushRun(
         options, reached, transport, journal, report, counters, options.readsStandardInput ? nil : outage)
       if options.readsStandardInput, let plan = run.uploader.pipePlan, let most = plan.most {
-        // Not rounded up.
+        // Whole GiB, rounded down.
         let whole = most < 1 << 30 ? most : (most >> 30) << 30
         report.notice(
           "standard input: \(Quantity.text(bytes: whole)) at most, in parts of \(Quantity.text(bytes: plan.partSize)); "
@@ -84,8 +84,9 @@ struct PushCommand: Command {
         omitsTimes: options.omitsTimes, names: options.namesMayMeet ? TakenNames() : nil)
       let ended = await run.run { () async throws(UploadError) in
         if let items = await feed.next(of: walk) { return items }
-        // The batches before are claimed. What has no entry in the journal, the next push has to find again; where a source
-        // is empty now, the files that an earlier push did not come to may have been there.
+        // The batches before this one are claimed. The listing stays if files may be missing from the journal: the next
+        // push must find them again. If a source is empty now, it may have contained files that an earlier push did not
+        // reach.
         let hasLost = listing.followsUnread && !walk.emptySources.isEmpty
         if !Task.isCancelled, !hasLost, !counters.isIncomplete.load(ordering: .relaxed) {
           try await endListings([listing.id], in: journal)
@@ -105,7 +106,7 @@ struct PushCommand: Command {
   }
 
   private func expect(_ bodies: Int, over transport: SocketTransport) {
-    // A pipe may go as one body whose length nobody knows.
+    // A pipe may be sent as one body of unknown length.
     if !options.readsStandardInput { transport.expect(bodiesAt: options.destination.endpoint, atMost: bodies) }
   }
 
@@ -122,5 +123,6 @@ struct PushCommand: Command {
   }
 }
 
-/// Connections that the system closes with the process: to end 64 one by one takes longer than all else at the end.
+/// Transports that live until the process exits, when the system closes their connections: closing 64 of them one by
+/// one would take longer than everything else at the end.
 private let untilExit = Mutex<[SocketTransport]>([])

@@ -2,8 +2,8 @@ import BlobUpload
 import Blobs
 
 extension PushFeed {
-  /// The items without those whose name another file of this push has, whatever the options: to send them would lose
-  /// one of the two.
+  /// Removes items whose name another file of this push already has, whatever the options: sending both would lose one
+  /// of the two.
   func withOwnNames(_ items: [UploadItem]) async -> [UploadItem] {
     guard let names else { return items }
     var kept: [UploadItem] = []
@@ -23,7 +23,7 @@ extension PushFeed {
     return kept
   }
 
-  /// Keeps in the journal what is not sent, and why, so that `status` and `resume` name it.
+  /// Records in the journal which files are not sent, and why, so that `status` and `resume` list them.
   private func note(_ clashes: [(item: UploadItem, message: String)]) async {
     let intents = clashes.map { item, _ in item.intent() }
     do throws(JournalError) {
@@ -32,23 +32,24 @@ extension PushFeed {
         switch claim {
         case .fresh(let id), .replaced(let id, _): run.journal.refused(id, clash.message)
         case .resume(let entry), .unsure(let entry): run.journal.refused(entry.id, clash.message)
-        // It was sent under that name before, or another process sends it there.
+        // The file was sent under that name before, or another process is sending it.
         case .done, .busy: break
         }
       }
     } catch {
-      // The next claim of this push ends it for the same reason; until then the journal does not know these files.
+      // The next claim of this push fails for the same reason and ends the push; until then the journal does not know
+      // these files.
       run.counters.isIncomplete.store(true, ordering: .relaxed)
     }
   }
 
-  /// nil: no other file, with other bytes, has the name of `item` in this push.
+  /// nil: no other file of this push has the name of `item` and other bytes.
   private func clash(
     of item: UploadItem, in names: TakenNames, among batch: [UploadItem]
   ) async -> NameClash? {
     var others = batch.filter { $0.target.path == item.target.path }.map(\.identity)
-    // What earlier batches have is in the journal, and so is what earlier pushes have sent. One that cannot be read ends
-    // the push at the next claim.
+    // The files of earlier batches and earlier pushes are in the journal. If it cannot be read, the next claim ends the
+    // push.
     others += (try? await run.journal.sources(at: item.intent())) ?? []
     for other in others where names.isTaken(item.target.path, by: other) {
       if Task.isCancelled { return nil }

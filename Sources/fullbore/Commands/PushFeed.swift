@@ -4,14 +4,14 @@ import BlobMedia
 import BlobUpload
 import Blobs
 
-/// Makes items of what was found, whatever kind of source it is: for `push`, `resume` and `watch` alike.
+/// Turns found sources of every kind into upload items, for `push`, `resume` and `watch`.
 struct PushFeed: Sendable {
-  /// How files are read.
+  /// How files are opened.
   enum Files: Sendable {
-    /// Under the name they have: another name is another file.
+    /// By their names: a renamed file is another file.
     case byName
-    /// One that is renamed while it waits or is read goes on under the name it was found by. nil: it is only held from
-    /// its first byte to the last.
+    /// Kept open: a file that is renamed while it waits or is read is still sent under the name it was found by. nil:
+    /// the file is open only while it is read.
     case held(PromisedFiles?)
   }
 
@@ -20,11 +20,11 @@ struct PushFeed: Sendable {
   /// nil: the protocol carries no metadata.
   let telling: GalleryTelling?
   let overwrites: Bool
-  /// The server is not told when files were last written.
+  /// The server is not told when files were last modified.
   let omitsTimes: Bool
-  /// nil: each file has a name of its own, as those of one folder do.
+  /// nil: all names differ anyway, as in a single folder.
   let names: TakenNames?
-  /// Told of a file that is not sent.
+  /// Called for a file that is not sent.
   let refused: @Sendable (UploadItem, UploadError) -> Void
   private let resolver: SourceResolver
   private let questions = SourceQuestions()
@@ -43,7 +43,7 @@ struct PushFeed: Sendable {
     self.files = files
     self.overwrites = overwrites
     self.omitsTimes = omitsTimes
-    // Not over the transport that sends, or the two could wait for each other's connections.
+    // A separate transport, because sending and reading over the same one could wait for each other's connections.
     let reading = try run.connection.readingTransport(jobs: run.jobs)
     resolver =
       SourceResolver.files.addingHTTP(
@@ -52,10 +52,10 @@ struct PushFeed: Sendable {
       ).withDatabases
   }
 
-  /// The next items; nil at the end of the walk. A source at a URL comes when its server has answered, so that those
-  /// found after it may come before it.
+  /// The next items; nil at the end of the walk. A source at a URL is returned when its server has responded, so
+  /// sources that were found after it may come before it.
   func next(of walk: some SourceWalk) async -> [UploadItem]? {
-    // A walk that is read on after it was cancelled would end without what it has passed over.
+    // Reading on after a cancellation would skip sources that the walk has passed over.
     while !Task.isCancelled {
       var items: [UploadItem] = []
       if let answer = questions.takeAnswer() {
@@ -70,7 +70,7 @@ struct PushFeed: Sendable {
     return nil
   }
 
-  /// What cannot be read is reported.
+  /// Reports sources that cannot be read.
   func items(_ found: [FoundSource]) async -> [UploadItem] {
     var items: [UploadItem] = []
     let told = await tell(of: found)
@@ -107,25 +107,25 @@ struct PushFeed: Sendable {
     return await withOwnNames(items)
   }
 
-  /// By their place in `found`. Asked of their bytes, on a thread that may wait.
+  /// Metadata by index in `found`. Reads the files, on a thread that may block.
   private func tell(of found: [FoundSource]) async -> [Int: [String: String]] {
     guard let telling else { return [:] }
     let files = found.indices.filter { if case .file = found[$0].place { true } else { false } }
-    // A file that is stuck here goes without metadata: the upload that reads it says what is wrong with it.
+    // A file that blocks is sent without metadata: the upload that reads it reports the problem.
     let told = await SourceReads().each(files) { telling.metadata(of: found[$0].identity) } ?? []
     return Dictionary(uniqueKeysWithValues: zip(files, told).compactMap { index, told in told.map { (index, $0) } })
       .filter { !$0.value.isEmpty }
   }
 
-  /// A file whose size is 0 may have content all the same, as in /proc: then it is a source of unknown length. nil: it
-  /// is empty.
+  /// A file with size 0 may nevertheless have content, as in /proc; then it becomes a source of unknown length. nil:
+  /// the file is empty.
   private func unsized(_ path: BytePath, _ stamp: FileStamp) async -> Result<UnsizedFileSource?, BlobError> {
     await BlockingPool.shared.run {
       Result { () throws(BlobError) in
         do throws(BlobError) {
           return try UnsizedFileSource.isNeeded(for: path) ? UnsizedFileSource(path, modified: stamp.modified) : nil
         } catch {
-          // It was renamed or deleted meanwhile: that is met again, and dealt with, when it is sent.
+          // The file was renamed or deleted meanwhile, which is handled when it is sent.
           if error.code == .notFound { return nil }
           throw error
         }
@@ -144,7 +144,7 @@ struct PushFeed: Sendable {
     }
   }
 
-  /// Asks the server of a URL source. The item is made of its answer.
+  /// Asks the server of a URL source for its properties. The response becomes the item.
   private func ask(_ found: FoundSource, at url: String) {
     run.counters.found(length: nil)
     let host = HTTPURL(url).map { "\($0.host):\($0.port)" } ?? url
@@ -155,7 +155,7 @@ struct PushFeed: Sendable {
     }
   }
 
-  /// nil: the server has nothing that could be sent, which is reported.
+  /// nil: the server has nothing to send, which is reported.
   private func item(_ answer: SourceQuestions.Answer) -> UploadItem? {
     switch answer.result {
     case .success(let (source, info)):
@@ -167,7 +167,7 @@ struct PushFeed: Sendable {
     }
   }
 
-  /// A row or a table of a database on this machine.
+  /// A row or a table of a local database.
   private func item(_ found: FoundSource, at url: String) async -> UploadItem? {
     let asked = await asking.runUntilCancelled { [resolver] cancel in
       Result { () throws(BlobError) in
@@ -195,7 +195,7 @@ struct PushFeed: Sendable {
     }
   }
 
-  /// Something that was counted as found, and never became an item.
+  /// Reports a source that was counted as found and did not become an item.
   private func fail(_ path: BytePath, _ error: BlobError) {
     if error.code == .cancelled { return }
     run.counters.failed(length: nil)
@@ -215,7 +215,7 @@ struct PushFeed: Sendable {
 }
 
 extension PushRun {
-  /// Something that was never an item.
+  /// Reports a failure without an item.
   func fail(_ identity: BytePath, _ message: String) {
     counters.notFound()
     report.failed(identity, message)
@@ -223,10 +223,10 @@ extension PushRun {
 }
 
 extension ConnectionOptions {
-  /// What sources at URLs are read over. One that cannot be asked twice holds a connection from the moment it is looked at,
-  /// and so does each server that has not answered yet. There are connections for all of these beside those of the files
-  /// under way. Their number must not adapt to the link: with fewer, those that wait could hold all connections that the
-  /// files under way need.
+  /// The transport for reading sources at URLs. A source that cannot be read twice holds a connection from the moment
+  /// its properties are requested, and so does each server that has not responded yet. There are connections for all of
+  /// these in addition to those of the files under way. The number must not adapt to the link: with fewer connections,
+  /// waiting sources could hold all connections that the files under way need.
   fileprivate func readingTransport(jobs: Int?) throws(UploadError) -> SocketTransport {
     var options = try transportOptions(connections: nil)
     options.adapts = false

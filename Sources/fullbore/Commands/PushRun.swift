@@ -5,7 +5,7 @@ import Blobs
 import Platform
 import Synchronization
 
-/// What `push` and `resume` share: one destination, a feed of items, a report, an exit status.
+/// The common part of `push` and `resume`: one destination, a feed of items, a report, an exit status.
 struct PushRun: Sendable {
   let destination: UploadDestination
   let transport: SocketTransport
@@ -21,12 +21,12 @@ struct PushRun: Sendable {
   var spool = SpoolOptions()
   var partsAtOnce: Int?
   var replacesGrown = false
-  /// Told of tries that fail; nil: nobody is.
+  /// Informed about failed attempts; nil: nothing is.
   var outage: OutageWatch?
-  /// Files that another process sends are waited for.
+  /// Waits for files that another process is sending.
   var waitsForOthers = true
 
-  /// Sends all that `feed` gives. The error, if any, is the one that ended it before its time; it has been told.
+  /// Sends all items of `feed`. Returns the error that ended the run early, if any; the error was already reported.
   func run(_ feed: @escaping @Sendable () async throws(UploadError) -> [UploadItem]?) async -> UploadError? {
     let observer = PushObserver(report: report, counters: counters)
     guard let error = await send(feed, observer) else { return nil }
@@ -50,7 +50,7 @@ struct PushRun: Sendable {
     return uploader
   }
 
-  /// As `run`, and who watches is told of the items; the error that ended it is not told.
+  /// Like `run`, but reports items to `observer`, and does not report the returned error.
   func send(
     _ feed: @escaping @Sendable () async throws(UploadError) -> [UploadItem]?, _ observer: some UploadObserver
   ) async -> UploadError? {
@@ -82,7 +82,7 @@ struct PushRun: Sendable {
 }
 
 extension PushRun {
-  /// As the options of `push` and `watch` say, to a destination that has answered.
+  /// A run with the options of `push` or `watch`, to a destination that has responded.
   init(
     _ options: PushOptions, _ reached: Reached, _ transport: SocketTransport, _ journal: Journal,
     _ report: any PushReport, _ counters: PushCounters, _ outage: OutageWatch?, waitsForOthers: Bool = true
@@ -104,13 +104,14 @@ extension PushRun {
   }
 }
 
-/// Tells the report what the queue says.
+/// Forwards the queue's events to the report.
 final class PushObserver: UploadObserver {
   private let report: any PushReport
   private let counters: PushCounters
-  /// Kinds of errors that end it all; few, since they do.
+  /// Kinds of reported errors that end the push; there are few, because each ends it.
   private let told = Mutex<Set<String>>([])
-  /// A file was refused with 403, and the push went on. Where all files are refused, it ends with the same error.
+  /// A file was rejected with 403, and the push continued. If all files are rejected, the push ends with the same
+  /// error.
   private let hasToldRefusal = Atomic(false)
 
   init(report: any PushReport, counters: PushCounters) {
@@ -123,8 +124,8 @@ final class PushObserver: UploadObserver {
     return told.withLock { $0.contains(Self.kind(of: error)) }
   }
 
-  /// What the errors of files that were under way together have in common when the destination refuses all of them: their
-  /// messages differ by the files' URLs.
+  /// A common key for the errors of concurrent files when the destination rejects all of them: their messages differ
+  /// only in the files' URLs.
   private static func kind(of error: UploadError) -> String {
     if let status = error.status { return "status \(status)" }
     if let cause = error.cause as? TransportError { return "\(cause.code)" }
@@ -148,7 +149,7 @@ final class PushObserver: UploadObserver {
     case .busy(let pid): fail(file, "process \(pid) is sending it just now; nothing was done here")
     case .failed(let error) where error.side == .cancelled: report.dropped(file)
     case .failed(let error) where error.side == .destination:
-      // It ends the push, so that saying it once is enough.
+      // The error ends the push, so it is reported only once.
       if told.withLock({ $0.insert(Self.kind(of: error)).inserted }) {
         fail(file, error.advised(goesOn: item.info.validator != nil))
       } else {

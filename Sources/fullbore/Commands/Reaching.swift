@@ -3,14 +3,15 @@ import BlobHTTP
 import BlobUpload
 import Blobs
 
-/// A destination that has answered, or is expected to while it is sent to, and what the journal keeps of it.
+/// A destination that has responded, or should respond while files are sent, and the part of it that the journal
+/// stores.
 struct Reached: Sendable {
   var destination: UploadDestination
   var s3: S3Place?
 }
 
 extension Reached {
-  /// Where a push goes, as the user wrote it.
+  /// Connects to the destination of a push as the user gave it.
   init(
     _ destination: Destination, _ connection: ConnectionOptions, checksum: Digest.Algorithm?,
     form: FormOptions = FormOptions(), isStream: Bool = false, overwrites: Bool = true,
@@ -35,7 +36,7 @@ extension Reached {
     self.s3 = access.place(connection.s3)
   }
 
-  /// Where an earlier push went; `connection` is completed from what is kept.
+  /// Connects to the destination of an earlier push; `connection` must be completed from `kept`.
   init(
     _ kept: JournalDestination, _ connection: ConnectionOptions, over transport: any Transport
   ) async throws(UploadError) {
@@ -68,7 +69,7 @@ extension Reached {
 }
 
 extension S3Options {
-  /// A checksum that S3 does not know was refused when the options were read.
+  /// Other checksums than those of S3 were rejected when the options were read.
   fileprivate func objects(_ checksum: Digest.Algorithm?) -> S3Multipart.Options {
     let checksum = checksum.flatMap { Digest.Algorithm.s3.contains($0) ? $0 : nil }
     return S3Multipart.Options(

@@ -53,7 +53,7 @@ struct ResumeCommand: Command {
     return status
   }
 
-  /// Each destination in turn; one that cannot be reached does not keep the others from being served.
+  /// Resumes each destination in turn; one that cannot be reached does not prevent the others.
   private func resume(
     _ report: any PushReport, _ counters: PushCounters
   ) async -> Result<UploadError?, UsageError> {
@@ -81,7 +81,7 @@ struct ResumeCommand: Command {
         report.failed(entry.intent.source, "\(entry.error ?? "it was refused"). \(entry.refusalRemedy)")
       }
       for listing in try await unreadListings(in: journal) where choice.contains(listing.destination) {
-        // The journal has not the names of what is missing, nor the options under which they were chosen.
+        // The journal does not contain the names of missing files, nor the options that selected them.
         counters.isIncomplete.store(true, ordering: .relaxed)
         report.ended("\(listing.complaint): \(JournalListing.remedy)")
       }

@@ -3,7 +3,7 @@ import BlobServer
 import Blobs
 import Platform
 
-/// Receives uploads into a folder until it is told to stop.
+/// Receives uploads into a folder until it is stopped.
 struct ServeCommand: Command {
   static let declaration = CommandDeclaration(
     name: "serve", synopsis: "serve FOLDER", summary: "receive uploads into FOLDER",
@@ -72,7 +72,7 @@ struct ServeCommand: Command {
       guard let text = String(validating: value.bytes, as: UTF8.self) else {
         throw UsageError("--allow-origin '\(shown(value))': this is not UTF-8")
       }
-      // Browsers send it so, and it is compared as a whole.
+      // Browsers send origins in this form, and they are compared as strings.
       if text != "*", HTTPURL(text) == nil || text.dropFirst("https://".count).contains(where: { "/?#".contains($0) }) {
         throw UsageError("--allow-origin '\(shown(value))': wanted https://host, https://host:port or *")
       }
@@ -88,10 +88,10 @@ struct ServeCommand: Command {
     isQuiet = arguments.flag("quiet")
   }
 
-  /// Bytes; nil also for 0, which would let nothing in but empty files: that is `--read-only`.
+  /// Bytes; nil also for 0, which would accept only empty files: `--read-only` exists for that.
   private static func limit(_ text: String) -> Int64? { Quantity.size(text).flatMap { $0 > 0 ? $0 : nil } }
 
-  /// What `Host` may hold: a name or address and perhaps a port, with nothing of a URL around it.
+  /// Whether the text is a valid `Host` value: a name or address with an optional port, without other parts of a URL.
   private static func isHost(_ text: String) -> Bool {
     HTTPURL("http://\(text)/") != nil && !text.utf8.contains { $0 <= 32 || "/?#@\\".utf8.contains($0) }
   }
@@ -119,7 +119,7 @@ struct ServeCommand: Command {
     do throws(ServerError) {
       let options = options
       let server = try await BlockingPool.shared.run { () throws(ServerError) in try Server(options) }
-      // Before the URL: whoever reads that may ask for an orderly end at once.
+      // Before the URL is printed: a program that reads it may send a signal at once.
       let interruptions = Signals.interruptions()
       Console.output.write("\(server.url)\n")
       Console.output.flush()
@@ -140,7 +140,7 @@ struct ServeCommand: Command {
       throw UsageError("\(shown(path)): \(String(cString: strerror(errno))); make the folder first")
     }
     if status.st_mode & S_IFMT != S_IFDIR { throw UsageError("\(shown(path)): this is not a folder") }
-    // For what is shown: `.` would say little.
+    // Messages show the real path, because `.` would say little.
     guard let real = path.withCString({ realpath($0, nil) }) else { return path.absolute() }
     defer { free(real) }
     return BytePath(cString: real)

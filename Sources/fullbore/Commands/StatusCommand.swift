@@ -3,7 +3,7 @@ import BlobUpload
 import Blobs
 import Platform
 
-/// What the journal knows, for people and for programs.
+/// Prints what the journal contains, as text or JSON.
 struct StatusCommand: Command {
   static let declaration = CommandDeclaration(
     name: "status", synopsis: "status [DESTINATION]",
@@ -43,7 +43,7 @@ struct StatusCommand: Command {
   var outputIsResult: Bool { true }
 
   func run() async -> ExitStatus {
-    // Asking must not make a journal.
+    // This command must not create a journal.
     if journal.withCString({ access($0, F_OK) }) != 0 {
       do { try choice.check(isAmong: []) } catch { return refuse(error) }
       if !isJSON { Console.output.write("There is no journal at \(shown(journal)): nothing was pushed yet.\n") }
@@ -97,8 +97,8 @@ struct StatusCommand: Command {
     return .usage
   }
 
-  /// One request for each that a server has begun to hold. A server that is asked about an upload may end the request
-  /// that is bringing it, so uploads that a live process is sending are left alone.
+  /// Sends one request for each upload that has a session. A query may make the server end the request that is sending
+  /// the upload, so uploads of live processes are not queried.
   private func ask(_ entries: [JournalEntry]) async -> [Int64: ServerAnswer] {
     var answers: [Int64: ServerAnswer] = [:]
     let quiet = entries.filter { $0.session != nil && $0.owner == nil }
@@ -121,9 +121,9 @@ struct StatusCommand: Command {
   }
 }
 
-/// What a server said of an unfinished upload.
+/// The server's response about an unfinished upload.
 enum ServerAnswer: Sendable, Hashable {
-  /// Bytes, and seconds since 1970 until when it keeps them; nil: it did not say.
+  /// Bytes, and when they expire in seconds since 1970; nil: the server did not say.
   case holds(Int64, until: Int64?)
   case gone
   case failed(String)
@@ -138,6 +138,6 @@ enum ServerAnswer: Sendable, Hashable {
 }
 
 extension JournalEntry {
-  /// The last byte that was sent, as far as is known; the server may hold less.
+  /// Offset after the last byte that was sent, as far as is known; the server may have received less.
   var reached: Int64 { max(acknowledged, sent.map(\.end).max() ?? 0) }
 }

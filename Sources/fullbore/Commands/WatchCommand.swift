@@ -17,7 +17,7 @@ struct WatchCommand: Command {
   var outputIsResult: Bool { options.push.output.isJSON || options.push.isDryRun }
 
   func run() async -> ExitStatus {
-    // Told when someone waits to write a file that is just being asked whether anyone writes it.
+    // SIGIO arrives when another process waits to write a file while this one holds a lease to check for writers.
     signal(SIGIO, SIG_IGN)
     let push = options.push
     let counters = PushCounters()
@@ -35,11 +35,12 @@ struct WatchCommand: Command {
     return status
   }
 
-  /// One run after the other, for as long as the destination may only be away. Returns what ended it all.
+  /// Runs again and again as long as the destination may only be temporarily away. Returns the error that ended the
+  /// watch.
   private func watch(_ report: any PushReport, _ counters: PushCounters) async -> UploadError {
     do throws(UploadError) {
       let journal = try await openJournal(options.push.journal, report.notice)
-      // A watch that ends before it has looked at everything is known to `status`, as a push is.
+      // `status` lists a watch that ends before it has seen all files, like a push.
       let listing = try await beginListing(options.push, in: journal).id
       let feed = try WatchFeed(options, report, counters)
       var absence = Absence(report)
@@ -47,7 +48,7 @@ struct WatchCommand: Command {
       outage.start()
       defer { outage.stop() }
       let names = options.push.namesMayMeet ? TakenNames() : nil
-      // Files this process has sent: who takes some takes us.
+      // Files this process has sent: if the server has accepted some, later rejections may be temporary.
       var known = 0
       while true {
         let error = await send(feed, journal, listing, names, outage, report, counters)
@@ -68,7 +69,7 @@ struct WatchCommand: Command {
     }
   }
 
-  /// Until it is cancelled, or nothing else can succeed. Credentials are read anew.
+  /// Sends until it is cancelled, or until nothing else can succeed. Reads the credentials again.
   private func send(
     _ feed: WatchFeed, _ journal: Journal, _ listing: Int64, _ names: TakenNames?, _ outage: OutageWatch,
     _ report: any PushReport,
@@ -91,11 +92,11 @@ struct WatchCommand: Command {
       ) { item, error in observer.ended(item, nil, .failed(error)) }
       let ended = await run.send(
         { () async throws(UploadError) in
-          // The batches before are claimed.
+          // All earlier batches are claimed.
           if await feed.takeListed(), !counters.isIncomplete.load(ordering: .relaxed) {
             try await endListings([listing], in: journal)
           }
-          // The thread of the feed may be stuck in a folder whose server is gone.
+          // The feed's thread may be blocked in a folder of a server that is gone.
           let found = await untilCancelled(wakeUp: { feed.wake() }) { await feed.next() }
           guard case let found?? = found else { return nil }
           return await items.items(found.map { FoundSource($0) })
@@ -107,7 +108,7 @@ struct WatchCommand: Command {
   }
 }
 
-/// A destination that is away: said once, tried again ever more seldom.
+/// A destination that is away: reported once, and tried again with growing delays.
 private struct Absence {
   private static let longest = Duration.seconds(60)
   private let report: any PushReport
@@ -116,7 +117,7 @@ private struct Absence {
 
   init(_ report: any PushReport) { self.report = report }
 
-  /// Waits; false when the task was cancelled meanwhile.
+  /// Waits; false if the task was cancelled meanwhile.
   mutating func passes(_ error: UploadError, _ outage: OutageWatch) async -> Bool {
     outage.failed(error, next: wait)
     if told != error.message {
