@@ -119,7 +119,7 @@ struct ChecksumTests {
     #expect(server.folder.read("x") == pattern(1000))
   }
 
-  // After the bytes, tus 1.0 §Checksum-Trailer.
+  // Sends the checksum as a trailer, tus 1.0 §Checksum-Trailer.
 
   private func send(
     _ server: TestServer, _ upload: String, _ bytes: [UInt8], announced: Bool = true, _ trailer: String

@@ -3,11 +3,11 @@ import Blobs
 import Platform
 import Testing
 
-/// Connections whose client has closed, and whose place others wait for.
+/// Connections that the client has closed must not keep their place from others.
 struct ClosedConnectionTests {
   private func openFiles() -> Int { TestFolder.names("/proc/self/fd").count }
 
-  /// The timeouts are far longer than a test waits.
+  /// The timeouts are far longer than the test waits, so the server must notice the closed connection.
   @Test(arguments: ["", "G", "GET / HTTP/1.1\r\nHost", "GET / HTTP/1.1\r\nHost: localhost\r\n"])
   func aHeadThatIsCutFreesItsConnection(_ head: String) throws {
     let server = try TestServer {
@@ -38,7 +38,7 @@ struct ClosedConnectionTests {
     #expect(try eventually { openFiles() <= before + 2 && server.folder.kept.isEmpty })
   }
 
-  /// A client that only stops sending still gets its answers.
+  /// A client that has only shut down its sending side still gets its responses.
   @Test func whoStopsSendingIsAnswered() throws {
     let server = try TestServer()
     let bytes = pattern(5 << 20)
@@ -51,7 +51,8 @@ struct ClosedConnectionTests {
     #expect(try client.answer().body == bytes)
   }
 
-  /// They are kept open for some seconds, so that their clients can read why they were refused.
+  /// After an error response the server keeps a connection open for some seconds, so that the client can read the
+  /// response.
   @Test func onlySoManyConnectionsLinger() throws {
     let folder = try TestFolder()
     let options = ServerOptions(folder: folder.path, port: 0)

@@ -1,7 +1,7 @@
 import Blobs
 import Testing
 
-/// Bodies that are not the file itself but a coded form of it. RFC 9110 §8.4, §15.5.16.
+/// Bodies with a content coding instead of the file itself. RFC 9110 §8.4, §15.5.16.
 struct CodingTests {
   private let ietf = [("Upload-Draft-Interop-Version", "8"), ("Upload-Complete", "?1")]
 

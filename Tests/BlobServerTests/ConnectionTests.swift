@@ -2,7 +2,7 @@ import Blobs
 import Testing
 
 struct ConnectionTests {
-  /// Each needs two descriptors for its ends and one for its file, in this process.
+  /// Each connection needs two descriptors for its ends and one for its file, all in this process.
   @Test func aThousandUploadsAtOnceAllArrive() throws {
     let server = try TestServer()
     let bytes = pattern(3000)

@@ -1,7 +1,7 @@
 import BlobServer
 import Testing
 
-/// Fetch Standard, "CORS protocol".
+/// Tests for the Fetch Standard, "CORS protocol".
 struct CrossOriginTests {
   static let app = "https://app.example"
 
@@ -73,7 +73,7 @@ struct CrossOriginTests {
     #expect(answer["Access-Control-Allow-Origin"] == "*")
   }
 
-  /// A browser hides each header that is not listed, but for the few of the Fetch Standard §2.2.2.
+  /// A browser hides each header field that is not listed, except for a few in Fetch Standard §2.2.2.
   @Test func everyHeaderOfAnAnswerMayBeRead() throws {
     let server = try TestServer {
       $0.allowedOrigins = [Self.app]
@@ -108,7 +108,7 @@ struct CrossOriginTests {
     let readable = [
       "cache-control", "content-language", "content-length", "content-type", "expires", "last-modified", "pragma",
     ]
-    // These are for the browser itself.
+    // Fields that the browser itself uses.
     let own = [
       "access-control-allow-origin", "access-control-expose-headers", "connection", "content-security-policy", "date",
       "vary", "x-content-type-options",

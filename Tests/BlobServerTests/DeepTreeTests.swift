@@ -3,7 +3,7 @@ import Blobs
 import Platform
 import Testing
 
-/// Paths and trees that are far deeper than anyone's folders.
+/// Paths and folder trees that are far deeper than usual.
 struct DeepTreeTests {
   private static let deep = [String](repeating: "d", count: 1330).joined(separator: "/")
 
@@ -36,7 +36,7 @@ struct DeepTreeTests {
     #expect(try server.ask("PUT", "/link/a/b", body: [1]).status == 403)
   }
 
-  /// An older server took such paths, and left the upload to be published at the next start.
+  /// An older server accepted such paths, and left the upload to be published at the next start.
   @Test func aRecordThatCannotBePublishedIsSetAside() throws {
     let folder = try TestFolder()
     folder.makeFolder(".fullbore")
@@ -69,7 +69,7 @@ struct DeepTreeTests {
     #expect(try eventually { server.folder.kept.isEmpty })
   }
 
-  /// What lies in the store that no server has put there does not keep it from starting either.
+  /// Files in the store that no server has created do not prevent the server from starting either.
   @Test func aStoreThatIsDamagedIsServed() throws {
     let folder = try TestFolder()
     folder.makeFolder(".fullbore")
@@ -93,7 +93,7 @@ struct DeepTreeTests {
     }
   }
 
-  /// A final upload that is made of itself, and two that are made of each other.
+  /// A final upload that is its own part, and two that are parts of each other.
   @Test func recordsThatNameEachOtherEnd() throws {
     let folder = try TestFolder()
     folder.makeFolder(".fullbore")
@@ -124,14 +124,14 @@ struct DeepTreeTests {
   @Test func aDeepTreeIsMeasured() throws {
     let folder = try TestFolder()
     try makeChain(of: 1500, in: folder)
-    // As `fullbore serve` does: threads of our own have small stacks.
+    // Runs on a thread with a small stack, as `fullbore serve` does.
     let started = Monitor<Result<TestServer, any Error>?>(nil)
     SystemThread.start("start") {
       nonisolated(unsafe) let server = Result { try TestServer(over: folder) { $0.maxTotal = 1000 } }
       started.update { $0 = server }
     }
     let server = try started.wait { $0 }.get()
-    // 507 while the tree is measured again, which takes longer than an upload waits for.
+    // The server responds 507 while it measures the tree again, which takes longer than an upload waits.
     var refused = try server.ask("PUT", "/x", body: pattern(991))
     while refused.status == 507 { refused = try server.ask("PUT", "/x", body: pattern(991)) }
     #expect(refused.status == 413)
@@ -139,7 +139,7 @@ struct DeepTreeTests {
     #expect(try server.ask("PUT", "/x", body: pattern(990)).status == 201)
   }
 
-  /// Folders inside each other, far deeper than a path may be long, with ten bytes in the last one.
+  /// Nested folders, far deeper than a path may be long, with ten bytes in the last one.
   private func makeChain(of count: Int, in folder: TestFolder) throws {
     var place = folder.path.withCString { open($0, O_RDONLY | O_DIRECTORY) }
     for _ in 1...count {

@@ -4,7 +4,7 @@ import BlobServer
 import Blobs
 import Testing
 
-/// RFC 9530.
+/// Tests for RFC 9530.
 struct DigestFieldTests {
   private func field(_ name: String, _ bytes: [UInt8], _ algorithm: Digest.Algorithm = .sha256) -> (String, String) {
     (name, DigestField.text([algorithm: Digest.value(of: bytes, algorithm)]))
@@ -33,7 +33,7 @@ struct DigestFieldTests {
     #expect(server.folder.kept.isEmpty)
   }
 
-  /// One wrong digest among right ones is one too many.
+  /// One wrong digest among right ones is enough to reject the body.
   @Test func everyDigestCounts() throws {
     let server = try TestServer()
     let both = [field("Content-Digest", [1, 2]), field("Repr-Digest", [1, 3])]
@@ -87,12 +87,12 @@ struct DigestFieldTests {
     }
     let creation = try server.ask("PUT", "/y", ietf(true) + [want], body: bytes)
     #expect(creation["Repr-Digest"] == digest)
-    // Other bytes are another representation, whose digest nobody has computed.
+    // Other bytes are another representation, whose digest the server has not computed.
     server.folder.write("x", pattern(1000, seed: 1))
     #expect(try server.ask("GET", "/x", [want])["Repr-Digest"] == nil)
   }
 
-  // Resumable uploads.
+  // MARK: Resumable uploads
 
   @Test(arguments: ["Content-Digest", "Repr-Digest"], [1000, 5 << 20])
   func aWholeCreationIsChecked(_ name: String, _ count: Int) throws {
@@ -108,7 +108,7 @@ struct DigestFieldTests {
     #expect(server.folder.read("x") == bytes)
   }
 
-  /// Its promise is kept with it, also by a server that was started again.
+  /// The digest announced at creation is stored with the upload, also across a restart of the server.
   @Test(arguments: [true, false]) func aPromiseIsHeldAgainstWhatManyRequestsBrought(_ isRight: Bool) throws {
     let folder = try TestFolder()
     let bytes = pattern(300_000)
@@ -166,7 +166,7 @@ struct DigestFieldTests {
     #expect(try server.ask("HEAD", upload)["Upload-Offset"] == "1000")
   }
 
-  /// A digest of the whole that the last append promises counts as one that the creation promises.
+  /// A digest of the whole that the last append announces has the same effect as one announced at creation.
   @Test(arguments: [true, false], [true, false])
   func anAppendThatBringsTheEndCanPromiseTheWhole(_ isRight: Bool, _ isTrailer: Bool) throws {
     let server = try TestServer()
@@ -208,7 +208,7 @@ struct DigestFieldTests {
     #expect(server.folder.read("x") == nil)
   }
 
-  /// The bytes of an append count as they come, unless a digest of them was announced.
+  /// The bytes of an append are stored as they arrive, unless a digest of them was announced.
   @Test(arguments: ["Content-Digest", "Repr-Digest"])
   func bytesThatAreRefusedWithTheirDigestAreNotPublished(_ name: String) throws {
     let server = try TestServer()
@@ -224,7 +224,7 @@ struct DigestFieldTests {
     #expect(server.folder.read("x") == nil)
   }
 
-  /// The upload belongs to the request that has taken it over.
+  /// The upload then belongs to the request that has taken it over.
   @Test func aRequestThatWasTakenOverEndsNothing() throws {
     let server = try TestServer()
     let creation = try server.ask("PUT", "/x", ietf(false) + [("Upload-Length", "12")], body: pattern(4))
@@ -233,7 +233,7 @@ struct DigestFieldTests {
     try client.head(
       "PATCH", upload, [("Transfer-Encoding", "chunked"), ("Upload-Offset", "4")] + append + ietf(false))
     try client.send(Array("4\r\n".utf8) + Array(pattern(8)[4...]) + Array("\r\n".utf8))
-    // A request that comes before these bytes are written ends the one that brings them.
+    // If the next request came before these bytes were written, it would end the request that sends them.
     #expect(try eventually { server.folder.sizeOfKept == 8 })
     let rest = [("Upload-Offset", "8")] + append + ietf(false)
     #expect(try server.ask("PATCH", upload, rest, body: Array(pattern(10)[8...])).status == 204)
@@ -243,7 +243,7 @@ struct DigestFieldTests {
     #expect(try server.ask("HEAD", upload)["Upload-Offset"] == "10")
   }
 
-  /// It cannot be compared: nothing was computed while the bytes came.
+  /// The server cannot verify such a digest, because it has not computed one while the bytes arrived.
   @Test(arguments: ["Content-Digest", "Repr-Digest"], [true, false])
   func aDigestBehindTheBytesMustBeAnnounced(_ name: String, _ isResumable: Bool) throws {
     let server = try TestServer()
@@ -258,7 +258,7 @@ struct DigestFieldTests {
     #expect(try eventually { server.folder.kept.isEmpty })
   }
 
-  /// Four bytes in a chunk, with this trailer section behind them.
+  /// Sends four bytes in a chunk, followed by this trailer section.
   private func sendChunk(
     _ server: TestServer, _ method: String, _ path: String, _ head: [(String, String)], _ trailers: [(String, String)]
   ) throws -> WireClient.Answer {
@@ -269,7 +269,7 @@ struct DigestFieldTests {
     return try client.answer()
   }
 
-  /// The last append of four bytes, and what the head of each dialect needs for it.
+  /// For each protocol, an upload that needs a last append of four bytes, and the fields of that append.
   private func appends(_ server: TestServer) throws -> [(upload: String, head: [(String, String)])] {
     let resumable = try #require(
       try server.ask("PUT", "/x", ietf(false) + [("Upload-Length", "4")], body: [])["Location"])
@@ -294,7 +294,7 @@ struct DigestFieldTests {
     #expect(server.folder.read("x") == pattern(4) && server.folder.read("y") == pattern(4))
   }
 
-  /// The trailer came as it was announced, and has nothing that the server could compare.
+  /// The trailer was announced, but has no digest that the server supports.
   @Test func bytesWhoseDigestIsOfAnotherAlgorithmCount() throws {
     let server = try TestServer()
     let head = [("Trailer", "Content-Digest")]
@@ -310,7 +310,7 @@ struct DigestFieldTests {
     #expect(answer.status == 204 && answer["Upload-Offset"] == "4")
   }
 
-  /// The request that was to tell the end is refused, so that the upload has no end yet.
+  /// The request that was to complete the upload is rejected, so the upload is not complete.
   @Test func anEmptyEndWithAnotherDigestEndsNothing() throws {
     let server = try TestServer()
     let begun = try server.ask("PUT", "/x", ietf(false), body: pattern(4))
@@ -324,7 +324,8 @@ struct DigestFieldTests {
     #expect(server.folder.read("x") == pattern(4))
   }
 
-  /// A digest that the head has was computed, so that the trailer's needs no further announcement; both must be right.
+  /// If the head has a digest, the server computes it, so a digest in the trailer need not be announced; both must be
+  /// right.
   @Test(arguments: ["Content-Digest", "Repr-Digest"], [true, false])
   func aDigestMayBeRepeatedBehindTheBytes(_ name: String, _ isAnnounced: Bool) throws {
     let (right, wrong) = (field(name, pattern(4)), field(name, [1]))

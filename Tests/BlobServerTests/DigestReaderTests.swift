@@ -5,10 +5,10 @@ import Blobs
 import Platform
 import Testing
 
-/// Digests of published files that clients ask for, for which the server must read the files.
+/// Tests for `Want-Repr-Digest` on published files, which the server must read to compute the digest.
 struct DigestReaderTests {
   private static let want = [("Want-Repr-Digest", "sha-512=10")]
-  /// Reading so much takes minutes; it is a hole and takes no room.
+  /// Reading this many bytes takes minutes; the file is sparse and takes no space.
   private static let huge: Int64 = 200 << 30
 
   private func ask(_ server: TestServer, _ path: String) throws -> WireClient {
@@ -48,7 +48,7 @@ struct DigestReaderTests {
     withExtendedLifetime(clients) {}
   }
 
-  /// The processor's time tells how often the file was read.
+  /// CPU time shows how many times the file was read.
   @Test func equalQuestionsAreAnsweredByOneReading() throws {
     let server = try TestServer()
     for name in ["one", "many"] as [BytePath] {
@@ -63,7 +63,7 @@ struct DigestReaderTests {
     #expect(clock() - start < 5 * once)
   }
 
-  /// The one that asked first goes, and the file is read on for the other one.
+  /// The client that asked first disconnects, and reading continues for the other one.
   @Test func oneClientThatStaysIsAnswered() throws {
     let server = try TestServer()
     server.folder.write("x", [1])
@@ -77,7 +77,7 @@ struct DigestReaderTests {
     #expect(answer["Repr-Digest"] != nil)
   }
 
-  /// A client may end its half of the connection once it has sent its last request.
+  /// A client may shut down its sending side once it has sent its last request.
   @Test func aClientThatSendsNoMoreIsAnswered() throws {
     let server = try TestServer()
     server.folder.write("x", [1])

@@ -1,9 +1,9 @@
 import BlobServer
 import Testing
 
-/// An entity-tag may have any visible character between its quotes. RFC 9110 §8.8.3.
+/// An entity tag may contain any visible character between its quotes. RFC 9110 §8.8.3.
 struct EntityTagTests {
-  /// Each is one entity-tag, or two, and none of them is the file's.
+  /// Each element is one entity tag, or two, and none of them is the file's.
   private static let others = [
     #""a,*,b""#, #""a, *, b""#, #"W/"*,""#, #""*""#, #"",*,""#, #""x", "a,*""#, #""a\","*,""#, "",
     ",",

@@ -2,9 +2,10 @@ import BlobServer
 import Blobs
 import Testing
 
-/// What is removed because it is old, and what is not.
+/// Which old files the server removes, and which it keeps.
 struct ExpiryTests {
-  /// The housekeeper would come to it within a minute.
+  /// The periodic clean-up would remove the upload within a minute; a new upload that needs the space must not wait for
+  /// it.
   @Test func roomIsMadeOfWhatHasExpired() throws {
     let server = try TestServer {
       $0.maxTotal = 1000
@@ -21,7 +22,7 @@ struct ExpiryTests {
     #expect(refused.text.contains("400 are kept for unfinished uploads"), "\(refused.text)")
   }
 
-  /// A record that says that the upload is a part of itself, as after damage, is no reason to keep it.
+  /// A damaged record that names the upload as its own part is removed like others.
   @Test func aFinishedUploadThatNamesItselfExpires() throws {
     let folder = try TestFolder()
     folder.makeFolder(".fullbore")
@@ -43,7 +44,7 @@ struct ExpiryTests {
     #expect(try eventually { server.folder.kept.isEmpty }, "\(server.folder.kept)")
   }
 
-  /// As after a clock that was wrong when it was written.
+  /// Such times occur if the clock was wrong when the file was written.
   @Test func whatIsFromTheFutureExpiresToo() throws {
     let folder = try TestFolder()
     do {
@@ -58,7 +59,8 @@ struct ExpiryTests {
     #expect(try eventually { server.folder.kept.isEmpty }, "\(server.folder.kept)")
   }
 
-  /// The client's time is set just before the file is published: a kill in between must not make the upload look old.
+  /// The client's time is set just before the file is published: if the server is killed in between, the upload must
+  /// not look expired.
   @Test func aCompleteUploadWithTheClientsTimeIsPublished() throws {
     let folder = try TestFolder()
     var upload = ""

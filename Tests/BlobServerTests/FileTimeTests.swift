@@ -3,9 +3,9 @@ import Blobs
 import Platform
 import Testing
 
-/// Modification times of files: of any year, and as clients tell them.
+/// Modification times of files: of any year, and as clients send them.
 struct FileTimeTests {
-  /// 2262-04-11 is where 64 bits of nanoseconds end.
+  /// 64 bits of nanoseconds end on 2262-04-11.
   @Test(
     arguments: [
       (0, "Thu, 01 Jan 1970 00:00:00 GMT"), (-1, "Wed, 31 Dec 1969 23:59:59 GMT"),
@@ -19,14 +19,14 @@ struct FileTimeTests {
     let server = try TestServer(over: folder) { $0.maxTotal = 1000 }
     let answer = try server.ask("GET", "/old")
     #expect(answer.body == [1])
-    if folder.modified("old").seconds == seconds {  // the file system has such a time
+    if folder.modified("old").seconds == seconds {  // only if the file system supports this time
       #expect(answer["Last-Modified"] == text)
     }
     #expect(try server.ask("GET", "/").text.contains("old"))
     #expect(try server.ask("PUT", "/old", body: [1]).status == 204)
   }
 
-  /// An unfinished upload whose bytes or record were written after the clock was set back.
+  /// An unfinished upload whose bytes or record have a time in the future, because the clock was set back.
   @Test func anUploadOfAnyTimeIsFound() throws {
     let folder = try TestFolder()
     var upload = ""
@@ -73,7 +73,7 @@ struct FileTimeTests {
     for name in ["x", "y"] as [BytePath] { #expect(abs(server.folder.modified(name).seconds - time(nil)) < 60) }
   }
 
-  /// A file system has bounds of its own: ext4 stores the last time it knows in the place of a later one.
+  /// A file system has its own limits: ext4 stores its latest time instead of a later one.
   @Test(arguments: [253_402_300_799, -62_135_596_800, 32_503_680_000, 0]) func aTimeIsAcceptedOnlyIfTheFileHasIt(
     _ seconds: Int
   ) throws {
@@ -92,7 +92,7 @@ struct FileTimeTests {
     #expect(answer["X-OC-MTime"] == nil)
   }
 
-  /// Equal bytes are left as they are, with their time.
+  /// A file that already has the same bytes is not changed, and keeps its time.
   @Test func equalBytesKeepTheirTime() throws {
     let server = try TestServer()
     #expect(try server.ask("PUT", "/x", [("X-OC-MTime", "1000")], body: [1])["X-OC-MTime"] == "accepted")
@@ -151,7 +151,7 @@ struct FileTimeTests {
     #expect(folder.modified("x") == (99, 0))
   }
 
-  /// A field `mtime` is for the next file alone.
+  /// A field `mtime` applies only to the next file.
   @Test func aFormTellsItOfItsFiles() throws {
     let server = try TestServer()
     func field(_ name: String, _ value: String) -> String {
@@ -173,7 +173,7 @@ struct FileTimeTests {
     }
   }
 
-  /// A file of the same length and time in the place of another, perhaps with its inode.
+  /// A file with the same length and time replaces another, perhaps with the same inode.
   @Test func theETagTellsFilesOfOneTimeApart() throws {
     let server = try TestServer()
     var seen: Set<String> = []
@@ -182,7 +182,7 @@ struct FileTimeTests {
       let etag = try #require(try server.ask("PUT", "/x", head, body: [UInt8(number)])["ETag"])
       #expect(try server.ask("GET", "/x")["ETag"] == etag)
       seen.insert(etag)
-      usleep(11_000)  // a tick of the kernel's clock for files
+      usleep(11_000)  // one tick of the kernel's clock for file times
     }
     #expect(seen.count == 20)
   }

@@ -2,13 +2,13 @@ import BlobServer
 import Blobs
 import Testing
 
-/// What is remembered of uploads that have ended is bounded, whatever clients do.
+/// The number of records of finished uploads is limited, whatever clients do.
 struct FinishedRecordTests {
   private func open(_ folder: TestFolder, _ limits: FinishedRecords.Limits) throws -> FileStore {
     try FileStore(folder.path, expire: .seconds(3600), finishedRecords: limits)
   }
 
-  /// An upload that has ended with no byte.
+  /// A finished upload without content.
   private func finish(_ store: FileStore, _ name: String, metadata: String = "") throws -> UploadID {
     let reception = try store.begin(length: 0)
     let record = UploadRecord(reception.id, target: try ServedPath(name.utf8), length: 0, metadata: metadata)
@@ -28,7 +28,7 @@ struct FinishedRecordTests {
     #expect(try remembered(store, ids) == Array(ids[2...]))
     #expect(folder.kept.count == 3)
     #expect(store.unfinished == 0)
-    // What was published stays.
+    // The published file stays.
     #expect(folder.read("f0") == [])
     store.close()
     for (age, id) in ids.reversed().enumerated() { folder.age(BytePath(".fullbore/\(id).done"), seconds: 10 * age) }

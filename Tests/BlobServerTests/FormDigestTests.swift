@@ -4,7 +4,7 @@ import BlobServer
 import Blobs
 import Testing
 
-/// A form with a digest: all of it is compared before any of its files is published. RFC 9530.
+/// A form with a digest is verified completely before any of its files is published. RFC 9530.
 struct FormDigestTests {
   private let type = ("Content-Type", "multipart/form-data; boundary=B")
   private let names = (0..<40).map { "f\($0)" }
@@ -22,7 +22,7 @@ struct FormDigestTests {
 
   @Test(arguments: ["Content-Digest", "Repr-Digest"]) func aWrongDigestPublishesNothing(_ name: String) throws {
     let server = try TestServer { $0.maxTotal = 300_000 }
-    for _ in 0..<3 {  // the room is given back each time
+    for _ in 0..<3 {  // each failure must release the reserved space
       let answer = try server.ask("POST", "/", [type, digest(name, [1])], body: form())
       #expect(answer.status == 400)
       #expect(answer.text.contains("#digest-mismatching-values"), "\(answer.text)")
@@ -47,7 +47,7 @@ struct FormDigestTests {
     #expect(try eventually { server.folder.kept.isEmpty })
   }
 
-  /// It was not computed while the form came, so nothing of the form can be relied on.
+  /// The digest was not computed while the form arrived, so none of the files can be trusted.
   @Test func aDigestThatNobodyAnnouncedPublishesNothing() throws {
     let server = try TestServer()
     let client = try server.client()
@@ -74,7 +74,7 @@ struct FormDigestTests {
     #expect(server.folder.read("f0") == nil)
   }
 
-  /// To be asked for a digest is no reason to wait with the files.
+  /// A request for a digest is no reason to delay publishing.
   @Test func aWishForADigestIsNoPromise() throws {
     let server = try TestServer()
     let head = [type, ("Want-Repr-Digest", "sha-256=1")]

@@ -40,11 +40,11 @@ struct FormTests {
     try client.send(Array("0\r\n\r\n".utf8))
     #expect(try client.answer().status == 201)
     #expect(server.folder.read("x") == [13, 10, 45, 45])
-    // The connection goes on.
+    // The connection can be reused.
     #expect(try client.ask("GET", "/x").body == [13, 10, 45, 45])
   }
 
-  /// Backslashes are bytes of a name like others, as forms of browsers and of our own client send them.
+  /// Backslashes are ordinary bytes of a name, as browsers and Fullbore's client send them.
   @Test(arguments: [#"a\x.jpg"#, #"back\slash"#, #"q"uo\te"#, #"end\"#, #"\"#, #"a\\b"#, "a\r\nb", #"\"\"#])
   func aNameArrivesWhole(_ name: String) throws {
     let server = try TestServer()
@@ -90,7 +90,7 @@ struct FormTests {
     #expect(try !closed.ask("GET", "/", [("Authorization", "Bearer secret")]).text.contains("<form"))
   }
 
-  /// What one file meets does not keep the others away.
+  /// A problem with one file does not affect the others.
   @Test func everyFileIsToldByItself() throws {
     let server = try TestServer { $0.maxSize = 1000 }
     server.folder.write("same", [1])
@@ -109,7 +109,7 @@ struct FormTests {
     #expect(try eventually { server.folder.kept.isEmpty })
   }
 
-  /// The files up to the limit are taken, and the answer comes after the whole form and says what was left out.
+  /// The files up to the limit are stored. The response comes after the whole form and says what was left out.
   @Test func aFormWithTooManyFilesIsToldWhichWereTaken() throws {
     let server = try TestServer()
     let body = Array((0..<1003).map { part("f", [1], file: $0 == 1001 ? "late" : "x") }.joined()) + close
@@ -124,7 +124,7 @@ struct FormTests {
     #expect(page.status == 413)
     #expect(page.text.contains("<b>3 more files</b>"))
     #expect(try eventually { server.folder.kept.isEmpty })
-    // Fields that are no files are not counted.
+    // Fields without a file do not count.
     let fields = Array((0..<2000).map { part("n", Array("\($0)".utf8)) }.joined()) + part("f", [2], file: "y") + close
     #expect(try client.ask("POST", "/", [type], body: fields).status == 201)
   }
@@ -157,14 +157,14 @@ struct FormTests {
     #expect(server.folder.kept.isEmpty)
   }
 
-  // Broken forms.
+  // MARK: Malformed forms
 
   @Test func aFormCutAtAnyByteKeepsWholeFilesOnly() throws {
     let server = try TestServer()
     let body = part("f", pattern(20), file: "a") + part("f", pattern(20), file: "b") + close
     for count in stride(from: 0, to: body.count - 3, by: 3) {
       for name in ["a", "b"] { server.folder.remove(BytePath(name)) }
-      // Once as a body that ends, once as one that is cut off.
+      // Sends the form first as a complete body, then as one that is cut off.
       #expect(try server.ask("POST", "/", [type], body: Array(body.prefix(count))).status == 400, "\(count)")
       let client = try server.client()
       try client.head("POST", "/", [type, ("Content-Length", "\(body.count)")])
@@ -172,7 +172,7 @@ struct FormTests {
       client.finishSending()
       #expect(client.isClosedByServer())
       #expect(try eventually { server.folder.kept.isEmpty }, "\(count): \(server.folder.kept)")
-      // "a" needs the whole line after it; "b" had none that was whole.
+      // "a" is complete only with the whole boundary line after it; no such line follows "b".
       #expect([nil, pattern(20)].contains(server.folder.read("a")), "\(count)")
       #expect(server.folder.read("b") == nil, "\(count)")
     }
@@ -188,7 +188,7 @@ struct FormTests {
     #expect(server.folder.kept.isEmpty)
   }
 
-  /// A line that begins as the boundary does and is none may be the file's: that one did not end there.
+  /// A line that starts like the boundary but is not one may belong to the file, which is then incomplete.
   @Test(arguments: ["--Bx\r\n", "--B-x\r\n", "--B\rx", "--B \n", "--B  -"])
   func aBadFormEndsTheFileThatIsUnderWay(_ line: String) throws {
     let server = try TestServer()
@@ -197,7 +197,7 @@ struct FormTests {
     try client.head("POST", "/", [type, ("Content-Length", "10000000")])
     try client.send(part("f", [7], file: "first") + bad)
     #expect(try client.answer().status == 400)
-    // "first" was whole before that. Once it is there and nothing is under way, "a" cannot come any more.
+    // "first" was complete before that. Once it is stored and no upload is in progress, "a" cannot appear any more.
     #expect(try eventually { server.folder.kept.isEmpty && server.folder.read("first") == [7] })
     #expect(server.folder.read("a") == nil)
   }
@@ -212,7 +212,7 @@ struct FormTests {
     #expect(try TestServer { $0.isReadOnly = true }.ask("POST", "/", [type], body: body).status == 405)
   }
 
-  /// Pages elsewhere can make a browser send a form without asking anyone.
+  /// Other web sites can make a browser send a form without asking the user.
   @Test func pagesElsewhereMayNotSendForms() throws {
     let server = try TestServer()
     let body = part("f", [1], file: "x") + close

@@ -2,7 +2,7 @@ import Testing
 
 @testable import BlobServer
 
-/// Requests whose framing two recipients could understand in two ways. RFC 9112 §2.2, §5, §6, §11.2.
+/// Requests whose framing two recipients could interpret differently. RFC 9112 §2.2, §5, §6, §11.2.
 struct FramingTests {
   struct Case: Sendable, CustomTestStringConvertible {
     var testDescription: String
@@ -57,7 +57,7 @@ struct FramingTests {
     Case("a form without a length in HTTP/1.0", "POST / HTTP/1.0\r\nHost: localhost\r\n\r\nabc", 411),
   ]
 
-  /// What follows on the connection is never taken for a request.
+  /// The bytes that follow on the connection must not be interpreted as a request.
   @Test(arguments: ambiguous) func isRefusedAndTheConnectionClosed(_ request: Case) throws {
     let server = try TestServer()
     let client = try server.client()
@@ -90,7 +90,7 @@ struct FramingTests {
     #expect(try client.answer().status == request.status)
   }
 
-  /// A head comes in pieces over a slow link, and the next one behind a body.
+  /// A head may arrive in pieces over a slow link, and the next head directly after a body.
   @Test func whereTheHeadIsCutDoesNotMatter() throws {
     let server = try TestServer()
     let client = try server.client()
@@ -121,7 +121,7 @@ struct FramingTests {
     Case("a blank before a size", " 3\r\nabc\r\n0\r\n\r\n"),
   ]
 
-  /// A proxy that reads these lines in another way sees other chunks, and another end of the request.
+  /// A proxy that interprets these lines differently sees other chunks, and another end of the request.
   @Test(arguments: brokenChunks) func brokenLinesBetweenChunksAreRefused(_ request: Case) throws {
     let server = try TestServer()
     let client = try server.client()
@@ -132,7 +132,7 @@ struct FramingTests {
     #expect(try eventually { server.folder.kept.isEmpty })
   }
 
-  /// A small file with much around it keeps the server busy for nothing.
+  /// Large chunk extensions around little content would waste the server's time.
   @Test func manyExtensionsAreRefused() throws {
     let server = try TestServer()
     let client = try server.client()

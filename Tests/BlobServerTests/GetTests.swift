@@ -141,12 +141,12 @@ struct GetTests {
   }
 
   @Test func datesAreAsHTTPHasThem() {
-    // RFC 9110 §5.6.7 gives this one.
+    // The example from RFC 9110 §5.6.7.
     #expect(HTTPDate.text(784_111_777_000_000_000) == "Sun, 06 Nov 1994 08:49:37 GMT")
     #expect(HTTPDate.text(0) == "Thu, 01 Jan 1970 00:00:00 GMT")
   }
 
-  /// RFC 9110 §13.2.2.
+  /// The order of preconditions. RFC 9110 §13.2.2.
   @Test(arguments: ["GET", "HEAD"]) func preconditionsAreHeeded(_ method: String) throws {
     let server = try TestServer()
     let put = try server.ask("PUT", "/a", [("X-OC-MTime", "1000000000")], body: [1, 2])

@@ -2,10 +2,10 @@ import BlobServer
 import Blobs
 import Testing
 
-/// An upload is finished only as long as the file that it was published as is there: a client whose last answer was lost
-/// asks for it, and would otherwise believe that a file is there which is not.
+/// An upload counts as finished only as long as its published file exists: a client whose last response was lost asks
+/// for the upload, and would otherwise assume that the file exists.
 struct GoneFileTests {
-  /// What happens to a published file `x` of three bytes.
+  /// Changes to a published file `x` of three bytes.
   enum Change: CaseIterable {
     case deleted, moved, replaced, replacedByAnUpload, replacedByAFolder
 
@@ -74,7 +74,7 @@ struct GoneFileTests {
     try expectGone(server, upload)
   }
 
-  /// Equal bytes were there before, so that the upload's own were not published.
+  /// The same bytes existed before, so the upload's own file was not published.
   @Test func anUploadThatMetEqualBytesIsGoneWithThem() throws {
     let server = try TestServer()
     server.folder.write("x", [1, 2, 3])
@@ -97,7 +97,7 @@ struct GoneFileTests {
     #expect(try server.offset(final) == 3)
     #expect(try server.offset(parts[0]) == 2)
     folder.remove("x")
-    // A client that goes on asks for the parts.
+    // A client that resumes the upload asks for its parts.
     #expect([404, 410].contains(try server.ask("HEAD", parts[0], [tus]).status))
     #expect([404, 410].contains(try server.join(parts, name: "x").status))
     try expectGone(server, final)
@@ -106,7 +106,7 @@ struct GoneFileTests {
     #expect(folder.read("x") == [1, 2, 3])
   }
 
-  /// Servers before did not write down which file it was: its length has to do.
+  /// Earlier servers did not record the version of the file, so only its length can be compared.
   @Test func aRecordWithoutTheFilesVersionGoesByItsLength() throws {
     let folder = try TestFolder()
     folder.makeFolder(".fullbore")

@@ -1,11 +1,11 @@
 import BlobServer
 import Testing
 
-/// What an answer must not have, by the request that it is for.
+/// Properties that a response must not have, depending on its request.
 struct HeadAnswerTests {
   private let override = ("X-HTTP-Method-Override", "PATCH")
 
-  /// Bodies up to 64 KiB are thrown away, larger ones are refused at once, and the largest go through a pipe.
+  /// Bodies up to 64 KiB are read and discarded, larger ones are rejected at once, and the largest go through a pipe.
   @Test(arguments: [0, 10, 100_000, 400_000, 3_000_000], ["?0", "?1"])
   func anAnswerToHEADHasNoBody(_ length: Int, _ isLast: String) throws {
     let server = try TestServer()
@@ -50,7 +50,7 @@ struct HeadAnswerTests {
     #expect(server.folder.read("x") == [1, 2, 3])
   }
 
-  /// It tells the length that the file has, or none, and never sends it. RFC 9110 §8.6.
+  /// The response gives the length of the file or none, and never has a body. RFC 9110 §8.6.
   @Test(arguments: ["GET", "HEAD"]) func anUnchangedFileHasTheLengthOfTheFile(_ method: String) throws {
     let server = try TestServer()
     server.folder.write("x", pattern(3000))

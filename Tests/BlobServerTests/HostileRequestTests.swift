@@ -1,7 +1,8 @@
 import BlobServer
 import Testing
 
-/// What a server answers to requests that are malformed or hostile, and whether it closes, wherever the network cuts them.
+/// Responses to malformed or hostile requests, and whether the server closes the connection, for every split into two
+/// packets.
 struct HostileRequestTests {
   struct Row: Sendable, CustomTestStringConvertible {
     var testDescription: String
@@ -69,7 +70,7 @@ struct HostileRequestTests {
     #expect(try eventually { server.folder.kept.isEmpty })
   }
 
-  /// A trailer is part of the request wherever the network cuts it.
+  /// A trailer may be split at any byte.
   @Test func aTrailerMayComeInPieces() throws {
     let server = try TestServer()
     let digest = "Content-Digest: sha-256=:LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ=:\r\n"
@@ -83,7 +84,7 @@ struct HostileRequestTests {
     }
   }
 
-  /// What a client sends behind a request whose connection ends with it is not looked at.
+  /// Bytes after the last request of a connection are ignored.
   @Test func nothingIsReadBehindTheLastRequest() throws {
     let server = try TestServer()
     let client = try server.client()

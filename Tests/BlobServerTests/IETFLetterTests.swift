@@ -2,7 +2,7 @@ import BlobServer
 import Blobs
 import Testing
 
-/// What draft-ietf-httpbis-resumable-upload-12 asks of a server word by word, in its final form, which has no version.
+/// Requirements of draft-ietf-httpbis-resumable-upload-12, the final form, which has no interop version.
 struct IETFLetterTests {
   @Test func aPATCHWithoutUploadCompleteIsABadRequest() throws {
     let server = try TestServer()
@@ -14,7 +14,7 @@ struct IETFLetterTests {
     #expect(try server.ask("HEAD", upload)["Upload-Offset"] == "0")
   }
 
-  /// RFC 9651: what is no Boolean makes the whole field one that is not there.
+  /// RFC 9651: a value that is not a Boolean makes the recipient ignore the whole field.
   @Test(arguments: ["1", "true", "?2", "", "?1, ?1", "?0, ?0", "\"?0\"", "?0?", "?0\u{301}"])
   func whatIsNoBooleanIsIgnored(_ value: String) throws {
     let server = try TestServer()
@@ -39,7 +39,7 @@ struct IETFLetterTests {
     #expect(answer["Upload-Complete"] == "?1")
   }
 
-  /// With and without a length of the request, and whether or not it says that it brings the end.
+  /// With and without `Content-Length`, and whether or not the request completes the upload.
   @Test(arguments: [(true, true), (true, false), (false, true), (false, false)])
   func aBodyPastTheLengthEndsTheUpload(hasLength: Bool, isLast: Bool) throws {
     let server = try TestServer()
@@ -78,7 +78,7 @@ struct IETFLetterTests {
     try checkFinished(server, upload, length: 3)
   }
 
-  /// Only the interim answer tells the upload's URL then; small bodies come without a record.
+  /// Only the interim response contains the upload's URL in this case; small bodies are received without a record.
   @Test(arguments: [3, 300_000, 4_300_000]) func theURLAnswersWhereTheCreationWasTheWhole(length: Int) throws {
     let server = try TestServer()
     let client = try server.client()

@@ -3,7 +3,7 @@ import BlobServer
 import Blobs
 import Testing
 
-/// draft-ietf-httpbis-resumable-upload, by raw bytes.
+/// Tests for draft-ietf-httpbis-resumable-upload with raw bytes.
 struct IETFTests {
   private let bytes = pattern(1_000_000)
 
@@ -84,7 +84,8 @@ struct IETFTests {
     #expect(server.folder.read("x") == Array(bytes[..<15]))
   }
 
-  /// Who sends without a length hears how far it is, to let go of what has arrived. Version 5 brought that.
+  /// A client that sends without a length gets interim responses with the offset, so that it can release the bytes that
+  /// have arrived. Since version 5.
   @Test(arguments: [3, 4, 5, 6, 7, 8]) func theWayOfABodyOfUnknownLengthIsTold(version: Int) throws {
     let server = try TestServer()
     let client = try server.client()
@@ -106,7 +107,7 @@ struct IETFTests {
     #expect(server.folder.read("x") == piece + piece + piece + piece)
   }
 
-  /// Nor who has a length, or a digest that nothing counts without.
+  /// Interim offsets are not sent for a body with a length, nor for one that counts only with its digest.
   @Test func theWayOfOtherBodiesIsNotTold() throws {
     let server = try TestServer()
     let bytes = pattern(3 << 20)
@@ -220,7 +221,7 @@ struct IETFTests {
     #expect(try server.ask("OPTIONS", "/")["Upload-Limit"] == "max-size=1000, max-age=86400")
   }
 
-  // MARK: What must be refused
+  // MARK: Requests that must be rejected
 
   @Test func anotherOffset() throws {
     let server = try TestServer()

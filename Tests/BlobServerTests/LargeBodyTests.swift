@@ -3,7 +3,7 @@ import Blobs
 import Platform
 import Testing
 
-/// Bodies that go to their file through a pipe, and what follows them on the connection.
+/// Bodies that are written to their file through a pipe, and the requests after them on the connection.
 struct LargeBodyTests {
   private let bytes = pattern(3 << 20)
 
@@ -21,7 +21,7 @@ struct LargeBodyTests {
     #expect(server.folder.read("a") == bytes)
   }
 
-  /// Whatever the pieces, no byte of the next request is taken for the body's.
+  /// However the bytes are split, no byte of the next request may be stored as part of the body.
   @Test(arguments: [1, 7, 100, 65_536]) func requestsInARowAreToldApart(extra: Int) throws {
     let server = try TestServer()
     let client = try server.client()

@@ -4,7 +4,7 @@ import Platform
 import Synchronization
 import Testing
 
-/// Answers to clients that take them late, or not at all.
+/// Responses to clients that read them late, or not at all.
 struct LateReaderTests {
   private func pair() throws -> (server: Descriptor, client: Descriptor) {
     var ends: [Int32] = [-1, -1]
@@ -12,7 +12,7 @@ struct LateReaderTests {
     return (Descriptor(ends[0]), Descriptor(ends[1]))
   }
 
-  /// Fills the socket, so that no byte of an answer goes out.
+  /// Fills the socket's buffer, so that no byte of a response can be sent.
   private func fill(_ socket: Descriptor) -> Int {
     let bytes = [UInt8](repeating: 0, count: 4096)
     var sum = 0
@@ -61,7 +61,7 @@ struct LateReaderTests {
     #expect(writer.flush(through: room) == .broken)
   }
 
-  /// None is lost, so that none is taken for another one's.
+  /// No response may be lost, because the next one would then be taken for it.
   @Test func everyPipelinedRequestHasItsAnswer() throws {
     let server = try TestServer()
     let body = pattern(300_000)
@@ -73,7 +73,7 @@ struct LateReaderTests {
     let writer = Monitor(false)
     let count = 100
     let put = Array("PUT /taken HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(body.count)\r\n\r\n".utf8) + body
-    // It writes on its thread and is read here, as sockets can.
+    // One thread writes to the socket while another reads, which sockets permit.
     nonisolated(unsafe) let sender = client
     SystemThread.start("writer") {
       for _ in 0..<count { try? sender.send(put) }

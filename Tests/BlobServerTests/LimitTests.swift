@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 struct LimitTests {
-  /// Nothing of the body is sent, with or without asking first.
+  /// The client sends nothing of the body, with or without `Expect: 100-continue`.
   @Test func whatIsTooLargeIsRefusedBeforeItsBody() throws {
     for (size, total) in [(1000, nil), (nil, 1000)] as [(Int64?, Int64?)] {
       let server = try TestServer {
@@ -68,7 +68,7 @@ struct LimitTests {
     #expect(try create([("Upload-Length", "10")], body: []).status == 201)
   }
 
-  /// Both threads accept, and each hands connections to the other one.
+  /// Both threads accept connections, and each hands some to the other.
   @Test func aBurstOfConnectionsStaysUnderTheLimit() throws {
     let folder = try TestFolder()
     var options = ServerOptions(folder: folder.path, port: 0)
@@ -83,7 +83,7 @@ struct LimitTests {
       most = max(most, server.connectionCount)
     }
     #expect(try eventually { server.connectionCount == 16 })
-    // The others wait, and are served as room is made.
+    // The other connections wait, and are served when there is room.
     for client in clients { try client?.send([1, 2, 3]) }
     for number in clients.indices {
       most = max(most, server.connectionCount)
@@ -94,7 +94,7 @@ struct LimitTests {
     #expect(try eventually { server.connectionCount == 0 })
   }
 
-  /// Each may have passed the check of its head before another one was counted.
+  /// Each request may have passed the check of its head before another one was counted.
   @Test func requestsAtTheSameTimeStayUnderTheLimit() throws {
     let server = try TestServer { $0.maxUnfinished = 3 }
     let clients = try (0..<30).map { _ in try server.client() }
@@ -112,7 +112,7 @@ struct LimitTests {
     #expect(try eventually { server.folder.kept.count { $0.hasSuffix(".data") } == 3 })
   }
 
-  /// A body that was promised whole and is cut becomes an unfinished upload, as far as there may be more of them.
+  /// An interrupted body that was announced as complete becomes an unfinished upload, as far as the limit allows.
   @Test(arguments: [2_000, 5_000_000]) func cutCreationsStayUnderTheLimit(_ length: Int) throws {
     let server = try TestServer { $0.maxUnfinished = 3 }
     let head = [("Upload-Draft-Interop-Version", "8"), ("Upload-Complete", "?1"), ("Content-Length", "\(length)")]
@@ -125,7 +125,7 @@ struct LimitTests {
     }
     #expect(try eventually { server.folder.kept.count { $0.hasSuffix(".data") } == 3 })
     #expect(server.folder.kept.count { $0.hasSuffix(".info") } == 3)
-    // What comes whole stays not.
+    // A complete upload does not count as unfinished.
     let whole = try server.client()
     try whole.head("PUT", "/whole", head)
     #expect(try whole.readHead().status == 104)
@@ -133,7 +133,7 @@ struct LimitTests {
     #expect(try whole.answer().status == 201)
   }
 
-  /// The pages that clients have asked for and do not read have 64 MiB together.
+  /// Pages of folders that clients have requested and not read yet share 64 MiB.
   @Test func pagesOfFoldersTakeBoundedMemory() throws {
     let allowance = Allowance(100)
     let first = try #require(allowance.take(60))
@@ -157,7 +157,7 @@ struct LimitTests {
     let server = try TestServer()
     let part = try server.createPart(length: 2)
     #expect(try server.patch(part, at: 0, [1, 2]).status == 204)
-    // Each of these bytes, which are no UTF-8, becomes three in the record.
+    // Each of these bytes is invalid UTF-8 and becomes three bytes in the record.
     func join(_ count: Int) throws -> WireClient.Answer {
       let client = try server.client()
       let head = "POST / HTTP/1.1\r\nHost: localhost\r\nTus-Resumable: 1.0.0\r\nContent-Length: 0\r\n"
@@ -169,17 +169,17 @@ struct LimitTests {
     let refused = try join(22_000)
     #expect(refused.status == 431 && refused.text.contains("takes more than"), "\(refused.text)")
     #expect(server.folder.kept.count { $0.hasSuffix(".info") } == 1, "that of the part")
-    // A record that is nearly as large has room to grow.
+    // A record that is nearly as large still has room to grow.
     let final = try join(21_700)
     #expect(final.status == 201)
-    // Its head is longer than any that a client may send.
+    // The head of this response is longer than any that a client may send.
     let state = try server.ask("HEAD", try #require(final["Location"]), [tus])
     #expect(state.status == 200 && state["Upload-Concat"]?.utf8.count ?? 0 > 65_000)
     #expect(server.folder.read("y") == [1, 2])
     #expect(server.folder.kept.count { $0.hasSuffix(".done") } == 2)
   }
 
-  /// A folder that is a link to elsewhere half of the time.
+  /// A name that alternates between a folder and a symbolic link to elsewhere.
   @Test func noRaceLeadsOutOfTheFolder() throws {
     let outside = try TestFolder()
     outside.write("secret", [42])
@@ -204,7 +204,7 @@ struct LimitTests {
       defer { isDone.store(true, ordering: .relaxed) }
       let client = try server.client()
       var (reached, number) = (0, 0)
-      // Until both have happened: on a busy machine one side may sleep for long.
+      // Runs until both outcomes have occurred, because on a busy machine one thread may sleep for long.
       while number < 80 || number < 20_000 && (reached == 0 || reached == number) {
         defer { number += 1 }
         let get = try client.ask("GET", "/real/secret")
@@ -237,12 +237,12 @@ struct LimitTests {
 private typealias Rename2 =
   @convention(c) (Int32, UnsafePointer<CChar>, Int32, UnsafePointer<CChar>, UInt32) -> Int32
 
-/// `renameat2`, which the Glibc module hides; 2 is RENAME_EXCHANGE. No moment is without the name.
+/// `renameat2`, which the Glibc module does not export; flag 2 is RENAME_EXCHANGE. The name exists at every moment.
 private func renameExchange() -> Rename2? {
   dlsym(nil, "renameat2").map { unsafeBitCast($0, to: Rename2.self) }
 }
 
-/// Runs `work` on a thread of its own while `body` runs here, and waits for both; `body` must make `work` end.
+/// Runs `work` on its own thread while `body` runs on this one, and waits for both; `body` must make `work` end.
 private func withThread(_ work: @escaping () -> Void, during body: () throws -> Void) rethrows {
   let ended = Monitor(false)
   nonisolated(unsafe) let work = work

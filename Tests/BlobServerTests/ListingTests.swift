@@ -1,7 +1,7 @@
 import Blobs
 import Testing
 
-/// Pages of folders with many names.
+/// Listings of folders with many names.
 struct ListingTests {
   private func server(names: Int) throws -> TestServer {
     let server = try TestServer()
@@ -9,7 +9,8 @@ struct ListingTests {
     return server
   }
 
-  /// Sixty clients ask for a page each. A file that comes then does not wait for their pages, which take far longer.
+  /// Sixty clients request a listing each. An upload at that time does not wait for the listings, which take much
+  /// longer.
   @Test func filesDoNotWaitForPages() throws {
     let server = try server(names: 500)
     let clock = ContinuousClock()
@@ -24,7 +25,7 @@ struct ListingTests {
     #expect(file < pages / 2)
   }
 
-  /// A page is in memory until its client has read it, so that there may only be so many.
+  /// A listing stays in memory until its client has read it, so their number is limited.
   @Test func onlySoManyPagesAreMadeAtATime() throws {
     let server = try server(names: 300)
     server.folder.makeFolder("empty")
@@ -38,7 +39,7 @@ struct ListingTests {
     }
     let (made, refused) = (statuses[200] ?? 0, statuses[503] ?? 0)
     #expect(made >= 64 && refused > 0 && made + refused == 150, "\(statuses)")
-    // Those that were read make room for others, and so do those whose client has gone.
+    // Listings that were read, or whose clients have disconnected, make room for others.
     for _ in 0..<100 { #expect(try readers[0].ask("GET", "/empty/").status == 200) }
     for _ in 0..<100 { try server.client().head("GET", "/empty/") }
     #expect(try eventually { try server.ask("GET", "/empty/").status == 200 })

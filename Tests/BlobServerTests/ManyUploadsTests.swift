@@ -3,12 +3,12 @@ import Blobs
 import Platform
 import Testing
 
-/// Many uploads that nobody finishes. `FULLBORE_UPLOADS` for more of them.
+/// Many unfinished uploads. Set `FULLBORE_UPLOADS` for a larger number.
 struct ManyUploadsTests {
   private static let count = getenv("FULLBORE_UPLOADS").flatMap { Int(String(cString: $0)) } ?? 1000
   private static let expiry = Duration.seconds(3600)
 
-  /// Begins them, each with three of its ten bytes, and returns their URLs.
+  /// Creates the uploads with three of ten bytes each, and returns their URLs.
   private func begin(over folder: TestFolder) throws -> [String] {
     let server = try TestServer(over: folder) { $0.maxUnfinished = nil }
     let client = try server.client()
@@ -31,7 +31,7 @@ struct ManyUploadsTests {
       let server = try TestServer(over: folder) { $0.maxUnfinished = Self.count }
       let client = try server.client()
       #expect(try client.ask("PUT", "/first", body: [1]).status == 201)
-      // A server of this kind starts in some milliseconds; 10,000 records must not turn them into seconds.
+      // An idle server starts within milliseconds; 10,000 records must not make it take seconds.
       #expect(clock.now - began < .seconds(10))
       #expect(try client.ask("POST", "/", [tus, ("Upload-Length", "10")], body: []).status == 503)
       for upload in uploads {
@@ -47,15 +47,15 @@ struct ManyUploadsTests {
     #expect(folder.kept.filter { $0.hasSuffix(".info") }.count == Self.count - 49)
     for name in folder.kept { folder.age(BytePath(".fullbore/\(name)"), seconds: 7200) }
     let server = try TestServer(over: folder) { $0.expire = Self.expiry }
-    // What comes while the old ones go is not kept waiting.
+    // Requests do not wait while expired uploads are removed.
     let client = try server.client()
     for number in 0..<50 { #expect(try client.ask("PUT", "/new\(number)", body: [1]).status == 201) }
     #expect(try eventually { folder.kept.isEmpty })
     #expect(try [404, 410].contains(client.ask("HEAD", uploads[0], [tus]).status))
   }
 
-  /// CPU time of the process, in rounds that take turns. Whatever else runs beside only adds to a round, so the least of
-  /// each is compared, and a busy machine gets more rounds; what each file really cost more would be in all of them.
+  /// Compares CPU time of the process, in alternating rounds. Other load only adds to a round, so the minimum of each
+  /// kind is compared, and a busy machine gets more rounds; a real extra cost per file would appear in all of them.
   @Test func theyDoNotSlowAPush() throws {
     let crowded = try TestFolder()
     _ = try begin(over: crowded)

@@ -4,7 +4,7 @@ import BlobServer
 import Blobs
 import Testing
 
-/// A digest of the whole that `Trailer` announces is waited for: without it the bytes do not count.
+/// If `Trailer` announces a digest of the whole, the server waits for it: without it the bytes are not stored.
 struct MissingDigestTests {
   private let announced = [("Trailer", "Repr-Digest"), ("Transfer-Encoding", "chunked")]
 
@@ -12,7 +12,7 @@ struct MissingDigestTests {
     ("Repr-Digest", DigestField.text([.sha256: Digest.value(of: bytes, .sha256)]))
   }
 
-  /// The last append of five bytes by each dialect, to `x` and `y`, and how its state is asked for.
+  /// For each protocol, the last append of five bytes, to `x` and `y`, and the fields for a request of its state.
   private func appends(
     _ server: TestServer
   ) throws -> [(name: BytePath, upload: String, head: [(String, String)], ask: [(String, String)])] {
@@ -88,12 +88,12 @@ struct MissingDigestTests {
     #expect(server.folder.read("x") == nil)
   }
 
-  /// What the head of the last append promises holds also where another request finds all bytes before that one has ended.
+  /// A digest in the head of the last append applies even if another request completes the upload first.
   @Test(arguments: [true, false]) func aPromiseOfTheHeadHoldsWhoeverPublishes(_ isTus: Bool) throws {
     let server = try TestServer()
     let (name, upload, head, ask) = try appends(server)[isTus ? 1 : 0]
     let client = try server.client()
-    // A length, and the last byte in a request that is cut behind it: nobody but the server ends it.
+    // The request has a Content-Length of 5 and stops after four bytes, so only the server can end it.
     try client.head("PATCH", upload, head + [digest([1]), ("Content-Length", "5")])
     try client.send(pattern(4))
     #expect(try eventually { server.folder.sizeOfKept == 4 })

@@ -3,7 +3,7 @@ import Blobs
 import Platform
 import Testing
 
-/// The server's own folder, `.fullbore`, after someone else was in it.
+/// The server's own folder, `.fullbore`, after another program has changed it.
 struct OwnFolderTests {
   @Test func itIsMadeAnewWhereItWasRemoved() throws {
     let server = try TestServer {
@@ -14,7 +14,7 @@ struct OwnFolderTests {
     server.folder.removeOwnFolder()
     #expect(try server.ask("PUT", "/a", body: pattern(500)).status == 201)
     #expect(server.folder.read("a") == pattern(500))
-    // Nothing of the lost upload is left: no room, no place among the unfinished ones.
+    // Nothing of the lost upload is left: it has no reserved space and no place among the unfinished uploads.
     #expect(try [404, 410].contains(server.ask("HEAD", lost, [tus]).status))
     let upload = try server.create("b", length: 400)
     #expect(try server.patch(upload, at: 0, pattern(400)).status == 204)
@@ -51,7 +51,7 @@ struct OwnFolderTests {
     #expect(try server.ask("PUT", "/a", body: [1]).status == 201)
   }
 
-  /// Whoever opens a pipe waits for its other end.
+  /// Opening a pipe blocks until its other end is opened.
   @Test func pipesInItKeepNothingWaiting() throws {
     let folder = try TestFolder()
     folder.makeFolder(".fullbore")
@@ -72,7 +72,7 @@ struct OwnFolderTests {
 }
 
 extension TestFolder {
-  /// Removes what an operator removes who takes the folder for left-overs.
+  /// Removes what an operator might remove who takes the folder for left-overs.
   func removeOwnFolder() {
     let own = path.appending(".fullbore")
     for name in Self.names(own) { own.appending(name).withCString { _ = unlink($0) } }

@@ -1,7 +1,7 @@
 import BlobServer
 import Testing
 
-/// A body that says that it is a part of a file is never published as the whole.
+/// A body that declares to be a part of a file is never published as the whole file.
 struct PartialBodyTests {
   private static func version(_ number: Int) -> (String, String) { ("Upload-Draft-Interop-Version", "\(number)") }
   private static let parts: [[(String, String)]] = [
@@ -23,7 +23,7 @@ struct PartialBodyTests {
     #expect(try eventually { server.folder.kept.isEmpty })
   }
 
-  /// Ranges of a file, in whatever protocol a request begins a file.
+  /// Ranges of a file, in each protocol that can create a file.
   @Test(
     arguments: [
       ("Content-Range", "bytes 5-9/10"), ("Content-Type", "multipart/byteranges; boundary=b"),
@@ -60,7 +60,7 @@ struct PartialBodyTests {
     #expect(server.folder.read("x") == nil)
   }
 
-  /// These say nothing of a part.
+  /// These fields do not declare a part.
   @Test(arguments: [
     [("Upload-Offset", "0")], [("Upload-Offset", "five")], [("Upload-Incomplete", "?0")], [("Upload-Incomplete", "1")],
     [version(9), ("Upload-Complete", "?1")], [version(9), ("Upload-Complete", "0")],
@@ -71,7 +71,7 @@ struct PartialBodyTests {
     #expect(server.folder.read("x") == [1, 2])
   }
 
-  /// A field beside the body tells another length of the whole, or the type of a part.
+  /// A field declares another total length, or the media type of a part.
   @Test(arguments: [
     [("Upload-Length", "5")], [("Upload-Length", "1")], [version(99), ("Upload-Length", "5")],
     [("Upload-Length", "2"), ("Upload-Length", "5")],

@@ -3,9 +3,9 @@ import BlobServer
 import Blobs
 import Testing
 
-/// A reverse proxy may show the server below a path that it strips, and the server is not told of it.
+/// A reverse proxy may publish the server below a path prefix that it strips, without telling the server.
 struct PrefixTests {
-  /// A client of such a proxy: it knows URLs below `/photos` alone.
+  /// A client of such a proxy, which knows only URLs below `/photos`.
   private struct Client {
     let server: TestServer
 
@@ -83,7 +83,7 @@ struct PrefixTests {
     #expect(client.server.folder.read("x") == [1, 2, 3])
     let final = try client.resolved("Location", in: joined, from: base)
     #expect(try client.ask("HEAD", final, [tus])["Upload-Offset"] == "3")
-    // Who asks again is told the same.
+    // A repeated request gets the same result.
     let again = try client.ask("POST", base, head, body: [])
     #expect(try client.resolved("Location", in: again, from: base) == final)
   }

@@ -90,7 +90,7 @@ struct PutTests {
     #expect(try server.ask("PUT", "/a", [("If-Match", now["ETag"]!)], body: [4]).status == 204)
   }
 
-  /// RFC 9110 §13.1.1: the condition is false where there is nothing.
+  /// RFC 9110 §13.1.1: the condition is false if there is no current representation.
   @Test(arguments: [[], [("Upload-Complete", "?1")]])
   func ifMatchIsFalseWhereNothingIs(_ more: [(String, String)]) throws {
     let server = try TestServer()
@@ -119,7 +119,7 @@ struct PutTests {
     #expect(try server.ask("PUT", "/b", [("If-Unmodified-Since", old)], body: [1]).status == 201)
   }
 
-  /// Five of the ten bytes of a resumable upload to /a, for the version with this ETag; its URL.
+  /// Sends five of the ten bytes of a resumable upload to /a, for the version with this ETag, and returns its URL.
   private func beginDraft(_ server: TestServer, _ etag: String) throws -> String {
     let client = try server.client()
     try client.head(
@@ -138,7 +138,7 @@ struct PutTests {
     return try server.ask("PATCH", upload, head, body: pattern(5))
   }
 
-  /// Another client replaces, or deletes, the version while the bytes of the first one are still coming.
+  /// Another client replaces or deletes the version while the first one is still sending.
   @Test(arguments: [true, false]) func ifMatchHoldsWhenTheBytesArePublished(isDeleted: Bool) throws {
     let server = try TestServer { $0.allowsDelete = true }
     let etag = try #require(try server.ask("PUT", "/a", body: [1])["ETag"])

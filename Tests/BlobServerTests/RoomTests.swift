@@ -5,9 +5,9 @@ import Platform
 import Synchronization
 import Testing
 
-/// `maxTotal`, against what is on the disk.
+/// `maxTotal` in comparison with the bytes on disk.
 struct RoomTests {
-  /// tus tells a length late, and the room for it must be there.
+  /// tus permits an upload to declare its length later; the space for it must exist then.
   @Test func aLengthThatIsToldLateTakesRoom() throws {
     let server = try TestServer { $0.maxTotal = 1000 }
     let late = try server.create("a", length: nil)
@@ -19,7 +19,7 @@ struct RoomTests {
     #expect(try server.ask("PUT", "/c", body: [1]).status == 413)
   }
 
-  /// The operator deletes files below the folder, past the server.
+  /// The operator deletes files in the folder without using the server.
   @Test func roomThatTheOperatorMakesIsFound() throws {
     let server = try TestServer { $0.maxTotal = 1000 }
     #expect(try server.ask("PUT", "/a", body: pattern(600)).status == 201)
@@ -27,7 +27,7 @@ struct RoomTests {
     let upload = try server.create("late", length: 100)
     server.folder.remove("a")
     #expect(try eventually { try server.ask("PUT", "/c", body: pattern(600)).status == 201 })
-    // What an unfinished upload was promised still counts.
+    // Space reserved for an unfinished upload still counts.
     #expect(try server.ask("PUT", "/e", body: [1]).status == 413)
     #expect(try server.patch(upload, at: 0, pattern(100)).status == 204)
     server.folder.remove("c")
@@ -35,7 +35,7 @@ struct RoomTests {
     #expect(try server.ask("PUT", "/f", body: [1]).status == 413)
   }
 
-  /// A thread that never comes to its work is as good as a tree that takes long to read.
+  /// The measurement does not run until the test calls it, as if the tree took long to read.
   @Test func uploadsAreToldToComeAgainWhileTheFolderIsMeasured() throws {
     let folder = try TestFolder()
     folder.write("a", pattern(900))
@@ -58,7 +58,7 @@ struct RoomTests {
     #expect(begin(1000) == nil)
   }
 
-  /// Deleting uploads gives back what they took and no more.
+  /// Deleting uploads releases exactly the space that they have taken.
   @Test func deletingGivesBackWhatWasTaken() throws {
     let server = try TestServer { $0.maxTotal = 1 << 20 }
     #expect(try server.ask("PUT", "/full", body: pattern(1 << 20)).status == 201)
@@ -105,7 +105,7 @@ struct RoomTests {
     }
   }
 
-  /// Uploads of every kind, broken off, told late, replaced and deleted in any order.
+  /// Uploads of all kinds, interrupted, declared late, replaced and deleted in random order.
   @Test(arguments: [1, 2, 3, 4] as [UInt64]) func theSumOnTheDiskIsTheSumThatCounts(seed: UInt64) throws {
     let limit = 200_000
     var random = SplitMix64(seed: seed)
@@ -197,9 +197,9 @@ struct RoomTests {
     }
   }
 
-  /// What is free, and not a byte more, can be stored.
+  /// The free space can be filled completely, but not by a byte more.
   private func checkRoom(_ server: TestServer, limit: Int, _ place: String) throws {
-    // Of requests that were broken off the bytes go a little later.
+    // The bytes of interrupted requests are removed a little later.
     let isExact = try eventually {
       _ = try server.ask("DELETE", "/probe")
       let free = limit - server.folder.roomTaken
@@ -213,12 +213,12 @@ struct RoomTests {
 }
 
 extension TestFolder {
-  /// Bytes of all published files in the outermost folder and of all unfinished uploads.
+  /// Bytes of all published files in the top folder and of all unfinished uploads.
   var sizeOfAll: Int {
     Int(sizeOfKept) + TestFolder.names(path).filter { $0 != ".fullbore" }.reduce(0) { $0 + size($1) }
   }
 
-  /// As `sizeOfAll`, with what unfinished uploads have been promised.
+  /// `sizeOfAll` with the space reserved for unfinished uploads.
   var roomTaken: Int {
     kept.filter { $0.hasSuffix(".data") }.reduce(sizeOfAll) { sum, name in
       let record = read(BytePath(".fullbore/\(name.dropLast(5)).info")) ?? []

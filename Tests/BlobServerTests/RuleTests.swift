@@ -39,7 +39,7 @@ struct RuleTests {
     #expect(try client.answer().status == 400)
   }
 
-  /// As behind a proxy, which forwards its own name or that of this server.
+  /// Behind a proxy, which forwards its own name or that of this server.
   @Test func theNamesItWasGivenAreOurs() throws {
     let server = try TestServer { $0.hosts = ["photos.example", "other.example:8443", "[2001:db8::1]"] }
     for host in [
@@ -51,7 +51,7 @@ struct RuleTests {
     for host in ["other.example", "other.example:1", "photos.example.evil", "xphotos.example", "2001:db8::1", ""] {
       #expect(try server.ask("GET", "/", [("Host", host)]).status == 421, "\(host)")
     }
-    // A proxy may also put this server's own address into Host.
+    // A proxy may also put this server's own address into `Host`.
     let ours = [("Host", "127.0.0.1"), ("Origin", "https://photos.example")]
     #expect(try server.ask("PUT", "/a", ours, body: [1]).status == 201)
     let foreign = [("Host", "127.0.0.1"), ("Origin", "https://evil.example")]
@@ -72,7 +72,7 @@ struct RuleTests {
     #expect(text.contains("photos.example") && text.contains("--host"))
   }
 
-  /// A blank and a combining character behind it are one Swift `Character`.
+  /// A space and a combining character after it are one Swift `Character`.
   @Test func aTokenMayBeginWithAnything() throws {
     let server = try TestServer { $0.token = "\u{301}x" }
     #expect(try server.ask("GET", "/", [("Authorization", "Bearer \u{301}x")]).status == 200)
@@ -143,7 +143,7 @@ struct RuleTests {
       #expect(try server.ask("DELETE", "/a", [header]).status == 412, "\(header)")
       #expect(server.folder.read("a") == [2, 3])
     }
-    // A date that is none says nothing, and with If-Match the time does not count.
+    // An invalid date is ignored, and with If-Match the time does not count.
     let admitted = [("If-Match", "\(old), \(now)"), refused[6], ("If-None-Match", old)]
     #expect(try server.ask("DELETE", "/a", admitted).status == 204)
     #expect(try server.ask("DELETE", "/a", [("If-Match", now)]).status == 404)

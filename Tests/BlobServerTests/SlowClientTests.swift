@@ -3,9 +3,10 @@ import Blobs
 import Platform
 import Testing
 
-/// Clients that take their time: a byte now and then is not enough.
+/// Slow clients: a byte from time to time does not keep a connection open.
 struct SlowClientTests {
-  /// Sends a byte ten times a second until the server closes; how long that took, nil when it did not.
+  /// Sends a byte ten times per second until the server closes the connection. Returns the time that this took; nil:
+  /// the server did not close.
   private func drip(_ client: WireClient, _ byte: UInt8 = UInt8(ascii: "a")) -> Duration? {
     let begin = ContinuousClock.now
     while ContinuousClock.now - begin < .seconds(20) {
@@ -44,7 +45,7 @@ struct SlowClientTests {
     try client.head("PUT", "/x", [("Content-Length", "1000000")])
     #expect(drip(client) != nil)
     #expect(try eventually { server.folder.kept.isEmpty })
-    // What a resumable upload has brought stays.
+    // Bytes that a resumable upload has received are kept.
     let upload = try server.create("y", length: 1_000_000)
     let patch = try server.beginPatch(upload, at: 0, length: 1_000_000, pattern(5000))
     #expect(drip(patch) != nil)
@@ -58,7 +59,7 @@ struct SlowClientTests {
     let client = try server.client()
     try client.head("GET", "/big")
     #expect(try eventually { server.folder.isOpen("big") })
-    // It takes a few bytes now and then.
+    // The client reads a few bytes from time to time.
     let begin = ContinuousClock.now
     while server.folder.isOpen("big"), ContinuousClock.now - begin < .seconds(20) {
       client.readSome(100)
@@ -100,7 +101,7 @@ struct SlowClientTests {
     #expect(ContinuousClock.now - begin < .seconds(10))
   }
 
-  /// Its bytes will never come; the idle timeout is a minute.
+  /// The missing bytes can never be sent; the idle timeout is a minute.
   @Test func aFileThatIsShortenedEndsItsAnswer() throws {
     let server = try TestServer { $0.headTimeout = .milliseconds(400) }
     let length = 64 << 20

@@ -52,7 +52,7 @@ struct StopTests {
       let server = try TestServer(over: folder)
       upload = try server.create("x", length: 1 << 40)
     }
-    // A tebibyte of nothing: comparing it takes minutes.
+    // A sparse file of one tebibyte, which takes minutes to compare.
     folder.write("x", [])
     #expect(folder.extend("x", to: 1 << 40))
     let data = try #require(folder.kept.first { $0.hasSuffix(".data") })
@@ -88,7 +88,7 @@ struct StopTests {
   }
 }
 
-/// A call of `stop` on a thread of its own.
+/// Calls `stop` on its own thread.
 private final class Stop: Sendable {
   private let returned = Monitor(false)
 

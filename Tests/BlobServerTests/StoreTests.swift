@@ -8,7 +8,7 @@ struct StoreTests {
   @Test(arguments: StoreFixture.all, StoreCheck.all)
   func conforms(_ fixture: StoreFixture, _ check: StoreCheck) async throws { try await check.run(fixture) }
 
-  /// What a disk cannot read is not said to have other bytes: the client would be advised to replace it.
+  /// A read error is not reported as a difference, because the client would then be advised to replace the file.
   @Test func aFileThatCannotBeReadHasNoOtherBytes() throws {
     let folder = try TestFolder()
     let store = try FileStore(folder.path, expire: .seconds(60))
@@ -16,7 +16,7 @@ struct StoreTests {
     let reception = try #require(try store.begin(length: 3) as? FileReception)
     defer { reception.discard() }
     try [1, 2, 3 as UInt8].withUnsafeBytes { try reception.append(.bytes($0)) }
-    // Reading a folder, or a file that is open for writing only, fails as reading from a bad disk does.
+    // Reading a folder, or a file that is open only for writing, fails like reading from a defective disk.
     for (place, flags) in [("/", O_RDONLY), ("/dev/null", O_WRONLY)] {
       let other = Descriptor(place.withCString { open($0, flags) })
       let error = #expect(throws: ServerError.self) { try reception.hasSameBytes(as: other, Cancellation()) }

@@ -6,7 +6,7 @@ import Blobs
 import Platform
 import Testing
 
-/// HTTPS, with certificates that the openssl command makes here.
+/// HTTPS with certificates that the openssl command creates during the test.
 struct TLSTests {
   private let identity: MadeIdentity
   private let server: TestServer
@@ -111,7 +111,7 @@ struct TLSTests {
     #expect(ContinuousClock.now - begin < .seconds(15))
   }
 
-  /// RSA without forward secrecy, ciphers without authentication of their own, SHA-1, and old versions.
+  /// RSA without forward secrecy, ciphers without authenticated encryption, SHA-1, and old versions.
   @Test(
     arguments: [
       ["-tls1_2", "-cipher", "AES128-SHA"], ["-tls1_2", "-cipher", "AES256-GCM-SHA384"],
@@ -125,7 +125,7 @@ struct TLSTests {
     #expect(try !rsa.connects(to: server, arguments))
   }
 
-  /// Its key takes long to make.
+  /// Shared, because creating an RSA key takes long.
   private static let rsa = Result { try MadeIdentity(.rsa) }
 
   @Test func whatIsStrongIsSpoken() throws {
@@ -167,7 +167,7 @@ struct TLSTests {
   }
 }
 
-/// A key and a certificate for 127.0.0.1 that it signed itself.
+/// A key and a self-signed certificate for 127.0.0.1.
 final class MadeIdentity: Sendable {
   let folder: TestFolder
   let files: TLSFiles
@@ -186,7 +186,7 @@ final class MadeIdentity: Sendable {
     try #require(status == 0, "openssl makes no certificate")
   }
 
-  /// Whether openssl's client comes to an agreement with the server when it is held to these options.
+  /// Whether `openssl s_client` completes a handshake with the server with these options.
   func connects(to server: TestServer, _ options: [String]) throws -> Bool {
     let place = "127.0.0.1:\(server.server.port)"
     return try Self.run(["s_client", "-connect", place, "-CAfile", "\(files.certificate)"] + options) == 0

@@ -5,8 +5,8 @@ import Testing
 
 @testable import BlobServer
 
-/// A client that comes back is told a state of its upload, and goes on from there. Its older request, which may still be under
-/// way, changes nothing of the upload any more.
+/// A client that returns is told the state of its upload and continues from there. Its older request, which may still
+/// be in progress, must not change the upload any more.
 struct TakenOverTests {
   private let version = ("Upload-Draft-Interop-Version", "8")
   private let chunked = ("Transfer-Encoding", "chunked")
@@ -27,7 +27,7 @@ struct TakenOverTests {
     try client.send(Array("\(String(bytes.count, radix: 16))\r\n".utf8) + bytes + [13, 10])
   }
 
-  /// The last chunk, and the answer behind all interim ones.
+  /// Sends the last chunk, and returns the final response after all interim ones.
   private func end(_ client: WireClient) throws -> WireClient.Answer {
     try client.send(Array("0\r\n\r\n".utf8))
     return try final(client)
@@ -39,7 +39,7 @@ struct TakenOverTests {
     return answer
   }
 
-  /// A second client asks, sends a part of the rest, then the first one ends, then the second one.
+  /// A second client queries the upload and sends a part of the rest; then the first request ends, then the second one.
   private func takeOver(
     _ server: TestServer, _ upload: String, from older: WireClient, at offset: Int, expecting status: Int
   ) throws {
@@ -68,7 +68,7 @@ struct TakenOverTests {
     try takeOver(server, upload, from: older, at: 2000, expecting: 409)
   }
 
-  /// With a digest of its bytes, which is right, nothing of the creation counted when the other client asked.
+  /// With a digest of its bytes, even a correct one, no bytes of the creation were stored when the other client asked.
   @Test(arguments: ["", "Content-Digest", "Want-Repr-Digest"]) func aCreationEndsNothing(_ field: String) throws {
     let server = try TestServer()
     let older = try server.client()
@@ -81,7 +81,7 @@ struct TakenOverTests {
     try takeOver(server, upload, from: older, at: field == "Content-Digest" ? 0 : 2000, expecting: 409)
   }
 
-  /// The promise of the creation is one of the whole, which the other request brings another one of.
+  /// The digest announced at creation applies to the whole upload, and the other request makes it a different one.
   @Test func aPromiseIsNotTakenForKept() throws {
     let server = try TestServer()
     let older = try server.client()
@@ -111,8 +111,8 @@ struct TakenOverTests {
     #expect(server.folder.read("x") == bytes)
   }
 
-  /// A server that starts publishes what a kill has left whole. A client may have come by then, and its request publishes the
-  /// upload when it ends.
+  /// A starting server publishes uploads that were complete when the last one was killed. If a client is already
+  /// writing to such an upload, its request publishes the upload when it ends.
   @Test func anUploadThatIsStillWrittenIsLeftAloneWhenTheServerStarts() throws {
     let server = try TestServer()
     let upload = try server.create("x", length: 5000)
@@ -132,7 +132,7 @@ struct TakenOverTests {
     #expect(server.folder.read("x") == bytes)
   }
 
-  /// Nothing can be added to it, and what the older request brought is in it.
+  /// Nothing can be added to the upload, and it contains the bytes of the older request.
   @Test func anUploadThatIsPublishedMeanwhileIsDoneForBoth() throws {
     let server = try TestServer()
     let upload = try server.create("x", length: 5000)

@@ -4,10 +4,10 @@ import Blobs
 import Platform
 import Testing
 
-/// Folders below the served one that the server cannot publish into.
+/// Folders in the served one that the server cannot publish into.
 struct TargetFolderTests {
   private static let partial = [("Content-Type", "application/partial-upload")]
-  /// Requests that would bring 100 MB to the folder `ro`.
+  /// Requests to upload 100 MB to the folder `ro`.
   private static let creations: [(String, String, [(String, String)])] = [
     ("PUT", "/ro/x", []),
     ("PUT", "/ro/new/folder/x", []),
@@ -29,7 +29,7 @@ struct TargetFolderTests {
     ("PUT", "/ro/x", [("Upload-Complete", "?1")]), ("POST", "/ro/", [("Upload-Complete", "?0")]),
   ]
 
-  /// The refusals of all these requests, which come before the bytes.
+  /// The error responses to all these requests, which must come before the bodies are sent.
   private func refusals(_ server: TestServer, _ folder: String = "ro") throws -> [String] {
     var texts: [String] = []
     for (method, path, headers) in Self.creations {
@@ -60,7 +60,7 @@ struct TargetFolderTests {
       for text in try refusals(server) {
         #expect(text.contains("may not write into /ro: Permission denied"), "\(text)")
       }
-      // Bytes that are there already need no right to write.
+      // Bytes that are already stored need no write permission.
       let same = try server.ask("PUT", "/ro/there", body: [1, 2])
       #expect(same.status == 204)
       #expect(same[UploadOutcomeField.name] == UploadOutcomeField.unchanged)
@@ -69,7 +69,7 @@ struct TargetFolderTests {
     }
   }
 
-  /// A status below 500 would tell the client that its upload is gone, and it would send all bytes again.
+  /// With a status below 500 the client would assume that its upload is gone, and would send all bytes again.
   @Test func anUploadWhoseFolderLosesTheRightToWriteIsNotGone() throws {
     let folder = try TestFolder()
     try folder.withoutPrivileges {
@@ -115,14 +115,14 @@ struct TargetFolderTests {
     }
   }
 
-  /// A second disk, and another folder of the same device that is mounted there.
+  /// Another device, and another folder of the same device, mounted there.
   @Test(.enabled(if: getuid() == 0, "only root can mount"), arguments: [true, false])
   func aFolderOnAnotherFileSystemTakesNoBytes(isOtherDevice: Bool) throws {
     let (folder, other) = (try TestFolder(), try TestFolder())
     folder.makeFolder("disk")
     let place = folder.path.appending("disk")
     let isMounted = isOtherDevice ? place.mount("tmpfs", "tmpfs") : place.mount(other.path.description, nil, 4096)
-    // Containers may take this right away even from root.
+    // In a container, even root may not be permitted to mount.
     guard isMounted else { return print("skipped: this root may not mount: \(String(cString: strerror(errno)))") }
     defer { place.unmount() }
     let server = try TestServer(over: folder)
@@ -136,7 +136,7 @@ struct TargetFolderTests {
     #expect(try server.ask("GET", "/disk/there").body == [1, 2])
   }
 
-  /// The folder is mounted while the bytes come.
+  /// The file system is mounted after the upload was created.
   @Test(.enabled(if: getuid() == 0, "only root can mount"))
   func aMountThatComesLaterLosesNoBytes() throws {
     let folder = try TestFolder()
@@ -157,7 +157,7 @@ struct TargetFolderTests {
 }
 
 extension TestFolder {
-  /// Runs `body` on this thread, and on all threads that it starts, as a user whose rights the system checks.
+  /// Runs `body` on this thread, and on all threads that it starts, as a user without root's privileges.
   fileprivate func withoutPrivileges(_ body: () throws -> Void) throws {
     guard getuid() == 0 else { return try body() }
     typealias Call = @convention(c) (UInt32) -> Int32

@@ -2,12 +2,13 @@ import BlobServer
 import Blobs
 import Testing
 
-/// Every state that a kill can leave while parts are joined, made by hand, and found by the next server.
+/// Creates each state that a kill can leave while parts are concatenated, and starts the next server on it.
 struct TusConcatenationKillTests {
   private static let bytes = pattern(1000)
   private static let cuts = [300, 300, 650]
 
-  /// Four parts and their final, claimed and not joined yet: the second part has no byte, and the last one misses one.
+  /// Four parts and their final upload, which has claimed them and is not concatenated yet: the second part is empty,
+  /// and the last one lacks one byte.
   private struct Stopped {
     let folder = try! TestFolder()
     let parts: [String]
@@ -23,7 +24,7 @@ struct TusConcatenationKillTests {
 
     func length(_ count: Int) -> Int { ([0] + cuts + [bytes.count])[count] }
 
-    /// As if the last byte had come, and the bytes of `count` parts been taken over, with `more` bytes of the next.
+    /// Adds the last byte, and the bytes of `count` parts with `more` bytes of the next one to the final upload.
     func take(_ count: Int, more: Int = 0, removing removed: Int? = nil) {
       folder.write(kept(parts[3], "data"), Array(bytes[650...]))
       if count == 0 { return }
@@ -55,7 +56,7 @@ struct TusConcatenationKillTests {
     try stopped.expectWhole("\(count) parts and \(more) bytes")
   }
 
-  /// Copied and synced, but the data of what was copied is still there, or some of it.
+  /// The parts were copied and synced, but some or all of their data files still exist.
   @Test(arguments: 2...4, 1...3) func killedBeforeCopiedPartsWereRemoved(_ count: Int, _ removed: Int) throws {
     let stopped = try Stopped()
     stopped.take(count, removing: min(removed, count))
@@ -109,7 +110,8 @@ struct TusConcatenationKillTests {
     #expect(!stopped.folder.kept.contains { $0.hasSuffix(".join") })
   }
 
-  /// Only a power cut can do that: the upload is over, and says so, also where the server that has started found it first.
+  /// Only a power failure can lose these bytes: the upload has failed and is reported as gone, even if the starting
+  /// server has found it first.
   @Test func bytesThatAreLostAreNotMadeUp() throws {
     for loss in [[0], [2], [0, 1, 2, 3]] {
       let stopped = try Stopped()

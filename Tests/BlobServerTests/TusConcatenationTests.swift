@@ -56,7 +56,7 @@ struct TusConcatenationTests {
     #expect(server.folder.read("x") == bytes)
   }
 
-  /// Nobody asks: the last byte of the last part is enough.
+  /// No request for the final upload is needed: the last byte of the last part completes it.
   @Test func theLastByteOfTheLastPartPublishes() throws {
     let server = try TestServer()
     let parts = [try server.createPart(length: 2), try server.createPart(length: 2)]
@@ -66,7 +66,7 @@ struct TusConcatenationTests {
     #expect(try eventually { server.folder.read("x") == [1, 2, 3, 4] })
   }
 
-  /// On another connection, at the same time: whoever sees that all is there, the parts are joined once.
+  /// Both happen at the same time on two connections: the parts are concatenated exactly once.
   @Test func theLastByteMayComeWhileTheFinalBegins() throws {
     let server = try TestServer()
     let (one, other) = (try server.client(), try server.client())
@@ -130,7 +130,7 @@ struct TusConcatenationTests {
     #expect(server.folder.read("x") == pattern(1000))
   }
 
-  // Refusals.
+  // MARK: Rejected requests
 
   @Test func wrongFinalsAreRefused() throws {
     let server = try TestServer { $0.maxSize = 100 }
@@ -159,12 +159,12 @@ struct TusConcatenationTests {
     let body = try server.ask(
       "POST", "/", [tus, ("Upload-Concat", "final;\(parts[0])"), ("Content-Type", octets)], body: [1])
     #expect(body.status == 400)
-    // None of them has claimed anything.
+    // The rejected requests have claimed no part.
     #expect(try server.join(parts, name: "x").status == 201)
     #expect(server.folder.read("x") == pattern(20))
   }
 
-  /// A proxy with a name of its own may send its own `Host` here, so that a client's URLs have another host.
+  /// A proxy may replace `Host` with its own value, so that the client's URLs have another host than the server sees.
   @Test func aPartHasWhateverHostItsClientSees() throws {
     let server = try TestServer()
     let parts = try server.parts(pattern(30), cuts: [10, 20])
@@ -202,7 +202,7 @@ struct TusConcatenationTests {
     let late = [try server.createPart(length: nil), try server.createPart(length: nil)]
     let final = try #require(try server.join(late, name: "x")["Location"])
     for part in late { #expect(try server.patch(part, at: 0, pattern(60), [("Upload-Length", "60")]).status == 204) }
-    // The parts are joined after the last of them was answered.
+    // The parts are concatenated after the response to the last of them.
     #expect(try eventually { try server.ask("HEAD", final, [tus]).status == 410 })
     #expect(try server.ask("HEAD", late[0], [tus]).status == 410)
   }
@@ -218,7 +218,7 @@ struct TusConcatenationTests {
     let same = try server.parts(pattern(1000), cuts: [500])
     #expect(try server.join(same, name: "a").status == 201)
     #expect(server.folder.read("a") == pattern(1000))
-    // What was refused before it began has taken nothing from its parts.
+    // A final upload that was rejected before it began has not changed its parts.
     #expect(try server.join(short, name: "b").status == 201)
     #expect(server.folder.read("b") == pattern(999))
   }
@@ -235,7 +235,7 @@ struct TusConcatenationTests {
     #expect(try server.offset(part) == 0)
   }
 
-  // Limits and ends.
+  // MARK: Limits and expiry
 
   @Test func partsCountAsUnfinished() throws {
     let server = try TestServer { $0.maxUnfinished = 3 }
@@ -259,7 +259,7 @@ struct TusConcatenationTests {
       let final = try #require(try server.join(waiting, name: "y")["Location"])
       #expect(try server.ask("DELETE", final, [tus]).status == 204)
       #expect(try server.ask("HEAD", waiting[0], [tus]).status == 410)
-      // Equal bytes need no room in the end.
+      // Bytes that are already stored need no space in the end.
       #expect(try server.join(server.parts(pattern(1000), cuts: [400]), name: "x").status == 201)
       _ = try server.createPart(length: 2000)
       #expect(try server.ask("POST", "/", full, body: []).status == 413)
@@ -277,7 +277,7 @@ struct TusConcatenationTests {
     #expect(try server.ask("DELETE", final, [tus]).status == 204)
     for upload in parts + [final] { #expect(try server.ask("HEAD", upload, [tus]).status == 410) }
     #expect(server.folder.kept.isEmpty)
-    // A free one goes by itself.
+    // An unclaimed part can be deleted alone.
     let free = try server.createPart(length: 2)
     #expect(try server.ask("DELETE", free, [tus]).status == 204)
     #expect(server.folder.kept.isEmpty)
@@ -292,7 +292,7 @@ struct TusConcatenationTests {
     for upload in parts + [final] { #expect(try server.ask("HEAD", upload, [tus]).status == 410) }
   }
 
-  /// The first part is long done when the second still comes.
+  /// The first part was completed long ago while the second is still being uploaded.
   @Test func aClaimedPartWaitsForTheOthers() throws {
     let folder = try TestFolder()
     var (parts, final): ([String], String?) = ([], nil)
@@ -322,7 +322,7 @@ extension TestServer {
     return try #require(answer["Location"])
   }
 
-  /// Parts with all their bytes, cut where it is said.
+  /// Creates complete parts, with the bytes divided at `cuts`.
   func parts(_ bytes: [UInt8], cuts: [Int]) throws -> [String] {
     try zip([0] + cuts, cuts + [bytes.count]).map { start, end in
       let part = try createPart(length: end - start)
@@ -341,7 +341,7 @@ extension TestServer {
   }
 }
 
-/// The store's file for an upload, by its URL.
+/// The store's file for an upload with this URL.
 func kept(_ upload: String, _ kind: String) -> BytePath {
   BytePath(".fullbore/\(upload.split(separator: "/").last!).\(kind)")
 }

@@ -4,7 +4,7 @@ import BlobServer
 import Blobs
 import Testing
 
-/// The digests of RFC 9530 in tus requests count as they do in resumable uploads of the IETF.
+/// The digest fields of RFC 9530 have the same effect in tus requests as in resumable uploads of the IETF draft.
 struct TusDigestTests {
   private static let octets = ("Content-Type", "application/offset+octet-stream")
 
@@ -48,7 +48,8 @@ struct TusDigestTests {
     #expect(server.folder.read("x") == bytes)
   }
 
-  /// The digest of the whole comes with the creation, without bytes or with the first of them, or with the last append.
+  /// The digest of the whole is sent with the creation, without content or with the first bytes, or with the last
+  /// append.
   @Test(arguments: [0, 1000, nil], [true, false])
   func thePromisedWholeIsChecked(_ sentFirst: Int?, _ isRight: Bool) throws {
     let server = try TestServer()

@@ -1,8 +1,8 @@
 import Testing
 
-/// Parts that cannot become a whole.
+/// Parts that cannot be concatenated.
 struct TusPartTests {
-  /// Either the part goes, or the final upload has it: never both.
+  /// Either the part is deleted, or the final upload claims it: never both.
   @Test func aPartIsDeletedOrClaimed() throws {
     let server = try TestServer()
     let (one, other) = (try server.client(), try server.client())
@@ -42,7 +42,7 @@ struct TusPartTests {
     let huge = [try server.createPart(length: 1 << 62), try server.createPart(length: 1 << 62)]
     #expect(try server.join(huge, name: "x").status == 413)
     let small = try TestServer { $0.maxSize = 100 }
-    // One does not know its length yet; the others are too long already.
+    // One part has no length yet, but the others already exceed the limit together.
     let parts = try [60, nil, 41].map { try small.createPart(length: $0) }
     #expect(try small.join(parts, name: "x").status == 413)
     #expect(try small.join(parts[..<2], name: "x").status == 201, "a refusal claims nothing")

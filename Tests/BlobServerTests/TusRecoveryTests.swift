@@ -3,7 +3,7 @@ import Blobs
 import Testing
 
 struct TusRecoveryTests {
-  /// Each is one Swift `Character` with the blank, comma or line end before it.
+  /// Each combining character is one Swift `Character` with the space, comma or line break before it.
   @Test(arguments: ["\u{301}", "\u{301}key", "\u{200D}x", "\u{FE0F}"])
   func metadataOfCombiningCharactersSurvives(_ name: String) throws {
     let folder = try TestFolder()
@@ -38,7 +38,7 @@ struct TusRecoveryTests {
     #expect(server.folder.read("x") == bytes)
   }
 
-  /// As a file system may leave it after a power cut: with its size, but not with all that was written to it.
+  /// After a power failure, a file system may leave a file with its size, but not with all of its data.
   @Test func anUploadGoesOnWhereItsBytesAreMissing() throws {
     let folder = try TestFolder()
     let bytes = pattern(300_000)
@@ -89,7 +89,7 @@ struct TusRecoveryTests {
     #expect(try server.offset(upload) == 3)
   }
 
-  // The states a kill can leave, made by hand.
+  // MARK: States that a kill can leave
 
   @Test func killedBeforePublishingIsPublishedAtTheNextStart() throws {
     let folder = try TestFolder()
@@ -140,7 +140,7 @@ struct TusRecoveryTests {
     #expect(!folder.kept.contains { $0.hasPrefix("0123") })
   }
 
-  /// An upload of three bytes to `x`, with `bytes` received when the server went away.
+  /// An upload of three bytes to `x`, which has received `bytes` when the server is stopped.
   private func killed(_ folder: TestFolder, with bytes: [UInt8]) throws -> (path: String, id: String) {
     let server = try TestServer(over: folder)
     let upload = try server.create("x", length: 3)
@@ -148,7 +148,7 @@ struct TusRecoveryTests {
     return (upload, String(upload.split(separator: "/").last!))
   }
 
-  // One writer at a time.
+  // MARK: One writer at a time
 
   @Test func whoeverAsksEndsTheOlderWriter() throws {
     let server = try TestServer()
@@ -157,7 +157,7 @@ struct TusRecoveryTests {
     let dead = try server.beginPatch(upload, at: 0, length: 1000, Array(bytes.prefix(300)))
     #expect(try eventually { server.folder.sizeOfKept == 300 })
     #expect(try server.offset(upload) == 300)
-    try? dead.send(Array(bytes[300..<400]))  // refused or not sent at all
+    try? dead.send(Array(bytes[300..<400]))  // is rejected, or fails to be sent
     #expect(try dead.answer().status == 409)
     #expect(try server.offset(upload) == 300)
     #expect(try server.patch(upload, at: 300, Array(bytes.dropFirst(300))).status == 204)
@@ -173,7 +173,7 @@ struct TusRecoveryTests {
     #expect(try server.patch(upload, at: 200, [0]).status == 409)
     let new = try server.beginPatch(upload, at: 300, length: 700, Array(bytes[300..<600]))
     #expect(try eventually { server.folder.sizeOfKept == 600 })
-    try? old.send([0, 0, 0])  // refused or not sent at all
+    try? old.send([0, 0, 0])  // is rejected, or fails to be sent
     #expect(try old.answer().status == 409)
     try new.send(Array(bytes[600...]))
     #expect(try new.answer().status == 204)
@@ -186,7 +186,7 @@ struct TusRecoveryTests {
     let old = try server.beginPatch(upload, at: 0, length: 1000, pattern(300))
     #expect(try eventually { server.folder.sizeOfKept == 300 })
     #expect(try server.ask("DELETE", upload, [tus]).status == 204)
-    try? old.send([1])  // refused or not sent at all
+    try? old.send([1])  // is rejected, or fails to be sent
     #expect(try old.answer().status == 410, "it is gone, and nobody else's")
     #expect(server.folder.kept.isEmpty)
   }
@@ -198,7 +198,7 @@ struct TusRecoveryTests {
     let bytes = pattern(3_000_000)
     let upload = try server.create("x", length: bytes.count)
     var offset = 0
-    // What a request has sent may be received after a later one has asked: it is right where it lands.
+    // Bytes of an older request may be received after a later request has asked; they are stored at their own offset.
     var sent = 0
     while offset < bytes.count {
       let end = min(bytes.count, offset + Int.random(in: 1...600_000, using: &random))
@@ -211,7 +211,7 @@ struct TusRecoveryTests {
     #expect(server.folder.read("x") == bytes, "seed \(seed)")
   }
 
-  // Expiry.
+  // MARK: Expiry
 
   @Test func whatExpiresIsDeletedAndTold() throws {
     let server = try TestServer { $0.expire = .seconds(2) }
@@ -235,7 +235,7 @@ struct TusRecoveryTests {
     #expect(try eventually { folder.kept.isEmpty })
   }
 
-  /// A symbolic link or a file stands in the place of the folder when the last byte comes.
+  /// A symbolic link or a file has replaced the folder when the last byte arrives.
   @Test(arguments: [true, false]) func anUploadThatCannotBePublishedStaysResumable(isLink: Bool) throws {
     let server = try TestServer()
     let upload = try server.create("d/a", length: 10)
@@ -262,7 +262,7 @@ struct TusRecoveryTests {
   }
 }
 
-/// SplitMix64, so that a failing run can be run again.
+/// SplitMix64, so that a failed run can be repeated with its seed.
 private struct Seeded: RandomNumberGenerator {
   var state: UInt64
   init(_ seed: UInt64) { state = seed }

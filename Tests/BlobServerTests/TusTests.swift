@@ -136,7 +136,7 @@ struct TusTests {
     let server = try TestServer()
     let upload = try server.create("x", length: 2)
     let other = [("HEAD", upload), ("PATCH", upload), ("DELETE", upload), ("POST", "/")]
-    // HEAD and DELETE without any version are the IETF's.
+    // HEAD and DELETE without any version belong to the IETF protocol.
     for (headers, asked) in [([], [other[1], other[3]]), ([("Tus-Resumable", "0.2.2")], other)] {
       for (method, path) in asked {
         let answer = try server.ask(method, path, headers + [("Upload-Length", "2")], body: [])

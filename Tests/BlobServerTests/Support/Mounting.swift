@@ -1,7 +1,7 @@
 import Blobs
 import Platform
 
-/// Swift's Glibc module has no `sys/mount.h`.
+/// Swift's Glibc module does not contain `sys/mount.h`.
 extension BytePath {
   /// `flags`: 4096 is MS_BIND.
   func mount(_ source: String, _ kind: String?, _ flags: UInt = 0, options: String = "size=1m") -> Bool {
@@ -17,7 +17,7 @@ extension BytePath {
     }
   }
 
-  /// Also while files on it are open.
+  /// Works also while files on the mount are open.
   func unmount() {
     typealias Call = @convention(c) (UnsafePointer<CChar>?, Int32) -> Int32
     guard let symbol = dlsym(nil, "umount2") else { return }

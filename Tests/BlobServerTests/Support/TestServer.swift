@@ -4,7 +4,7 @@ import Blobs
 import Platform
 import Testing
 
-/// A server over a folder of its own, both gone with it.
+/// A server with a temporary folder; both end with this object.
 final class TestServer {
   let folder: TestFolder
   let server: Server
@@ -24,7 +24,7 @@ final class TestServer {
 
   func client() throws -> WireClient { try WireClient(port: server.port) }
 
-  /// One request on a connection of its own.
+  /// Sends one request on a new connection.
   func ask(
     _ method: String, _ path: String, _ headers: [(String, String)] = [], body: [UInt8]? = nil
   ) throws -> WireClient.Answer {
@@ -48,7 +48,7 @@ final class TestServer {
     try ask("PATCH", upload, patchHead(offset) + more, body: body)
   }
 
-  /// A PATCH that promises `length` bytes, brings `sent` of `body` (nil: all), and stays open.
+  /// Starts a PATCH that announces `length` bytes, sends the first `sent` bytes of `body` (nil: all), and stays open.
   func beginPatch(
     _ upload: String, at offset: Int, length: Int, _ body: [UInt8], more: [(String, String)] = [], sent: Int? = nil
   ) throws -> WireClient {
@@ -71,7 +71,7 @@ final class TestServer {
 
 let tus = ("Tus-Resumable", "1.0.0")
 
-/// A folder below the system's temporary one, deleted with everything in it.
+/// A folder in /tmp, which is deleted with its content.
 final class TestFolder: Sendable {
   let path: BytePath
 
@@ -91,7 +91,7 @@ final class TestFolder: Sendable {
     }
   }
 
-  /// nil when there is no such file.
+  /// nil if the file does not exist.
   func read(_ name: BytePath) -> [UInt8]? {
     path.appending(name).withCString { place in
       let file = open(place, O_RDONLY)
@@ -113,7 +113,7 @@ final class TestFolder: Sendable {
     path.appending(name).withCString { place in target.withCString { _ = symlink($0, place) } }
   }
 
-  /// Names of what is unfinished or remembered, without the lock.
+  /// Names of the store's files for unfinished uploads and finished records, without the lock file.
   var kept: [String] {
     Self.names(path.appending(".fullbore")).map(\.description).filter { $0 != "lock" }.sorted()
   }
@@ -131,8 +131,8 @@ final class TestFolder: Sendable {
     return names
   }
 
-  /// Deletes the folder that `init` made, and nothing else: symbolic links are deleted, never followed, and what is
-  /// on another device is left alone. A test that links to `..` must not cost more than the link.
+  /// Deletes the folder that `init` has created, and nothing else: symbolic links are deleted but not followed, and
+  /// files on another device stay. For a test with a link to `..`, only the link is deleted.
   private static func remove(_ path: BytePath) {
     precondition(path.description.hasPrefix("/tmp/fullbore-server-") && path.components.count == 2)
     let folder = path.withCString { open($0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
@@ -143,8 +143,8 @@ final class TestFolder: Sendable {
     path.withCString { _ = rmdir($0) }
   }
 
-  /// Deletes what is in an open folder. Neither the stack nor the number of open files grows with the tree's depth: each
-  /// folder that is not empty is moved up into the outermost one, and emptied there.
+  /// Deletes the content of an open folder. Neither the stack nor the number of open files grows with the depth of the
+  /// tree: each nested folder that is not empty is moved to the top folder and emptied there.
   private static func empty(_ folder: Int32, device: dev_t) {
     var moved = 0
     var seen: Set<BytePath> = []
@@ -165,7 +165,7 @@ final class TestFolder: Sendable {
     }
   }
 
-  /// Deletes what is no folder; a folder is opened.
+  /// Deletes a file that is not a folder; a folder is opened and returned.
   private static func remove(_ name: BytePath, from folder: Int32, device: dev_t) -> Int32? {
     name.withCString { place in
       var status = stat()
@@ -194,7 +194,7 @@ final class TestFolder: Sendable {
   }
 }
 
-/// Bytes that differ from place to place and from seed to seed.
+/// Bytes that vary with their position and with the seed.
 func pattern(_ count: Int, seed: Int = 0) -> [UInt8] {
   (0..<count).map { UInt8(truncatingIfNeeded: ($0 &+ seed) &* 31 &+ ($0 >> 8) &+ seed) }
 }
@@ -212,7 +212,7 @@ func base64(_ bytes: [UInt8]) -> String {
   return coded
 }
 
-/// Waits for what happens on the server's threads, ten seconds at most.
+/// Waits until the server's threads have made the condition true, for 30 seconds at most.
 func eventually(_ condition: () throws -> Bool) throws -> Bool {
   let deadline = ContinuousClock.now + .seconds(30)
   while ContinuousClock.now < deadline {
@@ -223,12 +223,12 @@ func eventually(_ condition: () throws -> Bool) throws -> Bool {
 }
 
 extension TestFolder {
-  /// Makes a file longer without writing it.
+  /// Extends a file without writing to it.
   func extend(_ name: BytePath, to length: Int64) -> Bool {
     path.appending(name).withCString { truncate($0, off_t(length)) == 0 }
   }
 
-  /// Whether this process, of which the server is a part, has the file open.
+  /// Whether this process, which includes the server, has the file open.
   func isOpen(_ name: BytePath) -> Bool {
     TestFolder.names("/proc/self/fd").contains { number in
       BytePath("/proc/self/fd").appending(number).withCString { link in
@@ -247,7 +247,7 @@ extension TestFolder {
 
   func remove(_ name: BytePath) { path.appending(name).withCString { _ = Platform.unlink($0) } }
 
-  /// Makes a file look as if it was written that long ago.
+  /// Sets the file's modification time to this many seconds ago.
   func age(_ name: BytePath, seconds: Int) {
     path.appending(name).withCString { place in
       let then = timespec(tv_sec: time(nil) - seconds, tv_nsec: 0)
@@ -255,7 +255,7 @@ extension TestFolder {
     }
   }
 
-  /// Makes a hole in the bytes of the only unfinished upload, which keep their size.
+  /// Makes a hole in the data of the only unfinished upload, which keeps its size.
   func makeHoleInKept(at start: Int, length: Int) throws {
     let name = try #require(kept.first { $0.hasSuffix(".data") })
     let file = path.appending(BytePath(".fullbore/\(name)")).withCString { open($0, O_RDWR) }

@@ -1,11 +1,11 @@
 import BlobHTTP
 import Platform
 
-/// A blocking HTTP/1.1 client on a bare socket, which can do what a good client never does.
+/// A blocking HTTP/1.1 client on a plain socket, which can also violate the protocol.
 final class WireClient {
   private let descriptor: Int32
   private var held: [UInt8] = []
-  /// That of the latest request.
+  /// The target of the last request.
   private var target = "/"
 
   struct Closed: Error {}
@@ -14,10 +14,10 @@ final class WireClient {
     var status: Int
     var headers: HTTPHeaders
     var body: [UInt8]
-    /// What a reference in its header is relative to.
+    /// The base for relative references in the header.
     var target = "/"
     var text: String { String(decoding: body, as: UTF8.self) }
-    /// `Location` and `Content-Location` as paths from the root on; `headers` has them as they were sent.
+    /// `Location` and `Content-Location` are resolved to absolute paths; `headers` contains them as they were sent.
     subscript(name: String) -> String? {
       guard let value = headers[name], name.hasSuffix("Location") else { return headers[name] }
       return HTTPURL("http://localhost\(target)")?.resolve(value)?.path ?? value
@@ -29,7 +29,7 @@ final class WireClient {
     var timeout = timeval(tv_sec: 20, tv_usec: 0)
     setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
     setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
-    // A body's first bytes do not wait until the head before them is acknowledged.
+    // Otherwise the first bytes of a body would wait until the head before them is acknowledged.
     var one: Int32 = 1
     setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
     let status = ipv6 ? Self.connect6(descriptor, port) : Self.connect4(descriptor, port)
@@ -58,7 +58,7 @@ final class WireClient {
 
   deinit { close(descriptor) }
 
-  /// Sends a request's head, with `Host` unless `headers` have one.
+  /// Sends a request's head, with `Host` unless `headers` contains it.
   func head(_ method: String, _ path: String, _ headers: [(String, String)] = []) throws {
     target = path
     var text = "\(method) \(path) HTTP/1.1\r\n"
@@ -67,7 +67,7 @@ final class WireClient {
     try send(Array("\(text)\r\n".utf8))
   }
 
-  /// A whole request and its answer.
+  /// Sends a complete request and reads its response.
   func ask(
     _ method: String, _ path: String, _ headers: [(String, String)] = [], body: [UInt8]? = nil
   ) throws -> Answer {
@@ -85,20 +85,20 @@ final class WireClient {
     }
   }
 
-  /// Takes what is there, at most so much, and waits for nothing.
+  /// Reads the available bytes, at most `count`, without waiting.
   func readSome(_ count: Int) {
     var buffer = [UInt8](repeating: 0, count: count)
     _ = recv(descriptor, &buffer, count, Int32(MSG_DONTWAIT))
   }
 
-  /// No more is sent; answers can still be read.
+  /// Shuts down the sending side; responses can still be read.
   func finishSending() { shutdown(descriptor, Int32(SHUT_WR)) }
 
-  /// The next final answer; a `100 Continue` before it is skipped.
+  /// The next response; a `100 Continue` before it is skipped.
   func answer(hasBody: Bool = true) throws -> Answer {
     var answer: Answer
     repeat { answer = try readHead() } while answer.status == 100
-    // Not Modified tells the length of the body that it leaves out. RFC 9112 §6.3.
+    // A 304 response gives the length of the body that it omits. RFC 9112 §6.3.
     guard hasBody, answer.status != 304, let length = answer["Content-Length"].flatMap({ Int($0) }) else {
       return answer
     }
@@ -125,14 +125,14 @@ final class WireClient {
     }
   }
 
-  /// All that comes until the server closes, or for as long as the timeout lets it.
+  /// Reads until the server closes the connection or the timeout passes.
   func readToEnd() -> [UInt8] {
     while (try? receive()) != nil {}
     defer { held = [] }
     return held
   }
 
-  /// Whether the server has closed, with nothing more to read.
+  /// Whether the server has closed the connection, with nothing left to read.
   func isClosedByServer() -> Bool {
     var byte: UInt8 = 0
     return held.isEmpty && recv(descriptor, &byte, 1, 0) <= 0
