@@ -3,7 +3,7 @@ import BlobServer
 import Blobs
 import Testing
 
-/// tus 1.0 §Checksum.
+/// Tests for tus 1.0 §Checksum.
 struct ChecksumTests {
   private func field(_ bytes: [UInt8], _ algorithm: Digest.Algorithm = .sha1) -> (String, String) {
     ("Upload-Checksum", "\(algorithm) \(base64(Digest.value(of: bytes, algorithm)))")

@@ -2,7 +2,7 @@ import BlobServer
 import Blobs
 import Testing
 
-/// tus 1.0 §Concatenation.
+/// Tests for tus 1.0 §Concatenation.
 struct TusConcatenationTests {
   @Test func partsBecomeOneFile() throws {
     let server = try TestServer()

@@ -9,7 +9,7 @@ struct ProxyRules: Sendable {
   /// Whether no request uses a proxy.
   private let areNone: Bool
 
-  /// - `environment`: nil for the environment of this process.
+  /// If `environment` is nil, the environment of this process applies.
   init(_ given: Proxy?, environment: [String: String]?) {
     self.given = given
     let environment = environment ?? Self.processEnvironment

@@ -3,7 +3,7 @@ import Platform
 
 /// Wakes a thread that waits for descriptors with `poll`.
 final class Alarm: Sendable {
-  /// Becomes readable after `raise`; the waiting thread polls it too. -1: the process had no free descriptors, and
+  /// Becomes readable after `raise`; the waiting thread polls it too. -1: no descriptor was available, and
   /// `raise` has no effect.
   let descriptor: Int32
   private let end: Int32

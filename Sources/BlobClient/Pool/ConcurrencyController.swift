@@ -56,7 +56,7 @@ struct ConcurrencyController: Sendable {
   /// Bytes per second of one connection. A faster connection is limited by the processor.
   private static let plenty = 250e6
 
-  /// - `learned`: what an earlier run has learned about this host.
+  /// Starts with `learned`, what an earlier run has found out about this host; nil: nothing is known.
   init(most: Int, learned: LearnedWidth? = nil) {
     self.most = most
     width = max(1, min(most, learned?.width ?? Self.first))

@@ -27,7 +27,7 @@
     var pending: Int { gathered.count }
     var isOpen: Bool { ssl != nil && !hasEnded }
 
-    /// - `ssl`: after its handshake, on `socket`. The caller still owns it if this initializer returns nil.
+    /// Takes over `ssl`, a connection on `socket` after its handshake. If this returns nil, the caller still owns it.
     init?(_ ssl: OpaquePointer, on socket: Int32, _ stock: BufferPool, _ context: TLSContext, _ origin: String) {
       self.socket = socket
       self.stock = stock

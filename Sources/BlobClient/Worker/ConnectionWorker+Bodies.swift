@@ -61,7 +61,7 @@
 
     /// Shorter bodies are read before another thread has started.
     private static var leastAhead: Int64 { 4 << 20 }
-    /// With so many transfers that less is left for each, the transfers do not wait for each other.
+    /// If so many transfers run that each gets less, reading for one of them does not delay the others.
     private static var leastAlone: Int { 256 << 10 }
 
     /// Hands the connection as much of the body as it accepts now.

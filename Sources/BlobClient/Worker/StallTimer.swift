@@ -80,7 +80,7 @@ struct StallTimer {
 
   private func rest(of limit: Duration, _ now: SuspendingClock.Instant) -> Duration {
     let rest = limit - (now - asked)
-    // Most servers send no interim heads.
+    // Most servers send no interim responses.
     return interimHeads == 0 ? rest : min(rest, limit * Self.mostFinishing - (now - sent))
   }
 

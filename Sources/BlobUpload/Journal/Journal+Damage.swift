@@ -81,7 +81,7 @@ private func keepAside(_ path: BytePath, _ found: FileIdentity?) -> BytePath? {
   return aside
 }
 
-/// `20261121T203000Z`
+/// The current time in UTC, as in `20261121T203000Z`.
 private func timestamp() -> String {
   var (now, parts) = (time(nil), tm())
   gmtime_r(&now, &parts)

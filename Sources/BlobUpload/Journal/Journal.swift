@@ -142,8 +142,8 @@ public actor Journal {
     try read { store throws(SQLiteError) in try store.remove(ids) }
   }
 
-  /// Commits all notes. Throws the error of this commit, or of a background commit since the last success; the notes
-  /// are kept, and the next commit tries again.
+  /// Commits all notes, including those whose earlier commit has failed. If this throws, the notes are kept, and the
+  /// next commit tries again.
   public func flush() throws(JournalError) { try commit(notes.take()) }
 
   /// Commits what it can, releases this journal's claims, and closes the file. Every later call throws.

@@ -57,7 +57,7 @@ extension JournalDestination {
 }
 
 extension JournalStore {
-  /// Inside a transaction.
+  /// Must be called inside a transaction.
   fileprivate func beginListing(
     _ sources: [BytePath], _ destination: Int64, _ me: Int64
   ) throws(SQLiteError) -> Int64 {

@@ -94,9 +94,9 @@ private final class S3BodyValue: Sendable {
 }
 
 extension Digest.Algorithm {
-  /// `x-amz-checksum-crc32c`
+  /// The header field of this checksum, such as `x-amz-checksum-crc32c`.
   var s3Field: String { "x-amz-checksum-\(name)" }
-  /// `CRC32C`
+  /// The name of this algorithm in S3 requests, such as `CRC32C`.
   var s3Name: String { name.uppercased() }
   /// The checksums of the parts can be combined into that of the whole.
   var isJoinable: Bool { self == .crc32c || self == .crc64nvme }

@@ -119,7 +119,7 @@ extension S3Multipart {
       : Array(text.utf8)
   }
 
-  /// `2026-11-21T23:00:00.000Z`
+  /// Parses a time such as `2026-11-21T23:00:00.000Z` into seconds since 1970.
   static func seconds(_ text: String) -> Int64? {
     let digits = text.split { !$0.isNumber }.compactMap { Int64(digits: $0) }
     guard digits.count >= 6 else { return nil }

@@ -5,7 +5,7 @@ import Blobs
 /// https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html
 package struct S3Signature: Sendable {
   package static let algorithm = "AWS4-HMAC-SHA256"
-  /// SHA-256 of no bytes.
+  /// The SHA-256 digest of an empty body.
   package static let emptyPayload = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
   package static let unsignedPayload = "UNSIGNED-PAYLOAD"
   package static let unsignedTrailer = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
