@@ -40,6 +40,8 @@
 #define SEEK_SET 0
 #define SEEK_CUR 1
 #define SEEK_END 2
+#define SEEK_HOLE 3
+#define SEEK_DATA 4
 #define F_OK 0
 #define X_OK 1
 #define W_OK 2

@@ -12,7 +12,8 @@ struct sockaddr_in6 { uint8_t sin6_len; sa_family_t sin6_family; in_port_t sin6_
 struct sockaddr_storage { uint8_t ss_len; sa_family_t ss_family; char __ss_pad1[6]; int64_t __ss_align; char __ss_pad2[112]; };
 struct pollfd { int fd; short events, revents; };
 typedef unsigned int nfds_t;
-struct addrinfo { int ai_flags, ai_family, ai_socktype, ai_protocol; socklen_t ai_addrlen; char * _Nullable ai_canonname; struct sockaddr * _Nullable ai_addr; struct addrinfo * _Nullable ai_next; };
+typedef struct fd_set { int32_t fds_bits[32]; } fd_set;
+struct addrinfo { int ai_flags, ai_family, ai_socktype, ai_protocol; socklen_t ai_addrlen; char * _Null_unspecified ai_canonname; struct sockaddr * _Null_unspecified ai_addr; struct addrinfo * _Null_unspecified ai_next; };
 struct msghdr { void * _Nullable msg_name; socklen_t msg_namelen; struct iovec * _Nullable msg_iov; int msg_iovlen; void * _Nullable msg_control; socklen_t msg_controllen; int msg_flags; };
 #define AF_UNSPEC 0
 #define AF_UNIX 1
