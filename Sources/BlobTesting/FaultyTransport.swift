@@ -18,7 +18,7 @@ public final class FaultyTransport: Transport {
   private let schedule: @Sendable (Int, HTTPRequest) -> Fault
   private let count = Atomic(0)
 
-  /// - `schedule`: called for each request with its number, counted from 0.
+  /// `schedule` is called for each request with its number, counted from 0.
   public init(_ transport: any Transport, _ schedule: @escaping @Sendable (Int, HTTPRequest) -> Fault) {
     self.transport = transport
     self.schedule = schedule

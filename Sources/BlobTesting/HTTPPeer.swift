@@ -43,8 +43,8 @@ public final class HTTPPeer: Sendable {
   private let listener: Int32
   private let state = Monitor(State())
 
-  /// - `beginning`: called with the request and the body received so far, each time more of it arrives, for a server
-  ///   that stores the beginning of interrupted uploads.
+  /// `beginning` is called with the request and the body received so far, each time more of it arrives, for a server
+  /// that stores the beginning of interrupted uploads.
   public init(beginning: @escaping @Sendable (Request) -> Void = { _ in }, _ answer: @escaping Answer) {
     (listener, port) = Loopback.listen()
     SystemThread.start("peer-accept") { [listener, state] in

@@ -12,7 +12,7 @@ public struct PatternSource: BlobSource {
   public let access: BlobAccess
   public let info: BlobInfo
 
-  /// - `knowsLength`: false hides the length until the end is read.
+  /// `knowsLength` false hides the length until the end is read.
   public init(
     length: Int64, seed: UInt64 = 0, access: BlobAccess = .random, knowsLength: Bool = true, preferredRead: Int = 0
   ) {

@@ -12,7 +12,7 @@ public final class ServedFolder: ProtocolPeer {
 
   public convenience init() throws { try self.init { _ in } }
 
-  /// - `change`: modifies the options, for example a token or limits.
+  /// `change` modifies the options, for example a token or limits.
   public init(_ change: (inout ServerOptions) -> Void) throws {
     scratch = try ScratchFolder()
     folder = scratch.path

@@ -17,8 +17,8 @@ import Foundation
 public struct URLSessionTransport: Transport {
   private let configuration: @Sendable () -> URLSessionConfiguration
 
-  /// - `configuration`: called for each exchange. Cache, cookies and stored credentials are disabled regardless of its
-  ///   settings.
+  /// `configuration` is called for each exchange. Cache, cookies and stored credentials are disabled regardless of its
+  /// settings.
   public init(
     configuration: @escaping @Sendable () -> URLSessionConfiguration = { .ephemeral }
   ) {
@@ -58,7 +58,7 @@ public struct URLSessionTransport: Transport {
     }
   }
 
-  /// - `name`: text for error messages.
+  /// `name` is for error messages.
   func send(
     _ request: URLRequest, named name: String, body: BlobSlice?, _ on: Exchange,
     progress: SessionExchange.Progress? = nil

@@ -33,7 +33,7 @@ public final class ProxyPeer: Sendable {
   private let listener: Int32
   private let state: Monitor<Seen>
 
-  /// - `target`: the port on 127.0.0.1 to which all connections are forwarded.
+  /// `target` is the port on 127.0.0.1 to which all connections are forwarded.
   public init(to target: Int, _ manner: Manner = .willing) {
     let (listener, port) = Loopback.listen()
     let state = Monitor(Seen())

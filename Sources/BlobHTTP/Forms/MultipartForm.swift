@@ -18,6 +18,7 @@ public struct MultipartForm: BlobSource {
   public let boundary: String
   public private(set) var parts: [FormPart] = []
 
+  /// Creates a form without parts.
   /// - `boundary`: 1 to 70 characters of RFC 2046 §5.1.1 that do not end in a space, for a form that must be identical
   ///   in a later run. nil generates 128 random bits, which no part contains by accident.
   public init(boundary: String? = nil) {

@@ -168,7 +168,7 @@ package struct RequestParser {
       let name = String(decoding: field.name.prefix(100), as: UTF8.self)
       throw RequestProblem(400, "the field \(name) has a control character in it")
     }
-    // Some programs would not recognise a padded value as `chunked`.
+    // Some programs would not recognize a padded value as `chunked`.
     let isPadded = line.last == 32 || line.last == 9
     if isPadded, String(decoding: field.name, as: UTF8.self).isSameField("Transfer-Encoding") {
       throw RequestProblem(400, "the transfer coding has a blank behind it")

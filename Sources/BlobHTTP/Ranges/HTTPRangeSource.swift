@@ -17,6 +17,7 @@ public struct HTTPRangeSource: BlobSource {
   /// Default number of consecutive attempts that transfer almost nothing before an error is thrown.
   public static let usualRetries = 5
 
+  /// Creates a source without contacting the server.
   /// - `headers`: credentials and similar fields, sent to the origin of `url` but not to other origins after a
   ///   redirect.
   /// - `retries`: number of consecutive attempts with fewer than 16 KiB in total, after which a broken connection is an

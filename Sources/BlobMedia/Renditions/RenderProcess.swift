@@ -38,7 +38,7 @@ final class RenderProcess: Sendable {
     }
   }
 
-  // Serialises process starts: a child started after another start has created its pipe, but before the pipe is marked
+  // Serializes process starts: a child started after another start has created its pipe, but before the pipe is marked
   // close-on-exec, would inherit that pipe and keep it open.
   private static let starting = Mutex(())
 

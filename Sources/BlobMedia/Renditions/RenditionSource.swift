@@ -19,6 +19,7 @@ public struct RenditionSource: BlobSource {
   private let work: RenderWork
   public var access: BlobAccess { .sequential }
 
+  /// Creates a source without reading or rendering anything.
   /// - `length`: bytes, if an earlier rendering has measured it. Another length is `.truncated` or `.changed`.
   public init(
     _ original: any BlobSource, _ sidecar: any BlobSource, _ edit: PhotoEdit, _ renderer: Renderer, quality: Int = 93,

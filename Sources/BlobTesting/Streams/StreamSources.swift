@@ -13,7 +13,7 @@ package final class Gate: Sendable {
 
   package init() {}
 
-  /// - `passed`: called on each thread that passes the gate.
+  /// Opens the gate. `passed` is called on each thread that passes the gate.
   package func open(_ passed: (@Sendable () -> Void)? = nil) {
     passing.update { $0.call = passed }
     state.update { $0.isOpen = true }

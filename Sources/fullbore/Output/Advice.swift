@@ -5,7 +5,7 @@ extension UploadError {
   /// The message, and advice on what to do with this command.
   var advised: String { advised(goesOn: true) }
 
-  /// - `goesOn`: the next push resumes this upload; otherwise it sends the file from its first byte.
+  /// `goesOn` means that the next push resumes this upload; otherwise it sends the file from its first byte.
   func advised(goesOn: Bool) -> String {
     guard let advice = advice(goesOn) else { return message }
     return message.last.map { ".?!".contains($0) } == true ? "\(message) \(advice)" : "\(message). \(advice)"

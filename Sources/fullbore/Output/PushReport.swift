@@ -149,6 +149,7 @@ final class PushCounters: Sendable {
     settledBytes.addClamped(length ?? 0)
   }
 
+  /// The summary of the current totals.
   /// - `exit`: the exit status of the process.
   /// - `ended`: the error that ended the push early.
   func summary(

@@ -1,15 +1,15 @@
 import Blobs
 import Platform
 
-/// How much may be under way at once where the process may have few files open.
+/// Adapts the concurrency to a low limit of open files.
 enum OpenFiles {
-  /// Files that may be sent at once; nil: as many as are of use. A file that is sent needs four descriptors at most: itself,
-  /// its connection, and those of a connection or file that is just being opened or closed. The rest of the program needs
-  /// some forty.
+  /// Maximum number of files to send concurrently; nil if the limit does not matter. A file needs at most four
+  /// descriptors: its own, its connection's, and those of a connection or file that is being opened or closed. The rest
+  /// of the program needs about forty.
   static let mostJobs: Int? = jobs(within: raiseFileLimit())
 
-  /// The program was started without it. By now its number may be that of a descriptor of the runtime's own, such as epoll's,
-  /// which is no file of any type.
+  /// The program was started with standard input closed. Descriptor 0 may since have been reused by the runtime, for
+  /// example by epoll, whose descriptor has no file type.
   static var standardInputIsClosed: Bool {
     var status = stat()
     return fstat(0, &status) != 0 || status.st_mode & S_IFMT == 0

@@ -2,20 +2,20 @@ import Blobs
 import Platform
 import Synchronization
 
-/// SIGINT and SIGTERM, handled on a thread where anything may be called.
+/// Handles SIGINT and SIGTERM on a thread on which any function may be called.
 ///
-/// The first asks for an orderly end; a second SIGINT ends the program at once with 130.
+/// The first signal asks for an orderly end; a second SIGINT exits at once with status 130.
 enum Signals {
   private static let handler = SignalHandler()
   private static let ends = makePipe()
 
-  /// From now on, and instead of any handler before, `handler` is told of the signal's number. Call it once the
-  /// thing to be stopped exists.
+  /// Replaces the handler, which is called with the signal's number. Call this after creating the object that is to be
+  /// stopped.
   static func onInterrupt(_ handler: @escaping @Sendable (Int32) -> Void) {
     if self.handler.replace(with: handler) { listen() }
   }
 
-  /// Every SIGINT and SIGTERM from now on, also those that come before anyone waits.
+  /// All SIGINT and SIGTERM signals from now on, buffered until the stream is read.
   static func interruptions() -> AsyncStream<Int32> {
     let (stream, continuation) = AsyncStream.makeStream(of: Int32.self)
     onInterrupt { continuation.yield($0) }
@@ -39,15 +39,15 @@ enum Signals {
   }
 }
 
-/// What is called for each signal. Any thread may replace it.
+/// The handler of signals. Thread-safe.
 final class SignalHandler: Sendable {
-  /// A closure that is itself the value of a lock would be wrapped once more at each access.
+  /// Wraps the closure, because a closure that is itself the value of a lock is wrapped again at each access.
   private struct State {
     var call: (@Sendable (Int32) -> Void)?
   }
   private let state = Mutex(State())
 
-  /// true: there was none before.
+  /// Returns true if there was no handler before.
   func replace(with call: @escaping @Sendable (Int32) -> Void) -> Bool {
     state.withLock { state in
       defer { state.call = call }
@@ -55,12 +55,12 @@ final class SignalHandler: Sendable {
     }
   }
 
-  /// Calls the handler outside the lock, so that it may replace itself.
+  /// Calls the handler outside the lock, so that the handler may replace itself.
   func call(_ number: Int32) { state.withLock { $0.call }?(number) }
 }
 
-// Read by the handler below, which may run on any thread at any time and may only use what is safe there. Both are
-// touched before the handler is installed, so no lazy initialization happens in it.
+// Read by the signal handler below, which may run on any thread at any time and may use only async-signal-safe
+// operations. Both are accessed before the handler is installed, so it triggers no lazy initialization.
 private let signalEnd = Atomic<Int32>(-1)
 private let signalCount = Atomic<Int>(0)
 

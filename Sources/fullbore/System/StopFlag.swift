@@ -1,6 +1,6 @@
 import Platform
 
-/// Ends a thread that sleeps in between: a pipe, whose closed end wakes it at once.
+/// Stops a thread that waits between iterations. A pipe wakes it at once.
 final class StopFlag: Sendable {
   private let ask: (read: Int32, write: Int32)
   private let answer: (read: Int32, write: Int32)
@@ -14,16 +14,16 @@ final class StopFlag: Sendable {
     for descriptor in [ask.read, ask.write, answer.read, answer.write] { close(descriptor) }
   }
 
-  /// Waits on the thread that is to end; true: end now.
+  /// Waits on the thread that is to be stopped. Returns true if it must end now.
   func wait(milliseconds: Int32) -> Bool {
     var asked = pollfd(fd: ask.read, events: Int16(POLLIN), revents: 0)
     return poll(&asked, 1, milliseconds) > 0
   }
 
-  /// The thread's last word.
+  /// Call this on the thread as its last action.
   func confirm() { signalByte(answer.write) }
 
-  /// Asks the thread to end, and waits until it has. Asking twice is harmless.
+  /// Asks the thread to end, and waits until it has called `confirm`. May be called more than once.
   func stop() {
     signalByte(ask.write)
     var answered = pollfd(fd: answer.read, events: Int16(POLLIN), revents: 0)
@@ -36,7 +36,7 @@ private func signalByte(_ descriptor: Int32) {
   _ = write(descriptor, &byte, 1)
 }
 
-/// Where the process may have no more open files, the program ends with a message: what was sent is in the journal.
+/// If the limit of open files is reached, exits with a message; what was sent is in the journal.
 func makePipe() -> (read: Int32, write: Int32) {
   var ends: [Int32] = [0, 0]
   if pipe(&ends) != 0 {

@@ -1,17 +1,17 @@
 import BlobSQLite
 import Blobs
 
-/// The BLOBs of a table that are to be sent: `sqlite:FILE?table=T&column=C…`.
+/// The BLOBs of a table to be sent: `sqlite:FILE?table=T&column=C…`.
 struct DatabaseSource: Sendable {
   let table: SQLiteBlobTable
   let selection: SQLiteBlobTable.Selection
-  /// All rows are one file.
+  /// All rows together are one file.
   var isChunks: Bool {
     if case .chunks = selection { return true }
     return false
   }
 
-  /// nil: this is no database.
+  /// nil if `argument` is not a `sqlite:` URL.
   init?(_ argument: BytePath) throws(UsageError) {
     guard argument.hasScheme("sqlite") else { return nil }
     do {
@@ -22,7 +22,7 @@ struct DatabaseSource: Sendable {
   }
 }
 
-/// The rows of databases, batch by batch.
+/// Lists the rows of databases in batches.
 actor DatabaseWalk: SourceWalk {
   private var sources: ArraySlice<DatabaseSource>
   private var last: Int64?
@@ -31,7 +31,7 @@ actor DatabaseWalk: SourceWalk {
   private let counters: PushCounters
   private let emptySources: EmptySources
 
-  /// `name` is what a single row is called; nil: as its name column says.
+  /// `name` is the name of a single row; nil uses the table's name column.
   init(
     _ sources: [DatabaseSource], as name: BytePath?, _ report: any PushReport, _ counters: PushCounters,
     _ emptySources: EmptySources
@@ -43,14 +43,14 @@ actor DatabaseWalk: SourceWalk {
     self.emptySources = emptySources
   }
 
-  /// Rows of one table. A table that cannot be read is reported, and so are rows that are not there or have no BLOB, and
-  /// names that no file can have.
+  /// The next rows of a table. Reports tables that cannot be read, rows that do not exist or have no BLOB, and invalid
+  /// file names.
   func next() async -> [FoundSource]? {
     while let source = sources.first {
       if case .chunks(let order) = source.selection {
         sources = sources.dropFirst()
         let url = source.table.url(chunksOrderedBy: order)
-        // The options have made sure of a name.
+        // The options ensure that there is a name.
         return [FoundSource(.url(url), BytePath(url), as: name ?? "")]
       }
       let last = last
@@ -74,12 +74,12 @@ actor DatabaseWalk: SourceWalk {
     return nil
   }
 
-  /// After the last row of a table: says what of it is not sent. False: the task was cancelled.
+  /// After the last row of a table, reports the rows that are not sent. Returns false if the task was cancelled.
   private func end(_ source: DatabaseSource, isEmpty: Bool) async -> Bool {
     let table = source.table
     var number: Int64?
     if case .row(let row) = source.selection { number = row }
-    // A single row that was found has a BLOB.
+    // A single row was found, so it has a BLOB.
     if number != nil && !isEmpty { return true }
     let asked = await BlockingPool.shared.runUntilCancelled { [number] cancel in
       Result { () throws(BlobError) in try table.countOfNulls(row: number, cancel) }
@@ -124,13 +124,13 @@ actor DatabaseWalk: SourceWalk {
 }
 
 extension DatabaseSource {
-  /// For messages.
+  /// The table, column and condition, for messages.
   fileprivate var place: String {
     "\(table.file): \(table.table).\(table.column)\(table.condition.map { " where \($0)" } ?? "")"
   }
 
   fileprivate func rows(after last: Int64?, _ cancel: Cancellation) throws(BlobError) -> [SQLiteBlobTable.Row] {
-    // Without a version each row is read whole before it is sent: not many before the first.
+    // Without a version column, each row is read as a whole before it is sent, so the batch is small.
     guard case .row(let row) = selection else {
       return try table.rows(after: last, limit: table.version == nil ? 4 : PushWalk.batch, cancel)
     }

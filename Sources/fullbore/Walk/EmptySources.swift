@@ -2,33 +2,32 @@ import BlobUpload
 import Blobs
 import Synchronization
 
-/// The sources of a push in which nothing to send was found.
+/// The sources of a push that contain nothing to send.
 ///
-/// A card that is not mounted looks like an empty folder, so that an empty source is a failure. One from which files were
-/// sent to the same destination is none, as long as nothing from there is unfinished: the files may have been deleted since,
-/// as on a card that was cleared. With `--check` it is one all the same: whoever asks that everything is there must be told
-/// that nothing could be compared.
+/// A card that is not mounted looks like an empty folder, so an empty source is a failure. It is not a failure if files
+/// from it were sent to the same destination before and none of them is unfinished: the card may have been cleared
+/// since. With `--check` it is always a failure, because nothing could be compared.
 final class EmptySources: Sendable {
   enum Source: Sendable, Hashable {
-    /// Absolute.
+    /// The absolute path of a folder.
     case folder(BytePath)
-    /// `place` names the rows that were looked for; the names of the table's rows in the journal begin with `prefix`.
+    /// `place` describes the table and its condition. The journal's names of its rows begin with `prefix`.
     case table(place: String, prefix: [UInt8])
   }
 
-  /// What is known of an empty source at the destination.
+  /// The history of an empty source at the destination.
   private enum Finding: Hashable {
-    /// Nothing was sent from there.
+    /// Nothing was sent from this source.
     case unknown
     case sent
     case unfinished(Int)
-    /// An earlier push ended before it had found all files.
+    /// An earlier push ended before all files were listed.
     case unread
   }
 
   private struct State {
     var found: [Source] = []
-    /// Of these, the ones in which only files of the journal in use were.
+    /// Sources that contain only files of the journal in use.
     var withJournal: Set<Source> = []
     var findings: [Source: Finding] = [:]
   }
@@ -36,7 +35,7 @@ final class EmptySources: Sendable {
 
   var isEmpty: Bool { state.withLock { $0.found.isEmpty } }
 
-  /// `hasJournal`: files of the journal in use were there, which are not sent.
+  /// Records an empty source. `hasJournal`: it contains files of the journal in use, which are not sent.
   func note(_ source: Source, hasJournal: Bool = false) {
     state.withLock { state in
       state.found.append(source)
@@ -44,8 +43,8 @@ final class EmptySources: Sendable {
     }
   }
 
-  /// Asks the journal what became of the files of these sources at `destination`. `followsUnread`: an earlier push of all
-  /// sources of this push ended before it had found all their files.
+  /// Looks up in the journal what became of the files of these sources at `destination`.
+  /// - `followsUnread`: an earlier push of the same sources ended before all their files were listed.
   func look(in journal: Journal, destination: Int64, followsUnread: Bool) async throws(UploadError) {
     for source in state.withLock({ $0.found }) {
       do {
@@ -60,7 +59,7 @@ final class EmptySources: Sendable {
     }
   }
 
-  /// Says what was found nowhere. Returns whether that is no failure.
+  /// Reports the empty sources. Returns whether they are no failure.
   func tell(_ report: any PushReport, checks: Bool) -> Bool {
     let state = state.withLock { $0 }
     let findings = Dictionary(grouping: state.found) { state.findings[$0] ?? .unknown }

@@ -2,48 +2,48 @@ import Blobs
 import Platform
 import Synchronization
 
-/// A file that was found, and the name it travels under.
+/// A file that was found, and its path at the destination.
 struct TreeItem: Sendable, Hashable {
-  /// Absolute.
+  /// The absolute path.
   let path: BytePath
-  /// Where it arrives, below the destination.
+  /// The path below the destination.
   let relative: BytePath
   let stamp: FileStamp
-  /// It has no other name in this file system, as far as could be seen.
+  /// The file was found under its only name: it is no symbolic link and has no other hard links.
   var isOnlyName = false
 }
 
 enum TreeEvent: Sendable {
   case file(TreeItem)
-  /// Nothing that can be sent, with the reason: a socket, a link to a folder.
+  /// An object that cannot be sent, such as a socket or a link to a folder, with the reason.
   case skipped(BytePath, reason: String)
-  /// A file or folder that could not be read; the walk goes on.
+  /// A file or folder that could not be read. The walk continues.
   case failed(BytePath, message: String)
 }
 
 struct TreeOptions: Sendable, Hashable {
-  /// Names that begin with a dot are taken too. Those given by the user always are.
+  /// Includes names that begin with a dot. Sources named by the user are always included.
   var includesHidden = false
   var filter = GlobFilter()
-  /// nil: no journal is in use.
+  /// The journal in use; nil if there is none.
   var journal: JournalFiles?
 
-  /// Whether a file or folder is passed over because of its name.
+  /// Whether a file or folder is left out because of its name.
   func passesOver(_ relative: BytePath, _ name: BytePath, isFolder: Bool) -> Bool {
     isHidden(name) || filter.excludes(relative, name, isFolder: isFolder)
   }
 
-  /// Whether a file or folder is passed over because its name begins with a dot.
+  /// Whether a file or folder is left out because its name begins with a dot.
   func isHidden(_ name: BytePath) -> Bool { name.bytes.first == UInt8(ascii: ".") && !includesHidden }
 }
 
-/// Walks files and folders, in the order given, and hands out what it finds batch by batch.
+/// Walks files and folders in the given order, and returns the results in batches.
 ///
-/// `DIR` arrives as `DIR/…`, `DIR/` and `.` send their contents. Links to files are followed, links to folders are not
-/// entered, so no loop has no end. One folder is open at a time, however deep the tree is, and only its first names
-/// and the names of folders still to come are held in memory.
+/// `DIR` arrives as `DIR/…`; `DIR/` and `.` send their contents. Links to files are followed. Links to folders are not,
+/// so loops cannot occur. Only one folder is open at a time, however deep the tree is. Memory holds only its first
+/// names and the names of pending folders.
 final class FileTree: Sendable {
-  /// A folder of up to this many names is sorted by name; a larger one comes as the system gives it.
+  /// Folders with up to this many names are sorted by name; larger ones are listed in the order of the file system.
   static let sortedLimit = 4096
 
   private let walk: Mutex<TreeWalk>
@@ -53,7 +53,7 @@ final class FileTree: Sendable {
   private let tally: FilterTally
   private let entering: @Sendable (BytePath, BytePath) -> Void
 
-  /// `entering` is told of every folder, with the path it arrives under, before it is opened.
+  /// `entering` is called for every folder, with its path at the destination, before the folder is opened.
   init(
     _ roots: [BytePath], _ options: TreeOptions = TreeOptions(), counting tally: FilterTally = FilterTally(),
     entering: @escaping @Sendable (BytePath, BytePath) -> Void = { _, _ in }
@@ -62,7 +62,7 @@ final class FileTree: Sendable {
     walk = Mutex(TreeWalk(roots, options, tally, entering, log))
   }
 
-  /// What is in one folder within a tree; absolute, and not entered where a link has taken its place.
+  /// Walks one folder within a tree. `folder` is absolute, and is not entered if it has been replaced by a link.
   convenience init(
     in folder: BytePath, as relative: BytePath, _ options: TreeOptions,
     entering: @escaping @Sendable (BytePath, BytePath) -> Void
@@ -71,8 +71,8 @@ final class FileTree: Sendable {
     walk.withLock { $0.begin(in: folder, as: relative) }
   }
 
-  /// The next events, `max` at most; empty at the end. Blocks on the file system: call it on a thread that may wait.
-  /// `noteProgress` is called for every name that is looked at.
+  /// The next events, at most `max`; empty at the end. Blocks on the file system, so call it on a thread that may
+  /// block. `noteProgress` is called for every name.
   func next(max: Int, noteProgress: @Sendable () -> Void = {}) -> [TreeEvent] {
     walk.withLock { walk in
       var count = 0
@@ -84,8 +84,8 @@ final class FileTree: Sendable {
     return log.take()
   }
 
-  /// Instead of waiting for a `next` that does not return: the events it has found so far, the folder or file where it is
-  /// stuck, and a walk over the folders and roots that it has not come to. This walk must not be used any more.
+  /// Use this if a call of `next` hangs. Returns the events found so far, the folder or file at which it hangs, and a
+  /// new walk over the remaining folders and roots. This walk must not be used afterwards.
   func abandon() -> (events: [TreeEvent], place: BytePath, rest: FileTree) {
     let left = log.abandon()
     let rest = FileTree(roots.suffix(left.rootsLeft), options, counting: tally, entering: entering)
@@ -94,7 +94,7 @@ final class FileTree: Sendable {
   }
 }
 
-/// Where the walk is: roots to come, and the one folder that is open. Folders to come are in the log.
+/// The state of a walk: remaining roots and the open folder. Pending folders are in the log.
 private struct TreeWalk {
   private let options: TreeOptions
   private let tally: FilterTally
@@ -102,9 +102,9 @@ private struct TreeWalk {
   private let log: TreeLog
   private var roots: [BytePath]
   private var open: OpenFolder?
-  /// The root that is walked, as long as nothing was found in it that could be sent, was left out by a pattern or failed.
+  /// The current root, until something is found in it that can be sent, is excluded by a pattern, or fails.
   private var emptyRoot: BytePath?
-  /// Files of the journal in use were left out of that root.
+  /// Files of the journal in use were left out of the current root.
   private var emptyRootHasJournal = false
 
   init(
@@ -145,7 +145,7 @@ private struct TreeWalk {
     return event
   }
 
-  /// A source as given by the user: its own name is what it arrives as, unless it ends in a slash or a dot.
+  /// Handles a source given by the user. It arrives under its own name, unless its path ends in a slash or a dot.
   private mutating func take(_ root: BytePath) -> TreeEvent? {
     let path = root.absolute()
     log.enter(path, rootsLeft: roots.count)
@@ -163,7 +163,7 @@ private struct TreeWalk {
       return .failed(path, message: "\(JournalFiles.reason); to send it, give this push another one by --journal FILE")
     }
     let event = event(path, relative, status)
-    // A folder may hold things that are no files. What the user names is wanted, and must not be left out in silence.
+    // Within a folder such objects are skipped. A source named by the user must not be left out silently.
     guard case .skipped(_, let reason) = event else { return event }
     return .failed(path, message: "it is \(reason), and no file or folder; '-' sends what comes through standard input")
   }
@@ -221,7 +221,7 @@ private struct TreeWalk {
       folder.subfolders.append(name)
       return nil
     }
-    // A link that leads nowhere is no failure where a file of its name would not be sent.
+    // A dangling link is no failure if a file of its name would not be sent.
     if !tally.includes(relative, name, options.filter) {
       emptyRoot = nil
       return nil
@@ -236,7 +236,7 @@ private struct TreeWalk {
     return event(path, relative, status, isOnlyName: !isLink && status.st_nlink == 1)
   }
 
-  /// Whether a pattern leaves out something that is no folder.
+  /// Whether a pattern excludes an object that is not a folder.
   private mutating func isLeftOut(_ relative: BytePath, _ name: BytePath) -> Bool {
     if !tally.excludes(relative, name, options.filter), tally.includes(relative, name, options.filter) { return false }
     emptyRoot = nil

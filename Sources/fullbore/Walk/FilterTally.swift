@@ -1,12 +1,12 @@
 import Blobs
 import Synchronization
 
-/// What `--include`, `--exclude` and the rule for hidden names made of the files of a walk.
+/// Counts the effects of `--include`, `--exclude` and the rule for hidden names during a walk.
 final class FilterTally: Sendable {
-  /// Called with each file or folder that is left out because its name begins with a dot.
+  /// Called for each file or folder that is left out because its name begins with a dot.
   let foundHidden: @Sendable (BytePath) -> Void
-  /// Called with each source, absolute, in which there was nothing that could be sent or that a pattern left out, and with
-  /// whether files of the journal in use were there.
+  /// Called for each source, as an absolute path, that contains nothing that can be sent or that a pattern excludes,
+  /// and with whether it contains files of the journal in use.
   let foundNothing: @Sendable (BytePath, _ hasJournal: Bool) -> Void
   private let included = Atomic<Int>(0)
   private let passedOver = Atomic<Int>(0)
@@ -23,7 +23,7 @@ final class FilterTally: Sendable {
     self.foundNothing = foundNothing
   }
 
-  /// Whether a file is included, which is counted.
+  /// Whether a file is included. Counts the result.
   func includes(_ relative: BytePath, _ name: BytePath, _ filter: GlobFilter) -> Bool {
     if filter.includes.isEmpty { return true }
     if usedIncludes.withLock({ $0.note(filter.includes) { filter.includes($0, relative, name) } }) {
@@ -37,8 +37,8 @@ final class FilterTally: Sendable {
     return false
   }
 
-  /// Whether a file or folder is excluded, which is counted. Before it is known to be a folder, it is asked for by its name
-  /// alone.
+  /// Whether a file or folder is excluded. Counts the result. Called first for the name alone, and again once the
+  /// object is known to be a folder.
   func excludes(_ relative: BytePath, _ name: BytePath, isFolder: Bool = false, _ filter: GlobFilter) -> Bool {
     if filter.excludes.isEmpty { return false }
     let isExcluded = usedExcludes.withLock {
@@ -48,21 +48,21 @@ final class FilterTally: Sendable {
     return isExcluded
   }
 
-  /// The patterns that matched nothing, once the walk is over; nil: there are none.
+  /// The patterns that matched nothing in the whole walk; nil if there are none.
   func uselessPatterns(_ filter: GlobFilter) -> String? {
     let includes = usedIncludes.withLock { $0.useless(filter.includes) }.map { "--include '\(shown($0.pattern))'" }
     let excludes = usedExcludes.withLock { $0.useless(filter.excludes) }.map { "--exclude '\(shown($0.pattern))'" }
-    // Where no include matched anything, that is said as the reason why nothing is sent.
+    // If no include matched anything, `complaint` reports that as the reason why nothing is sent.
     let useless = (isNothingIncluded ? [] : includes) + excludes
     return useless.isEmpty ? nil : useless.joined(separator: " ") + " matched nothing"
   }
 
-  /// No file was as an `--include` wants it, though some were there.
+  /// There were files, but none matched an `--include`.
   var isNothingIncluded: Bool {
     included.load(ordering: .relaxed) == 0 && passedOver.load(ordering: .relaxed) > 0
   }
 
-  /// Why nothing is left to be sent; nil: the filters are not the reason.
+  /// Why the filters leave nothing to send; nil if they are not the reason.
   func complaint(_ filter: GlobFilter) -> String? {
     if isNothingIncluded {
       let globs = filter.includes.map { "--include '\(shown($0.pattern))'" }.joined(separator: " ")
@@ -77,16 +77,17 @@ final class FilterTally: Sendable {
   }
 }
 
-/// Which of some patterns have matched anything.
+/// Records which patterns have matched.
 private struct UsedGlobs {
-  /// By their places; empty at the beginning.
+  /// Flags by the pattern's index; empty before the first call.
   private var used: [Bool] = []
 
-  /// Whether one of them matches.
+  /// Whether one of the patterns matches.
   mutating func note(_ globs: [Glob], _ matches: (Glob) -> Bool) -> Bool {
     if used.isEmpty { used = globs.map { _ in false } }
     var isMatched = false
-    // Every pattern is tried that has matched nothing yet, so that only those are complained of which never match.
+    // Also tries the other patterns that have matched nothing yet, so that only patterns without any match are
+    // reported.
     for (index, glob) in globs.enumerated() where !(isMatched && used[index]) {
       guard matches(glob) else { continue }
       isMatched = true

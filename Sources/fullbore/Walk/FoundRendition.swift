@@ -4,7 +4,7 @@ import Blobs
 import Platform
 import Synchronization
 
-/// An edit that is rendered while it is sent.
+/// A photo's edit that is rendered during the upload.
 struct FoundRendition: Sendable, Hashable {
   let original: BytePath
   let sidecar: BytePath
@@ -13,11 +13,11 @@ struct FoundRendition: Sendable, Hashable {
   let quality: Int
 
   enum Finding: Sendable {
-    /// Nothing was done to it.
+    /// The photo has no edit.
     case none
-    /// Indirect, since most files have none: what is copied for each file stays small.
+    /// Indirect to keep the enum small, because most files have no edit.
     indirect case rendered(FoundSource)
-    /// Not exactly, or not here.
+    /// The edit cannot be rendered exactly, or not on this machine.
     case refused(String)
   }
 
@@ -25,11 +25,11 @@ struct FoundRendition: Sendable, Hashable {
     RenditionSource(FileSource(original), FileSource(sidecar), edit, renderer, quality: quality)
   }
 
-  /// Who it is in the journal.
+  /// The rendition's identity in the journal.
   var identity: BytePath { BytePath(Array("\(Self.mark)\(quality):".utf8) + original.bytes) }
   private static let mark = "rendition:"
 
-  /// As the journal has it: quality and original; nil for what is none.
+  /// Parses an identity from the journal; nil if it is not that of a rendition.
   static func kept(_ identity: BytePath) -> (quality: Int, original: BytePath)? {
     let mark = Array(mark.utf8)
     guard identity.bytes.starts(with: mark) else { return nil }
@@ -42,7 +42,7 @@ struct FoundRendition: Sendable, Hashable {
 }
 
 extension FoundRendition.Finding {
-  /// What the journal knows, as it is now. Blocks.
+  /// The current state of a rendition from the journal. Blocks.
   init(kept intent: JournalIntent, _ renderer: FoundRenderer) {
     guard let (quality, original) = FoundRendition.kept(intent.source) else {
       self = .none
@@ -58,7 +58,7 @@ extension FoundRendition.Finding {
     if case .none = found { self = .refused("\(original) has no edit any more") } else { self = found }
   }
 
-  /// Reads what lies beside a photo, and asks the renderer whether it can do that. Blocks.
+  /// Reads the sidecars of a photo, and asks the renderer whether it can render the edit. Blocks.
   static func find(_ item: TreeItem, as arrival: BytePath, _ quality: Int, _ renderer: FoundRenderer) -> Self {
     switch SidecarLook(item.path).sidecar {
     case .nothing: return .none
@@ -82,7 +82,7 @@ extension FoundRendition.Finding {
   }
 }
 
-/// What the files beside a photo say of its frame. Blocks.
+/// The edit in a photo's sidecars. Blocks.
 private struct SidecarLook {
   enum Answer {
     case nothing
@@ -121,16 +121,16 @@ private struct SidecarLook {
 }
 
 extension PhotoEdit {
-  /// Many sidecars only repeat how the photo is to be held.
+  /// False if the edit only repeats the photo's orientation, as many sidecars do.
   fileprivate func changes(_ photo: BytePath) -> Bool {
     frame != .whole || orientation != PhotoOrientation.read(from: FileSource(photo))
   }
 }
 
-/// nil: it is too large, or cannot be read.
+/// nil if the file is too large or cannot be read.
 private func readWhole(_ path: BytePath) -> [UInt8]? {
   let source = FileSource(path)
-  // Why does not matter: what cannot be read is not followed.
+  // The reason does not matter: an unreadable sidecar is refused.
   guard let reader = try? source.open(at: 0, Cancellation()), let length = reader.info.length, length <= Sidecar.most
   else { return nil }
   var bytes: [UInt8] = []
@@ -142,7 +142,7 @@ private func readWhole(_ path: BytePath) -> [UInt8]? {
   }
 }
 
-/// The helper program, looked for when the first edit wants it.
+/// Finds the helper program at the first edit.
 final class FoundRenderer: Sendable {
   private let found = Mutex<Result<Renderer, BlobError>?>(nil)
 
@@ -169,7 +169,7 @@ final class FoundRenderer: Sendable {
 }
 
 extension PushOptions {
-  /// What becomes of the edit of a file that is sent. Blocks.
+  /// How the edit of a file is sent. Blocks.
   func edit(of item: TreeItem) -> FoundRendition.Finding {
     guard let name = editable(item) else { return .none }
     let folder = item.relative.bytes.dropLast(item.relative.name.bytes.count)
@@ -177,14 +177,14 @@ extension PushOptions {
     return .find(item, as: place(item, named: relative, beside: item.path), editQuality, renderer)
   }
 
-  /// Whether a sidecar says that it was edited. Blocks.
+  /// Whether a sidecar contains an edit of the file. Blocks.
   func hasEdit(_ item: TreeItem) -> Bool {
     guard editable(item) != nil else { return false }
     if case .nothing = SidecarLook(item.path).sidecar { return false }
     return true
   }
 
-  /// A photo that may have an edit which nobody has rendered yet.
+  /// The name of a photo that may have an edit without a rendered file; nil otherwise.
   private func editable(_ item: TreeItem) -> GalleryName? {
     guard edits == .current || edits == .both else { return nil }
     let name = GalleryName(item.path.name)
@@ -196,7 +196,7 @@ extension PushOptions {
 }
 
 extension FoundRendition {
-  /// The rendition as a source, and what is known of it. Where lengths are wanted it is rendered once to know its own.
+  /// The rendition as a source, and its info. With `needsLength` it is rendered once to measure its length.
   func open(needsLength: Bool) async -> Result<(any BlobSource, BlobInfo), BlobError> {
     await rendering.runUntilCancelled { cancel in
       Result { () throws(BlobError) in

@@ -1,22 +1,22 @@
 import BlobUpload
 import Blobs
 
-/// Something to be sent that was found, and the name it arrives under.
+/// A source that was found, and its path at the destination.
 struct FoundSource: Sendable {
   enum Place: Sendable {
-    /// At its identity; the version that was seen.
+    /// A file whose path is `identity`, in the version that was found.
     case file(FileStamp)
-    /// Not a file, but its edit.
+    /// The rendered edit of a file.
     case rendition(FoundRendition)
-    /// `https:`, `sqlite:`, as a `SourceResolver` takes it.
+    /// A URL for a `SourceResolver`, such as `https:` or `sqlite:`.
     case url(String)
     case standardInput
   }
 
   let place: Place
-  /// Who it is in the journal: for a file, its absolute path.
+  /// The source's identity in the journal; for a file, its absolute path.
   let identity: BytePath
-  /// Below the destination.
+  /// The path below the destination.
   let arrival: BytePath
 
   init(_ place: Place, _ identity: BytePath, as arrival: BytePath) {
@@ -27,12 +27,12 @@ struct FoundSource: Sendable {
 
   init(_ item: TreeItem) { self.init(.file(item.stamp), item.path, as: item.relative) }
 
-  /// Under this name for every run: what comes next time is something else.
+  /// The identity of standard input is the same in every run, although each run reads other content.
   static let standardInputIdentity: BytePath = "-"
 }
 
-/// Finds what is to be sent, batch by batch. What cannot be sent is reported.
+/// Finds sources in batches. Reports those that cannot be sent.
 protocol SourceWalk: Sendable {
-  /// Never empty; nil at the end.
+  /// The next batch, which is never empty; nil at the end.
   func next() async -> [FoundSource]?
 }

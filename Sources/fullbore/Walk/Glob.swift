@@ -1,21 +1,21 @@
 import Blobs
 import Platform
 
-/// A pattern of the shell's kind: `*`, `?`, `[a-z]`. `*` also stands for slashes; `?` and brackets stand for one Unicode
-/// scalar, or for one byte that is not valid UTF-8.
+/// A shell pattern with `*`, `?` and `[a-z]`. `*` also matches slashes; `?` and brackets match one Unicode scalar, or
+/// one byte that is not valid UTF-8.
 ///
-/// `x` is compared with names and with whole paths. `/x` and `./x` are compared with paths alone, so they mean only what is
-/// at the top of a source. `x/` means a folder, and all that is below it.
+/// `x` is compared with names and whole paths. `/x` and `./x` are compared only with paths, so they match only at the
+/// top of a source. `x/` matches a folder and everything below it.
 struct Glob: Sendable, Hashable {
-  /// As it was given.
+  /// The pattern as given.
   let pattern: BytePath
-  /// Without the slashes at both ends.
+  /// The pattern without leading and trailing slashes.
   private let core: BytePath
-  /// It is compared with whole paths only.
+  /// The pattern is compared only with whole paths.
   private let isRooted: Bool
-  /// It names no file, but a folder.
+  /// The pattern matches only folders.
   let isOfFolder: Bool
-  /// It says where something is, and not only what it is called.
+  /// The pattern specifies a location, not only a name.
   let isOfPath: Bool
 
   init(_ pattern: BytePath) {
@@ -29,7 +29,7 @@ struct Glob: Sendable, Hashable {
     isOfPath = isRooted || rest.contains(slash)
   }
 
-  /// Why nothing can ever match, or what is meant is not clear; nil: it is a pattern.
+  /// Why the pattern can never match or is ambiguous; nil if it is valid.
   var problem: String? {
     if core.isEmpty { return "it names nothing" }
     if let problem = GlobSyntax(core.bytes).problem { return problem }
@@ -40,14 +40,14 @@ struct Glob: Sendable, Hashable {
     return nil
   }
 
-  /// Whether the path of a file or folder, or its last component, is of this pattern; whether it is to be a folder is not
-  /// looked at. `paths` are the ways in which the path may be written.
+  /// Whether the path of a file or folder, or its last component, matches. Ignores whether the pattern is for folders
+  /// only. `paths` are alternative forms of the path.
   func matches(_ paths: [BytePath], _ name: BytePath, inAnyCase: Bool = false) -> Bool {
     let flags = inAnyCase ? foldingCase : 0
     return paths.contains { matches($0, flags) } || !isRooted && matches(name, flags)
   }
 
-  /// Whether one of the folders that the paths lead through is of this pattern.
+  /// Whether one of the parent folders in `paths` matches.
   func matchesFolder(of paths: [BytePath], inAnyCase: Bool = false) -> Bool {
     paths.contains { path in
       path.bytes.indices.contains { index in
@@ -67,15 +67,16 @@ struct Glob: Sendable, Hashable {
 
 private let (slash, dot) = (UInt8(ascii: "/"), UInt8(ascii: "."))
 
-/// FNM_CASEFOLD of fnmatch(3), which glibc's headers show only with _GNU_SOURCE.
+/// FNM_CASEFOLD of fnmatch(3), which glibc's headers define only with _GNU_SOURCE.
 private let foldingCase: Int32 = 1 << 4
 
-/// `--include` and `--exclude`: a file is taken when an include names it, or there is none, and no exclude does.
-/// A folder that is excluded is not entered.
+/// The filter of `--include` and `--exclude`. A file is sent if an include matches or there are no includes, and no
+/// exclude matches. An excluded folder is not entered.
 struct GlobFilter: Sendable, Hashable {
   var includes: [Glob] = []
   var excludes: [Glob] = []
-  /// Names of sources that arrive as folders of their own. `/x` means their top too, where `NAME/x` arrives.
+  /// Names of sources that arrive as their own folder. `/x` also matches at the top of such a source, where the path is
+  /// `NAME/x`.
   var sourceNames: Set<BytePath> = []
 
   init(includes: [Glob] = [], excludes: [Glob] = [], sourceNames: Set<BytePath> = []) {
@@ -98,7 +99,7 @@ struct GlobFilter: Sendable, Hashable {
     return globs
   }
 
-  /// Whether a file is named by `glob`, one of the includes.
+  /// Whether `glob`, one of the includes, matches a file.
   func includes(_ glob: Glob, _ relative: BytePath, _ name: BytePath, inAnyCase: Bool = false) -> Bool {
     let paths = paths(relative, for: glob)
     return glob.isOfFolder
@@ -109,8 +110,8 @@ struct GlobFilter: Sendable, Hashable {
     includes.isEmpty || includes.contains { includes($0, relative, name) }
   }
 
-  /// Whether `glob`, one of the excludes, leaves out a file, or something of which the name alone is known; `isFolder`: a
-  /// folder.
+  /// Whether `glob`, one of the excludes, matches a file, or an object of which only the name is known.
+  /// - `isFolder`: the object is a folder.
   func excludes(_ glob: Glob, _ relative: BytePath, _ name: BytePath, isFolder: Bool) -> Bool {
     (isFolder || !glob.isOfFolder) && glob.matches(paths(relative, for: glob), name)
   }
@@ -119,7 +120,7 @@ struct GlobFilter: Sendable, Hashable {
     excludes.contains { excludes($0, relative, name, isFolder: isFolder) }
   }
 
-  /// A path as it arrives, and for a pattern that says where something is, as it is within its source too.
+  /// The path at the destination, and for a pattern with a location also the path within its source.
   private func paths(_ relative: BytePath, for glob: Glob) -> [BytePath] {
     guard glob.isOfPath, let end = relative.bytes.firstIndex(of: slash),
       sourceNames.contains(BytePath(relative.bytes[..<end]))
@@ -129,6 +130,6 @@ struct GlobFilter: Sendable, Hashable {
 }
 
 extension BytePath {
-  /// Whether a folder that is given like this sends its contents, and does not arrive as a folder of its own.
+  /// Whether a folder given in this form sends its contents instead of arriving as its own folder.
   var sendsContents: Bool { hasTrailingSlash || name == "." || name == ".." }
 }

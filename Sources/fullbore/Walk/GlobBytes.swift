@@ -1,21 +1,21 @@
 import Blobs
 
-/// A pattern and a name as fnmatch(3) can compare them: it compares bytes, and `?` is to stand for a character.
+/// A pattern and a name, encoded for fnmatch(3), which compares bytes although `?` must match a character.
 ///
-/// Each Unicode scalar that is not ASCII becomes one byte, and so does each byte that belongs to none. Scalars that the
-/// pattern names keep their order, so that ranges like `[à-ü]` hold; those between them need not be told apart.
+/// Each non-ASCII Unicode scalar is mapped to one byte, and so is each invalid byte. Scalars in the pattern keep their
+/// order, so that ranges like `[à-ü]` work. Scalars between them need not be distinguished.
 struct GlobBytes {
   let pattern: BytePath
   let name: BytePath
 
-  /// nil: fnmatch(3) can compare them as they are.
+  /// nil if fnmatch(3) can compare pattern and name without encoding.
   init?(_ pattern: BytePath, _ name: BytePath) {
     guard pattern.bytes.contains(where: { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "[") }),
       name.bytes.contains(where: { $0 >= 0x80 })
     else { return nil }
     let units = Self.units(pattern.bytes)
     let named = Set(units.filter { $0 >= 0x80 }).sorted()
-    // One byte for each of them, and for what lies before, between and behind.
+    // One byte for each scalar in the pattern, and one for each gap before, between and after them.
     guard 0x80 + 2 * named.count <= 0xFF else { return nil }
     func byte(_ unit: UInt32) -> UInt8 {
       if unit < 0x80 { return UInt8(unit) }
@@ -26,7 +26,7 @@ struct GlobBytes {
     self.name = BytePath(Self.units(name.bytes).map(byte))
   }
 
-  /// The scalars in `bytes`. A byte that is not valid UTF-8 counts as one beyond all scalars.
+  /// The scalars in `bytes`. An invalid byte is mapped to a value above all scalars.
   private static func units(_ bytes: [UInt8]) -> [UInt32] {
     var units: [UInt32] = []
     var (parser, rest, place) = (Unicode.UTF8.ForwardParser(), bytes.makeIterator(), 0)

@@ -1,13 +1,13 @@
 import Blobs
 
-/// What fnmatch(3) would not complain of: it takes a bracket that is not closed for itself, and a class that it does not
-/// know matches nothing.
+/// Finds errors that fnmatch(3) accepts: it treats an unclosed bracket as an ordinary character, and an unknown class
+/// matches nothing.
 struct GlobSyntax {
   private let bytes: [UInt8]
 
   init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-  /// nil: there is nothing wrong with it.
+  /// A description of the first error; nil if there is none.
   var problem: String? {
     var index = 0
     while index < bytes.count {
@@ -30,7 +30,7 @@ struct GlobSyntax {
     let text: String
   }
 
-  /// Where the bracket that begins at `start` has ended.
+  /// The index after the bracket that begins at `start`.
   private func bracket(at start: Int) -> Result<Int, Problem> {
     var index = start + 1
     if [UInt8(ascii: "!"), UInt8(ascii: "^")].contains(byte(index)) { index += 1 }
@@ -54,7 +54,7 @@ struct GlobSyntax {
 
   private func byte(_ index: Int) -> UInt8? { index < bytes.count ? bytes[index] : nil }
 
-  /// The letters from `start` to `:]`; nil: something else is there.
+  /// The letters from `start` up to `:]`; nil if something else is there.
   private func className(at start: Int) -> String? {
     let letters = bytes[start...].prefix { UInt8(ascii: "a")...UInt8(ascii: "z") ~= $0 }
     guard byte(letters.endIndex) == UInt8(ascii: ":"), byte(letters.endIndex + 1) == UInt8(ascii: "]") else {

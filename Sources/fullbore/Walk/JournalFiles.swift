@@ -1,8 +1,8 @@
 import Blobs
 import Platform
 
-/// The journal of this process, and the files that SQLite and the journal keep beside it. They are written while files are
-/// sent, so none of them is sent from a folder.
+/// The journal of this process, and the files that SQLite and the journal create beside it. They change during a push,
+/// so none of them is sent from a folder.
 struct JournalFiles: Sendable, Hashable {
   private let folder: BytePath
   private let name: BytePath
@@ -10,13 +10,13 @@ struct JournalFiles: Sendable, Hashable {
 
   static let reason = "it belongs to the journal of this push, which changes while files are sent"
 
-  /// `path` is absolute.
+  /// `path` is the journal's absolute path.
   init(_ path: BytePath) {
     name = path.name
     folder = BytePath(path.bytes.dropLast(name.bytes.count))
   }
 
-  /// Whether a file with this status, whatever its name and wherever it lies, is the journal or SQLite's files beside it.
+  /// Whether a file with this status is the journal or one of SQLite's files, by device and inode.
   func contains(_ status: stat) -> Bool {
     ["", "-wal", "-shm", "-journal"].contains { suffix in
       var mine = stat()
@@ -25,7 +25,7 @@ struct JournalFiles: Sendable, Hashable {
     }
   }
 
-  /// Whether the file `name` in `folder` is one of them. Where the names are alike, it asks the file system.
+  /// Whether the file `name` in `folder` is one of these files. Accesses the file system only if the name fits.
   func contains(_ name: BytePath, in folder: BytePath) -> Bool {
     guard name.bytes.starts(with: self.name.bytes) else { return false }
     let suffix = name.bytes.dropFirst(self.name.bytes.count)

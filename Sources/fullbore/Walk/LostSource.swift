@@ -5,15 +5,15 @@ import Platform
 
 /// Why the source of an unfinished upload cannot be read again.
 enum LostSource: Sendable, Hashable {
-  /// There is no such file any more.
+  /// The file does not exist any more.
   case gone(BytePath)
-  /// Something that is no file has its name now.
+  /// An object of another kind has the file's name.
   case replaced(BytePath, FileKind)
   case standardInput
-  /// It is a URL with a query, which may be a secret, so the journal has only a digest of the query.
+  /// A URL with a query. The query may be secret, so the journal contains only its digest.
   case queryNotKept
 
-  /// nil: it is there, or that cannot be told from here. Blocks.
+  /// nil if the source exists, or if that cannot be determined from here. Blocks.
   init?(_ identity: BytePath) {
     if identity == FoundSource.standardInputIdentity {
       self = .standardInput
@@ -50,7 +50,7 @@ enum LostSource: Sendable, Hashable {
     }
   }
 
-  /// What the user can do so that it is sent all the same.
+  /// Advice on how to send the source nevertheless.
   var remedy: String {
     switch self {
     case .gone, .replaced: "put it back"
@@ -59,7 +59,8 @@ enum LostSource: Sendable, Hashable {
     }
   }
 
-  /// Of those that nobody sends just now, by their ids. Empty where a disk does not answer: then nothing is known.
+  /// The lost sources by entry ID, without entries in progress. Empty if a disk does not respond, since nothing is
+  /// known then.
   static func find(_ entries: [JournalEntry]) async -> [Int64: LostSource] {
     let idle = entries.filter { $0.owner == nil }
     let outcome = await SourceReads(patience: .seconds(5)).run { cancel, noteProgress in

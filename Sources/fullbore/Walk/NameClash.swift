@@ -2,11 +2,11 @@ import BlobCrypto
 import Blobs
 import Platform
 
-/// Two different files of one push that arrive under one name: to send both would lose one of them.
+/// Two different files of one push with the same destination path. Sending both would lose one of them.
 struct NameClash: Sendable, Hashable {
-  /// Who comes second, and is not sent.
+  /// The second file, which is not sent.
   let identity: BytePath
-  /// Who has the name.
+  /// The file that has the name.
   let other: BytePath
 
   var message: String {
@@ -24,8 +24,9 @@ struct NameClash: Sendable, Hashable {
       + "'{year}/{folder}/{name}'"
   }
 
-  /// nil: they are the same file, have the same content, or `other` is not there any more. What cannot be compared is
-  /// taken for different, and so are files elsewhere. Reads both, where their lengths are equal.
+  /// nil if both are the same file or have the same content, or if `other` does not exist any more. Files that cannot
+  /// be compared, and sources that are not local files, count as different. Reads both files if their lengths are
+  /// equal.
   init?(of identity: BytePath, with other: BytePath) async {
     if identity == other { return nil }
     switch await SourceReads().run({ haveSameBytes(identity, other, $0, noteRead: $1) }) {
@@ -35,8 +36,8 @@ struct NameClash: Sendable, Hashable {
   }
 }
 
-/// Whether both are the same file, or have the same content, or the second is not there any more. Files elsewhere are
-/// different ones. Blocks.
+/// Whether both are the same file or have the same content, or the second does not exist any more. Sources that are not
+/// local files count as different. Blocks.
 private func haveSameBytes(
   _ path: BytePath, _ other: BytePath, _ cancel: Cancellation, noteRead: () -> Void
 ) -> Bool {

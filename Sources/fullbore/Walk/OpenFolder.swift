@@ -1,22 +1,23 @@
 import Blobs
 import Platform
 
-/// A folder being read: its first names sorted when they are all there are, the rest as the system gives them.
+/// A folder being read. All its names are sorted if they fit the limit; otherwise they come in the order of the file
+/// system.
 final class OpenFolder {
   let path: BytePath
   let relative: BytePath
-  /// Collected while the names are looked at, to be entered when this folder is closed.
+  /// Subfolders found so far, to be entered when this folder is closed.
   var subfolders = NameList()
-  /// The system's error number when the listing broke off, or 0.
+  /// The error number with which the listing failed, or 0.
   private(set) var error: Int32 = 0
 
   private let stream: OpaquePointer
-  /// The names that were read ahead, in one piece of memory, and where each of them is. The next one is the last.
+  /// The names read ahead, in one buffer, and their ranges. The next name is the last range.
   private var letters: [UInt8] = []
   private var names: [Range<Int>] = []
   private var hasMore = true
 
-  /// nil when it cannot be opened; `errno` says why.
+  /// nil if the folder cannot be opened; `errno` has the reason.
   init?(_ path: BytePath, _ relative: BytePath, follow: Bool) {
     let descriptor = path.open(O_RDONLY | O_DIRECTORY | (follow ? 0 : O_NOFOLLOW))
     if descriptor < 0 { return nil }
@@ -69,23 +70,23 @@ final class OpenFolder {
     }
   }
 
-  /// By the pointer: a copy of the entry would read beyond what the system allocated for a short name.
+  /// Uses the pointer: copying the entry would read beyond the memory that the system allocated for a short name.
   private static func name(of entry: UnsafeMutablePointer<dirent>) -> UnsafeRawBufferPointer {
     let name = UnsafeRawPointer(entry).advanced(by: MemoryLayout<dirent>.offset(of: \.d_name)!)
     return UnsafeRawBufferPointer(start: name, count: strlen(name.assumingMemoryBound(to: CChar.self)))
   }
 }
 
-/// Folders found in one folder and not entered yet.
+/// Folders found in one parent folder and not entered yet.
 struct PendingFolders {
   let path: BytePath
   let relative: BytePath
   var names: NameList
 }
 
-/// Names in one piece of memory: a folder of 100,000 folders costs their letters and little more.
+/// A compact list of names in one buffer: 100,000 names need little more memory than their bytes.
 struct NameList {
-  // Each name ends with a NUL, which no name contains.
+  // Each name ends with NUL, which no name contains.
   private var bytes: [UInt8] = []
 
   var isEmpty: Bool { bytes.isEmpty }
@@ -95,7 +96,7 @@ struct NameList {
     bytes.append(0)
   }
 
-  /// The name added last. The list must not be empty.
+  /// Removes and returns the last name. The list must not be empty.
   mutating func popLast() -> BytePath {
     bytes.removeLast()
     let start = bytes.lastIndex(of: 0).map { $0 + 1 } ?? 0
@@ -104,7 +105,7 @@ struct NameList {
     return name
   }
 
-  /// The same names, so that `popLast` gives them in the order in which they were added.
+  /// The names in reverse order, so that `popLast` returns them in the order in which they were added.
   func reversed() -> NameList {
     var result = NameList()
     result.bytes.reserveCapacity(bytes.count)

@@ -3,12 +3,12 @@ import Blobs
 import Platform
 import Synchronization
 
-/// What a protocol that carries metadata is told of the files of a camera roll.
+/// Provides metadata about files of a camera roll to protocols that transmit metadata.
 struct GalleryTelling: Sendable {
-  /// Which versions of edited photos are sent. nil: all files go, and only those of a camera roll are described.
+  /// Which versions of edited photos are sent. nil sends all files and describes only those of a camera roll.
   let edits: GalleryEdits?
 
-  /// Empty where nothing is known. Looks for the names beside it, and reads its beginning: blocks.
+  /// Empty if nothing is known. Looks for related files and reads the file's beginning, so it blocks.
   func metadata(of path: BytePath) -> [String: String] {
     guard edits != nil || path.contains(component: "DCIM") else { return [:] }
     let name = GalleryName(path.name)
@@ -22,23 +22,23 @@ struct GalleryTelling: Sendable {
   }
 }
 
-/// Where a file goes.
+/// The destination of a file.
 enum Placing: Sendable, Hashable {
-  /// Below the destination.
+  /// The path below the destination.
   case at(BytePath)
   case leftOut(reason: String)
 }
 
 extension PushOptions {
-  /// Where a file goes, and whether it does. Looks for the names beside it, and reads its beginning where the layout
-  /// wants its date: blocks.
+  /// The destination of a file, or why it is not sent. Looks for related files, and reads the file's beginning if the
+  /// layout needs the date. Blocks.
   func placing(of item: TreeItem) -> Placing {
     if layout == nil && edits == nil { return .at(arrival(of: item.relative)) }
     let name = GalleryName(item.path.name)
     let folder = BytePath(item.path.bytes.dropLast(name.name.bytes.count))
     let gallery = Gallery(edits ?? .both)
     let isThere = { (name: BytePath) in isFile(folder.appending(name)) }
-    // Only what has a rendered edit is left out for one; most photos have none.
+    // Only files with a rendered edit are left out for it, and most photos have none.
     let isEdited = gallery.edits != .current || edited.contains(name.stem, in: folder)
     if isEdited, case .leftOut(let reason) = gallery.choice(name, isThere) {
       return .leftOut(reason: reason)
@@ -46,8 +46,8 @@ extension PushOptions {
     return .at(place(item, named: item.relative, beside: folder.appending(gallery.leader(of: name, isThere))))
   }
 
-  /// Where a file goes under another name than its own. `leader` is the file whose date counts: looked for only where
-  /// dates do.
+  /// The destination of a file under the name `relative`. `leader` is the file whose date counts; it is evaluated only
+  /// if the layout needs a date.
   func place(_ item: TreeItem, named relative: BytePath, beside leader: @autoclosure () -> BytePath) -> BytePath {
     guard let layout else { return arrival(of: relative) }
     let leader = leader()
@@ -73,8 +73,8 @@ func isFile(_ path: BytePath) -> Bool {
 }
 
 extension CaptureDate {
-  /// What the leader of those that belong together says, else what one of the others does: a Live Photo's film may have
-  /// the date that its picture has lost. nil: none says anything. Blocks.
+  /// The date in the leader's metadata, otherwise that of another file in its group: a Live Photo's film may still have
+  /// the date that the picture has lost. nil if there is none. Blocks.
   init?(ofLeader leader: BytePath) {
     var date = CaptureDate.read(from: FileSource(leader))
     if date == nil {
@@ -87,7 +87,7 @@ extension CaptureDate {
     self = date
   }
 
-  /// When a file was last written, by the clock of this machine: for pictures that tell nothing.
+  /// The modification time in local time, for pictures without metadata.
   fileprivate init(_ stamp: FileStamp) { self.init(secondsSince1970: stamp.modified / 1_000_000_000) }
 
   fileprivate init?(ofFile path: BytePath) {
@@ -97,7 +97,7 @@ extension CaptureDate {
   }
 }
 
-/// Which photos of a folder have a rendered edit, and which a sidecar, from one look at its names for all of them.
+/// Finds photos with a rendered edit or a sidecar, from one listing per folder.
 final class EditedPhotos: Sendable {
   private struct Look {
     var folder: BytePath = ""
@@ -107,12 +107,12 @@ final class EditedPhotos: Sendable {
   }
   private let latest = Mutex(Look())
 
-  /// Blocks.
+  /// Whether the photo has a rendered edit. Blocks.
   func contains(_ stem: BytePath, in folder: BytePath) -> Bool {
     look(at: folder) { $0.rendered.contains(stem) }
   }
 
-  /// Whether a sidecar lies beside it. Blocks.
+  /// Whether the photo has a sidecar. Blocks.
   func hasNotes(_ stem: BytePath, in folder: BytePath) -> Bool { look(at: folder) { $0.noted.contains(stem) } }
 
   private func look(at folder: BytePath, _ answer: (Look) -> Bool) -> Bool {
@@ -121,9 +121,9 @@ final class EditedPhotos: Sendable {
     var look = latest.withLock { $0 }
     if look.folder != folder || look.stamp == nil || look.stamp != stamp {
       look = Look(folder: folder, stamp: stamp)
-      // Without the lock: a thread that is stuck in the folder must not hold up the others.
+      // Called without the lock: a thread that hangs in the folder must not block others.
       Self.fill(&look)
-      // It may change once more without another time to show for it.
+      // The folder may change again within the resolution of its modification time, so the listing is not cached.
       if let stamp, stamp.unsettled(at: FileStamp.now) > 0 { look.stamp = nil }
       latest.withLock { $0 = look }
     }

@@ -1,11 +1,11 @@
 import Blobs
 import Platform
 
-/// The files that a walk found lately, by who they are: one is sent once, under the name it had when it was found,
-/// wherever it is moved before it is read.
+/// Recently found files by device and inode. A file is sent once, under the name it had when it was found, even if it
+/// is renamed before it is read.
 ///
-/// Where it is now is asked of the sources as a whole, and each time for all that were promised. Only the latest files
-/// are remembered, many more than wait for their turn.
+/// To find renamed files, all sources are walked, once for all pending files. Only the latest files are remembered,
+/// many more than are waiting.
 final class PromisedFiles: Sendable {
   fileprivate struct Number: Hashable {
     let device: UInt64
@@ -16,12 +16,12 @@ final class PromisedFiles: Sendable {
     let path: BytePath
     let size: Int64
     let modified: Int64
-    /// Where it was seen last, if elsewhere.
+    /// The path where the file was seen last, if it differs.
     var moved: BytePath?
-    /// It was looked for, and is not to be found.
+    /// A search has not found the file.
     var isGone = false
 
-    /// The same version of a file, by all that is known, under another name.
+    /// Whether both are the same version of a file under different names, as far as is known.
     func isLike(_ other: Promise) -> Bool {
       path != other.path && size == other.size && modified == other.modified
     }
@@ -29,11 +29,11 @@ final class PromisedFiles: Sendable {
 
   fileprivate struct State {
     var promises: [Number: Promise] = [:]
-    /// In the order of their coming; once there are `most`, the place at `next` is the oldest one's.
+    /// File numbers in order of arrival. When there are `most`, the one at index `next` is the oldest.
     var order: [Number] = []
     var next = 0
     var isSearched = false
-    /// When it may be searched again.
+    /// When the next search may begin.
     var due = Duration.zero
   }
 
@@ -47,7 +47,8 @@ final class PromisedFiles: Sendable {
     self.options = options
   }
 
-  /// A file was found. False: it was found before, and has been renamed since; it is promised under the old name.
+  /// Records a file that was found. Returns false if it was found before and has been renamed since; it is then sent
+  /// under its old name.
   func take(_ item: TreeItem) -> Bool {
     guard item.stamp.volume?.keepsNumbers == true else { return true }
     let number = Number(item.stamp)
@@ -66,14 +67,14 @@ final class PromisedFiles: Sendable {
     return false
   }
 
-  /// Where a promised file is, which is not where it was; nil: nowhere among the sources. Blocks, for as long as a walk
-  /// over them takes, and the times between two of these.
+  /// The current path of a file that is not at its old path; nil if it is not among the sources. Blocks while the
+  /// sources are walked, and between two walks.
   func place(of stamp: FileStamp, _ cancel: Cancellation) throws(BlobError) -> BytePath? {
     let number = Number(stamp)
     while true {
-      // The file system is asked without the lock: a disk that does not answer must not hold up the walk.
+      // The file system is accessed without the lock: a disk that does not respond must not block the walk.
       guard let promise = state.update(waking: .none, { $0.promises[number] }), !promise.isGone else { return nil }
-      // It was moved back.
+      // The file was moved back.
       if number.isAt(promise.path) { return promise.path }
       if let moved = promise.moved, number.isAt(moved) { return moved }
       if try !beginSearch(cancel) { continue }
@@ -84,7 +85,7 @@ final class PromisedFiles: Sendable {
     }
   }
 
-  /// True: this thread is the one that has to search. False: another thread did, and this one has waited for its end.
+  /// True if this thread must search. False if another thread has searched and this one has waited for it.
   private func beginSearch(_ cancel: Cancellation) throws(BlobError) -> Bool {
     try cancel.whileWaiting(wakeUp: { self.state.update { _ in } }) { () throws(BlobError) in
       var hasWaited = false
@@ -121,7 +122,7 @@ final class PromisedFiles: Sendable {
         state.promises[number]!.isGone = seen[number] == nil
         if let place = seen[number], place != promise.path { state.promises[number]!.moved = place }
       }
-      // No more than a fifth of the time goes into it, however much is deleted.
+      // Limits searches to a fifth of the time, however many files are deleted.
       state.due = clock.now + (clock.now - start) * 4
     }
   }

@@ -1,6 +1,6 @@
 import Blobs
 
-/// The walk over the sources of a push: what is elsewhere first, then rows of databases, then files.
+/// Lists the sources of a push: URLs first, then rows of databases, then files.
 actor PushWalk: SourceWalk {
   static let batch = 128
   private static let few = 16
@@ -8,7 +8,7 @@ actor PushWalk: SourceWalk {
   nonisolated let tally: FilterTally
   nonisolated let emptySources = EmptySources()
   private let options: PushOptions
-  /// What a watch would send, and not a push.
+  /// Selects files as `watch` does.
   private let isWatch: Bool
   private let report: any PushReport
   private let counters: PushCounters
@@ -17,7 +17,7 @@ actor PushWalk: SourceWalk {
   private let databases: DatabaseWalk
   private var urls: ArraySlice<URLSource>
   private var hasStandardInput: Bool
-  /// What `lookAhead` has seen, in batches.
+  /// Batches that `lookAhead` has already listed.
   private var seen: [[TreeEvent]] = []
 
   init(
@@ -44,12 +44,12 @@ actor PushWalk: SourceWalk {
     urls = options.urls[...]
   }
 
-  /// No fewer than there are to send, up to 64, by a short look at what comes first. Before the first `next`.
+  /// An upper bound of the number of sources, at most 64, from listing the first of them. Call this before `next`.
   func lookAhead() async -> Int {
     let most = 64
     if !options.databases.isEmpty { return most }
     let events = await walkTree(atMost: most)
-    // The first byte need not wait until all these are claimed.
+    // The first batch is small, so that the first byte need not wait until all of them are claimed.
     seen = [events.prefix(Self.few), events.dropFirst(Self.few)].filter { !$0.isEmpty }.map(Array.init)
     return min(most, urls.count + events.count)
   }
@@ -61,7 +61,7 @@ actor PushWalk: SourceWalk {
       let name = options.name ?? options.nameOfOne ?? FoundSource.standardInputIdentity
       return [FoundSource(.standardInput, FoundSource.standardInputIdentity, as: name)]
     }
-    // One by one: the feed asks their servers, and takes the next one when it may ask another.
+    // One at a time: the feed asks the server of each URL, and requests the next one when it may ask another server.
     if let source = urls.popFirst() {
       return [FoundSource(.url(source.url.text), source.identity, as: options.nameOfOne ?? source.name)]
     }
@@ -80,14 +80,15 @@ actor PushWalk: SourceWalk {
     if options.hasOnlyFiles, emptySources.isEmpty, counters.filesFound.load(ordering: .relaxed) == 0,
       tally.complaint(options.tree.filter) == nil
     {
-      // There were files, and all of them were left out, for example by --edits.
+      // There were files, but all of them were left out, for example by --edits.
       for source in options.sources { emptySources.note(.folder(source.absolute())) }
     }
     counters.isListed.store(true, ordering: .relaxed)
     return nil
   }
 
-  /// Empty at the end, or when the task is cancelled. A folder that is stuck is given up, and the next one is walked.
+  /// The next events; empty at the end or when the task is cancelled. Abandons a folder that hangs, and continues with
+  /// the next one.
   private func walkTree(atMost most: Int) async -> [TreeEvent] {
     let walked = tree
     switch await reads.run({ _, noteProgress in walked.next(max: most, noteProgress: noteProgress) }) {
@@ -100,7 +101,7 @@ actor PushWalk: SourceWalk {
     }
   }
 
-  /// Names what would be sent. Where files may arrive under one name, the names of all are held in memory.
+  /// Lists what would be sent. If files may have the same destination path, all paths are kept in memory.
   func list() async {
     var owners: [BytePath: BytePath] = [:]
     while let found = await next() {
@@ -119,7 +120,7 @@ actor PushWalk: SourceWalk {
         }
         if options.namesMayMeet {
           if let other = owners[found.arrival], let clash = await NameClash(of: found.identity, with: other) {
-            // What is not sent has no share in the sum.
+            // A file that is not sent does not count in the total.
             counters.withdrawn(length: length)
             counters.notFound()
             report.failed(
@@ -133,15 +134,15 @@ actor PushWalk: SourceWalk {
     }
   }
 
-  /// What was found out about a file by reading it, and what lies beside it.
+  /// The result of reading a file and the files beside it.
   private enum Look: Sendable {
-    /// It was found before, under another name.
+    /// The file was found before under another name.
     case known
     case leftOut(String)
     case at(BytePath, edit: FoundRendition.Finding)
   }
 
-  /// Blocks, and is without effect once it was given up.
+  /// Blocks. Has no further effect once it was abandoned.
   private nonisolated func look(at event: TreeEvent) -> Look {
     guard case .file(let item) = event, promised.take(item) else { return .known }
     if isWatch, UnfinishedName.matches(item.path.name) { return .leftOut(UnfinishedName.reason) }
@@ -157,7 +158,7 @@ actor PushWalk: SourceWalk {
     return options.hasEdit(item) ? .refused("a watch renders none") : .none
   }
 
-  /// Of each event none, the file, its rendered edit, or both. Where a file goes may be asked of its bytes.
+  /// For each event the file, its rendered edit, both, or nothing. Finding the destination may read the file.
   private func files(_ events: [TreeEvent]) async -> [FoundSource] {
     guard let looks = await reads.each(events, { [self] in look(at: $0) }) else { return [] }
     return zip(events, looks).flatMap { event, look in files(event, look) }
@@ -209,10 +210,10 @@ actor PushWalk: SourceWalk {
 }
 
 extension PushOptions {
-  /// What a single source is called at the destination; nil: as it is called where it is.
+  /// The name of a single source at the destination; nil keeps its own name.
   var nameOfOne: BytePath? { destination.isFolder ? name : BytePath(destination.endpoint.lastComponent) }
 
-  /// `--name`, or the URL's last part where it does not end in a slash, takes the place of a single source's name.
+  /// Replaces a single source's name by `--name`, or by the last part of a URL that does not end in a slash.
   func arrival(of relative: BytePath) -> BytePath {
     guard let name = nameOfOne else { return relative }
     let source = sources[0]

@@ -2,7 +2,7 @@ import BlobUpload
 import Blobs
 import Platform
 
-/// The sources of journal entries, as they are now.
+/// Lists the sources of journal entries in their current state.
 actor ResumeWalk: SourceWalk {
   private var elsewhere: ArraySlice<JournalEntry>
   private var files: ArraySlice<JournalEntry>
@@ -80,11 +80,11 @@ actor ResumeWalk: SourceWalk {
 }
 
 extension JournalEntry {
-  /// No file of this machine.
+  /// The source is not a local file.
   fileprivate var isElsewhere: Bool { URLSource.isURL(intent.source) || intent.source.hasScheme("sqlite") }
 }
 
-/// A file of the journal as it is now. To make one blocks.
+/// The current state of a file in the journal. Its initializer blocks.
 private struct Look: Sendable {
   let lost: LostSource?
   let stamp: Result<FileStamp, BlobError>

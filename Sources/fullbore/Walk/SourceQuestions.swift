@@ -1,22 +1,23 @@
 import Blobs
 
-/// Asks the servers of URL sources what is there, several at once: a server that does not answer holds up no other source.
+/// Asks the servers of URL sources for their files, several concurrently, so that a server that does not respond does
+/// not delay other sources.
 final class SourceQuestions: Sendable {
   struct Answer: Sendable {
     let found: FoundSource
     let result: Result<(source: any BlobSource, info: BlobInfo), BlobError>
   }
 
-  /// Questions that may be open at once. Each has a thread, and a connection of the transport that it is sent over.
+  /// Maximum number of concurrent requests. Each uses a thread and a connection of its transport.
   static let most = OpenFiles.mostJobs == nil ? 64 : 8
-  /// As many servers are asked at once that may answer soon. A download that can be had only once holds its connection
-  /// from the answer until it is sent, so that no more of them are begun than are sent soon.
+  /// Maximum number of requests that are recent or have unused answers. A download that can be read only once occupies
+  /// its connection from the response until it is sent, so no more of them are begun than will be sent soon.
   private static let mostPrompt = 4
-  /// A server that has not answered for so long does not keep further ones from being asked.
+  /// A server that has not responded for this long does not count towards `mostPrompt`.
   private static let patience = Duration.milliseconds(250)
 
   private struct State {
-    /// When each question was asked that is not answered yet.
+    /// Start times of the requests without an answer.
     var open: [Int: ContinuousClock.Instant] = [:]
     var asked = 0
     var answers: [Answer] = []
@@ -33,13 +34,13 @@ final class SourceQuestions: Sendable {
 
   deinit { cancellation.cancel() }
 
-  /// Whether the next source may be looked for: `end` was not called, and few questions are open.
+  /// Whether the next source may be requested: `end` was not called, and few requests are pending.
   var mayAsk: Bool { state.update(waking: .none) { $0.mayAsk(at: .now) } }
 
-  /// No more sources follow.
+  /// Declares that no more sources follow.
   func end() { state.update { $0.isEnded = true } }
 
-  /// Asks on another thread, by `asking`, which hears when nobody wants the answer any more.
+  /// Calls `asking` on another thread. Its cancellation is cancelled when nobody needs the answer any more.
   func ask(
     _ found: FoundSource,
     _ asking: @escaping @Sendable (Cancellation) throws(BlobError) -> (source: any BlobSource, info: BlobInfo)
@@ -58,18 +59,18 @@ final class SourceQuestions: Sendable {
     }
   }
 
-  /// An answer that has come and was not taken yet.
+  /// Removes and returns the oldest answer; nil if there is none.
   func takeAnswer() -> Answer? {
     state.update(waking: .none) { $0.answers.isEmpty ? nil : $0.answers.removeFirst() }
   }
 
-  /// Waits until an answer has come or the next source may be looked for. False: neither will ever be, or the task was
-  /// cancelled.
+  /// Waits until an answer is available or the next source may be requested. Returns false if neither can happen any
+  /// more, or if the task was cancelled.
   func wait() async -> Bool {
     let goesOn = await waitingThreads.runUntilCancelled { [state] cancel in
       cancel.whileWaiting(wakeUp: { state.update { _ in } }) {
         while !cancel.isCancelled {
-          // A question that has become slow changes what may be asked, and wakes nobody.
+          // A timeout is needed: a request that becomes slow changes `mayAsk` without a wakeup.
           let goesOn = state.wait(atMost: Self.patience) { state -> Bool? in
             if cancel.isCancelled { return false }
             if !state.answers.isEmpty || state.mayAsk(at: .now) { return true }
@@ -84,6 +85,6 @@ final class SourceQuestions: Sendable {
   }
 }
 
-// A server that never answers keeps its thread until its time is over.
+// A server that never responds occupies its thread until the request times out.
 private let askingThreads = BlockingPool("ask-source", threads: SourceQuestions.most, patience: .seconds(5))
 private let waitingThreads = BlockingPool("await-source", threads: 4, patience: .seconds(5))

@@ -2,8 +2,8 @@ import BlobUpload
 import Blobs
 import Synchronization
 
-/// Reads files, and what lies beside them, on threads that may block for ever, as a network drive makes them whose
-/// server is gone. A thread that is stuck is given up: it holds up no other read, and no end of the program.
+/// Reads files and the files beside them on threads that may block forever, for example on a network drive without its
+/// server. A thread that hangs is abandoned, so that it delays neither other reads nor the end of the program.
 struct SourceReads: Sendable {
   /// How long a read may make no progress.
   var patience = longestRead
@@ -12,17 +12,17 @@ struct SourceReads: Sendable {
     case done(Value)
     /// The task was cancelled.
     case cancelled
-    /// Nothing came for the time of `patience`.
+    /// There was no progress for `patience`.
     case stuck
   }
 
-  /// What is said of a file or folder whose read was given up.
+  /// The message for a file or folder whose read was abandoned.
   var complaint: String {
     "nothing could be read there for \(Quantity.text(patience)): is the disk or its server gone?"
   }
 
-  /// Calls `body` on a thread. It should call its second argument now and then, as it gets on. After it was given up, its
-  /// `Cancellation` is cancelled and its result is dropped, so it must have no other effect.
+  /// Calls `body` on a thread. `body` should call `noteProgress` regularly. After it was abandoned, its `Cancellation`
+  /// is cancelled and its result is dropped, so it must have no other effect.
   func run<Value: Sendable>(
     _ body: @escaping @Sendable (Cancellation, _ noteProgress: @Sendable () -> Void) -> Value
   ) async -> Outcome<Value> {
@@ -36,8 +36,8 @@ struct SourceReads: Sendable {
     }
   }
 
-  /// Calls `read` for each item, in order, on one thread. An item whose read is stuck gets nil, and the others follow on
-  /// another thread. nil: the task was cancelled.
+  /// Calls `read` for each item, in order, on one thread. An item whose read hangs gets nil, and another thread
+  /// continues with the following items. Returns nil if the task was cancelled.
   func each<Item: Sendable, Value: Sendable>(
     _ items: [Item], _ read: @escaping @Sendable (Item) -> Value
   ) async -> [Value?]? {
@@ -51,7 +51,7 @@ struct SourceReads: Sendable {
           noteProgress()
         }
       }
-      // Read before nil is added for the stuck item: its thread may still come back and append.
+      // Take the values before adding nil for the item that hangs, because its thread may still return and append.
       values += log.take(atMost: rest.count).map { Optional($0) }
       switch outcome {
       case .done: break
@@ -63,21 +63,21 @@ struct SourceReads: Sendable {
   }
 }
 
-/// What one thread has read so far, and another may take at any time.
+/// Values that one thread appends and another may take at any time.
 private final class ReadValues<Value: Sendable>: Sendable {
   private let values = Mutex<[Value]>([])
   func append(_ value: Value) { values.withLock { $0.append(value) } }
   func take(atMost most: Int) -> ArraySlice<Value> { values.withLock { $0.prefix(most) } }
 }
 
-/// Waits for `work`, but no longer than until this task is cancelled: a thread that is blocked for ever must not keep the
-/// program from ending. nil: this task was cancelled. `work` runs in a task of its own, which is cancelled then, before
+/// Waits for `work` until it ends or this task is cancelled: a thread that blocks forever must not keep the program
+/// from ending. Returns nil if this task was cancelled. `work` runs in its own task, which is then cancelled before
 /// `wakeUp` is called.
 func untilCancelled<Value: Sendable>(
   wakeUp: @escaping @Sendable () -> Void, _ work: @escaping @Sendable () async -> Value
 ) async -> Value? {
   let (values, value) = AsyncStream.makeStream(of: Value.self)
-  // Not a child of this task, which would have to wait for it.
+  // Unstructured, because a task must wait for its child tasks.
   let task = Task {
     value.yield(await work())
     value.finish()

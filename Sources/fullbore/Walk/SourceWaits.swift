@@ -1,17 +1,17 @@
 import Blobs
 import Synchronization
 
-/// The servers of URL sources that a push waits for just now. Any thread may call.
+/// Records for which servers of URL sources a push is waiting. Thread-safe.
 final class SourceWaits: Sendable {
   private struct State {
     var waits: [Int: (host: String, since: ContinuousClock.Instant)] = [:]
     var begun = 0
-    /// When each host last gave something.
+    /// When each host last returned something.
     var answered: [String: ContinuousClock.Instant] = [:]
   }
   private let state = Mutex(State())
 
-  /// Runs `body`, which blocks until `host` (`host:port`) has answered or has failed for good.
+  /// Runs `body`, which blocks until `host` (`host:port`) has responded or has failed permanently.
   func waiting<Result>(for host: String, _ body: () throws(BlobError) -> Result) throws(BlobError) -> Result {
     let number = begin(host)
     do throws(BlobError) {
@@ -39,7 +39,7 @@ final class SourceWaits: Sendable {
     }
   }
 
-  /// The hosts that were waited for already at `instant`, and how many reads and questions wait for them.
+  /// The hosts with waits that began at or before `instant`, and the number of these waits.
   func silent(since instant: ContinuousClock.Instant) -> (hosts: [String], waits: Int) {
     state.withLock { state in
       let waits = state.waits.values.filter { $0.since <= instant }
@@ -47,13 +47,13 @@ final class SourceWaits: Sendable {
     }
   }
 
-  /// Those of `hosts` that have given something after `instant`.
+  /// The hosts among `hosts` that have returned something after `instant`.
   func answered(_ hosts: [String], after instant: ContinuousClock.Instant) -> [String] {
     state.withLock { state in hosts.filter { host in state.answered[host].map { $0 > instant } ?? false } }
   }
 }
 
-/// A source at a URL, whose server is named while it is waited for.
+/// A source at a URL that records when it waits for its server.
 struct AwaitedSource: BlobSource {
   let source: any BlobSource
   /// `host:port`

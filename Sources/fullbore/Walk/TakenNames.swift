@@ -1,12 +1,13 @@
 import Blobs
 import Synchronization
 
-/// The names under which the files of a push arrive, and whose they are: two files never get one name.
+/// The destination paths of a push and the files that have them, to prevent that two files get the same path.
 ///
-/// Of each name and its file 64 bits are kept in a hash table, so a million names take 16 MB. Two names may look alike
-/// in these: whoever is told that a name is taken has to look closer.
+/// A hash table stores 64 bits for each path and its file, so a million paths need 16 MB. Hashes may collide, so a
+/// caller that gets false must compare the files.
 final class TakenNames: Sendable {
-  /// Open addressing with linear probing. An entry is 44 bits of the name's hash, then 20 of the file's; 0 is free.
+  /// Open addressing with linear probing. An entry has 44 bits of the name's hash, then 20 bits of the file's; 0 is
+  /// free.
   fileprivate struct Table {
     var entries = [UInt64](repeating: 0, count: 1024)
     var count = 0
@@ -14,7 +15,7 @@ final class TakenNames: Sendable {
   private static let fileBits: UInt64 = 1 << 20 - 1
   private let table = Mutex(Table())
 
-  /// Notes that `name` is the file's. False: it is another file's, as far as can be told, and nothing is noted.
+  /// Assigns `name` to `file`. Returns false, and changes nothing, if it seems to belong to another file.
   func take(_ name: BytePath, for file: BytePath) -> Bool {
     let entry = Self.entry(name, file)
     return table.withLock { table in
@@ -28,13 +29,13 @@ final class TakenNames: Sendable {
     }
   }
 
-  /// From now on `name` is this file's.
+  /// Reassigns `name` to this file.
   func give(_ name: BytePath, to file: BytePath) {
     let entry = Self.entry(name, file)
     table.withLock { $0.entries[$0.place(of: entry)] = entry }
   }
 
-  /// Whether `name` may be this file's.
+  /// Whether `name` probably belongs to this file.
   func isTaken(_ name: BytePath, by file: BytePath) -> Bool {
     let entry = Self.entry(name, file)
     return table.withLock { $0.entries[$0.place(of: entry)] == entry }
@@ -53,7 +54,7 @@ final class TakenNames: Sendable {
 }
 
 extension TakenNames.Table {
-  /// Where the name of `entry` is, or would be. There is a free place.
+  /// The index of the entry for the name, or the free index for it. The table always has a free entry.
   fileprivate func place(of entry: UInt64) -> Int {
     let mask = entries.count - 1
     var place = Int(truncatingIfNeeded: entry >> 20) & mask

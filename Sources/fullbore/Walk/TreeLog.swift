@@ -1,7 +1,7 @@
 import Blobs
 import Synchronization
 
-/// What a walk has found, where it is and what is to come, which can be asked while a thread is stuck in it.
+/// The results, the position and the pending folders of a walk, accessible while the walking thread hangs.
 final class TreeLog: Sendable {
   struct State {
     var events: [TreeEvent] = []
@@ -27,7 +27,7 @@ final class TreeLog: Sendable {
 
   func add(_ folders: PendingFolders) { state.withLock { $0.pending.append(folders) } }
 
-  /// The folder that is to be entered next.
+  /// Removes and returns the folder to enter next.
   func takeFolder() -> (path: BytePath, relative: BytePath)? {
     state.withLock { state in
       guard let last = state.pending.indices.last else { return nil }
@@ -40,7 +40,7 @@ final class TreeLog: Sendable {
 
   var isAbandoned: Bool { state.withLock { $0.isAbandoned } }
 
-  /// From now on the thread that is stuck finds nothing more to do. Returns how far it has come.
+  /// Returns the state and clears it, so that the hanging thread finds nothing to do when it returns.
   func abandon() -> State {
     state.withLock { state in
       defer { state = State(isAbandoned: true) }

@@ -2,13 +2,13 @@ import BlobCrypto
 import BlobHTTP
 import Blobs
 
-/// A file at a URL that is to be sent on.
+/// A file at a URL to be uploaded.
 struct URLSource: Sendable, Hashable {
   let url: HTTPURL
-  /// The last part of its path.
+  /// The last component of the URL's path.
   let name: BytePath
 
-  /// nil: this is no URL.
+  /// nil if `argument` is not a URL.
   init?(_ argument: BytePath) throws(UsageError) {
     guard Self.isURL(argument) else { return nil }
     let given = "source '\(shown(argument.withoutSecrets))'"
@@ -19,7 +19,7 @@ struct URLSource: Sendable, Hashable {
     name = BytePath(url.lastComponent).name
   }
 
-  /// What is wrong with it, where that shows.
+  /// A hint about a common error in the URL; empty if none is recognized.
   private static func hint(_ argument: BytePath) -> String {
     let rest = argument.bytes.firstRange(of: Array("://".utf8)).map { argument.bytes[$0.upperBound...] } ?? []
     if rest.prefix(while: { $0 != UInt8(ascii: "/") }).contains(UInt8(ascii: "@")) {
@@ -32,29 +32,29 @@ struct URLSource: Sendable, Hashable {
     ["http://", "https://"].contains { path.bytes.starts(with: $0.utf8) }
   }
 
-  /// Who it is in the journal. A query may be a secret: there its digest stands for it.
+  /// The source's identity in the journal. A query may be secret, so its digest replaces it.
   var identity: BytePath {
     guard let query = url.query else { return BytePath(url.text) }
     return BytePath("\(url)\(Self.hidden)\(Digest.hex(of: Array(query.utf8), .sha256).prefix(16))")
   }
   private static let hidden = "?#"
 
-  /// As the journal has it; nil where a query is missing.
+  /// Parses an identity from the journal; nil if it contained a query.
   init?(kept identity: BytePath) {
     guard let url = HTTPURL(identity.description), !identity.description.contains(Self.hidden) else { return nil }
     self.url = url
     name = BytePath(url.lastComponent).name
   }
 
-  /// Neither empty nor one that leads elsewhere.
+  /// Whether the name is a valid file name.
   var hasName: Bool { !name.isEmpty && name != "." && name != ".." }
 }
 
 extension BytePath {
-  /// `scheme:…`: a URL of that kind, and no path.
+  /// Whether the argument is a URL with this scheme, not a path.
   func hasScheme(_ scheme: String) -> Bool { bytes.starts(with: Array(scheme.utf8) + [UInt8(ascii: ":")]) }
 
-  /// The path that a `file:` URL names; any other argument as it is.
+  /// The path of a `file:` URL; any other argument unchanged.
   func withoutFileScheme() throws(UsageError) -> BytePath {
     guard hasScheme("file") else { return self }
     guard let text = String(validating: bytes, as: UTF8.self) else {

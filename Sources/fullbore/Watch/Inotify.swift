@@ -3,9 +3,9 @@
   import Blobs
   import Platform
 
-  /// What the kernel tells of one name in a watched folder.
+  /// An inotify event for a name in a watched folder.
   struct FolderNotice: Sendable, Hashable {
-    /// The number of the watch; -1 when notices were lost.
+    /// The watch descriptor; -1 if events were lost.
     let watch: Int32
     let name: BytePath
     let mask: UInt32
@@ -14,7 +14,7 @@
     var isOfFolder: Bool { says(IN_ISDIR) }
   }
 
-  /// The kernel's notices of folders, and a bell that ends a wait for them.
+  /// An inotify instance, with a pipe that ends a wait.
   final class Inotify: Sendable {
     private let descriptor: Int32
     private let bell: (read: Int32, write: Int32)
@@ -31,7 +31,8 @@
 
     deinit { for descriptor in [descriptor, bell.read, bell.write] { close(descriptor) } }
 
-    /// The number of the watch, the old one where the folder has one; negative with the reason in `errno`.
+    /// Returns the watch descriptor, which is the existing one if the folder is already watched; negative on failure,
+    /// with the reason in `errno`.
     func add(_ folder: BytePath, follow: Bool) -> Int32 {
       var mask = IN_CREATE | IN_MODIFY | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_ONLYDIR | IN_EXCL_UNLINK
       if !follow { mask |= IN_DONT_FOLLOW }
@@ -40,7 +41,7 @@
 
     func remove(_ watch: Int32) { _ = inotify_rm_watch(descriptor, watch) }
 
-    /// What has been told since the last call, in its order. Does not wait.
+    /// Calls `body` for all pending events in order. Does not wait.
     func read(_ body: (FolderNotice) -> Void) {
       let header = MemoryLayout<inotify_event>.size
       withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 8) { buffer in
@@ -56,7 +57,7 @@
       }
     }
 
-    /// Returns when something is told, the bell has rung, or the time is up.
+    /// Returns when an event is pending, after `ring`, or after the time limit.
     func wait(atMost limit: Duration) {
       var places = [descriptor, bell.read].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
       let milliseconds = max(0, min(Quantity.seconds(limit) * 1000 + 1, 3_600_000))
@@ -66,10 +67,10 @@
       }
     }
 
-    /// From any thread.
+    /// Ends the current or the next `wait`. Thread-safe.
     func ring() {
       var byte: UInt8 = 1
-      // A full pipe has rung already.
+      // If the pipe is full, it already wakes the reader.
       _ = write(bell.write, &byte, 1)
     }
   }
@@ -77,13 +78,13 @@
   /// Whether a process has a file open for writing.
   enum Writers: Sendable {
     case none, some
-    /// The system does not tell: of other users' files, and on some file systems.
+    /// The system does not report this for files of other users, and on some file systems.
     case unknown
 
-    /// Of the file at `path`, now.
+    /// Checks the file at `path` now.
     init(of path: BytePath) {
       let descriptor = path.open(O_RDONLY | O_NONBLOCK)
-      // Whoever reads it says why it cannot be read.
+      // The error is reported when the file is read.
       if descriptor < 0 {
         self = .none
         return

@@ -1,43 +1,43 @@
 import Blobs
 
-/// Files that were seen to move, until they rest: a bounded number of them.
+/// Decides when files that were changed are at rest, for a limited number of files.
 ///
-/// It decides by what it is told, and asks no one: neither the clock nor the file system.
+/// A pure state machine: it does not access the clock or the file system.
 struct Settling {
   struct File: Sendable, Hashable {
-    /// Below its source.
+    /// The path below its source.
     let relative: BytePath
-    /// As it was when it was last looked at.
+    /// The stamp of the last check.
     var stamp: FileStamp
-    /// When it was first seen like this.
+    /// When the file first had this stamp.
     var since: ContinuousClock.Instant
-    /// When it is to be looked at again.
+    /// When to check the file again.
     var due: ContinuousClock.Instant
-    /// What the kernel's notices say of whoever writes it.
+    /// What inotify events say about writers.
     var notices: Notices
-    /// Looks that found it open for writing.
+    /// Number of checks that found the file open for writing.
     var busy = 0
   }
 
-  /// The latest notice that concerns the file's content.
+  /// The latest event about the file's content.
   enum Notices: Sendable {
     case none
-    /// It was written to, and not closed since.
+    /// The file was written to and not closed since.
     case written
-    /// Whoever wrote it has closed it, or it was renamed to its name.
+    /// A writer has closed the file, or it was renamed to this name.
     case closed
   }
 
-  /// How long a file must stay as it is.
+  /// How long a file must stay unchanged.
   let rest: Duration
-  /// The same, after a notice that it was closed.
+  /// The same, after an event that the file was closed.
   let restOnceClosed: Duration
-  /// The same, where the system does not tell whether someone has the file open, and no notice says that it was closed.
+  /// The same, if the system does not report writers and there was no event that the file was closed.
   let restUnseen: Duration
-  /// The same, where a notice says that someone has written to it, and none that it was closed. It may never come: some
-  /// writes are made without opening the file.
+  /// The same, after an event that the file was written and none that it was closed. That event may never come, because
+  /// some writes do not open the file.
   let restUnclosed: Duration
-  /// A file that stays open is looked at ever more seldom, down to this.
+  /// Upper limit of the growing interval between checks of a file that stays open.
   private static let longest = Duration.seconds(30)
   private let limit: Int
   private var files: [BytePath: File] = [:]
@@ -55,7 +55,7 @@ struct Settling {
   var next: ContinuousClock.Instant? { files.values.map(\.due).min() }
   func contains(_ path: BytePath) -> Bool { files[path] != nil }
 
-  /// A file was seen that may still be written. False: there is no room for one more.
+  /// Adds a file that may still be written. Returns false if the limit is reached.
   mutating func note(
     _ path: BytePath, as relative: BytePath, _ stamp: FileStamp, _ notices: Notices = .none, after wait: Duration,
     at now: ContinuousClock.Instant
@@ -63,32 +63,33 @@ struct Settling {
     let old = files[path]
     if old == nil && files.count >= limit { return false }
     let since = old?.stamp == stamp ? old!.since : now
-    // A walk, or a new name, says nothing of who writes.
+    // A walk or a rename says nothing about writers, so the earlier state is kept.
     let notices = notices == .none ? old?.notices ?? .none : notices
     files[path] = File(relative: relative, stamp: stamp, since: since, due: now + wait, notices: notices)
     return true
   }
 
-  /// The kernel says that someone writes to a file that is waited for. False: it is not.
+  /// Records an inotify event that the file was written. Returns false if the file is not tracked.
   mutating func noteWrite(to path: BytePath) -> Bool {
     guard let place = files.index(forKey: path) else { return false }
     files.values[place].notices = .written
     return true
   }
 
-  /// Notices were lost: what the others say may not be the latest.
+  /// Call this after events were lost, because the recorded ones may be outdated.
   mutating func forgetNotices() {
     for place in files.values.indices { files.values[place].notices = .none }
   }
 
   mutating func drop(_ path: BytePath) { files[path] = nil }
 
-  /// The files to be looked at now. Each stays until `look` or `drop` is told what was found.
+  /// The files to check now. Each stays until `look` or `drop` is called for it.
   func due(at now: ContinuousClock.Instant) -> [(path: BytePath, file: File)] {
     files.filter { $0.value.due <= now }.map { ($0.key, $0.value) }
   }
 
-  /// A file that is due is as `stamp` tells. True: it rests, and is forgotten here.
+  /// Updates a file that is due with its current stamp and writers. Returns true if it is at rest, and then stops
+  /// tracking it.
   mutating func look(
     _ path: BytePath, _ stamp: FileStamp, _ writers: Writers, at now: ContinuousClock.Instant
   ) -> Bool {
@@ -106,7 +107,7 @@ struct Settling {
     return false
   }
 
-  /// How long it must have been as it is where only the notices can tell of writers.
+  /// How long the file must have been unchanged if only events can tell about writers.
   private func unseenRest(_ file: File) -> Duration {
     switch file.notices {
     case .closed: .zero
@@ -115,6 +116,6 @@ struct Settling {
     }
   }
 
-  /// Not now: look again after `rest`.
+  /// Checks the file again after `rest`.
   mutating func postpone(_ path: BytePath, at now: ContinuousClock.Instant) { files[path]?.due = now + rest }
 }

@@ -1,9 +1,9 @@
 import Blobs
 
-/// Names that other programs give a file while they make it, and take away when it is whole: browsers, download and copy
-/// programs, editors and rsync.
+/// Names of temporary files that other programs rename when the file is complete: browsers, download and copy programs,
+/// editors and rsync.
 enum UnfinishedName {
-  /// In any case.
+  /// Compared without regard to case.
   static let endings = [
     ".part", ".partial", ".filepart", ".crdownload", ".download", ".opdownload", ".tmp", ".temp", "~",
   ]
@@ -19,7 +19,7 @@ enum UnfinishedName {
     return small.starts(with: "~$".utf8) || isOfRsync(name.bytes)
   }
 
-  /// `.NAME.XXXXXX`, as `mkstemp` fills it in.
+  /// `.NAME.XXXXXX`, with the random characters of `mkstemp`.
   private static func isOfRsync(_ name: [UInt8]) -> Bool {
     let dot = UInt8(ascii: ".")
     guard name.count > 8, name[0] == dot, name[name.count - 7] == dot else { return false }

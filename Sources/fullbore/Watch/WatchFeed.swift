@@ -3,10 +3,10 @@ import Blobs
 import Platform
 import Synchronization
 
-/// The files of a watch, batch by batch and without an end: what is there, then what comes to rest.
+/// The files of a watch in batches without an end: first the existing files, then files that have come to rest.
 ///
-/// It works when it is asked: until then the kernel keeps its notices, and says when it could not. Then, and whenever
-/// else something may have been missed, all is walked again; the journal knows what is done.
+/// It works only during calls of `next`; the kernel queues events in between. If the queue overflowed, or events may
+/// have been missed for another reason, everything is walked again; the journal knows which files are done.
 actor WatchFeed {
   private nonisolated let executor = BlockingExecutor("fullbore-watch")
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -18,32 +18,32 @@ actor WatchFeed {
   private let report: any PushReport
   private let counters: PushCounters
   private var settling: Settling
-  /// Of whose edit it was said that it is not rendered.
+  /// Files for which it was reported that their edit is not rendered.
   private var toldOfEdit = RememberedFiles()
-  /// Of which it was said that their names are those of files in the making.
+  /// Files for which it was reported that their names are those of unfinished files.
   private var toldOfUnfinished = RememberedFiles()
-  /// Device and inode of each source; nil while it is away.
+  /// Device and inode of each source; empty while it is missing.
   private var roots: [WatchedRoot]
   private var walk: Walk?
   private var foldersToCome: [WatchedFolders.Place] = []
   private var hasListed = false
   private var hasToldListed = false
   private var hasToldLimit = false
-  /// When all is walked again; nil: when there is a reason.
+  /// When to walk everything again; nil: only when there is a reason.
   private var walkDue: ContinuousClock.Instant? = .now
   private var rootsDue = ContinuousClock.now
 
   private struct Walk {
     let tree: FileTree
-    /// All of it, not one new folder.
+    /// The walk covers everything, not only one new folder.
     let isWhole: Bool
-    /// What cannot be read is told once.
+    /// Errors are reported, which happens only in the first walk and for new folders.
     let tells: Bool
   }
 
   private static let mostFoldersToCome = 4096
   private static let rootsInterval = Duration.seconds(2)
-  /// Where not every folder can be watched.
+  /// The interval if not every folder can be watched.
   private static let walkInterval = Duration.seconds(60)
 
   init(_ options: WatchOptions, _ report: any PushReport, _ counters: PushCounters) throws(UploadError) {
@@ -56,22 +56,22 @@ actor WatchFeed {
     self.counters = counters
   }
 
-  /// From any thread: there may be something new.
+  /// Wakes `next`, because there may be something new. Thread-safe.
   nonisolated func wake() { kernel.ring() }
 
-  /// After a run that ended before its time: what it had comes again.
+  /// Call this after a run that ended early: its files are offered again.
   func restart() {
     inbox.endAll()
     walkDue = .now
   }
 
-  /// Whether all that was there at the beginning has been handed out, and the caller was not told so before.
+  /// Whether all files that existed at the start have been returned. True only once.
   func takeListed() -> Bool {
     defer { hasToldListed = hasListed }
     return hasListed && !hasToldListed
   }
 
-  /// Waits for the next files, of which there may be none once all is listed; nil once the task is cancelled and `wake` was called.
+  /// Waits for the next files, possibly none once all are listed; nil after `wake` if the task is cancelled.
   func next() -> [TreeItem]? {
     while !Task.isCancelled {
       for (file, wait) in inbox.takeAgain() { settle(file.path, as: file.relative, after: wait) }
@@ -95,7 +95,7 @@ actor WatchFeed {
   }
 }
 
-// What the kernel tells.
+// Kernel events
 extension WatchFeed {
   private func hear(_ notice: FolderNotice) {
     if notice.says(IN_Q_OVERFLOW) {
@@ -107,7 +107,7 @@ extension WatchFeed {
     let path = folder.path.appending(notice.name)
     let relative = folder.relative.appending(notice.name)
     if notice.says(IN_MOVED_FROM) {
-      // What is in a folder that comes from elsewhere, or goes there, has another name from now on.
+      // The contents of a folder that is moved in or out have other paths from now on.
       return notice.isOfFolder ? folders.remove(path) : settling.drop(path)
     }
     if options.push.tree.passesOver(relative, notice.name, isFolder: notice.isOfFolder) { return }
@@ -116,7 +116,7 @@ extension WatchFeed {
     } else if options.push.tree.filter.includes(relative, notice.name), !isInTheMaking(path),
       options.push.tree.journal?.contains(notice.name, in: folder.path) != true
     {
-      // One that is waited for anyway is asked when its time has come: a notice for each write is too many to follow.
+      // A tracked file is checked when it is due; handling an event for each write would be too slow.
       if notice.says(IN_MODIFY) && settling.noteWrite(to: path) { return }
       let isClosed = notice.says(IN_CLOSE_WRITE | IN_MOVED_TO)
       let wait = isClosed ? settling.restOnceClosed : settling.rest
@@ -124,7 +124,7 @@ extension WatchFeed {
     }
   }
 
-  /// Another program is writing it, and will rename it when it is whole: then it comes under that name.
+  /// Whether another program is writing the file and will rename it when complete; it is sent under that name.
   private func isInTheMaking(_ path: BytePath) -> Bool {
     guard UnfinishedName.matches(path.name) else { return false }
     if toldOfUnfinished.insert(path, nil) {
@@ -142,7 +142,7 @@ extension WatchFeed {
     _ path: BytePath, as relative: BytePath, _ notices: Settling.Notices = .none, after wait: Duration
   ) {
     var status = stat()
-    // A folder, a pipe, or gone again.
+    // The object is a folder or a pipe, or does not exist any more.
     guard path.status(&status) == 0, status.st_mode & S_IFMT == S_IFREG else { return }
     if !settling.note(path, as: relative, FileStamp(status, at: path), notices, after: wait, at: .now) {
       walkAgain("very many files are being written", after: settling.rest)
@@ -155,7 +155,7 @@ extension WatchFeed {
     walkDue = min(walkDue ?? .now + wait, .now + wait)
   }
 
-  /// Sources that were taken away are looked for, and others in their place taken for what they are.
+  /// Detects sources that were removed, returned or replaced.
   private func checkRoots() {
     if ContinuousClock.now < rootsDue { return }
     rootsDue = .now + Self.rootsInterval
@@ -171,7 +171,7 @@ extension WatchFeed {
   }
 }
 
-// What is handed out.
+// Returned files
 extension WatchFeed {
   private func takeRested() -> [TreeItem] {
     var items: [TreeItem] = []
@@ -191,7 +191,7 @@ extension WatchFeed {
     return items
   }
 
-  /// What a walk finds next; nil when there is none under way.
+  /// The next files of the current walk; nil if there is no walk.
   private func walkOn() -> [TreeItem]? {
     if walk == nil { beginWalk() }
     guard let walk else { return nil }
@@ -243,7 +243,7 @@ extension WatchFeed {
     switch event {
     case .file(let item):
       if settling.contains(item.path) || isInTheMaking(item.path) { return nil }
-      // What is under way may be what was there before its folder was moved: it is looked at again.
+      // A file in progress may be an earlier one, from before its folder was moved, so it is checked again.
       if !inbox.isUnderWay(item.path), isAtRest(item) { return hand(out: item) }
       settle(item.path, as: item.relative, after: settling.rest)
     case .skipped(let path, let reason) where tells:
@@ -282,7 +282,7 @@ extension WatchFeed {
   }
 }
 
-/// A source of a watch: a folder that may be a card, and taken out.
+/// A source of a watch: a folder that may be on a removable card.
 struct WatchedRoot: Sendable {
   let path: BytePath
   private(set) var isThere: Bool
@@ -294,7 +294,7 @@ struct WatchedRoot: Sendable {
     isThere = !mark.isEmpty
   }
 
-  /// Whether it came, went, or is another one since the last call.
+  /// Whether the folder appeared, disappeared or was replaced since the last call.
   mutating func hasChanged() -> Bool {
     let now = Self.mark(of: path)
     defer { (mark, isThere) = (now, !now.isEmpty) }

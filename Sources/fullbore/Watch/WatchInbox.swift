@@ -2,21 +2,21 @@ import BlobUpload
 import Blobs
 import Synchronization
 
-/// What those who send tell the feed: which files are under way, and which come again.
+/// Messages from the senders to the feed: which files are in progress, and which to offer again.
 final class WatchInbox: Sendable {
-  /// A file that was handed out.
+  /// A file that was returned by the feed.
   struct Handed: Sendable {
     let path: BytePath
-    /// Below its source.
+    /// The path below its source.
     let relative: BytePath
-    /// The first walk found it.
+    /// The first walk has found the file.
     let isFirst: Bool
   }
 
   private struct State {
     var underWay: [BytePath: Handed] = [:]
     var again: [(file: Handed, wait: Duration)] = []
-    /// What the server will not have: not offered again by this process.
+    /// Versions that the server has refused, which this process does not offer again.
     var refused = RememberedFiles()
   }
   private let state = Mutex(State())
@@ -24,10 +24,10 @@ final class WatchInbox: Sendable {
   func begin(_ file: Handed) { state.withLock { $0.underWay[file.path] = file } }
   func isUnderWay(_ path: BytePath) -> Bool { state.withLock { $0.underWay[path] != nil } }
 
-  /// nil: it was not under way.
+  /// nil if the file was not in progress.
   func end(_ item: UploadItem) -> Handed? { state.withLock { $0.underWay.removeValue(forKey: item.identity) } }
 
-  /// Nothing is under way any more.
+  /// Marks all files as not in progress.
   func endAll() { state.withLock { $0.underWay = [:] } }
 
   func again(_ file: Handed, after wait: Duration) { state.withLock { $0.again.append((file, wait)) } }
@@ -45,12 +45,12 @@ final class WatchInbox: Sendable {
   }
 }
 
-/// Versions of files, of which only so many are remembered.
+/// A limited set of file versions.
 struct RememberedFiles {
   private static let limit = 16384
   private var hashes: Set<Int> = []
 
-  /// false: it was there. nil: whatever the version.
+  /// Returns false if the version was already in the set. `validator` nil stands for any version.
   @discardableResult
   mutating func insert(_ path: BytePath, _ validator: Validator?) -> Bool {
     if hashes.count >= Self.limit { hashes = [] }

@@ -2,12 +2,12 @@ import BlobHTTP
 import BlobUpload
 import Blobs
 
-/// Tells the report what became of files, and the feed which of them come again: to a watch, a file that moved while it
-/// was read is no failure.
+/// Reports the results of uploads, and tells the feed which files to offer again. In a watch, a file that changes while
+/// it is read is not a failure.
 final class WatchObserver: UploadObserver {
-  /// Another process sends it just now.
+  /// The delay if another process is sending the file.
   private static let busy = Duration.seconds(10)
-  /// The server could not take it, for no fault of the file's.
+  /// The delay after a failure of the server that was not caused by the file.
   private static let later = Duration.seconds(300)
 
   private let pushed: PushObserver
@@ -39,7 +39,7 @@ final class WatchObserver: UploadObserver {
       if options.push.output.isVerbose { report.notice("\(error.message): it is sent once it rests") }
       again(file, after: options.settle)
       withdraw(item, progress)
-    // Told where the run ends; what it had comes again with the next one.
+    // The end of the run reports this error, and the next run offers its files again.
     case .failed(let error) where error.side == .destination: withdraw(item, progress)
     case .failed(let error):
       if error.isTemporary { again(file, after: Self.later) } else if error.isOfFile { feed.inbox.refuse(item) }
@@ -60,7 +60,7 @@ final class WatchObserver: UploadObserver {
 }
 
 extension UploadError {
-  /// The file is not, or no longer, what was found: it is looked at again.
+  /// The file is not the one that was found, or has changed since, so it is checked again.
   fileprivate var isOfMovingSource: Bool {
     guard side == .source, let code = (cause as? BlobError)?.code else { return false }
     return [.changed, .truncated, .notFound, .invalidated].contains(code)
@@ -68,7 +68,7 @@ extension UploadError {
 
   fileprivate var isOfFile: Bool { side == .file || side == .source }
 
-  /// No fault of what was sent: it may succeed later.
+  /// The failure was not caused by the file, so a later attempt may succeed.
   var isTemporary: Bool {
     if let status { return status >= 500 && status != 501 && status != 505 || [408, 423, 425, 429].contains(status) }
     guard let code = (cause as? TransportError)?.code else { return false }

@@ -1,12 +1,12 @@
 import Blobs
 import Platform
 
-/// What `watch` was asked to do: a push of folders, and how long to wait.
+/// The options of `watch`: a push of folders, and its intervals.
 struct WatchOptions: Sendable {
   var push: PushOptions
-  /// How long a file must have been left alone.
+  /// How long a file must stay unchanged.
   var settle: Duration = .seconds(2)
-  /// How often everything is looked at again; nil: only when something may have been missed.
+  /// The interval of complete walks; nil walks again only if events may have been missed.
   var rescan: Duration?
 
   init(_ arguments: Arguments) throws(UsageError) {

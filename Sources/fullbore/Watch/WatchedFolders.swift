@@ -3,19 +3,19 @@ import Blobs
 import Platform
 import Synchronization
 
-/// Which folder each of the kernel's watches is about.
+/// Maps the kernel's watch descriptors to folders.
 final class WatchedFolders: Sendable {
   struct Place: Sendable, Hashable {
-    /// Absolute.
+    /// The absolute path.
     let path: BytePath
-    /// Where it arrives, below the destination.
+    /// The path below the destination.
     let relative: BytePath
   }
 
   private struct State {
     var places: [Int32: Place] = [:]
     var watches: [BytePath: Int32] = [:]
-    /// Folders that the kernel would not watch, and why, since the last look.
+    /// Number of folders that could not be watched since the last call of `takeRefused`, and the last error.
     var refused: (count: Int, errno: Int32) = (0, 0)
   }
   private let state = Mutex(State())
@@ -33,24 +33,24 @@ final class WatchedFolders: Sendable {
 
   func contains(_ path: BytePath) -> Bool { state.withLock { $0.watches[path] != nil } }
 
-  /// To be called before the folder is read: what comes after that is told, what came before is read.
+  /// Call this before reading the folder, so that every change is either read or reported as an event.
   func add(_ path: BytePath, _ relative: BytePath) {
     let watch = kernel.add(path, follow: roots.contains(path))
     let number = errno
     state.withLock { state in
       guard watch >= 0 else {
-        // A folder that is gone or locked: whoever reads it says so.
+        // The folder is gone or inaccessible; reading it reports the error.
         if ![ENOENT, ENOTDIR, EACCES, ELOOP].contains(number) { state.refused = (state.refused.count + 1, number) }
         return
       }
-      // A folder that was moved keeps its watch.
+      // A folder that was moved keeps its watch descriptor.
       if let old = state.places[watch], state.watches[old.path] == watch { state.watches[old.path] = nil }
       state.places[watch] = Place(path: path, relative: relative)
       state.watches[path] = watch
     }
   }
 
-  /// The kernel has ended a watch.
+  /// Call this when the kernel has ended a watch.
   func forget(_ watch: Int32) {
     state.withLock { state in
       guard let place = state.places.removeValue(forKey: watch) else { return }
@@ -58,7 +58,7 @@ final class WatchedFolders: Sendable {
     }
   }
 
-  /// Ends the watches of a folder and of all below it.
+  /// Removes the watches of a folder and of all folders below it.
   func remove(_ path: BytePath) {
     let inside = path.hasTrailingSlash ? path.bytes : path.bytes + [UInt8(ascii: "/")]
     let watches = state.withLock { state in
@@ -72,7 +72,7 @@ final class WatchedFolders: Sendable {
     for watch in watches { kernel.remove(watch) }
   }
 
-  /// How many folders could not be watched since the last call, and the system's last reason.
+  /// The number of folders that could not be watched since the last call, and the last error number.
   func takeRefused() -> (count: Int, errno: Int32) {
     state.withLock { state in
       defer { state.refused = (0, 0) }

@@ -10,7 +10,7 @@ final class PublishedNames: Sendable {
 
   enum Outcome { case new, same, replaced, taken }
 
-  /// - `overwrites`: false refuses to replace other bytes.
+  /// `overwrites` false refuses to replace other bytes.
   func publish(_ bytes: [UInt8], as name: BytePath, overwrites: Bool) -> Outcome {
     files.update { files in
       guard let old = files[name] else {
