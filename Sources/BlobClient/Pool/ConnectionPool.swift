@@ -84,15 +84,14 @@ final class ConnectionPool: Sendable {
   let proxies: ProxyRules
   // A `Monitor` rather than a `Mutex`, because the thread sanitizer understands pthread locks.
   private let state: Monitor<State>
-  private let buffered = Atomic(0)
+  /// Bytes that are reserved for buffers of transfers.
+  let buffered = Atomic(0)
   private let hasStirred = Atomic(false)
   private let waiters = Atomic(0)
   /// Buffers for a head with a small body, or for the TLS records of such a request.
   let smallBuffers = BufferPool(size: ConnectionWorker.longestHead + Int(ConnectionWorker.smallBody) + (8 << 10))
 
-  /// Origins that have closed an idle connection just as a request was sent over it.
-  private let closers = Mutex<Set<String>>([])
-  private let hasClosers = Atomic(false)
+  let idleClosers = IdleClosers()
 
   #if os(Linux)
     let context = Mutex<TLSContext?>(nil)
@@ -176,21 +175,6 @@ final class ConnectionPool: Sendable {
 
   /// Reports that a connection has sent or received bytes: the delay is not network latency alone.
   func stirs() { if !hasStirred.load(ordering: .relaxed) { hasStirred.store(true, ordering: .relaxed) } }
-
-  /// Reports that a server has closed an idle connection just as a request was sent over it. From now on, requests to
-  /// this origin that must not be sent twice get new connections: otherwise each retry could end in the same race.
-  ///
-  /// Other requests are simply sent again over a new connection. These cannot be: it is unknown whether the server has
-  /// read such a request, so a second one could do its work twice. New connections for all such requests, at every
-  /// server, would cost a round trip each, and two with TLS.
-  func noteClosedIdle(by url: HTTPURL) {
-    hasClosers.store(true, ordering: .relaxed)
-    closers.withLock { if $0.count < 1024 { $0.insert(url.origin) } }
-  }
-
-  func closesIdle(_ url: HTTPURL) -> Bool {
-    hasClosers.load(ordering: .relaxed) && closers.withLock { $0.contains(url.origin) }
-  }
 
   /// Runs `body`, which waits for the network and for nothing else.
   func whileWaiting<Result, Failure>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
@@ -301,24 +285,6 @@ final class ConnectionPool: Sendable {
       connect(connections)
     }
   }
-
-  /// Reserves bytes for one more upload buffer. All buffers together have `budget`: a few transfers get large buffers,
-  /// many get small ones. Return the bytes with `returnBuffer`. `now`: the size of the worker's current buffer.
-  func takeBuffer(isTLS: Bool, now: Int = 0, budget: Int = 2 << 20) -> Int {
-    let free = budget - buffered.load(ordering: .relaxed)
-    let most = isTLS ? 256 : 512
-    // Powers of two only; otherwise a worker would ask for slightly more each time.
-    let size = ([512, 256, 128, 64].first { $0 <= most && $0 << 10 <= free } ?? 32) << 10
-    return take(options.uploadBuffer ?? (now <= size && now * 2 >= size ? now : size))
-  }
-
-  /// Reserves bytes for another purpose of a transfer.
-  func take(_ size: Int) -> Int {
-    buffered.add(size, ordering: .relaxed)
-    return size
-  }
-
-  func returnBuffer(_ size: Int) { buffered.subtract(size, ordering: .relaxed) }
 }
 
 extension BlobSlice {

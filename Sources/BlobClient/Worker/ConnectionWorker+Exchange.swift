@@ -15,7 +15,7 @@ import Blobs
       var head = try compose(transfer, by: relay)
       defer { if !pool.smallBuffers.mayBeKept { giveBackSmall() } }
       // If a server closes idle connections just as requests arrive, it is unknown whether it has read the request.
-      let mayReuse = !pool.closesIdle(transfer.request.url) || transfer.job.mayBeRepeated
+      let mayReuse = !pool.idleClosers.contain(transfer.request.url) || transfer.job.mayBeRepeated
       if mayReuse, isKept(for: transfer.request.url, through: proxy) {
         if let answer = try talk(transfer, head, by: relay) { return answer }
         head = try compose(transfer, by: relay)
@@ -72,7 +72,7 @@ import Blobs
       }
       // The server may have closed the idle connection before the request arrived.
       let wasClosedIdle = connection.wasIdle && transfer.received == 0
-      if wasClosedIdle { pool.noteClosedIdle(by: request.url) }
+      if wasClosedIdle { pool.idleClosers.note(request.url) }
       if wasClosedIdle, transfer.job.mayBeRepeated {
         if talk.body?.hasBegun == false { return nil }
         if try rewind(transfer) { return nil }

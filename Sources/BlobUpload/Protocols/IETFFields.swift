@@ -1,0 +1,45 @@
+import BlobHTTP
+import Blobs
+import Platform
+import Synchronization
+
+// The fields of IETF resumable uploads that the client reads. draft-ietf-httpbis-resumable-upload §4.
+
+extension IETFResumable {
+  /// With digests a part is read twice, so it is not larger than what the system still holds.
+  func bounded(_ limits: PartLimits) -> PartLimits {
+    var limits = limits
+    if checksum != nil { limits.usual = Tus.usualChecked }
+    return limits
+  }
+
+  /// What an OPTIONS answer says; nil when it does not offer resumable uploads.
+  func limits(from headers: HTTPHeaders) -> PartLimits? {
+    guard var limits = headers.uploadLimits else { return nil }
+    limits.firstPart = min(wholeUpTo, limits.largest ?? .max)
+    return limits
+  }
+}
+
+extension HTTPHeaders {
+  /// What `Upload-Limit` allows; nil where it is missing or no dictionary. A limit that nothing can keep is left out: the
+  /// server says by its answers what it means.
+  var uploadLimits: PartLimits? {
+    guard let told = StructuredField.integers(self["Upload-Limit"]) else { return nil }
+    func limit(_ name: String, atLeast least: Int64) -> Int64? { told[name].flatMap { $0 < least ? nil : $0 } }
+    let largest = limit("max-append-size", atLeast: 1)
+    let smallest = limit("min-append-size", atLeast: 1) ?? 1
+    return PartLimits(
+      smallest: smallest <= largest ?? .max ? smallest : 1, largest: largest, total: limit("max-size", atLeast: 0))
+  }
+
+  /// Seconds since 1970, from what is left by `Upload-Limit`.
+  var expires: Int64? {
+    StructuredField.integers(self["Upload-Limit"])?["max-age"].map { currentSeconds() + $0 }
+  }
+}
+
+/// The session of an upload that an interim answer told of. The transport's thread sets it.
+final class ToldSession: Sendable {
+  let session = Mutex<UploadSession?>(nil)
+}
