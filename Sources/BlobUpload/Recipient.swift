@@ -25,7 +25,8 @@ struct Recipient: Sendable {
     if form != nil, words.isEmpty { words = ["form"] }
     let isFolder = endpoint.path.utf8.last == UInt8(ascii: "/")
     let posts = dialect?.traits.postsToEndpoint == true
-    let digest = Self.digest(of: (isFolder || !posts ? words : ["path \(endpoint.path)"] + words).map(\.utf8))
+    let path = isFolder || !posts ? [] : [Self.word(ofPath: endpoint.normalized.path)]
+    let digest = Self.digest(of: (path + words).map(\.utf8))
     // A form says the file's own name, wherever it is posted to.
     self.init(
       digest, atOwnURL: form == nil ? Self.digest(of: words.map(\.utf8)) : digest, account: Self.account(of: headers))
@@ -48,6 +49,11 @@ struct Recipient: Sendable {
 
   /// What the journal keeps of a URL's query; nil: there is none, or it only signs the request.
   static func digest(ofQuery query: String?) -> String? { significant(query).flatMap { digest(of: [$0.utf8]) } }
+
+  private static func word(ofPath path: String) -> String { "path \(path)" }
+
+  /// The digest of an endpoint's path, where nothing but that decides.
+  static func digest(ofPath path: String) -> String? { digest(of: [word(ofPath: path).utf8]) }
 
   /// nil: no words. Each word is preceded by its length, so that no two lists make one text.
   private static func digest(of words: [some Collection<UInt8>]) -> String? {

@@ -19,7 +19,7 @@ public struct UploadItem: Sendable {
   /// What the journal keeps of it before its first byte.
   package func intent(partSize: Int64? = nil) -> JournalIntent {
     JournalIntent(
-      source: identity, target: target.url.description, recipient: target.recipient, path: target.path,
+      source: identity, target: target.url.normalized.description, recipient: target.recipient, path: target.path,
       length: info.length, validator: info.validator, contentType: target.contentType, partSize: partSize)
   }
 }

@@ -213,6 +213,10 @@ public struct UploadQueue: Sendable {
       isStored = true
       if verify { result.location = try await verify(work.item, id, result) }
       let outcome = UploadOutcome.sent(result, from: progress.resumed)
+      // The journal has the URL of a place in one form.
+      if !target.url.isNormal, result.location == target.url.description {
+        result.location = target.url.normalized.description
+      }
       journal.done(
         id, result, keepsChecksums: work.item.info.wantsTrace,
         replaces: !outcome.foundAll(of: work.item.info.length))

@@ -50,6 +50,23 @@ import Testing
     #expect(origin("http://a/") != origin("http://b/"))
   }
 
+  @Test(arguments: [
+    ("HTTP://Host.Example/a", "http://host.example/a"), ("http://a:80/", "http://a/"), ("https://a:443/", "https://a/"),
+    ("http://a:443/", "http://a:443/"), ("http://a:0081/", "http://a:81/"), ("http://a", "http://a/"),
+    ("http://a/%7e%62%2D%5F%2e/", "http://a/~b-_./"), ("http://a/%c3%bC/%2f", "http://a/%C3%BC/%2F"),
+    ("http://a/(%28;%3b", "http://a/(%28;%3B"), ("http://a/%7%zz%", "http://a/%7%zz%"),
+    ("http://A/%7e?%7e&s=%c3", "http://a/~?%7e&s=%c3"), ("http://[::0001]/", "http://[::1]/"),
+  ])
+  func urlsThatDifferInHowTheyAreWrittenAreNormalized(_ text: String, _ normal: String) throws {
+    let url = try #require(HTTPURL(text))
+    #expect(url.normalized.text == normal)
+    #expect(url.normalized == HTTPURL(normal) && HTTPURL(normal)?.isNormal == true)
+    #expect(url.normalized.origin == url.origin && url.normalized.query == url.query)
+    #expect(url.path == "/" || url.appending(pathBytes: "é".utf8).normalized.text.hasSuffix("%C3%A9"))
+    // Requests go to the URL as it was given.
+    #expect(url.isNormal == (url.text == normal))
+  }
+
   @Test func bytesOfAnyKindAreEncoded() {
     #expect(HTTPURL.encode("a-b.c_d~e/f".utf8) == "a-b.c_d~e/f")
     #expect(HTTPURL.encode([0xFF, 0x00, 0x0A, 0x20]) == "%FF%00%0A%20")

@@ -15,6 +15,9 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
   /// Scheme, host and port. Credentials are valid for one origin. RFC 6454.
   public var origin: String { parts.server.origin }
 
+  /// Whether this is known to equal its `normalized` form.
+  package var isNormal: Bool { parts.isNormal }
+
   /// Class instances, because URLs are copied often, and URLs of one server share most components.
   private let parts: Parts
 
@@ -23,12 +26,14 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
     let path: String
     let query: String?
     let server: Server
+    let isNormal: Bool
 
-    init(_ text: String, path: String, query: String?, _ server: Server) {
+    init(_ text: String, path: String, query: String?, _ server: Server, isNormal: Bool) {
       self.text = text
       self.path = path
       self.query = query
       self.server = server
+      self.isNormal = isNormal
     }
   }
 
@@ -37,12 +42,15 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
     let host: String
     let port: Int
     let origin: String
+    /// Scheme, host and port of a normalized URL.
+    let normalText: String
 
-    init(_ scheme: String, _ host: String, _ port: Int) {
+    init(_ scheme: String, _ host: String, _ port: Int, isStandard: Bool) {
       self.scheme = scheme
       self.host = host
       self.port = port
       origin = "\(scheme)://\(host):\(port)"
+      normalText = isStandard ? "\(scheme)://\(host)" : origin
     }
   }
 
@@ -60,7 +68,8 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
       let standard = Self.standardPorts[scheme], let text = reference.authority,
       let authority = URLAuthority(text), authority.user == nil
     else { return nil }
-    let server = Server(scheme, authority.host.lowercased(), authority.port ?? standard)
+    let number = authority.port ?? standard
+    let server = Server(scheme, authority.host.lowercased(), number, isStandard: number == standard)
     let port = authority.port.map { ":\($0)" } ?? ""
     self.init("\(scheme)://\(authority.host)\(port)", path: reference.path, reference.query, server)
   }
@@ -100,8 +109,25 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
   private init(_ place: some StringProtocol, path: Substring, _ query: Substring?, _ server: Server) {
     let path = path.isEmpty ? "/" : URLReference.removingDotSegments(path)
     let query = query.flatMap { $0.isEmpty ? nil : String($0) }
-    parts = Parts("\(place)\(path)\(query.map { "?" + $0 } ?? "")", path: path, query: query, server)
+    parts = Parts(
+      "\(place)\(path)\(query.map { "?" + $0 } ?? "")", path: path, query: query, server,
+      isNormal: place == server.normalText && PercentCoding.isNormal(path.utf8))
   }
+
+  /// The URL with scheme, host, port and path in normal form: URLs that differ in these only by how they are written have the
+  /// same one. It is for comparing, and requests are sent to URLs as they were given: a server may compare a signature with
+  /// the path as written. The query stays as it is, since it may be a signature. RFC 3986 §6.2.2, §6.2.3.
+  ///
+  /// Scheme and host are in lower case, the scheme's own port is left out, and of the percent-encoded bytes those that are
+  /// unreserved stand for themselves, and the others have capital digits.
+  public var normalized: HTTPURL {
+    if isNormal { return self }
+    let path = PercentCoding.normalized(path.utf8)
+    let text = "\(parts.server.normalText)\(path)\(query.map { "?" + $0 } ?? "")"
+    return HTTPURL(Parts(text, path: path, query: query, parts.server, isNormal: true))
+  }
+
+  private init(_ parts: Parts) { self.parts = parts }
 
   /// The URL without its query, which may contain a secret, for messages.
   public var description: String { query == nil ? text : String(text.prefix { $0 != "?" }) }
@@ -144,9 +170,9 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
     return HTTPURL(self, text: replaced, path: path, query: nil)
   }
 
-  /// Another URL at the origin of `url`.
+  /// Another URL at the origin of `url`. What was added to its path, or removed there, is in normal form.
   private init(_ url: HTTPURL, text: String, path: String, query: String?) {
-    parts = Parts(text, path: path, query: query, url.parts.server)
+    parts = Parts(text, path: path, query: query, url.parts.server, isNormal: url.isNormal)
   }
 
   /// Percent-encodes every byte that is neither unreserved nor a slash.
@@ -182,7 +208,7 @@ extension UInt8 {
   fileprivate var standsForItself: Bool { isUnreserved || self == UInt8(ascii: "/") }
 
   /// An unreserved character. RFC 3986 §2.3.
-  fileprivate var isUnreserved: Bool {
+  var isUnreserved: Bool {
     switch self {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
       UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"):

@@ -15,6 +15,31 @@ package enum PercentCoding {
     return bytes
   }
 
+  /// Text in which bytes are written as `normalized` writes them.
+  static func isNormal(_ text: some Sequence<UInt8>) -> Bool {
+    !text.contains(UInt8(ascii: "%")) || normalized(text).utf8.elementsEqual(text)
+  }
+
+  /// Unreserved bytes are decoded, and of all other encoded bytes the digits become capital letters. What is not valid
+  /// percent-encoding stays as it is. RFC 3986 §6.2.2.
+  static func normalized(_ text: some Sequence<UInt8>) -> String {
+    let digits = Array("0123456789ABCDEF".utf8)
+    var rest = Array(text)[...]
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(rest.count)
+    while let byte = rest.popFirst() {
+      let code = byte == UInt8(ascii: "%") ? rest.prefix(2).compactMap(\.hexValue) : []
+      guard code.count == 2 else {
+        bytes.append(byte)
+        continue
+      }
+      rest.removeFirst(2)
+      let decoded = code[0] << 4 | code[1]
+      bytes += decoded.isUnreserved ? [decoded] : [byte, digits[Int(code[0])], digits[Int(code[1])]]
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
   /// Encodes text for a header field: everything except visible ASCII and the space, and also the percent sign.
   package static func field(_ text: String) -> String {
     let digits = Array("0123456789ABCDEF".utf8)

@@ -38,8 +38,7 @@ extension JournalStore {
     guard let last = prefix.last, last < .max else { return history }
     // The upper bound of all names with this prefix: the prefix with its last character replaced by the next one.
     let end = Array(prefix.dropLast()) + [last + 1]
-    let endpoint = try self.destination(destination).endpoint
-    for id in try destinationIDs(at: endpoint) {
+    for id in try destinationIDs(at: self.destination(destination).place) {
       let unfinished = try database.statement(
         """
         SELECT count(*) FROM upload INDEXED BY unfinished

@@ -1,3 +1,5 @@
+import BlobHTTP
+
 /// Where a push goes, and with which options. Stored once and shared by its entries. It contains no secrets, only the
 /// places where they are found.
 public struct JournalDestination: Sendable, Codable, Hashable {
@@ -65,6 +67,11 @@ public struct JournalDestination: Sendable, Codable, Hashable {
     self.omitsTimes = omitsTimes
     self.verifies = verifies
   }
+}
+
+extension JournalDestination {
+  /// The endpoint, normalized: the same for one place, however its URL was written.
+  package var place: String { HTTPURL(endpoint)?.normalized.text ?? endpoint }
 }
 
 /// How a push posts its forms.

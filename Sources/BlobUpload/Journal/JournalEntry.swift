@@ -4,7 +4,7 @@ import Blobs
 public struct JournalIntent: Sendable, Hashable {
   /// An absolute path. Together with `target` and `recipient` it identifies the entry.
   public var source: BytePath
-  /// The URL under which the file will be found.
+  /// The URL under which the file will be found, normalized: one place has one key, however its URL was written.
   public var target: String
   /// A digest of what identifies the recipient besides `target`; nil: `target` alone does.
   public var recipient: String?

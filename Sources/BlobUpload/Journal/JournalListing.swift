@@ -50,7 +50,7 @@ extension JournalDestination {
   /// Whether both push to the same place for the same user, regardless of other options. Destinations of an earlier
   /// version do not contain the query or the user, and match any.
   package func isSamePlace(as other: JournalDestination) -> Bool {
-    endpoint == other.endpoint && (recipient ?? other.recipient) == (other.recipient ?? recipient)
+    place == other.place && (recipient ?? other.recipient) == (other.recipient ?? recipient)
       && (queryDigest ?? other.queryDigest) == (other.queryDigest ?? queryDigest)
       && (account ?? other.account) == (other.account ?? account)
   }

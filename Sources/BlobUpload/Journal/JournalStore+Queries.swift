@@ -76,15 +76,15 @@ extension JournalStore {
     try destinationTexts().compactMap { value($0.1) }
   }
 
-  /// The ids of all destinations with this URL; they differ in other properties.
-  func destinationIDs(at endpoint: String) throws(SQLiteError) -> [Int64] {
+  /// The ids of all destinations at this place; they differ in other properties.
+  func destinationIDs(at place: String) throws(SQLiteError) -> [Int64] {
     try destinationTexts().compactMap { id, text in
       let destination: JournalDestination? = value(text)
-      return destination?.endpoint == endpoint ? id : nil
+      return destination?.place == place ? id : nil
     }
   }
 
-  private func destinationTexts() throws(SQLiteError) -> [(Int64, String)] {
+  func destinationTexts() throws(SQLiteError) -> [(Int64, String)] {
     let select = try database.statement("SELECT id, json FROM destination")
     defer { select.reset() }
     var texts: [(Int64, String)] = []

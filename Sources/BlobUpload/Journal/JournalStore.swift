@@ -64,7 +64,7 @@ final class JournalStore {
   }
 
   /// Adds the transaction's changes to the totals.
-  private func settle() throws(SQLiteError) {
+  func settle() throws(SQLiteError) {
     for (destination, change) in finished {
       let upsert = try database.statement(
         """

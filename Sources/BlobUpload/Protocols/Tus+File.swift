@@ -47,7 +47,7 @@ extension Tus {
       // Another length under the name is no proof that the file is somewhere else.
       return isMissing
     }
-    if place == target.url { return false }
+    if place.normalized == target.url.normalized { return false }
     var file = target
     file.url = place
     return try await with.isThere(file)
@@ -80,10 +80,8 @@ extension Tus {
 
   /// An upload's own URL, where the server has told one that we may ask.
   func uploadURL(_ location: String?, of target: UploadTarget) -> HTTPURL? {
-    guard let url = location.flatMap({ HTTPURL($0) }), url != target.url, url.origin == target.endpoint.origin else {
-      return nil
-    }
-    return url
+    guard let url = location.flatMap({ HTTPURL($0) }), url.origin == target.endpoint.origin else { return nil }
+    return url.normalized == target.url.normalized ? nil : url
   }
 }
 

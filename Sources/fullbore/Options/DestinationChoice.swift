@@ -41,10 +41,11 @@ struct DestinationChoice: Sendable {
     case .url(let place):
       guard let endpoint = HTTPURL(kept.endpoint), endpoint.origin == place.origin else { return false }
       // A query that is given chooses among the pushes to the very same URL.
-      if endpoint.path == place.path, let query = place.query, let digest = kept.queryDigest {
+      let (path, wanted) = (endpoint.normalized.path, place.normalized.path)
+      if path == wanted, let query = place.query, let digest = kept.queryDigest {
         return JournalDestination(endpoint: "\(kept.endpoint)?\(query)", protocolName: "").queryDigest == digest
       }
-      return Self.isAtOrBelow(Array(endpoint.path.utf8), Array(place.path.utf8))
+      return Self.isAtOrBelow(Array(path.utf8), Array(wanted.utf8))
     case .s3(let place):
       guard let s3 = kept.s3, s3.address.bucket == place.bucket, let prefix = kept.s3Prefix else { return false }
       return place.prefix.isEmpty || Self.isAtOrBelow(prefix, place.prefix)
@@ -70,14 +71,17 @@ struct DestinationChoice: Sendable {
   /// The destination with the query that was given again, where the journal does not keep one.
   func completed(_ kept: JournalDestination) throws(UploadError) -> JournalDestination {
     guard kept.hidesQuery == true else { return kept }
-    guard case .url(let place) = place, let query = place.query, HTTPURL(kept.endpoint)?.path == place.path else {
+    guard case .url(let place) = place, place.query != nil,
+      HTTPURL(kept.endpoint)?.normalized.path == place.normalized.path
+    else {
       throw UploadError(
         .giveUp, .file,
         "the query of \(kept.endpoint)?… is not kept, since it may be a secret: give the URL again, as in "
           + "'fullbore resume \(kept.endpoint)?…'")
     }
     var kept = kept
-    kept.endpoint += "?\(query)"
+    // A signature may be of the path as it is written now.
+    kept.endpoint = place.text
     return kept
   }
 }

@@ -1,0 +1,97 @@
+import BlobHTTP
+import BlobSQLite
+
+/// Journals before version 9 have the URL of a place as it was written, so that one place could have several keys.
+extension JournalStore {
+  /// Inside a transaction. Gives every entry the key of its place.
+  ///
+  /// Of two entries that then have one key the older is given up. Of several sources that were sent to one place the last
+  /// one's bytes are there, so that the others are done no more.
+  func normalizePlaces() throws(SQLiteError) {
+    var places: Set<String> = []
+    for (id, text) in try destinationTexts() {
+      // A key begins with the endpoint, and what follows that has always been in normal form.
+      guard let old: JournalDestination = value(text), old.place != old.endpoint else { continue }
+      let new = old.withNormalPath
+      if new != old { try replace(id, with: json(new)) }
+      for (entry, key) in try keys(at: id) {
+        var (url, rest) = (key.prefix { $0 != "#" }, key.drop { $0 != "#" })
+        if let before = old.recipient, let after = new.recipient, rest.dropFirst().hasPrefix(before) {
+          rest = "#\(after)\(rest.dropFirst(before.count + 1))"
+        }
+        url = Substring(HTTPURL(String(url))?.normalized.text ?? String(url))
+        try rename(entry, to: "\(url)\(rest)")
+        places.insert(String(url))
+      }
+    }
+    for place in places {
+      if let last = try lastDone(at: place) { try forgetReplaced(by: last, through: last) }
+    }
+    try settle()
+    (finished, destinations) = ([:], [:])
+  }
+
+  private func keys(at destination: Int64) throws(SQLiteError) -> [(id: Int64, key: String)] {
+    let select = try database.statement("SELECT id, target FROM upload WHERE destination = ?1 ORDER BY updated, id")
+    defer { select.reset() }
+    try select.bind(1, destination)
+    var keys: [(Int64, String)] = []
+    while try select.step() { keys.append((select.int(0), select.text(1) ?? "")) }
+    return keys
+  }
+
+  private func rename(_ id: Int64, to key: String) throws(SQLiteError) {
+    let other = try database.statement(
+      """
+      SELECT other.id, other.updated > new.updated FROM upload AS new JOIN upload AS other
+      ON other.target = ?2 AND other.source = new.source WHERE new.id = ?1 AND other.id <> ?1
+      """)
+    try other.bind(1, id)
+    try other.bind(2, key)
+    let found = try other.first { (id: $0.int(0), isNewer: $0.int(1) != 0) }
+    if let found { try giveUp(found.isNewer ? id : found.id, key) }
+    if found?.isNewer == true { return }
+    let rename = try database.statement("UPDATE upload SET target = ?2 WHERE id = ?1")
+    try rename.bind(1, id)
+    try rename.bind(2, key)
+    try rename.run()
+  }
+
+  /// What the server may have of the entry is to be deleted there.
+  private func giveUp(_ id: Int64, _ key: String) throws(SQLiteError) {
+    guard let row = try glance(id) else { return }
+    guard row.hasSession else { return try remove(id, row) }
+    let leave = try database.statement("UPDATE upload SET state = 4, location = NULL, target = ?2 WHERE id = ?1")
+    try leave.bind(1, id)
+    try leave.bind(2, key + JournalEntry.mark(ofLeftover: id))
+    try leave.run()
+  }
+
+  private func lastDone(at place: String) throws(SQLiteError) -> Int64? {
+    let select = try database.statement(
+      """
+      SELECT id FROM upload INDEXED BY sqlite_autoindex_upload_1
+      WHERE state = 2 AND (target = ?1 OR target >= ?1 || '#' AND target < ?1 || '$') ORDER BY updated DESC, id DESC LIMIT 1
+      """)
+    try select.bind(1, place)
+    return try select.first { $0.int(0) }
+  }
+
+  private func replace(_ id: Int64, with json: String) throws(SQLiteError) {
+    let update = try database.statement("UPDATE destination SET json = ?2 WHERE id = ?1")
+    try update.bind(1, id)
+    try update.bind(2, json)
+    try update.run()
+  }
+}
+
+extension JournalDestination {
+  /// With the recipient's digest as it is made of the path in normal form, where it is one of the path alone. One of other
+  /// things too cannot be made anew, since those are not kept.
+  fileprivate var withNormalPath: JournalDestination {
+    guard let url = HTTPURL(endpoint), recipient == Recipient.digest(ofPath: url.path) else { return self }
+    var new = self
+    new.recipient = Recipient.digest(ofPath: url.normalized.path)
+    return new
+  }
+}
