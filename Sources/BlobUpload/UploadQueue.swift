@@ -1,3 +1,4 @@
+import BlobCrypto
 import BlobHTTP
 import Blobs
 import Synchronization
@@ -205,13 +206,16 @@ public struct UploadQueue: Sendable {
     if work.progress == nil { observer.started(work.item, progress) }
     var isStored = false
     do throws(UploadError) {
+      let source = work.item.source
       var target = work.item.target
       if let before, try await mayReplace(before, by: work.item) { target.overwrite = true }
+      // What is read once cannot be read again for the comparison: its digest is made on the way.
+      let hashed = verify && source.access == .sequential ? HashingSource(source, .sha256) : nil
       var result = try await engine.upload(
-        work.item.source, work.item.info, to: target, entry: id, resuming: entry?.session,
+        hashed ?? source, work.item.info, to: target, entry: id, resuming: entry?.session,
         receipts: entry?.receipts ?? [], comparing: doubted, sentAtMost: entry?.sentLimit, progress: progress)
       isStored = true
-      if verify { result.location = try await verify(work.item, id, result) }
+      if verify { result.location = try await verify(work.item, id, result, digest: hashed?.value) }
       let outcome = UploadOutcome.sent(result, from: progress.resumed)
       // The journal has the URL of a place in one form.
       if !target.url.isNormal, result.location == target.url.description {
@@ -248,10 +252,14 @@ extension UploadQueue {
   }
 
   /// What arrived wrong must be sent again: its session, which is finished, is of no use to the next run. Returns where the
-  /// file is.
-  private func verify(_ item: UploadItem, _ id: Int64, _ result: UploadResult) async throws(UploadError) -> String {
+  /// file is. `digest`: of a source that was read to its end and cannot be read again.
+  private func verify(
+    _ item: UploadItem, _ id: Int64, _ result: UploadResult, digest: [UInt8]?
+  ) async throws(UploadError) -> String {
     do {
-      let place = try await uploader.verify(item.source, item.info, at: item.target, location: result.location)
+      let whole = BlobSlice(item.source, length: item.info.length, validator: item.info.validator)
+      let place = try await uploader.verify(
+        digest.map { .digest($0) } ?? .bytes(of: whole), at: item.target, location: result.location)
       return result.location ?? place.description
     } catch {
       if error.saysOtherBytes { journal.restarted(id) }

@@ -60,6 +60,22 @@ extension EndToEnd {
       films.expectSame(as: server.folder)
     }
 
+    @Test(.needs(.nginx), arguments: ["put+", "tus+", "resumable+"])
+    func whatIsReadOnceIsVerified(_ dialect: String) async throws {
+      try scratch.file("films/video.mov", 3 << 20)
+      let films = Folder(scratch.path("films"))
+      let nginx = try await PeerServer.nginx(into: films.path, rules: "max_ranges 0;", in: scratch)
+      let server = try await ServeProcess.start(in: scratch)
+      for word in ["1 file sent", "done before", "already there"] {
+        let options = word == "already there" ? ["--overwrite"] : []
+        let push = try Command(
+          Tool.fullbore, ["push", "--verify"] + options + ["\(nginx.url)/video.mov", dialect + server.url], in: scratch)
+        #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
+        #expect(push.output.contains(word) || word == "already there", "\(push.output)")
+      }
+      films.expectSame(as: server.folder)
+    }
+
     @Test(.needs(.nginx)) func queryOfAURLIsNotKept() async throws {
       try scratch.file("films/video.mov", 100_000)
       let nginx = try await PeerServer.nginx(into: scratch.path("films"), in: scratch)

@@ -41,7 +41,7 @@ extension UploadContext {
     }
     let read: ReadBack
     do {
-      read = try await readBack(body, from: url, mayBeShort: mayBeOurs)
+      read = try await readBack(.bytes(of: body), from: url, mayBeShort: mayBeOurs)
     } catch {
       // A connection that broke says nothing about the bytes.
       guard error.isDifference else { throw error }

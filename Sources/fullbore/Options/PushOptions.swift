@@ -148,7 +148,6 @@ struct PushOptions: Sendable {
       if destination.isFolder && name == nil {
         throw UsageError("standard input needs a name: --name NAME, or a destination that ends in one")
       }
-      if verifies { throw UsageError("--verify: standard input cannot be read again; --checksum checks every part") }
     }
     if verifies, destination.protocolName == "form", !destination.endpoint.path.hasSuffix("/"), form.reply == nil {
       throw UsageError(

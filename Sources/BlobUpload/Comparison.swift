@@ -1,0 +1,106 @@
+import BlobCrypto
+import BlobHTTP
+import Blobs
+import Platform
+import Synchronization
+
+/// What an upload must have at the server.
+enum ExpectedContent: Sendable {
+  case bytes(of: BlobSlice)
+  /// The SHA-256 of a source that cannot be read again, made when it was read.
+  case digest([UInt8])
+}
+
+/// Holds what comes against what is expected. One worker's thread at a time calls `take`.
+final class Comparison: @unchecked Sendable {
+  // `lock` guards all that follows; it is held while the source is read, and no one else waits for it.
+  private let lock = Mutex(())
+  private let expected: ExpectedContent
+  private let url: HTTPURL
+  private var reader: (any BlobReader)?
+  private lazy var digest = Digest(.sha256)
+  private var buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
+  private var offset: Int64 = 0
+  private var found: UploadError?
+
+  init(_ expected: ExpectedContent, _ url: HTTPURL) {
+    self.expected = expected
+    self.url = url
+  }
+
+  deinit { buffer.deallocate() }
+
+  var difference: UploadError? { lock.withLock { _ in found } }
+
+  func take(_ bytes: UnsafeRawBufferPointer) throws(BlobError) {
+    let error: BlobError? = lock.withLock { _ in
+      do throws(BlobError) {
+        switch expected {
+        case .bytes(let slice): try compare(bytes, with: slice)
+        case .digest:
+          digest.update(bytes)
+          offset += Int64(bytes.count)
+        }
+        return nil
+      } catch {
+        return error
+      }
+    }
+    if let error { throw error }
+  }
+
+  private func compare(_ bytes: UnsafeRawBufferPointer, with slice: BlobSlice) throws(BlobError) {
+    let reader = try open(slice)
+    var rest = bytes
+    while !rest.isEmpty {
+      let window = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(rest.count))
+      let count = try reader.read(into: window)
+      if count == 0 { throw differs("the server has more than \(offset) bytes") }
+      if memcmp(window.baseAddress!, rest.baseAddress!, count) != 0 {
+        throw differs("what the server has differs within \(count) bytes after byte \(offset)")
+      }
+      offset += Int64(count)
+      rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
+    }
+  }
+
+  private func open(_ slice: BlobSlice) throws(BlobError) -> any BlobReader {
+    let reader = if let open = self.reader { open } else { try slice.open(Cancellation()) }
+    self.reader = reader
+    return reader
+  }
+
+  private func differs(_ how: String) -> BlobError {
+    let message = "GET \(url): \(how)"
+    found = UploadError(.giveUp, .file, message)
+    return BlobError(.changed, message)
+  }
+
+  /// All has come: nothing of the source may be left, unless it `mayBeShort`. Returns whether nothing is. Blocks.
+  func end(mayBeShort: Bool) throws(UploadError) -> Bool {
+    do throws(BlobError) {
+      return try isWhole(mayBeShort)
+    } catch {
+      throw difference ?? UploadError(error)
+    }
+  }
+
+  private func isWhole(_ mayBeShort: Bool) throws(BlobError) -> Bool {
+    let result: Result<Bool, BlobError> = lock.withLock { _ in
+      do throws(BlobError) {
+        switch expected {
+        case .bytes(let slice):
+          if try open(slice).read(into: buffer) == 0 { return .success(true) }
+          if mayBeShort { return .success(false) }
+          throw differs("the server has only \(offset) bytes\(slice.length.map { " of \($0)" } ?? "")")
+        case .digest(let value):
+          if digest.value() == value { return .success(true) }
+          throw differs("what the server has differs: the SHA-256 of its \(offset) bytes is not that of what was read")
+        }
+      } catch {
+        return .failure(error)
+      }
+    }
+    return try result.get()
+  }
+}
