@@ -19,7 +19,7 @@ enum Fullbore {
     makeRoomForDescriptors()
     giveBackMemory()
     keepCryptoToTheEnd()
-    let status = await run(programArguments())
+    let status = await run(ProgramArguments.all())
     Console.output.flush()
     exit(status.rawValue)
   }
@@ -103,13 +103,6 @@ enum Fullbore {
       fullbore COMMAND --help tells more; fullbore --version tells the version.
 
       """
-  }
-
-  /// The arguments as bytes: `CommandLine.arguments` would replace what is not UTF-8.
-  private static func programArguments() -> [BytePath] {
-    (1..<max(1, Int(CommandLine.argc))).compactMap { index in
-      CommandLine.unsafeArgv[index].map { BytePath(cString: $0) }
-    }
   }
 }
 

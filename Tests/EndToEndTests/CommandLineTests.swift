@@ -20,6 +20,16 @@ extension EndToEnd {
       #expect(!command.errors.isEmpty)
     }
 
+    @Test func argumentsAreKnownBesideALibraryThatAddsAVariable() async throws {
+      let environment = try Shim.environment(.largerEnvironment, in: scratch)
+      for arguments in [["--version"], ["push", "", "\u{e9} b", "http://"]] {
+        let command = try Command(Tool.fullbore, arguments, in: scratch, environment: environment)
+        let usual = try Command(Tool.fullbore, arguments, in: scratch)
+        #expect(try await command.wait() == usual.wait())
+        #expect(command.output == usual.output && command.errors == usual.errors, "\(command.errors)")
+      }
+    }
+
     @Test func aFolderIsServedByOneServer() async throws {
       let server = try await ServeProcess.start(in: scratch)
       let second = try Command.fullbore("serve", server.folder.path, "--listen", "127.0.0.1:0", in: scratch)

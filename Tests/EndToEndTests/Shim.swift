@@ -12,6 +12,8 @@ enum Shim {
     case fullDisk(at: Int)
     /// Every file system says that it is FAT, as a card's does.
     case onlyCards
+    /// The library adds a variable to the environment before the program begins.
+    case largerEnvironment
   }
 
   /// What a program must have in its environment. Throws where no C compiler is found; Swift's toolchain has one.
@@ -20,6 +22,7 @@ enum Shim {
     switch fault {
     case .silentResolver(let mark): return ["LD_PRELOAD": library, "SHIM_RESOLVER_MARK": mark]
     case .onlyCards: return ["LD_PRELOAD": library, "SHIM_ONLY_CARDS": "1"]
+    case .largerEnvironment: return ["LD_PRELOAD": library, "SHIM_ADD_VARIABLE": "1"]
     case .fullDisk(let bytes): return ["LD_PRELOAD": library, "SHIM_DISK_BYTES": "\(bytes)"]
     }
   }
@@ -53,6 +56,10 @@ enum Shim {
     #include <sys/statfs.h>
     #include <sys/syscall.h>
     #include <unistd.h>
+
+    __attribute__((constructor)) static void begin(void) {
+      if (getenv("SHIM_ADD_VARIABLE")) setenv("SHIM_ADDED_VARIABLE", "1", 1);
+    }
 
     int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **found) {
       const char *mark = getenv("SHIM_RESOLVER_MARK");

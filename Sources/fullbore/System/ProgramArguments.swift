@@ -1,0 +1,34 @@
+import Blobs
+import Platform
+
+/// What the program was started with, without its own name, as bytes: `CommandLine.arguments` would replace what is not UTF-8.
+enum ProgramArguments {
+  static func all() -> [BytePath] { ofProcess() ?? ofRuntime() }
+
+  /// From the kernel. nil: there is no `/proc`, or the program was started as an argument of the dynamic loader.
+  private static func ofProcess() -> [BytePath]? {
+    guard !isLoader, let file = fopen("/proc/self/cmdline", "re") else { return nil }
+    defer { fclose(file) }
+    var text: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    while case let count = fread(&buffer, 1, buffer.count, file), count > 0 { text += buffer.prefix(count) }
+    // Each argument ends with a NUL.
+    guard ferror(file) == 0, text.popLast() == 0 else { return nil }
+    return text.split(separator: 0, omittingEmptySubsequences: false).dropFirst().map { BytePath($0) }
+  }
+
+  private static var isLoader: Bool {
+    var buffer = [CChar](repeating: 0, count: 4096)
+    let count = readlink("/proc/self/exe", &buffer, buffer.count)
+    let name = BytePath(buffer.prefix(max(0, count)).map { UInt8(bitPattern: $0) }).name.description
+    return name.hasPrefix("ld") && name.contains(".so")
+  }
+
+  /// On Linux the runtime looks for the arguments before the environment in memory. Where a preloaded library has added a
+  /// variable, so that the environment was moved, they are not there.
+  private static func ofRuntime() -> [BytePath] {
+    (1..<max(1, Int(CommandLine.argc))).compactMap { index in
+      CommandLine.unsafeArgv[index].map { BytePath(cString: $0) }
+    }
+  }
+}
