@@ -1,7 +1,6 @@
 import BlobCrypto
 import BlobHTTP
 import Blobs
-import Synchronization
 
 /// Resumable uploads for HTTP, draft-ietf-httpbis-resumable-upload, interop version 8.
 ///
