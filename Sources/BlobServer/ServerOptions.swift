@@ -90,6 +90,8 @@ public struct ServerError: Error, Sendable, CustomStringConvertible {
   package var isPastLength = false
   /// The limit of unfinished uploads is reached.
   package var isLackOfUploads = false
+  /// The upload has all its bytes: it is being published, or was published.
+  package var isAfterEnd = false
   /// Whether an upload whose publication failed with this error can never be published.
   package var endsUpload: Bool { status < 500 }
 

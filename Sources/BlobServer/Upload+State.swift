@@ -27,6 +27,23 @@ extension Upload {
 
     static let takenOver = ServerError(409, "a newer request has taken over the upload")
 
+    /// Changes the record, and saves it if the upload is saved. Blocks for a small write.
+    mutating func change(
+      in store: any UploadStore, _ change: (inout UploadRecord) throws(ServerError) -> Void
+    ) throws(ServerError) {
+      var record = record
+      try change(&record)
+      if isSaved, record != self.record { try store.save(record) }
+      self.record = record
+    }
+
+    /// Thrown to a request that would add something to an upload that has ended.
+    static let afterEnd = {
+      var error = ServerError(409, "the upload has all its bytes")
+      error.isAfterEnd = true
+      return error
+    }()
+
     var isOpen: Bool { if case .open = phase { true } else { false } }
     /// No byte can be added any more.
     var hasAll: Bool {

@@ -35,10 +35,11 @@ final class Upload: Sendable {
   var offset: Int64 { state.withLock { $0.offset } }
   /// The expiry time if no more bytes arrive, in nanoseconds since 1970.
   var expires: Int64 { state.withLock { $0.touched }.addingClamped(home.expire) }
-  /// Whether all bytes have arrived; before a final upload is published, whether its parts are complete.
+  /// Whether the upload can be published: all bytes have arrived, and the client has said that they are all. Before a
+  /// final upload is published: whether its parts are complete.
   var isComplete: Bool {
     let (record, offset, isOpen) = state.withLock { ($0.record, $0.offset, $0.isOpen) }
-    return record.parts.map { !isOpen || home.areComplete($0) } ?? (offset == record.length)
+    return record.parts.map { !isOpen || home.areComplete($0) } ?? record.isComplete(at: offset)
   }
 
   /// Whether a request is currently sending bytes.
@@ -59,14 +60,18 @@ final class Upload: Sendable {
   }
 
   /// Registers a new writer. Throws 409, without stopping the current one, if `offset` is not the upload's offset.
-  /// `onProbation`: its bytes are provisional, and are dropped if the writer ends before accepting them.
-  func write(from offset: Int64, onProbation: Bool = false) throws(ServerError) -> UploadWriter {
+  /// `onProbation`: its bytes are provisional, and are dropped if the writer ends before accepting them. `isLast`:
+  /// whether the client says that the upload ends with this request; nil: its protocol does not say so. The statement is
+  /// saved before the bytes arrive, since the upload may be published as soon as they have; for provisional bytes, when
+  /// they are accepted. Blocks for a small write if the statement is new.
+  func write(from offset: Int64, onProbation: Bool = false, isLast: Bool? = nil) throws(ServerError) -> UploadWriter {
     try state.withLock { (state) throws(ServerError) in
       if case .ended(.failure(let error)) = state.phase { throw error }
-      guard case .open = state.phase else { throw ServerError(409, "the upload has all its bytes") }
+      guard case .open = state.phase else { throw State.afterEnd }
       if offset != state.offset { throw ServerError(409, "the upload is at byte \(state.offset), not at \(offset)") }
       try state.dropProbation()
       if state.reception == nil { state.reception = try store.reopen(id) }
+      if let isLast { try state.change(in: store) { (record) in record.awaitsEnd = !isLast || onProbation } }
       if onProbation { try state.reception?.hold() }
       state.isOnProbation = onProbation
       state.writer += 1
@@ -101,7 +106,7 @@ final class Upload: Sendable {
       let reception = try state.reception(of: writer)
       var record = state.record
       for digests in promised { try record.promise(digests) }
-      if isLast, record.length == nil { record.length = reception.length }
+      if isLast { (record.length, record.awaitsEnd) = (record.length ?? reception.length, false) }
       if state.isSaved, record != state.record { try store.save(record) }
       try reception.keep()
       (state.isOnProbation, state.offset, state.record) = (false, reception.length, record)
@@ -158,10 +163,7 @@ final class Upload: Sendable {
         return
       }
       if length < state.offset { throw ServerError(400, "the upload is at byte \(state.offset), past \(length)") }
-      var record = state.record
-      record.length = length
-      if state.isSaved { try store.save(record) }
-      state.record = record
+      try state.change(in: store) { (record) in record.length = length }
     }
   }
 
@@ -234,11 +236,8 @@ final class Upload: Sendable {
   func promise(_ digests: [Digest.Algorithm: [UInt8]]) throws(ServerError) {
     try state.withLock { (state) throws(ServerError) in
       if case .ended(.failure(let error)) = state.phase { throw error }
-      guard case .open = state.phase else { throw ServerError(409, "the upload has all its bytes") }
-      var record = state.record
-      try record.promise(digests)
-      if state.isSaved, record != state.record { try store.save(record) }
-      state.record = record
+      guard case .open = state.phase else { throw State.afterEnd }
+      try state.change(in: store) { (record) throws(ServerError) in try record.promise(digests) }
     }
   }
 

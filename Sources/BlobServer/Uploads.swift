@@ -54,14 +54,14 @@ final class Uploads: Sendable {
   /// this request and in this process.
   func begin(
     _ target: ServedPath?, in folder: ServedPath, _ existing: ExistingRule, length: Int64?, metadata: String = "",
-    _ concatenation: Concatenation? = nil, modified: ModificationTime? = nil
+    _ concatenation: Concatenation? = nil, modified: ModificationTime? = nil, awaitsEnd: Bool = false
   ) throws(ServerError) -> Upload {
     let reception = try store.begin(length: length)
     do throws(ServerError) {
       let target = if let target { target } else { try folder.appending(reception.id.description.utf8) }
       let record = UploadRecord(
         reception.id, target: target, existing: existing, length: length, metadata: metadata, concatenation,
-        modified: modified)
+        modified: modified, awaitsEnd: awaitsEnd)
       return Upload(record, offset: 0, isSaved: false, reception, self)
     } catch {
       reception.discard()

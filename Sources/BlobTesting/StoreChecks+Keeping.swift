@@ -161,8 +161,12 @@ extension StoreCheck {
     _ = try store.begin("y", sample(10), length: 11)
     _ = try store.begin("z", sample(10), length: nil)
     _ = try store.receive(sample(10))
+    var open = try store.begin("w", sample(10), length: 10)
+    open.awaitsEnd = true
+    try store.save(open)
     store = try exam.store()
     try require(store.complete() == [whole], "told: \(store.complete())")
+    try require(try store.load(open.id)?.record == open, "the record has changed")
     _ = try store.publish(store.reopen(whole.id), whole, isSaved: true)
     try require(store.complete().isEmpty, "told after publishing: \(store.complete())")
   }

@@ -58,6 +58,14 @@ struct IETF: Sendable {
     return reply
   }
 
+  /// The response for an upload that has ended with `error`, unless it can still be published.
+  func failed(_ error: ServerError) -> Reply {
+    var reply = Reply(error)
+    // After a file system error the client may try again; any other error is final.
+    if error.endsUpload { mark(&reply, isWhole: true) }
+    return reply
+  }
+
   func mark(_ reply: inout Reply, isWhole: Bool) {
     if version == 3 {
       reply.headers["Upload-Incomplete"] = isWhole ? "?0" : "?1"

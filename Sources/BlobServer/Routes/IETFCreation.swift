@@ -36,15 +36,19 @@ enum IETFCreation {
     let comesWhole = isLast && call.request.contentLength != nil
     if !comesWhole { try call.service.uploads.checkUnfinished() }
     let modified = ModificationTime(call.headers)
-    if comesWhole, length ?? .max <= small {
-      let upload = try call.service.uploads.begin(target, in: path, existing, length: length, modified: modified)
+    @Sendable func begin() throws(ServerError) -> Upload {
+      let upload = try call.service.uploads.begin(
+        target, in: path, existing, length: length, modified: modified,
+        awaitsEnd: !isLast || digests.ofBody?.isNeeded == true)
       if let promised = digests.promised { try upload.promise(promised) }
-      return try receive(call, upload, ietf, digests.ofBody, isLast: true)
+      return upload
+    }
+    if comesWhole, length ?? .max <= small {
+      return try receive(call, try begin(), ietf, digests.ofBody, isLast: true)
     }
     return call.service.onWorker { () throws(ServerError) in
       do throws(ServerError) {
-        let upload = try call.service.uploads.begin(target, in: path, existing, length: length, modified: modified)
-        if let promised = digests.promised { try upload.promise(promised) }
+        let upload = try begin()
         do throws(ServerError) { try upload.save() } catch {
           // A body that arrives completely needs no record unless its connection breaks.
           if !comesWhole || !error.isLackOfUploads { throw error }
@@ -66,14 +70,13 @@ enum IETFCreation {
   private static func receive(
     _ call: Call, _ upload: Upload, _ ietf: IETF, _ digests: BodyDigests?, isLast: Bool
   ) throws(ServerError) -> Plan {
+    // The client may resume as soon as it knows the URL: then its newer request takes over from this one.
+    let writer = try upload.write(from: 0, onProbation: digests?.isNeeded == true, isLast: isLast)
     upload.register()
     let location = upload.id.location(from: call.target)
     let interim = ietf.interim(location, limit: ietf.limit(call.options.maxSize, expires: upload.expires))
     let isKnown = call.request.inform(interim)
-    return .receive(
-      IETFReceiver(
-        try upload.write(from: 0, onProbation: digests?.isNeeded == true), ietf, digests, isLast: isLast,
-        isCreation: true, isKnown: isKnown, call))
+    return .receive(IETFReceiver(writer, ietf, digests, isLast: isLast, isCreation: true, isKnown: isKnown, call))
   }
 
   /// The path itself, or a file in it that the request names. nil: the upload's id becomes the file name.
@@ -186,11 +189,7 @@ final class IETFReceiver: BodyReceiver {
       if publication.hasModificationTime { reply.headers[ModificationTime.field] = "accepted" }
       reply.headers["Repr-Digest"] = service.digests.remember(values, of: publication.item) ?? upload.record.digest
       return reply
-    case .failure(let error):
-      var reply = Reply(error)
-      // After a file system error the client may try again; any other error is final.
-      if error.endsUpload { ietf.mark(&reply, isWhole: true) }
-      return reply
+    case .failure(let error): return ietf.failed(error)
     }
   }
 

@@ -16,8 +16,7 @@ enum IETFRoutes {
         throw ServerError(400, "a HEAD of an upload must not have Upload-Offset or Upload-Complete")
       }
       return try ask(call, ietf, id)
-    case "PATCH":
-      do throws(ServerError) { return try append(call, ietf, id) } catch { throw ietf.limited(error, call.options) }
+    case "PATCH": return try append(call, ietf, id)
     case "DELETE":
       return call.service.onWorker { () throws(ServerError) in
         do throws(ServerError) {
@@ -46,6 +45,14 @@ enum IETFRoutes {
   private static let notConcatenated = ServerError(404, "this upload is tus's alone: it is part of a concatenation")
 
   private static func append(_ call: Call, _ ietf: IETF, _ id: UploadID) throws(ServerError) -> Plan {
+    do throws(ServerError) {
+      return try plan(append: call, ietf, id)
+    } catch {
+      throw ietf.limited(error, call.options)
+    }
+  }
+
+  private static func plan(append call: Call, _ ietf: IETF, _ id: UploadID) throws(ServerError) -> Plan {
     guard let isLast = ietf.isLast(call.headers) else {
       throw ServerError(400, "PATCH must say by Upload-Complete whether it brings the end: ?1 or ?0")
     }
@@ -56,10 +63,13 @@ enum IETFRoutes {
     switch try call.service.uploads.find(id) {
     case .finished(let saved):
       if saved.record.concatenation != nil { throw notConcatenated }
-      if isLast, offset == saved.offset, call.request.contentLength == 0 {
-        return .reply(ietf.answer(204, isWhole: true, offset: offset))
+      guard isLast, offset == saved.offset, call.request.contentLength == 0 else {
+        return .reply(ietf.problem(400, "completed-upload", "the upload is finished", offset: saved.offset))
       }
-      return .reply(ietf.problem(400, "completed-upload", "the upload is finished", offset: saved.offset))
+      try BodyDigests.ofHTTP(call.headers, isWhole: false)?.checkEmpty(0)
+      return try LateDigests.plan(call, saved) { error in
+        error.map { ietf.failed($0) } ?? ietf.answer(204, isWhole: true, offset: offset)
+      }
     case .unfinished(let upload):
       if upload.record.concatenation != nil { throw notConcatenated }
       let here = try upload.takeOver()
@@ -84,22 +94,23 @@ enum IETFRoutes {
       }
       let promised = isLast ? try BodyDigests.values(of: .representation, call.headers) : nil
       @Sendable func receive() throws(ServerError) -> Plan {
-        let writer = try upload.write(from: offset, onProbation: digests?.isNeeded == true)
+        // These are stored before the upload has its length and all its bytes, because it may be published from then on.
+        if let promised { try upload.promise(promised) }
+        if let length { try upload.setLength(length) }
+        let writer = try upload.write(from: offset, onProbation: digests?.isNeeded == true, isLast: isLast)
         return .receive(IETFReceiver(writer, ietf, digests, isLast: isLast, call))
       }
-      let isNewLength = length != nil && length != upload.record.length
-      if promised == nil, !isNewLength { return try receive() }
-      return call.service.onWorker { () throws(ServerError) in
+      @Sendable func receiveUnlessPublished() throws(ServerError) -> Plan {
         do throws(ServerError) {
-          // These are stored before the upload has its length and all its bytes, because it may be published from then
-          // on.
-          if let promised { try upload.promise(promised) }
-          if let length { try upload.setLength(length) }
-          return try receive()
+          return try upload.unlessPublished(
+            receive, again: { () throws(ServerError) in try append(call, ietf, id) }, failed: ietf.failed)
         } catch {
           throw ietf.limited(error, call.options)
         }
       }
+      let record = upload.record
+      let changesRecord = promised != nil || length ?? record.length != record.length || record.awaitsEnd == isLast
+      return changesRecord ? call.service.onWorker(receiveUnlessPublished) : try receiveUnlessPublished()
     }
   }
 

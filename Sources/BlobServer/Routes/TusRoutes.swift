@@ -20,7 +20,8 @@ enum TusRoutes {
     if call.options.isReadOnly { throw ServerError(403, "the server is read-only") }
     guard let id = UploadID(name) else { throw ServerError(404, "no such upload") }
     switch call.method {
-    case "HEAD": return try UploadState.plan(call, id) { answer($0, call.target) }
+    case "HEAD":
+      return try UploadState.plan(call, id) { $0.record.awaitsEnd ? Reply(notTus) : answer($0, call.target) }
     case "PATCH": return try patch(call, id)
     case "DELETE":
       return call.service.onWorker { () throws(ServerError) in
@@ -39,6 +40,10 @@ enum TusRoutes {
     return Reply(
       412, ["Tus-Version": Tus.version, "Tus-Resumable": Tus.version], text: "Tus-Resumable must be \(Tus.version)")
   }
+
+  /// A client of tus would take such an upload for finished once it has all its bytes, though it is not published.
+  private static let notTus = ServerError(
+    404, "this upload is not one of tus: it ends when its client says so by Upload-Complete")
 
   // MARK: HEAD
 
@@ -70,25 +75,35 @@ enum TusRoutes {
     let length = try Tus.number(call.headers, "Upload-Length")
     switch try call.service.uploads.find(id) {
     case .finished(let saved):
-      try refuseFinal(saved.record)
-      if offset == saved.offset, call.request.contentLength == 0 { return .reply(progress(204, offset, saved.expires)) }
-      throw ServerError(409, "the upload is finished at byte \(saved.offset)")
+      try refuseOthers(saved.record)
+      guard offset == saved.offset, call.request.contentLength == 0 else {
+        throw ServerError(409, "the upload is finished at byte \(saved.offset)")
+      }
+      try BodyDigests.ofTus(call.headers)?.checkEmpty(0)
+      let reply = progress(204, offset, saved.expires)
+      if saved.record.isPart { return .reply(reply) }
+      return try LateDigests.plan(call, saved) { error in error.map { Reply($0) } ?? reply }
     case .unfinished(let upload):
-      try refuseFinal(upload.record)
+      try refuseOthers(upload.record)
       let digests = try BodyDigests.ofTus(call.headers)
       try digests?.checkEmpty(call.request.contentLength)
       let isNewLength = length != nil && length != upload.record.length
       let promised = upload.record.isPart ? nil : try BodyDigests.values(of: .representation, call.headers)
-      if promised == nil, !isNewLength { return try receive(call, upload, offset, digests, promised: nil) }
-      return call.service.onWorker { () throws(ServerError) in
+      @Sendable func receive() throws(ServerError) -> Plan {
         if let length, isNewLength { try checkNewLength(length, call, upload) }
         let end = call.request.contentLength.map { offset.addingClamped($0) }
         // These are stored before the upload has its length and all its bytes, because it may be published from then
         // on.
         if let promised, end == length ?? upload.record.length, offset == upload.offset { try upload.promise(promised) }
         if let length { try upload.setLength(length) }
-        return try receive(call, upload, offset, digests, promised: end == nil ? promised : nil)
+        return try Self.receive(call, upload, offset, digests, promised: end == nil ? promised : nil)
       }
+      @Sendable func receiveUnlessPublished() throws(ServerError) -> Plan {
+        try upload.unlessPublished(
+          receive, again: { () throws(ServerError) in try patch(call, id) }, failed: { Reply($0) })
+      }
+      let changesRecord = promised != nil || isNewLength
+      return changesRecord ? call.service.onWorker(receiveUnlessPublished) : try receiveUnlessPublished()
     }
   }
 
@@ -100,7 +115,8 @@ enum TusRoutes {
     }
   }
 
-  private static func refuseFinal(_ record: UploadRecord) throws(ServerError) {
+  private static func refuseOthers(_ record: UploadRecord) throws(ServerError) {
+    if record.awaitsEnd { throw notTus }
     if record.parts != nil { throw ServerError(403, "a final upload has no bytes but those of its parts") }
   }
 

@@ -92,7 +92,9 @@ extension FileStore {
         !record.isPart
       else { return nil }
       if let parts = record.parts { return parts.allSatisfy { isWhole($0, store) } ? record : nil }
-      guard let status = try? store.status(file.id.data), Int64(status.st_size) == record.length else { return nil }
+      guard let status = try? store.status(file.id.data), record.isComplete(at: Int64(status.st_size)) else {
+        return nil
+      }
       return record
     }
   }

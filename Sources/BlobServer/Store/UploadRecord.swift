@@ -107,15 +107,19 @@ package struct UploadRecord: Sendable, Equatable {
   package var digest: String?
   /// The modification time for the published file; nil: the time when its last byte arrived.
   package var modified: ModificationTime?
+  /// The upload ends only when its client says so, by `Upload-Complete: ?1`, and the client has not said so yet. false:
+  /// the length alone shows whether the upload is complete, as in tus, and in records of earlier servers.
+  package var awaitsEnd: Bool
   /// The ETag of the published file; nil: the upload was not published yet, or by a server version that did not store
   /// it.
   package var published: String?
 
   package init(
     _ id: UploadID, target: ServedPath, existing: ExistingRule = .keep, length: Int64?, metadata: String = "",
-    _ concatenation: Concatenation? = nil, modified: ModificationTime? = nil
+    _ concatenation: Concatenation? = nil, modified: ModificationTime? = nil, awaitsEnd: Bool = false
   ) {
     self.modified = modified
+    self.awaitsEnd = awaitsEnd
     self.id = id
     self.target = target
     self.existing = existing
@@ -124,12 +128,16 @@ package struct UploadRecord: Sendable, Equatable {
     self.concatenation = concatenation
   }
 
+  /// Whether an upload with this many bytes has all of them, and may be published. Not for a final upload.
+  func isComplete(at offset: Int64) -> Bool { offset == length && !awaitsEnd }
+
   /// The record's text, one field per line. Version 2 has fields that only some uploads need, and ends with a marker
   /// line.
   var text: String {
     let more = [
       concatenation.map { "concat \($0.text)\n" }, digest.map { "digest \($0)\n" },
-      modified.map { "mtime \($0.text)\n" }, published.map { "published \($0)\n" },
+      modified.map { "mtime \($0.text)\n" }, awaitsEnd ? "awaits end\n" : nil,
+      published.map { "published \($0)\n" },
     ].compactMap { $0 }
     return """
       fullbore upload \(more.isEmpty ? 1 : 2)
@@ -170,6 +178,10 @@ package struct UploadRecord: Sendable, Equatable {
       if let text = next("mtime") {
         guard let modified = ModificationTime(text.utf8) else { return nil }
         self.modified = modified
+      }
+      if let text = next("awaits") {
+        guard text == "end" else { return nil }
+        awaitsEnd = true
       }
       published = next("published")
       guard lines.popFirst()?.elementsEqual("end".utf8) == true else { return nil }

@@ -91,7 +91,8 @@ package protocol UploadStore: Sendable {
   /// refuse with 507 instead of 413.
   func onShortage(_ submit: @escaping @Sendable (_ work: @escaping @Sendable () -> Void) -> Void)
 
-  /// Saved uploads that have all their bytes but were not published, because the server was killed in between.
+  /// Saved uploads that are complete but were not published, because the server was killed in between. An upload with
+  /// all its bytes whose client has not said that it ends is not complete.
   func complete() -> [UploadRecord]
 
   /// Interrupts running comparisons, which then throw 503; their uploads stay resumable.
