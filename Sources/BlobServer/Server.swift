@@ -32,11 +32,12 @@ public final class Server: Sendable {
     let store = try FileStore(
       options.folder, expire: options.expire, maxTotal: options.maxTotal, readOnly: options.isReadOnly)
     let service = Service(options, store, HostRule(listener, options))
-    // An upload needs two descriptors; the remaining ones are for everything else.
-    let most = (mostConnections ?? max(64, (files - 64) / 2)) / Self.threads
+    let allowed = try ConnectionLimit.connections(within: files, workers: Service.workerThreads)
+    let most = mostConnections ?? allowed
     var loops: [EventLoop] = []
-    for _ in 0..<Self.threads {
-      loops.append(try EventLoop(service, listener.socket, tls, most: most, mostLingering: most / 8))
+    for number in 0..<Self.threads {
+      let share = (most + number) / Self.threads
+      loops.append(try EventLoop(service, listener.socket, tls, most: share, mostLingering: max(1, share / 8)))
     }
     for (number, loop) in loops.enumerated() { loop.other = loops[(number + 1) % loops.count] }
     self.loops = loops

@@ -15,6 +15,7 @@ final class Service: Sendable {
   private let pages = Allowance(64)
   private let pageBytes = Allowance(64 << 20)
   private let tidying = PeriodicTask()
+  static let workerThreads = 8
   /// The number of requests that have not been answered yet.
   let requests = Atomic(0)
   let digests = KnownDigests()
@@ -25,7 +26,7 @@ final class Service: Sendable {
     self.store = store
     self.hosts = hosts
     digestReader = DigestReader(store, digests)
-    workers = Workers(threads: 8)
+    workers = Workers(threads: Self.workerThreads)
     uploads = Uploads(
       store, workers, maxSize: options.maxSize, maxUnfinished: options.maxUnfinished, expire: options.expire)
   }
