@@ -95,6 +95,7 @@ final class EventLoop: @unchecked Sendable {
     if connections.removeValue(forKey: connection.tag) == nil { return }
     release()
     if let index = lingering.firstIndex(where: { $0 === connection }) { lingering.remove(at: index) }
+    listen()  // there is a place now
   }
 
   func requestBegan() { service.requests.add(1, ordering: .sequentiallyConsistent) }
@@ -209,7 +210,7 @@ final class EventLoop: @unchecked Sendable {
 
   private var isFull: Bool { connectionCount.load(ordering: .relaxed) >= most }
 
-  /// Stops accepting until the next sweep finds a free place.
+  /// Stops accepting until a connection of this loop has ended, or the next sweep finds a free place.
   private func stopListening() {
     if listens { poller.remove(listener.number) }
     listens = false
