@@ -60,28 +60,10 @@ extension UploadDestination {
     let destination = UploadDestination(endpoint: endpoint, dialect: answer.0, limits: answer.1, headers: headers)
     destination.acquaintance.existing.note(tellsDigests: observed.wantsDigests)
     if named != PlainPut().name, named != form.name { destination.acquaintance.noteAnswer() }
-    if let complaint = complaint(ofQueryIn: endpoint, destination.dialect.name) {
-      throw UploadError(.giveUp, .destination, complaint)
+    if let why = complaint(ofQueryIn: endpoint, destination.traits) {
+      throw UploadError(.giveUp, .destination, "\(endpoint)?…: \(why)", cause: WrongDestination())
     }
     return destination
-  }
-
-  /// A query belongs to one URL. Where files have URLs of their own, below a folder's, none of them would carry it: that is
-  /// said. `dialect`: its name. nil: there is no query, or all that is sent carries it.
-  package static func complaint(ofQueryIn endpoint: HTTPURL, _ dialect: String) -> String? {
-    guard endpoint.query != nil else { return nil }
-    switch dialect {
-    case WebDAV().name:
-      return
-        "\(endpoint)?…: WebDAV writes to other URLs than this one, which would not carry the query: give what it says "
-        + "otherwise"
-    case PlainPut().name, IETFResumable().name:
-      if !endpoint.path.hasSuffix("/") { return nil }
-      return
-        "\(endpoint)?…: the query is for this URL, and files in a folder have URLs of their own, which would not carry it: "
-        + "give the URL of one file, or what the query says by --header @FILE"
-    default: return nil
-    }
   }
 
   private static func ask(

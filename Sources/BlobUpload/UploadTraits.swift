@@ -13,6 +13,16 @@ public struct UploadTraits: Sendable {
     case trailing
   }
 
+  /// What becomes of the query of a destination's URL.
+  public enum Queries: Sendable {
+    /// All requests go to that URL, or take the query with them.
+    case carried
+    /// The URL may be that of one file. Files below a folder have URLs of their own, without the query.
+    case ofOneFile
+    /// Requests go to other URLs, without the query.
+    case dropped
+  }
+
   /// The server knows parts by their numbers and takes them in any order. Otherwise it counts bytes from the first one on.
   public var numbersParts: Bool
   /// Bytes that follow an empty creation can be resumed wherever the connection breaks, and the server's word tells how far an
@@ -29,13 +39,15 @@ public struct UploadTraits: Sendable {
   public var digests: Digests
   /// Each request must say how long its body is: of a source whose length is not known, a part is read ahead.
   public var needsBodyLengths: Bool
+  public var queries: Queries
   /// Signs every request to the destination, as the last thing before it is sent; nil: requests are not signed.
   public var sign: (@Sendable (inout HTTPRequest) -> Void)?
 
   public init(
     numbersParts: Bool = false, resumesCreations: Bool = false, acknowledgesOnTheWay: Bool = false,
     carriesMetadata: Bool = false, leavesTemporaryFiles: Bool = false, postsToEndpoint: Bool = false,
-    digests: Digests = .none, needsBodyLengths: Bool = false, sign: (@Sendable (inout HTTPRequest) -> Void)? = nil
+    digests: Digests = .none, needsBodyLengths: Bool = false, queries: Queries = .carried,
+    sign: (@Sendable (inout HTTPRequest) -> Void)? = nil
   ) {
     self.numbersParts = numbersParts
     self.resumesCreations = resumesCreations
@@ -45,6 +57,7 @@ public struct UploadTraits: Sendable {
     self.postsToEndpoint = postsToEndpoint
     self.digests = digests
     self.needsBodyLengths = needsBodyLengths
+    self.queries = queries
     self.sign = sign
   }
 }

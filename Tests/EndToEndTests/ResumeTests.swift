@@ -151,6 +151,20 @@ extension EndToEnd {
     }
 
     /// A watch that ends before it has come to all the files is known, and one that has is not.
+    /// A query that the files in a folder cannot carry. Without a name before the URL, only the server's answer tells.
+    @Test(arguments: ["put+", "resumable+", "dav+", ""])
+    func aPushThatCanNeverSucceedIsNotToBeRunAgain(_ named: String) async throws {
+      try scratch.file("gallery/a.jpg", 1000)
+      let peer = HTTPPeer { _ in .init(200, ["Allow": "OPTIONS, PUT"]) }
+      defer { peer.stop() }
+      let (end, push) = try await fullbore(
+        "push", scratch.path("gallery"), "\(named)\(peer.url.text)p/?a=planted", in: scratch)
+      #expect(end == .exited(2), "\(push.output)\(push.errors)")
+      #expect(push.errors.contains("not carry") && !push.errors.contains("planted"), "\(push.errors)")
+      let (rest, resume) = try await fullbore("resume", in: scratch)
+      #expect(rest == .exited(0), "\(resume.output)\(resume.errors)")
+    }
+
     @Test func aWatchThatHadNotLookedAtEverythingIsKnown() async throws {
       try scratch.file("gallery/a.jpg", 1000)
       let words = "\(scratch.path("gallery/")) to"

@@ -29,6 +29,13 @@ import Testing
     #expect(try Destination("gcs+http://127.0.0.1:9023/media/").endpoint.text == "http://127.0.0.1:9023/media/")
   }
 
+  @Test func aQueryMayGoWithTheURLItIsFor() throws {
+    for text in [
+      "put+http://host/a.jpg?a=b", "resumable+http://host/a.jpg?a=b", "form+http://host/?a=b", "tus+http://host/p/?a=b",
+      "http://host/p/?a=b",
+    ] { #expect(try Destination(BytePath(text)).endpoint.query == "a=b", "\(text)") }
+  }
+
   @Test func anAddressMayBeIPv6() throws {
     #expect(try Destination("put+http://[::1]:8080/a/").endpoint.origin == "http://[::1]:8080")
   }
@@ -50,6 +57,9 @@ import Testing
     ("http://host/a#b", "%23"),
     ("http://[fe80::1%25eth0]/", "zone"), ("http://[fe80::1%eth0]:80/", "zone"), ("http://u:se/secret@host/", "no URL"),
     ("dav+http://user:secret@host/", "--token-file"),
+    ("put+http://host/p/?a=secret", "have URLs of their own"), ("put+http://host?a=secret", "have URLs of their own"),
+    ("resumable+http://host/p/?a=secret", "have URLs of their own"),
+    ("dav+http://host/a.jpg?a=secret", "not carry the query"),
   ])
   func whatIsNoDestinationIsRefusedInPlainWords(_ text: String, _ words: String) {
     let refusal = usageError { () throws(UsageError) in _ = try Destination(BytePath(text)) }

@@ -26,7 +26,7 @@ public struct IETFResumable: UploadProtocol {
   public var traits: UploadTraits {
     UploadTraits(
       resumesCreations: true, acknowledgesOnTheWay: true, postsToEndpoint: true,
-      digests: checksum == nil ? .none : .ahead)
+      digests: checksum == nil ? .none : .ahead, queries: .ofOneFile)
   }
 
   /// OPTIONS. Servers that speak the draft must answer with their limits; older ones do not.

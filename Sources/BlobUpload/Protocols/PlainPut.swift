@@ -16,7 +16,7 @@ public struct PlainPut: UploadProtocol {
 
   public init(checksum: Digest.Algorithm? = nil) { self.checksum = checksum }
 
-  public var traits: UploadTraits { UploadTraits(digests: checksum == nil ? .none : .ahead) }
+  public var traits: UploadTraits { UploadTraits(digests: checksum == nil ? .none : .ahead, queries: .ofOneFile) }
 
   /// Nothing is asked: any server that takes PUT takes this, unless it is to compare digests.
   public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits {

@@ -41,20 +41,29 @@ func unfinished(in journal: Journal) async throws(UploadError) -> [JournalEntry]
   do { return try await journal.unfinished() } catch { throw UploadError(journal: error) }
 }
 
-/// Records that a push starts, before any request. Returns the id of the listing, and whether an earlier push of the
-/// same sources to the same URL ended before all its files were known.
-func beginListing(
-  _ options: PushOptions, in journal: Journal
-) async throws(UploadError) -> (id: Int64, followsUnread: Bool) {
+/// Records that a push starts, before any request.
+func beginListing(_ options: PushOptions, in journal: Journal) async throws(UploadError) -> BegunListing {
   let noted = options.destinationBeforeAnswer
   do {
     let followsUnread = try await journal.listings().contains {
       $0.owner == nil && $0.sources == options.given && $0.destination.isSamePlace(as: noted)
     }
     let id = try await journal.beginListing(options.given, destination: try await journal.destinationID(noted))
-    return (id, followsUnread)
+    return BegunListing(id: id, followsUnread: followsUnread)
   } catch {
     throw await told(UploadError(journal: error), journal)
+  }
+}
+
+/// A push that the journal knows to have begun.
+struct BegunListing: Sendable {
+  let id: Int64
+  /// An earlier push of the same sources to the same URL ended before all its files were known.
+  let followsUnread: Bool
+
+  /// `error` ends the push. A push that can never succeed is forgotten, because running it again would be in vain.
+  func end(after error: UploadError, in journal: Journal) async throws(UploadError) {
+    if error.isWrongDestination { try await endListings([id], in: journal) }
   }
 }
 

@@ -64,7 +64,9 @@ struct PushCommand: Command {
       outage.discovering()
       async let asked = reached(over: transport)
       if !options.readsStandardInput { expect(await walk.lookAhead(), over: transport) }
-      let reached = try await asked.get()
+      let answer = await asked
+      if case .failure(let error) = answer { try await listing.end(after: error, in: journal) }
+      let reached = try answer.get()
       outage.answered()
       let destination = reached.destination
       if options.output.isVerbose { report.notice("\(destination.endpoint): speaks \(destination.dialect.name)") }

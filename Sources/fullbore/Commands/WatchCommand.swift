@@ -41,7 +41,7 @@ struct WatchCommand: Command {
     do throws(UploadError) {
       let journal = try await openJournal(options.push.journal, report.notice)
       // `status` lists a watch that ends before it has seen all files, like a push.
-      let listing = try await beginListing(options.push, in: journal).id
+      let listing = try await beginListing(options.push, in: journal)
       let feed = try WatchFeed(options, report, counters)
       var absence = Absence(report)
       let outage = OutageWatch(options.push.destination.endpoint, report, counters)
@@ -57,6 +57,7 @@ struct WatchCommand: Command {
         known = sent
         let mayPass = error.side == .destination && (known > 0 || error.isTemporary)
         guard mayPass, !Task.isCancelled, await absence.passes(error, outage) else {
+          try await listing.end(after: error, in: journal)
           report.tell(error)
           await journal.close()
           return Task.isCancelled ? UploadError(.giveUp, .cancelled, "interrupted") : error
@@ -71,7 +72,7 @@ struct WatchCommand: Command {
 
   /// Sends until it is cancelled, or until nothing else can succeed. Reads the credentials again.
   private func send(
-    _ feed: WatchFeed, _ journal: Journal, _ listing: Int64, _ names: TakenNames?, _ outage: OutageWatch,
+    _ feed: WatchFeed, _ journal: Journal, _ listing: BegunListing, _ names: TakenNames?, _ outage: OutageWatch,
     _ report: any PushReport,
     _ counters: PushCounters
   ) async -> UploadError {
@@ -94,7 +95,7 @@ struct WatchCommand: Command {
         { () async throws(UploadError) in
           // All earlier batches are claimed.
           if await feed.takeListed(), !counters.isIncomplete.load(ordering: .relaxed) {
-            try await endListings([listing], in: journal)
+            try await endListings([listing.id], in: journal)
           }
           // The feed's thread may be blocked in a folder of a server that is gone.
           let found = await untilCancelled(wakeUp: { feed.wake() }) { await feed.next() }

@@ -109,6 +109,7 @@ extension ExitStatus {
   /// What ended a run, or else what became of its files, as the shell is told.
   init(_ ended: UploadError?, _ counters: PushCounters) {
     switch ended?.side {
+    case .destination where ended?.isWrongDestination == true: self = .usage
     case .cancelled: self = .interrupted
     case .destination: self = .unreachable
     case .source, .file, .journal: self = .failed

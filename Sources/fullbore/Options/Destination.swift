@@ -88,6 +88,12 @@ struct Destination: Sendable, Hashable {
     // Into a bucket, where nothing is named but that.
     let isBucket = name == "gcs" && url.path.utf8.count > 1 && !url.path.dropFirst().contains("/")
     endpoint = isBucket ? url.resolve("\(url.path)/") ?? url : url
+    // Nothing is noted of a push that can never succeed.
+    if let traits = name.flatMap(KnownProtocols.named)?.traits,
+      let why = UploadDestination.complaint(ofQueryIn: endpoint, traits)
+    {
+      throw UsageError("\(given): \(why)")
+    }
   }
 
   /// `bucket/folder/`, as bytes: nothing in a name means anything but itself.

@@ -68,11 +68,6 @@ struct PushOptions: Sendable {
     try connection.s3.takeObjectOptions(arguments)
     destination = try Destination(last, connection.s3)
     try Self.check(connection, for: destination)
-    if let name = destination.protocolName,
-      let complaint = UploadDestination.complaint(ofQueryIn: destination.endpoint, name)
-    {
-      throw UsageError(complaint)
-    }
     partSize = try arguments.parsed("part-size", wanted: "a size of at least 1K, like 8M") { text in
       Quantity.size(text).flatMap { $0 >= 1024 ? $0 : nil }
     }

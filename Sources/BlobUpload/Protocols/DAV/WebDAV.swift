@@ -17,7 +17,7 @@ public struct WebDAV: UploadProtocol {
 
   public init(wholeUpTo: Int64 = 4 << 20) { self.wholeUpTo = wholeUpTo }
 
-  public var traits: UploadTraits { UploadTraits(leavesTemporaryFiles: true) }
+  public var traits: UploadTraits { UploadTraits(leavesTemporaryFiles: true, queries: .dropped) }
 
   /// OPTIONS; only a demand for credentials, or a failure, is an error: nginx takes all we send, and no OPTIONS.
   public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits {
