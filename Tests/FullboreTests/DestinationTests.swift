@@ -29,6 +29,12 @@ import Testing
     #expect(try Destination("gcs+http://127.0.0.1:9023/media/").endpoint.text == "http://127.0.0.1:9023/media/")
   }
 
+  /// Dots in a name are names all the same, and of S3 every byte means itself.
+  @Test func aNameMayBeginWithDots() throws {
+    #expect(try Destination("gs://media/..a/.b./").endpoint.path == "/media/..a/.b./")
+    #expect(try Destination.s3(Array("media/%2e%2e/a?b".utf8)[...], "").prefix == Array("%2e%2e/a?b".utf8))
+  }
+
   @Test func aQueryMayGoWithTheURLItIsFor() throws {
     for text in [
       "put+http://host/a.jpg?a=b", "resumable+http://host/a.jpg?a=b", "form+http://host/?a=b", "tus+http://host/p/?a=b",
@@ -57,6 +63,10 @@ import Testing
     ("http://host/a#b", "%23"),
     ("http://[fe80::1%25eth0]/", "zone"), ("http://[fe80::1%eth0]:80/", "zone"), ("http://u:se/secret@host/", "no URL"),
     ("dav+http://user:secret@host/", "--token-file"),
+    ("gs://media/../other", "'..' for a folder"), ("gs://media/a/%2e%2E/b", "'..' for a folder"),
+    ("gs://media/./a", "'.' or"), ("gcs+http://host/media/../other", "'..' for a folder"),
+    ("s3://media/../other", "'..' for a folder"), ("gs:media/a", "two slashes"), ("media/a", "gs://"),
+    ("gs://media/a?b=secret", "%3F"), ("gs://media/a?", "%3F"), ("gcs+http://host/media/?b=secret", "%3F"),
     ("put+http://host/p/?a=secret", "have URLs of their own"), ("put+http://host?a=secret", "have URLs of their own"),
     ("resumable+http://host/p/?a=secret", "have URLs of their own"),
     ("dav+http://host/a.jpg?a=secret", "not carry the query"),

@@ -133,6 +133,18 @@ import Testing
     #expect(throws: UsageError.self) { try DestinationChoice(["s3://b"]) }
   }
 
+  @Test func aPlaceMayBeABucketOfGoogles() throws {
+    let kept = JournalDestination(endpoint: "https://storage.googleapis.com/media/in/card/", protocolName: "gcs")
+    for (name, isMeant) in [
+      ("gs://media", true), ("GS://media/in", true), ("gs://media/in/card/", true), ("gs://media/i", false),
+      ("gs://other/in/", false), ("https://storage.googleapis.com/media/", true),
+    ] as [(BytePath, Bool)] {
+      #expect(try DestinationChoice([name]).contains(kept) == isMeant, "\(name)")
+    }
+    #expect(throws: UsageError.self) { try DestinationChoice(["gs://b"]) }
+    #expect(throws: UsageError.self) { try DestinationChoice(["gs://media/../other"]) }
+  }
+
   @Test func programsSeeNamesAsBytes() async throws {
     let json = try await status(showsAll: true).json
     #expect(json.contains(#""state":"failed","path":"f�","path_bytes":"66ff""#))

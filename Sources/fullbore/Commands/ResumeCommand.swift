@@ -9,8 +9,9 @@ struct ResumeCommand: Command {
     summary: "finish what earlier pushes left unfinished",
     options: PaceOptions.declared + ConnectionOptions.declared + [journalOption] + OutputOptions.declared,
     notes: """
-      DESTINATION is a URL as 'fullbore status' shows it, or s3://bucket/prefix: only what goes there, or below it, is
-      finished. A URL that was pushed to with a query is given with its query again, since the journal does not keep that.
+      DESTINATION is a URL as 'fullbore status' shows it, s3://bucket/prefix or gs://bucket/prefix: only what goes there,
+      or below it, is finished. A URL that was pushed to with a query is given with its query again, since the journal does
+      not keep that.
       A push that ended before all its files were known, or could not read some, cannot be finished here: it is named, and
       has to be run again.
       What was pushed with --verify is read back here too. --jobs, --parts-at-once and --bwlimit of the push are not kept:

@@ -2,7 +2,7 @@ import BlobHTTP
 import BlobUpload
 import Blobs
 
-/// Where a push goes, as the user wrote it: `[put+|tus+|resumable+|dav+|form+]http[s]://host/path[/]`,
+/// Where a push goes, as the user wrote it: `[put+|tus+|resumable+|dav+|form+|gcs+]http[s]://host/path[/]`,
 /// `s3://bucket/folder[/]`, `gs://bucket/folder[/]`.
 struct Destination: Sendable, Hashable {
   /// The URL, without the protocol's prefix.
@@ -25,10 +25,10 @@ struct Destination: Sendable, Hashable {
   init(_ argument: BytePath, _ options: S3Options = S3Options()) throws(UsageError) {
     let given = "destination '\(shown(argument.withoutSecrets))'"
     guard let end = argument.bytes.firstRange(of: Array("://".utf8)) else {
-      let hasColon = ["http:", "https:", "s3:"].contains { argument.bytes.starts(with: $0.utf8) }
+      let hasColon = ["http:", "https:", "s3:", "gs:"].contains { argument.bytes.starts(with: $0.utf8) }
       throw UsageError(
         "\(given): \(hasColon ? "two slashes are wanted after the colon" : "no scheme"); a destination begins with http://, "
-          + "https:// or s3://")
+          + "https://, s3:// or gs://")
     }
     var scheme = String(decoding: argument.bytes[..<end.lowerBound], as: UTF8.self).lowercased()
     var name: String?
@@ -86,6 +86,7 @@ struct Destination: Sendable, Hashable {
       throw UsageError("\(given): this is no URL; wanted is http://host/path/ or https://host:port/path/")
     }
     // Into a bucket, where nothing is named but that.
+    if name == "gcs" { try Self.checkCloudName(in: rest, given) }
     let isBucket = name == "gcs" && url.path.utf8.count > 1 && !url.path.dropFirst().contains("/")
     endpoint = isBucket ? url.resolve("\(url.path)/") ?? url : url
     // Nothing is noted of a push that can never succeed.
@@ -105,7 +106,24 @@ struct Destination: Sendable, Hashable {
     guard S3Address.isBucketName(bucket) else {
       throw UsageError("\(given): a bucket's name has 3 to 63 letters, digits, dots and hyphens")
     }
-    return S3Name(bucket: bucket, prefix: Array(rest.dropFirst(bucket.utf8.count + 1)))
+    let prefix = rest.dropFirst(bucket.utf8.count + 1)
+    try checkFolders(in: Array(prefix), given)
+    return S3Name(bucket: bucket, prefix: Array(prefix))
+  }
+
+  /// A URL's dot segments are removed, and would lead to another bucket. Requests go to other URLs, without a query.
+  private static func checkCloudName(in rest: ArraySlice<UInt8>, _ given: String) throws(UsageError) {
+    if rest.contains(UInt8(ascii: "?")) {
+      throw UsageError("\(given): a query means nothing to Google Cloud Storage; a '?' in a name is written %3F")
+    }
+    try checkFolders(in: PercentCoding.decoded(rest), given)
+  }
+
+  /// Clients, proxies and servers disagree on what '.' and '..' mean in the name of an object.
+  private static func checkFolders(in name: [UInt8], _ given: String) throws(UsageError) {
+    if name.split(separator: slash).contains(where: { $0.elementsEqual(".".utf8) || $0.elementsEqual("..".utf8) }) {
+      throw UsageError("\(given): it has '.' or '..' for a folder, which means nothing in a bucket: leave it out")
+    }
   }
 
   /// Spaces and what is beyond ASCII, percent-encoded, so that a folder's name can be typed as it is.

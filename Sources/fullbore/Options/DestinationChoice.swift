@@ -22,10 +22,16 @@ struct DestinationChoice: Sendable {
     }
     let text = first.description
     given = shown(first.withoutSecrets)
-    let wanted = "'\(given)': wanted one destination's URL, as 'fullbore status' shows it, or s3://bucket/prefix"
+    let wanted =
+      "'\(given)': wanted one destination's URL, as 'fullbore status' shows it, s3://bucket/prefix "
+      + "or gs://bucket/prefix"
     if operands.count > 1 { throw UsageError(wanted) }
     if text.lowercased().hasPrefix("s3://") {
       place = .s3(try Destination.s3(first.bytes.dropFirst("s3://".utf8.count), "destination '\(given)'"))
+      return
+    }
+    if text.lowercased().hasPrefix("gs://") {
+      place = .url(try Destination(first).endpoint)
       return
     }
     let plus = text.firstRange(of: "+http")
