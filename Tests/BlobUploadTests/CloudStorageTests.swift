@@ -95,6 +95,41 @@ import Testing
     #expect(!peer.requests.contains { $0.hasPrefix("DELETE") })
   }
 
+  /// The answer to the last bytes was cut, or is no JSON: the server is asked what it has stored.
+  @Test(arguments: [0, 4 << 20], ["{\"size\": \"1", "<html>"])
+  func anAnswerThatCannotBeReadIsAskedForAgain(_ wholeUpTo: Int64, _ text: String) async throws {
+    let server = CloudPeer()
+    defer { server.stop() }
+    for isPipe in [false, true] {
+      let peer = HTTPPeer { request in
+        let reply = server.answer(request)
+        return reply.status == 200 && request.method != "GET" && !reply.body.isEmpty
+          ? .init(200, [:], Array(text.utf8)) : reply
+      }
+      defer { peer.stop() }
+      let pattern = PatternSource(length: Self.length)
+      let name: BytePath = isPipe ? "pipe.mov" : "a.mov"
+      let result = try await uploader(to: peer.url.resolve("/media/")!, wholeUpTo: wholeUpTo).upload(
+        isPipe ? piped(pattern) : pattern, as: name)
+      #expect(result?.isCompared == !isPipe && result?.journaled?.contains("#") == true)
+      #expect(server.contents(of: name)?.count == Int(Self.length))
+    }
+  }
+
+  /// Such an answer concerns one file. What the name holds is another client's, and stays.
+  @Test(arguments: [200, 403, 404]) func anAnswerThatCannotBeReadEndsOneFileOnly(_ status: Int) async throws {
+    let peer = HTTPPeer { request in
+      if request.method == "GET", status != 200 { return .init(status) }
+      return request.method == "GET" ? Lie.otherChecksum.answer(request) : .init(200, [:], Array("{".utf8))
+    }
+    defer { peer.stop() }
+    let uploader = uploader(to: peer.url.resolve("/media/")!, wholeUpTo: 4 << 20)
+    await #expect {
+      _ = try await uploader.upload(PatternSource(length: Self.length), as: "a.mov")
+    } throws: { error in (error as? UploadError)?.side == .file }
+    #expect(!peer.requests.contains { $0.hasPrefix("DELETE") })
+  }
+
   /// An account may be allowed to create objects only.
   @Test func aNameThatIsTakenIsAnErrorOfThatFile() async throws {
     let peer = HTTPPeer { $0.method == "POST" ? .init(412) : .init(403) }

@@ -30,6 +30,8 @@ public final class CloudPeer: ProtocolPeer {
   public func unfinished() -> Int64 {
     desk.state.update(waking: .none) { $0.uploads.values.reduce(0) { $0 + Int64($1.bytes.count) } }
   }
+  /// The response to a request that another server was sent.
+  public func answer(_ request: HTTPPeer.Request) -> HTTPPeer.Reply { desk.answer(request) }
   public func restart() { peer.cutAll() }
   /// Discards all unfinished uploads.
   public func forgetUploads() { desk.state.update { $0.uploads = [:] } }

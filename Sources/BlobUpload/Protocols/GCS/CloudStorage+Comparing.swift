@@ -4,23 +4,26 @@ import Blobs
 
 extension CloudStorage {
   /// The object that an answer tells of, compared with what was sent. One with other bytes is deleted again, and it alone, if
-  /// `request` made it: what an earlier one made may be what its source was then.
+  /// `request` made it: what an earlier one made may be what its source was then. Where the answer cannot be read, the server is
+  /// asked for the object, which another client may have made meanwhile.
   func finished(
     _ response: HTTPResponse, to request: HTTPRequest, _ object: CloudObject, isNew: Bool, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
-    let facts = CloudFacts(response.body)
-    guard let size = facts.size else {
-      throw UploadError(
-        .giveUp, .destination,
-        "\(request.method) \(request.url): answered \(response.status) without the size of an object: is this Google Cloud "
-          + "Storage?", status: response.status)
-    }
-    var result = UploadResult(location: object.url.text, state: facts.version, length: size)
+    var facts = CloudFacts(response.body)
+    let isTold = facts.size != nil
+    if !isTold { facts = try await self.facts(of: object, insteadOf: response, to: request, with) }
+    var result = UploadResult(location: object.url.text, state: facts.version, length: facts.size)
     guard let whole = with.whole, whole.canBeReadTwice else { return result }
     guard let isSame = try await has(facts, sameBytesAs: whole, with) else { return result }
     if isSame {
       result.isCompared = true
       return result
+    }
+    if !isTold {
+      throw UploadError(
+        .giveUp, .file,
+        "\(request.method) \(request.url): answered \(response.status) without the size of an object, and an object with "
+          + "other bytes has that name")
     }
     if !isNew {
       throw UploadError(
@@ -61,6 +64,26 @@ extension CloudStorage {
     if response.status == 404 { return nil }
     guard response.status == 200 else { throw UploadError(request, response) }
     return CloudFacts(response.body)
+  }
+
+  /// What the server says of the object when it is asked, since `response` does not tell its size. That answer may have been cut,
+  /// and concerns one file; a server that never tells a size is no Google Cloud Storage.
+  private func facts(
+    of object: CloudObject, insteadOf response: HTTPResponse, to request: HTTPRequest, _ with: UploadContext
+  ) async throws(UploadError) -> CloudFacts {
+    let problem = "\(request.method) \(request.url): answered \(response.status) without the size of an object"
+    let facts: CloudFacts?
+    do throws(UploadError) { facts = try await self.facts(of: object, with) } catch {
+      if error.status != 403 { throw error }
+      throw UploadError(.giveUp, .file, "\(problem), and this account may not see what it has stored (403)")
+    }
+    guard let facts else { throw UploadError(.giveUp, .file, "\(problem), and there is no object of that name") }
+    if facts.size == nil {
+      throw UploadError(
+        .giveUp, .destination, "\(problem), also when asked for it: is this Google Cloud Storage?",
+        status: response.status)
+    }
+    return facts
   }
 
   /// nil: the server tells no digest. Composite objects have a CRC32C alone.
