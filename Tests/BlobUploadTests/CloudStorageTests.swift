@@ -140,6 +140,30 @@ import Testing
     } throws: { error in (error as? UploadError)?.side == .file }
   }
 
+  /// Nobody can say whether the object is the pipe's. It is, where the answer to the last bytes was lost, and the upload is not
+  /// known any more.
+  @Test(arguments: [false, true]) func anObjectThatAPipeIsNotComparedWithIsNotCalledAnother(_ isLost: Bool) async throws
+  {
+    let server = CloudPeer()
+    defer { server.stop() }
+    let peer = HTTPPeer { request in
+      let reply = server.answer(request)
+      guard isLost, request.method == "PUT", reply.status == 200 else { return reply }
+      return request.headers["Content-Range"]?.hasPrefix("bytes *") == true ? .init(410) : nil
+    }
+    defer { peer.stop() }
+    let uploader = uploader(to: peer.url.resolve("/media/")!, wholeUpTo: 0)
+    let pattern = PatternSource(length: Self.length)
+    if !isLost { _ = try await uploader.upload(piped(pattern), as: "a.mov") }
+    await #expect {
+      _ = try await uploader.upload(piped(pattern), as: "a.mov")
+    } throws: { error in
+      let error = error as? UploadError
+      return error?.status == 412 && error?.message.contains("an object has that name; it was not compared") == true
+    }
+    #expect(server.contents(of: "a.mov")?.count == Int(Self.length))
+  }
+
   /// What cannot be deleted is said to be there.
   @Test func otherBytesThatCannotBeDeletedAreSaid() async throws {
     let peer = HTTPPeer { $0.method == "DELETE" ? .init(403) : Lie.otherChecksum.answer($0) }

@@ -51,10 +51,22 @@ extension CloudStorage {
         .giveUp, .file,
         "\(object.url): the name is taken, and this account may not see whether by the same bytes (403)", status: 412)
     }
-    if let facts, let whole = with.whole, whole.canBeReadTwice, try await has(facts, sameBytesAs: whole, with) == true {
+    func refuse(_ what: String) -> UploadError { UploadError(.giveUp, .file, "\(object.url): \(what)", status: 412) }
+    // It may be the object of this very upload, where the answer to its last bytes was lost.
+    guard let whole = with.whole, whole.canBeReadTwice else {
+      throw refuse(
+        "an object has that name; it was not compared with this one, since a pipe cannot be read again, and may be the same"
+      )
+    }
+    guard let facts else { throw refuse("an object had that name, and is gone by now") }
+    guard let isSame = try await has(facts, sameBytesAs: whole, with) else {
+      throw refuse(
+        "an object has that name, and the server tells no checksum by which it could be compared with this one")
+    }
+    if isSame {
       return UploadResult(location: object.url.text, state: facts.version, length: facts.size, isCompared: true)
     }
-    throw UploadError(.giveUp, .file, "\(object.url): another object has that name", status: 412)
+    throw refuse("another object has that name")
   }
 
   /// nil: there is no such object.
