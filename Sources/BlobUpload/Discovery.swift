@@ -13,16 +13,19 @@ extension UploadDestination {
   /// - `asksForNames`: a server that takes plain PUTs alone, and replaces what a name holds, is asked for each name first.
   /// - `comparesLater`: files that are there already will be compared with what the server has. It is asked whether it tells
   ///   digests, even where nothing else had to be asked.
+  /// - `rereading`: reads `headers` again after a 401; nil: they do not change. Called on a thread that may block. What it returns is
+  ///   used if it is something else; nil there: it cannot be read.
   /// - `form`: how to post forms, where "form" is named.
   /// - Tries again twice when no answer comes, as long as that shows within 10 s, and when the server has no time now, after
   ///   the wait that it asks for, of 30 s at most. Throws with side `.destination` when it cannot be reached or refuses.
   public static func discover(
     _ endpoint: HTTPURL, named: String?, headers: HTTPHeaders = [:], checksum: Digest.Algorithm? = nil,
     form: FormPost = FormPost(), isStream: Bool = false, asksForNames: Bool = false,
-    comparesLater: Bool = false, over transport: any Transport
+    comparesLater: Bool = false, rereading: (@Sendable () -> HTTPHeaders?)? = nil, over transport: any Transport
   ) async throws(UploadError) -> UploadDestination {
     let observed = ObservedTransport(transport)
-    let context = UploadContext(transport: observed, headers: headers, endpoint: endpoint, traits: UploadTraits())
+    let credentials = Credentials(headers, rereading: rereading)
+    let context = UploadContext(UploadServer(observed, credentials, at: endpoint, Acquaintance()))
     let target = UploadTarget(endpoint: endpoint, url: endpoint, path: "", length: nil)
     var answer: (any UploadProtocol, PartLimits)
     let tus = Tus(checksum: checksum)
@@ -57,7 +60,8 @@ extension UploadDestination {
       }
     default: throw UploadError(.giveUp, .destination, "\(endpoint): the dialect \(named!) is not known")
     }
-    let destination = UploadDestination(endpoint: endpoint, dialect: answer.0, limits: answer.1, headers: headers)
+    var destination = UploadDestination(endpoint: endpoint, dialect: answer.0, limits: answer.1, headers: headers)
+    destination.credentials = credentials
     destination.acquaintance.existing.note(tellsDigests: observed.wantsDigests)
     if named != PlainPut().name, named != form.name { destination.acquaintance.noteAnswer() }
     if let why = complaint(ofQueryIn: endpoint, destination.traits) {

@@ -20,7 +20,14 @@ public struct UploadContext: Sendable {
     transport: any Transport, headers: HTTPHeaders = [:], endpoint: HTTPURL, traits: UploadTraits,
     events: any UploadEvents = NoUploadEvents()
   ) {
-    self.init(UploadServer(transport, headers, at: endpoint, Acquaintance(), sign: traits.sign), events)
+    self.init(UploadServer(transport, Credentials(headers), at: endpoint, Acquaintance(), sign: traits.sign), events)
+  }
+
+  /// For requests to `destination` that are no upload of a file.
+  package init(_ destination: UploadDestination, over transport: any Transport) {
+    self.init(
+      UploadServer(
+        transport, destination.credentials, at: destination.endpoint, Acquaintance(), sign: destination.traits.sign))
   }
 
   init(_ server: UploadServer, _ events: any UploadEvents = NoUploadEvents()) {
@@ -72,8 +79,8 @@ public final class NoUploadEvents: UploadEvents {
 /// A destination as the requests of all its uploads see it.
 final class UploadServer: Sendable {
   let transport: any Transport
-  /// Credentials and the user's own fields, for the origin of `endpoint` and no other.
-  let headers: HTTPHeaders
+  /// They are for the origin of `endpoint` and no other.
+  let credentials: Credentials
   let endpoint: HTTPURL
   let knowledge: Acquaintance
   /// Adds a signature, over what is there by then, as the last thing before a request is sent.
@@ -87,7 +94,7 @@ final class UploadServer: Sendable {
     @Sendable (_ what: String, _ ask: () async throws(UploadError) -> Void) async throws(UploadError) -> Void
 
   init(
-    _ transport: any Transport, _ headers: HTTPHeaders, at endpoint: HTTPURL, _ knowledge: Acquaintance,
+    _ transport: any Transport, _ credentials: Credentials, at endpoint: HTTPURL, _ knowledge: Acquaintance,
     sign: (@Sendable (inout HTTPRequest) -> Void)? = nil, compared: @escaping @Sendable (Int) -> Void = { _ in },
     notice: @escaping @Sendable (String) -> Void = { _ in },
     patiently:
@@ -96,7 +103,7 @@ final class UploadServer: Sendable {
       ) async throws(UploadError) -> Void = { _, ask async throws(UploadError) in try await ask() }
   ) {
     self.transport = transport
-    self.headers = headers
+    self.credentials = credentials
     self.endpoint = endpoint
     self.knowledge = knowledge
     self.sign = sign

@@ -98,7 +98,8 @@ public struct Uploader: Sendable {
 
   var server: UploadServer {
     UploadServer(
-      transport, destination.headers, at: destination.endpoint, destination.acquaintance, sign: destination.traits.sign,
+      transport, destination.credentials, at: destination.endpoint, destination.acquaintance,
+      sign: destination.traits.sign,
       compared: compared ?? { _ in }, notice: notice ?? { _ in },
       patiently: { what, ask async throws(UploadError) in try await patiently(what, ask) })
   }
@@ -115,7 +116,14 @@ public struct UploadDestination: Sendable {
   var recipient: Recipient
   public var limits: PartLimits
   /// Credentials and the user's own fields; they go to the endpoint's origin and to no other.
-  public var headers: HTTPHeaders { didSet { recipient = Recipient(endpoint, dialect, headers) } }
+  public var headers: HTTPHeaders {
+    didSet {
+      recipient = Recipient(endpoint, dialect, headers)
+      credentials = Credentials(headers, rereading: credentials.reread)
+    }
+  }
+  /// `headers`, as they are now.
+  var credentials: Credentials
   let acquaintance = Acquaintance()
   /// To be asked while files are sent.
   var question: OpenQuestion?
@@ -127,6 +135,7 @@ public struct UploadDestination: Sendable {
     recipient = Recipient(endpoint, dialect, headers)
     self.limits = limits
     self.headers = headers
+    credentials = Credentials(headers)
   }
 }
 

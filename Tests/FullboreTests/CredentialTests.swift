@@ -1,4 +1,6 @@
+import BlobClient
 import BlobHTTP
+import BlobTesting
 import BlobUpload
 import Blobs
 import Testing
@@ -45,6 +47,28 @@ import Testing
     let token = scratch.file("token", Array("abc".utf8))
     let both = try options("--netrc-file", netrc, "--token-file", token)
     #expect(try both.connection.requestHeaders(for: endpoint)["Authorization"] == "Bearer abc")
+  }
+
+  /// The token in the file is renewed as soon as the old one was refused: by `push`, and by what goes on with an earlier one.
+  @Test(arguments: [false, true]) func aTokenIsReadAgainWhenItIsRefused(_ isKept: Bool) async throws {
+    let token = scratch.file("token", Array("first-token".utf8))
+    let peer = HTTPPeer { [scratch] request in
+      if request.headers["Authorization"] == "Bearer second-token" { return .init(200, ["Tus-Version": "1.0.0"]) }
+      _ = scratch.file("token", Array("second-token".utf8))
+      return .init(401)
+    }
+    defer { peer.stop() }
+    let arguments = try Arguments(
+      ["--token-file", token, "a", BytePath("tus+\(peer.url.text)")], PushCommand.declaration)
+    let options = try PushOptions(arguments)
+    let transport = SocketTransport(.init(connections: 1))
+    let kept = JournalDestination(endpoint: peer.url.text, protocolName: "tus")
+    let reached =
+      isKept
+      ? try await Reached(kept, options.connection, over: transport)
+      : try await Reached(options.destination, options.connection, checksum: nil, over: transport)
+    #expect(reached.destination.dialect is Tus)
+    #expect(peer.requests.count == 2, "\(peer.requests)")
   }
 
   @Test func aNetrcThatSaysNothingOfTheHostIsRefused() throws {

@@ -11,13 +11,28 @@ extension UploadContext {
   /// 307 and 308 are followed, 301 and 302 only by what changes nothing: clients may make a GET of anything else. What deletes
   /// follows to its own path alone, with or without a slash at the end: another path is another file, or a folder of files.
   /// Nothing is ever sent to another origin. RFC 9110 §15.4. `accepting`: a status that is the answer, redirect or not.
+  ///
+  /// A request that is answered 401 is sent once more where the credentials have changed since they were read. Where its body
+  /// cannot simply be sent again, it throws with `.resync`, so that the upload goes on with what the server has.
   func send(
     following request: inout HTTPRequest, body: BlobSlice? = nil, _ on: Exchange? = nil, accepting: Int? = nil
   ) async throws(UploadError) -> HTTPResponse {
     var visited: [String] = []
+    var isRenewed = false
     while true {
+      let version = server.credentials.version
       let hop = SentCounter()
       let response = try await exchange(request, body, counting(hop, on))
+      if response.status == 401, !isRenewed, await server.credentials.areRenewed(since: version) {
+        isRenewed = true
+        guard body.canBeSentAgain(on) else {
+          var error = UploadError(request, response)
+          (error.recovery, error.side) = (.resync, .file)
+          throw error
+        }
+        takeBack(hop, on)
+        continue
+      }
       try checkAllSent(hop.bytes.load(ordering: .relaxed), of: body, request, response)
       guard 300..<400 ~= response.status, response.status != 304, response.status != accepting else { return response }
       let next = try target(of: response, to: request)
@@ -132,7 +147,7 @@ extension UploadContext {
 
   /// The response without what it repeats of our secrets, so that none of them is shown or kept.
   private func withoutSecrets(_ response: HTTPResponse, to request: HTTPRequest) -> HTTPResponse {
-    if server.headers.fields.isEmpty, secretValues.isEmpty, response.isSuccess { return response }
+    if server.credentials.known.fields.isEmpty, secretValues.isEmpty, response.isSuccess { return response }
     if !SecretWords.mayStand(in: response) { return response }
     // A successful response may need the query of the given URL in its own URLs. The query of a signed request is ours, and
     // no secret.
@@ -141,12 +156,14 @@ extension UploadContext {
   }
 
   /// What no text of the server may repeat that is shown or kept. `query`: of the request, where its values are secret.
-  func secrets(query: String? = nil) -> SecretWords { SecretWords(server.headers, query: query, values: secretValues) }
+  func secrets(query: String? = nil) -> SecretWords {
+    SecretWords(server.credentials.known, query: query, values: secretValues)
+  }
 
   /// The request with the credentials of this destination, signed: at once, or once it is complete.
   private func prepared(_ request: HTTPRequest, _ on: Exchange) -> (HTTPRequest, Exchange) {
     var (request, on) = (request, on)
-    for field in server.headers.fields { request.headers.add(field.name, field.value) }
+    for field in server.credentials.fields.fields { request.headers.add(field.name, field.value) }
     guard let sign = server.sign else { return (request, on) }
     guard let prepare = on.prepare else {
       sign(&request)
@@ -157,6 +174,14 @@ extension UploadContext {
       sign(&request)
     }
     return (request, on)
+  }
+}
+
+extension BlobSlice? {
+  /// At once, from its first byte. What is read once is held for the upload, which knows from where on it is wanted again.
+  fileprivate func canBeSentAgain(_ on: Exchange?) -> Bool {
+    guard let self, self.length != 0 else { return true }
+    return self.source.access == .random && on?.isSentOnce != true
   }
 }
 

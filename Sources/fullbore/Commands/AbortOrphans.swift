@@ -19,9 +19,7 @@ struct AbortOrphans: Sendable {
     let transport = SocketTransport(try connection.transportOptions(connections: 1))
     let reached = try await Reached(place, connection, checksum: nil, over: transport)
     guard let dialect = reached.destination.dialect as? S3Multipart else { preconditionFailure("s3:// speaks S3") }
-    let context = UploadContext(
-      transport: transport, headers: reached.destination.headers, endpoint: reached.destination.endpoint,
-      traits: dialect.traits)
+    let context = UploadContext(reached.destination, over: transport)
     var (count, bytes): (Int, Int64) = (0, 0)
     do throws(UploadError) {
       // Each page is listed before its uploads are deleted: the names of all uploads may not fit into memory.

@@ -22,9 +22,7 @@ struct KnownServer: Sendable {
     }
     try destination.checkUser(of: kept)
     dialect = destination.dialect
-    context = UploadContext(
-      transport: transport, headers: destination.headers, endpoint: destination.endpoint,
-      traits: destination.traits)
+    context = UploadContext(destination, over: transport)
   }
 
   func abort(_ session: UploadSession) async throws(UploadError) { try await dialect.abort(session, context) }

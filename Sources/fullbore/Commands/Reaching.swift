@@ -23,7 +23,8 @@ extension Reached {
       do throws(UploadError) {
         self.destination = try await UploadDestination.discover(
           destination.endpoint, named: destination.protocolName, headers: headers, checksum: checksum, form: post,
-          isStream: isStream, asksForNames: !overwrites, comparesLater: checks, over: transport)
+          isStream: isStream, asksForNames: !overwrites, comparesLater: checks,
+          rereading: connection.rereading(for: destination.endpoint), over: transport)
       } catch {
         throw await connection.explained(error, at: destination.endpoint)
       }
@@ -49,7 +50,7 @@ extension Reached {
       destination = try await UploadDestination.discover(
         endpoint, named: kept.protocolName, headers: headers, checksum: checksum,
         form: try kept.form.map { kept throws(UploadError) in try FormOptions(kept).postNow() } ?? FormPost(),
-        asksForNames: !kept.overwrite, over: transport)
+        asksForNames: !kept.overwrite, rereading: connection.rereading(for: endpoint), over: transport)
       return
     }
     let access = try Self.access { () throws(UsageError) in try S3Access(place, connection.s3) }

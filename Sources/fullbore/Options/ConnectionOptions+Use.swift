@@ -14,6 +14,15 @@ extension ConnectionOptions {
     }
   }
 
+  /// Reads the request fields again, for a server that does not take them any more; nil: none of them is in a file.
+  func rereading(for endpoint: HTTPURL) -> (@Sendable () -> HTTPHeaders?)? {
+    let isInFiles =
+      tokenFile != nil || netrcFile != nil || headers.contains { if case .file = $0 { true } else { false } }
+    if !isInFiles { return nil }
+    // A file that cannot be read now, as while it is written, gives nothing new: what the server has answered is told.
+    return { @Sendable in try? requestHeaders(for: endpoint) }
+  }
+
   /// `connections`: requests at once, whatever is found; nil: as many as the link gains by.
   func transportOptions(connections: Int?) throws(UploadError) -> SocketTransport.Options {
     var options = SocketTransport.Options()

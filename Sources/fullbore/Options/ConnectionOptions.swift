@@ -165,7 +165,7 @@ struct ConnectionOptions: Sendable, Hashable {
     [
       .value(
         "header", "'K: V'", isRepeatable: true, "one more request field, or @FILE with a field a line; repeatable"),
-      .value("token-file", "FILE", "the bearer token, in a file: 'Authorization: Bearer …'"),
+      .value("token-file", "FILE", "the bearer token, in a file: 'Authorization: Bearer …'; read again after a 401"),
       .flag("netrc", "user and password for the destination's host from $NETRC or ~/.netrc"),
       .value("netrc-file", "FILE", "the same, from another file"),
       .value("cacert", "FILE", "certificates to trust, PEM"),
