@@ -47,6 +47,28 @@ import Testing
     }
   }
 
+  /// Only WebDAV makes folders. The server is asked whether it speaks that.
+  @Test(arguments: [404, 405], ["put", "resumable"])
+  func aRefusalByAWebDAVServerNamesDav(_ status: Int, _ name: String) async {
+    for offered in ["1, 2", "addressbook"] {
+      let script = Script { _, request throws(TransportError) in
+        request.method == "OPTIONS" ? .status(200, ["DAV": offered]) : .status(status)
+      }
+      let dialect: any UploadProtocol = name == "put" ? PlainPut() : IETFResumable()
+      let error = await uploader(dialect, script, limits: PartLimits(firstPart: .max)).failure()
+      #expect(error?.status == status, "\(error as Any)")
+      #expect(error?.message.contains("with dav+ instead of \(name)+") == (offered == "1, 2"), "\(error as Any)")
+    }
+  }
+
+  @Test(arguments: [200, 404]) func aWebDAVServerThatIsNoTusServerNamesDav(_ status: Int) async {
+    let script = Script(.status(status, ["DAV": "1"]))
+    do {
+      _ = try await UploadDestination.discover(host, named: "tus", over: script)
+      Issue.record("it is taken for a tus server")
+    } catch { #expect(error.message.contains("with dav+ instead of tus+"), "\(error)") }
+  }
+
   /// Whatever it is asked, it says that it has done it.
   @Test(arguments: [200, 201, 204], ["put", "resumable"])
   func aServerThatSaysTheSameToEverythingIsNotBelieved(_ status: Int, _ name: String) async {

@@ -78,7 +78,8 @@ public struct IETFResumable: UploadProtocol {
       if isWhole == true { throw error.final }
       if let other = await otherVersion(request, response, target, with) { throw other }
       // Without a body it is the file that is too large.
-      throw first == nil ? error : error.cuttable(response.headers.uploadLimits?.largest)
+      let refusal = first == nil ? error : error.cuttable(response.headers.uploadLimits?.largest)
+      throw isOffered ? refusal : await with.hinted(refusal, of: request, by: name)
     }
     if let first, first.part.isLast, isWhole != false {
       // A server that does not speak this protocol has taken an ordinary POST.

@@ -95,7 +95,7 @@ public struct PlainPut: UploadProtocol {
         "\(request.method) \(request.url): answered 409, though no file has that name. Is its folder there? With dav+ "
         + "instead of put+ before the URL, it is made where it is missing"
     }
-    return error
+    return folders == nil && response.status != 409 ? await with.hinted(error, of: request, by: name) : error
   }
 
   private func result(of response: HTTPResponse, to request: HTTPRequest, for target: UploadTarget) -> UploadResult? {

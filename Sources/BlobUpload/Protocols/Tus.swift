@@ -52,11 +52,14 @@ public struct Tus: UploadProtocol {
   {
     let request = HTTPRequest("OPTIONS", target.endpoint)
     let response = try await with.send(request)
-    guard response.isSuccess else { throw UploadError(request, response) }
+    guard response.isSuccess else {
+      throw UploadError(request, response).namingWebDAV(response, insteadOf: name)
+    }
     guard let limits = limits(from: response.headers) else {
-      throw UploadError(
+      let error = UploadError(
         .giveUp, .destination, "\(target.endpoint): does not speak tus \(Self.version) (no Tus-Version in its answer)",
         status: response.status)
+      throw error.namingWebDAV(response, insteadOf: name)
     }
     try checkOffer(response.headers, at: target.endpoint, with)
     return (offered(response.headers), limits)
