@@ -75,6 +75,19 @@ import Testing
     #expect(peer.requests.contains("DELETE /storage/v1/b/media/o/a.mov"))
   }
 
+  /// An object that was replaced is not there any more, and the error says so.
+  @Test(arguments: [0, 4 << 20], [false, true])
+  func whatWasOverwrittenIsSaidToBeGone(_ wholeUpTo: Int64, _ overwrites: Bool) async throws {
+    let peer = HTTPPeer { Lie.otherChecksum.answer($0) }
+    defer { peer.stop() }
+    let uploader = uploader(to: peer.url.resolve("/media/")!, wholeUpTo: wholeUpTo)
+    await #expect {
+      _ = try await uploader.upload(PatternSource(length: Self.length), as: "a.mov", overwrite: overwrites)
+    } throws: { error in
+      (error as? UploadError)?.message.contains("unless the bucket keeps versions") == overwrites
+    }
+  }
+
   /// A file that has changed since the answer to its last bytes was lost is another one: what was stored then stays.
   @Test func whatAnEarlierRequestMadeIsNotDeleted() async throws {
     let peer = HTTPPeer { Lie.otherChecksum.answer($0) }

@@ -5,9 +5,10 @@ import Blobs
 extension CloudStorage {
   /// The object that an answer tells of, compared with what was sent. One with other bytes is deleted again, and it alone, if
   /// `request` made it: what an earlier one made may be what its source was then. Where the answer cannot be read, the server is
-  /// asked for the object, which another client may have made meanwhile.
+  /// asked for the object, which another client may have made meanwhile. `overwrites`: it may have replaced another object.
   func finished(
-    _ response: HTTPResponse, to request: HTTPRequest, _ object: CloudObject, isNew: Bool, _ with: UploadContext
+    _ response: HTTPResponse, to request: HTTPRequest, _ object: CloudObject, isNew: Bool, overwrites: Bool,
+    _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
     var facts = CloudFacts(response.body)
     let isTold = facts.size != nil
@@ -39,7 +40,9 @@ extension CloudStorage {
       throw UploadError(
         .giveUp, .file, "\(problem), and does not delete them (\(response.summary)): \(object.url) is not this file")
     }
-    throw UploadError(.restart, .file, "\(problem); they are deleted")
+    // A bucket that keeps versions has it still; this account may not see whether it does.
+    let lost = overwrites ? ", and what had that name before is gone, unless the bucket keeps versions" : ""
+    throw UploadError(.restart, .file, "\(problem); they are deleted\(lost)")
   }
 
   /// The name is taken. That is a success if the object has the same bytes.

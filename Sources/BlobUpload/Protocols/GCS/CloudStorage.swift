@@ -54,6 +54,7 @@ public struct CloudStorage: UploadProtocol {
     let url = try request.uploadURL(response.head)
     var state = ["url": url.text, "object": target.url.text]
     if let length = target.length { state["length"] = String(length) }
+    if target.overwrite { state["overwrites"] = "1" }
     let session = UploadSession(state: state)
     with.opened(session)
     return .upTo(0, session)
@@ -71,7 +72,7 @@ public struct CloudStorage: UploadProtocol {
       following: &request, body: whole.body, with.reporting(fileBehind: whole.head, length: first.part.length))
     if response.status == 412 { return try await claim(object, with) }
     guard response.status == 200 else { throw object.refusal(request, response) }
-    return try await finished(response, to: request, object, isNew: true, with)
+    return try await finished(response, to: request, object, isNew: true, overwrites: target.overwrite, with)
   }
 
   /// PUT with `Content-Range`. What is not the end of the file is cut to a multiple of 256 KiB.
@@ -125,7 +126,10 @@ public struct CloudStorage: UploadProtocol {
     switch response.status {
     case 308: return .upTo(try offset(response, to: request), session)
     case 200, 201:
-      return .finished(try await finished(response, to: request, try CloudObject(session), isNew: isNew, with))
+      return .finished(
+        try await finished(
+          response, to: request, try CloudObject(session), isNew: isNew, overwrites: session.state["overwrites"] != nil,
+          with))
     case 412: return .finished(try await claim(try CloudObject(session), with))
     default: break
     }
