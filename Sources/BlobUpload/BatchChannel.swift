@@ -1,15 +1,15 @@
 import Synchronization
 
-/// Hands batches from one task to many, a few batches ahead at the most.
+/// Passes batches of elements from one task to many, and buffers at most a few batches.
 final class BatchChannel<Element: Sendable>: Sendable {
   private struct State {
-    var buffer: [Element] = []  // reversed: the next one is the last
+    var buffer: [Element] = []  // reversed: the next element is the last one
     var further: [[Element]] = []
     var isFinished = false
     var readers: [CheckedContinuation<Element?, Never>] = []
     var writer: CheckedContinuation<Void, Never>?
 
-    /// Pairs waiting readers with what is there; with nil at the end.
+    /// Pairs waiting readers with available elements, or with nil after the end.
     mutating func serve() -> [(CheckedContinuation<Element?, Never>, Element?)] {
       var served: [(CheckedContinuation<Element?, Never>, Element?)] = []
       while let reader = readers.first {
@@ -21,7 +21,8 @@ final class BatchChannel<Element: Sendable>: Sendable {
       return served
     }
 
-    /// What is there for who comes now, and the writer, where there is room again. Whoever waits has found nothing.
+    /// Returns the next element for a new reader, and the writer to resume if there is space again. While readers wait,
+    /// the channel is empty.
     mutating func take(_ ahead: Int) -> (Element?, CheckedContinuation<Void, Never>?) {
       while buffer.isEmpty, !further.isEmpty { buffer = further.removeFirst().reversed() }
       guard let element = buffer.popLast() else { return (nil, nil) }
@@ -35,8 +36,8 @@ final class BatchChannel<Element: Sendable>: Sendable {
 
   init(ahead: Int) { self.ahead = ahead }
 
-  /// Hands `batch` over and waits until there is room for the next one. For one writer.
-  /// false: it is finished, and nothing was taken.
+  /// Appends `batch` and waits until there is space for the next one. Only one task may write.
+  /// false: the channel is finished, and the batch was not appended.
   func send(_ batch: [Element]) async -> Bool {
     var isTaken = true
     await withCheckedContinuation { continuation in
@@ -54,7 +55,8 @@ final class BatchChannel<Element: Sendable>: Sendable {
     return isTaken
   }
 
-  /// The next element; nil once all is read.
+  /// Returns the next element, waiting if none is available; nil once the channel is finished and all elements were
+  /// read.
   func next() async -> Element? {
     let (element, waiting) = state.withLock { $0.take(ahead) }
     waiting?.resume()
@@ -72,10 +74,10 @@ final class BatchChannel<Element: Sendable>: Sendable {
     }
   }
 
-  /// No more comes; what is there is still read.
+  /// Ends the channel; readers still receive the buffered elements.
   func finish() { _ = finish(dropping: false) }
 
-  /// No more comes, nor is anything read that is still there: it is returned.
+  /// Ends the channel, and returns the buffered elements, which readers no longer receive.
   func drop() -> [Element] { finish(dropping: true) }
 
   private func finish(dropping: Bool) -> [Element] {

@@ -4,20 +4,23 @@ import Blobs
 import Synchronization
 
 extension UploadDestination {
-  /// Finds out how `endpoint` takes uploads, and what it allows, with at most one request.
+  /// Finds the protocol for uploads to `endpoint`, and the server's limits, with at most one request.
   ///
-  /// - `named`: the dialect the user named; nil: the server is asked. tus is taken where it can create with the first
-  ///   bytes, then resumable uploads where its limits are told, then WebDAV, and PUT where nothing better is offered.
-  /// - `isStream`: what is sent has no end yet, so that a dialect which acknowledges on the way is better than tus.
-  /// - `checksum`: what is sent must carry such digests, and the server compare them; nil: nothing need.
-  /// - `asksForNames`: a server that takes plain PUTs alone, and replaces what a name holds, is asked for each name first.
-  /// - `comparesLater`: files that are there already will be compared with what the server has. It is asked whether it tells
-  ///   digests, even where nothing else had to be asked.
-  /// - `rereading`: reads `headers` again after a 401; nil: they do not change. Called on a thread that may block. What it returns is
-  ///   used if it is something else; nil there: it cannot be read.
-  /// - `form`: how to post forms, where "form" is named.
-  /// - Tries again twice when no answer comes, as long as that shows within 10 s, and when the server has no time now, after
-  ///   the wait that it asks for, of 30 s at most. Throws with side `.destination` when it cannot be reached or refuses.
+  /// - `named`: the protocol that the user named; nil: the server is queried. tus is chosen if it can create an upload
+  ///   with the first bytes, then resumable uploads if the server reports their limits, then WebDAV, and PUT if nothing
+  ///   better is offered.
+  /// - `isStream`: the end of the source is not known yet, so a protocol that acknowledges bytes during a request is
+  ///   better than tus.
+  /// - `checksum`: uploads must carry digests of this algorithm, and the server must verify them; nil: no digests are
+  ///   needed.
+  /// - `asksForNames`: a server that accepts plain PUT only, and replaces the content of a name, is queried for each
+  ///   name first.
+  /// - `comparesLater`: existing files will be compared with those at the server. The server is queried whether it
+  ///   returns digests, even if nothing else requires a request.
+  /// - `form`: how to post forms, if "form" is named.
+  /// - Retries twice if no response arrives, as long as that fails within 10 s, and if the server is unavailable, after
+  ///   the delay that it asks for, at most 30 s. Throws with side `.destination` if the server cannot be reached or
+  ///   refuses.
   public static func discover(
     _ endpoint: HTTPURL, named: String?, headers: HTTPHeaders = [:], checksum: Digest.Algorithm? = nil,
     form: FormPost = FormPost(), isStream: Bool = false, asksForNames: Bool = false,
@@ -100,9 +103,9 @@ extension UploadDestination {
     return (put, put.limits)
   }
 
-  /// Repeats `ask` as `retry` has it while no answer comes. The failure is final once the answers were waited for longer than
-  /// `limit`, so that a server which never answers is waited for once: for as long as the transport waits, and not three
-  /// times that. Waits between two requests do not count.
+  /// Repeats `ask` according to `retry` while no response arrives. The failure is final once the time spent waiting for
+  /// responses exceeds `limit`. A server that never responds therefore costs one timeout of the transport, not three.
+  /// Delays between two requests do not count.
   static func patiently<Answer>(
     within limit: Duration = .seconds(10), retry: RetryPolicy = RetryPolicy(retries: 2),
     _ ask: () async throws(UploadError) -> Answer
@@ -131,7 +134,7 @@ extension UploadDestination {
   }
 }
 
-/// Notes whether an answer asks for digests: a server that compares them tells them too.
+/// Notes whether a response asks for digests: a server that verifies digests also returns them.
 private final class ObservedTransport: Transport {
   private let transport: any Transport
   private let wants = Atomic(false)

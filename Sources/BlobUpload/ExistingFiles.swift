@@ -2,50 +2,53 @@ import BlobHTTP
 import Blobs
 import Synchronization
 
-/// Decides when a server is asked whether it has a file already, before the file is sent.
+/// Decides whether the server is queried for a file before the file is sent.
 ///
-/// Only a server is asked that tells digests, as Fullbore's own does: any other could answer with a length at best. A large
-/// file is always asked for, since one request more is nothing beside its bytes. A file of medium size is asked for only
-/// while the server is found to have such files, as it does where a tree is pushed again with a new journal: a push of new
-/// files pays nothing. A small file is as cheap to send as to ask for; the server compares it, and says that it had it.
+/// Only servers that return digests are queried, as Fullbore's own server does: any other could report a length at
+/// best. The server is always queried for a large file, because one more request costs little compared with its bytes.
+/// It is queried for a file of medium size only while it is found to have such files, as when a tree is pushed again
+/// with a new journal. A push of new files therefore costs nothing extra. A small file is as cheap to send as to query;
+/// the server compares it, and reports that it had the file.
 final class ExistingFiles: Sendable {
-  /// Bytes. Up to `small` a file is never asked for, and over `large` always.
+  /// Bytes. The server is never queried for a file of up to `small`, and always for one over `large`.
   static let (small, large): (Int64, Int64) = (64 << 10, 4 << 20)
 
   private let tellsDigests = Atomic(false)
   private let wasThere = Atomic(false)
 
-  /// Whether to ask for a file before it is sent.
+  /// Whether the server is queried for a file before the file is sent.
   func isAskedFirst(_ length: Int64, _ target: UploadTarget) -> Bool {
     guard length > Self.small, tells, !target.overwrite else { return false }
     return length > Self.large || wasThere.load(ordering: .relaxed)
   }
 
-  /// Whether the server can be asked for digests.
+  /// Whether the server returns digests on request.
   var tells: Bool { tellsDigests.load(ordering: .relaxed) }
 
   func note(tellsDigests tells: Bool) { tellsDigests.store(tells, ordering: .relaxed) }
 
-  /// Whether the server had the last file before it was sent. Called for every file: writes only what has changed.
+  /// Notes whether the server had the last file before it was sent. Called for every file, so it writes only if the
+  /// value changes.
   func note(wasThere now: Bool) {
     if wasThere.load(ordering: .relaxed) != now { wasThere.store(now, ordering: .relaxed) }
   }
 }
 
-/// How it is known that the server has a file that was sent by an earlier run.
+/// The evidence that the server has a file which an earlier run sent.
 public enum StoredEvidence: Sendable, Hashable {
-  /// The journal says so; the server was not asked.
+  /// The journal says so; the server was not queried.
   case journal
   /// The server has a file of that name and length.
   case length
-  /// The server tells a digest, which is that of the source.
+  /// The server returns a digest that is equal to the digest of the source.
   case digest
-  /// It was read back, and has the bytes of the source.
+  /// The file was read back and has the same bytes as the source.
   case bytes
 }
 
 extension UploadEngine {
-  /// The upload as a finished one, where the server has the same bytes under the name; nil: it has not, or cannot tell.
+  /// The result of a finished upload, if the server has the same bytes under the name. nil: the server has other bytes
+  /// or none, or cannot tell.
   func existing(
     _ source: any BlobSource, _ info: BlobInfo, _ target: UploadTarget
   ) async throws(UploadError) -> UploadResult? {
@@ -63,7 +66,7 @@ extension UploadEngine {
 }
 
 extension Uploader {
-  /// As `isThere`, where the source can be compared; nil: the server has the file no more, or has other bytes.
+  /// Like `isThere`, and compares digests if possible; nil: the server no longer has the file, or has other bytes.
   func evidence(
     of source: any BlobSource, _ info: BlobInfo, _ target: UploadTarget, location: String?
   ) async throws(UploadError) -> StoredEvidence? {
@@ -78,15 +81,16 @@ extension Uploader {
 }
 
 extension UploadContext {
-  /// HEAD with `Want-Repr-Digest`: whether there are the bytes of `whole`, which is read for it. nil: there is nothing, or the
-  /// server tells no digest, or takes too long for it, or `whole` cannot be read twice. RFC 9530.
+  /// Sends HEAD with `Want-Repr-Digest` and compares the digest with that of `whole`, which is read for it. nil: the
+  /// file does not exist, the server returns no digest or takes too long for one, or `whole` cannot be read twice. RFC
+  /// 9530.
   public func hasSameBytes(as whole: BlobSlice, at url: HTTPURL) async throws(UploadError) -> Bool? {
     guard whole.canBeReadTwice else { return nil }
     let response: HTTPResponse
     do throws(UploadError) {
       response = try await send(HTTPRequest("HEAD", url, ["Want-Repr-Digest": "sha-256=1"]))
     } catch {
-      // The upload, or the next question, meets the same and knows what to do.
+      // The upload, or the next query, fails for the same reason and handles the error.
       if error.side == .cancelled { throw error }
       return nil
     }

@@ -1,9 +1,9 @@
 import Synchronization
 
-/// Lets a bounded number of tasks through at once.
+/// Limits the number of tasks that run a body at the same time.
 final class Gate: Sendable {
   private struct State {
-    /// Below 0 while more are inside than may be, after it was made narrower.
+    /// Free places. Negative while more tasks run than `width` allows, after the width was reduced.
     var free: Int
     var width: Int
     var waiting: [CheckedContinuation<Void, Never>] = []
@@ -12,8 +12,8 @@ final class Gate: Sendable {
 
   init(_ width: Int) { state = Mutex(State(free: width, width: width)) }
 
-  /// Runs `body` once there is room. Tasks enter in the order they came; waiting is not cancelled, since whoever is
-  /// inside ends soon when everything is.
+  /// Runs `body` once a place is free. Tasks enter in the order of their calls. Waiting ignores cancellation: once
+  /// everything is cancelled, the running tasks end soon and free their places.
   func pass<Result, Failure: Error>(
     _ body: () async throws(Failure) -> Result
   ) async throws(Failure) -> Result {
@@ -32,7 +32,7 @@ final class Gate: Sendable {
     return try await body()
   }
 
-  /// From now on as many may be inside; those that are stay.
+  /// Changes the number of tasks that may run at the same time. Tasks that already run continue.
   func widen(to width: Int) {
     let next = state.withLock { state in
       state.free += width - state.width

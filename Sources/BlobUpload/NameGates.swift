@@ -1,26 +1,27 @@
 import BlobHTTP
 import Synchronization
 
-/// A path as a server compares it whose file system ignores case and Unicode form, as those of Windows and macOS do.
+/// A path compared as on servers whose file system ignores case and Unicode form, for example on Windows and macOS.
 struct FoldedName: Hashable, Sendable {
-  /// Swift strings are equal where they are canonically equivalent, so their Unicode form makes no difference.
+  /// Swift compares strings by canonical equivalence, so their Unicode form makes no difference.
   private let text: String
 
   init(_ url: HTTPURL) {
-    // Some letters, for example the two small sigmas, share a capital letter: they become equal on the way up and down.
+    // Some letters, for example the two small sigmas, share a capital letter: the conversion to capitals and back makes
+    // them equal.
     text = String(decoding: PercentCoding.decoded(url.path.utf8), as: UTF8.self).uppercased().lowercased()
   }
 }
 
-/// Lets one upload at a time ask for a name and publish under it. Two files of one push may have names that are the same to
-/// the server: both would be told that the name is free, and one would replace the other.
+/// Lets one upload at a time query a name and publish under it. Two files of one push may have names that the server
+/// treats as equal: both uploads would find the name free, and one file would replace the other.
 final class NameGates: Sendable {
   private let gates = Mutex<[FoldedName: (gate: Gate, users: Int)]>([:])
 
-  /// Uploads that are at a name, or wait for one.
+  /// Number of uploads that use a name or wait for one.
   var count: Int { gates.withLock { $0.values.reduce(0) { $0 + $1.users } } }
 
-  /// Runs `body` while no other upload is at `name`. `hasWaited`: another one was there when this one came.
+  /// Runs `body` while no other upload uses `name`. `hasWaited`: another upload used the name at the time of the call.
   func alone<Answer>(
     at name: FoldedName, _ body: (_ hasWaited: Bool) async throws(UploadError) -> Answer
   ) async throws(UploadError) -> Answer {

@@ -1,10 +1,10 @@
 import Blobs
 import Synchronization
 
-/// The next bytes of a source whose end is not known: as many as are wanted, or fewer where it ends.
+/// The next bytes of a source of unknown length: as many as requested, or fewer if the source ends.
 ///
-/// A slice of one length would call that truncated. Opened at the part's first byte, as often as it is sent. It also ends
-/// where there is no room for more.
+/// A slice of a fixed length would report the end as a truncation. The part is opened at its first byte each time it is
+/// sent. It also ends where `room` is 0.
 final class OpenPart: BlobSource {
   private let source: any BlobSource
   private let start: Int64
@@ -13,7 +13,8 @@ final class OpenPart: BlobSource {
   private let furthest: Atomic<Int64>
   private let ending = Atomic<Int64>(-1)
 
-  /// `length` nil: all that comes. `room`: how many bytes may be read from an offset on, for now.
+  /// `length` nil: all bytes up to the end of the source. `room`: the number of bytes that may currently be read from
+  /// an offset.
   init(
     _ source: any BlobSource, from start: Int64, length: Int64?,
     room: @escaping @Sendable (Int64) -> Int64 = { _ in .max }
@@ -27,7 +28,7 @@ final class OpenPart: BlobSource {
 
   /// Offset after the last byte that was read.
   var reached: Int64 { furthest.load(ordering: .relaxed) }
-  /// Where the source was found to end; nil: not within this part.
+  /// Offset at which the source ends; nil: the end was not found within this part.
   var end: Int64? {
     let end = ending.load(ordering: .relaxed)
     return end < 0 ? nil : end
@@ -70,8 +71,8 @@ final class OpenPart: BlobSource {
 }
 
 extension BlobSource {
-  /// Bytes that were read from `start` to the end of a part whose end is found by reading it; nil: the end was not found, or
-  /// this is a source of another kind.
+  /// The number of bytes read from `start` to the end of an `OpenPart`; nil: the end was not found, or this is a source
+  /// of another kind.
   func lengthRead(from start: Int64) -> Int64? {
     guard let open = self as? OpenPart, open.end != nil else { return nil }
     return open.reached - start

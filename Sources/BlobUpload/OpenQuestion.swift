@@ -1,13 +1,15 @@
 import Synchronization
 
-/// What a server is asked about a destination while files already go there: most are answered with yes.
+/// A query about the whole destination that runs while files are already being sent, because most servers answer it
+/// with yes.
 ///
-/// Whoever is refused meanwhile waits for the answer, since that may tell why, for all of them at once.
+/// An upload that is refused meanwhile waits for the response, because it may explain the refusal for all uploads at
+/// once.
 package final class OpenQuestion: Sendable {
   private struct State {
-    /// Asked, and not answered yet.
+    /// The query was started, and there is no response yet.
     var isOpen = false
-    /// It was answered with no; those who wait may not have been told yet.
+    /// The response was no. Waiting tasks may not have been resumed yet.
     var isRefused = false
     var waiting: [CheckedContinuation<Bool, Never>] = []
   }
@@ -16,10 +18,10 @@ package final class OpenQuestion: Sendable {
 
   init(_ question: @escaping @Sendable () async throws(UploadError) -> Void) { self.question = question }
 
-  /// From now on the answer is waited for; `ask` must follow.
+  /// Marks the query as pending, so that `answered` waits; the caller must then call `ask`.
   func open() { state.withLock { $0 = State(isOpen: true) } }
 
-  /// Asks, once. `refused` hears of it before those who wait.
+  /// Sends the query, once. Calls `refused` with an error before waiting tasks resume.
   func ask(_ refused: (UploadError) -> Void) async {
     do throws(UploadError) { try await question() } catch {
       state.withLock { $0.isRefused = true }
@@ -32,11 +34,12 @@ package final class OpenQuestion: Sendable {
     for waiter in end.waiting { waiter.resume(returning: end.isRefused) }
   }
 
-  /// The question is still open, or was answered with no.
+  /// The query is pending, or was answered with no.
   var mayBeRefused: Bool { state.withLock { $0.isOpen || $0.isRefused } }
 
-  /// Returns once it is not open any more. Waiting is not cancelled: who asks is, and answers then.
-  /// Throws where the answer was no; it has been told.
+  /// Waits until the query is no longer pending. Waiting ignores cancellation, since the query itself is cancelled and
+  /// then ends.
+  /// Throws if the response was no; `refused` has already been called with the reason.
   func answered() async throws(UploadError) {
     let isRefused = await withCheckedContinuation { continuation in
       let known = state.withLock { state -> Bool? in

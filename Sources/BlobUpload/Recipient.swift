@@ -1,18 +1,18 @@
 import BlobCrypto
 import BlobHTTP
 
-/// What decides where a file arrives, and as what, besides the file's own URL: the URL that it is posted to, that URL's query
-/// and the fields of a form, and whose account it is. The journal keeps digests of these, since a query and a field may be
-/// secret.
+/// Identifies where a file arrives, and in which form, besides the file's own URL: the URL that the client posts to,
+/// its query, the fields of a form, and the user's account. The journal contains only digests of these, since a query
+/// or a field may be secret.
 struct Recipient: Sendable {
-  /// Of all but the account; nil: the URL of a file says it all.
+  /// Digest of everything except the account; nil: the URL of a file is sufficient.
   let digest: String?
-  /// As `digest`, where the endpoint is the file's own URL.
+  /// Like `digest`, if the endpoint is the file's own URL.
   private let digestAtOwnURL: String?
-  /// A digest of the user's name; empty: no user is named.
+  /// A digest of the user's name; empty: the request names no user.
   let account: String
 
-  /// What the journal has in the key of a file, and of one whose own URL is the endpoint.
+  /// Part of the key of a file in the journal, and of a file whose own URL is the endpoint.
   let ofFile, ofFileAtOwnURL: String?
 
   init(_ endpoint: HTTPURL, _ dialect: (any UploadProtocol)?, _ headers: HTTPHeaders) {
@@ -21,7 +21,8 @@ struct Recipient: Sendable {
     let form = dialect as? FormPost
     if let form, form.field != FormPost().field { words.append("file \(form.field)") }
     for field in form?.fields ?? [] { words += ["field \(field.name)", field.value] }
-    // What a form makes of a file is for its receiver to say: it is not the file of that name in the folder.
+    // The receiver of a form decides what to do with the file, so the file need not be the one of that name in the
+    // folder.
     if form != nil, words.isEmpty { words = ["form"] }
     let isFolder = endpoint.path.utf8.last == UInt8(ascii: "/")
     let posts = dialect?.traits.postsToEndpoint == true
@@ -47,7 +48,7 @@ struct Recipient: Sendable {
 
   func with(account: String) -> Recipient { Recipient(digest, atOwnURL: digestAtOwnURL, account: account) }
 
-  /// What the journal keeps of a URL's query; nil: there is none, or it only signs the request.
+  /// The digest of a URL's query for the journal; nil: there is no query, or it only signs the request.
   static func digest(ofQuery query: String?) -> String? { significant(query).flatMap { digest(of: [$0.utf8]) } }
 
   private static func word(ofPath path: String) -> String { "path \(path)" }
@@ -62,13 +63,13 @@ struct Recipient: Sendable {
     return String(Digest.hex(of: text, .sha256).prefix(32))
   }
 
-  /// A query without what signs the request: a signature is renewed, and leads to the same place.
+  /// A query without the parameters that sign the request: a signature is renewed, and the URL names the same file.
   private static func significant(_ query: String?) -> String? {
     guard let query else { return nil }
     let pairs = query.split(separator: "&")
     func name(_ pair: Substring) -> String { pair.prefix { $0 != "=" }.lowercased() }
     let names = Set(pairs.map(name))
-    // Words that anyone may use mean a signature only beside one. Azure's has its version in `sv`.
+    // Common parameter names count as a signature only next to a specific one. Azure has its version in `sv`.
     let isSigned = names.contains("signature") || names.isSuperset(of: ["sig", "sv"])
     let kept = pairs.filter { pair in
       let name = name(pair)
@@ -77,16 +78,17 @@ struct Recipient: Sendable {
     return kept.isEmpty ? nil : kept.joined(separator: "&")
   }
 
-  /// Of presigned URLs of Amazon S3 (version 2), CloudFront, Google Cloud Storage and Azure's shared access signatures.
+  /// Parameters of presigned URLs of Amazon S3 (version 2), CloudFront, Google Cloud Storage and of Azure's shared
+  /// access signatures.
   private static let signing: Set<String> = [
     "signature", "expires", "awsaccesskeyid", "googleaccessid", "key-pair-id", "policy", "sig", "se", "st",
   ]
 }
 
 extension HTTPHeaders {
-  /// The user whose name a request says: one server may have a tree of files for each at the same URL. nil: it names nobody.
-  /// A bearer token does not, as it is renewed for the same user; a name without a password may be such a token. The name
-  /// is bytes, since a client may encode it as it likes. RFC 7617.
+  /// The user that a request names: one server may have a separate tree of files for each user at the same URL. nil:
+  /// the request names no user. A bearer token names no user, because it is renewed for the same user; a name without a
+  /// password may be such a token. The name is bytes, since a client may choose its encoding. RFC 7617.
   fileprivate var user: [UInt8]? {
     guard let value = self["Authorization"], value.prefix(while: { $0 != " " }).isSameField("Basic"),
       let login = Base64.decode(value.dropFirst(6).trimmed), let colon = login.firstIndex(of: UInt8(ascii: ":")),
@@ -105,16 +107,16 @@ extension UploadDestination {
   /// `JournalDestination.account` of requests with these fields.
   package static func account(of headers: HTTPHeaders) -> String { Recipient.account(of: headers) }
 
-  /// What the journal keeps of this destination, besides its URL, to tell it from others: `JournalDestination.recipient`.
+  /// Distinguishes this destination from others with the same URL in the journal: `JournalDestination.recipient`.
   public var journaledRecipient: String? { recipient.digest }
 
   /// `JournalDestination.account`.
   public var journaledAccount: String { recipient.account }
 
-  /// Makes the files of this destination those of an earlier push, as the journal knows them. Throws where that one
-  /// went elsewhere: the fields of a form, say, are read from a file that has changed.
+  /// Treats the files of this destination as those of an earlier push recorded in the journal. Throws if that push had
+  /// another recipient, for example because the fields of a form are read from a file that has changed.
   package mutating func goOn(with kept: JournalDestination) throws(UploadError) {
-    // An earlier version of the journal did not tell recipients apart.
+    // An earlier version of the journal did not distinguish recipients.
     if kept.recipient == nil, recipient.digest != nil { return recipient = .init() }
     guard kept.recipient == recipient.digest else {
       throw UploadError(
@@ -126,11 +128,11 @@ extension UploadDestination {
     recipient = recipient.with(account: kept.account ?? "")
   }
 
-  /// Throws where an earlier push, as the journal knows it, was begun for another user: one server may have a tree of files
-  /// for each at the same URL, so that its uploads are not to be found with these credentials.
+  /// Throws if an earlier push in the journal was started for another user. One server may have a separate tree of
+  /// files for each user at the same URL, so these credentials would not find its uploads.
   package func checkUser(of kept: JournalDestination) throws(UploadError) {
     let account = kept.account ?? ""
-    // Credentials that name nobody, then or now, may be the same user's.
+    // Credentials without a user name, then or now, may belong to the same user.
     if account.isEmpty || recipient.account.isEmpty || account == recipient.account { return }
     throw UploadError(
       .giveUp, .journal,
@@ -140,6 +142,6 @@ extension UploadDestination {
 }
 
 extension Recipient {
-  /// The URL of a file says it all.
+  /// A recipient that the URL of a file identifies completely.
   init() { self.init(nil, atOwnURL: nil, account: "") }
 }

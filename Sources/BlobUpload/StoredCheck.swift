@@ -1,20 +1,20 @@
 import Blobs
 
-/// Decides whether an upload counts as stored. Every protocol, and every way in which an upload can end, is decided here.
+/// Decides whether an upload counts as stored, for every protocol and every way in which an upload can end.
 ///
-/// The word of a server is not enough. It is compared with what we know ourselves: where the source ends, and how many of
-/// its bytes were handed to connections.
+/// A server's response alone is not enough. It is compared with what the client knows: where the source ends, and how
+/// many of its bytes were handed to connections.
 struct StoredCheck: Sendable {
   let target: UploadTarget
-  /// Bytes of the source; nil: its end has not been found yet.
+  /// Length of the source in bytes; nil: its end has not been found yet.
   var length: Int64?
-  /// No byte from this offset on was handed to a connection, by this run or an earlier one; nil: an earlier run sent some, and
-  /// it is not known how many.
+  /// Neither this run nor an earlier one handed a byte from this offset on to a connection; nil: an earlier run sent an
+  /// unknown number of bytes.
   var sent: Int64?
 
-  /// Throws with `.restart` when the server cannot have what it says it has.
+  /// Throws with `.restart` if the server cannot have the bytes that it reports.
   func check(_ result: UploadResult) throws(UploadError) {
-    // The bytes at the server were compared with those of the source, so it does not matter who sent them.
+    // The bytes at the server were compared with those of the source, so it does not matter which upload sent them.
     if result.isCompared { return }
     guard let length else {
       throw contradiction("the upload is complete\(count(result.length)), and was not told yet where it ends")
@@ -27,7 +27,7 @@ struct StoredCheck: Sendable {
     }
   }
 
-  /// Throws with `.restart` when the server says that it holds bytes that were never sent.
+  /// Throws with `.restart` if the server reports bytes that were never sent.
   func check(held offset: Int64) throws(UploadError) {
     guard let sent, offset > sent else { return }
     throw contradiction("it holds \(offset) bytes, and was sent \(sent)")
@@ -41,7 +41,7 @@ struct StoredCheck: Sendable {
 }
 
 extension UploadSession {
-  /// Where a source of unknown length ends, once that was found and before the server is told.
+  /// The offset at which a source of unknown length ends. Recorded once it was found, before the server is informed.
   var sourceEnd: Int64? {
     get { state["end"].flatMap { Int64($0) } }
     set { state["end"] = newValue.map { String($0) } }
@@ -49,16 +49,17 @@ extension UploadSession {
 }
 
 extension UploadRun {
-  /// A request has ended that sent at most `most` bytes from `offset` on: notes how many were handed to the connection.
+  /// Called after a request that sent at most `most` bytes from `offset` on: notes how many were handed to the
+  /// connection.
   func noteSent(from offset: Int64, atMost most: Int64) {
-    // A dialect may send a body twice, as after a redirect or a condition that did not hold.
+    // A protocol may send a body twice, for example after a redirect or a failed precondition.
     let sent = max(tracker.handed, 0)
     failures.noteSent(sent)
     let count = min(sent, most)
     sentEnd = sentEnd.map { max($0, offset + count) }
   }
 
-  /// Throws when the server takes so little at once that the file would be sent byte by byte, so to speak.
+  /// Throws if the server accepts so few bytes per request that the file would need too many requests.
   func checkPartCount(_ next: Part) throws(UploadError) {
     var limits = uploader.destination.currentLimits
     if let session { limits.tighten(by: session.limits) }
@@ -72,7 +73,7 @@ extension UploadRun {
     )
   }
 
-  /// What a server's word about this upload is compared with.
+  /// Checks what the server reports about this upload.
   var storedCheck: StoredCheck {
     StoredCheck(target: target, length: info.length ?? end, sent: parts.map(\.bytes) ?? sentEnd)
   }

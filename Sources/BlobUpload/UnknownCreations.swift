@@ -1,18 +1,18 @@
 import BlobHTTP
 import Blobs
 
-/// Counts uploads that a server has created and does not know a moment later, as when a proxy in front of it rewrites paths.
-/// Each new try would leave one more of them there.
+/// Counts uploads that a server created and does not know a moment later, for example because a proxy in front of it
+/// rewrites paths. Each new try would leave one more upload on the server.
 struct UnknownCreations {
   private var count = 0
-  /// An upload was created, and no request has been made for it yet.
+  /// An upload was created, and no request for it has been sent yet.
   private var isUntouched = false
 
   mutating func noteCreation() { isUntouched = true }
-  /// Anything but a 404 has come of a request for the upload.
+  /// A request for the upload had any result except 404.
   mutating func noteAnswer() { isUntouched = false }
 
-  /// Whether `error`, which ends a session, is the second one of the kind.
+  /// Whether `error`, which ends a session, is the second such failure.
   mutating func isOneTooMany(_ error: UploadError) -> Bool {
     guard isUntouched, error.status == 404 else { return false }
     isUntouched = false

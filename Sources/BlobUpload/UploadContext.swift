@@ -1,21 +1,22 @@
 import BlobHTTP
 import Blobs
 
-/// What a protocol works with: where requests go, and who is told what comes of them.
+/// The environment of a protocol: sends its requests, and receives the events of the upload.
 public struct UploadContext: Sendable {
   let server: UploadServer
-  /// Who is told what happens.
+  /// Receives the events of the upload.
   public var events: any UploadEvents
-  /// What is to be uploaded; nil where nothing is.
+  /// The source to upload; nil if there is none.
   var source: SpooledSource?
-  /// Of the request's body, what is to be shown and kept no more than a credential: values of a form's fields.
+  /// Parts of the request's body that are as secret as credentials and must not be shown or stored: values of form
+  /// fields.
   var secretValues: [String] = []
   /// Reading a body twice costs next to nothing.
   var isLocal = true
 
-  /// - `headers`: credentials and the user's own fields. They go to the origin of `endpoint`, as every request does, and to no
-  ///   other.
-  /// - `traits`: of the protocol that is to work with it.
+  /// - `headers`: credentials and the user's own fields. They are sent only to the origin of `endpoint`, as every
+  ///   request is.
+  /// - `traits`: traits of the protocol that uses this context.
   public init(
     transport: any Transport, headers: HTTPHeaders = [:], endpoint: HTTPURL, traits: UploadTraits,
     events: any UploadEvents = NoUploadEvents()
@@ -35,32 +36,32 @@ public struct UploadContext: Sendable {
     self.events = events
   }
 
-  /// All that is to be uploaded, for a protocol that must compare it with what is there; nil where nothing is.
+  /// The whole source, for a protocol that must compare it with the server's file; nil if there is no source.
   public var whole: BlobSlice? { source?.whole }
 
-  /// Makes the session known that an upload goes on with, before any further request.
+  /// Reports the session of an upload, before any further request is sent.
   public func opened(_ session: UploadSession) { events.opened(session) }
 
   var trailers: Trailers { server.knowledge.trailers }
-  /// How PATCH and DELETE get through.
+  /// How PATCH and DELETE requests reach the server.
   var methods: MethodOverride { server.knowledge.methods }
-  /// Whether a success to a PUT means that the body was stored.
+  /// Whether a successful response to PUT means that the body was stored.
   var putAnswers: PutAnswers { server.knowledge.putAnswers }
-  /// Whether the host gives out uploads under their own URLs.
+  /// Whether the host returns uploads under their own URLs.
   var uploadURLs: UploadURLs { server.knowledge.uploadURLs }
-  /// The names that uploads to this destination are at.
+  /// The names that uploads to this destination currently use.
   var names: NameGates { server.knowledge.names }
 }
 
-/// What happens to an upload while its requests are under way. Any thread calls; each call must be short.
+/// Events of an upload while its requests are running. Called on any thread; each call must be short.
 public protocol UploadEvents: AnyObject, Sendable {
-  /// A session is known, and no further request was made yet: it is made durable here.
+  /// Called when a session is known, before any further request. The receiver records it so that it becomes durable.
   func opened(_ session: UploadSession)
-  /// Returns once the session that `opened` was called with last would survive a SIGKILL.
+  /// Returns once the session that `opened` was last called with would survive a SIGKILL.
   func makeDurable() async throws(UploadError)
-  /// The server vouches for all bytes before `offset`.
+  /// The server has confirmed all bytes before `offset`.
   func acknowledged(_ offset: Int64)
-  /// Body bytes were handed to the connection; below 0 where as many are about to be sent again.
+  /// Body bytes were handed to the connection; negative if that many bytes are about to be sent again.
   func sent(_ count: Int)
 }
 
@@ -68,7 +69,7 @@ extension UploadEvents {
   public func makeDurable() async throws(UploadError) {}
 }
 
-/// Nobody is told.
+/// Ignores all events.
 public final class NoUploadEvents: UploadEvents {
   public init() {}
   public func opened(_ session: UploadSession) {}
@@ -76,20 +77,20 @@ public final class NoUploadEvents: UploadEvents {
   public func sent(_ count: Int) {}
 }
 
-/// A destination as the requests of all its uploads see it.
+/// State and settings that the requests of all uploads to a destination share.
 final class UploadServer: Sendable {
   let transport: any Transport
   /// They are for the origin of `endpoint` and no other.
   let credentials: Credentials
   let endpoint: HTTPURL
   let knowledge: Acquaintance
-  /// Adds a signature, over what is there by then, as the last thing before a request is sent.
+  /// Adds a signature over the complete request as the last step before it is sent.
   let sign: (@Sendable (inout HTTPRequest) -> Void)?
-  /// Called with the number of bytes that were just read to be compared with what the server has.
+  /// Called with the number of bytes that were just read to be compared with the server's bytes.
   let compared: @Sendable (Int) -> Void
-  /// Called with what the user should know though the upload goes on.
+  /// Called with messages for the user that do not stop the upload.
   let notice: @Sendable (String) -> Void
-  /// Repeats what it is given until there is an answer, as the retry policy has it. Throws an error that is final.
+  /// Repeats the closure according to the retry policy until a response arrives. Throws final errors.
   let patiently:
     @Sendable (_ what: String, _ ask: () async throws(UploadError) -> Void) async throws(UploadError) -> Void
 

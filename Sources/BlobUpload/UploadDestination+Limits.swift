@@ -1,36 +1,39 @@
 extension UploadDestination {
-  /// Parts of all files that go at once, so that many large files do not take a hundred connections.
+  /// Maximum number of parts, of all files, that are sent at the same time, so that many large files do not open a
+  /// hundred connections.
   static let mostParts = 16
 
-  /// No body is made smaller than this: whoever takes no more takes no files.
+  /// No body is made smaller than this: a server that accepts even less cannot receive files.
   static let smallestBody: Int64 = 64 << 10
 
-  /// So many requests for one file are the most, where a server takes less than `smallestBody` in each.
+  /// Maximum number of requests for one file if the server accepts less than `smallestBody` in each.
   static let mostSmallBodies: Int64 = 10_000
 
-  /// What the server has told, as far as it gets through to it: a proxy on the way may take less.
+  /// The server's limits, reduced to the body size that gets through: a proxy on the way may accept less.
   var currentLimits: PartLimits {
     var limits = limits
     let most = acquaintance.largestBody.load(ordering: .relaxed)
     if most == .max { return limits }
     limits.largest = min(limits.largest ?? most, most)
-    // Where all goes in one request there is nothing to cut.
+    // If the whole file goes in one request, it cannot be split.
     if limits.firstPart != .max { limits.firstPart = min(limits.firstPart, most) }
     return limits
   }
 
-  /// What an earlier run has found to get through.
+  /// Sets the largest body that an earlier run found to get through.
   func expect(largestBody: Int64) { acquaintance.largestBody.min(max(1, largestBody), ordering: .relaxed) }
 
-  /// A body of `size` bytes was refused. Returns how many may be sent from now on, to this host, by every upload; nil:
-  /// it is not the size, or it cannot be smaller. `most` is what the server says that it takes.
+  /// Called when a body of `size` bytes was refused. Returns the size in bytes that every upload to this host may send
+  /// from now on; nil: the size is not the reason, or it cannot be smaller. `most` is the limit that the server
+  /// reports.
   ///
-  /// Powers of 4: the limits that people set are found in few steps, and none is undercut by more than three quarters.
+  /// The sizes are powers of 4, so that usual limits are found in few steps, and a size is at least a quarter of the
+  /// limit.
   func shrink(below size: Int64, to most: Int64?) -> Int64? {
     // A request without a body cannot have been too large.
     if size <= 0 { return nil }
     let known = acquaintance.largestBody.load(ordering: .relaxed)
-    // Another upload was refused before, and this body was on its way already.
+    // Another upload was refused before, while this body was already being sent.
     if known < size { return known }
     var next = Self.smallestBody << 10
     while next >= size { next >>= 2 }

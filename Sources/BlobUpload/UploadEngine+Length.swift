@@ -1,10 +1,10 @@
 import Blobs
 
 extension UploadEngine {
-  /// Runs `send` with a source whose length is known by then, or need not be.
+  /// Calls `send` with a source whose length is known, unless the server does not need the length.
   ///
-  /// What is read once is read into its spool first where the server wants the length before the first byte: as far as
-  /// it fits into memory, or all of it where there is a folder to hold it.
+  /// If the server needs the length before the first byte, a sequential source is first read into its spool: as far as
+  /// it fits into memory, or completely if there is a folder for it.
   func knowingLength<Result>(
     _ source: any BlobSource, _ info: BlobInfo, _ target: UploadTarget,
     _ send: (any BlobSource, BlobInfo, UploadTarget) async throws(UploadError) -> Result
@@ -15,7 +15,8 @@ extension UploadEngine {
       do {
         return try await send(held.source, info, target)
       } catch {
-        // It knows nothing of chunks, or wants the length with the first byte. Once more, if it all fits.
+        // The server does not support chunked bodies, or needs the length before the first byte. Retries once if
+        // everything fits into the spool.
         guard let status = error.status, [400, 411, 422, 501].contains(status), held.first == 0,
           let length = try await held.measure(uploader.spool, info.validator)
         else { throw error }
@@ -33,12 +34,12 @@ extension UploadEngine {
 }
 
 extension SpooledSource {
-  /// Bytes of the whole, all of them held; nil: it cannot hold so many.
+  /// Reads the whole source into the spool and returns its length; nil: the spool cannot hold it.
   fileprivate func measure(_ options: SpoolOptions, _ validator: Validator?) async throws(UploadError) -> Int64? {
     var room = Int64.max
     if let spool = source as? Spool, options.folder == nil { room = Int64(spool.memory) }
     let there = try await look(from: 0, room, validator)
-    // Exactly full: nobody knows whether more would come.
+    // The spool is exactly full, so the source may have more bytes.
     return there < room ? there : nil
   }
 }

@@ -2,11 +2,11 @@ import BlobHTTP
 import Blobs
 
 extension UploadEngine {
-  /// A server that answers sooner is so near that one connection fills the link.
+  /// If the server responds faster than this, the network latency is so small that one connection fills the link.
   static let farFrom: Duration = .milliseconds(10)
 
-  /// Uploads in parts at once, where that is possible and the link gains by it. nil: it goes in one piece; what an earlier
-  /// run has left in parts is given up then.
+  /// Uploads in parallel parts, if that is possible and faster. nil: the file must be sent in one piece, and parts that
+  /// an earlier run left are discarded.
   func uploadInParts(
     _ source: any BlobSource, _ info: BlobInfo, to target: UploadTarget, _ ledger: (any UploadLedger)?,
     _ session: UploadSession?, _ receipts: [PartReceipt], isDoubted: Bool, _ progress: Progress
@@ -23,11 +23,11 @@ extension UploadEngine {
     }
     guard !isDoubted, let tus = uploader.destination.dialect as? Tus, uploader.destination.limits.isParallel,
       let length = info.length, length >= uploader.parallelFrom, source.access == .random,
-      // Checksums of what is sent are kept in one row.
+      // A trace is one sequence of checksums, which parallel parts cannot produce.
       ledger == nil || !info.wantsTrace, uploader.partsAtOnce != 1
     else {
       if let session {
-        // Parts that may be of another version are not gone on with.
+        // Parts that may belong to another version are not resumed.
         await discard(session.holding(receipts), ledger)
         if isDoubted, let validator = info.validator { ledger?.recognized(validator) }
       }
@@ -40,8 +40,8 @@ extension UploadEngine {
     return nil
   }
 
-  /// Whether the server is far away, and there is nothing under the name: parts are not refused for that before they are
-  /// all there.
+  /// Whether the server is far away and the name is free. A taken name would be refused only after all parts have
+  /// arrived.
   private func isWorthParts(_ target: UploadTarget) async throws(UploadError) -> Bool {
     var isTaken = false
     func ask() async throws(UploadError) -> Duration {
@@ -54,11 +54,11 @@ extension UploadEngine {
       var distance = try await ask()
       if isTaken && !target.overwrite { return false }
       if uploader.partsAtOnce != nil { return true }
-      // A connection may have been made for the first answer, and the machine may have been busy.
+      // The first response may have needed a new connection, and the machine may have been busy.
       for _ in 0..<2 where distance >= Self.farFrom { distance = min(distance, try await ask()) }
       return distance >= Self.farFrom
     } catch {
-      // The upload will meet the same, and knows what to do.
+      // The upload will get the same error and handle it.
       if error.side == .cancelled { throw error }
       return false
     }

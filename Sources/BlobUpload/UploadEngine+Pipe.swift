@@ -1,18 +1,18 @@
 import Blobs
 
-/// How a source of unknown length is cut where parts have numbers.
+/// How a source of unknown length is divided into numbered parts.
 public struct PipePlan: Sendable, Hashable {
-  /// Bytes of each part but the last, all of them held until they have arrived.
+  /// Size in bytes of each part except the last one. A part is held until it has arrived.
   public let partSize: Int64
-  /// Parts at the most; nil: any number.
+  /// Maximum number of parts; nil: no limit.
   public let parts: Int?
-  /// Bytes of the whole at the most; nil: any number.
+  /// Maximum length of the source in bytes; nil: no limit.
   public let most: Int64?
 
-  /// In a folder, a part may be this large where no other size is asked for.
+  /// The part size if parts are held in a folder and no other size is requested.
   private static let inFolder: Int64 = 512 << 20
 
-  /// nil: no part that the server takes can be held.
+  /// nil: every part size that the server accepts is too large for the spool.
   init?(_ limits: PartLimits, wanted: Int64?, _ spool: SpoolOptions) {
     let memory = Int64(spool.memory)
     var size = spool.folder == nil ? min(wanted ?? memory, memory) : wanted ?? max(memory, Self.inFolder)
@@ -27,8 +27,8 @@ public struct PipePlan: Sendable, Hashable {
 }
 
 extension Uploader {
-  /// How a source is sent whose end is not known, and that is read once; nil where that has no limit, or where it must be
-  /// held whole.
+  /// How a sequential source of unknown length is sent. nil if its length has no limit, or if the source must be held
+  /// completely.
   public var pipePlan: PipePlan? {
     guard destination.traits.numbersParts else { return nil }
     return PipePlan(destination.currentLimits, wanted: partSize, spool.forNumberedParts)
@@ -36,15 +36,15 @@ extension Uploader {
 }
 
 extension UploadEngine {
-  /// Uploads a source that is read once, in one piece where it turns out to be so small, else in numbered parts.
+  /// Uploads a sequential source, in one piece if it turns out to be small enough, otherwise in numbered parts.
   ///
-  /// What an earlier run has left of it is given up: nobody can say that it was the same.
+  /// An unfinished upload of an earlier run is discarded, because the source may not be the same.
   func uploadPipe(
     _ source: any BlobSource, _ info: BlobInfo, to target: UploadTarget, _ ledger: (any UploadLedger)?,
     _ session: UploadSession?, isDoubted: Bool, _ progress: Progress
   ) async throws(UploadError) -> UploadResult {
     if let session {
-      // Its source has not changed, and the answer to the last request may have been lost.
+      // The source has not changed, and the response to the last request may have been lost.
       if !isDoubted, info.validator != nil, let result = try await finished(session, target) { return result }
       await discard(session, ledger)
       if isDoubted, let validator = info.validator { ledger?.recognized(validator) }

@@ -4,7 +4,7 @@ import Blobs
 /// Runs the uploads to one destination, all with the same settings.
 final class UploadEngine: Sendable {
   let uploader: Uploader
-  /// What the requests of all these uploads share.
+  /// Shared by the requests of all these uploads.
   let server: UploadServer
 
   init(_ uploader: Uploader) {
@@ -16,7 +16,7 @@ final class UploadEngine: Sendable {
 
   func context(_ events: any UploadEvents = NoUploadEvents()) -> UploadContext { UploadContext(server, events) }
 
-  /// As `Uploader.upload`.
+  /// Same as `Uploader.upload`.
   func upload(
     _ source: any BlobSource, _ info: BlobInfo, to target: UploadTarget, entry: Int64? = nil,
     resuming session: UploadSession? = nil, receipts: [PartReceipt] = [], comparing doubted: [SentRange]? = nil,
@@ -32,7 +32,7 @@ final class UploadEngine: Sendable {
       progress.resume(at: info.length ?? 0)
       return stored(found)
     }
-    // Most files are small and are sent here, without a look at parts or pipes.
+    // Most files are small and are sent here, without considering parts or pipes.
     if session == nil, let length = info.length, length < uploader.parallelFrom {
       let run = UploadRun(self, source, info, target, ledger, nil, [], comparing: doubted, progress)
       return stored(try await run.run())
@@ -60,8 +60,8 @@ final class UploadEngine: Sendable {
     return result
   }
 
-  /// Deletes what is no longer gone on with, and has the journal begin anew. What the server has not answered for yet stays in
-  /// the journal as something that is left there.
+  /// Deletes an upload that will not be resumed, and resets its entry in the journal. If the server has not confirmed
+  /// the deletion, the journal records the upload as a leftover on the server.
   func discard(_ session: UploadSession, _ ledger: (any UploadLedger)?) async {
     if await uploader.discard(session) { ledger?.restarted() } else { ledger?.abandoned() }
   }

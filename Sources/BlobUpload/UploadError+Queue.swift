@@ -3,10 +3,10 @@ extension UploadError {
     self.init(.giveUp, .journal, error.message, cause: error)
   }
 
-  /// What was read back is not what the source has.
+  /// The bytes read back differ from those of the source.
   var saysOtherBytes: Bool { side == .file && status == nil && recovery == .giveUp && cause == nil }
 
-  /// Nothing else can succeed after this one.
+  /// No other item can succeed after this error.
   var endsQueue: Bool { side == .destination || side == .journal || side == .cancelled }
 }
 

@@ -1,32 +1,33 @@
 import BlobHTTP
 import Blobs
 
-/// Why an upload did not go on, and what to do about it.
+/// Why an upload stopped, and how to recover.
 public struct UploadError: Error, Sendable, CustomStringConvertible {
-  /// The only thing the uploader switches on.
+  /// The recovery from the error. The uploader's decisions depend only on this value.
   public enum Recovery: Sendable, Hashable {
-    /// Try again, after the time the server asked for, or the policy's own.
+    /// Retry after the delay that the server asked for, or after the policy's own delay.
     case retry(after: Duration?)
-    /// Ask what the server holds, and go on from there.
+    /// Ask the server which bytes it holds, and continue from there.
     case resync
-    /// The session is gone: begin anew.
+    /// The session no longer exists: start a new upload.
     case restart
-    /// The body is too large for something on the way: send less at once. `to` is what it was told to take; nil: nothing.
+    /// The body is too large for the server or a proxy: send a smaller one. `to` is the limit that the server reports;
+    /// nil: it reports none.
     case shrink(to: Int64?)
-    /// The request does not get through in this form: send it again, which takes another one.
+    /// The request does not get through in this form: send it again; the protocol now uses another form.
     case rephrase
     case giveUp
   }
 
-  /// Who has to act. Decides the exit status of the command line.
+  /// Who must act. Decides the exit status of the command line tool.
   public enum Side: Sendable, Hashable {
-    /// The file cannot be read, or changed meanwhile.
+    /// The file cannot be read, or has changed during the upload.
     case source
-    /// The destination cannot be reached, or refuses us as a whole: nothing else can succeed there either.
+    /// The destination cannot be reached, or refuses all uploads: no other upload can succeed there either.
     case destination
-    /// The destination refuses this file: the name holds other bytes, it is too large.
+    /// The destination refuses this file, for example because the name has other bytes or the file is too large.
     case file
-    /// Our own memory of what was done cannot be kept.
+    /// The journal cannot be written or read.
     case journal
     case cancelled
   }
@@ -34,7 +35,7 @@ public struct UploadError: Error, Sendable, CustomStringConvertible {
   public var recovery: Recovery
   public var side: Side
   public var message: String
-  /// The status of the answer, where one came.
+  /// The status of the response; nil: there was no response.
   public var status: Int?
   public var cause: (any Error)?
 
@@ -50,7 +51,8 @@ public struct UploadError: Error, Sendable, CustomStringConvertible {
 
   public var description: String { message }
 
-  /// No answer came. What the server did is not known, so it is asked; what can never succeed is given up.
+  /// No response arrived, so the effect on the server is unknown and the server is queried, unless the error can never
+  /// succeed.
   public init(_ error: TransportError) {
     let (recovery, side): (Recovery, Side) =
       switch error.code {
@@ -58,7 +60,7 @@ public struct UploadError: Error, Sendable, CustomStringConvertible {
       case .source: (.giveUp, .source)
       case .tls, .untrusted, .proxy, .badRequest: (.giveUp, .destination)
       case .resolve, .connect: (.resync, .destination)
-      // It may be this one file's fault; what became of the others tells.
+      // This file may be at fault; the results of other files show whether it is.
       default: (.resync, .file)
       }
     self.init(recovery, side, error.message, cause: error.cause ?? error)
@@ -70,14 +72,15 @@ public struct UploadError: Error, Sendable, CustomStringConvertible {
 }
 
 extension UploadError {
-  /// With nothing more to be done about it.
+  /// The same error with recovery `.giveUp`.
   var final: UploadError {
     var error = self
     error.recovery = .giveUp
     return error
   }
 
-  /// As the answer to a body that could be cut smaller. `told`: what the server says it takes in one request.
+  /// The same error, with recovery `.shrink` if it is the response 413 to a body that could be smaller. `told`: the
+  /// limit for one request that the server reports.
   func cuttable(_ told: Int64? = nil) -> UploadError {
     guard status == 413 else { return self }
     var error = self

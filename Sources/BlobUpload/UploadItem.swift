@@ -1,11 +1,11 @@
 import Blobs
 
-/// Something to upload, as it was found.
+/// An item to upload, as it was found.
 public struct UploadItem: Sendable {
   public var source: any BlobSource
-  /// The version that was found; only this one is sent.
+  /// The version that was found; only this version is sent.
   public var info: BlobInfo
-  /// Who the source is, across runs: for a file, its absolute path.
+  /// Identifies the source across runs; for a file, its absolute path.
   public var identity: BytePath
   public var target: UploadTarget
 
@@ -16,7 +16,7 @@ public struct UploadItem: Sendable {
     self.target = target
   }
 
-  /// What the journal keeps of it before its first byte.
+  /// The record that the journal stores before the first byte is sent.
   package func intent(partSize: Int64? = nil) -> JournalIntent {
     JournalIntent(
       source: identity, target: target.url.normalized.description, recipient: target.recipient, path: target.path,
@@ -25,27 +25,27 @@ public struct UploadItem: Sendable {
 }
 
 public enum UploadOutcome: Sendable {
-  /// It is there now. `from` is the byte from which this run sent; 0 for a new upload, and the length of one that the
-  /// server was found to have.
+  /// The server has the whole file now. `from` is the offset at which this run started to send: 0 for a new upload, and
+  /// the length for a file that the server already had.
   case sent(UploadResult, from: Int64)
-  /// It was finished before: how that is known.
+  /// The item was finished before; the value says how that is known.
   case doneBefore(StoredEvidence)
-  /// Another process has it.
+  /// Another process is sending the item.
   case busy(pid: Int32)
   case failed(UploadError)
 }
 
 extension UploadOutcome {
-  /// Whether the server had all `length` bytes under the name already, so that nothing was stored.
+  /// Whether the server already had all `length` bytes under the name, so that nothing was stored.
   package func foundAll(of length: Int64?) -> Bool {
     guard case .sent(let result, let start) = self else { return false }
     return result.wasThere || start > 0 && start == length ?? result.length
   }
 }
 
-/// Hears what becomes of each item. Called on any thread, several at once; must be short.
+/// Receives the result of each item. Called on any thread, several at the same time; must be short.
 public protocol UploadObserver: Sendable {
   func started(_ item: UploadItem, _ progress: Progress)
-  /// `progress` is the one of `started`; nil where nothing was started.
+  /// `progress` is the one passed to `started`; nil if the item was not started.
   func ended(_ item: UploadItem, _ progress: Progress?, _ outcome: UploadOutcome)
 }

@@ -1,22 +1,22 @@
 import Blobs
 
-/// Where a run notes what must outlive it, so that the next one can go on.
+/// Records the state of an upload that a later run needs to resume it.
 ///
-/// Nothing waits, and any thread may call; only `flush` waits, for the disk.
+/// All methods may be called on any thread and do not block, except for `flush`, which waits for the disk.
 protocol UploadLedger: AnyObject, Sendable {
   func opened(_ session: UploadSession)
-  /// Bytes the server vouches for, from the beginning.
+  /// The server has confirmed all bytes before `offset`.
   func acknowledged(_ offset: Int64)
-  /// The server has lost it.
+  /// The server has lost the upload.
   func restarted()
-  /// As `restarted`, and the server may still have it: what is to be deleted there stays known.
+  /// Like `restarted`, but the server may still have the upload: it stays recorded so that it can be deleted later.
   func abandoned()
   func recognized(_ validator: Validator)
-  /// A part of it is known at the server.
+  /// The server has a part of the upload.
   func receipt(_ receipt: PartReceipt)
-  /// Begins to keep what is sent from an offset on, summed under a key; nil: it is not kept.
+  /// Starts a record of the bytes sent from an offset on, with checksums under `key`. nil: nothing is recorded.
   func sending(from start: Int64, key: [UInt8]) -> (@Sendable (Int64, [UInt8]) -> Void)?
-  /// What was noted is durable when it returns.
+  /// Everything recorded before is durable when the call returns.
   func flush() async throws(UploadError)
 }
 

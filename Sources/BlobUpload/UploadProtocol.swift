@@ -1,73 +1,75 @@
 import BlobHTTP
 import Blobs
 
-/// A dialect in which a server takes uploads: a stateless value. What must be remembered is in the session.
+/// A protocol for uploads to a server: a stateless value. State that must be remembered is in the session.
 ///
-/// None of these retries or plans; the `Uploader` does. Any error says by its `recovery` what to do next.
+/// Implementations neither retry nor plan; the `Uploader` does. The `recovery` of a thrown error says what to do next.
 public protocol UploadProtocol: Sendable {
-  /// Short and stable: it is kept in the journal. `put`, `tus`.
+  /// Short and stable, since it is stored in the journal, for example `put` or `tus`.
   var name: String { get }
 
-  /// What uploads by this protocol can do, and what they must do.
+  /// Facts about uploads by this protocol that decide how they are planned.
   var traits: UploadTraits { get }
 
-  /// What the server allows; asked once per host and push.
+  /// Returns the server's limits; called once per host and push.
   func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits
 
-  /// Starts an upload, with the bytes of a first part where the dialect takes them (`PartLimits.firstPart`).
+  /// Starts an upload, with the bytes of a first part if the protocol supports that (`PartLimits.firstPart`).
   func create(_ target: UploadTarget, first: FirstPart?, _ with: UploadContext)
     async throws(UploadError) -> Held
 
-  /// What the server has; its answer is the truth, whatever was sent.
+  /// Asks the server which bytes it has. Its response is authoritative, whatever was sent.
   func held(by session: UploadSession, _ with: UploadContext) async throws(UploadError) -> Held
 
   func send(_ part: Part, _ body: BlobSlice, to session: UploadSession, _ with: UploadContext)
     async throws(UploadError) -> Sent
 
-  /// Makes the whole of the parts, once the server has them all. Called again where no answer came: a refusal may mean that it
-  /// was made before.
+  /// Completes the upload from its parts, once the server has them all. Called again if no response arrived, so a
+  /// refusal may mean that an earlier call succeeded.
   func complete(_ session: UploadSession, _ parts: [PartReceipt], _ with: UploadContext)
     async throws(UploadError) -> UploadResult
 
-  /// Whether the server still has what was uploaded in an earlier run, whole. `location`: what `UploadResult` said.
+  /// Whether the server still has the whole file that an earlier run uploaded. `location`: from `UploadResult`.
   func isThere(_ target: UploadTarget, location: String?, _ with: UploadContext) async throws(UploadError) -> Bool
 
-  /// Whether the server has the bytes of `whole`, by a digest that it tells; nil: it tells none that can be compared.
+  /// Whether the server has the bytes of `whole`, according to a digest that it returns; nil: it returns none that can
+  /// be compared.
   func hasSameBytes(
     as whole: BlobSlice, _ target: UploadTarget, _ with: UploadContext
   ) async throws(UploadError) -> Bool?
 
-  /// Where the bytes of a finished upload can be read. `location`: what `UploadResult` said.
+  /// The URL from which the bytes of a finished upload can be read. `location`: from `UploadResult`.
   func place(
     of target: UploadTarget, location: String?, _ with: UploadContext
   ) async throws(UploadError) -> HTTPURL
 
-  /// Judges why the bytes could not be read back there.
+  /// Classifies the error of a failed attempt to read the bytes back from `place`.
   func judge(readingBack error: UploadError, location: String?) -> UploadError
 
-  /// Deletes the unfinished upload on the server. One that is gone already is a success.
+  /// Deletes the unfinished upload on the server. Succeeds also if it no longer exists.
   func abort(_ session: UploadSession, _ with: UploadContext) async throws(UploadError)
 }
 
-/// Where one source goes, and as what.
+/// The destination of one source, and how it is stored there.
 public struct UploadTarget: Sendable {
-  /// The URL that was given: tus posts to it.
+  /// The URL that the user gave; tus posts to it.
   public var endpoint: HTTPURL
-  /// Where the bytes will be found: PUT writes to it.
+  /// The URL of the stored file; PUT writes to it.
   public var url: HTTPURL
   /// The path below the endpoint's folder, as bytes; its last component is the file's name.
   public var path: BytePath
-  /// Bytes; nil when only the end will tell.
+  /// Length in bytes; nil: known only when the source has ended.
   public var length: Int64?
   public var contentType: String
-  /// Replace other bytes under the same name.
+  /// Whether to replace other bytes under the same name.
   public var overwrite: Bool
-  /// What else is to be told of it, where the dialect carries that: tus, S3. Keys are lower-case letters and dashes.
+  /// Further metadata for the server, if the protocol supports that: tus and S3. Keys consist of lower-case letters and
+  /// dashes.
   public var metadata: [String: String] = [:]
-  /// Nanoseconds since 1970 when the source was last written, for the server to keep; nil: it is not told. Forms do not
-  /// carry it.
+  /// Modification time of the source in nanoseconds since 1970, which the server is asked to keep; nil: it is not sent.
+  /// Forms do not transmit it.
   public var modified: Int64?
-  /// A digest of what decides where the file arrives, besides `url`; nil: `url` says it all.
+  /// A digest of what decides where the file arrives, besides `url`; nil: `url` is sufficient.
   var recipient: String?
 
   public init(
@@ -83,22 +85,23 @@ public struct UploadTarget: Sendable {
   }
 }
 
-/// How a dialect and a server want a body cut. The defaults allow everything, in one piece at a time.
+/// Limits of a protocol and a server for the parts of an upload. The defaults allow everything, in one request at a
+/// time.
 public struct PartLimits: Sendable, Codable, Hashable {
-  /// Bytes of any part but the last.
+  /// Minimum bytes of any part except the last one.
   public var smallest: Int64
-  /// Bytes of any part; nil: no limit.
+  /// Maximum bytes of any part; nil: no limit.
   public var largest: Int64?
-  /// Bytes of a part where the length is known and no other size is asked for; nil: all goes in one.
+  /// Bytes of a part if the length is known and no other size is requested; nil: the file is sent in one part.
   public var usual: Int64?
   public var count: Int?
-  /// Several parts of one upload at once.
+  /// Several parts of one upload may be sent at the same time.
   public var isParallel: Bool
   /// The length must be known when the upload is created.
   public var needsLength: Bool
-  /// Bytes of a first part that may travel with the creation; 0: none.
+  /// Maximum bytes of a first part sent with the request that creates the upload; 0: not supported.
   public var firstPart: Int64
-  /// Bytes of the whole; nil: no limit.
+  /// Maximum bytes of the whole file; nil: no limit.
   public var total: Int64?
 
   public init(
@@ -117,7 +120,7 @@ public struct PartLimits: Sendable, Codable, Hashable {
 }
 
 extension PartLimits {
-  /// Keeps what both allow.
+  /// Reduces the limits to what both values allow.
   mutating func tighten(by other: PartLimits) {
     smallest = max(smallest, other.smallest)
     if let largest = other.largest { self.largest = min(self.largest ?? largest, largest) }
@@ -125,13 +128,13 @@ extension PartLimits {
   }
 }
 
-/// What must be remembered to go on: in the journal, so no secret is in it.
+/// The state needed to resume an upload. It is stored in the journal, so it must not contain secrets.
 public struct UploadSession: Sendable, Codable, Hashable {
-  /// What the protocol needs, under keys of its own. `part-size`, `parts`, `joined` and `end` are the engine's, and `url`
-  /// is what `uploadURL` reads.
+  /// State of the protocol under its own keys. The keys `part-size`, `parts`, `joined` and `end` belong to the engine,
+  /// and `uploadURL` reads `url`.
   public var state: [String: String]
   public var limits: PartLimits
-  /// Seconds since 1970 after which the server forgets it; nil: not told.
+  /// Seconds since 1970 after which the server deletes the upload; nil: unknown.
   public var expires: Int64?
 
   public init(state: [String: String], limits: PartLimits = PartLimits(), expires: Int64? = nil) {
@@ -143,10 +146,10 @@ public struct UploadSession: Sendable, Codable, Hashable {
 
 /// A planned range of the source.
 public struct Part: Sendable, Hashable {
-  /// From 1 up.
+  /// Counted from 1.
   public var number: Int
   public var start: Int64
-  /// nil: to the end of a source of unknown length.
+  /// nil: up to the end of a source of unknown length.
   public var length: Int64?
   public var isLast: Bool
 
@@ -158,7 +161,7 @@ public struct Part: Sendable, Hashable {
   }
 }
 
-/// The bytes that travel with the creation of an upload.
+/// The bytes sent with the request that creates an upload.
 public struct FirstPart: Sendable {
   public var part: Part
   public var body: BlobSlice
@@ -172,7 +175,7 @@ public struct FirstPart: Sendable {
 extension UploadProtocol {
   public var traits: UploadTraits { UploadTraits() }
 
-  /// Asks servers that are known to tell digests by RFC 9530.
+  /// Queries servers that are known to return digests by RFC 9530.
   public func hasSameBytes(
     as whole: BlobSlice, _ target: UploadTarget, _ with: UploadContext
   ) async throws(UploadError) -> Bool? {
@@ -187,25 +190,25 @@ extension UploadProtocol {
 
   public func judge(readingBack error: UploadError, location: String?) -> UploadError { error }
 
-  /// Whether the server says that it has all bytes of the upload, so that the upload is a file there, and to delete it would
-  /// delete the file. false: bytes are missing, the upload is gone, or the server gives no answer.
+  /// Whether the server reports that it has all bytes of the upload. The upload is then a file, and deleting it would
+  /// delete the file. false: bytes are missing, the upload no longer exists, or the server does not respond.
   package func hasWhole(_ session: UploadSession, _ with: UploadContext) async -> Bool {
     if case .finished? = try? await held(by: session, with) { return true }
     return false
   }
 }
 
-/// The server's word that it has a part.
+/// A confirmation from the server that it has a part.
 public struct PartReceipt: Sendable, Codable, Hashable {
   public var number: Int
   public var start: Int64
-  /// Bytes of the part that the server has; `PartReceipt.all` where it only says that it has taken what was sent.
+  /// Bytes of the part that the server has; `PartReceipt.all` if it only reports success.
   public var held: Int64
-  /// ETag, checksum, URL: what completing needs. A part that the server lists is taken for the one that was sent if both
-  /// receipts say the same under `etag`, or neither says anything.
+  /// Values needed to complete the upload: ETag, checksum, URL. A part that the server lists counts as the part that
+  /// was sent if both receipts have the same value for `etag`, or neither has one.
   public var state: [String: String]
 
-  /// The server took the part and did not say how many bytes of it.
+  /// The server accepted the part and did not report how many bytes it has.
   public static let all = Int64.max
 
   public init(number: Int, start: Int64, held: Int64, state: [String: String] = [:]) {
@@ -218,18 +221,18 @@ public struct PartReceipt: Sendable, Codable, Hashable {
 
 /// A finished upload.
 public struct UploadResult: Sendable, Codable, Hashable {
-  /// Where the server says it is.
+  /// The location that the server reports.
   public var location: String?
   public var state: [String: String]
-  /// The server's answer, at most 64 KiB of it.
+  /// The body of the server's response, at most 64 KiB of it.
   public var reply: [UInt8]
-  /// Bytes that the server says it has of the whole; nil: it does not say. In the result of an upload that is done, the
-  /// source's length, which was compared with that.
+  /// Bytes of the whole file that the server reports; nil: it reports none. In the result of a finished upload: the
+  /// length of the source, which was compared with that number.
   public var length: Int64?
-  /// The server had the same bytes under the name before they were sent, and has stored nothing.
+  /// The server already had the same bytes under the name, and has stored nothing.
   public var wasThere = false
-  /// What the server has was found to be the source's bytes, by reading it back or by its digest: it need not have been
-  /// sent in this upload.
+  /// The server's bytes were found equal to those of the source, by reading them back or by a digest. They may have
+  /// been sent by another upload.
   public var isCompared: Bool
 
   public init(
@@ -243,19 +246,19 @@ public struct UploadResult: Sendable, Codable, Hashable {
     self.reply = reply.count <= 64 << 10 ? reply : Array(reply.prefix(64 << 10))
   }
 
-  /// The location as the journal keeps it: with the version that the server gave to what was stored, as its fragment.
+  /// The location as stored in the journal, with the version that the server gave to the stored file as fragment.
   var journaled: String? { state["version"].map { "\(location ?? "")#\($0)" } ?? location }
 }
 
-/// What the server holds of an upload.
+/// What the server has of an upload.
 public enum Held: Sendable {
-  /// Every byte before this offset.
+  /// The server has all bytes before this offset.
   case upTo(Int64, UploadSession)
   case parts([PartReceipt], UploadSession)
   case finished(UploadResult)
 }
 
-/// What came of sending a part.
+/// The result of sending a part.
 public enum Sent: Sendable {
   case receipt(PartReceipt, UploadSession)
   case finished(UploadResult)

@@ -1,11 +1,11 @@
 import Blobs
 
 extension UploadQueue {
-  /// Whether an item that was sent before has the same content now.
+  /// Whether an item that an earlier run sent still has the same content.
   ///
-  /// Where its size and modification time are the same, and its inode or its change time is not, the item is read again and
-  /// compared with the checksums that were kept when it was sent. Without any it counts as other content: it is sent
-  /// again, and the server compares.
+  /// If only the inode or the change time differs, and size and modification time are the same, the item is read again
+  /// and compared with the checksums recorded when it was sent. Without recorded checksums it counts as changed: it is
+  /// sent again, and the server compares.
   func isWhatWasSent(_ item: UploadItem, _ entry: JournalEntry) async throws(UploadError) -> Bool {
     guard let now = item.info.validator, let before = entry.intent.validator, now.likeness(to: before) == .unsure else {
       return true
@@ -28,7 +28,7 @@ extension UploadQueue {
       guard kept.parts.cover(length) else { return false }
       return try await kept.parts.match(item.source, item.info.validator)
     }
-    // No range at all would match an empty file; there is one for every file that was read.
+    // An empty list would match any empty file; every file that was read has at least one range.
     if kept.sent.isEmpty { return length == 0 }
     return try await readingSource { cancel, noteRead throws(BlobError) in
       try kept.sent.match(item.source, item.info, upTo: length, cancel, noteRead)
@@ -37,7 +37,7 @@ extension UploadQueue {
 }
 
 extension [PartReceipt] {
-  /// Whether they are all the parts of a file, without a gap.
+  /// Whether the receipts cover a file of this length without a gap.
   fileprivate func cover(_ length: Int64) -> Bool {
     var end: Int64 = 0
     for part in sorted(by: { $0.start < $1.start }) {

@@ -1,8 +1,9 @@
 import Blobs
 
-// What becomes of an item that an earlier run has sent.
+// Checks of items that an earlier run has sent.
 extension UploadQueue {
-  /// Returns the error after which nothing else can succeed either.
+  /// Checks an item, and sends it again if needed. Returns the error after which no other item can succeed; nil:
+  /// continue.
   func confirm(
     _ work: Claimed, _ entry: JournalEntry, _ engine: UploadEngine, _ observer: some UploadObserver
   ) async -> UploadError? {
@@ -13,7 +14,7 @@ extension UploadQueue {
       var found: StoredEvidence? = isSame ? .journal : nil
       if isSame, entry.isSuperseded { found = try await isKept(entry, item.target) ? .length : nil }
       if found != nil, check { found = try await arrived(item, entry) }
-      // Another process may send to the same place since the journal was asked.
+      // Another process may have started to send to the same name since the journal was read.
       guard let found else { return await handle(try await claim([item], again: true)[0], engine, observer) }
       evidence = found
     } catch {
@@ -27,8 +28,9 @@ extension UploadQueue {
     return nil
   }
 
-  /// Whether the server has kept the upload of an entry, though another source was later sent under its name. One that keeps
-  /// uploads apart has it at the upload's own URL, and nothing at the name: what has the name has replaced it.
+  /// Whether the server has kept the upload of an entry, though another source was later sent under its name. A server
+  /// that keeps uploads apart has it at the upload's own URL, and no file under the name. If there is a file under the
+  /// name, that file has replaced the upload.
   private func isKept(_ entry: JournalEntry, _ target: UploadTarget) async throws(UploadError) -> Bool {
     guard let length = entry.intent.length else { return false }
     var target = target
@@ -40,10 +42,10 @@ extension UploadQueue {
     return try await uploader.isThere(target, location: entry.location)
   }
 
-  /// How it is known that the server still has what an earlier run sent: it is asked, and with `verify` it is read back
-  /// too. nil: it has not.
+  /// Asks the server whether it still has the file that an earlier run sent, and with `verify` also reads the file
+  /// back. Returns the evidence; nil: the server no longer has the file.
   private func arrived(_ item: UploadItem, _ entry: JournalEntry) async throws(UploadError) -> StoredEvidence? {
-    // The length of what is made while it is sent is known since then.
+    // The length of a source that was generated during the upload is known only since then.
     var (info, target) = (item.info, item.target)
     if info.length == nil { (info.length, target.length) = (entry.sentLength, entry.sentLength) }
     if !verify {

@@ -1,12 +1,12 @@
 extension UploadQueue {
-  /// Deletes what the server has of an upload that another one takes the place of. An upload that is whole there is a file, and
-  /// stays. Until the server has answered, the journal knows it: for the next push, and for `abort`.
+  /// Deletes an upload on the server that another upload replaces. If the upload is complete there, it is a file, and
+  /// stays. Until the server has responded, the journal keeps the entry, for the next push and for `abort`.
   ///
-  /// Returns whether the journal has no reason to remember it any more.
+  /// Returns whether the journal no longer needs the entry.
   @discardableResult
   func deleteLeftover(_ old: JournalEntry) async -> Bool {
     guard let session = old.sessionWithParts else { return true }
-    // A session of another dialect means nothing to this one.
+    // This protocol cannot use a session of another one.
     guard old.destination.protocolName == uploader.destination.dialect.name else {
       journal.released(old.id)
       return true
@@ -19,7 +19,7 @@ extension UploadQueue {
     return false
   }
 
-  /// What earlier runs could not delete.
+  /// Deletes the uploads that earlier runs could not delete.
   func deleteLeftovers() async {
     guard let ids = try? await journal.leftovers(at: destinationID), !ids.isEmpty,
       let claims = try? await journal.claim(entries: ids)

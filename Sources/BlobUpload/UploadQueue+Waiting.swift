@@ -1,4 +1,4 @@
-/// Items of a queue that another process sends. The journal is asked from time to time what became of them.
+/// Items of a queue that another process is sending. The journal is polled for their state.
 struct OthersItems {
   private static let most = 1024
   private static let (shortest, longest) = (Duration.milliseconds(50), Duration.seconds(1))
@@ -12,10 +12,11 @@ struct OthersItems {
 
   var isEmpty: Bool { items.isEmpty }
 
-  /// So many that no more should be taken on before some are free.
+  /// There are so many items that no more should be claimed before some of them become free.
   var areMany: Bool { items.count >= Self.most }
 
-  /// Keeps those that another process has, and returns the others. Keeps none where nobody is to wait.
+  /// Keeps the items that another process is sending, and returns the others. Keeps none if the queue does not wait for
+  /// other processes.
   mutating func setAside(_ works: [UploadQueue.Claimed]) -> [UploadQueue.Claimed] {
     guard let waiting = queue.waiting else { return works }
     var others: [UploadQueue.Claimed] = []
@@ -30,7 +31,8 @@ struct OthersItems {
     return others
   }
 
-  /// Waits for a moment, and returns what is nobody else's by then: it is done, or its process gave it up or died.
+  /// Waits for a short time, and returns the items that no other process is sending by then: they are finished, or
+  /// their process gave them up or died.
   mutating func freed() async throws(UploadError) -> [UploadQueue.Claimed] {
     do { try await Task.sleep(for: wait) } catch { return [] }  // cancelled
     let asked = items

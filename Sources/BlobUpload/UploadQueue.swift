@@ -3,27 +3,29 @@ import BlobHTTP
 import Blobs
 import Synchronization
 
-/// Sends many items, many at once, each claimed in the journal before its first byte.
+/// Sends many items, several at a time; each is claimed in the journal before its first byte is sent.
 public struct UploadQueue: Sendable {
   public var uploader: Uploader
   public var journal: Journal
-  /// The journal's number for the destination.
+  /// The ID of the destination in the journal.
   public var destinationID: Int64
-  /// Items under way at once. Small ones wait for the network most of the time, so there are many.
+  /// Maximum number of items that are sent at the same time. Small items mostly wait for the network, so the number is
+  /// large.
   public var jobs = 64
-  /// Of these, the ones over `largeFrom` bytes: a few fill most links, and fewer are left half-done when it breaks. More
-  /// than these, where the transport finds that more are worth it.
+  /// Maximum number of items over `largeFrom` bytes among these: a few fill most links, and an interruption leaves
+  /// fewer of them unfinished. More are sent if the transport finds that they increase the throughput.
   public var largeJobs = 8
   public var largeFrom: Int64 = 4 << 20
-  /// Asks the server about items that were finished before, and sends again what it lost.
+  /// Asks the server about items that were finished before, and sends again those that it lost.
   public var check = false
-  /// Reads every upload back and compares it, before it counts as done.
+  /// Reads every upload back and compares it before it counts as finished.
   public var verify = false
-  /// A file that has only grown since this journal sent it may take the place of what was sent, if that is still there.
+  /// A file that has only grown since this journal sent it may replace the version that was sent, if the server still
+  /// has that.
   public var replacesGrown = false
   public var totals = UploadTotals()
-  /// With it, items that another process sends are waited for, until they are there or that process gives them up: it is
-  /// called once for each such process. Not for a feed without an end. nil: they end as `.busy`.
+  /// If set, the queue waits for items that another process is sending, until they are stored or that process gives
+  /// them up. Called once for each such process. Not for a feed without an end. nil: these items end as `.busy`.
   public var waiting: (@Sendable (_ pid: Int32) -> Void)?
 
   public init(_ uploader: Uploader, journal: Journal, destinationID: Int64) {
@@ -32,10 +34,10 @@ public struct UploadQueue: Sendable {
     self.destinationID = destinationID
   }
 
-  /// Sends what `feed` gives, batch by batch, until it gives nil; batches of about 128 keep the journal quick.
+  /// Sends the items of `feed`, batch by batch, until it returns nil; batches of about 128 keep the journal fast.
   ///
-  /// An item that fails is told to the observer, and the others go on. Throws when going on makes no sense: the
-  /// destination cannot be reached or refuses us, the journal cannot be written, or the task was cancelled.
+  /// A failed item is reported to the observer, and the others continue. Throws if no other item can succeed: the
+  /// destination cannot be reached or refuses all uploads, the journal cannot be written, or the task was cancelled.
   public func run(
     _ feed: @escaping @Sendable () async throws(UploadError) -> [UploadItem]?, _ observer: some UploadObserver
   ) async throws(UploadError) {
@@ -48,12 +50,12 @@ public struct UploadQueue: Sendable {
       release(channel.drop())
     }
     let large = Gate(largeJobs)
-    // Some wait, so that it is seen whether more would be worth it.
+    // A few extra items wait, so that the transport can detect whether more concurrency would help.
     (uploader.transport as? any AdaptiveTransport)?.follow { [largeJobs] in large.widen(to: max(largeJobs, $0 + 4)) }
     await withTaskGroup(of: Void.self) { group in
       if let question = uploader.destination.question {
         question.open()
-        // With one connection neither goes beside the other.
+        // With one connection, the query cannot run beside the first item.
         if jobs == 1 { await question.ask(stop) } else { group.addTask { await question.ask(stop) } }
       }
       group.addTask {
@@ -75,7 +77,7 @@ public struct UploadQueue: Sendable {
           stop(error)
         }
       }
-      // What comes back from a worker goes on there: to wake another thread for it costs more than what there is to do.
+      // Results of worker threads are processed on one thread: waking another thread costs more than the work itself.
       let executor = ThreadExecutor("fullbore-queue")
       for _ in 0..<max(1, jobs) {
         group.addTask(executorPreference: executor) {
@@ -87,20 +89,20 @@ public struct UploadQueue: Sendable {
           }
         }
       }
-      // A task that waits for its turn would not see the end of another's world.
+      // Tasks that wait at the gate do not notice a fatal error elsewhere, so they are cancelled here.
       for await _ in group where fatal.error != nil { group.cancelAll() }
       withExtendedLifetime(executor) {}
     }
     if fatal.error == nil, !Task.isCancelled { await deleteLeftovers() }
     try await flush()
-    // What is lost here is learned again.
+    // Losing this value is harmless: the next run measures again.
     try? await remember()
     if let error = fatal.error { throw error }
     if Task.isCancelled { throw UploadError(.giveUp, .cancelled, "interrupted") }
     if let error = uploader.destination.acquaintance.refusalOfAll { throw error }
   }
 
-  /// What earlier runs have learned of the host.
+  /// Applies what earlier runs have recorded about the host.
   private func recall() async throws(UploadError) {
     let destination = uploader.destination
     do {
@@ -120,7 +122,8 @@ public struct UploadQueue: Sendable {
 
   func isLarge(_ work: Claimed) -> Bool { work.item.info.length ?? .max > largeFrom }
 
-  /// Else many small ones, which only wait for their answers, could stand behind a few that fill the link.
+  /// Moves small items to the front. Otherwise many small ones, which mostly wait for responses, could queue behind a
+  /// few that fill the link.
   private func smallFirst(_ works: [Claimed]) -> [Claimed] {
     works.filter { !isLarge($0) } + works.filter(isLarge)
   }
@@ -131,11 +134,11 @@ public struct UploadQueue: Sendable {
     if try await journal.width(at: origin) != width { try await journal.keepWidth(width, at: origin) }
   }
 
-  /// An object, since it is handed on several times, and an item is large.
+  /// A claimed item. A class, because it is passed on several times, and an item is large.
   final class Claimed: Sendable {
     let item: UploadItem
     let claim: JournalClaim
-    /// Of one that was begun, and looked at again so often.
+    /// The progress of an item that was started before, and the number of times that it was examined again.
     let progress: Progress?
     let looks: Int
 
@@ -158,7 +161,7 @@ public struct UploadQueue: Sendable {
     }
   }
 
-  /// Gives back what was claimed, so that whoever comes next need not wait for this process to end.
+  /// Releases claimed items, so that other processes need not wait for this process to end.
   private func release(_ works: [Claimed]) {
     for work in works {
       switch work.claim {
@@ -173,7 +176,7 @@ public struct UploadQueue: Sendable {
     do { try await journal.flush() } catch { throw UploadError(journal: error) }
   }
 
-  /// Returns the error after which nothing else can succeed either.
+  /// Returns the error after which no other item can succeed; nil: continue.
   func handle(
     _ work: Claimed, _ engine: UploadEngine, _ observer: some UploadObserver
   ) async -> UploadError? {
@@ -187,7 +190,7 @@ public struct UploadQueue: Sendable {
     case .replaced(let id, let old):
       let isSettled = await deleteLeftover(old)
       let error = await send(work, id, replacing: old.sentLength, engine, observer)
-      // A server that was busy with it, or away, may delete it by now.
+      // A server that was busy or unreachable before may be able to delete it now.
       if !isSettled { await deleteLeftover(old) }
       return error
     case .busy(let owner):
@@ -239,12 +242,13 @@ public struct UploadQueue: Sendable {
 }
 
 extension UploadQueue {
-  /// A failure of one item, which may be one of all.
+  /// Classifies a failure of one item, which may be a failure of all.
   func judged(_ error: UploadError) -> UploadError {
     uploader.destination.acquaintance.judge(oneOfMany: error, holdsBytes: totals.acknowledged > 0)
   }
 
-  /// `error`, or what the server has to say to all, which comes first and is said once.
+  /// Returns the result of the pending query if it was no, because it concerns all items and is reported once;
+  /// otherwise `error`.
   private func explained(_ error: UploadError) async -> UploadError {
     guard error.side != .cancelled, let question = uploader.destination.question else { return error }
     do throws(UploadError) { try await question.answered() } catch let refusal { return refusal }
@@ -268,7 +272,7 @@ extension UploadQueue {
   }
 }
 
-/// The error that ended it all; those that follow from it are not worth telling.
+/// Keeps the error that ended the queue; errors that follow from it are not reported.
 private final class FirstError: Sendable {
   private let first = Mutex<UploadError?>(nil)
   var error: UploadError? { first.withLock { $0 } }

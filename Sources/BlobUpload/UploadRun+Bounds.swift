@@ -1,42 +1,43 @@
 import Blobs
 
-/// Bounds the recoveries that send bytes again, while the server keeps next to nothing of what it is sent.
+/// Limits recoveries that send bytes again while the server stores almost none of them.
 ///
-/// Failures after which an uploader waits are counted by `FailureCount`. These are the other ones: a smaller body or another
-/// form of the request follows at once, and a new upload begins with the first byte.
+/// `FailureCount` counts the failures that are followed by a delay. This type counts the others: a smaller body or
+/// another form of the request is sent immediately, and a new upload starts at the first byte.
 struct RecoveryBounds: Sendable {
-  /// Requests that may be sent again at once, smaller or in another form, since the server kept a fair share of what it
-  /// was sent. From 5 GiB down to the smallest body there are ten sizes.
+  /// Maximum number of requests that are sent again immediately, smaller or in another form, since the server last
+  /// stored a fair share of the bytes sent. There are ten sizes from 5 GiB down to the smallest body.
   private static let mostChanges = 16
-  /// New uploads that may follow those of which bytes had been sent, since an upload kept more bytes than any before it.
+  /// Maximum number of new uploads after uploads to which bytes were sent, since an upload stored more bytes than any
+  /// before.
   private static let mostRestarts = 2
 
   private var changes = 0
   private var costlyRestarts = 0
-  /// The most bytes that an upload has kept which was given up.
+  /// The highest number of bytes that a discarded upload had stored.
   private var mostKept: Int64 = 0
-  /// The smallest body that was refused for its size since the server kept a fair share of what it was sent.
+  /// The smallest body that was refused for its size since the server last stored a fair share of the bytes sent.
   private var refusedBody: Int64?
 
-  /// The server has kept a fair share of what it was sent, as `FailureCount` has it.
+  /// The server has stored a fair share of the bytes sent, as defined by `FailureCount`.
   mutating func noteProgress() { (changes, refusedBody) = (0, nil) }
 
-  /// Counts a request that is to be sent again in another form. false: that was done too often.
+  /// Counts a request that is sent again in another form. false: the limit is reached.
   mutating func allowsChange() -> Bool {
     changes += 1
     return changes <= Self.mostChanges
   }
 
-  /// Counts a body of `size` bytes that was too large. false: one of this size was refused before, so that it cannot be made
-  /// smaller, or that was done too often.
+  /// Counts a body of `size` bytes that was too large. false: a body of this size was refused before, so it cannot be
+  /// made smaller, or the limit is reached.
   mutating func allowsSmallerBody(than size: Int64) -> Bool {
     if let refusedBody, size >= refusedBody { return false }
     refusedBody = size
     return allowsChange()
   }
 
-  /// Counts a new upload in place of one that has kept `kept` bytes. false: that was done too often. One of which nothing
-  /// was sent costs nothing, and is not counted.
+  /// Counts a new upload that replaces one with `kept` stored bytes. false: the limit is reached. An upload to which no
+  /// bytes were sent costs nothing, and is not counted.
   mutating func allowsRestart(hasSent: Bool, kept: Int64) -> Bool {
     if !hasSent { return true }
     if kept > mostKept { (mostKept, costlyRestarts) = (kept, 0) } else { costlyRestarts += 1 }
@@ -45,7 +46,7 @@ struct RecoveryBounds: Sendable {
 }
 
 extension UploadError {
-  /// The error after which an upload is not begun anew any more.
+  /// The final error after too many new uploads.
   var afterTooManyRestarts: UploadError {
     var error = final
     error.message += " (given up, since the server has kept nothing more of it in several new uploads)"
@@ -54,10 +55,11 @@ extension UploadError {
 }
 
 extension UploadRun {
-  /// The server tells how far it is while a body comes: then the spool makes room, and the part need not end.
+  /// The server acknowledges bytes while a body arrives. This frees space in the spool, so the part need not end.
   var isAcknowledgedOnTheWay: Bool { uploader.destination.traits.acknowledgesOnTheWay && !measures }
 
-  /// As long as the server allows, and the user; without acknowledgements it ends where the spool is full.
+  /// Extends the part up to the limits of the server and the user. Without acknowledgements it ends when the spool is
+  /// full.
   func endless(_ part: Part) -> Part {
     var limits = uploader.destination.currentLimits
     if let session { limits.tighten(by: session.limits) }

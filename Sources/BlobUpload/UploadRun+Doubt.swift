@@ -1,9 +1,10 @@
 import BlobCrypto
 import Blobs
 
-// What keeps two versions of a source apart, from one run to the next.
+// Detects that a source has changed between two runs.
 extension UploadRun {
-  /// Whether the source still has what the server holds of it. If not, all begins anew; the old session is given up.
+  /// Whether the source still has the bytes that the server has. If not, the old session is discarded and a new upload
+  /// starts.
   func stillHas(
     _ ranges: [SentRange], _ held: Held, _ session: UploadSession
   ) async throws(UploadError) -> Bool {
@@ -17,7 +18,7 @@ extension UploadRun {
       settleDoubt()
       return true
     }
-    // What is published stays: the server compares it with what comes.
+    // A published file stays: the server compares it with the new bytes.
     if case .finished = held {} else { await engine.discard(session, ledger) }
     restart()
     return false
@@ -35,13 +36,13 @@ extension UploadRun {
     if let validator = info.validator { ledger?.recognized(validator) }
   }
 
-  /// What is sent is summed. Otherwise it is only noted how far it goes.
+  /// Whether checksums of the sent bytes are recorded. Otherwise only their offset is recorded.
   static func isTraced(_ source: SpooledSource, _ info: BlobInfo) -> Bool {
     info.length != nil && info.wantsTrace && source.source.access == .random
   }
 
-  /// The source as it is sent, noted in the journal as far as it goes; summed where the next run may meet the same version
-  /// under other numbers.
+  /// The source wrapped so that the offset of the sent bytes is recorded in the journal. Checksums are recorded too if
+  /// the next run may find the same version with other metadata.
   func trace(from offset: Int64) -> any BlobSource {
     guard let ledger else { return source.source }
     guard Self.isTraced(source, info) else {

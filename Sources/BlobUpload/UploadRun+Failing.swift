@@ -1,14 +1,15 @@
 extension UploadRun {
-  /// The server wants to go on from `offset`, which the source cannot give any more.
+  /// The error if the server needs the bytes from `offset` on, and the source can no longer deliver them.
   func lost(from offset: Int64) -> UploadError {
-    // A server that has never vouched for more has lost nothing: what was under way when it broke off did not arrive.
+    // If the server never confirmed more bytes, it has lost none: the bytes of the interrupted request did not arrive.
     guard best <= offset, let interruption else {
       return source.lost(from: offset, cause: self.interruption)
     }
     return source.lost("\(interruption.message); it cannot go on from byte \(offset)", cause: interruption)
   }
 
-  /// The server answered with success to `sent` bytes, and holds no more than the `offset` bytes that it held before.
+  /// The error if the server responded with success to `sent` bytes, and still has only the `offset` bytes that it had
+  /// before.
   func keepsNothing(of sent: Int64, from offset: Int64) -> UploadError {
     UploadError(
       .resync, .file,
@@ -16,7 +17,8 @@ extension UploadRun {
         + "it is sent. Another protocol may do: put+ or resumable+ before the URL")
   }
 
-  /// The server answered with success to `sent` bytes, and kept so few of them that the file would be sent without end.
+  /// The error if the server responded with success to `sent` bytes, but stored so few that the upload would hardly
+  /// progress.
   func keepsLittle(_ kept: Int64, of sent: Int64, from offset: Int64) -> UploadError {
     UploadError(
       .resync, .file,
@@ -24,13 +26,13 @@ extension UploadRun {
         + "--part-size, or another protocol, may do: put+ or resumable+ before the URL")
   }
 
-  /// Deletes what the server holds of an upload that has failed for good, where no later run could go on with it: of a
-  /// source that is read once and whose version cannot be told, as a pipe. Where that fails, it is in the journal, for `abort`.
+  /// Deletes the server's data of a finally failed upload that no later run could resume: its source is read only once
+  /// and has no version, for example a pipe. If the deletion fails, the upload stays in the journal, for `abort`.
   func giveUp(after error: UploadError) async {
     guard source.isReadOnce, info.validator == nil, error.side != .cancelled, !error.isUnreachable,
       let session = tracker.session ?? session
     else { return }
-    // Without a refusal all of it may be stored by now.
+    // Without a refusal, the server may have stored the whole file by now.
     let isSent = storedCheck.length.map { $0 <= sentEnd ?? 0 } ?? false
     if isSent, !(400..<500 ~= error.status ?? 0) { return }
     if await uploader.discard(session) { ledger?.restarted() }

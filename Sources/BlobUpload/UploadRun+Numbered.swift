@@ -1,8 +1,9 @@
 import Blobs
 
-// Parts with numbers, sent in any order.
+// Uploads in numbered parts, which are sent in any order.
 extension UploadRun {
-  /// Notes what the server has. What it does not say as our receipts do is sent again, unless a digest shows it to be ours.
+  /// Records the parts that the server has. A part that does not match our receipt is sent again, unless a digest shows
+  /// that it has our bytes.
   func take(_ theirs: [PartReceipt], _ session: UploadSession) async throws(UploadError) {
     var session = session
     if session.partSize == nil { session.partSize = tracker.partSize }
@@ -22,14 +23,14 @@ extension UploadRun {
     advance(to: parts.bytes, session)
   }
 
-  /// Whether the source still has the bytes of those parts that the server has, as far as they are ours.
+  /// Whether the source still has the bytes of the given parts of the server.
   func match(_ theirs: [PartReceipt]) async throws(UploadError) -> Bool {
-    // What is read once is not read for this.
+    // A sequential source cannot be read for a comparison.
     if source.source.access == .sequential { return false }
     return try await theirs.match(source.source, info.validator)
   }
 
-  /// Those of the plan, by their length.
+  /// The parts whose offset and length match the plan.
   private func fitting(_ theirs: [PartReceipt]) -> [PartReceipt] {
     let plan = plan
     return theirs.filter { receipt in
@@ -41,7 +42,7 @@ extension UploadRun {
     }
   }
 
-  /// Those that are the ones we have receipts for.
+  /// The parts that match one of our receipts.
   func ours(of theirs: [PartReceipt], _ parts: NumberedParts) -> [PartReceipt] {
     fitting(theirs).compactMap { receipt in
       guard let known = parts.known[receipt.number], known.state["etag"] == receipt.state["etag"],
@@ -51,7 +52,7 @@ extension UploadRun {
     }
   }
 
-  /// Sends what the server lacks, or completes what it has.
+  /// Sends the parts that the server lacks, or completes the upload if it has them all.
   func stepParts(_ session: UploadSession) async throws(UploadError) -> UploadResult? {
     guard let planned = plan.numbered() else {
       throw UploadError(.restart, .journal, "the journal has a size of parts that is of no use")

@@ -1,27 +1,28 @@
 import BlobHTTP
 import Blobs
 
-// What follows an error.
+// Recovery from errors.
 extension UploadRun {
-  /// Sets the stage for the next step and waits, or throws for good.
+  /// Prepares the next step and waits before it, or throws the final error.
   func recover(from error: UploadError) async throws(UploadError) {
     if error.recovery == .rephrase {
       guard bounds.allowsChange() else { throw uploader.destination.acquaintance.judge(refusal: error.final) }
       await rememberOverride()
-      // A request that was refused for its form has changed nothing at the server.
+      // A request that was refused for its form has changed nothing on the server.
       if let offset { progress.settle(at: offset) } else if session == nil { progress.restart() }
       measures = measures || uploader.destination.digestsAhead
       return
     }
     if error.status != 404 { unknownCreations.noteAnswer() }
-    // Without an answer, or with one of a proxy, the server may still be at work on what it was sent.
+    // Without a response, or with the response of a proxy, the server may still process the bytes that it was sent.
     if (error.status ?? 500) >= 500 { mayBeReceiving = true }
     let wasSending = offset != nil
     offset = nil
-    // The newest session: it has what the server was told last, as where the source ends, what is to be made of parts,
-    // or under which temporary name a try was begun.
+    // The newest session contains what the server was sent last, for example the end of the source, the upload to join
+    // from parts, or the temporary name of a try.
     session = tracker.session ?? session
-    // Who does not know chunks says so with one of these; 422 is what frameworks say that check for a length.
+    // Servers without chunked support respond with one of these statuses; 422 comes from frameworks that require a
+    // length.
     if session != nil, !measures, info.length == nil, let status = error.status, [411, 422, 501].contains(status) {
       measures = true
       return
@@ -30,19 +31,20 @@ extension UploadRun {
       try await shrink(error, to: most)
       return
     }
-    // With `.restart` the upload is gone or complete. Where the server may have gone on with earlier bytes, these explain
-    // the 403, and a new upload shows whether the server refuses the file.
+    // With `.restart` the upload no longer exists or is complete. If the server may have processed earlier bytes, these
+    // explain the 403, and a new upload shows whether the server refuses the file.
     if wasSending, error.status == 403,
       error.recovery == .giveUp || error.recovery == .restart && attemptedLast && tookBody && !mayBeReceiving
     {
-      // The server refuses what it was sent. An upload that has all its bytes there would count as stored in the next run.
+      // The server refuses the bytes it was sent. An upload with all its bytes there would count as stored in the next
+      // run.
       if attemptedLast, tookBody { await giveUpSession() }
       throw uploader.destination.acquaintance.judge(refusal: error.final)
     }
     if error.recovery == .giveUp { throw uploader.destination.acquaintance.judge(refusal: error) }
     if error.recovery == .restart { try await restart(after: error, wasSending: wasSending) }
     if session == nil {
-      // No answer came to a creation, some of whose body was sent.
+      // The request that creates an upload got no response after some of its body was sent.
       if error.cause is TransportError, tracker.handed > 0 { createsEmpty = true }
       if source.first > 0, await !source.rewind() {
         throw source.lost("\(error.message); it cannot begin anew", cause: error)
@@ -54,19 +56,20 @@ extension UploadRun {
     try await uploader.wait(after: error, &failures, atLeast: restarts, "\(target.path)")
   }
 
-  /// The upload is gone, as `error` says: the next one begins with the first byte. Throws where that would be in vain.
+  /// Starts a new upload from the first byte, because `error` says that the old one no longer exists. Throws if a new
+  /// upload would be useless.
   ///
-  /// `wasSending`: `error` is the answer to bytes of an upload that the server knew a moment ago.
+  /// `wasSending`: `error` is the response to bytes for an upload that the server knew a moment ago.
   private func restart(after error: UploadError, wasSending: Bool) async throws(UploadError) {
     if unknownCreations.isOneTooMany(error) { throw unknownCreations.complaint(error, session) }
-    // Numbered parts are sent in any order, and not counted by offset.
+    // Numbered parts are sent in any order, so no offset counts them.
     let hasSent = parts == nil ? sentEnd ?? 0 > 0 : progress.hasSent
     guard bounds.allowsRestart(hasSent: hasSent, kept: best) else {
       throw uploader.destination.acquaintance.judge(refusal: error.afterTooManyRestarts)
     }
-    // The server may still hold it, since only the request for its bytes was answered so.
+    // The server may still have the upload, since only the request with its bytes got this response.
     if wasSending, let status = error.status, [403, 404, 410].contains(status) { await giveUpSession() }
-    // The server knows the upload, and says of it what cannot be: it stays there until it is deleted.
+    // The server knows the upload, but reports an impossible state: the upload stays there until it is deleted.
     if error.status == nil, session != nil {
       ledger?.abandoned()
       engine.server.notice("\(error.message): it is sent anew")
@@ -74,21 +77,21 @@ extension UploadRun {
     restart()
   }
 
-  /// Has the journal know whether PATCH must go as POST to this host, where that was found out just now.
+  /// Records in the journal whether PATCH must be sent as POST to this host, if that was just found out.
   func rememberOverride() async {
     let destination = uploader.destination
     guard let isNeeded = destination.acquaintance.methods.takeNews() else { return }
-    // What is lost here is learned again.
+    // Losing this value is harmless: the next run finds it out again.
     try? await uploader.journal?.keepOverride(isNeeded, at: destination.endpoint.origin)
   }
 
-  /// The body that was sent last was handed to the connection to its end, as far as that is known.
+  /// The last body was handed to the connection completely, as far as that is known.
   private var tookBody: Bool {
     let count = tracker.handed
     return attempted == .max ? count > 0 : count >= attempted
   }
 
-  /// Deletes the upload at the server. Until that has answered, the journal knows it as one that is left there.
+  /// Deletes the upload on the server. Until the server has responded, the journal keeps it as a leftover.
   func giveUpSession() async {
     guard let session else { return }
     await engine.discard(session, ledger)
@@ -96,12 +99,13 @@ extension UploadRun {
 
   private func shrink(_ error: UploadError, to most: Int64?) async throws(UploadError) {
     let isCut = session != nil || uploader.destination.limits.firstPart != .max
-    // A server that told no limits may know nothing of parts: the whole goes with its creation, and cannot be cut.
+    // A server that reported no limits may not support parts: the whole file is sent with the creation, and cannot be
+    // split.
     guard isCut || most != nil, bounds.allowsSmallerBody(than: attempted),
       let size = uploader.destination.shrink(below: attempted, to: most)
     else { throw uploader.destination.acquaintance.judge(refusal: error.final) }
     if !isCut { takesParts = true }
-    // What is lost here is learned again at the next refusal.
+    // Losing this value is harmless: the next refusal reports it again.
     try? await uploader.journal?.keepLargestBody(size, at: uploader.destination.endpoint.origin)
     if session == nil { progress.restart() }
   }

@@ -1,7 +1,7 @@
 import BlobHTTP
 import Blobs
 
-/// One upload under way: the loop of asking, sending and recovering. Of one task.
+/// One running upload: the loop that queries the server, sends, and recovers from errors. Used by one task only.
 final class UploadRun {
   let engine: UploadEngine
   let source: SpooledSource
@@ -10,46 +10,48 @@ final class UploadRun {
   let context: UploadContext
   let progress: Progress
   var session: UploadSession?
-  /// What its requests report.
+  /// Receives the events of the upload's requests.
   let tracker: UploadTracker
-  /// What must be compared before the session goes on; nil: nothing.
+  /// Ranges that must be compared with the source before the session is resumed; nil: none.
   var doubted: [SentRange]?
-  /// Of a dialect that numbers its parts; nil: it counts in offsets, or has not said yet.
+  /// The state of numbered parts; nil: the protocol counts offsets, or the server has not responded yet.
   var parts: NumberedParts?
   let receipts: [PartReceipt]
-  /// The source as it is sent in this session: with what is sent kept in the journal, where that is of use.
+  /// The source wrapped for this session so that checksums of the sent bytes are recorded in the journal; nil: not
+  /// wrapped.
   var traced: (any BlobSource)?
-  /// What the server holds; nil: it must be asked.
+  /// Offset up to which the server has the bytes; nil: the server must be queried.
   var offset: Int64?
-  /// Where a source of unknown length was found to end.
+  /// The offset at which a source of unknown length was found to end.
   private(set) var end: Int64?
-  /// No byte from it on was handed to a connection in this session, by this run or an earlier one; nil: it is not known
-  /// how many an earlier run has sent, and the server has not been asked yet how far it got.
+  /// No byte from this offset on was handed to a connection in this session, by this run or an earlier one. nil: it is
+  /// unknown how many an earlier run has sent, and the server has not been queried yet.
   var sentEnd: Int64?
-  /// The server may still be at work on bytes of an earlier request for this session, whose answer was lost.
+  /// The server may still process bytes of an earlier request for this session whose response was lost.
   var mayBeReceiving: Bool
-  /// Bytes of the body that was sent last, or as many as it might have had.
+  /// Length of the body that was sent last, or the maximum that it could have.
   var attempted: Int64 = 0
-  /// The body that was sent last reaches to the end of the source.
+  /// The body that was sent last extends to the end of the source.
   var attemptedLast = false
-  /// Parts of unknown length are read ahead, because the server must know the length of each body.
+  /// Parts of unknown length are read ahead, because each request must give the length of its body.
   var measures: Bool
-  /// The furthest the server has acknowledged in this session.
+  /// The highest offset that the server has acknowledged in this session.
   var best: Int64 = 0
   var failures = FailureCount()
-  /// What broke off the latest request that failed.
+  /// The error of the latest failed request.
   private(set) var interruption: UploadError?
-  /// Sessions that were lost. Not forgotten when bytes are acknowledged: a server that loses every session would be
-  /// sent the same bytes for ever.
+  /// Number of lost sessions. Acknowledged bytes do not reset it: a server that loses every session would be sent the
+  /// same bytes forever.
   var restarts = 0
   var bounds = RecoveryBounds()
   private var part = 1
   var isResuming: Bool
-  /// A creation that carried the file broke on the way: the next one carries nothing, so that what arrives can be resumed.
+  /// A request that created an upload with the file's bytes was interrupted. The next one creates it without bytes, so
+  /// that the upload can be resumed.
   var createsEmpty = false
-  /// OPTIONS told no limits, and the server has told one with a refusal: it knows uploads in parts.
+  /// OPTIONS reported no limits, but a refusal did: the server supports uploads in parts.
   var takesParts = false
-  /// Uploads that the server did not know when it was first asked for them, right after it had created them.
+  /// Uploads that the server did not know at the first query, right after it had created them.
   var unknownCreations = UnknownCreations()
 
   init(
@@ -66,9 +68,10 @@ final class UploadRun {
     self.session = session
     self.receipts = session == nil ? [] : receipts
     self.doubted = session == nil ? nil : doubted
-    // Of a source without a version nobody can say that it still ends there.
+    // Without a version, the source cannot be known to end at the same offset.
     end = info.length == nil && info.validator != nil ? session?.sourceEnd : nil
-    // Where the server's word tells how far an upload is, it is held against what earlier runs may have sent.
+    // If the upload can be resumed after its creation, the offset that the server reports is checked against the bytes
+    // that earlier runs may have sent.
     let isBelieved = engine.uploader.destination.traits.resumesCreations
     sentEnd = session == nil ? 0 : isBelieved ? limit : nil
     mayBeReceiving = session != nil
@@ -90,13 +93,13 @@ final class UploadRun {
   var uploader: Uploader { _read { yield engine.uploader } }
   var dialect: any UploadProtocol { _read { yield engine.uploader.destination.dialect } }
 
-  /// The tightest of what the server has said, what went through, and what can be held.
+  /// The part plan from the server's limits, the body size that gets through, and the capacity of the spool.
   var plan: PartPlan { Self.plan(engine.uploader, source, info, session) }
 
   private static func plan(
     _ uploader: Uploader, _ source: SpooledSource, _ info: BlobInfo, _ session: UploadSession?
   ) -> PartPlan {
-    // Numbers belong to the plan that they began with.
+    // Part numbers belong to the plan with which the upload started.
     if let size = session?.partSize, let length = info.length { return PartPlan(length: length, partSize: size) }
     var limits = uploader.destination.currentLimits
     if let session { limits.tighten(by: session.limits) }
@@ -113,7 +116,7 @@ final class UploadRun {
           let length = info.length ?? end ?? progress.sent
           result.length = length
           uploader.destination.acquaintance.existing.note(wasThere: result.wasThere)
-          // What the server had before is no doing of this run.
+          // Bytes that the server had before do not count as sent by this run.
           if progress.hasSent, !result.wasThere { progress.settle(at: length) } else { progress.resume(at: length) }
           return result
         }
@@ -129,7 +132,7 @@ final class UploadRun {
     }
   }
 
-  /// One request: create, ask, send or complete, whichever comes next. Returns the result once there is one.
+  /// Sends one request: create, query, send or complete. Returns the result once there is one.
   private func step() async throws(UploadError) -> UploadResult? {
     guard let session else { return try await create() }
     guard let offset else {
@@ -142,8 +145,9 @@ final class UploadRun {
     guard let next = try await next(from: offset) else { return try await dialect.complete(session, [], context) }
     try checkPartCount(next)
     let told = try await rememberEnd(session)
-    // Only what is read tells where an open end is. The last part goes on to the end of the source: the server keeps it
-    // whole or not at all, so it cannot wait for acknowledgements that would make room in the spool.
+    // Only reading can find the end of a source of unknown length. The last part extends to the end of the source: the
+    // server stores it completely or not at all, so it cannot wait for acknowledgements that would free space in the
+    // spool.
     let open =
       info.length == nil && end == nil && !(measures && next.length != nil)
       ? OpenPart(
@@ -160,12 +164,12 @@ final class UploadRun {
     switch answer {
     case .finished(let result): return result
     case .receipt(let receipt, let session):
-      // A server that does not say how much it has kept has kept what was sent.
+      // If the server does not report how much it has stored, it has stored everything that was sent.
       let sent = open.map { $0.reached - offset } ?? attempted
       let held = receipt.held == PartReceipt.all ? sent : receipt.held
       try storedCheck.check(held: offset + held)
       if held == 0, end != offset || open == nil {
-        // A server that knows nothing of chunked bodies takes them for empty.
+        // A server without chunked support treats a chunked body as empty.
         if open != nil, next.length != nil { measures = true }
         throw keepsNothing(of: sent, from: offset)
       }
@@ -176,8 +180,8 @@ final class UploadRun {
     }
   }
 
-  /// What is to be sent from `offset` on; nil: nothing is left. Where the end is not known, it is looked for first: the
-  /// last part tells the length, and is empty if it must be.
+  /// The next part, from `offset` on; nil: nothing is left. If the end of the source is unknown, the source is read
+  /// ahead first: the last part tells the server the length, and may be empty.
   private func next(from offset: Int64) async throws(UploadError) -> Part? {
     if offset < source.first, await !source.rewind() { throw lost(from: offset) }
     try await source.skip(to: offset, info.validator)
@@ -192,8 +196,8 @@ final class UploadRun {
     return Part(number: part, start: offset, length: there, isLast: true)
   }
 
-  /// Notes where a source of unknown length ends, before the server is told: it may say so later, and only what we have
-  /// told it is believed.
+  /// Records the end of a source of unknown length before the server is informed. The server may report the length
+  /// later, and only an end that was sent to it is believed.
   private func rememberEnd(_ session: UploadSession) async throws(UploadError) -> UploadSession {
     guard info.length == nil, let end, session.sourceEnd != end else { return session }
     var session = session
@@ -208,16 +212,16 @@ final class UploadRun {
     var first: FirstPart?
     var open: OpenPart?
     var most = uploader.destination.currentLimits.firstPart
-    // What goes in one can also go in parts, which can be sent again.
+    // A file that fits in one request can also go in parts, which can be sent again.
     if most != .max, let held = source.largestPart { most = min(most, held) }
-    // What is held whole is sent again from there.
+    // A source that the spool holds completely is sent again from there.
     if let length = info.length, source.holds(length), uploader.destination.traits.numbersParts {
       most = uploader.destination.currentLimits.largest ?? .max
     }
     if createsEmpty && most != .max || takesParts, uploader.destination.traits.resumesCreations { most = 0 }
     if most > 0, info.length ?? .max <= most {
       let whole = Part(number: 1, start: 0, length: info.length, isLast: true)
-      // Only what is read tells where a source of unknown length ends.
+      // Only reading can find the end of a source of unknown length.
       if info.length == nil { open = OpenPart(source.source, from: 0, length: nil) }
       let body: any BlobSource = open ?? (info.wantsTrace ? trace(from: 0) : source.source)
       first = FirstPart(whole, BlobSlice(body, length: info.length, validator: info.validator))
@@ -227,7 +231,7 @@ final class UploadRun {
     if let open { end = open.end }
     let result = try await take(held)
     if result == nil { unknownCreations.noteCreation() }
-    // The session must outlive us before anything is sent into it.
+    // The session must be durable before bytes are sent to it.
     if result == nil { try await ledger?.flush() }
     return result
   }
@@ -262,7 +266,8 @@ final class UploadRun {
     }
   }
 
-  /// false: the server holds more than before, but so little of what it was sent that the failures stay counted.
+  /// Returns false if the server has more bytes than before, but so few of those it was sent that the failures stay
+  /// counted.
   @discardableResult func advance(to offset: Int64, _ session: UploadSession) -> Bool {
     self.session = session
     tracker.session = session
@@ -270,7 +275,7 @@ final class UploadRun {
     let isFair = offset <= best || failures.noteKept(offset - best)
     if isFair, offset > best { bounds.noteProgress() }
     best = max(best, offset)
-    // Parts with numbers are not all before it.
+    // Numbered parts may leave gaps before the offset.
     if parts == nil { source.acknowledge(offset) }
     progress.settle(at: offset)
     ledger?.acknowledged(offset)

@@ -1,14 +1,14 @@
 import Blobs
 import Synchronization
 
-/// What the requests of one upload have opened, handed to their connections and been told by the server. The transport's threads
-/// call it while the upload's task waits for the answer.
+/// Tracks the session of one upload, the bytes handed to connections, and the bytes that the server has acknowledged.
+/// Threads of the transport call it while the upload's task waits for the response.
 final class UploadTracker: UploadEvents {
   private struct State {
-    /// The newest session, perhaps from an interim answer to a creation that may yet fail.
+    /// The newest session, possibly from an interim response to a creation that may still fail.
     var session: UploadSession?
-    /// Offset up to which the bytes of the request under way have left, and of all requests: the server may still get what an
-    /// earlier one has handed over. For bytes that carry no checksum.
+    /// For bytes without checksums: `end` is the offset up to which the current request has sent bytes, and `furthest`
+    /// is the maximum over all requests, because bytes of an earlier request may still reach the server.
     var (end, furthest): (Int64, Int64) = (0, 0)
     var record: (@Sendable (Int64, [UInt8]) -> Void)?
 
@@ -18,15 +18,15 @@ final class UploadTracker: UploadEvents {
     }
   }
   private let state = Mutex(State())
-  /// Bytes that the request under way has handed to its connection, and the offset that they begin at.
+  /// `count`: bytes that the current request has handed to its connection. `start`: the offset of the first of them.
   private let count = Atomic<Int64>(0)
   private let start = Atomic<Int64>(0)
   private let source: SpooledSource
   private let progress: Progress
   private let ledger: (any UploadLedger)?
-  /// Bytes of each numbered part but the last, in new sessions; nil: parts have no numbers.
+  /// Size in bytes of each numbered part except the last one, in new sessions; nil: parts have no numbers.
   let partSize: Int64?
-  /// It is noted from the creation on how far bytes have left.
+  /// Whether the offset of sent bytes is recorded from the creation on.
   private let notesCreation: Bool
 
   init(
@@ -46,22 +46,22 @@ final class UploadTracker: UploadEvents {
 
   // MARK: The upload's task
 
-  /// A request begins, with the bytes from `offset` on.
+  /// Called when a request starts that sends the bytes from `offset` on.
   func begin(at offset: Int64) {
     count.store(0, ordering: .relaxed)
     start.store(offset, ordering: .relaxed)
   }
 
-  /// Bytes that the request under way, or the last one, has handed over.
+  /// Bytes that the current or last request has handed to its connection.
   var handed: Int64 { count.load(ordering: .relaxed) }
 
-  /// From now on it is noted in the journal how far bytes have left from `offset` on.
+  /// Starts to record in the journal how far bytes from `offset` on were sent.
   func noteSending(from offset: Int64) {
     guard let record = ledger?.sending(from: offset, key: SentRange.noKey) else { return }
     state.withLock { ($0.end, $0.record) = (offset, record) }
   }
 
-  /// The upload is gone.
+  /// Called when the upload no longer exists.
   func restart() { state.withLock { $0 = State() } }
 
   // MARK: UploadEvents
@@ -83,7 +83,7 @@ final class UploadTracker: UploadEvents {
 
   func makeDurable() async throws(UploadError) { try await ledger?.flush() }
 
-  /// Bytes that were not handed over by then cannot have arrived, whatever the server says.
+  /// Limits `offset` to the bytes handed over so far: others cannot have arrived, whatever the server reports.
   func acknowledged(_ offset: Int64) {
     source.acknowledge(min(offset, start.load(ordering: .relaxed).addingClamped(handed)))
   }
@@ -99,7 +99,7 @@ final class UploadTracker: UploadEvents {
   }
 }
 
-/// Counts the body bytes of one request, and passes everything on.
+/// Counts the body bytes of one request, and forwards all events.
 final class CountedEvents: UploadEvents {
   private let events: any UploadEvents
   private let counter: SentCounter
@@ -118,7 +118,7 @@ final class CountedEvents: UploadEvents {
   }
 }
 
-/// Does not report bytes that are none of the upload's.
+/// Forwards all events except `sent`, for body bytes that do not belong to the file.
 final class UncountedEvents: UploadEvents {
   private let events: any UploadEvents
 
@@ -130,7 +130,7 @@ final class UncountedEvents: UploadEvents {
   func sent(_ count: Int) {}
 }
 
-/// Body bytes that were handed to a connection.
+/// The number of body bytes handed to a connection.
 final class SentCounter: Sendable {
   let bytes = Atomic<Int64>(0)
 }

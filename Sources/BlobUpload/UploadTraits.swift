@@ -1,15 +1,15 @@
 import BlobHTTP
 
-/// Facts about a protocol that decide how uploads are planned. The defaults suit a protocol that takes a whole file in one
-/// request.
+/// Facts about a protocol that decide how uploads are planned. The defaults suit a protocol that sends a whole file in
+/// one request.
 public struct UploadTraits: Sendable {
-  /// Where the digest of a body travels.
+  /// Where a request contains the digest of its body.
   public enum Digests: Sendable {
     /// Bodies carry no digest.
     case none
-    /// In the head: a body is read for it before it is sent.
+    /// In the header section: the body is read for the digest before it is sent.
     case ahead
-    /// After the body where trailers get through, otherwise in the head.
+    /// In a trailer if trailers get through, otherwise in the header section.
     case trailing
   }
 
@@ -25,19 +25,19 @@ public struct UploadTraits: Sendable {
 
   /// The server knows parts by their numbers and takes them in any order. Otherwise it counts bytes from the first one on.
   public var numbersParts: Bool
-  /// Bytes that follow an empty creation can be resumed wherever the connection breaks, and the server's word tells how far an
-  /// upload is. A creation that carries the file begins anew each time.
+  /// Bytes sent after an empty creation can be resumed at any offset, and the server reports how far an upload is. A
+  /// creation that contains the file starts from the first byte each time.
   public var resumesCreations: Bool
-  /// The server tells how far it is while a body arrives, through `UploadContext.acknowledged`.
+  /// The server reports its offset while a body arrives, through `UploadContext.acknowledged`.
   public var acknowledgesOnTheWay: Bool
-  /// The server is told `UploadTarget.metadata`.
+  /// `UploadTarget.metadata` is sent to the server.
   public var carriesMetadata: Bool
-  /// An upload writes under names of its own, which the server never deletes by itself.
+  /// An upload writes to temporary names, which the server never deletes by itself.
   public var leavesTemporaryFiles: Bool
-  /// The URL that files are posted to is not the one that they are found at.
+  /// Files are posted to another URL than the one where they are stored.
   public var postsToEndpoint: Bool
   public var digests: Digests
-  /// Each request must say how long its body is: of a source whose length is not known, a part is read ahead.
+  /// Each request must give the length of its body: a part of a source of unknown length is read ahead.
   public var needsBodyLengths: Bool
   public var queries: Queries
   /// Signs every request to the destination, as the last thing before it is sent; nil: requests are not signed.

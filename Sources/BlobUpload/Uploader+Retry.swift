@@ -1,16 +1,16 @@
 import BlobHTTP
 
 extension Uploader {
-  /// Counts `error` as a failure, and waits as the policy says. Throws it when there have been enough of them, and an
-  /// error with side `.cancelled` when the task is cancelled meanwhile; `what` is named there.
+  /// Counts `error` as a failure, and waits for the delay of the policy. Throws `error` after too many failures, and an
+  /// error with side `.cancelled` that names `what` if the task is cancelled meanwhile.
   ///
-  /// `least`: failures that are known from elsewhere.
+  /// `least`: minimum number of failures, known from elsewhere.
   func wait(
     after error: UploadError, _ failures: inout FailureCount, atLeast least: Int = 0, _ what: String
   ) async throws(UploadError) {
     var policy = retry
     let (isReal, hasAccepted) = (destination.acquaintance.isReal, destination.acquaintance.hasAccepted)
-    // A place that was never reached is most likely a wrong one: say so soon.
+    // A destination that was never reached most likely has a wrong URL: report that soon.
     if error.isUnreachable, !isReal { policy.retries = min(policy.retries, 1) }
     var asked: Duration?
     if case .retry(let after) = error.recovery { asked = after }
@@ -27,7 +27,7 @@ extension Uploader {
     }
   }
 
-  /// Asks again until there is an answer, or an error that is final.
+  /// Repeats `ask` until it succeeds, or throws an error that retries cannot resolve.
   func patiently<Answer>(
     _ what: String, _ ask: () async throws(UploadError) -> Answer
   ) async throws(UploadError) -> Answer {
@@ -47,16 +47,16 @@ extension Uploader {
 }
 
 extension UploadError {
-  /// No connection could be made at all.
+  /// No connection could be made.
   public var isUnreachable: Bool {
     guard let code = (cause as? TransportError)?.code else { return false }
     return code == .resolve || code == .connect
   }
 
-  /// A server that is started again, or whose proxy does not reach it, says so.
+  /// Whether the status is one of a server that restarts, or of a proxy that cannot reach its server.
   var saysUnavailable: Bool { status.map { [502, 503, 504].contains($0) } ?? false }
 
-  /// The same as an error that is final.
+  /// The final error, with the number of failures in its message.
   fileprivate func after(_ failures: FailureCount) -> UploadError {
     var error = self
     error.recovery = .giveUp

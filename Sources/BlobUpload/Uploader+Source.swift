@@ -3,12 +3,12 @@ import Blobs
 import Synchronization
 
 extension Uploader {
-  /// Uploads one source as `path` below the destination, and returns when the server has it whole.
+  /// Uploads one source as `path` below the destination, and returns when the server has all of it.
   ///
-  /// With a journal, a later call for the same source, in this process or another, goes on where this one stopped, and
-  /// one for a source that is unchanged since it was finished sends nothing and returns nil.
+  /// With a journal, a later call for the same source, in this process or another, resumes the upload. A call for a
+  /// source that has not changed since its upload was finished sends nothing and returns nil.
   ///
-  /// - `identity`: who the source is, across runs; nil: `path`. For a file, its absolute path.
+  /// - `identity`: identifies the source across runs; nil: `path`. For a file, its absolute path.
   public func upload(
     _ source: any BlobSource, as path: BytePath, identity: BytePath? = nil,
     contentType: String = "application/octet-stream", overwrite: Bool = false
@@ -28,7 +28,7 @@ extension Uploader {
 }
 
 extension UploadQueue {
-  /// Sends one item; nil when it was done before.
+  /// Sends one item; nil if it was finished before.
   fileprivate func upload(_ item: UploadItem) async throws(UploadError) -> UploadResult? {
     let outcome = OneOutcome()
     let feed = Feed([item])
@@ -45,7 +45,7 @@ extension UploadQueue {
   }
 }
 
-/// One batch, then the end.
+/// A feed of one batch.
 private final class Feed: Sendable {
   private let items: Mutex<[UploadItem]?>
   init(_ items: [UploadItem]) { self.items = Mutex(items) }

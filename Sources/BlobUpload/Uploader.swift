@@ -2,31 +2,34 @@ import BlobHTTP
 import Blobs
 import Synchronization
 
-/// Brings one source to where it should go: plans parts, sends what the server lacks, writes receipts to the journal.
+/// Uploads one source to its destination: plans parts, sends the bytes that the server lacks, writes receipts to the
+/// journal.
 ///
-/// It alone retries, and switches on `UploadError.recovery` alone. The server is the truth: after any doubt it is asked
-/// what it holds, and sending goes on from there.
+/// Only this type retries, and it decides only by `UploadError.recovery`. The server's state is authoritative: after
+/// any uncertainty it is queried, and the upload continues from there.
 public struct Uploader: Sendable {
   public var destination: UploadDestination
   public var transport: any Transport
-  /// Where sessions are remembered; nil: nothing outlives this process.
+  /// The journal that stores sessions; nil: uploads cannot be resumed by another process.
   public var journal: Journal?
   public var retry: RetryPolicy
-  /// Bytes of a part, where the user wants it; nil: as the dialect likes.
+  /// Bytes of a part, if the user chose a size; nil: the protocol decides.
   public var partSize: Int64?
-  /// Parts of one file at once, where the server makes a file of parts; nil: as many as the link gains by; 1: none.
+  /// Maximum number of parts of one file that are sent at the same time, if the server can concatenate parts; nil: as
+  /// many as increase the throughput; 1: the file is not split.
   public var partsAtOnce: Int?
-  /// A file of fewer bytes goes in one piece, and no part but the last is smaller.
+  /// `parallelFrom`: smaller files are sent in one piece. `smallestPart`: minimum size of a part except the last one.
+  /// Both in bytes.
   package var (parallelFrom, smallestPart): (Int64, Int64) = (16 << 20, 4 << 20)
-  /// How much of a sequential source is held, so that it can be sent again.
+  /// How much of a sequential source is held so that it can be sent again.
   public var spool = SpoolOptions()
   public var clock: any Clock<Duration> = ContinuousClock()
-  /// Called with what went wrong and the time until the next try. On any thread; must be short.
+  /// Called with the error and the delay until the next try. On any thread; must be short.
   public var retrying: (@Sendable (UploadError, Duration) -> Void)?
-  /// Called with what the user should know though the upload goes on. On any thread; must be short.
+  /// Called with messages for the user that do not stop the upload. On any thread; must be short.
   public var notice: (@Sendable (String) -> Void)?
-  /// Called with the number of bytes that were just read to be compared with what the server has: read back from it, or
-  /// read from the source for a digest. On any thread; must be short.
+  /// Called with the number of bytes just read for a comparison with the server: read back from it, or read from the
+  /// source for a digest. On any thread; must be short.
   public var compared: (@Sendable (Int) -> Void)?
 
   public init(
@@ -40,15 +43,16 @@ public struct Uploader: Sendable {
     self.partSize = partSize
   }
 
-  /// Uploads `source`, which must be the version that `info` describes, and returns when the server has it whole.
+  /// Uploads `source`, which must be the version that `info` describes, and returns when the server has all of it.
   ///
-  /// - `entry`: its row in the journal; nil: it is not journaled. `session` and `receipts`: what an earlier run left there.
-  /// - `doubted`: not nil where the source may have other bytes now: the session goes on only if it still has these, up
-  ///   to what the server holds; else the upload begins anew.
-  /// - `limit`: earlier runs have handed no byte from this offset on to a connection, so that a server which says that it
-  ///   holds more is not believed; nil: it is not known.
-  /// - Throws when nothing more can be done here; what the server holds stays there and can be resumed, unless
-  ///   the source changed, or is read once and has no version. Cancelling the task throws with side `.cancelled`.
+  /// - `entry`: its row in the journal; nil: it is not recorded there. `session` and `receipts`: state left by an
+  ///   earlier run.
+  /// - `doubted`: not nil if the source may have other bytes now. The session is resumed only if the source still has
+  ///   the bytes of these ranges, up to the server's offset; otherwise a new upload starts.
+  /// - `limit`: earlier runs have handed no byte from this offset on to a connection, so a server that reports a higher
+  ///   offset is not believed; nil: unknown.
+  /// - Throws when the upload cannot continue. The server's data stays and can be resumed, unless the source has
+  ///   changed, or is read only once and has no version. Cancelling the task throws with side `.cancelled`.
   public func upload(
     _ source: any BlobSource, _ info: BlobInfo, to target: UploadTarget, entry: Int64? = nil,
     resuming session: UploadSession? = nil, receipts: [PartReceipt] = [], comparing doubted: [SentRange]? = nil,
@@ -59,35 +63,37 @@ public struct Uploader: Sendable {
       sentAtMost: limit, progress: progress)
   }
 
-  /// A reader that has lost its source is opened again at the same byte, if that is still the same version; a slow source
-  /// is read before its bytes are wanted.
+  /// Wraps a source: a reader that loses its source is reopened at the same byte if the version is still the same, and
+  /// a slow source is read ahead.
   static func prepared(_ source: any BlobSource, _ info: BlobInfo) -> any BlobSource {
-    // One that is read once cannot be opened again, and one without a version cannot be known again.
+    // A sequential source cannot be opened again, and without a version it cannot be recognised.
     let source = source.access == .random && info.validator != nil ? ReopeningSource(source) : source
     if info.readAhead == 0 { return source }
     return ReadAheadSource(source, capacity: info.readAhead, ifSlowerThan: Self.quick)
   }
 
-  /// Bytes a second. A source that gives as many is no slower than most disks and most links, and where a link is
-  /// quicker still, what reading ahead costs is more than what it saves.
+  /// Bytes per second. A source of this speed is as fast as most disks and links, and on a faster link, reading ahead
+  /// costs more than it saves.
   private static let quick: Int64 = 250_000_000
 
-  /// Deletes what an earlier run left on the server. Returns whether the server has answered that: it is gone, or the server
-  /// refuses for good to delete it, and lets it expire. false: it is to be tried again.
+  /// Deletes an upload that an earlier run left on the server. Returns true if the server has responded: the upload no
+  /// longer exists, or the server permanently refuses to delete it and lets it expire. false: the deletion should be
+  /// tried again.
   @discardableResult
   public func discard(_ session: UploadSession) async -> Bool {
     do { try await destination.dialect.abort(session, context()) } catch { return error.refusesDeletion }
     return true
   }
 
-  /// Whether the server says that it has all bytes of what an earlier run left there. Temporary files of WebDAV are never a
-  /// file of the user's, and are deleted also where the file has its name.
+  /// Whether the server reports that it has all bytes of an upload that an earlier run left. Always false for temporary
+  /// files of WebDAV: they are never a file of the user, and are deleted even if the file has been stored under its
+  /// name.
   func hasWhole(_ session: UploadSession) async -> Bool {
     if destination.traits.leavesTemporaryFiles { return false }
     return await destination.dialect.hasWhole(session, context())
   }
 
-  /// Whether the server still has what was uploaded earlier.
+  /// Whether the server still has the file that was uploaded earlier.
   public func isThere(_ target: UploadTarget, location: String?) async throws(UploadError) -> Bool {
     try await patiently("\(target.path)") { () async throws(UploadError) in
       try await destination.dialect.isThere(target, location: location, context())
@@ -105,9 +111,9 @@ public struct Uploader: Sendable {
   }
 }
 
-/// A place that takes uploads, and what is known of it.
+/// A destination for uploads, and what is known about it.
 public struct UploadDestination: Sendable {
-  /// The URL as given.
+  /// The URL that the user gave.
   public var endpoint: HTTPURL
   public var dialect: any UploadProtocol {
     didSet { (traits, recipient) = (dialect.traits, Recipient(endpoint, dialect, headers)) }
@@ -125,7 +131,7 @@ public struct UploadDestination: Sendable {
   /// `headers`, as they are now.
   var credentials: Credentials
   let acquaintance = Acquaintance()
-  /// To be asked while files are sent.
+  /// A query to run while files are being sent; nil: none.
   var question: OpenQuestion?
 
   public init(endpoint: HTTPURL, dialect: any UploadProtocol, limits: PartLimits, headers: HTTPHeaders = [:]) {
@@ -140,11 +146,11 @@ public struct UploadDestination: Sendable {
 }
 
 extension UploadDestination {
-  /// Where the source goes that is called `path` below the endpoint's folder (the endpoint up to its last slash).
+  /// The target of the source called `path` below the endpoint's folder (the endpoint up to its last slash).
   public func target(
     _ path: BytePath, length: Int64?, contentType: String = "application/octet-stream", overwrite: Bool = false
   ) -> UploadTarget {
-    // The query of a URL that names one file, as a signature, belongs to that file's URL.
+    // The query of a URL that names one file, for example a signature, belongs to that file's URL only.
     let isNamed = endpoint.path.utf8.last != UInt8(ascii: "/") && endpoint.lastComponent == path.bytes
     let url = isNamed && endpoint.query != nil ? endpoint : endpoint.folder.appending(pathBytes: path.bytes)
     var target = UploadTarget(

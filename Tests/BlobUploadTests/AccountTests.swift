@@ -4,7 +4,8 @@ import Testing
 
 @testable import BlobUpload
 
-/// One URL may be the root of a tree of files for each user: what one of them has sent there is not done for another.
+/// One URL may be the root of a separate tree of files for each user: a file that one user has sent is not done for
+/// another.
 @Suite struct AccountTests {
   private func destination(_ authorization: String?, _ dialect: any UploadProtocol = PlainPut()) -> UploadDestination {
     var headers = HTTPHeaders()
@@ -27,7 +28,7 @@ import Testing
     return intent
   }
 
-  /// What a receiver makes of a form is not known.
+  /// The receiver of a form decides what to do with the file.
   @Test func aFormIsNotTheFileOfItsName() {
     #expect(intent(at: destination(nil, FormPost())).key != intent(at: destination(nil)).key)
   }
@@ -41,7 +42,7 @@ import Testing
       JournalIntent.parts(ofKey: keys[0]).recipient == intent(at: destination(basic("anna:one"), dialect)).recipient)
   }
 
-  /// The bytes of these names are no UTF-8, and differ in the last one only.
+  /// The bytes of these names are not UTF-8, and differ in the last byte only.
   @Test func namesAreComparedByTheirBytes() {
     let keys = ([0xE8, 0xE9] as [UInt8]).map { last in
       intent(at: destination("Basic \(Base64.encode(Array("andr".utf8) + [last] + Array(":x".utf8)))")).key
@@ -49,7 +50,7 @@ import Testing
     #expect(keys[0] != keys[1])
   }
 
-  /// A token is renewed, and a name without a password may be one.
+  /// A token is renewed, and a name without a password may be a token.
   @Test(arguments: [
     "Bearer one", "Bearer \(Base64.encode(Array("a:b".utf8)))", "Basic \(Base64.encode(Array("token:".utf8)))",
     "Basic \(Base64.encode(Array(":password".utf8)))", "Basic ?", "Digest username=\"anna\"",
@@ -74,7 +75,7 @@ import Testing
     await journal.close()
   }
 
-  /// Of an earlier version, which did not tell users apart.
+  /// The journal is of an earlier version, which did not distinguish users.
   @Test(arguments: [nil, "query"]) func whatAnEarlierVersionHasSentIsTheFirstUsers(_ recipient: String?) async throws {
     for user in [destination(basic("anna:one")), destination("Bearer one")] {
       let folder = JournalFolder()
@@ -98,7 +99,8 @@ import Testing
     }
   }
 
-  /// An earlier version did not tell recipients apart: what it has not posted is posted once, by a push or by a resume.
+  /// An earlier version did not distinguish recipients: a form that it has not posted is posted once, by a push or by a
+  /// resume.
   @Test(arguments: [nil, "anna:one"]) func formsThatAnEarlierVersionHasNotPostedAreTakenOver(_ login: String?)
     async throws
   {
@@ -132,7 +134,7 @@ import Testing
     do { try bob.goOn(with: anna) } catch { message = error.message }
     #expect(message.contains("another user"))
     #expect(throws: UploadError.self) { try bob.checkUser(of: anna) }
-    // Without a name nobody can tell, and the files are the ones that the push was begun with.
+    // Without a name the user is unknown, and the files are those with which the push started.
     let pairs: [[String?]] = [["anna:one", nil], [nil, "anna:one"], ["anna:one", "anna:two"]]
     for pair in pairs {
       let before = destination(pair[0].map(basic))

@@ -6,7 +6,7 @@ import Testing
 
 @testable import BlobUpload
 
-/// Something on the way that takes no body above a size, and says so with 413.
+/// A proxy refuses bodies above a size with 413.
 @Suite struct BodyLimitTests {
   private let journalFolder = try! ScratchFolder()
 
@@ -38,7 +38,7 @@ import Testing
     #expect(bodies.refusals == second, "the next file of this run begins with what gets through")
   }
 
-  /// A small file travels with its creation, and the creation is what is refused.
+  /// A small file is sent with the request that creates the upload, and this request is refused.
   @Test(arguments: ["tus", "resumable"]) func aCreationThatIsTooLargeIsCreatedEmpty(_ name: String) async throws {
     let peer = try ServedFolder()
     defer { peer.stop() }

@@ -5,7 +5,7 @@ import Blobs
 import Synchronization
 import Testing
 
-/// Protocols that do nothing right: every check must fail, with words, and soon.
+/// Runs the checks on protocols that do nothing right: every check must fail with a message within a short time.
 @Suite struct BrokenProtocolTests {
   @Test(arguments: Broken.allCases, ProtocolCheck.all)
   func everyCheckOfABrokenProtocolFailsWithinSeconds(_ broken: Broken, _ check: ProtocolCheck) async throws {
@@ -19,7 +19,7 @@ import Testing
     #expect(error?.description.hasPrefix("broken: \(check.description): ") == true, "\(error?.description ?? "none")")
   }
 
-  /// The reason is the upload's own where it has one, and no deadline's.
+  /// The reported reason is the upload's own error if it has one, not the deadline.
   @Test func aCheckThatWaitsForAnUploadSaysWhyThatFailed() async throws {
     let fixture = ProtocolFixture("broken", BrokenProtocol(way: .fails, gate: Gate()), wholeUpTo: 1) { EmptyPeer() }
     let check = try #require(ProtocolCheck.all.first { "\($0)".hasPrefix("cancelling") })
@@ -29,11 +29,11 @@ import Testing
 }
 
 enum Broken: CaseIterable, Sendable {
-  /// Each request fails at once, for good.
+  /// Each request fails immediately and permanently.
   case fails
-  /// No request ever ends, and none obeys when it is cancelled.
+  /// No request ever ends, and cancellation has no effect.
   case hangs
-  /// It says that all went well, and sends nothing.
+  /// The protocol reports success and sends nothing.
   case lies
 }
 
@@ -79,7 +79,7 @@ private struct BrokenProtocol: UploadProtocol {
   func abort(_ session: UploadSession, _ with: UploadContext) async throws(UploadError) { try await answer(()) }
 }
 
-/// Holds up whoever waits until it is opened, whether they are cancelled or not.
+/// Blocks tasks until the gate is opened, even if they are cancelled.
 private final class Gate: Sendable {
   private struct State {
     var isOpen = false
@@ -107,7 +107,7 @@ private final class Gate: Sendable {
   }
 }
 
-/// A server that never gets anything.
+/// A server that never receives anything.
 private struct EmptyPeer: ProtocolPeer {
   var endpoint: HTTPURL { HTTPURL("http://127.0.0.1:9/")! }
   func contents(of name: BytePath) -> [UInt8]? { nil }

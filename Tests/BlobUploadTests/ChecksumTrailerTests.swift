@@ -9,7 +9,7 @@ import Testing
 
 @testable import BlobUpload
 
-/// Digests that follow the bytes. tus 1.0 §Checksum, checksum-trailer.
+/// Digests in trailers. tus 1.0 §Checksum, checksum-trailer.
 @Suite struct ChecksumTrailerTests {
   private let peer = try! ServedFolder()
 
@@ -27,7 +27,7 @@ import Testing
     return uploader
   }
 
-  /// It is not read ahead: every part leaves as it comes.
+  /// The pipe is not read ahead: every part is sent while it is read.
   @Test func aPipesDigestFollowsIt() async throws {
     defer { peer.stop() }
     let seen = Seen(SocketTransport())
@@ -37,7 +37,7 @@ import Testing
     #expect(seen.ways == [.none, .after, .after, .after, .before], "the last one tells the length, and has no bytes")
   }
 
-  /// It would be fetched twice, or looked up twice.
+  /// A digest in the header section would require a second download or a second query.
   @Test func whatIsNoFileIsReadOnce() async throws {
     defer { peer.stop() }
     for length: Int64 in [1000, 3 << 20, 20 << 20] {
@@ -64,7 +64,7 @@ import Testing
     #expect(seen.ways == [.before])
   }
 
-  /// What is read for a digest does not go over the link.
+  /// Bytes that are read for a digest are not sent, and the rate limit does not apply to them.
   @Test func aRateIsThatOfTheLink() async throws {
     defer { peer.stop() }
     let folder = try ScratchFolder()
@@ -76,11 +76,11 @@ import Testing
     let (seen, start) = (Seen(SocketTransport(.init(limiter: limiter))), clock.now)
     _ = try await uploader(seen).upload(FileSource(path), as: "photo")
     #expect(peer.contents(of: "photo") == bytes && seen.ways == [.before])
-    // The first tenth of a second goes at once.
+    // The first tenth of a second is sent without a delay.
     #expect(clock.now - start >= .milliseconds(2800) && clock.now - start <= .seconds(3), "\(clock.now - start)")
   }
 
-  /// Only what was not acknowledged goes again, from what is held of the pipe.
+  /// Only bytes that were not acknowledged are sent again, from the spool of the pipe.
   @Test func bytesThatChangeOnTheWayAreSentAgain() async throws {
     defer { peer.stop() }
     let proxy = ChaosProxy(
@@ -94,7 +94,7 @@ import Testing
     #expect(seen.sent <= 1_000_000 + Int64(seen.statuses.count { $0 == 460 }) * 200_000)
   }
 
-  /// A proxy that knows no chunks, or drops what follows them: the digest comes before the next ones.
+  /// A proxy does not support chunked bodies, or drops trailers: later digests are in the header section.
   @Test(arguments: [nil, 411, 501]) func whereTrailersAreLostTheDigestComesFirst(_ status: Int?) async throws {
     defer { peer.stop() }
     let seen = Seen(SocketTransport(), dropping: true, status)
@@ -118,7 +118,7 @@ import Testing
   }
 }
 
-/// How the bodies went, and what was said to them.
+/// Records where the digest of each body was, and the statuses of the responses.
 private final class Seen: Transport {
   enum Way { case none, before, after }
   private struct State {
@@ -131,14 +131,14 @@ private final class Seen: Transport {
   private let status: Int?
   private let state = Mutex(State())
 
-  /// `dropping`: nothing that follows a body gets through; with a status, nor does a body that something follows.
+  /// `dropping`: trailers are dropped; if `status` is given, a request with a trailer gets that status.
   init(_ transport: any Transport, dropping drops: Bool = false, _ status: Int? = nil) {
     self.transport = transport
     self.drops = drops
     self.status = status
   }
 
-  /// Of POST and PATCH, in their order.
+  /// The placement of the digest for each POST and PATCH, in order.
   var ways: [Way] { state.withLock { $0.ways } }
   var statuses: [Int] { state.withLock { $0.statuses } }
   var sent: Int64 { state.withLock { $0.sent } }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import BlobUpload
 
-/// What the shared checks do not ask of Google Cloud Storage.
+/// Tests for Google Cloud Storage that the shared checks do not cover.
 @Suite struct CloudStorageTests {
   private static let length: Int64 = 100_000
 
@@ -18,7 +18,7 @@ import Testing
       transport: SocketTransport(.init(connections: 1)), retry: RetryPolicy(retries: 2, first: .milliseconds(1)))
   }
 
-  /// What a server says of bytes that it was sent, and that cannot be.
+  /// An impossible response to bytes that the server was sent.
   enum Lie: String, CaseIterable, Sendable {
     case moreThanWasSent, rangeIsNoRange, rangeIsTooLarge, rangeBeginsLater, keepsNothing, noSize, otherSize
     case otherChecksum, hugeSize
@@ -52,7 +52,7 @@ import Testing
     for isPipe in [false, true] {
       let pattern = PatternSource(length: Self.length)
       let folder = peer.url.resolve("/media/")!
-      // Of a pipe nobody can say what its checksum was to be.
+      // For a pipe the expected checksum is not known.
       if isPipe, lie == .otherChecksum { continue }
       await #expect(throws: UploadError.self, "\(isPipe ? "a pipe" : "a file")") {
         _ = try await uploader(to: folder, wholeUpTo: wholeUpTo).upload(isPipe ? piped(pattern) : pattern, as: "a.mov")
@@ -61,7 +61,7 @@ import Testing
     #expect(peer.requests.count < 100, "it was asked for ever")
   }
 
-  /// What arrived with other bytes is deleted, and nothing but that version of it.
+  /// An object that arrived with other bytes is deleted, but only this version of it.
   @Test func anObjectWithOtherBytesIsDeleted() async throws {
     let peer = HTTPPeer { request in
       if request.method == "DELETE" { return .init(request.query == "generation=1" ? 204 : 400) }
@@ -187,7 +187,7 @@ import Testing
     } throws: { error in (error as? UploadError)?.message.contains("does not delete them (403") == true }
   }
 
-  /// A file that was replaced by one of the same length is not the one that was sent.
+  /// A file that was replaced by one of the same length is not the file that was sent.
   @Test func anotherGenerationIsAnotherFile() async throws {
     let peer = CloudPeer()
     defer { peer.stop() }
@@ -201,7 +201,7 @@ import Testing
     #expect(try await !dialect.isThere(target, location: first.journaled, context))
   }
 
-  /// Google's tools and rclone read it under this key.
+  /// Google's tools and rclone read the time under this key.
   @Test(
     arguments: [0, 4 << 20],
     [(1_700_000_000_750_000_000, "1700000000"), (-1, "-1"), (nil, nil)] as [(Int64?, String?)])
@@ -218,7 +218,7 @@ import Testing
     #expect(peer.modificationTime(of: "a.mov") == time.kept)
   }
 
-  /// The server is asked for the bucket with the token, before the first byte.
+  /// The bucket is queried with the token before the first byte is sent.
   @Test func aWrongTokenIsAnErrorOfTheDestination() async throws {
     let peer = CloudPeer(token: "planted")
     defer { peer.stop() }

@@ -5,7 +5,7 @@ import BlobUpload
 import Blobs
 import Testing
 
-/// `Content-Digest` of PUT and of resumable uploads. RFC 9530.
+/// Tests `Content-Digest` for PUT and for resumable uploads. RFC 9530.
 struct ContentDigestTests {
   private func discover(
     _ headers: HTTPHeaders, named: String?, _ checksum: Digest.Algorithm

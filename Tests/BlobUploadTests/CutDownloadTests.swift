@@ -7,9 +7,9 @@ import Testing
 
 @testable import BlobUpload
 
-/// What is at a URL whose server does not name its version: a download that is cut cannot be gone on with.
+/// Tests sources at URLs whose server reports no version: an interrupted download cannot be resumed.
 @Suite struct CutDownloadTests {
-  /// A server that has another version for each request, of other bytes and another length, and does not say so.
+  /// A server that returns another version for each request, with other bytes and another length, without saying so.
   private func server(_ lengths: [Int]) -> HTTPPeer {
     let count = Atomic(0)
     return HTTPPeer { _ in
@@ -41,7 +41,7 @@ import Testing
     return outcomes
   }
 
-  /// The first version is cut, and the second arrives: no byte of the first is with it.
+  /// The download of the first version is interrupted, and the second arrives without any byte of the first.
   @Test(arguments: ["put", "tus", "resumable"]) func aDownloadThatIsCutBeginsAnew(_ dialect: String) async throws {
     let server = server([3_000_000, 2_000_000])
     defer { server.stop() }

@@ -7,11 +7,11 @@ import Blobs
 import Synchronization
 import Testing
 
-/// BLOBs that someone rewrites while they are uploaded: what arrives is one version from end to end.
+/// BLOBs are rewritten during their upload: the uploaded file must be one complete version.
 @Suite struct DatabaseChurnTests {
   private static let names = 6
 
-  /// Every 64 bytes tell the version and where they are.
+  /// Every 64 bytes contain the version and their position.
   private static func content(_ version: Int64) -> [UInt8] {
     var random = SplitMix(UInt64(bitPattern: version))
     let count = 1000 + Int(random.next() % 700_000)
@@ -24,7 +24,7 @@ import Testing
     return Array(bytes.prefix(count))
   }
 
-  /// nil: these bytes never were a version.
+  /// nil: the bytes are not one complete version.
   private static func version(of bytes: [UInt8]) -> Int64? {
     let number = Int64(String(decoding: bytes.prefix { $0 != UInt8(ascii: " ") }, as: UTF8.self))
     return number.flatMap { content($0) == bytes ? $0 : nil }
@@ -50,7 +50,7 @@ import Testing
 
     var arrived: [Int64] = []
     var moved = 0
-    // On a busy machine one of the two may hardly have its turn.
+    // On a busy machine one of the two threads may hardly run.
     for round in 0..<100 where round < 8 || churn.count <= 50 {
       let changes = churn.start()
       for row in 1...Int64(Self.names) {
@@ -61,7 +61,7 @@ import Testing
           let bytes = try #require(server.contents(of: name))
           arrived.append(try #require(Self.version(of: bytes), "\(name) is a mixture: \(bytes.count) bytes"))
         } catch let error as UploadError {
-          // Changed, deleted, or locked for a moment: said, and nothing of it is there.
+          // The row was changed, deleted or locked: the error says so, and no file was stored.
           #expect(error.side == .source, "\(error)")
           #expect(server.contents(of: name) == nil)
           moved += 1
@@ -75,7 +75,7 @@ import Testing
   }
 }
 
-/// Rewrites, deletes and puts back rows on a thread and a connection of its own, and vacuums.
+/// Rewrites, deletes and inserts rows on its own thread and connection, and vacuums.
 private final class DatabaseChurn: Sendable {
   private struct State {
     var version: Int64 = 0
@@ -96,7 +96,7 @@ private final class DatabaseChurn: Sendable {
 
   var count: Int { state.withLock { $0.count } }
 
-  /// Goes on until `stop`.
+  /// Runs until `stop` is called.
   func start() -> Monitor<(isWanted: Bool, isOver: Bool)> {
     let run = Monitor((isWanted: true, isOver: false))
     SystemThread.start("test-churn") { [self] in

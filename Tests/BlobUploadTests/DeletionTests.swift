@@ -6,7 +6,7 @@ import Testing
 
 @testable import BlobUpload
 
-/// Which answers say that an unfinished upload is deleted.
+/// Tests which responses confirm the deletion of an unfinished upload.
 @Suite struct DeletionTests {
   private let session = UploadSession(state: ["url": "\(host)up/1", "length": "1000"])
 
@@ -19,7 +19,7 @@ import Testing
     }
   }
 
-  /// HEAD shows that it is still there.
+  /// A server whose responses to HEAD show whether the upload still exists.
   private func server(delete status: Int, post: Int? = nil, head: Int = 200) -> Script {
     Script { _, request throws(TransportError) in
       switch request.method {
@@ -45,13 +45,13 @@ import Testing
     if status == 202 { #expect(error?.recovery == .retry(after: nil)) }
   }
 
-  /// Some servers say 403 of an upload that they do not know.
+  /// Some servers respond 403 for an upload that they do not know.
   @Test(arguments: ["tus", "resumable"], [404, 410])
   func anUploadThatIsGoneMayBeRefused(_ name: String, _ head: Int) async {
     #expect(await failure(name == "tus" ? Tus() : IETFResumable(), server(delete: 403, head: head)) == nil)
   }
 
-  /// One that knows nothing of overridden methods may create another upload, or show a page.
+  /// A server without support for overridden methods may create another upload, or return a page.
   @Test(arguments: [200, 201, 202, 404]) func aPostThatIsTakenForSomethingElseDeletesNothing(_ post: Int) async {
     let error = await failure(Tus(), server(delete: 405, post: post))
     #expect(error?.status == 405 && error?.side == .file, "\(error as Any)")
@@ -66,7 +66,7 @@ import Testing
     #expect(await failure(tus, server(delete: status))?.cause is KeepsUploads == false)
   }
 
-  /// As a login, or the portal of a hotel, answers any request.
+  /// A login page, or the captive portal of a hotel, responds to any request like this.
   @Test(arguments: ["tus", "resumable", "s3"]) func aPageIsNoDeletion(_ name: String) async {
     let page = HTTPResponse(
       head: HTTPHead(status: 200, headers: ["Content-Type": "text/html; charset=utf-8"]), body: Array("<html>".utf8))
@@ -89,7 +89,7 @@ import Testing
     #expect(script.methods.first == "DELETE")
   }
 
-  /// What is there would be deleted in place of the upload.
+  /// The redirect would delete another resource instead of the upload.
   @Test(arguments: ["/", "/in/", "/in/up/2", "/in/up/1/x", "/in/up"], ["tus", "resumable"])
   func aDeletionGoesToNoOtherPath(_ location: String, _ name: String) async {
     let script = Script(.status(307, ["Location": location]), .status(204))
@@ -106,7 +106,7 @@ import Testing
     #expect(script.methods == ["DELETE", "DELETE"])
   }
 
-  /// The method that counts is the one in the field.
+  /// The method in the override field decides.
   @Test func aDeletionInAPostGoesToNoOtherPath() async {
     let script = Script { _, request throws(TransportError) in
       request.method == "DELETE" ? .status(405) : .status(307, ["Location": "/"])

@@ -5,7 +5,7 @@ import Synchronization
 
 @testable import BlobUpload
 
-/// A journal of its own, and queues that write to it.
+/// A temporary journal, and queues that write to it.
 final class Desk: Sendable {
   let journal: Journal
   private let folder: ScratchFolder
@@ -57,7 +57,8 @@ final class Desk: Sendable {
   }
 }
 
-/// Counts requests under way. With `stalls` none ends before it is cancelled, with `gathers` before so many were there.
+/// Counts running requests. With `stalls` each request runs until it is cancelled; with `gathers` each waits until that
+/// many requests were started.
 final class Gauge: Transport {
   private let state = Mutex<(now: Int, most: Int)>((0, 0))
   private let stalls: Bool

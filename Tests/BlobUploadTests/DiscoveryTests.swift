@@ -71,7 +71,7 @@ import Testing
     #expect(ContinuousClock.now - begin >= .seconds(1))
   }
 
-  /// The transport waits for long before it says that no answer comes.
+  /// The transport waits a long time before it reports that no response arrived.
   @Test(arguments: [(Duration.seconds(10), 3), (.zero, 1)])
   func aServerThatLetsWaitIsNotAskedAgain(_ limit: Duration, _ count: Int) async {
     var asked = 0

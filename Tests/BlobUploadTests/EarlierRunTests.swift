@@ -7,7 +7,8 @@ import Testing
 
 @testable import BlobUpload
 
-/// A server says of an upload that earlier runs began what cannot be true. The journal knows how far bytes were sent.
+/// A server reports an impossible state of an upload that earlier runs started. The journal records how far bytes were
+/// sent.
 @Suite(.serialized) struct EarlierRunTests {
   private static let names = ["tus", "resumable"]
   private static let length: Int64 = 100 << 20
@@ -16,7 +17,7 @@ import Testing
     name == "tus" ? Tus(wholeUpTo: 0) : IETFResumable(wholeUpTo: 0)
   }
 
-  /// The first run sends 40 of 100 MiB, and does not hear how many have arrived. Then the server says that it holds `held`.
+  /// The first run sends 40 of 100 MiB, and gets no response. Then the server reports that it has `held` bytes.
   /// Returns the methods of the second run.
   private func methods(_ name: String, heldThen held: Int64, _ desk: Desk) async throws -> [String] {
     let isFirstRun = Mutex(true)
@@ -48,7 +49,7 @@ import Testing
     async throws
   {
     let methods = try await methods(name, heldThen: held, try await Desk())
-    // What is left at the server is deleted once the file is sent, unless the server says that it is whole.
+    // The old upload at the server is deleted once the file is sent, unless the server reports that it is complete.
     let deleting = held == Self.length ? ["HEAD"] : ["HEAD", "DELETE"]
     #expect(methods == ["HEAD", "POST", "PATCH", "PATCH", "PATCH"] + deleting)
   }
@@ -58,7 +59,7 @@ import Testing
     #expect(try await methods(name, heldThen: 20 << 20, try await Desk()) == ["HEAD", "PATCH", "PATCH"])
   }
 
-  /// All was sent, and the answer was lost.
+  /// All bytes were sent, and the response was lost.
   @Test(arguments: names) func anUploadThatIsWholeIsFoundSo(_ name: String) async throws {
     let desk = try await Desk()
     let isFirstRun = Mutex(true)
@@ -77,7 +78,7 @@ import Testing
     #expect(Array(script.methods.dropFirst(count)) == ["HEAD"])
   }
 
-  /// A request that goes on from an earlier byte takes nothing back of what another one has sent.
+  /// A request that starts at an earlier byte does not reduce the recorded end of an earlier request.
   @Test func theFurthestByteCounts() {
     let noted = Mutex<[Int64]>([])
     let tracker = SendingLedger { end in noted.withLock { $0.append(end) } }.tracker(notesCreation: true)
@@ -103,24 +104,24 @@ extension JournalTests {
       let journal = try await folder.open()
       let id = try #require(try await journal.claim().id)
       journal.opened(id, session)
-      // Nothing is noted of it, as by an earlier version of the program.
+      // No end is recorded, as by an earlier version of the program.
       #expect(try await journal.only().sentLimit == nil)
       journal.sending(id, from: 0, key: SentRange.noKey)(40, SentRange.noValue)
       journal.failed(id, "no")
       #expect(try await journal.claim().entry?.sentLimit == 40 + 16 << 20)
-      // A later request from the same byte that came less far.
+      // A later request from the same byte sent fewer bytes.
       journal.sending(id, from: 0, key: SentRange.noKey)(30, SentRange.noValue)
       journal.failed(id, "no")
       #expect(try await journal.only().sentLimit == 40 + 16 << 20)
       _ = try await journal.claim()
       journal.restarted(id)
       journal.opened(id, session)
-      // Nothing is noted of it, as by an earlier version of the program.
+      // No end is recorded, as by an earlier version of the program.
       #expect(try await journal.only().sentLimit == nil)
       await journal.close()
     }
 
-    /// Bytes may have left that were not noted yet.
+    /// Some bytes may have been sent that were not recorded yet.
     @Test func afterAKillItIsSomewhatMore() async throws {
       let folder = JournalFolder(for: "limit")
       await #expect(processExitsWith: .signal(SIGKILL)) {
@@ -139,7 +140,7 @@ extension JournalTests {
       }
     }
 
-    /// What was noted last may not have reached the disk.
+    /// The last record may not have reached the disk.
     @Test func afterThePowerFailedItIsNotKnown() async throws {
       let before = try await folder.open(as: ProcessMark(pid: 1, boot: "an earlier one", start: 1))
       let id = try #require(try await before.claim().id)

@@ -8,7 +8,7 @@ import Testing
 
 @testable import BlobUpload
 
-/// What a server of ours has with the same bytes is neither sent again nor counted as sent.
+/// A file that a Fullbore server already has with the same bytes is neither sent again nor counted as sent.
 @Suite struct ExistingFilesTests {
   private static let lengths: [Int64] = [0, 1000, 200 << 10, 300 << 10, 5 << 20]
   private let names = ["empty", "small", "medium", "second", "large"]
@@ -31,7 +31,8 @@ import Testing
     let firstDesk = try await Desk()
     let (queue, recorder) = try await queue(firstDesk, peer, dialect)
     #expect(try await firstDesk.run(queue, names, lengths: Self.lengths).sent == names.count)
-    // A PUT that tells no time is confirmed once, which an empty file cannot do.
+    // A PUT without a modification time needs a query that confirms it, once per folder. An empty file cannot confirm
+    // it.
     let confirmations = dialect == "put" ? 2 : 0
     #expect(
       recorder.count("HEAD") <= 1 + confirmations, "a new tree is not asked for, but for its one large file")
@@ -66,7 +67,7 @@ import Testing
     #expect(peer.contents(of: "large") == PatternSource(length: 5 << 20).bytes(count: 5 << 20))
   }
 
-  /// The journal is believed in vain: only a digest, or the bytes, tell that others have the name.
+  /// The journal alone is not sufficient: only a digest, or the bytes, show that the name has other bytes.
   @Test(arguments: [nil, "tus", "resumable", "put"])
   func aCheckComparesDigestsWhereTheServerTellsThem(_ dialect: String?) async throws {
     let peer = try ServedFolder()
@@ -85,7 +86,7 @@ import Testing
     #expect(outcomes.error("other")?.status == 409, "\(String(describing: outcomes["other"]))")
   }
 
-  /// `If-Match: *` asks for a file that is there, so the server is asked first whether it is.
+  /// `If-Match: *` requires an existing file, so the server is first queried for one.
   @Test(arguments: [false, true]) func aFileThatMayOverwriteIsSentOnce(_ isThere: Bool) async throws {
     let peer = try ServedFolder()
     defer { peer.stop() }
@@ -112,7 +113,8 @@ import Testing
     }
   }
 
-  /// The server reads a file for its digest only where that is all that is asked for.
+  /// The server reads a file to compute its digest only for HEAD; for GET it returns only a digest that is already
+  /// known.
   @Test func aServerTellsTheDigestOfWhatItWasNotToldOne() async throws {
     let peer = try ServedFolder()
     defer { peer.stop() }
@@ -138,7 +140,7 @@ import Testing
   }
 }
 
-/// An object that was changed to others of its length.
+/// An object was replaced by other bytes of the same length.
 extension ExistingFilesTests {
   @Suite struct OfS3: S3Fixture {
     let transport = Self.connections
@@ -158,7 +160,7 @@ extension ExistingFilesTests {
   }
 }
 
-/// Counts what goes to a server.
+/// Counts the requests to a server.
 private final class Recorder: Transport {
   private let transport: any Transport
   private let methods = Mutex<[String]>([])

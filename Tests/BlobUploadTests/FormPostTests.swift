@@ -114,7 +114,7 @@ import Testing
     #expect(other.seen.heads.isEmpty)
   }
 
-  /// What the receiver says of the file is kept, so it may repeat neither a credential nor a field of the form.
+  /// The location in the reply is stored, so it must contain neither a credential nor a field of the form.
   @Test(arguments: ["s3krT0ken/", "s3krT0ken%2F", "czNrclQwa2Vu", "fieldsecret"])
   func aReplyThatRepeatsASecretIsNotKept(_ spelling: String) async throws {
     let answer = HTTPResponse(
@@ -126,7 +126,7 @@ import Testing
     #expect(result != nil && result?.location == nil)
   }
 
-  /// A form has no folders in it.
+  /// A form contains no folders.
   @Test func fileIsReadBackWhereTheAnswerOrItsNameSaysThatItIs() async throws {
     let source = PatternSource(length: 10)
     let bytes = HTTPResponse(head: HTTPHead(status: 200, headers: [:]), body: [])
@@ -137,7 +137,7 @@ import Testing
       let transport = Script(bytes)
       let uploader = BlobUploadTests.uploader(FormPost(), transport)
       let target = uploader.destination.target("2026/a.mov", length: 10)
-      // The script gives out no bytes.
+      // The script returns no bytes.
       await #expect(throws: UploadError.self) {
         try await uploader.verify(source, source.info, at: target, location: location)
       }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import BlobUpload
 
-/// Files that were sent, and have grown since.
+/// Tests files that were sent and have grown since.
 @Suite struct GrownFileTests {
   private let peer: ServedFolder
   private let desk: Desk
@@ -29,7 +29,7 @@ import Testing
     peer.contents(of: "film") == PatternSource(length: length).bytes(count: Int(length))
   }
 
-  /// A process that is killed has claimed the new version, and noted nothing else.
+  /// A process was killed after it claimed the new version, and recorded nothing else.
   @Test func aRunThatWasKilledBeforeItReplacedAGrownFileIsFollowedByOneThatDoes() async throws {
     defer { peer.stop() }
     #expect(try await desk.run(queue(), ["film"]).sent == 1)
@@ -78,7 +78,7 @@ import Testing
     #expect(peer.contents(of: "film") == other.bytes(count: 1000))
   }
 
-  /// The run is killed after the server has stored the grown file, and before that is noted.
+  /// The run is killed after the server has stored the grown file, and before the journal records it.
   @Test func whatAnotherSourceHasSentIsForgottenBeforeAGrownFileReplacesIt() async throws {
     defer { peer.stop() }
     var queue = queue()
@@ -110,7 +110,7 @@ import Testing
   }
 }
 
-/// Breaks every request that reads.
+/// Fails every request that reads.
 private final class Unreadable: Transport {
   private let base: any Transport
   private let state = Mutex<[String]>([])

@@ -5,7 +5,7 @@ import Testing
 
 @testable import BlobUpload
 
-/// Numbers and dates in answers, however large: none ends the process, and none is believed.
+/// Arbitrary numbers and dates in responses must neither end the process nor be believed.
 @Suite struct HostileNumberTests {
   static let numbers = [
     "0", "1", "-1", "+5", "", " 7", "0x10", "1e9", "٣", "9223372036854775807", "9223372036854775808",
@@ -33,7 +33,7 @@ import Testing
     #expect(parts.allSatisfy { 1...10_000 ~= $0.number && $0.held >= 0 && $0.start >= 0 })
   }
 
-  /// Together they are more than a number can say.
+  /// The sum of these sizes overflows.
   @Test func sizesOfPartsMayAddUpPastAnyNumber() async throws {
     let upload =
       "<Upload><Key>a</Key><UploadId>1</UploadId><Initiated>999999999-11-21T23:00:00.000Z</Initiated></Upload>"
@@ -111,7 +111,7 @@ import Testing
     }
   }
 
-  /// In as many parts as would not fit into memory.
+  /// The number of parts would not fit into memory.
   @Test func aPlanOfTooManyPartsIsNone() {
     #expect(PartPlan(length: .max, partSize: 1).numbered() == nil)
     #expect(PartPlan(length: .max, partSize: .max - 1).numbered()?.count == 2)

@@ -8,7 +8,7 @@ import Testing
 
 @testable import BlobUpload
 
-/// What the IETF's dialect makes of the answers that `ProtocolCheck`s, over our own server, do not meet.
+/// Tests of resumable uploads with responses that the `ProtocolCheck`s on Fullbore's own server do not produce.
 @Suite struct IETFTests {
   private let limits = answer("204 No Content", "Upload-Limit: max-size=100000000, max-age=60\r\n")
   private func told(_ location: String, version: Int = 8) -> ScriptedPeer.Step {
@@ -17,20 +17,20 @@ import Testing
         + "Location: \(location)\r\n\r\n")
   }
 
-  /// A server without limits may be a plain one, and gets all in one request.
+  /// A server without limits may not support the protocol, and gets the whole file in one request.
   @Test func aPlainServerHasTakenTheWhole() async throws {
     let peer = ScriptedPeer([
       .readRequest, answer("200 OK"), .readRequest, answer("201 Created"), .readRequest, answer("403 Forbidden"),
     ])
     let source = try await push(10_000_000, to: peer)
-    // At last it is asked for the file, and lets nobody look.
+    // The final query for the file is refused.
     #expect(peer.seen.heads.count == 3)
     #expect(peer.seen.heads[1].contains("Upload-Complete: ?1\r\n"))
     let sent = peer.seen.received[0].dropLast(peer.seen.heads[2].utf8.count)
     #expect(sent.suffix(10_000_000) == source.bytes(count: 10_000_000)[...])
   }
 
-  /// The URL came before the bytes, so a creation that is cut off goes on there, and none of the rest is sent twice.
+  /// The URL arrived before the bytes, so an interrupted creation is resumed there without sending any byte twice.
   @Test(arguments: ["?0", nil]) func aCutCreationGoesOnWhereItsURLIs(_ complete: String?) async throws {
     let held = complete.map { "Upload-Complete: \($0)\r\n" } ?? ""
     let peer = ScriptedPeer(
@@ -50,7 +50,7 @@ import Testing
     #expect(seen.received[1].suffix(9_000_000) == source.bytes(at: 1_000_000, count: 9_000_000)[...])
   }
 
-  /// One of another version, and one that leads elsewhere, are as if they had not come.
+  /// Interim responses of another version, or with a foreign Location, are ignored.
   @Test(arguments: [("/up/1", 7), ("http://elsewhere.example/up/1", 8)])
   func notEveryInterimAnswerIsOurs(_ location: String, _ version: Int) async throws {
     let peer = ScriptedPeer(
@@ -77,7 +77,7 @@ import Testing
     #expect(error?.message.contains("http://elsewhere.example") == true)
   }
 
-  /// With `?1` an error is the target's last word, and nothing is tried again.
+  /// With `?1` an error is the final response of the target, so there is no retry.
   @Test func theTargetsOwnRefusalIsFinal() async throws {
     let peer = ScriptedPeer([
       .readRequest, limits, .readRequest, answer("201 Created", "Upload-Complete: ?0\r\nLocation: /up/1\r\n"),
@@ -105,7 +105,7 @@ import Testing
     #expect(error?.message.contains("2500 at most") == true)
   }
 
-  /// An upload may have tighter limits than its server: they come with its creation.
+  /// An upload may have tighter limits than its server: they are in the response to its creation.
   @Test func theUploadsOwnLimitsAreKept() async throws {
     let taken = [1000, 2000].flatMap { offset -> [ScriptedPeer.Step] in
       [.readRequest, answer("204 No Content", "Upload-Complete: ?0\r\nUpload-Offset: \(offset)\r\n")]
@@ -122,7 +122,7 @@ import Testing
     #expect(peer.seen.heads.last?.contains("Content-Length: 500\r\n") == true)
   }
 
-  /// A part the user wants smaller than the server does is made larger; the last one may be smaller.
+  /// A part size below the server's minimum is increased; only the last part may be smaller.
   @Test func noAppendButTheLastIsTooSmall() async throws {
     let least = answer("204 No Content", "Upload-Limit: min-append-size=2000, max-append-size=2000\r\n")
     let peer = ScriptedPeer([
@@ -146,7 +146,7 @@ import Testing
     #expect(peer.seen.heads.last?.hasPrefix("DELETE /up/1 ") == true)
   }
 
-  /// 413 with the limit that holds now.
+  /// The response 413 contains a new limit.
   @Test func aRefusedAppendIsCutAsTold() async throws {
     let peer = ScriptedPeer([
       .readRequest, answer("204 No Content", "Upload-Limit: max-append-size=100000\r\n"), .readRequest,
@@ -161,7 +161,7 @@ import Testing
     #expect(peer.seen.heads[4].contains("Content-Length: 75000\r\n"))
   }
 
-  /// 0, a negative number, and a least size above the largest.
+  /// A limit of 0, a negative limit, and a minimum above the maximum.
   @Test(arguments: ["max-append-size=0", "max-append-size=-1", "max-append-size=1500, min-append-size=9000"])
   func aLimitThatNothingCanKeepIsIgnored(_ limit: String) async throws {
     let peer = ScriptedPeer([
@@ -174,7 +174,7 @@ import Testing
     #expect(peer.seen.heads[2].contains("Content-Length: \(limit.contains("1500") ? 1500 : 2500)\r\n"))
   }
 
-  /// A byte a request, for ever, helps no one. Told at once, with the creation, or with a refusal.
+  /// One byte per request would never finish. OPTIONS, the creation or a refusal reports this limit.
   @Test(arguments: 0..<3) func aServerThatTakesNextToNothingAtOnceIsRefused(_ when: Int) async throws {
     let tiny = "Upload-Limit: max-append-size=1\r\n"
     let peer = ScriptedPeer([
@@ -189,7 +189,7 @@ import Testing
     #expect(peer.seen.heads.count <= 4)
   }
 
-  /// As tusd, which takes a request of another version for one of tus.
+  /// Like tusd, which treats a request of another version as one of tus.
   @Test(arguments: ["asked", "told", "tus"]) func anotherVersionOfTheProtocolIsNamed(_ how: String) async {
     let script = Script { _, request throws(TransportError) in
       let version = request.headers["Upload-Draft-Interop-Version"]
@@ -205,7 +205,7 @@ import Testing
     #expect(error?.message.contains(how == "told" ? "put+" : "tus+") == true)
   }
 
-  /// A server that offered the protocol answers in it: anything else may be a page from something before it.
+  /// A server that offered the protocol must respond in it: any other response may be a page from an intermediary.
   @Test func aPageInPlaceOfAnAnswerInTheProtocolIsNotBelieved() async throws {
     for head in [nil, "1000", "670"] {
       let script = Script { _, request throws(TransportError) in
@@ -224,7 +224,7 @@ import Testing
     }
   }
 
-  /// As tusd: the final answer says nothing of the upload, and its own URL does.
+  /// Like tusd: the final response does not mention the upload, but its own URL reports the state.
   @Test func anAnswerWithoutAWordIsAskedAboutAtTheUploadsURL() async throws {
     let peer = ScriptedPeer([
       .readRequest, limits, .readRequest, told("/up/1"), answer("200 OK"), .readRequest,
@@ -234,7 +234,7 @@ import Testing
     #expect(peer.seen.heads.last?.hasPrefix("HEAD /up/1 ") == true)
   }
 
-  /// A refusal of a server that speaks our version, or none, is what it says.
+  /// The refusal of a server that supports our version, or none, is reported unchanged.
   @Test(arguments: [["Upload-Limit": "max-age=60"], [:]] as [HTTPHeaders])
   func anOrdinaryRefusalStaysWhatItIs(_ offered: HTTPHeaders) async {
     let script = Script { _, request throws(TransportError) in
@@ -244,7 +244,7 @@ import Testing
     #expect(error?.status == 412)
   }
 
-  /// The last word must be about all bytes: an append that says so at another offset would end the upload too early.
+  /// The final request must be about all bytes: completing the upload at another offset would truncate it.
   @Test func anUploadIsNotEndedBeforeAllIsThere() async throws {
     let script = Script(.status(200, ["Upload-Complete": "?0", "Upload-Offset": "400"]))
     let context = UploadContext(transport: script, endpoint: host, traits: IETFResumable().traits)
@@ -255,7 +255,7 @@ import Testing
     #expect(error?.recovery == .resync && script.methods == ["HEAD"])
   }
 
-  /// A secret that an interim answer repeats is no place that is kept.
+  /// A URL in an interim response that contains a secret is not stored.
   @Test func aPlaceThatRepeatsACredentialIsNotKept() async throws {
     let peer = ScriptedPeer([
       .readRequest,

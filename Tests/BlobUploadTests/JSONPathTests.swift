@@ -5,7 +5,7 @@ import Testing
 @testable import BlobUpload
 
 @Suite struct JSONPathTests {
-  /// On as much stack as a connection's thread has.
+  /// Runs on a thread with as much stack as a connection's thread.
   private func value(_ path: String, in json: String) -> String? {
     let found = Monitor<String??>(nil)
     SystemThread.start("json") {
@@ -28,7 +28,7 @@ import Testing
   @Test func whatIsNestedAsAnswersAreIsRead() {
     #expect(value("a", in: "{\"a\":\"b\",\"c\":\(nested(60, "1"))}") == "b")
     #expect(value("$" + String(repeating: "[0]", count: 60), in: nested(60, "\"x\"")) == "x")
-    // Brackets within a text are text, also behind an escaped quote.
+    // Brackets within a string are text, also after an escaped quote.
     let brackets = String(repeating: "[{", count: 500)
     #expect(value("a", in: "{\"b\":\"\\\"\(brackets)\\\\\",\"a\":7}") == "7")
   }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import BlobUpload
 
-/// A tus server that puts parts together in place: the whole is the first part's upload, which has grown.
+/// A tus server concatenates parts in place: the first part's upload grows and becomes the whole upload.
 @Suite struct JoinedInPlaceTests {
   @Test func theUploadThatIsTheFileIsNotDeleted() async throws {
     let uploads = Monitor<[String: [UInt8]]>([:])

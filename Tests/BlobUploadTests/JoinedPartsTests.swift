@@ -8,13 +8,13 @@ import Testing
 
 @testable import BlobUpload
 
-/// The server has made a file of parts, and the journal does not know yet that the upload is done.
+/// The server has made a file of the parts, but the journal does not contain yet that the upload is finished.
 @Suite(.serialized) struct JoinedPartsTests {
   private static let length: Int64 = 5 << 20
   private let pattern = PatternSource(length: length, seed: 8)
 
-  /// A server, and a journal in which an upload in five parts is not done, though the file is there: its run has ended
-  /// after the server deleted the first `deleted` of its parts.
+  /// A server with the finished file, and a journal in which its upload in five parts is unfinished: the run ended
+  /// after the server deleted the first `deleted` parts.
   private func interrupted(afterDeleting deleted: Int, overwrite: Bool = false) async throws -> Bench {
     let bench = try await Bench(deleting: deleted)
     let uploader = bench.uploader
@@ -32,7 +32,8 @@ import Testing
     return bench
   }
 
-  /// As after a kill while the parts are deleted, or while the file is read back, when all parts are gone.
+  /// The state after a kill during the deletion of the parts, or during the comparison of the file, when all parts are
+  /// deleted.
   @Test(arguments: [1, 3, 5], [false, true])
   func theNextRunSendsNothingAndDeletesEveryPart(_ deleted: Int, _ overwrite: Bool) async throws {
     let bench = try await interrupted(afterDeleting: deleted, overwrite: overwrite)
@@ -45,7 +46,7 @@ import Testing
     await bench.journal.close()
   }
 
-  /// What a status asks for is the whole, of which the server has every byte, and not the parts that are left.
+  /// A status query asks for the whole upload, of which the server has every byte, and not for the remaining parts.
   @Test(arguments: [1, 3, 5]) func aStatusFindsTheWhole(_ deleted: Int) async throws {
     let bench = try await interrupted(afterDeleting: deleted)
     let session = try #require(try await bench.journal.only().sessionToAsk)
@@ -57,7 +58,7 @@ import Testing
     await bench.journal.close()
   }
 
-  /// The journal may be of a run whose last note was lost with the power.
+  /// The last record of the run may have been lost in a power failure.
   @Test(arguments: [1, 3], [false, true])
   func aWholeThatTheJournalDoesNotKnowIsFoundByItsName(_ deleted: Int, _ overwrite: Bool) async throws {
     let bench = try await interrupted(afterDeleting: deleted, overwrite: overwrite)
@@ -72,7 +73,7 @@ import Testing
     await bench.journal.close()
   }
 
-  /// It may have been deleted since, or replaced: only the name tells.
+  /// The file may have been deleted or replaced since: only a query for its name can tell.
   @Test(arguments: [false, true]) func aWholeThatTheServerHasForgottenIsUploadedAnew(_ isThere: Bool) async throws {
     let bench = try await interrupted(afterDeleting: 5)
     let whole = try #require(try await bench.journal.only().session?.joined)
@@ -84,7 +85,7 @@ import Testing
     await bench.journal.close()
   }
 
-  /// Giving up deletes parts, and not the file that they have become.
+  /// Giving up an upload deletes its parts, but not the file that was made of them.
   @Test func whatIsGivenUpLeavesTheFile() async throws {
     let bench = try await interrupted(afterDeleting: 1)
     let deletions = bench.deletions
@@ -99,7 +100,7 @@ import Testing
     await bench.journal.close()
   }
 
-  /// A server that deletes the first few parts only, and each of them once it was asked for all five.
+  /// A server that deletes only the first few parts, each after all five deletions were requested.
   private final class Bench: Sendable {
     let peer: ServedFolder
     let journal: Journal
@@ -133,7 +134,7 @@ import Testing
     }
 
     var sent: Int64 { counting.sent }
-    /// Requests to delete something.
+    /// Number of requests to delete.
     var deletions: Int { deleted.update { $0 } }
     func unfinished() -> Int64 { peer.unfinished() }
     func arrived(_ source: PatternSource) -> Bool {

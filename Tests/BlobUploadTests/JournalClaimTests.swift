@@ -154,7 +154,7 @@ extension JournalTests {
       }
     }
 
-    /// The caller is told of it, to give it up where it knows the dialect.
+    /// The caller gets the old entry, so that it can delete the upload if it supports the protocol.
     @Test func aSessionOfAnotherDialectIsLeftBehind() async throws {
       try await leave { journal, id in
         journal.opened(id, session)
@@ -238,14 +238,14 @@ extension JournalTests {
       await journal.close()
     }
 
-    /// Another source was sent under the same name, so that the first one is not there any more.
+    /// Another source was sent under the same name, so the first one is no longer there.
     @Test(arguments: [true, false], [true, false])
     func whatAnotherSourceHasReplacedIsNotDone(_ isBegunOnly: Bool, _ together: Bool) async throws {
       let (mine, other) = (intent("a.jpg"), intent("a.jpg", from: "/other/a.jpg"))
       let journal = try await folder.open()
       journal.done(try #require(try await journal.claim(mine).id), UploadResult())
       #expect(try await journal.claim(mine).name == "done")
-      // One that may replace a file may have done so as soon as it has begun.
+      // An upload that may overwrite a file may do so as soon as it has started.
       let at = isBegunOnly ? JournalDestination.put : .tus
       let more = together ? [intent("b.jpg"), intent("c.jpg")] : []
       let claims = try await journal.claim([other] + more, destination: try await journal.destinationID(at))
@@ -262,7 +262,7 @@ extension JournalTests {
       await journal.close()
     }
 
-    /// The server had the same bytes, or the file is only named and not sent: nothing was replaced.
+    /// The server had the same bytes, or the file was only listed and not sent: no file was replaced.
     @Test func whatIsFoundUnderANameReplacesNothing() async throws {
       let (mine, other) = (intent("a.jpg"), intent("a.jpg", from: "/other/a.jpg"))
       let journal = try await folder.open()
@@ -276,7 +276,7 @@ extension JournalTests {
       await journal.close()
     }
 
-    /// What decides where a file arrives, besides its URL, names the entry too.
+    /// Everything that decides where a file arrives, besides its URL, is part of the entry's key.
     @Test func anotherRecipientIsAnotherEntry() async throws {
       var (one, other) = (intent(), intent())
       (one.recipient, other.recipient) = ("one", "other")
@@ -295,7 +295,7 @@ extension JournalTests {
       await journal.close()
     }
 
-    /// What one run does with a claimed upload before it closes the journal.
+    /// Claims an upload, records notes with `note`, and closes the journal.
     @discardableResult
     private func leave(_ intent: JournalIntent = intent(), _ note: (Journal, Int64) -> Void) async throws -> Int64 {
       let journal = try await folder.open()

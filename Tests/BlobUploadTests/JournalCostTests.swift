@@ -40,7 +40,7 @@ extension JournalTests {
       print("  closed in \(opening - closing), opened and closed in \(ContinuousClock.now - opening)")
     }
 
-    /// A path of about 80 bytes, a URL of about 100.
+    /// A path of about 80 bytes, and a URL of about 100.
     private func file(_ number: Int) -> JournalIntent {
       let path = "\(number / 500 + 1000)-wedding-at-the-lake/IMG_\(number + 100_000).JPG"
       return JournalIntent(

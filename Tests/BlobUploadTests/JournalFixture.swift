@@ -2,10 +2,10 @@ import BlobUpload
 import Blobs
 import Platform
 
-/// Everything about the journal; the suites are in files of their own.
+/// Namespace for all journal suites, which are in separate files.
 enum JournalTests {}
 
-/// A journal file in a folder of the test's own.
+/// A journal file in a temporary folder.
 final class JournalFolder: Sendable {
   let folder: BytePath
 
@@ -15,13 +15,13 @@ final class JournalFolder: Sendable {
     folder = template.withUnsafeBufferPointer { BytePath(cString: $0.baseAddress!) }
   }
 
-  /// One that a process can find which the test is about to kill: it knows no more than its parent's number.
+  /// A folder that a child process can find that the test will kill: the child knows only the parent's process ID.
   init(for name: String) {
     folder = Self.folder(name, of: getpid())
     _ = folder.withCString { mkdir($0, 0o700) }
   }
 
-  /// In that process.
+  /// The path of the journal, as computed in the child process.
   static func pathInParent(_ name: String) -> BytePath { folder(name, of: getppid()).appending("journal") }
 
   private static func folder(_ name: String, of pid: pid_t) -> BytePath {
@@ -35,7 +35,7 @@ final class JournalFolder: Sendable {
 
   var path: BytePath { file("") }
 
-  /// What is in the folder.
+  /// Names of the files in the folder.
   var names: [BytePath] {
     guard let stream = folder.withCString({ opendir($0) }) else { return [] }
     defer { closedir(stream) }
@@ -49,7 +49,7 @@ final class JournalFolder: Sendable {
     return names.sorted()
   }
 
-  /// Bytes of the journal and its log on the disk.
+  /// Total size in bytes of the journal and its log on the disk.
   var size: Int64 {
     ["", "-wal"].reduce(into: 0) { sum, suffix in
       var status = stat()
@@ -81,7 +81,7 @@ final class IdleProcess {
 
   deinit { if !isCollected { end() } }
 
-  /// Kills it, and leaves it for its parent to collect.
+  /// Kills the process, but does not collect its exit status.
   func kill() {
     Platform.kill(pid, SIGKILL)
     var info = siginfo_t()
@@ -120,7 +120,7 @@ func intent(
 let session = UploadSession(state: ["url": "https://host.example/files/17"], limits: PartLimits(isParallel: true))
 
 extension JournalClaim {
-  /// The id to send under; nil where nothing is to be sent.
+  /// The entry's ID for sending; nil if there is nothing to send.
   var id: Int64? {
     switch self {
     case .fresh(let id), .replaced(let id, _): id
@@ -155,6 +155,6 @@ extension Journal {
     try claim([intent], destination: destinationID(destination), again: again)[0]
   }
 
-  /// The only entry that is not done.
+  /// The only unfinished entry.
   func only() throws(JournalError) -> JournalEntry { try unfinished()[0] }
 }

@@ -14,7 +14,7 @@ extension JournalTests {
         for id in ids.prefix(300) { journal.done(id, UploadResult()) }
         journal.opened(ids[300], session)
         try await journal.flush()
-        // These may be lost, and nothing but these.
+        // Only these records may be lost.
         for id in ids.suffix(100) { journal.done(id, UploadResult()) }
         kill(getpid(), SIGKILL)
       }
@@ -36,7 +36,7 @@ extension JournalTests {
       var most = 0
       for _ in 0..<5 {
         await #expect(processExitsWith: .signal(SIGKILL)) {
-          // Wherever it is then: in the schema, a commit or a checkpoint.
+          // The kill may happen at any time: during the creation of the schema, a commit or a checkpoint.
           let microseconds = UInt32.random(in: 0..<100_000)
           SystemThread.start("killer") {
             usleep(microseconds)
@@ -53,7 +53,7 @@ extension JournalTests {
         let journal = try await folder.open()
         let listed = try await journal.entries(.done, limit: -1).count + journal.unfinished().count
         #expect(try await journal.summary().map(\.count).reduce(0, +) == listed)
-        // Batches are whole.
+        // A batch is recorded completely or not at all.
         #expect(listed % 64 == 0)
         #expect(listed >= most, "what an earlier run had committed is gone")
         most = listed

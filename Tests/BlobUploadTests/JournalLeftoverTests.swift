@@ -4,7 +4,7 @@ import Testing
 @testable import BlobUpload
 
 extension JournalTests {
-  /// What is gone, and must not come back as something else.
+  /// Tests entries that no longer exist and must not reappear as others.
   @Suite struct LeftoverTests {
     let folder = JournalFolder()
 
@@ -15,7 +15,7 @@ extension JournalTests {
       try await journal?.flush()
       journal = nil
       let other = try await folder.open()
-      // A note's task may hold it a moment longer.
+      // The task of a record may keep the journal open a moment longer.
       let clock = ContinuousClock()
       let deadline = clock.now + .seconds(10)
       var claim = try await other.claim()
@@ -36,7 +36,7 @@ extension JournalTests {
       #expect(try await journal.unfinished().map(\.id) == [new])
     }
 
-    /// As two containers see each other that share a volume.
+    /// Two containers that share a volume see each other like this.
     @Test func anOwnerWronglyTakenForDeadSpoilsNothing() async throws {
       let away = try await folder.open(as: ProcessMark(pid: 1, boot: "another boot", start: 1))
       let id = try #require(try await away.claim().id)

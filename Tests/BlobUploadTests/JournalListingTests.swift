@@ -4,7 +4,7 @@ import Blobs
 import Testing
 
 extension JournalTests {
-  /// Pushes that have not read all their sources, and what is not kept of a destination.
+  /// Tests pushes that have not read all their sources, and the parts of a destination that are not stored.
   @Suite struct Listings {
     let folder = JournalFolder()
 
@@ -19,7 +19,7 @@ extension JournalTests {
       process.end()
       let left = try #require(try await second.listings().first)
       #expect(left.owner == nil && left.sources == sources && left.destination == .tus)
-      // The same push, run again, takes its place.
+      // Running the same push again replaces its listing.
       #expect(try await second.beginListing(sources, destination: destination) == id)
       try await second.endListings([id])
       #expect(try await second.listings().isEmpty)
@@ -27,7 +27,7 @@ extension JournalTests {
       await second.close()
     }
 
-    /// Whatever the options were: they do not tell what is missing.
+    /// The options do not matter, because they do not show which files are missing.
     @Test func aListingIsReplacedByALaterPushOfTheSameSourcesToTheSameURL() async throws {
       let journal = try await folder.open()
       let first = try await folder.open()
@@ -46,7 +46,7 @@ extension JournalTests {
       await journal.close()
     }
 
-    /// Whoever finds a folder empty asks what became of its files there.
+    /// A push that finds a folder empty looks up what happened to its files.
     @Test func theHistoryOfAFolderIsThatOfOneURL() async throws {
       let journal = try await folder.open()
       let (tus, put) = (try await journal.destinationID(.tus), try await journal.destinationID(.put))
@@ -67,7 +67,7 @@ extension JournalTests {
       await journal.close()
     }
 
-    /// Each user has a tree of files of his own at that URL.
+    /// Each user has a separate tree of files at that URL.
     @Test func aListingOfAnotherUserStays() async throws {
       let (first, journal) = (try await folder.open(), try await folder.open())
       func destination(_ account: String?) -> JournalDestination {

@@ -72,7 +72,7 @@ extension JournalTests {
       journal.receipt(id, second)
       journal.receipt(id, first)
       #expect(try await journal.only().receipts == [first, second])
-      // A refreshed session is the same upload.
+      // A refreshed session belongs to the same upload.
       journal.opened(id, UploadSession(state: ["url": "other"]))
       #expect(try await journal.only().receipts == [first, second])
       await journal.close()
@@ -93,7 +93,7 @@ extension JournalTests {
       #expect(try database.statement("SELECT count(*) FROM receipt").first { $0.int(0) } == 0)
     }
 
-    /// In any order, and whatever has become of those between them.
+    /// The ends are recorded in any order, independent of the entries between them.
     @Test func endsOfNeighboursAreKeptOneByOne() async throws {
       let journal = try await folder.open()
       let other = try await folder.open()
@@ -179,7 +179,7 @@ extension JournalTests {
       #expect(error?.message.contains("closed") == true)
     }
 
-    /// Waits until another connection sees the only entry like this.
+    /// Waits until another connection sees the only entry in this state.
     private func seen(_ isRight: (JournalEntry) -> Bool) async throws {
       let other = try await folder.open()
       for _ in 0..<500 {

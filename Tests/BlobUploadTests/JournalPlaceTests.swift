@@ -5,7 +5,7 @@ import Testing
 @testable import BlobUpload
 
 extension JournalTests {
-  /// Several sources are sent to one place: the journal says "done before" only of the one whose bytes are there.
+  /// Several sources are sent to one name: only the one whose bytes are there counts as done before.
   @Suite struct Places {
     let folder = JournalFolder()
 
@@ -17,7 +17,7 @@ extension JournalTests {
       return intent
     }
 
-    /// The first process may replace files, so that it could do so at any time from its claim on.
+    /// The first process may overwrite files, so from its claim on it could do so at any time.
     @Test(arguments: [nil, "query"], [JournalDestination.tus, .put])
     func oneProcessAtATimeSendsToAPlace(_ recipient: String?, _ destination: JournalDestination) async throws {
       let process = IdleProcess()
@@ -56,7 +56,7 @@ extension JournalTests {
       await mine.close()
     }
 
-    /// What is only to be deleted is sent nowhere.
+    /// An entry that is only to be deleted is never sent.
     @Test func aLeftoverOfAnotherProcessKeepsNobodyWaiting() async throws {
       let process = IdleProcess()
       let theirs = try await folder.open(as: process.mark)
@@ -73,7 +73,7 @@ extension JournalTests {
       await mine.close()
     }
 
-    /// A query says who asks, or how: the file is the same.
+    /// A query identifies the user or the kind of request: the file is the same.
     @Test(arguments: [(nil, "a"), ("a", nil), ("a", "b")] as [(String?, String?)])
     func bytesThatWereReplacedUnderAnotherQueryAreSentAgain(_ before: String?, _ after: String?) async throws {
       for isNew in [true, false] {
@@ -99,7 +99,7 @@ extension JournalTests {
       await journal.close()
     }
 
-    /// A form's fields and query say where the file goes, and its URL does not.
+    /// A form's fields and query decide where the file goes, and its URL does not.
     @Test func otherFormsAreOtherPlaces() async throws {
       let journal = try await folder.open()
       for recipient in ["a", "b"] {
@@ -114,7 +114,7 @@ extension JournalTests {
       await journal.close()
     }
 
-    /// A watch replaces what it has sent of a file that has grown since. It may be killed at any time from its claim on.
+    /// A watch replaces its own upload of a file that has grown since. It may be killed at any time after its claim.
     @Test func aGrownSourceThatMayReplaceAFileForgetsTheOthersWhenItIsClaimed() async throws {
       let journal = try await folder.open()
       let id = try await journal.destinationID(.tus)
@@ -136,7 +136,8 @@ extension JournalTests {
       await journal.close()
     }
 
-    /// Its receiver may keep both, and says so to nobody. One that asks for a file to be replaced says that it has a place.
+    /// The receiver of a form may silently keep both files. A form that asks to overwrite implies that files have names
+    /// there.
     @Test(arguments: [false, true]) func formsOfOneNameForgetEachOtherOnlyWhereTheyReplace(_ overwrite: Bool)
       async throws
     {
@@ -151,7 +152,7 @@ extension JournalTests {
       await journal.close()
     }
 
-    /// A name that begins as another one does, with the signs next to `#`.
+    /// Names that start with another name, followed by characters next to `#`.
     @Test func longerNamesAreOtherPlaces() async throws {
       let journal = try await folder.open()
       let names = ["a", "a!", "a$", "a%23", "a\"", "aa"]
@@ -163,7 +164,7 @@ extension JournalTests {
       await journal.close()
     }
 
-    /// One look for each file, however long the journal is.
+    /// The journal needs one index lookup per file, however long it is.
     @Test func placesAreFoundByTheIndex() async throws {
       let journal = try await folder.open()
       _ = try await journal.claim(intent("/x/a.jpg"))

@@ -8,7 +8,7 @@ import Testing
 @testable import Blobs
 
 extension JournalTests {
-  /// What was sent, kept by the byte: a file whose numbers changed goes on only where it has the same bytes.
+  /// Tests records of sent bytes: a file whose metadata has changed is resumed only if it has the same bytes.
   @Suite struct Sent {
     let folder = JournalFolder()
     private static let key = Array(UInt8(1)...32)
@@ -31,7 +31,7 @@ extension JournalTests {
       #expect(claim.name == "unsure")
       #expect(claim.entry?.session == session)
       #expect(claim.entry?.sent == [range])
-      // Until it is recognized, the next run doubts it too.
+      // Until the file is recognized, the next run must compare it too.
       #expect(claim.entry?.intent == intent())
       second.recognized(id, try #require(moved.validator))
       await second.close()
@@ -62,7 +62,7 @@ extension JournalTests {
       journal.sending(id, from: 10, key: Self.key)(40, Self.value)
       journal.failed(id, "no")
       #expect(try await journal.claim(moved).entry?.sent == [range])
-      // The second range of this process does not take the first one's place.
+      // The second range of this process does not replace the first one.
       journal.sending(id, from: 30, key: Self.key)(60, Self.value)
       #expect(try await journal.only().sent.map(\.start) == [10, 30])
       journal.done(id, UploadResult())
@@ -136,7 +136,7 @@ extension JournalTests {
     }
   }
 
-  /// The comparison itself.
+  /// Tests of the comparison itself.
   @Suite struct Matches {
     private let pattern = PatternBytes(100_000)
 
@@ -153,7 +153,7 @@ extension JournalTests {
       #expect(try matches([], upTo: 0))
       #expect(try !matches([], upTo: 1))
       #expect(try !matches([pattern.range(1, 90_000)], upTo: 10))
-      // All zeros as a key would sum anything to zero: such a range tells how far it went, and no more.
+      // An all-zero key would give the checksum zero for any bytes: such a range records only its end.
       let unsummed = SentRange(start: 0, end: 90_000, key: SentRange.noKey, value: SentRange.noValue)
       #expect(try !matches([unsummed], upTo: 10))
       for byte in [0, 31_000, 59_999, 75_000] {
@@ -165,7 +165,7 @@ extension JournalTests {
   }
 }
 
-/// Bytes in memory, and what is sent of them.
+/// Bytes in memory, and ranges that were sent of them.
 private struct PatternBytes {
   var bytes: [UInt8]
 

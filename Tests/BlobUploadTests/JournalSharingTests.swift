@@ -54,7 +54,7 @@ extension JournalTests {
       #expect(claim.entry?.session == session)
       #expect(try await second.only().owner == .current)
 
-      // Should the dead speak after all, it is no longer heard.
+      // Records of an owner that was believed dead are ignored.
       first.done(id, UploadResult())
       try await first.flush()
       #expect(try await second.only().state == .open)
@@ -64,7 +64,7 @@ extension JournalTests {
     }
 
     @Test func theDeadAreForgottenWithTheNextClaim() async throws {
-      // Kept: a journal that is dropped gives up its claims.
+      // The journals stay referenced: a deallocated journal releases its claims.
       var journals: [Journal] = []
       for number in 0..<3 {
         journals.append(try await folder.open(as: IdleProcess.dead()))
@@ -122,7 +122,7 @@ extension JournalTests {
       try await journal.remove([ids[0]])
       _ = try await journal.claim([intent("b", length: 7)], destination: put)
       sums = try await journal.summary()
-      // What the server may have of the session is an entry of its own.
+      // The session that the server may still have is a separate entry.
       #expect(sums.map(\.destination) == [.tus, .tus, .put])
       #expect(sums.map(\.state) == [.failed, .refused, .intent])
       #expect(sums.map(\.bytes) == [0, 7, 7])
@@ -170,7 +170,7 @@ extension JournalTests {
       scribble(folder.path, from: 3 * 4096)
       let damaged = content(folder.path)
 
-      // The first pages are sound: it opens, and breaks in use.
+      // The first pages are intact: the journal opens, and fails during use.
       let (second, none) = try await Journal.opened(at: folder.path)
       #expect(none == nil)
       let error = await #expect(throws: JournalError.self) { try await second.unfinished() }
@@ -210,7 +210,7 @@ private func content(_ path: BytePath) -> [UInt8] {
   return Array(bytes.prefix(fread(&bytes, 1, bytes.count, file)))
 }
 
-/// Writes nonsense over the rest of a file.
+/// Overwrites the rest of a file with invalid data.
 private func scribble(_ path: BytePath, from offset: Int) {
   let count = content(path).count - offset
   precondition(count > 0)

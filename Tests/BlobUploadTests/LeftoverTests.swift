@@ -7,11 +7,11 @@ import Testing
 
 @testable import BlobUpload
 
-/// What the server holds of an upload that another one takes the place of stays in the journal until the server has answered
-/// that it is deleted.
+/// An upload at the server that another upload replaces stays in the journal until the server has confirmed its
+/// deletion.
 @Suite(.serialized) struct LeftoverTests {
-  /// A server that takes uploads; each PATCH of the first run breaks. `deletion`: what it answers a DELETE with; 0 breaks the
-  /// connection.
+  /// A server that accepts uploads; each PATCH of the first run fails. `deletion`: the status for DELETE; 0: the
+  /// connection breaks.
   private func server(_ isFirst: Monitor<Bool>, _ deletion: Monitor<Int>) -> Script {
     let created = Mutex(0)
     return Script { _, request throws(TransportError) in
@@ -53,7 +53,7 @@ import Testing
     #expect(try await desk.journal.unfinished().isEmpty)
   }
 
-  /// While the server is slow with it, the process may be killed.
+  /// The process may be killed while the server processes the request slowly.
   @Test func itIsKnownWhileTheServerIsAsked() async throws {
     let desk = try await Desk()
     let (isFirst, deletion, known) = (Monitor(true), Monitor(204), Monitor<[String?]>([]))
@@ -79,7 +79,7 @@ import Testing
     #expect(try await desk.run(desk.queue(script, PlainPut()), ["a"]).sent == 1)
     let left = try #require(try await desk.journal.unfinished().first)
     #expect(left.isLeftover && left.destination.protocolName == "tus" && left.session != nil)
-    // As `abort` does it.
+    // The same steps as in `abort`.
     #expect(try await desk.journal.claim(entries: [left.id]).first?.entry?.isLeftover == true)
     let session = try #require(left.sessionWithParts)
     #expect(await desk.queue(script, Tus()).uploader.discard(session))
@@ -87,7 +87,7 @@ import Testing
     #expect(try await desk.journal.unfinished().isEmpty)
   }
 
-  /// Parts have URLs of their own, and many claims are made at once.
+  /// Parts have their own URLs, and many claims are made at once.
   @Test func itKeepsItsPartsAndItsNumberIsNobodyElses() async throws {
     let folder = JournalFolder()
     let journal = try await folder.open()

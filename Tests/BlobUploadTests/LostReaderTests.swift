@@ -5,7 +5,7 @@ import BlobUpload
 import Blobs
 import Testing
 
-/// A gallery that goes away for a moment: the reader is lost, and the item is what it was.
+/// A gallery is unavailable for a moment: the reader is lost, and the item has not changed.
 struct LostReaderTests {
   private let pattern = PatternSource(length: 3_000_000, seed: 4)
 

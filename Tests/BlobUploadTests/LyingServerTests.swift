@@ -7,7 +7,8 @@ import Testing
 
 @testable import BlobUpload
 
-/// Servers that say of the bytes they were sent what is not true. No upload counts as stored on their word alone.
+/// Servers that make false claims about the bytes they were sent. Their responses alone never make an upload count as
+/// stored.
 @Suite struct LyingServerTests {
   @Test(arguments: Lie.all) func noUploadSucceedsOnALie(_ lie: Lie) async throws {
     let requests = Atomic(0)
@@ -22,7 +23,7 @@ import Testing
     #expect(requests.load(ordering: .relaxed) < 100, "\(lie): it was asked for ever")
   }
 
-  /// Where the source ends is told with the last part. If the answer to that is lost, the server says it later.
+  /// The last part tells the server the length. If the response to it is lost, the server reports the length later.
   @Test func aLengthThatWasToldIsBelieved() async throws {
     let held = Mutex<(offset: Int64, length: Int64?)>((0, nil))
     let peer = HTTPPeer { request in
@@ -44,7 +45,7 @@ import Testing
     #expect(held.withLock { $0.offset } == Lie.length)
   }
 
-  /// The journal knows it before the server does, for the next run.
+  /// The journal contains the length before the server does, for the next run.
   @Test func theEndOfAPipeIsDurableBeforeItIsTold() async throws {
     let desk = try await Desk()
     let seen = Mutex<String?>(nil)
@@ -65,7 +66,7 @@ import Testing
     #expect(seen.withLock { $0 } == "\(Lie.length)")
   }
 
-  /// An empty request that is called too large cannot be made smaller.
+  /// An empty body that is refused as too large cannot be made smaller.
   @Test func anEmptyBodyThatIsTooLargeIsNotCutForEver() async {
     let destination = UploadDestination(endpoint: host, dialect: Tus(), limits: PartLimits())
     #expect(destination.shrink(below: 0, to: nil) == nil)
@@ -95,7 +96,7 @@ import Testing
   }
 }
 
-/// One thing that a server may say of an upload of `length` bytes.
+/// One false response of a server to an upload of `length` bytes.
 struct Lie: Sendable, CustomTestStringConvertible {
   static let length: Int64 = 100_000
 
@@ -122,7 +123,7 @@ struct Lie: Sendable, CustomTestStringConvertible {
 
   static let all = tusFiles + tusPipes + resumable + wholes + dav
 
-  /// A tus server whose answers to PATCH and HEAD are given; nil: it closes the connection.
+  /// A tus server with the given responses to PATCH and HEAD; nil: it closes the connection.
   private static func tusServer(
     created: HTTPHeaders = [:], patch: @escaping HTTPPeer.Answer,
     head: @escaping HTTPPeer.Answer = { _ in tus(200, 0) }
@@ -257,7 +258,7 @@ struct Lie: Sendable, CustomTestStringConvertible {
     ]
   }()
 
-  /// Successes that do not say that all is stored, and successes to every request.
+  /// Successes that do not say that the whole file is stored, and successes for every request.
   private static let wholes: [Lie] =
     everything
     + [202, 205, 206, 207].flatMap { status in

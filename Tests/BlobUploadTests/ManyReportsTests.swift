@@ -7,8 +7,8 @@ import Testing
 
 @testable import BlobUpload
 
-/// A film over a slow connection is reported in a million pieces, on a thread with a small stack. Whoever hears of them
-/// must need no more stack and memory for the last than for the first.
+/// The progress of a film over a slow connection is reported in a million pieces, on a thread with a small stack. The
+/// last report must need no more stack and memory than the first.
 @Suite(.serialized) struct ManyReportsTests {
   private static let reports = 1_000_000
 
@@ -40,7 +40,7 @@ import Testing
     #expect(gauge.depth < 4096 && gauge.last == 0)
   }
 
-  /// What is sent goes through the closures of a protocol's context, which are made once.
+  /// Sent bytes are reported through the closures of a protocol's context, which are created once.
   @Test func whatAnExchangeSendsIsToldAMillionTimes() async throws {
     let (gauge, progress) = (StackGauge(), Progress())
     let tracker = SendingLedger { gauge.note($0) }.tracker(progress)
@@ -52,7 +52,7 @@ import Testing
     #expect(progress.sent == Int64(Self.reports) && gauge.last == progress.sent && gauge.depth < 4096)
   }
 
-  /// Every block of a traced source goes to the journal's file beside it.
+  /// Every block of a traced source is recorded in a file next to the journal.
   @Test func whatIsSentIsKeptAMillionTimes() async throws {
     let folder = try ScratchFolder()
     let log = SentLog(beside: folder.path.appending("journal"))
@@ -62,7 +62,7 @@ import Testing
     #expect(log.range(of: 7)?.end == Int64(Self.reports - 1))
   }
 
-  /// On a thread with a stack of 64 KiB, which is what a few hundred calls within each other need.
+  /// Runs on a thread with a stack of 64 KiB, which is enough for a few hundred nested calls.
   private func repeated(_ report: @escaping @Sendable (Int) -> Void) async throws {
     let before = residentBytes()
     await withCheckedContinuation { done in
@@ -75,7 +75,7 @@ import Testing
     #expect(after < before + 24 << 20, "\(after) bytes are in memory, and were \(before)")
   }
 
-  /// The second number of proc(5), /proc/self/statm.
+  /// The second number of /proc/self/statm, see proc(5).
   private func residentBytes() -> Int {
     guard let file = fopen("/proc/self/statm", "r") else { return 0 }
     defer { fclose(file) }
@@ -86,14 +86,14 @@ import Testing
   }
 }
 
-/// How much deeper than at first the stack was when it was told something.
+/// Measures how much deeper the stack was at later reports than at the first one.
 private final class StackGauge: Sendable {
   private let first = Atomic<Int>(0)
   private let lowest = Atomic<Int>(.max)
   private let told = Atomic<Int64>(-1)
 
   var last: Int64 { told.load(ordering: .relaxed) }
-  /// `Int.max` where nothing was told.
+  /// `Int.max` if there was no report.
   var depth: Int { last < 0 ? .max : first.load(ordering: .relaxed) - lowest.load(ordering: .relaxed) }
 
   func note(_ value: Int64) {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import BlobUpload
 
-/// How each protocol tells the server when a file was last written.
+/// Tests how each protocol sends the modification time of a file.
 struct ModificationTimeTests {
   private func target(_ modified: Int64?, at endpoint: HTTPURL = host) -> UploadTarget {
     var target = UploadTarget(
@@ -52,7 +52,7 @@ struct ModificationTimeTests {
   @Test func tusHasItInItsMetadata() {
     var target = target(Self.time)
     #expect(Tus.metadata(of: target).hasSuffix(",mtime \(base64("1700000000.25".utf8))"))
-    // What was asked for by name comes first.
+    // Metadata given by name takes precedence.
     target.metadata["mtime"] = "7"
     #expect(Tus.metadata(of: target).hasSuffix(",mtime \(base64("7".utf8))"))
     target.metadata = [:]
@@ -60,13 +60,13 @@ struct ModificationTimeTests {
     #expect(!Tus.metadata(of: target).contains("mtime"))
   }
 
-  /// Nextcloud takes whole seconds, and refuses a file from the first day of 1970 or before.
+  /// Nextcloud accepts whole seconds, and refuses a file from the first day of 1970 or earlier.
   @Test(
     arguments: [
       (time, "1700000000"), (86_401_000_000_000, "86401"), (86_400_999_999_999, nil), (0, nil), (-time, nil),
     ] as [(Int64, String?)])
   func webDAVHasWholeSeconds(_ modified: Int64, _ seconds: String?) async throws {
-    // The name is free, and has the file afterwards.
+    // The name is free at first, and has the file afterwards.
     let answer: Script.Answer = { number, request throws(TransportError) in
       if request.method != "HEAD" { return .status(201) }
       return number == 0 ? .status(404) : .status(200, ["Content-Length": "3"])
@@ -74,11 +74,11 @@ struct ModificationTimeTests {
     let requests = try await requests(WebDAV(), modified, answer)
     #expect(requests.filter { $0.method == "PUT" }.map { $0.headers["X-OC-MTime"] } == [seconds])
 
-    // In chunks, it goes with the request that makes the file of them, also in a later run.
+    // For chunks, the time is sent with the request that joins them, also in a later run.
     let script = Script(answer)
     let cloud = HTTPURL("http://media.example/remote.php/dav/files/me/")!
     let session = try #require(NextcloudChunks(target(modified, at: cloud))).session
-    // The file is looked at afterwards, and this script has none.
+    // The file is queried afterwards, and this script has none.
     _ = try? await WebDAV().complete(
       session, [], UploadContext(transport: script, endpoint: cloud, traits: WebDAV().traits))
     #expect(script.methods.first == "MOVE" && script.requests[0].headers["X-OC-MTime"] == seconds)
@@ -96,7 +96,7 @@ struct ModificationTimeTests {
     #expect(asked.map(\.value) == ["7"])
   }
 
-  /// Through the library's own call, from the file itself.
+  /// Uses the public method of the library, with the time from the file itself.
   @Test func aFilesTimeIsTold() async throws {
     let source = TimedSource(modified: Self.time)
     let script = Script(.status(201))
@@ -105,7 +105,7 @@ struct ModificationTimeTests {
   }
 }
 
-/// Three bytes that were written at some time.
+/// Three bytes with a modification time.
 private struct TimedSource: BlobSource {
   let modified: Int64?
   private let bytes = DataSource([1, 2, 3])

@@ -8,7 +8,7 @@ import Testing
 
 @testable import BlobUpload
 
-/// A plain PUT replaces what has a name, so the name is asked for first.
+/// A plain PUT replaces the file under a name, so the name is queried first.
 @Suite struct NameInUseTests {
   static func asking() -> PlainPut {
     var put = PlainPut()
@@ -16,7 +16,7 @@ import Testing
     return put
   }
 
-  /// An uploader that asks for names first, to a server whose successes are trusted.
+  /// An uploader that queries names first, for a server whose successes are trusted.
   private static func askingUploader(to peer: HTTPPeer, retries: Int) -> Uploader {
     var uploader = Uploader(
       UploadDestination(endpoint: peer.url, dialect: asking(), limits: PartLimits(firstPart: .max)),
@@ -26,7 +26,7 @@ import Testing
     return uploader
   }
 
-  /// A server that has `content` under every name, answers HEAD with `head`, and counts what it is sent by PUT.
+  /// A server that has `content` under every name, responds `head` to HEAD, and counts the PUTs.
   private func push(head: Int, get: Int = 200, content: [UInt8]) async -> (puts: Int, error: UploadError?) {
     let puts = Atomic(0)
     let peer = HTTPPeer { request in
@@ -65,7 +65,7 @@ import Testing
     #expect(puts == 1 && error == nil, "\(error as Any)")
   }
 
-  /// For example a presigned URL, or a receiver that takes PUT alone.
+  /// For example a presigned URL, or a receiver that supports PUT only.
   @Test(arguments: [401, 403, 405, 501], [401, 403, 405, 501])
   func aServerThatLetsNobodyLookIsSentTheFile(_ status: Int, _ get: Int) async {
     let (puts, error) = await push(head: status, get: get, content: [])
@@ -94,10 +94,10 @@ import Testing
     #expect(error?.status == 409 && script.methods == ["HEAD", "PUT", "HEAD"], "\(script.methods) \(error as Any)")
   }
 
-  /// What a server has under the name after a PUT to it broke.
+  /// The file that a server has under the name after a PUT to it was interrupted.
   enum Left: CaseIterable { case nothing, part, whole, shorter, longer, sameLength }
 
-  /// A server that publishes what it has when a connection breaks, and other clients at the same time.
+  /// A server that publishes an incomplete body when the connection breaks, while other clients write too.
   @Test(arguments: Left.allCases) func onlyAPartOfOurOwnFileIsReplaced(_ left: Left) async {
     let ours = PatternSource(length: 1000).bytes(count: 1000)
     let content: [UInt8]? =
@@ -118,7 +118,7 @@ import Testing
         case 1:
           stored.bytes = content
           return nil
-        // One that is refused changes nothing.
+        // A refused PUT changes nothing.
         case 2: return .init(503)
         default:
           stored.bytes = request.body
@@ -138,12 +138,12 @@ import Testing
     }
   }
 
-  // Pairs of names that a file system which ignores case or Unicode form takes for one.
+  // Pairs of names that are equal on a file system which ignores case or Unicode form.
   private static let pairs = [
     ("IMG_1.JPG", "img_1.jpg"), ("caf\u{e9}", "cafe\u{301}"), ("\u{c9}T\u{c9}", "e\u{301}te\u{301}"),
   ]
 
-  /// A store whose names are those of such a file system. It stores the first file only once another upload waits for the
+  /// A store with the names of such a file system. It stores the first file only once another upload waits for the
   /// name, and ignores the condition `Overwrite: F`.
   private final class FoldingStore: Sendable {
     let names = Mutex<NameGates?>(nil)

@@ -44,7 +44,7 @@ import Testing
     #expect(peer.names() == ["a"] && peer.requests.filter { $0.hasPrefix("PUT") }.count == 3)
   }
 
-  /// The proxy in front gives up, and the server goes on.
+  /// The proxy in front of the server times out, and the server continues.
   @Test func assemblyThatOutlastsTheProxyIsFoundOut() async throws {
     let moves = Monitor(0)
     let peer = NextcloudPeer()
@@ -90,8 +90,8 @@ import Testing
     #expect(peer.names() == [] && peer.unfinished() == 0, "\(peer.requests)")
   }
 
-  /// Sends the film to a server that lists chunks of other sizes than it has, as `listed` gives them; `fault` is what becomes
-  /// of each PUT, the first of which has the number 1. Returns the requests.
+  /// Sends the film to a server that lists wrong chunk sizes, as given by `listed`. `fault` is the fault of each PUT,
+  /// counted from 1. Returns the requests.
   private func send(
     listed: @escaping @Sendable () -> [String]?, _ fault: @escaping @Sendable (Int) -> FaultyTransport.Fault
   ) async throws -> [String] {
@@ -124,7 +124,7 @@ import Testing
     _ = try await send(listed: { [size, size, size] }) { $0 == 1 ? .loseAnswer : .none }
   }
 
-  /// The server lists the two chunks that it has with other sizes than those that were sent, which add up to the same.
+  /// The server lists its two chunks with other sizes than those that were sent, but with the same sum.
   @Test func aChunkOfAnotherSizeIsSentAgain() async throws {
     let sizes = Monitor<[String]?>(["\((5 << 20) - 1)", "\((5 << 20) + 1)"])
     let requests = try await send(listed: { sizes.update { $0.take() } }) { $0 == 3 ? .before(.broken) : .none }

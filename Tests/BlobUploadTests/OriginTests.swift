@@ -6,7 +6,7 @@ import Testing
 
 @testable import BlobUpload
 
-/// What a dialect says on the wire, and to whom.
+/// Tests which requests a protocol sends, and to which origin.
 @Suite struct OriginTests {
   private static let secret: HTTPHeaders = ["Authorization": "Bearer secret"]
 

@@ -7,7 +7,7 @@ import Testing
 
 @testable import BlobUpload
 
-/// Something on the way that lets no PATCH and no DELETE through. tus 1.0 §X-HTTP-Method-Override.
+/// A proxy refuses PATCH and DELETE. tus 1.0 §X-HTTP-Method-Override.
 @Suite struct OverrideTests {
   private let peer = try! ServedFolder()
 
@@ -30,7 +30,7 @@ import Testing
     #expect(wall.passed.count { $0 == "POST as PATCH" } == 10)
   }
 
-  /// 501 is also what some say to chunks.
+  /// Some servers also respond 501 to chunked bodies.
   @Test(arguments: [405, 501]) func aPipeGetsThrough(_ status: Int) async throws {
     defer { peer.stop() }
     let wall = Wall(SocketTransport(), status)
@@ -54,7 +54,7 @@ import Testing
     #expect(!wall.passed.contains("PATCH") && !wall.passed.contains("DELETE"))
   }
 
-  /// A server alone, of which nothing was asked before.
+  /// The deletion is the first request of its context, so it is not known yet whether DELETE gets through.
   @Test func aDeletionGetsThrough() async throws {
     defer { peer.stop() }
     let wall = Wall(SocketTransport(), 405)
@@ -77,7 +77,8 @@ import Testing
     let folder = try ScratchFolder()
     let pattern = PatternSource(length: 5 << 20, seed: 4)
     let origin = peer.endpoint.origin
-    // Refused; known; a server that has become one without the field, before and after it is found out.
+    // The method is refused; then this is known; then the server no longer supports the field, before and after this is
+    // found out.
     let walls: [(Wall, refused: [String], isKept: Bool)] = [
       (Wall(SocketTransport(), 405), ["PATCH"], true), (Wall(SocketTransport(), 405), [], true),
       (Wall(SocketTransport(), 405, methods: ["POST as PATCH"]), ["POST as PATCH"], false),
@@ -96,7 +97,7 @@ import Testing
     }
   }
 
-  /// The PATCH is sent once more, since its first refusal may have been one in passing. The error names the PATCH.
+  /// PATCH is sent again, because an intermediary may have refused the first one. The error names PATCH.
   @Test func aServerThatTakesNeitherIsGivenUp() async throws {
     defer { peer.stop() }
     let wall = Wall(SocketTransport(), 405, methods: ["PATCH", "POST as PATCH"])
@@ -108,7 +109,7 @@ import Testing
     #expect(wall.refused == ["PATCH", "POST as PATCH", "PATCH"])
   }
 
-  /// Only 204 says that the bytes were taken: another success may have created an upload, or be a page.
+  /// Only 204 means that the bytes were stored: another success may have created an upload, or be a page.
   @Test(arguments: [200, 201]) func aPostThatIsTakenForSomethingElseIsNotBelieved(_ status: Int) async {
     let script = Script { _, request throws(TransportError) in
       if request.method == "PATCH" { return .status(405) }
@@ -121,8 +122,8 @@ import Testing
     #expect(script.methods == ["POST", "PATCH", "POST"])
   }
 
-  /// A firewall refuses one PATCH, and the server knows nothing of the field: the PATCH goes by itself again, and the next run
-  /// begins with it.
+  /// A firewall refuses one PATCH, and the server does not support the field: PATCH is sent directly again, also in the
+  /// next run.
   @Test(arguments: [400, 404, 405, 501, 201], [403, 405])
   func aMethodThatWasRefusedOnceIsNotRefusedForEver(_ status: Int, _ refusal: Int) async throws {
     let folder = try ScratchFolder()
@@ -140,16 +141,16 @@ import Testing
     var uploader = BlobUploadTests.uploader(Tus(wholeUpTo: 0), script)
     uploader.journal = journal
     let error = await uploader.failure()
-    // Bytes that were taken for a new upload are nothing to go on with.
+    // Bytes that were stored as a new upload cannot be resumed.
     #expect(status == 201 ? error?.status == 201 : error == nil, "\(error as Any)")
-    // After a 403 the server is asked whether the upload is still there.
+    // After a 403 the server is queried for the upload.
     let asked = refusal == 403 ? ["HEAD"] : []
     if status != 201 { #expect(script.methods == ["POST", "PATCH"] + asked + ["POST", "PATCH"]) }
     #expect(try await !journal.needsOverride(at: uploader.destination.endpoint.origin))
     await journal.close()
   }
 
-  /// A server that says 403 because the upload is gone refuses neither the method nor the file.
+  /// A server that responds 403 because the upload no longer exists refuses neither the method nor the file.
   @Test func anUploadThatIsGoneIsBegunAnew() async throws {
     let transport = Script { number, request throws(TransportError) in
       switch (number, request.method) {
@@ -165,7 +166,7 @@ import Testing
     #expect(transport.methods == ["POST", "PATCH", "HEAD", "PATCH", "HEAD", "DELETE", "POST", "PATCH"])
   }
 
-  /// 403 for the file, and not for the method: other files go as they did before.
+  /// The 403 concerns the file, not the method: other files are sent as before.
   @Test func aRefusalOfAFileIsNoRefusalOfTheMethod() async {
     let isRefusing = Atomic(true)
     let script = Script { _, request throws(TransportError) in
@@ -185,7 +186,7 @@ import Testing
   }
 }
 
-/// Refuses requests by their methods.
+/// Refuses requests with certain methods.
 private final class Wall: Transport {
   private let transport: any Transport
   private let status: Int

@@ -5,7 +5,7 @@ import Testing
 @Suite struct PartWidthTests {
   private let start = ContinuousClock.now
 
-  /// Each connection brings the same, up to so many.
+  /// Up to `useful` connections, each adds the same throughput.
   private func width(after rounds: Int, gainingUpTo useful: Int, most: Int = 16) -> Int {
     var (pace, now) = (PartWidth(most: most, at: start), start)
     for _ in 0..<rounds {

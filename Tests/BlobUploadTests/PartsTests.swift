@@ -7,7 +7,7 @@ import Testing
 
 @testable import BlobUpload
 
-/// One large file in parts that are uploads of their own, put together by the server.
+/// One large file is sent in parts that are separate uploads, and the server concatenates them.
 @Suite(.serialized) struct PartsTests {
   private static let length = 17 << 20 + 1
   private let pattern = PatternSource(length: Int64(length), seed: 5)
@@ -24,7 +24,7 @@ import Testing
     #expect(progress.acknowledged == pattern.length && progress.sent == pattern.length)
   }
 
-  /// Connections of several parts break: each goes on from what arrived of it.
+  /// Connections of several parts break: each part is resumed at its own offset.
   @Test func aBrokenConnectionCostsItsPartOnly() async throws {
     let bench = try await Bench(
       .init([.none, .cutUp(after: 2_000_000), .cutUp(after: 3_000_000), .dropResponse(3), .reset(after: 1_000_000)]))
@@ -36,7 +36,7 @@ import Testing
   @Test func theNextRunFindsEveryPart() async throws {
     let folder = try ScratchFolder()
     let bench = try await Bench()
-    // Below the middle of three parts the card is pulled out.
+    // Reading fails within the third of the five parts.
     let failing = FaultySource(pattern, .fail(at: 10 << 20, BlobError(.io, "the card was pulled out")))
     for number in 1...2 {
       let journal = try await Journal(at: folder.path.appending("journal"))
@@ -59,8 +59,8 @@ import Testing
     #expect(bench.peer.unfinished() == 0)
   }
 
-  /// A bench, and an uploader with a journal, after an upload of `pattern` that failed at 10 MiB. The journal lies in the
-  /// folder, which goes when nobody holds it.
+  /// A bench, and an uploader with a journal, after an upload of `pattern` that failed at 10 MiB. The journal is in the
+  /// folder, which is deleted when it is no longer referenced.
   private func interrupted() async throws -> (Bench, Uploader, Journal, ScratchFolder) {
     let folder = try ScratchFolder()
     let bench = try await Bench()
@@ -72,7 +72,7 @@ import Testing
     return (bench, uploader, journal, folder)
   }
 
-  /// What the journal knows of the whole does not fall while the parts of an earlier run are asked for, one by one.
+  /// The acknowledged bytes in the journal do not decrease while the parts of an earlier run are queried one by one.
   @Test func whatEarlierRunsBroughtIsNotForgottenMeanwhile() async throws {
     let (bench, uploader, journal, folder) = try await interrupted()
     defer { withExtendedLifetime(folder) {} }
@@ -88,7 +88,7 @@ import Testing
     await journal.close()
   }
 
-  /// Other bytes under the same name: the parts of the old ones are deleted.
+  /// The source has other bytes under the same name: the parts of the old version are deleted.
   @Test func anotherVersionGivesThePartsUp() async throws {
     let (bench, uploader, journal, folder) = try await interrupted()
     defer { withExtendedLifetime(folder) {} }
@@ -100,7 +100,7 @@ import Testing
     await journal.close()
   }
 
-  /// A disk that was mounted elsewhere: no checksum of parts is kept, so they are not gone on with.
+  /// The disk was mounted elsewhere: no checksums of parts are recorded, so they are not resumed.
   @Test func partsOfADoubtfulSourceAreGivenUp() async throws {
     let (bench, uploader, journal, folder) = try await interrupted()
     defer { withExtendedLifetime(folder) {} }
@@ -114,7 +114,7 @@ import Testing
     await journal.close()
   }
 
-  /// Who says that it can, and cannot, gets the file in one piece, and nothing twice.
+  /// A server that offers parts but refuses them gets the file in one piece, and no byte twice.
   @Test(arguments: [400, 403, 501]) func partsThatAreRefusedGoInOnePiece(_ status: Int) async throws {
     let bench = try await Bench { _, request in
       request.headers["Upload-Concat"] == nil ? .none : .answer(.status(status))
@@ -139,7 +139,7 @@ import Testing
     #expect(bench.sent == pattern.length)
   }
 
-  /// A part that the server has forgotten is found by asking for all of them, and sent again alone.
+  /// If the server has lost a part, all parts are queried, and only the lost one is sent again.
   @Test func aPartThatIsForgottenIsSentAgain() async throws {
     let forgotten = Mutex<String?>(nil)
     let bench = try await Bench { _, request in
@@ -158,7 +158,7 @@ import Testing
     #expect(bench.sent == pattern.length + 4 << 20)
   }
 
-  /// All parts have expired when the server is to put them together.
+  /// All parts have expired when the server is asked to concatenate them.
   @Test(arguments: [404, 410]) func partsThatHaveAllExpiredAreSentAgain(_ status: Int) async throws {
     let expired = Mutex<Set<String>>([])
     let bench = try await Bench { _, request in
@@ -175,7 +175,7 @@ import Testing
     #expect(bench.sent == 2 * pattern.length)
   }
 
-  /// It says that it has made a file of the parts, and then knows nothing of it.
+  /// The server reports that it has made a file of the parts, and then knows neither the file nor the upload.
   @Test func aWholeThatNobodyKnowsIsNotBelieved() async throws {
     let bench = try await Bench { _, request in
       if request.headers["Upload-Concat"]?.hasPrefix("final") == true {
@@ -187,7 +187,7 @@ import Testing
     #expect(error?.side == .file && error?.message.contains("knows neither the upload") == true, "\(error as Any)")
   }
 
-  /// It has the file, and has forgotten the upload that brought it.
+  /// The server has the file, and has forgotten its upload.
   @Test func aWholeWhoseUploadIsForgottenIsFoundByItsName() async throws {
     let isMade = Mutex(false)
     let bench = try await Bench { _, request in
@@ -208,7 +208,7 @@ import Testing
     #expect(bench.sent == pattern.length, "nothing is sent again for it")
   }
 
-  /// A part has no name, so the name is looked at first.
+  /// A part has no name, so the name is queried first.
   @Test func aNameThatIsTakenIsToldBeforeTheFirstByte() async throws {
     let bench = try await Bench()
     _ = try await bench.uploader.upload(PatternSource(length: 1000, seed: 7), as: "video")
@@ -217,7 +217,7 @@ import Testing
     #expect(error?.status == 409 && bench.sent == before)
   }
 
-  /// Ten milliseconds away; the one that is asked for beats all rules.
+  /// Only servers with a latency over ten milliseconds get parts; a number that the user chose takes precedence.
   @Test func onlyADistantServerGetsParts() async throws {
     let far = try await Bench(distance: .milliseconds(12))
     far.state.withLock { $0.partsAtOnce = nil }
@@ -232,7 +232,7 @@ import Testing
     #expect(small.concats.isEmpty)
   }
 
-  /// One server behind a proxy, and what was asked of it.
+  /// One server behind a proxy, and the requests that it received.
   private final class Bench: Sendable {
     let peer: ServedFolder
     let state: Mutex<Uploader>
@@ -247,7 +247,7 @@ import Testing
       let proxy = ChaosProxy(to: peer.endpoint.port, schedule)
       counting = CountingTransport(SocketTransport(.init(connections: 8))) { _ in
         withExtendedLifetime(proxy) {}
-        if let distance { try? await Task.sleep(for: distance) }  // the distance itself
+        if let distance { try? await Task.sleep(for: distance) }  // simulates the latency
       }
       let concats = Concats()
       let transport = FaultyTransport(counting) { number, request in
@@ -297,7 +297,7 @@ import Testing
 }
 
 extension Uploader {
-  /// With what the upload of a video ends.
+  /// The error with which the upload of a video ends; nil if it succeeds.
   fileprivate func error(_ source: any BlobSource) async -> UploadError? {
     do { _ = try await upload(source, as: "video") } catch { return error }
     return nil

@@ -7,7 +7,7 @@ import Testing
 
 @testable import BlobUpload
 
-/// Sources that are read once: a pipe throws when it is opened anywhere but where its last reader stopped.
+/// Sources that are read once: a pipe throws if it is opened at another offset than where its last reader stopped.
 @Suite struct PipeTests {
   private static let names = ["tus", "resumable"]
 
@@ -15,14 +15,14 @@ import Testing
     let pattern = PatternSource(length: 5_000_001, seed: 1)
     let (arrived, sent, peer) = try await push(
       pattern, name, spool: SpoolOptions(memory: 1 << 20),
-      // Once in the middle of a part, once before its answer.
+      // The connection breaks once in the middle of a part, and once before its response.
       .init([.cutUp(after: 700_000), .cutUp(after: 1_300_000), .dropResponse(2), .cutUp(after: 900_000)]))
     #expect(arrived == nil)
     #expect(peer.contents(of: "stream") == pattern.bytes(count: 5_000_001))
     #expect(sent < 5_000_001 + 4 << 20, "no more than what was in doubt is sent twice: \(sent)")
   }
 
-  /// All of a part that is in doubt can be sent again.
+  /// A part is never larger than the spool, so it can be sent again completely.
   @Test(arguments: names) func partsAreWhatIsHeld(_ name: String) async throws {
     let peer = try ServedFolder()
     defer { peer.stop() }
@@ -35,7 +35,7 @@ import Testing
     #expect(bodies.sizes == [0] + Array(repeating: 200_000, count: 5) + [0])
   }
 
-  /// What the server vouches for on the way makes room for more, so that one request brings it all.
+  /// Acknowledgements during the request free space in the spool, so one request sends the whole pipe.
   @Test func aServerThatTellsHowFarItIsGetsOneBody() async throws {
     let peer = try ServedFolder()
     defer { peer.stop() }
@@ -46,7 +46,7 @@ import Testing
     _ = try await uploader.upload(piped(pattern), as: "stream")
     #expect(peer.contents(of: "stream") == pattern.bytes(count: 3_000_000))
     #expect(bodies.sizes == [0, 3_000_000, 0])
-    // What the user asks for holds all the same, and what is known of the way.
+    // The limits of the user and of a proxy still apply.
     uploader.partSize = 700_000
     _ = try await uploader.upload(piped(pattern), as: "again")
     uploader.partSize = nil
@@ -57,7 +57,7 @@ import Testing
     #expect(bodies.sizes.dropFirst(3) == ([0] + parts + [0, 1_100_000, 1_100_000, 800_000, 0])[...])
   }
 
-  /// Cut in the middle of the one body: what was vouched for is there, and the rest is held.
+  /// The connection breaks in the middle of the single body: acknowledged bytes are stored, and the spool has the rest.
   @Test func aCutAfterVouchingGoesOnWithWhatIsHeld() async throws {
     let pattern = PatternSource(length: 24_000_001, seed: 12)
     let (error, sent, peer) = try await push(
@@ -84,7 +84,7 @@ import Testing
     #expect(progress.acknowledged == length)
   }
 
-  /// A pipe that has told its length is no file for that.
+  /// A pipe of known length can be read only once, too.
   @Test(arguments: names) func aPipeThatKnowsItsLengthIsCutToo(_ name: String) async throws {
     let pattern = PatternSource(length: 3_000_000, seed: 4)
     let (error, _, peer) = try await push(
@@ -123,7 +123,7 @@ import Testing
     #expect(folder.names(in: "").isEmpty, "nothing is left behind")
   }
 
-  /// It vouched for the bytes, so they were let go.
+  /// The server had acknowledged the bytes, so the spool has dropped them.
   @Test func aServerThatLostWhatItHadIsGivenUp() async throws {
     let peer = try ServedFolder()
     defer { peer.stop() }
@@ -140,7 +140,7 @@ import Testing
     #expect(error?.message.contains("--spool-dir") == true, "\(error as Any)")
   }
 
-  /// With a folder given, it is not advised to give one.
+  /// If a spool folder was given, the error does not advise to give one.
   @Test func aServerThatLostItIsNotMadeUpForByAFolder() async throws {
     let (peer, folder) = (try ServedFolder(), try ScratchFolder())
     defer { peer.stop() }
@@ -157,7 +157,7 @@ import Testing
     #expect(error?.message.contains("--spool-dir") == false, "\(error as Any)")
   }
 
-  /// The name is refused when the end is told, and that is final.
+  /// The name is refused when the server learns the length, and this is final.
   @Test(arguments: names) func aNameThatIsTakenIsToldAtOnce(_ name: String) async throws {
     let peer = try ServedFolder()
     defer { peer.stop() }
@@ -175,7 +175,7 @@ import Testing
     #expect(again <= 2, "the bytes, and where they end: \(asked.update { $0 })")
   }
 
-  /// Interim answers that tell of bytes which were never sent let go of none.
+  /// Interim responses about bytes that were never sent drop no bytes from the spool.
   @Test func interimOffsetsBeyondWhatWasSentAreNotBelieved() async throws {
     let peer = try ServedFolder()
     defer { peer.stop() }
@@ -186,7 +186,7 @@ import Testing
     #expect(peer.contents(of: "stream") == pattern.bytes(count: 3_000_000))
   }
 
-  /// A rendering, say: read from start to end, and made anew as often as it takes.
+  /// For example a rendering: it is read from start to end, and can be generated again.
   @Test func whatCanBeReadOnceMoreBeginsAnew() async throws {
     let pattern = PatternSource(length: 3_000_000, seed: 8, access: .sequential, knowsLength: false)
     let (error, _, peer) = try await push(
@@ -208,7 +208,7 @@ import Testing
     #expect(peer.contents(of: "stream") == pattern.bytes(count: 1_000_000))
   }
 
-  /// 411 is what it says, 422 and 501 what some say.
+  /// The standard status is 411; some servers use 422 or 501.
   @Test(arguments: [411, 422, 501]) func aServerThatWantsLengthsGetsThem(_ status: Int) async throws {
     let peer = try ServedFolder()
     defer { peer.stop() }
@@ -221,7 +221,7 @@ import Testing
     #expect(bodies.lengths == [0, nil, 200_000, 50_000])
   }
 
-  /// A PUT, or a server that takes no deferred length: what can be held whole is measured first.
+  /// For PUT, or a server without deferred lengths: a pipe that fits into the spool is measured first.
   @Test(arguments: [(411, false), (501, false), (0, true)])
   func aPipeThatFitsGetsItsLengthFirst(_ status: Int, _ isTus: Bool) async throws {
     let folder = try ScratchFolder()
@@ -246,7 +246,7 @@ import Testing
     }
   }
 
-  /// Its digest comes first, so each part is read ahead.
+  /// The digest is in the header section, so each part is read ahead.
   @Test func aPipeCarriesChecksums() async throws {
     let peer = try ServedFolder()
     defer { peer.stop() }
@@ -263,7 +263,7 @@ import Testing
     #expect(seen.withLock { $0.count } == 2)
   }
 
-  /// A progress that the server tells in the middle of a request lets go of what it covers.
+  /// An offset in an interim response drops the acknowledged bytes from the spool.
   @Test func interimOffsetsLetGoOfWhatHasArrived() async throws {
     let pattern = PatternSource(length: 1000, access: .sequential, knowsLength: false)
     let source = SpooledSource(pattern, pattern.info, SpoolOptions(memory: 100))
@@ -305,7 +305,7 @@ import Testing
   }
 }
 
-/// A pipe into which a pattern is written.
+/// A pipe with a thread that writes a pattern to it.
 func piped(_ pattern: PatternSource, length: Int64? = nil) -> PipeSource {
   let pipe = BlobPipe(capacity: 50_000)
   let source = PipeSource(pipe, length: length)
@@ -324,11 +324,11 @@ func piped(_ pattern: PatternSource, length: Int64? = nil) -> PipeSource {
   return source
 }
 
-/// Tells with every byte that it has arrived, as it leaves.
+/// Acknowledges every byte as soon as it is sent.
 private struct Vouching: Transport {
   private let transport: any Transport
   private let ahead: Int64
-  /// `ahead`: tells of so many more than have left.
+  /// `ahead`: acknowledges this many more bytes than were sent.
   init(_ transport: any Transport, ahead: Int64 = 0) { (self.transport, self.ahead) = (transport, ahead) }
 
   func send(_ request: HTTPRequest, body: BlobSlice?, _ on: Exchange) async throws(TransportError) -> HTTPResponse {
@@ -348,21 +348,21 @@ private struct Vouching: Transport {
   }
 }
 
-/// Keeps what bodies there were, and may refuse one by its length.
+/// Records the bodies that were sent, and may refuse a body by its length.
 final class Bodies: Transport {
   private let transport: any Transport
   private let refuse: @Sendable (Int64?) -> Int?
   private let state = Mutex<(lengths: [Int64?], sizes: [Int64], refusals: Int)>(([], [], 0))
 
-  /// `refuse` gets a body's length, nil where it is not known, and returns the status to refuse it with.
+  /// `refuse` gets a body's length, nil if it is unknown, and returns the status for the refusal.
   init(_ transport: any Transport, refuse: @escaping @Sendable (Int64?) -> Int? = { _ in nil }) {
     self.transport = transport
     self.refuse = refuse
   }
 
-  /// Of the bodies of POST, PATCH and PUT, as they were announced.
+  /// Announced lengths of the bodies of POST, PATCH and PUT.
   var lengths: [Int64?] { state.withLock { $0.lengths } }
-  /// Bytes that were sent in them.
+  /// Numbers of bytes that were sent in them.
   var sizes: [Int64] { state.withLock { $0.sizes } }
   var refusals: Int { state.withLock { $0.refusals } }
 

@@ -33,7 +33,7 @@ import Testing
     #expect(totals.acknowledged == 24)
   }
 
-  /// A server that has the whole, which was found by asking: nothing was sent, and nothing counts as sent.
+  /// The server already has the whole file, as a query shows: no bytes are sent, and none count as sent.
   @Test func whatWasOnlyComparedIsNotCountedAsSent() async throws {
     let peer = try ServedFolder()
     let transport = SocketTransport()

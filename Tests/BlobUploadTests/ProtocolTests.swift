@@ -16,8 +16,8 @@ import Testing
   @Test(arguments: ProtocolFixture.all.filter(\.takesUnknownLength))
   func survivesChaosOfPipes(_ fixture: ProtocolFixture) async { await chaos(fixture, pipes: true) }
 
-  /// `FULLBORE_SEEDS` says how many, `FULLBORE_SEED` the first of them, and `FULLBORE_FIXTURES` how the names begin of
-  /// the only fixtures.
+  /// `FULLBORE_SEEDS` is the number of seeds, `FULLBORE_SEED` the first of them, and `FULLBORE_FIXTURES` a list of
+  /// prefixes of the names of the fixtures to run.
   private func chaos(_ fixture: ProtocolFixture, pipes: Bool) async {
     if let only = getenv("FULLBORE_FIXTURES").map({ String(cString: $0) }),
       !only.split(separator: ",").contains(where: { fixture.name.hasPrefix($0) })
@@ -26,7 +26,7 @@ import Testing
     }
     let first = number("FULLBORE_SEED") ?? UInt64.random(in: 0..<1 << 32)
     let count = number("FULLBORE_SEEDS") ?? 30
-    // A request of which bytes were lost on the way is waited for this long; too short a wait only makes it go again.
+    // The timeout of a request whose bytes were lost; if it is too short, the request is only sent again.
     let limits = SocketTransport.Options(connections: 8, noProgress: .seconds(1), finishing: .seconds(1))
     print("\(fixture): chaos of \(pipes ? "pipes, " : "") \(count) seeds from FULLBORE_SEED=\(first)")
     await withTaskGroup(of: Void.self) { group in

@@ -6,11 +6,11 @@ import Testing
 
 @testable import BlobUpload
 
-/// What is made of a success to a PUT, which some servers say to everything.
+/// Tests successful responses to PUT, which some servers give to every request.
 @Suite struct PutAnswerTests {
   private static let page = HTTPResponse.status(200, ["Content-Length": "670"], text: "welcome")
 
-  /// A server that answers a PUT with `put`, and HEAD and GET as given.
+  /// A server with the response `put` to PUT, and the given responses to HEAD and GET.
   private func server(
     put: Int = 200, head: HTTPResponse, get: HTTPResponse = .status(405)
   ) -> Script {
@@ -36,7 +36,7 @@ import Testing
     }
   }
 
-  /// 409 says that the name is in use, or, on a WebDAV server, that the folder is missing: it is looked at which.
+  /// 409 means that the name is taken, or, on a WebDAV server, that the folder is missing: a query tells which.
   @Test(arguments: [404, 410]) func aMissingFolderIsNoNameInUse(_ status: Int) async {
     let none = await uploader(PlainPut(), server(put: 409, head: .status(status), get: .status(status))).failure()
     #expect(none?.status == nil && none?.recovery == .giveUp && none?.side == .file, "\(none as Any)")
@@ -82,7 +82,7 @@ import Testing
     }
   }
 
-  /// A server that knows the field for the modification time says what it has done with it, and is asked nothing.
+  /// A server that supports the field for the modification time confirms it, so no query is needed.
   @Test func anAnswerThatOnlyAServerGivesThatHasTheFileIsBelieved() async throws {
     let script = Script(.status(201, ["X-OC-MTime": "accepted"]))
     let uploader = uploader(PlainPut(), script, knowsHost: false)
@@ -91,12 +91,12 @@ import Testing
     target.modified = 1_700_000_000_000_000_000
     _ = try await uploader.upload(source, source.info, to: target, progress: Progress())
     #expect(script.methods == ["PUT"])
-    // It was not asked to, so it cannot know.
+    // The request did not contain the field, so this response proves nothing.
     let other = Script(.status(201, ["X-OC-MTime": "accepted"]))
     #expect(await BlobUploadTests.uploader(PlainPut(), other, knowsHost: false).failure()?.side == .destination)
   }
 
-  /// 201 to a POST may have made something of another name.
+  /// 201 to a POST may have created a resource with another name.
   @Test func whatWasMadeIsLookedForWhereTheServerSaysItIs() async {
     let script = Script { _, request throws(TransportError) in
       switch (request.method, request.url.path) {
@@ -123,7 +123,7 @@ import Testing
     }
   }
 
-  /// Many files of one folder at once, which go the quick way: one of them asks.
+  /// Many files of one folder are sent concurrently: only one of them triggers a query.
   @Test(arguments: [200, 201, 204]) func oneFileIsAskedForAfterASuccess(_ status: Int) async throws {
     let desk = try await Desk()
     let script = server(put: status, head: .status(200, ["Content-Length": "1000"]))
@@ -143,7 +143,7 @@ import Testing
     #expect(try await desk.journal.entries(.done, limit: -1).isEmpty)
   }
 
-  /// An empty page looks like an empty file.
+  /// An empty page cannot be distinguished from an empty file.
   @Test func anEmptyFileProvesNothing() async throws {
     let desk = try await Desk()
     let script = server(head: .status(200, ["Content-Length": "0"]), get: .status(200, ["Content-Length": "0"]))
@@ -163,7 +163,7 @@ import Testing
     #expect(await uploader(IETFResumable(), there, limits: limits, knowsHost: false).failure() == nil)
   }
 
-  /// One host has a server that stores files behind one path, and a page for every URL behind another.
+  /// One host stores files below one path, and returns a page for every URL below another.
   @Test func eachFolderIsAskedForOnce() async throws {
     let desk = try await Desk()
     let script = Script { _, request throws(TransportError) in
@@ -203,7 +203,7 @@ import Testing
     #expect(script.methods == ["PUT", "PUT", "HEAD", "GET"])
   }
 
-  /// A push may go to any number of folders.
+  /// A push may write to any number of folders.
   @Test func aBoundedNumberOfFoldersIsRemembered() {
     let answers = PutAnswers()
     func request(_ number: Int) -> HTTPRequest { HTTPRequest("PUT", HTTPURL("http://a.example/\(number)/x")!) }

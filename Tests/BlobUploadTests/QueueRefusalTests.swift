@@ -6,9 +6,9 @@ import Testing
 
 @testable import BlobUpload
 
-/// Which refusals concern one file, and which end the queue.
+/// Tests which refusals concern one file, and which end the queue.
 @Suite struct QueueRefusalTests {
-  /// One folder or name may be refused, before the server has accepted anything.
+  /// One folder or name may be refused before the server has accepted any file.
   @Test func aRefusalOfTheFirstFileEndsNothing() async throws {
     let desk = try await Desk()
     let script = Script { _, request throws(TransportError) in .status(request.url.path.hasSuffix("a") ? 403 : 201) }
@@ -19,7 +19,7 @@ import Testing
     #expect(outcomes.error("a")?.status == 403 && outcomes.error("a")?.side == .file)
   }
 
-  /// One name may be that of a folder, to which a server redirects, or one that the server takes for nobody.
+  /// One name may belong to a folder, to which the server redirects, or be one that the server does not accept.
   @Test(arguments: [301, 302, 307, 308, 404, 405, 501, 507], ["a", "f"])
   func aServerThatRefusesOnePlaceStoresTheOthers(_ status: Int, _ refused: String) async throws {
     let desk = try await Desk()
@@ -34,7 +34,7 @@ import Testing
     #expect(outcomes.error(refused)?.status == status && outcomes.error(refused)?.side == .file)
   }
 
-  /// Files are stored until the server begins to redirect each to its page for logging in.
+  /// Files are stored until the server starts to redirect each to its login page.
   @Test func aServerThatRefusesManyPlacesInARowEndsTheRun() async throws {
     let desk = try await Desk()
     let script = Script { number, _ throws(TransportError) in
@@ -65,8 +65,8 @@ import Testing
     #expect(error?.status == status && outcomes["c"] == nil)
   }
 
-  /// A file over a quota is followed by files that have room; a disk that is full has room for none, whether it was full
-  /// from the start or holds bytes of files already.
+  /// After a file that exceeds a quota, others may fit; a full disk has no space for any, whether or not it has stored
+  /// files before.
   @Test(arguments: [0, 4]) func aFullDiskEndsTheRunAfterAFewFiles(_ stored: Int) async throws {
     let desk = try await Desk()
     let script = Script { _, request throws(TransportError) in
@@ -85,8 +85,8 @@ import Testing
     #expect(outcomes["\(stored + 3)"] == nil)
   }
 
-  /// A check of what was sent before follows the same rule: one place may be refused, and the others are asked for. A server
-  /// that refuses the first few refuses all.
+  /// A check of files sent before follows the same rule: one name may be refused, and the others are still queried. A
+  /// server that refuses the first few refuses all.
   @Test(arguments: [302, 405, 507], [false, true]) func aCheckThatIsRefusedForOneFileAsksForTheOthers(
     _ status: Int, _ forAll: Bool
   ) async throws {
@@ -141,7 +141,7 @@ import Testing
     #expect(outcomes.error("2")?.side == .destination && outcomes["3"] == nil)
   }
 
-  /// The server takes each file under a temporary name, and refuses to tell of it with 403 to HEAD.
+  /// The server stores each file under a temporary name, and responds 403 to a HEAD for it.
   @Test func aServerThatRefusesToBeAskedForAnyFileEndsTheRun() async throws {
     let desk = try await Desk()
     let script = Script { _, request throws(TransportError) in
@@ -163,7 +163,7 @@ import Testing
     #expect(script.methods.contains("PUT"))
   }
 
-  /// Where the server holds bytes of one file, it may store others, so that every file is tried. It stores none in the end.
+  /// The server has bytes of one file and may store others, so every file is tried. In the end it stores none.
   @Test func refusalsEndNothingWhileTheServerHoldsBytes() async throws {
     let desk = try await Desk()
     let script = Script { number, request throws(TransportError) in

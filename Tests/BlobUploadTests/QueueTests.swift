@@ -7,7 +7,7 @@ import Testing
 
 @testable import BlobUpload
 
-/// Many items, a journal, one destination.
+/// Tests many items with a journal and one destination.
 @Suite struct QueueTests {
   @Test func aRunThatIsRepeatedSendsNothing() async throws {
     let desk = try await Desk()
@@ -27,7 +27,7 @@ import Testing
     #expect(second.expected == LearnedWidth(width: 24))
   }
 
-  /// Small ones, which only wait for their answers, do not stand behind large ones.
+  /// Small items, which mostly wait for responses, do not queue behind large ones.
   @Test func smallOnesComeFirst() async throws {
     let desk = try await Desk()
     let script = Script(.status(201))
@@ -74,7 +74,7 @@ import Testing
     #expect(script.methods.sorted() == ["HEAD", "HEAD", "PUT"])
   }
 
-  /// Of equal length, with other bytes: only reading back tells.
+  /// The file has the same length and other bytes: only reading it back detects this.
   @Test(arguments: [false, true]) func checkingAndVerifyingFindsOtherBytes(_ overwrites: Bool) async throws {
     let desk = try await Desk()
     let peer = try ServedFolder()
@@ -123,7 +123,7 @@ import Testing
     #expect(entry.state == .open)
   }
 
-  /// What the server holds is asked once, and the rest is sent, in either dialect.
+  /// The server is queried once for its offset, and the rest is sent, with either protocol.
   @Test(arguments: ["tus", "resumable"]) func goingOnInTheNextRunCostsOneRequest(_ name: String) async throws {
     let desk = try await Desk()
     let dialect: any UploadProtocol = name == "tus" ? Tus() : IETFResumable()
@@ -176,7 +176,7 @@ import Testing
     let error = await #expect(throws: UploadError.self) { try await desk.run(queue, names) }
     #expect(error?.status == 401 && error?.side == .destination)
     #expect(script.requests.count <= 2)
-    // What was claimed and not begun is free again.
+    // Items that were claimed and not started are released.
     #expect(try await desk.run(desk.queue(Script(.status(201))), names).sent == 200)
   }
 
@@ -219,7 +219,7 @@ import Testing
     queue.jobs = 2
     let error = await #expect(throws: UploadError.self) { try await desk.run(queue, (0..<100).map { "\($0)" }) }
     #expect(error?.side == .destination)
-    // One more may have failed before it is told.
+    // One more file may have failed before the queue ends.
     #expect(
       error?.message.contains(/[34] files in a row came to nothing, so the rest is not tried/) == true, "\(error!)")
     #expect(script.requests.count <= 8)
@@ -235,7 +235,7 @@ import Testing
     queue.uploader.retry.retries = 0
     queue.jobs = 2
     let error = await #expect(throws: UploadError.self) { try await desk.run(queue, (0..<100).map { "\($0)" }) }
-    // One more may have failed before it is told.
+    // One more file may have failed before the queue ends.
     #expect(error?.message.contains(/1[2-9] files in a row came to nothing/) == true, "\(error!)")
     #expect(script.requests.count <= 34)
   }
@@ -280,7 +280,7 @@ import Testing
 
   @Test func whatArrivedWrongIsSentAgainTheNextTime() async throws {
     let desk = try await Desk()
-    // It says that it has all, and gives out nothing.
+    // The server reports that it has all bytes, and returns none.
     var queue = desk.queue(Script(.created, .at(1000), .status(200)), Tus())
     queue.verify = true
     let first = try await desk.run(queue, ["a"])
@@ -305,7 +305,7 @@ import Testing
   }
 }
 
-/// A transport that has learned something, or hears of what was.
+/// A transport with a learned width, which also records the expected width.
 private final class Learner: AdaptiveTransport {
   private let transport: any Transport
   private let heard = Mutex<LearnedWidth?>(nil)

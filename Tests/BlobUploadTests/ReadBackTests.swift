@@ -6,7 +6,7 @@ import Testing
 
 @testable import BlobUpload
 
-/// Reading back what arrived, from a server that gives it out.
+/// Tests reading files back from a server that returns them.
 @Suite struct ReadBackTests {
   private func check(
     _ stored: PatternSource, against source: PatternSource, _ faults: [FaultyTransport.Fault] = []

@@ -6,9 +6,9 @@ import Testing
 
 @testable import BlobUpload
 
-/// No recovery repeats without a bound while the server keeps nothing more.
+/// Every recovery has a limit while the server stores no further bytes.
 @Suite struct RecoveryBoundTests {
-  /// Ends a loop that would go on for ever.
+  /// Ends a loop that would otherwise run forever.
   private static let mostRequests = 200
   private static func bounded(_ answer: @escaping Script.Answer) -> Script {
     Script { number, request throws(TransportError) in
@@ -17,7 +17,7 @@ import Testing
     }
   }
 
-  /// nginx with `client_max_body_size` in front of a server that tells no limits.
+  /// nginx with `client_max_body_size` in front of a server that reports no limits.
   @Test(arguments: [1000, 10_000_000] as [Int64])
   func aWholeThatIsTooLargeForAServerWithoutLimitsIsRefusedAtOnce(_ length: Int64) async {
     let script = Self.bounded { _, request throws(TransportError) in .status(request.method == "POST" ? 413 : 405) }
@@ -26,7 +26,7 @@ import Testing
     #expect(script.methods == ["POST"])
   }
 
-  /// The refusal shows that the server knows uploads in parts.
+  /// The refusal shows that the server supports uploads in parts.
   @Test func aLimitThatCameWithTheRefusalIsKept() async {
     let script = Self.bounded { number, request throws(TransportError) in
       switch (request.method, request.headers["Upload-Complete"]) {
@@ -41,7 +41,7 @@ import Testing
     #expect(script.methods == ["POST", "POST", "PATCH", "PATCH"])
   }
 
-  /// A server that takes a byte less each time.
+  /// The server reduces its limit by one byte each time.
   @Test func aLimitThatShrinksByAByteEachTimeIsNotFollowedForEver() async {
     let script = Self.bounded { number, request throws(TransportError) in
       if request.method == "POST" { return .status(201, ["Location": "/up/1", "Upload-Complete": "?0"]) }
@@ -62,7 +62,7 @@ import Testing
     #expect(isAllowedLater, "the server has kept bytes meanwhile")
   }
 
-  /// It takes all the bytes, and cannot publish them: every new upload would end there too.
+  /// The server stores all the bytes, and cannot publish them: every new upload would fail too.
   @Test(arguments: ["tus", "resumable"], [200, 403, 404, 410, 500])
   func aRefusalOfAllTheBytesIsNoUploadThatIsGone(_ name: String, _ asked: Int) async {
     let script = Self.bounded { _, request throws(TransportError) in
@@ -77,12 +77,12 @@ import Testing
     let error = await uploader(dialect(name), script).failure()
     #expect(error?.status == 403 && error?.side == .destination, "\(error as Any)")
     #expect(error?.message.contains("failures in a row") == false, "\(error as Any)")
-    // Where the upload is there, tus tries once whether it is the method that was refused.
+    // If the upload exists, tus tries once whether the method was refused.
     let tries = name == "tus" && asked == 200 ? ["PATCH", "HEAD", "POST", "HEAD"] : ["PATCH", "HEAD"]
     #expect(script.methods == ["POST"] + tries + ["DELETE"])
   }
 
-  /// A server that refuses before it has taken the bytes may have lost the upload.
+  /// A server that refuses before it has received the bytes may have lost the upload.
   @Test(arguments: ["tus", "resumable"]) func aRefusalBeforeTheBytesMayMeanThatTheUploadIsGone(_ name: String) async {
     let creations = Atomic(0)
     let transport = Refusing { request in
@@ -99,12 +99,12 @@ import Testing
     #expect(creations.load(ordering: .relaxed) == 2)
   }
 
-  /// Every upload is gone once it was sent bytes.
+  /// Every upload disappears once bytes were sent to it.
   @Test(arguments: ["tus", "resumable"], [404, 410])
   func newUploadsInVainAreFewAndTheOldOnesAreDeleted(_ name: String, _ status: Int) async {
     let script = Self.bounded { number, request throws(TransportError) in
       if request.method == "POST" { return .emptyCreation(name) }
-      // One that was never known would be given up for that.
+      // An upload that was never known would be given up for that reason.
       if request.method == "HEAD" { return .status(200, ["Upload-Offset": "0", "Upload-Complete": "?0"]) }
       if request.method == "DELETE" { return .status(204) }
       if number % 4 == 1 { throw TransportError(.broken, "the connection broke") }
@@ -116,10 +116,10 @@ import Testing
     #expect(script.methods.count { $0 == "DELETE" } == 2)
   }
 
-  /// How a try ends of which the server keeps some bytes.
+  /// The result of a try of which the server keeps some bytes.
   enum Ending: CaseIterable { case broken, refused, short }
 
-  /// Keeps `step` bytes of each body, and the last of them with success.
+  /// Keeps `step` bytes of each body, and reports success for the last of them.
   private static func keeping(_ step: Int64, of length: Int64, _ name: String, _ ending: Ending) -> Script {
     let kept = Atomic<Int64>(0)
     return bounded { _, request throws(TransportError) in
@@ -138,7 +138,7 @@ import Testing
     }
   }
 
-  /// It would be sent the file once for each byte.
+  /// Without a limit the file would be sent once for each byte.
   @Test(arguments: ["tus", "resumable"], Ending.allCases)
   func aServerThatKeepsAByteOfEachTryIsGivenUp(_ name: String, _ ending: Ending) async {
     let clock = LeapingClock()
@@ -151,7 +151,7 @@ import Testing
     #expect(clock.waits.count == 8 && clock.waits.last ?? .zero > .seconds(8), "\(clock.waits)")
   }
 
-  /// A mobile link on which most of what is under way is lost, time after time.
+  /// A mobile connection on which most bytes of each try are lost.
   @Test(arguments: ["tus", "resumable"], Ending.allCases)
   func anUploadOfWhichATwentiethArrivesPerTryComesToItsEnd(_ name: String, _ ending: Ending) async {
     let clock = LeapingClock()
@@ -162,7 +162,7 @@ import Testing
     #expect(clock.waits.allSatisfy { $0 <= .milliseconds(250) }, "\(clock.waits)")
   }
 
-  /// A server that is away now and then may ask for no wait at all, and must not be sent the file thousands of times for it.
+  /// A temporarily unavailable server may ask for no delay; the file must not be sent thousands of times.
   @Test func aServerThatAsksForNoWaitIsNotSentTheFileWithoutEnd() async {
     let script = Self.bounded { number, request throws(TransportError) in
       if request.method == "POST" { return .created }
@@ -178,7 +178,7 @@ import Testing
   private func dialect(_ name: String) -> any UploadProtocol { name == "tus" ? Tus(wholeUpTo: 0) : IETFResumable() }
 }
 
-/// Takes no bytes of the bodies that it refuses.
+/// Receives no bytes of the bodies that it refuses.
 private final class Refusing: Transport {
   private let answer: @Sendable (HTTPRequest) -> HTTPResponse
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import BlobUpload
 
-/// What the uploader does after each kind of error.
+/// Tests the recovery after each kind of error.
 @Suite struct RecoveryTests {
   private static let broken = TransportError(.broken, "the connection broke")
 
@@ -30,7 +30,7 @@ import Testing
     #expect(script.requests[3].headers["Upload-Offset"] == "400")
   }
 
-  /// The server may still hold it, so it is asked to delete it.
+  /// The server may still have the session, so a deletion is sent.
   @Test(arguments: [404, 410]) func aSessionThatIsGoneIsBegunAnew(_ status: Int) async {
     let script = Script { number, request throws(TransportError) in
       if request.method == "POST" { return .created }
@@ -40,7 +40,7 @@ import Testing
     #expect(script.methods == ["POST", "PATCH", "DELETE", "POST", "PATCH"])
   }
 
-  /// Held by a request of ours that is dead, most likely.
+  /// Most likely an earlier request of ours still holds the lock.
   @Test(arguments: [409, 423, 460]) func aSessionThatIsElsewhereOrLockedIsAskedAgain(_ status: Int) async {
     let script = Script { number, request throws(TransportError) in
       switch request.method {
@@ -50,13 +50,13 @@ import Testing
       }
     }
     #expect(await uploader(Tus(), script).failure() == nil)
-    // A 409 is first told from one that has ended the upload.
+    // After a 409 a query shows whether the upload has ended.
     #expect(script.methods == ["POST", "PATCH"] + (status == 409 ? ["HEAD", "HEAD"] : ["HEAD"]) + ["PATCH"])
     #expect(script.requests.last?.headers["Upload-Offset"] == "300")
   }
 
-  /// The journal's time is that of the creation, or of the last request which has ended: a long one has kept the upload alive
-  /// since.
+  /// The expiry in the journal dates from the creation, or from the last finished request: a long request has kept the
+  /// upload alive since.
   @Test(arguments: [true, false]) func aSessionThatHasExpiredByTheJournalIsAskedFor(_ lives: Bool) async throws {
     let script = Script { number, request throws(TransportError) in
       switch request.method {
@@ -73,7 +73,7 @@ import Testing
     #expect(script.requests.last?.headers["Upload-Offset"] == (lives ? "300" : "0"))
   }
 
-  /// A proxy that rewrites paths makes each upload unreachable: every further try would leave one more of them there.
+  /// A proxy that rewrites paths makes each upload unreachable: every further try would leave one more upload there.
   @Test func anUploadThatIsUnknownRightAfterItsCreationIsMadeTwiceAtTheMost() async {
     let script = Script { _, request throws(TransportError) in
       request.method == "POST" ? .created : .status(404)
@@ -84,7 +84,7 @@ import Testing
     #expect(error?.message.contains("proxy") == true && error?.side == .file, "\(error as Any)")
   }
 
-  /// A line that ends each connection after some bytes would never let the whole through.
+  /// A connection that always breaks after some bytes would never transfer the whole file.
   @Test(arguments: ["tus", "resumable"]) func aCreationThatBreaksInItsBodyIsFollowedByAnEmptyOne(_ name: String) async {
     let script = Script { number, request throws(TransportError) in
       if number == 0 { throw Self.broken }
@@ -97,7 +97,7 @@ import Testing
     if name == "tus" { #expect(script.requests.map { $0.headers["Content-Type"] != nil } == [true, false, true]) }
   }
 
-  /// Nothing of the body has left.
+  /// No byte of the body was sent.
   @Test func aCreationThatNeverBeganIsSentWholeAgain() async {
     let script = Script { number, _ throws(TransportError) in
       if number == 0 { throw TransportError(.connect, "refused") }
@@ -108,7 +108,7 @@ import Testing
   }
 
   @Test func aServerThatLosesEverySessionIsGivenUp() async {
-    // It takes the first part each time, so that there always is an acknowledged byte.
+    // The server stores the first part each time, so there always is an acknowledged byte.
     let script = Script { _, request throws(TransportError) in
       if request.method == "POST" { return .created }
       return request.headers["Upload-Offset"] == "0" ? .at(100) : .status(404)
@@ -119,7 +119,7 @@ import Testing
   }
 
   @Test func failuresAreCountedSinceTheServerLastKeptAFairShare() async {
-    // Every PATCH breaks, and the server has 50 bytes more each time: it fails 20 times, and never twice without progress.
+    // Every PATCH breaks, and the server has 50 bytes more each time: 20 failures, but never two without progress.
     let script = Script { number, request throws(TransportError) in
       if request.method == "POST" { return .created }
       if request.method == "PATCH" { throw Self.broken }
@@ -163,7 +163,7 @@ import Testing
     #expect(script.methods == ["HEAD", "POST", "PATCH"])
   }
 
-  /// The 409 of another offset and that of other bytes under the name differ in what is left of the upload.
+  /// A 409 for a wrong offset and one for other bytes under the name differ in whether the upload still exists.
   @Test func aConflictThatEndsTheUploadIsFinal() async {
     let gone = Script(.created, .status(409, text: "a.mov exists with other bytes"), .status(410))
     let error = await uploader(Tus(), gone).failure()
@@ -176,7 +176,7 @@ import Testing
     #expect(moved.methods == ["POST", "PATCH", "HEAD", "HEAD", "PATCH"])
   }
 
-  /// Nothing about the name of the file, for which there would be advice.
+  /// The error does not mention the name of the file, for which there would be advice.
   @Test func anOffsetThatIsNeverRightIsSaidAsThat() async {
     let script = Script { _, request throws(TransportError) in
       switch request.method {
@@ -200,7 +200,7 @@ import Testing
     #expect(script.requests.count == 2)
   }
 
-  /// It took some bytes: so it is there, and may come back.
+  /// The destination received some bytes, so it exists, and may become available again.
   @Test func aPlaceThatWasReachedIsWaitedFor() async {
     let script = Sinking(Script { _, _ throws(TransportError) in throw TransportError(.connect, "nobody listens") })
     let error = await uploader(PlainPut(), script, retries: 5).failure()
@@ -236,7 +236,7 @@ import Testing
       let script = Script(.status(status, text: "no more of this\u{1B}[31m"))
       let error = await uploader(dialect, script).failure()
       #expect(error?.side == side && error?.status == status)
-      // 409 to a PUT may mean that the folder is missing: then nothing has the name.
+      // 409 to a PUT may mean that the folder is missing: then the name has no file.
       #expect(script.requests.count == (dialect is PlainPut && status == 409 ? 2 : 1))
       #expect(error?.message.contains("\(status) (") == true || status / 100 == 3)
       #expect(error?.message.contains("\u{1B}") == false, "a terminal would obey this")
@@ -252,7 +252,7 @@ import Testing
   }
 
   @Test func progressForgetsASessionThatIsLost() async throws {
-    // HEAD, PATCH, DELETE, POST, PATCH.
+    // The sequence is HEAD, PATCH, DELETE, POST, PATCH.
     let script = Script(.at(600, of: 1000), .status(404), .status(404), .created, .at(1000))
     let one = uploader(Tus(), script)
     let source = PatternSource(length: 1000)
@@ -278,7 +278,7 @@ import Testing
   }
 }
 
-/// Takes one byte of each body before it asks.
+/// Reports one sent byte of each body before it forwards the request.
 private struct Sinking: Transport {
   let inner: Script
   init(_ inner: Script) { self.inner = inner }

@@ -7,13 +7,13 @@ import Testing
 
 @testable import BlobUpload
 
-/// 307 and 308 are followed within an origin; nothing goes beyond it.
+/// 307 and 308 are followed within an origin; no request is sent to another origin.
 @Suite struct RedirectTests {
   private static let secrets: HTTPHeaders = [
     "Authorization": "Bearer secret", "x-api-key": "secret", "Cookie": "secret",
   ]
 
-  /// With a time, which a server that says that it keeps it need not be asked about.
+  /// Adds a modification time: a server that confirms it need not be queried for the file.
   private static func timed(_ target: UploadTarget) -> UploadTarget {
     var target = target
     target.modified = 1_700_000_000_000_000_000
@@ -34,7 +34,7 @@ import Testing
     #expect(script.requests.allSatisfy { $0.headers["x-api-key"] == "secret" && $0.headers.list("Cookie").count == 1 })
   }
 
-  /// The bytes come from the source again, each time from the first one.
+  /// The body is read from the source again, each time from its first byte.
   @Test func theBodyIsReplayedFromTheSource() async throws {
     let peer = ScriptedPeer(
       [
@@ -53,7 +53,7 @@ import Testing
     #expect(progress.sent == 3_000_000 && progress.acknowledged == 3_000_000)
   }
 
-  /// A server that answers before it has read the body, and closes.
+  /// The server responds before it has read the body, and closes the connection.
   @Test func aRedirectThatComesEarlyIsHeard() async throws {
     let peer = ScriptedPeer(
       [.readHead, answer("308 Over There", "Location: /b\r\nConnection: close\r\n"), .close],

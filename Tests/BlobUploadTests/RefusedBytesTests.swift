@@ -7,11 +7,11 @@ import Testing
 
 @testable import BlobUpload
 
-/// The server is still at work on bytes whose answer was lost, and answers 403 to those that follow, as `resumable-upload` on
-/// PyPI does.
+/// The server is still processing bytes whose response was lost, and responds 403 to the bytes that follow, like
+/// `resumable-upload` on PyPI.
 @Suite struct RefusedBytesTests {
-  /// The connection breaks with the first PATCH, the second is answered with 403, and from then on the server holds `held`
-  /// of 1000 bytes.
+  /// The connection breaks during the first PATCH, the second gets 403, and from then on the server has `held` of 1000
+  /// bytes.
   private func script(_ name: String, holding held: Int64) -> Script {
     Script { number, request throws(TransportError) in
       switch (number, request.method) {
@@ -28,7 +28,7 @@ import Testing
 
   private func dialect(_ name: String) -> any UploadProtocol { name == "tus" ? Tus(wholeUpTo: 0) : IETFResumable() }
 
-  /// Nothing but the new upload can show that the server does not refuse the file.
+  /// Only the new upload can show that the server does not refuse the file.
   @Test(arguments: ["tus", "resumable"]) func anUploadThatIsWholeMeanwhileIsSentOnceMore(_ name: String) async {
     let script = script(name, holding: 1000)
     #expect(await uploader(dialect(name), script).failure() == nil)
@@ -42,7 +42,7 @@ import Testing
     #expect(script.requests.last?.headers["Upload-Offset"] == "600")
   }
 
-  /// The concatenation that follows is what the server may refuse.
+  /// The server may refuse the concatenation that follows, but not the part.
   @Test func aPartThatIsWholeMeanwhileIsThere() async {
     let script = script("tus", holding: 1000)
     #expect(await uploader(Tus(wholeUpTo: 0).forParts, script).failure() == nil)
@@ -65,8 +65,8 @@ import Testing
   }
 }
 
-/// Takes each first PATCH of an upload, loses the answer, and shows what came of it only once the client has sent more,
-/// which is refused.
+/// Forwards the first PATCH of each upload and loses the response. It shows the new offset only after the client has
+/// sent more bytes, which are refused.
 private final class AnsweringLate: Transport {
   private enum Stage { case lost, refused }
   private struct State {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import BlobUpload
 
-/// A server that stores a file, and repeats a credential in what it says of it.
+/// A server stores a file, and its response repeats a credential.
 @Suite struct RepeatedSecretTests {
   private static let headers: HTTPHeaders = ["Authorization": "Bearer s3kr-t0ken-1"]
   private static let answer = HTTPResponse.status(
@@ -23,7 +23,7 @@ import Testing
     #expect(script.requests.count == 1)
   }
 
-  /// Without its URL an upload cannot go on, and the URL would be kept.
+  /// The upload cannot be resumed without its URL, which contains the credential and must not be stored.
   @Test func anUploadThatIsOnlyBegunIsRefused() async throws {
     let script = Script(.status(201, ["Location": "/up/s3kr-t0ken-1"]))
     let error = await uploader(Tus(wholeUpTo: 0), script, headers: Self.headers).failure()

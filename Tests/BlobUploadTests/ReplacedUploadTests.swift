@@ -6,9 +6,9 @@ import Testing
 
 @testable import BlobUpload
 
-/// A source has other bytes than those of which the server has an upload.
+/// The source has changed since the server got its bytes for an upload.
 @Suite struct ReplacedUploadTests {
-  /// The first run ends without knowing what the server has.
+  /// The first run ends without knowing the server's offset.
   @Test(arguments: ["tus", "resumable"], [600, 1000])
   func onlyAnUploadThatIsNotWholeIsDeleted(_ name: String, _ held: Int64) async throws {
     let desk = try await Desk()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import BlobUpload
 
-/// Always the largest value it may give.
+/// Always returns the largest value.
 private struct Last: RandomNumberGenerator { mutating func next() -> UInt64 { .max } }
 
 @Suite struct RetryPolicyTests {
@@ -40,7 +40,7 @@ private struct Last: RandomNumberGenerator { mutating func next() -> UInt64 { .m
     #expect(waits.count > 10)
   }
 
-  /// Sums up the waits until it gives up.
+  /// The number and the sum of the delays until the policy gives up.
   private func waits(_ policy: RetryPolicy, isOutage: Bool) -> (count: Int, sum: Duration) {
     var (failures, count, sum) = (FailureCount(), 0, Duration.zero)
     var random = SystemRandomNumberGenerator()
@@ -59,7 +59,7 @@ private struct Last: RandomNumberGenerator { mutating func next() -> UInt64 { .m
     #expect(waits(RetryPolicy(first: .zero), isOutage: true).count <= 6000, "waits of no length come to an end too")
   }
 
-  /// A server that is started again answers that it is not ready, after a hundred refused connections.
+  /// A restarting server refuses a hundred connections, and then responds that it is not ready.
   @Test func whatIsRefusedAfterAnOutageIsCountedApart() {
     var (failures, random) = (FailureCount(), Last())
     let policy = RetryPolicy(first: .milliseconds(1), longest: .milliseconds(200))
@@ -68,7 +68,7 @@ private struct Last: RandomNumberGenerator { mutating func next() -> UInt64 { .m
     #expect(failures.delay(policy, isOutage: false, asked: nil, using: &random) == nil)
   }
 
-  /// 503, then nobody for so many tries, then it is back.
+  /// The server responds 503, then refuses `refused` connections, and then works again.
   @Test(arguments: [(16, true), (1000, false)])
   func anUploadRidesOutAnOutage(_ refused: Int, _ isWhole: Bool) async {
     let clock = LeapingClock()
@@ -85,7 +85,7 @@ private struct Last: RandomNumberGenerator { mutating func next() -> UInt64 { .m
     #expect(away > .seconds(isWhole ? 37 : 600) && away < .seconds(700), "\(away)")
   }
 
-  /// A proxy answers for a server that is started again. One that has taken nothing yet may never do so.
+  /// A proxy responds for a server that restarts. A server that has not accepted anything yet may never do so.
   @Test(arguments: [502, 503, 504], [false, true])
   func aServerThatIsNotReadyIsWaitedForByTime(_ status: Int, _ hasAccepted: Bool) async {
     let clock = LeapingClock()
@@ -100,7 +100,7 @@ private struct Last: RandomNumberGenerator { mutating func next() -> UInt64 { .m
     #expect(clock.waits.count == (hasAccepted ? 20 : 8), "\(clock.waits)")
   }
 
-  /// A mistyped host.
+  /// For example, the user has mistyped the host.
   @Test func aDestinationThatWasNeverReachedIsGivenUpSoon() async {
     let clock = LeapingClock()
     let script = Script { _, _ throws(TransportError) in throw TransportError(.resolve, "no such host") }

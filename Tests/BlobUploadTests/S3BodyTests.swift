@@ -7,11 +7,11 @@ import Testing
 
 @testable import BlobUpload
 
-/// What vouches for the bytes of a request.
+/// Tests the checksums and signatures that protect the bytes of a request.
 @Suite struct S3BodyTests: S3Fixture {
   let transport = Self.connections
 
-  /// Framed as `aws-chunked`: the source is read once.
+  /// The body has the `aws-chunked` framing, so the source is read once.
   @Test func aChecksumMayFollowTheBody() async throws {
     let peer = peer()
     let signer = S3Signer(peer.options.credentials, region: "us-east-1")
@@ -27,7 +27,7 @@ import Testing
       #expect(peer.objects["\(length)"]?.bytes == pattern.bytes(count: Int(length)))
       #expect(body.checksum == Digest.value(of: pattern.bytes(count: Int(length)), .crc32c))
     }
-    // One bit less than what was said.
+    // One bit of the body differs from the checksum.
     let lie = S3SummedSource(BlobSlice(DataSource("abc"), length: 3), 3, .crc32c, isFramed: true) { _ in }
     let reader = try lie.open(at: 0, Cancellation())
     var bytes = try read(reader)
@@ -43,7 +43,7 @@ import Testing
     #expect(S3Refusal(response)?.code == "BadDigest")
   }
 
-  /// Over TLS, to a server that would not look at it: nothing is read for it beforehand.
+  /// Over TLS, for a server that ignores checksums: the body is not read before it is sent.
   @Test func aChecksumNoOneLooksAtIsWorkedOutInPassing() async throws {
     for length: Int64 in [1, 7, 100_000] {
       let source = CountingSource(PatternSource(length: length))
@@ -61,7 +61,8 @@ import Testing
     #expect(acquaintance.heedsChecksums == false)
   }
 
-  /// Each body would be read twice, perhaps for nothing: few are, until the first answer tells.
+  /// Each body would be read twice, perhaps in vain: only a few are, until the first response shows whether it is
+  /// needed.
   @Test func bodiesWaitForWhatTheFirstAnswerTells() async {
     let acquaintance = S3Acquaintance()
     let told = Gate(0)
@@ -83,7 +84,8 @@ import Testing
     #expect(seen.filter { $0 == nil }.count == 2 && seen.filter { $0 == false }.count == 3)
   }
 
-  /// One that is larger than all that may be under way goes alone; where an answer tells nothing, the next asks.
+  /// A body that is larger than the limit for concurrent bodies is sent alone. If its response shows nothing, the next
+  /// body finds out.
   @Test func aBodyThatWasRefusedLetsTheNextOneAsk() async {
     let acquaintance = S3Acquaintance()
     let inside = Inside()

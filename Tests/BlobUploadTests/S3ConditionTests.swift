@@ -7,11 +7,11 @@ import Testing
 
 @testable import BlobUpload
 
-/// Nothing is replaced without being asked to, at servers that heed `If-None-Match` and at those that ignore it.
+/// No object is replaced unless requested, on servers that implement `If-None-Match` and on those that ignore it.
 @Suite struct S3ConditionTests: S3Fixture {
   let transport = Self.connections
 
-  /// What others put under a name while we are busy; it must outlive us.
+  /// An object that another client stores under the name meanwhile; it must not be replaced.
   private static let others = S3PeerObject(bytes: [1, 2, 3], tag: "\"x\"")
 
   private func send(_ names: [String], to peer: S3Peer, lengths: [Int64]? = nil) async throws -> Outcomes {
@@ -40,7 +40,7 @@ import Testing
     #expect(peer.requests.count { $0.hasPrefix("PUT") } == 1, "\(peer.requests)")
   }
 
-  /// Many names, some of which are taken: the trial of the condition harms none of them.
+  /// Some of many names are taken: the trial of the condition must not change them.
   @Test(arguments: [false, true]) func namesAreAskedForUntilTheConditionIsKnownToBeHeeded(_ heeds: Bool) async throws {
     let peer = peer { $0.knowsConditions = heeds }
     let names = (0..<40).map { "\($0)" }
@@ -53,12 +53,12 @@ import Testing
     let bytes = PatternSource(length: 1000).bytes(count: 1000)
     #expect(names.count { peer.objects[$0]?.bytes == bytes } == 36)
     let methods = peer.requests.map { $0.prefix { $0 != " " } }
-    // Three names are asked for until one could be tried; two more are refused by the condition, and looked at.
+    // Three names are queried before a trial is possible; two more are refused by the condition, and then queried.
     #expect(methods.count { $0 == "HEAD" } == (heeds ? 5 : 40), "\(peer.requests)")
     #expect(methods.count { $0 == "PUT" } == (heeds ? 39 : 37), "\(peer.requests)")
   }
 
-  /// An object is sent twice only where the names that were asked for have cost about as much.
+  /// An object is sent twice only if the queries for names have cost about as much.
   @Test func aLargeObjectIsNotSentTwice() async throws {
     let peer = peer()
     let outcomes = try await send(["a", "b", "c"], to: peer, lengths: [65_537, 65_537, 131_072])
@@ -75,7 +75,7 @@ import Testing
     #expect(script.methods == ["PUT"])
   }
 
-  /// While the parts of a large object are sent, someone else takes its name.
+  /// While the parts of a large object are sent, another client takes its name.
   @Test func whoComesInBetweenIsNotReplaced() async throws {
     let made = Monitor<S3Peer?>(nil)
     let peer = peer { options in
@@ -94,7 +94,7 @@ import Testing
     made.update { $0 = nil }
   }
 
-  /// A key that may only write. Whether the server heeds the condition is tried once, with an object of our own.
+  /// The key has only write permission. The condition is tried once, with an object of our own.
   @Test(arguments: [false, true]) func aKeyThatMayOnlyWriteReplacesNothing(_ heeds: Bool) async throws {
     let peer = peer { options in
       options.knowsConditions = heeds
@@ -114,7 +114,7 @@ import Testing
     #expect(peer.requests.count { $0.hasPrefix("DELETE") } == (heeds ? 1 : 3))
   }
 
-  /// The second PUT of the trial fails in a way that says nothing about what the server has now.
+  /// The second PUT of the trial fails in a way that does not show what the server has now.
   @Test func aTrialThatFailsIsFollowedByALook() async throws {
     let puts = Monitor(0)
     let peer = peer { options in
@@ -132,7 +132,7 @@ import Testing
   }
 }
 
-/// Successes of S3 servers that are none.
+/// Tests successful responses of S3 servers that are no successes.
 @Suite struct S3FalseSuccessTests: S3Fixture {
   let transport = Self.connections
   private static let begun = HTTPResponse.status(
@@ -164,7 +164,7 @@ import Testing
     #expect(large?.message.contains("200 InternalError: no luck") == true, "\(large as Any)")
   }
 
-  /// Such servers answer whatever they are asked with the same page.
+  /// Such servers respond to every request with the same page.
   @Test func aPageForEveryURLIsNoBucket() async {
     let script = Script(.status(200, ["ETag": "W/\"5-1\""], text: "hello"))
     let signer = S3Signer(S3Credentials(accessKey: "A", secretKey: "s"), region: "r")
@@ -188,7 +188,7 @@ import Testing
     #expect(error?.side == .destination && error?.message.contains("with a page of 3 bytes") == true, "\(error as Any)")
   }
 
-  /// As Ceph, which tells no ETag: what it says is looked at.
+  /// Like Ceph, which returns no ETag: the object is queried after the completion.
   @Test(
     arguments: [
       (HTTPResponse.status(404), "has nothing under that name"),
@@ -213,7 +213,7 @@ import Testing
     if let problem { #expect(error?.message.contains(problem) == true, "\(error as Any)") }
   }
 
-  /// A 412 may have other reasons than the name.
+  /// A 412 may have other reasons than a taken name.
   @Test func aConditionThatFailsForAFreeNameProvesNothing() async {
     let signer = S3Signer(S3Credentials(accessKey: "A", secretKey: "s"), region: "r")
     let dialect = S3Multipart(bucketPath: "/in/", signer: signer)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import BlobUpload
 
-/// Encryption by the server, and object locks: which field goes with which request.
+/// Tests server-side encryption and object locks: which fields each request needs.
 @Suite struct S3EncryptionTests: S3Fixture {
   let transport = Self.connections
 
@@ -28,7 +28,7 @@ import Testing
     #expect(fields["x-amz-server-side-encryption-aws-kms-key-id"] == how.keyID)
   }
 
-  /// As `--header` gives them: with every request.
+  /// Fields from `--header` are sent with every request.
   @Test(arguments: [1000, 17 << 20] as [Int64]) func fieldsOfTheUsersGoWhereTheyBelong(_ length: Int64) async throws {
     let peer = peer()
     var uploader = try await uploader(peer)
@@ -41,7 +41,7 @@ import Testing
     #expect(peer.objects["a"]?.fields["x-amz-server-side-encryption"] == "AES256")
   }
 
-  /// Over TLS a server that tells no checksums again gets none, until it wants them.
+  /// Over TLS a server that returns no checksums gets none, until it requires them.
   @Test func aServerThatWantsChecksumsLaterGetsThem() async throws {
     let dialect = S3Multipart(
       bucketPath: "/in/", signer: S3Signer(S3Credentials(accessKey: "k", secretKey: "s"), region: "us-east-1"))
@@ -64,7 +64,7 @@ import Testing
   @Test func theJournalRemembersTheEncryption() throws {
     var place = S3Place(S3Address(bucket: "media"), encryption: S3Encryption(algorithm: "aws:kms", keyID: "1"))
     #expect(try JSONDecoder().decode(S3Place.self, from: JSONEncoder().encode(place)) == place)
-    // As earlier versions have written it.
+    // The format of earlier versions.
     place.encryption = nil
     let old = try JSONEncoder().encode(place)
     #expect(!String(decoding: old, as: UTF8.self).contains("encryption"))

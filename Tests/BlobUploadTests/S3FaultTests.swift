@@ -6,11 +6,11 @@ import Testing
 
 @testable import BlobUpload
 
-/// What goes wrong at an S3 server.
+/// Tests failures of an S3 server.
 @Suite struct S3FaultTests: S3Fixture {
   let transport = Self.connections
 
-  /// Behind our back, before the completion.
+  /// Data that the server loses before the completion.
   enum Loss: CaseIterable { case part, tag, bytes }
 
   @Test(arguments: Loss.allCases) func aPartThatIsNotWhatItWasIsSentAgain(_ loss: Loss) async throws {
@@ -76,7 +76,7 @@ import Testing
     #expect(error.side == .destination && error.message.contains("without a list of uploads"), "\(error)")
   }
 
-  /// 200 may come before the server knows.
+  /// A response 200 may be sent before the server knows the result.
   @Test(arguments: ["InternalError", "SlowDown"]) func aSuccessThatCarriesAnErrorIsNone(_ code: String) async throws {
     let pattern = PatternSource(length: 17 << 20)
     let times = Monitor(0)
@@ -115,11 +115,11 @@ import Testing
     let pattern = PatternSource(length: 17 << 20)
     _ = try await uploader(peer).upload(pattern, as: "a")
     #expect(peer.objects["a"]?.bytes == pattern.bytes(count: 17 << 20))
-    // The first request alone was sent twice.
+    // Only the first request was sent twice.
     #expect(peer.requests.filter { $0.contains("list-type") }.count == 2)
   }
 
-  /// The time it gives is ours already: asking again would not end.
+  /// The server's date is already our own, so retries would never end.
   @Test func aClockThatNoDateCorrectsIsSaid() async throws {
     let peer = peer { $0.refuse = { number, _ in number == 0 ? nil : (403, "RequestTimeTooSkewed") } }
     let error = try await failure { _ = try await uploader(peer).upload(PatternSource(length: 10), as: "a") }
@@ -127,7 +127,7 @@ import Testing
     #expect(peer.requests.count <= 3, "\(peer.requests)")
   }
 
-  /// By a field or in words, with whichever status: to a bucket in a region there is one way.
+  /// The region is found in a field or in the body, with any status: a bucket has only one region.
   @Test(arguments: [
     ("301 Moved", "x-amz-bucket-region: eu-west-1\r\n", "<Error><Code>PermanentRedirect</Code></Error>"),
     ("307 There", "x-amz-bucket-region: eu-west-1\r\n", "<Error><Code>TemporaryRedirect</Code></Error>"),
@@ -167,7 +167,7 @@ import Testing
 
   private static let listed = "HTTP/1.1 200 OK\r\nContent-Length: 19\r\n\r\n<ListBucketResult/>"
 
-  /// For a server that does as it was told to.
+  /// An uploader for a server that sends scripted responses.
   private func uploader(at port: Int, _ signer: S3Signer? = nil, retries: Int = 3) async throws -> Uploader {
     let destination = try await UploadDestination.s3(
       S3Address(bucket: "media", endpoint: "http://127.0.0.1:\(port)"),
@@ -233,7 +233,7 @@ import Testing
       _ = try await uploader(peer).upload(PatternSource(length: (5 << 40) + 1), as: "a")
     }
     #expect(error.side == .file && error.message.contains("at most"), "\(error)")
-    // Of what just fits into memory, nobody knows whether it is all.
+    // A source that exactly fills the memory may have more bytes.
     let unknown = PatternSource(length: 10, access: .sequential, knowsLength: false)
     var small = try await uploader(peer)
     small.spool.memory = 10

@@ -35,7 +35,7 @@ extension S3Fixture {
     return S3Peer(options)
   }
 
-  /// Credentials whose token has expired, for a server that wants the one they are renewed with.
+  /// Credentials with an expired token, for a server that requires the renewed ones.
   func expired() -> (signer: S3Signer, wanted: @Sendable (inout S3Peer.Options) -> Void) {
     let old = S3Credentials(accessKey: "AKIAFAKE00EXAMPLE", secretKey: "s", sessionToken: "old")
     let new = S3Credentials(accessKey: "AKIAFAKE00EXAMPLE", secretKey: "s", sessionToken: "new")

@@ -5,7 +5,7 @@ import Testing
 
 @testable import BlobUpload
 
-/// Lists of parts and of uploads.
+/// Tests lists of parts and of uploads.
 @Suite struct S3ListTests: S3Fixture {
   let transport = Self.connections
 
@@ -79,7 +79,7 @@ import Testing
     _ = try await dialect().discover(target, context(plain))
   }
 
-  /// The name as it is, not the place that its dots would lead to.
+  /// A name with dots is used unchanged, and not resolved as a path.
   @Test(arguments: ["pre/../../other/x", "pre/a/..", "pre/./z"]) func dotsInNamesAreNoSteps(_ key: String) async throws
   {
     let script = Script { [self] _, request throws(TransportError) in
@@ -123,7 +123,7 @@ import Testing
     "<Part><PartNumber>\(number)</PartNumber><Size>9</Size><ETag>\(tag)</ETag></Part>"
   }
 
-  /// However often a server names it, and whichever pages it is on.
+  /// A part counts once, however often and on whichever pages the server lists it.
   @Test func aPartIsTakenOnce() async throws {
     let long = String(repeating: "e", count: 5000)
     let pages = [
@@ -146,7 +146,7 @@ import Testing
     #expect(error?.message.contains("does not go on") == true && script.requests.count == 1000, "\(error as Any)")
   }
 
-  /// What was taken of a page can be let go before the next one is asked for.
+  /// The uploads of a page can be deallocated before the next page is requested.
   @Test func uploadsAreTakenPageByPage() async throws {
     let script = Script { [self] _, request throws(TransportError) in
       guard let query = request.url.query, query.contains("uploads=") else { return list("ListPartsResult", part(1)) }

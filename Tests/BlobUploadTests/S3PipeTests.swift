@@ -7,11 +7,12 @@ import Testing
 
 @testable import BlobUpload
 
-/// Sources of unknown length, which go to S3 part by part; what every dialect promises of them is in `ProtocolTests`.
+/// Tests sources of unknown length, which are sent to S3 part by part; `ProtocolTests` has the checks for all
+/// protocols.
 @Suite struct S3PipeTests: S3Fixture {
   let transport = Self.connections
 
-  /// Holds 1 MiB, to a server that takes parts of any size.
+  /// An uploader with 1 MiB of spool memory, for a server that accepts parts of any size.
   private func uploader(_ peer: S3Peer, retries: Int = 8, port: Int? = nil) async throws -> Uploader {
     var uploader = try await uploader(peer, .init(smallestPart: 1), retries: retries, port: port)
     uploader.spool.memory = 1 << 20
@@ -52,7 +53,7 @@ import Testing
     #expect(peer.uploads.isEmpty)
   }
 
-  /// What is read once cannot be compared, so that the name must be free.
+  /// A sequential source cannot be compared, so the name must be free.
   @Test func aPipeOfPartsForANameThatIsTakenSaysSo() async throws {
     let peer = peer()
     let uploader = try await uploader(peer)
@@ -69,16 +70,16 @@ import Testing
     #expect(peer.uploads.isEmpty)
   }
 
-  /// The source is read on where it was: what was cut comes from the spool.
+  /// The source is read on from its offset: the interrupted part comes from the spool.
   @Test func aPartThatIsCutIsSentAgain() async throws {
     let peer = peer()
     let pipe = pipe(5 << 20)
-    // The question for the bucket has a connection of its own.
+    // The query for the bucket uses its own connection.
     let proxy = ChaosProxy(
       to: peer.port,
       .init([.none, .cutUp(after: 500_000), .cutUp(after: 700_000), .dropResponse(1), .dropResponse(1)]))
     var uploader = try await uploader(peer, port: proxy.port)
-    // One connection at a time.
+    // The parts use one connection, one after the other.
     uploader.transport = SocketTransport(.init(connections: 1, noProgress: .seconds(30)))
     _ = try await uploader.upload(pipe, as: "a")
     #expect(peer.objects["a"]?.bytes == pipe.bytes(count: 5 << 20) && peer.uploads.isEmpty)
@@ -101,20 +102,21 @@ import Testing
     #expect(seen.update { $0 } == ["1": 3, "2": 3, "3": 3])
   }
 
-  /// Ceph answers 500 to the second one.
+  /// Ceph responds 500 to the second completion.
   @Test(arguments: [true, false]) func aLostAnswerToTheCompletionIsMadeUpFor(_ isLikeCeph: Bool) async throws {
     let peer = peer(isLikeCeph: isLikeCeph)
     let pipe = pipe(3 << 20)
     var uploader = try await uploader(peer)
-    // HEAD, POST, three parts, HEAD, POST.
+    // The requests are HEAD, POST, three parts, HEAD, POST.
     uploader.transport = FaultyTransport(transport) { number, _ in number == 6 ? .loseAnswer : .none }
     _ = try await uploader.upload(pipe, as: "a")
     #expect(peer.objects["a"]?.bytes == pipe.bytes(count: 3 << 20) && peer.uploads.isEmpty)
-    // The object may be found before the parts are put together a second time.
+    // The object may be found before the completion is sent a second time.
     #expect(1...2 ~= peer.requests.filter { $0.hasPrefix("POST") && $0.contains("uploadId=") }.count)
   }
 
-  /// The condition fails, for the object that the first request made; the pipe is there still to be compared.
+  /// The condition fails because of the object that the first request created; the spool still has the pipe for a
+  /// comparison.
   @Test func aLostAnswerToAPutIsMadeUpFor() async throws {
     let peer = peer()
     let pipe = pipe(100_000)
@@ -139,7 +141,7 @@ import Testing
     #expect(peer.uploads.isEmpty && peer.objects.isEmpty)
   }
 
-  /// It can begin anew for as long as all that was read is held.
+  /// The upload can start again as long as the spool has everything that was read.
   @Test(arguments: [("1", true), ("3", false)]) func anUploadThatIsGone(_ part: String, _ begins: Bool) async throws {
     let times = Monitor(0)
     let peer = peer { request in
@@ -172,7 +174,7 @@ import Testing
     #expect(peer.objects["a"]?.bytes.count == 3 << 20)
   }
 
-  /// A part may be larger than what is held in memory.
+  /// A part may be larger than the spool memory.
   @Test func whatIsHeldMayLieInAFolder() async throws {
     let peer = peer()
     let folder = try ScratchFolder()
@@ -186,7 +188,7 @@ import Testing
     #expect(parts(peer) == 4)
   }
 
-  /// As many as there may be are a success, and one byte more is none.
+  /// The maximum number of parts succeeds, and one byte more fails.
   @Test(arguments: [(3, 100_000), (500, 20)]) func partsAreCounted(_ count: Int, _ size: Int64) async throws {
     for extra: Int64 in [0, 1] {
       let peer = peer()

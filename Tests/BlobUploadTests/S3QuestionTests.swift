@@ -6,7 +6,7 @@ import Testing
 
 @testable import BlobUpload
 
-/// Objects that do not wait for the answer to whether they are welcome.
+/// Tests objects that are sent before the query for the bucket has a response.
 @Suite struct S3QuestionTests: S3Fixture {
   let transport = Self.connections
 
@@ -35,7 +35,7 @@ import Testing
     S3Signer(peer.options.credentials, region: region)
   }
 
-  /// To the question, that is: once there was a request for an object.
+  /// A server that responds to the query only after it received a request for an object.
   private func peerThatAnswersLate(_ change: (inout S3Peer.Options) -> Void = { _ in }) -> S3Peer {
     let isThere = Monitor(false)
     return peer { options in
@@ -62,16 +62,16 @@ import Testing
     #expect(all.side == .destination && all.recovery == .giveUp, "\(all)")
     #expect(all.message.contains("GET") && all.message.contains("InvalidAccessKeyId"), "\(all)")
     #expect(peer.objects.isEmpty && outcomes.sent == 0)
-    // What had begun was dropped, and did not fail by itself.
+    // Uploads that had started were cancelled, and have no errors of their own.
     let errors = Self.names.compactMap { outcomes.error($0) }
     #expect(!errors.isEmpty && errors.allSatisfy { $0.side == .cancelled }, "\(errors)")
     #expect(peer.requests.contains { $0.hasPrefix("HEAD") })
-    // What was taken on is sent by a later run, with the right credentials.
+    // A later run with the right credentials sends the claimed items.
     #expect(!left.isEmpty && left.allSatisfy { $0.state == .intent && $0.owner == nil }, "\(left)")
   }
 
-  /// Something else than a bucket, which takes objects: none of them counts before it is known what it is. Where nothing is
-  /// to be overwritten, the questions for their names show it.
+  /// The server is not an S3 server, but accepts objects: none of them counts before this is known. Without permission
+  /// to overwrite, the queries for their names show it.
   @Test func noObjectCountsBeforeTheBucketHasAnswered() async throws {
     let puts = Monitor(0)
     let peer = peer { options in
@@ -101,7 +101,7 @@ import Testing
     #expect(error == nil && outcomes.sent == 20 && peer.objects.count == 20, "\(String(describing: error))")
   }
 
-  /// One of them finds the new token; to the others it is no news.
+  /// One request renews the token, and all others use it.
   @Test func aTokenThatExpiresIsRenewedForAll() async throws {
     let (signer, wanted) = expired()
     let peer = peerThatAnswersLate(wanted)
@@ -109,7 +109,7 @@ import Testing
     #expect(error == nil && outcomes.sent == 20 && peer.objects.count == 20, "\(String(describing: error))")
   }
 
-  /// A server that is too busy to say what is in a bucket, and takes objects.
+  /// A server that is too busy to list the bucket, but accepts objects.
   @Test func noAnswerIsNoRefusal() async throws {
     let isThere = Monitor(false)
     let peer = peer { options in
@@ -139,7 +139,7 @@ import Testing
     #expect(error?.side == .destination && outcomes.sent == 0, "\(String(describing: error))")
     #expect(error?.message.hasPrefix("GET ") == true, "\(String(describing: error))")
     #expect(!left.isEmpty && left.allSatisfy { $0.state == .intent && $0.owner == nil }, "\(left)")
-    // Told once, and not for each.
+    // The error is reported once, not for each item.
     #expect(Self.names.compactMap { outcomes.error($0) }.allSatisfy { $0.side == .cancelled })
   }
 }

@@ -106,7 +106,7 @@ import Testing
     }
     #expect(url("media") == "https://media.s3.us-east-1.amazonaws.com/")
     #expect(url("media", nil, "cn-north-1") == "https://media.s3.cn-north-1.amazonaws.com.cn/")
-    // A certificate for *.s3 does not cover a name with a dot in it.
+    // A certificate for *.s3 does not cover a name that contains a dot.
     #expect(url("my.media", nil, "eu-west-1") == "https://s3.eu-west-1.amazonaws.com/my.media/")
     #expect(url("Old_One") == "https://s3.us-east-1.amazonaws.com/Old_One/")
     #expect(url("media", nil, virtual: false) == "https://s3.us-east-1.amazonaws.com/media/")

@@ -19,7 +19,7 @@ import Testing
       signature.stringToSign(canonical), key: signature.key(Self.credentials.secretKey))
   }
 
-  /// Many requests find at once that their token has expired, or that the clock is wrong.
+  /// Many requests find out at the same time that their token has expired, or that the clock is wrong.
   @Test func whatOneRequestHasRenewedIsNewForAll() {
     let new = S3Credentials(accessKey: "AKIAIOSFODNN7EXAMPLE", secretKey: "s", sessionToken: "new")
     let signer = S3Signer(Self.credentials, region: "us-east-1", renewal: { new }, clock: { 1_000_000 })
@@ -89,7 +89,7 @@ import Testing
     #expect(canonical == "GET\n/b/\na=1&a=2&b=2&prefix=x%2Fy&uploads=\nhost:h\n\nhost\np")
   }
 
-  /// The whole field, as it is sent.
+  /// Checks the complete field, as it is sent.
   @Test func aRequestIsSigned() throws {
     let signer = S3Signer(Self.credentials, region: "us-east-1", clock: { 1_369_353_600 })
     var request = HTTPRequest("GET", try #require(HTTPURL("https://examplebucket.s3.amazonaws.com/?lifecycle")))

@@ -6,7 +6,7 @@ import Testing
 
 @testable import BlobUpload
 
-/// Against a strict server in memory; what every dialect promises is in `ProtocolTests`.
+/// Tests with a strict server in memory; `ProtocolTests` has the checks for all protocols.
 @Suite struct S3Tests: S3Fixture {
   let transport = Self.connections
 
@@ -20,7 +20,7 @@ import Testing
     #expect(object.bytes == pattern.bytes(count: 50_000))
     #expect(object.fields["content-type"] == "image/jpeg" && object.fields["x-amz-storage-class"] == "STANDARD_IA")
     #expect(object.fields["x-amz-meta-trip"] == "Norway 2026")
-    // And the questions whether the bucket is there, and whether the name is free.
+    // Two more requests query whether the bucket exists, and whether the name is free.
     #expect(peer.requests.count == 3)
   }
 
@@ -69,8 +69,7 @@ import Testing
     #expect(peer.uploads.isEmpty)
   }
 
-  /// As moto, for an object of several parts. What settles it is the ETag, or the object itself where its parts had another
-  /// size.
+  /// Like moto, for an object of several parts. The ETag decides, or the object itself if its parts had another size.
   @Test(arguments: [false, true]) func aWrongChecksumThatTheServerTellsIsNoProofOfOtherBytes(_ hasOtherTag: Bool)
     async throws
   {
@@ -94,7 +93,7 @@ import Testing
     #expect(try await dialect.hasSameBytes(as: others, target, uploader.context()) == false)
   }
 
-  /// The answer to a completion is lost, and the server tells a wrong checksum of what it has made.
+  /// The response to a completion is lost, and the server reports a wrong checksum of the object.
   @Test func whatACompletionMadeIsKnownByItsETagToo() throws {
     let tag = "0123456789abcdef0123456789abcdef-2"
     let upload = try S3Upload(
@@ -114,7 +113,7 @@ import Testing
     let made = Monitor<S3Peer?>(nil)
     let peer = peer { options in
       options.refuse = { _, request in
-        // Just before the last request.
+        // The other object appears just before the last request.
         if request.method == "POST", request.query("uploadId") != nil {
           made.update { $0 }?.change { $0.objects["a"] = other }
         }

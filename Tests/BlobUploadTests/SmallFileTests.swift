@@ -6,7 +6,7 @@ import Testing
 
 @testable import BlobUpload
 
-/// Small files that go in one request each.
+/// Tests small files that need one request each.
 @Suite struct SmallFileTests {
   let names = (0..<300).map { "\($0)" }
 
@@ -108,7 +108,7 @@ import Testing
     #expect(try await desk.run(desk.queue(Script(.status(201))), names).sent == 300)
   }
 
-  /// tus, with a server that takes a file with its creation.
+  /// A queue for tus, with a server that accepts a file in the request that creates the upload.
   private func tus(_ desk: Desk, _ transport: any Transport, _ dialect: Tus = Tus(), upTo most: Int64 = 4 << 20)
     -> UploadQueue
   {
@@ -130,7 +130,7 @@ import Testing
     #expect(entry.location == "http://media.example/up/1", "\(entry)")
   }
 
-  /// It has kept a part of the file, does not say how much, or says something else than that it made one.
+  /// The server has stored a part of the file, does not report how much, or reports another success than 201.
   @Test(arguments: ["400", nil]) func whatTusHasNotKeptIsSentOnFromThere(_ offset: String?) async throws {
     let desk = try await Desk()
     let script = Script { number, request throws(TransportError) in
@@ -156,7 +156,7 @@ import Testing
   }
 }
 
-/// Counts how often each item was begun, and keeps its progress.
+/// Counts how often each item was started, and records its progress.
 private final class Watcher: UploadObserver {
   private let state = Mutex<(started: [String: Int], progress: [String: Progress])>(([:], [:]))
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import BlobUpload
 
-/// Small objects of S3, of which each goes in one request.
+/// Tests small S3 objects, each of which needs one request.
 @Suite struct SmallObjectTests {
   private static let field = "x-amz-checksum-crc32c"
   private let names = (0..<300).map { "\($0)" }
@@ -15,7 +15,7 @@ import Testing
     signer: S3Signer(S3Credentials(accessKey: "AKIAFAKE00EXAMPLE", secretKey: "s"), region: "us-east-1"))
 
   private func queue(_ desk: Desk, _ transport: any Transport, _ scheme: String = "http") -> UploadQueue {
-    // What a server is found out to heed is in `S3ConditionTests`.
+    // `S3ConditionTests` tests how conditions are tried.
     dialect.conditions.noteHeeded()
     var queue = desk.queue(transport, dialect)
     queue.uploader.destination = UploadDestination(
@@ -24,7 +24,7 @@ import Testing
     return queue
   }
 
-  /// Says what came, as a server does that works checksums out.
+  /// The response of a server that verifies checksums, with the checksum of the request.
   private static func echo(_ request: HTTPRequest) -> HTTPResponse {
     var headers: HTTPHeaders = ["ETag": "\"1\""]
     headers[field] = request.headers[field]
@@ -45,7 +45,7 @@ import Testing
       var again = request
       again.headers["Authorization"] = nil
       dialect.signer.sign(&again)
-      // Unless a second has passed meanwhile, it is the same.
+      // The signature is the same unless a second has passed meanwhile.
       if again.headers["x-amz-date"] == request.headers["x-amz-date"] {
         #expect(again.headers["Authorization"] == request.headers["Authorization"])
       }
@@ -54,7 +54,7 @@ import Testing
     #expect(sum.map(\.state) == [.done] && sum.map(\.count) == [300])
   }
 
-  /// The first of them finds out.
+  /// The first request finds out whether the server verifies checksums.
   @Test(arguments: [false, true]) func overTLSAChecksumIsForThoseWhoLookAtIt(_ heeds: Bool) async throws {
     let desk = try await Desk()
     let script = Script { _, request throws(TransportError) in

@@ -6,10 +6,10 @@ import BlobUpload
 import Blobs
 import Testing
 
-/// Which answers to a PUT say that the file is stored. RFC 9110 §9.3.4, §15.3.
+/// Tests which responses to PUT say that the file is stored. RFC 9110 §9.3.4, §15.3.
 @Suite struct StoredStatusTests {
   private func put(_ status: Int, _ body: [UInt8] = []) async throws -> UploadResult {
-    // It lets nobody look at what it has stored.
+    // The server lets nobody read the stored file.
     let peer = HTTPPeer { $0.method == "PUT" ? .init(status, [:], body) : .init(403) }
     defer { peer.stop() }
     var uploader = Uploader(
@@ -31,7 +31,7 @@ import Testing
     #expect(error?.message.contains("does not say that the file is stored") == true, "\(error?.message ?? "")")
   }
 
-  /// A pipe by WebDAV: the part that has arrived must not be moved to the file's name.
+  /// WebDAV with a pipe: an incomplete file must not be moved to its name.
   @Test func aShortFileOfAPipeIsNotPublished() async throws {
     func answer(_ status: Int) -> ScriptedPeer.Step {
       .send("HTTP/1.1 \(status) Early\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")

@@ -8,7 +8,7 @@ import Testing
 
 @testable import BlobUpload
 
-/// Sources that block when they are read for a checksum and hear of no cancellation, as a file on a server that is gone.
+/// Sources that block while they are read for a checksum and ignore cancellation, like a file on an unreachable server.
 @Suite struct StuckSourceTests: S3Fixture {
   let transport = Self.connections
 
@@ -27,7 +27,7 @@ import Testing
     gate.open()
   }
 
-  /// More of them than a pool of the usual size has threads.
+  /// There are more stuck reads than threads in a pool of the usual size.
   @Test func stuckChecksumReadsHoldUpNoOther() async throws {
     let gate = StuckGate()
     await withTaskGroup(of: Void.self) { group in
@@ -56,7 +56,7 @@ import Testing
   }
 
   #if os(Linux)
-    /// A push may compare millions of files: the timer of a read must not hold memory until it would have fired.
+    /// A push may compare millions of files: the timer of a read must not keep memory until it would have fired.
     @Test func readsThatHaveEndedHoldNoMemory() async throws {
       func read(_ count: Int) async throws {
         for _ in 0..<count { try await readingSource { _, _ throws(BlobError) in } }
@@ -100,7 +100,7 @@ import Testing
   }
 }
 
-/// Blocks where it is opened, whatever is cancelled.
+/// Blocks when it is opened, and ignores cancellation.
 private struct StuckSource: BlobSource {
   private let gate: StuckGate
   init(_ gate: StuckGate) { self.gate = gate }

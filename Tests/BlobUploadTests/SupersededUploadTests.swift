@@ -8,16 +8,16 @@ import Testing
 
 @testable import BlobUpload
 
-/// Two folders have a file of one name, and are pushed to one folder at the server, again and again.
+/// Two folders have a file of the same name, and are pushed to one folder at the server repeatedly.
 @Suite struct SupersededUploadTests {
-  /// What a server makes of the second upload of a name.
+  /// How the server handles the second upload of a name.
   enum Server: Sendable, CaseIterable {
-    /// Each upload has its own URL, and no file has the name, as at tusd.
+    /// Each upload has its own URL, and no file has the name, as with tusd.
     case keepsBoth
-    /// As such a server whose uploads have expired.
+    /// Like `keepsBoth`, after the uploads have expired.
     case hasNeither
     case replaces
-    /// It shows nobody the file, and says that the uploads went there.
+    /// The server lets nobody read the file, and reports that the uploads were stored under the name.
     case replacesInSecret
 
     func answer(_ request: HTTPRequest, upload number: Int) -> HTTPResponse {
@@ -49,14 +49,14 @@ import Testing
     let isKept = server == .keepsBoth
     #expect(outcomes.sent == (isKept ? 0 : 1))
     let count = script.requests.count
-    // The server was asked once, and the journal knows now.
+    // The server was queried once, and the journal contains the result.
     #expect(try await push("x", to: script, desk, overwrite).doneBefore == 1)
     #expect(script.requests.count == count)
     #expect(try await desk.journal.summary().map(\.count) == [isKept ? 2 : 1])
     #expect(try await push("y", to: script, desk, overwrite).sent == (isKept ? 0 : 1))
   }
 
-  /// No server is asked about a version that is no more.
+  /// The server is not queried about a version that no longer exists.
   @Test func anotherVersionIsSentWithoutAQuestion() async throws {
     let desk = try await Desk()
     let script = Script { number, request throws(TransportError) in
@@ -68,7 +68,7 @@ import Testing
     #expect(Array(script.methods.dropFirst(count)) == ["POST", "PATCH"])
   }
 
-  /// A server that is away says nothing about an upload: it is neither done nor sent again.
+  /// An unreachable server tells nothing about an upload: it is neither done nor sent again.
   @Test func aServerThatDoesNotAnswerIsAskedByTheNextPush() async throws {
     let desk = try await Desk()
     let isAway = Atomic(false)
@@ -83,7 +83,7 @@ import Testing
     #expect(try await push("x", to: script, desk).doneBefore == 1)
   }
 
-  /// Fullbore's own server publishes files, and does so with uploads that have URLs of their own.
+  /// Fullbore's own server publishes files, also for uploads that have their own URLs.
   @Test func aServerThatPublishesFilesHasReplacedTheFirst() async throws {
     let desk = try await Desk()
     let peer = try ServedFolder()
@@ -94,7 +94,7 @@ import Testing
       let outcomes = try await push(folder, uploader, desk, overwrite: true)
       #expect(outcomes.sent == 1, "\(number)")
       #expect(peer.contents(of: "IMG_1.JPG") == Self.source(folder).bytes(count: 1000))
-      // Who has taken the file away has not brought the first one back.
+      // Deleting the file does not bring back the first one.
       if number == 1 {
         let path = peer.folder.appending("IMG_1.JPG")
         try #require(path.withCString { Platform.unlink($0) } == 0)

@@ -6,18 +6,18 @@ import Synchronization
 
 @testable import BlobUpload
 
-/// A transport that answers itself, and keeps what it was asked.
+/// A transport that responds by itself, and records the requests.
 final class Script: Transport {
   typealias Answer = @Sendable (Int, HTTPRequest) throws(TransportError) -> HTTPResponse
 
   private let state = Mutex<[HTTPRequest]>([])
   private let answer: Answer
 
-  /// `answer` is asked with the number of the request, counted from 0. Bodies are counted as sent where an answer
-  /// comes or the connection breaks, and read only where their length is not known.
+  /// `answer` is called with the number of the request, counted from 0. Bodies count as sent if it returns a response
+  /// or the connection breaks, and are read only if their length is unknown.
   init(_ answer: @escaping Answer) { self.answer = answer }
 
-  /// Gives one answer after the other, the last one for ever.
+  /// Returns the responses in order, and the last one for all further requests.
   convenience init(_ answers: HTTPResponse...) {
     self.init { number, _ throws(TransportError) in answers[min(number, answers.count - 1)] }
   }
@@ -69,10 +69,10 @@ extension HTTPResponse {
     return HTTPResponse(head: HTTPHead(status: status, headers: headers), body: Array(text.utf8))
   }
 
-  /// 201 of a tus server.
+  /// The response 201 of a tus server.
   static let created = status(201, ["Location": "/up/1", "Upload-Offset": "0"])
 
-  /// 200 to HEAD and 204 to PATCH say the same.
+  /// A response that fits HEAD and PATCH, although HEAD usually has 200 and PATCH 204.
   static func at(_ offset: Int64, of length: Int64? = nil) -> HTTPResponse {
     var headers: HTTPHeaders = ["Upload-Offset": String(offset)]
     if let length { headers["Upload-Length"] = String(length) }
@@ -80,7 +80,7 @@ extension HTTPResponse {
   }
 }
 
-/// Never waits, and tells how long it should have.
+/// A clock that never waits, and records the delays.
 final class LeapingClock: Clock {
   struct Instant: InstantProtocol {
     var time: Duration
@@ -103,8 +103,8 @@ final class LeapingClock: Clock {
 
 let host = HTTPURL("http://media.example/in/")!
 
-/// An uploader to nowhere, whose waits take no time. `knowsHost`: the host's successes are known to mean that a file is
-/// stored, so that no file is asked for; what is asked where that is not known is in `PutAnswerTests`.
+/// An uploader whose delays take no time. `knowsHost`: the host's successes are trusted, so no file is queried;
+/// `PutAnswerTests` tests untrusted hosts.
 func uploader(
   _ dialect: any UploadProtocol, _ transport: any Transport, retries: Int = 8, partSize: Int64? = nil,
   headers: HTTPHeaders = [:], limits: PartLimits? = nil, knowsHost: Bool = true, clock: LeapingClock = LeapingClock()
@@ -119,7 +119,7 @@ func uploader(
 }
 
 extension Uploader {
-  /// The error with which an upload of so many bytes ends; nil: it succeeds.
+  /// The error with which an upload of this length ends; nil: it succeeds.
   func failure(of length: Int64 = 1000, as name: BytePath = "a.mov") async -> UploadError? {
     do {
       _ = try await upload(PatternSource(length: length), as: name)
@@ -130,7 +130,7 @@ extension Uploader {
   }
 }
 
-/// Keeps what became of each item.
+/// Records the outcome of each item.
 final class Outcomes: UploadObserver {
   private let state = Mutex<[String: UploadOutcome]>([:])
   private let ending: @Sendable (Int) -> Void
@@ -167,19 +167,19 @@ final class Outcomes: UploadObserver {
 }
 
 extension HTTPResponse {
-  /// The answer to a creation without a body.
+  /// The response to a creation without a body.
   static func emptyCreation(_ dialect: String) -> HTTPResponse {
     dialect == "tus" ? .created : .status(201, ["Location": "/up/1", "Upload-Complete": "?0"])
   }
 
-  /// The answer to HEAD or PATCH from a server that holds `count` of `length` bytes: tus, or the IETF draft.
+  /// The response to HEAD or PATCH from a server that has `count` of `length` bytes: tus, or the IETF draft.
   static func holding(_ count: Int64, of length: Int64, _ name: String) -> HTTPResponse {
     if name == "tus" { return .at(count, of: length) }
     return .status(204, ["Upload-Offset": String(count), "Upload-Complete": count == length ? "?1" : "?0"])
   }
 }
 
-/// Keeps what an upload reports.
+/// Records the events of an upload.
 final class RecordedEvents: UploadEvents {
   private let state = Mutex<(sessions: [UploadSession], sent: Int64)>(([], 0))
 
@@ -191,7 +191,7 @@ final class RecordedEvents: UploadEvents {
   func sent(_ count: Int) { state.withLock { $0.sent += Int64(count) } }
 }
 
-/// A ledger that passes on how far bytes have left.
+/// A ledger that forwards how far bytes were sent.
 final class SendingLedger: UploadLedger {
   private let note: @Sendable (Int64) -> Void
 

@@ -93,7 +93,7 @@ struct TusChecksumTests {
     #expect(error?.message.hasSuffix("the server offers crc64") == true, "\(error as Any)")
   }
 
-  /// It is held, and so can be read for its digest first.
+  /// The source is in the spool, so it can be read for its digest first.
   @Test func aSequentialSourceCarriesThemToo() async throws {
     let transport = Script { number, _ throws(TransportError) in number == 0 ? .created : .at(1000) }
     let source = PatternSource(length: 1000, access: .sequential)

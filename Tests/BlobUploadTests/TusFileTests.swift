@@ -8,12 +8,12 @@ import Testing
 
 @testable import BlobUpload
 
-/// Where the bytes of a finished tus upload are, for a later check and for reading back.
+/// Tests which URL has the bytes of a finished tus upload, for a later check and for reading back.
 @Suite struct TusFileTests {
   private let upload = "http://media.example/files/1"
   private static let complete: HTTPHeaders = ["Upload-Offset": "1000", "Upload-Length": "1000"]
 
-  /// What a server says of the name (HEAD), of the upload's URL as a file (GET), and of the upload (HEAD).
+  /// A server's responses for the name (HEAD), for the upload's URL as a file (GET), and for the upload (HEAD).
   struct Server: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let name: HTTPResponse
@@ -69,7 +69,7 @@ import Testing
     return headers
   }
 
-  /// A host whose uploads can be read like files is asked for them at once from then on.
+  /// Once a host has returned an upload as a file, later files are queried at their uploads' URLs first.
   @Test func aHostThatGivesOutUploadsIsAskedForThemAtOnce() async throws {
     let script = Script { _, request throws(TransportError) in
       request.url.path == "/files/1" ? .status(206, ["Content-Range": "bytes 0-0/1000"]) : .status(404)
@@ -80,7 +80,7 @@ import Testing
     #expect(script.methods == ["HEAD", "GET", "GET", "GET"])
   }
 
-  /// The upload is known to be finished as long as it has not expired, whatever has become of the file since.
+  /// The server reports the upload as finished until it expires, even if the file no longer exists.
   @Test(arguments: [0, 1000, 3_000_000] as [Int64]) func aFileThatOurServerLostIsMissed(_ length: Int64) async throws {
     let peer = try ServedFolder()
     defer { peer.stop() }
@@ -95,7 +95,7 @@ import Testing
     #expect(try await !uploader.isThere(target, location: result.location))
   }
 
-  /// As tusd does, which knows no names.
+  /// Like tusd, which does not store files by name.
   @Test(arguments: [false, true]) func whatAnUploadsOwnURLGivesOutIsReadBack(_ isChanged: Bool) async throws {
     let source = PatternSource(length: 100_000)
     var bytes = source.bytes(count: 100_000)
@@ -124,7 +124,7 @@ import Testing
     }
   }
 
-  /// tusd ends a request that brings bytes when another one asks for the same upload.
+  /// tusd aborts a request with bytes when another request asks for the same upload.
   @Test(arguments: ["ERR_UPLOAD_INTERRUPTED: upload has been interrupted by another request for this upload resource"])
   func aRequestThatWasInterruptedGoesOn(_ text: String) async {
     let script = Script(.created, .status(400, text: text), .at(400, of: 1000), .at(1000))

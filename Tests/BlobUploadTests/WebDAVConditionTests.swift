@@ -7,7 +7,7 @@ import Testing
 
 @testable import BlobUpload
 
-/// Nothing is replaced without being asked to, at servers that heed `Overwrite: F` and `If-None-Match` and at those that
+/// No file is replaced unless requested, on servers that implement `Overwrite: F` and `If-None-Match` and on those that
 /// ignore them.
 @Suite struct WebDAVConditionTests {
   private static let others: [UInt8] = [1, 2, 3]
@@ -28,7 +28,7 @@ import Testing
     }
     defer { peer.stop() }
     let source = PatternSource(length: length)
-    // Of another length, and of the same.
+    // The existing files have another length, and the same length.
     peer.publish(Self.others, as: "a")
     peer.publish(PatternSource(length: length, seed: 9).bytes(count: Int(length)), as: "b")
     for name in ["a", "b"] as [BytePath] {
@@ -82,7 +82,7 @@ import Testing
     #expect(peer.contents(of: "a") == Self.others && peer.unfinished() == 0)
   }
 
-  /// Two files of one push whose names are the same to the server are not assembled at the same time.
+  /// Two files of one push whose names are equal for the server are not assembled at the same time.
   @Test func chunksAreAssembledWhileNoOtherUploadIsAtTheName() async throws {
     let holder = Monitor<NameGates?>(nil)
     let isAlone = Monitor(true)
@@ -104,17 +104,18 @@ import Testing
     let uploader = uploader(peer)
     for number in 0..<20 { _ = try await uploader.upload(PatternSource(length: 100), as: BytePath("\(number)")) }
     #expect(peer.names().count == 20 && peer.unfinished() == 0)
-    // Each file is looked at under both of its names; before that its name is asked for, as long as it must be.
+    // Each file is queried under both of its names; before that its name is queried, until the condition is known to
+    // work.
     #expect(peer.requests.count { $0.hasPrefix("HEAD") } == 40 + (heeds ? 5 : 20), "\(peer.requests)")
     #expect(peer.requests.count { $0.hasPrefix("MOVE") } == 21)
     let temporary = peer.requests.filter { $0.hasPrefix("PUT") }.map { $0.dropFirst(4) }
     #expect(temporary.count == 22)
-    // Nothing of the trial stays there.
+    // The files of the trial are deleted.
     let left = Set(temporary).subtracting(peer.requests.filter { $0.hasPrefix("DELETE") }.map { $0.dropFirst(7) })
     #expect(left.count == 20)
   }
 
-  /// The session of a push that must not overwrite is of no use to one that may. What it left at the server is deleted.
+  /// The session of a push that must not overwrite is useless for one that may. Its data at the server is deleted.
   @Test func anUploadThatMayOverwriteDeletesWhatTheOneBeforeLeft() async throws {
     let peer = DavPeer()
     defer { peer.stop() }
@@ -137,7 +138,7 @@ import Testing
     await journal.close()
   }
 
-  /// The session of a push that may overwrite is not gone on with by one that may not.
+  /// The session of a push that may overwrite is not resumed by one that must not.
   @Test func anUploadThatMayNotOverwriteBeginsAnew() async throws {
     let peer = DavPeer()
     defer { peer.stop() }
@@ -164,7 +165,7 @@ import Testing
     await journal.close()
   }
 
-  /// A server that cuts names where another URL has a query would replace the file that has the beginning of the name.
+  /// A server that truncates names at a query character would replace the file with the truncated name.
   @Test func aNameThatTheServerCutsReplacesNoOther() async throws {
     let peer = DavPeer()
     defer { peer.stop() }
@@ -179,7 +180,7 @@ import Testing
     #expect(peer.contents(of: "q?uest") == source.bytes(count: 100) && peer.contents(of: "q") == Self.others)
   }
 
-  /// A server without MOVE publishes what it has when the connection breaks.
+  /// A server without MOVE publishes an incomplete file when the connection breaks.
   @Test(arguments: [false, true]) func aPartThatABrokenTryLeftIsReplacedAndNothingElse(_ isOurs: Bool) async throws {
     let peer = DavPeer { $0.method == "MOVE" ? .init(405) : nil }
     defer { peer.stop() }
@@ -206,7 +207,7 @@ import Testing
   }
 }
 
-/// Takes the `Destination` of a MOVE apart once more, as wsgidav does.
+/// Decodes the `Destination` of a MOVE twice, like wsgidav.
 private struct CuttingNames: Transport {
   private let transport = SocketTransport()
 

@@ -22,7 +22,7 @@ import Testing
     return uploader
   }
 
-  /// A transport that loses the answer to the first PUT, so that the next try leaves a temporary file behind it.
+  /// A transport that loses the response to the first PUT, so that the first try leaves a temporary file.
   private func losingFirstPut(
     _ fault: @escaping @Sendable (Int, HTTPRequest) -> FaultyTransport.Fault = { _, _ in .none }
   ) -> FaultyTransport {
@@ -44,7 +44,7 @@ import Testing
     }
   }
 
-  /// Answers the first `count` deletions with `status`.
+  /// A server that responds `status` to the first `count` deletions.
   private func peer(refusing count: Int, with status: Int) -> DavPeer {
     let isFirst = first(count, "DELETE")
     return DavPeer { request in isFirst(request.method) ? HTTPPeer.Reply(status) : nil }
@@ -82,7 +82,7 @@ import Testing
     _ = try await uploader(peer, journal).upload(source, as: "a")
     #expect(peer.unfinished() == 0 && peer.names() == ["a"], "\(peer.requests)")
     #expect(try await journal.unfinished().isEmpty)
-    // Nothing is sent or read back again.
+    // No bytes are sent or read back again.
     let again = peer.requests.dropFirst(before).map { $0.prefix { $0 != " " } }
     #expect(Set(again) == ["HEAD", "DELETE"], "\(again)")
     await journal.close()
@@ -102,7 +102,7 @@ import Testing
     await journal.close()
   }
 
-  /// It refuses the method, also for names that never were there.
+  /// The server refuses the method, also for names that never existed.
   @Test func aFileThatIsNotThereIsNotSaidToStay() async throws {
     let peer = DavPeer { $0.method == "DELETE" ? .init(405) : nil }
     defer { peer.stop() }
@@ -117,7 +117,7 @@ import Testing
     #expect(told.update { $0 } == [] && peer.unfinished() == 0, "\(peer.requests)")
   }
 
-  /// Its file was changed after an interrupted push, and what that has left cannot be deleted at once.
+  /// The file was changed after an interrupted push, and the temporary file of that push cannot be deleted at once.
   @Test func anUploadThatReplacesAnotherDeletesWhatThatHasLeft() async throws {
     let peer = peer(refusing: 2, with: 503)
     defer { peer.stop() }
@@ -133,8 +133,8 @@ import Testing
     await journal.close()
   }
 
-  /// Bytes that are left of a source whose every PUT fails, while the server deletes nothing. The journal knows of all of
-  /// them, so that they are deleted later.
+  /// Sends a source whose every PUT fails, to a server that deletes no files. Returns the number of bytes left there.
+  /// The journal contains all temporary names, so they are deleted later.
   private func bytesLeft(of source: any BlobSource, retries: Int, _ spool: SpoolOptions) async throws -> Int64 {
     let isShut = Monitor(true)
     let peer = DavPeer { request in
@@ -157,7 +157,7 @@ import Testing
     return left
   }
 
-  /// One of thirty tries finds out what the server makes of conditions, with an empty file.
+  /// One of thirty tries tests with an empty file whether the server implements conditions.
   @Test func everyNameStaysKnownWhereNoneCanBeDeleted() async throws {
     #expect(try await bytesLeft(of: source, retries: 29, SpoolOptions()) == 2900)
   }

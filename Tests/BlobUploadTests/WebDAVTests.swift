@@ -33,7 +33,7 @@ import Testing
     }
     #expect(peer.names().count == 12 && peer.unfinished() == 0)
     let made = peer.requests.filter { $0.hasPrefix("MKCOL") }
-    // One of the three is asked for before the one above it is known to be missing.
+    // One of the three folders is requested before its parent is known to be missing.
     #expect(made.count == 5 && Set(made).count == 4, "\(made)")
     #expect(made.contains("MKCOL /2026/M%C3%A4i%201/"))
   }
@@ -53,7 +53,7 @@ import Testing
     #expect(peer.requests.dropFirst().first?.contains("/.fullbore-") == true)
   }
 
-  /// It can neither move nor delete, so that each file would leave a copy under a temporary name.
+  /// The server supports neither MOVE nor DELETE, so each file would leave a copy under a temporary name.
   @Test func serverThatListsNoMoveGetsItStraightFromTheStart() async throws {
     let peer = try ServedFolder()
     let found = try await UploadDestination.discover(peer.endpoint, named: "dav", over: SocketTransport())
@@ -62,7 +62,7 @@ import Testing
     #expect(Set(peer.names()) == ["a", "b"])
   }
 
-  /// `Allow` for a place that is not there yet lists what makes it.
+  /// `Allow` for a URL that does not exist yet lists the methods that can create it.
   @Test func serverWhosePlaceIsMissingIsTakenToMove() async throws {
     let peer = DavPeer { request in
       request.method == "OPTIONS" ? .init(200, ["DAV": "1", "Allow": "OPTIONS, MKCOL, PUT, LOCK"]) : nil
@@ -73,7 +73,7 @@ import Testing
     #expect(peer.requests.contains { $0.hasPrefix("MOVE") }, "\(peer.requests)")
   }
 
-  /// Where HEAD tells no length, a GET for the first byte may. What nothing tells is sent again, and compared.
+  /// If HEAD reports no length, a GET for the first byte may. A file of unknown length is sent again, and compared.
   @Test(arguments: [("bytes 0-0/1000", true), ("bytes 0-0/999", false), ("bytes 0-0/*", false), (nil, false)])
   func aFileOfUnknownLengthIsNotTakenForTheSame(_ range: String?, _ isThere: Bool) async throws {
     let script = Script { _, request throws(TransportError) in
@@ -163,7 +163,7 @@ import Testing
     #expect(error?.message.contains("ETag") == true && peer.names() == [])
   }
 
-  /// As some do that take the `Destination` for a URL with a query once more.
+  /// Like servers that decode `Destination` twice, and treat the rest as a query.
   @Test func nameThatIsCutByTheServerIsFoundOut() async throws {
     let peer = DavPeer { request in
       let end = request.headers["Destination"]?.contains("%3F") == true
@@ -190,7 +190,7 @@ import Testing
     #expect(peer.requests.filter { $0.hasPrefix("PUT") }.count == 1)
   }
 
-  /// The answer to MOVE is lost, and then the connection on which it is compared.
+  /// The response to MOVE is lost, and then the connection for the comparison breaks.
   @Test func comparisonThatIsCutIsMadeAgain() async throws {
     let peer = DavPeer()
     defer { peer.stop() }
@@ -209,7 +209,7 @@ import Testing
     #expect(peer.names() == ["a"] && peer.unfinished() == 0)
   }
 
-  /// The request of an earlier try may still run at the server, and would write into the file of the next.
+  /// The request of an earlier try may still run at the server, and would write into the file of the next try.
   @Test func eachTryHasATemporaryNameOfItsOwn() async throws {
     let peer = DavPeer()
     defer { peer.stop() }
@@ -257,7 +257,7 @@ import Testing
     await journal.close()
   }
 
-  /// Two clients go on with one upload: a machine was cloned, or its backup was restored.
+  /// Two clients resume one upload, because a machine was cloned, or its backup was restored.
   @Test func clientsWithCopiesOfOneJournalShareNoTemporaryName() async throws {
     let peer = DavPeer()
     defer { peer.stop() }
@@ -281,7 +281,7 @@ import Testing
       let watching = CountingTransport(SocketTransport()) { request in
         if request.method == "PUT" { names.update { $0.append(request.url.path) } }
       }
-      // The answer is lost, so that neither brings it to its end.
+      // The response is lost, so neither client can finish the upload.
       uploader.transport = FaultyTransport(watching) { _, request in request.method == "PUT" ? .loseAnswer : .none }
       let source = PatternSource(length: 100)
       _ = try? await uploader.upload(
@@ -328,7 +328,7 @@ import Testing
     #expect(peer.contents(of: "film") == PatternSource(length: 3 << 20).bytes(count: 3 << 20))
   }
 
-  /// The server has five bytes of the pipe when it says that it has stored it.
+  /// The server has five bytes of the pipe when it reports that the pipe is stored.
   @Test func answerBeforeTheEndOfAPipeIsNotBelieved() async throws {
     let script = Script { _, request in
       switch request.method {

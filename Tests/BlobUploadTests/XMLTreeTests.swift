@@ -21,7 +21,7 @@ import Testing
   ])
   func whatIsNotPlainIsRefused(_ text: String) { #expect(parse(text) == nil) }
 
-  /// S3 servers write names with control characters as they are, or as references, which XML 1.0 does not allow.
+  /// S3 servers write control characters in names unchanged, or as references, which XML 1.0 does not allow.
   @Test(arguments: ["a\u{1}b", "a&#1;b", "a&#x1F;b"]) func controlCharactersAreReplaced(_ key: String) {
     #expect(parse("<l><Key>\(key)</Key><Size>5</Size></l>")?.text("Key") == "a\u{FFFD}b")
     #expect(parse("<l><Key>\(key)&amp;&#65;&#10;ä</Key></l>")?.text("Key") == "a\u{FFFD}b&A\nä")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import fullbore
 
-/// Totals of lengths that servers, clocks and the command line have told: no sum ends the process.
+/// Totals of lengths reported by servers, clocks and the command line: an overflowing sum must not end the process.
 @Suite struct CounterTests {
   @Test func lengthsMayAddUpPastAnyNumber() {
     let counters = PushCounters()

@@ -7,7 +7,7 @@ import Testing
 
 @testable import fullbore
 
-/// Where credentials come from, and where they must not show.
+/// Tests the sources of credentials, and that credentials are not shown.
 @Suite struct CredentialTests {
   private let scratch = Scratch()
 
@@ -110,7 +110,7 @@ import Testing
     #expect(refusal?.contains("secret") == false, "\(refusal ?? "taken")")
   }
 
-  /// The journal's words for a connection, and back.
+  /// The journal's text for a connection is parsed back to the same options.
   @Test func theJournalKeepsWhereSecretsAreAndNotWhatTheyAre() throws {
     let token = scratch.file("token", Array("secret".utf8))
     let netrc = scratch.file("netrc", Array("default login me password secret".utf8))

@@ -133,7 +133,7 @@ import Testing
     #expect(arrivals(scratch.path.appending("dir"), options: options) == ["dir/a.jpg", "dir/b.MOV"])
   }
 
-  /// What would not be sent if it were a file cannot be missed.
+  /// A broken link is no failure if a file of its name would not be sent.
   @Test func aLinkThatLeadsNowhereFailsOnlyWhereAFileOfItsNameWouldBeSent() {
     scratch.file("dir/a.jpg")
     scratch.link("dir/b.txt", to: "gone")
@@ -181,7 +181,7 @@ import Testing
     #expect(arrivals(BytePath(dir.bytes + [UInt8(ascii: "/")]), options: options).sorted() == left)
     options.filter.sourceNames = ["dir"]
     #expect(arrivals(dir, options: options).sorted() == left.map { BytePath("dir").appending($0) })
-    // What is included is what would have been excluded.
+    // An include pattern selects the files that the same exclude pattern leaves out.
     options.filter = GlobFilter(includes: [Glob(pattern)], sourceNames: ["dir"])
     if pattern != "/b" {
       #expect(
@@ -197,7 +197,7 @@ import Testing
     #expect(arrivals(BytePath(scratch.path.bytes + [UInt8(ascii: "/")])) == [deep.appending("a.jpg")])
   }
 
-  /// Deeper than the system takes in one path.
+  /// The tree is deeper than the maximum path length of the system.
   @Test func aTreeBeyondThePathLimitIsWalkedAndRead() throws {
     let name = [UInt8](repeating: UInt8(ascii: "n"), count: 250)
     var folder = scratch.path.open(O_RDONLY | O_DIRECTORY)
@@ -219,7 +219,7 @@ import Testing
     #expect(path.status(&status) == 0 && status.st_size == 0)
     #expect(BytePath(path.bytes + [UInt8(ascii: "x")]).status(&status) == -1 && errno == ENOENT)
     #expect(BytePath([UInt8](repeating: UInt8(ascii: "n"), count: 5000)).open(O_RDONLY) == -1 && errno == ENAMETOOLONG)
-    // `Scratch` deletes by path.
+    // `Scratch` deletes by path, which is too long here.
     let removal = try Process.run(URL(filePath: "/bin/rm"), arguments: ["-rf", "\(scratch.path)/\(BytePath(name))"])
     removal.waitUntilExit()
     #expect(removal.terminationStatus == 0)

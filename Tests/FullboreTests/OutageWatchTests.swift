@@ -6,7 +6,7 @@ import Testing
 @testable import BlobUpload
 @testable import fullbore
 
-/// What is said of a push in which nothing is sent for a while.
+/// Tests the messages of a push that sends nothing for a while.
 @Suite struct OutageWatchTests {
   private let counters = PushCounters()
   private let notes = Notes()
@@ -44,7 +44,7 @@ import Testing
     #expect(notes.outages == [])
   }
 
-  /// Its request fails long after it stood still.
+  /// The request fails long after its progress has stopped.
   @Test func anOutageIsAsLongAsItWasTold() throws {
     let watch = watch()
     watch.look(at: began + .seconds(6))
@@ -88,7 +88,7 @@ import Testing
     #expect(notes.outages.last == "bytes move again, after 9.00 s")
   }
 
-  /// A source that has just been asked is not silent, and other files wait for the destination.
+  /// The source was queried only recently, so it is not silent, and other files wait for the destination.
   @Test func theDestinationIsNamedWhereNotAllFilesWaitForSources() throws {
     let watch = watch()
     let recent = watch.sources.begin("films.example:80", at: began + .seconds(5))
@@ -112,12 +112,12 @@ import Testing
     #expect(said.hasPrefix("media.example:80 has not answered yet: waiting since "), "\(said)")
     watch.answered(at: began + .seconds(7))
     #expect(notes.outages.last == "media.example:80 has answered, after 7.00 s")
-    // Nothing was found to be sent, so that nothing is waited for.
+    // There are no files to send, so no outage is reported.
     watch.look(at: began + .seconds(60))
     #expect(notes.outages.count == 2)
   }
 
-  /// While it is opened, read and asked again.
+  /// The source is awaited while it is opened, read and queried again.
   @Test func aSourceIsWaitedForWhileItIsRead() throws {
     let waits = SourceWaits()
     let seen = Mutex<[String]>([])
@@ -130,7 +130,7 @@ import Testing
     #expect(waits.silent(since: .now).hosts == [] && waits.answered(["films.example:80"], after: began) != [])
   }
 
-  /// A server may join parts for long.
+  /// A server may need a long time to join parts.
   @Test func whatIsSentAndNotConfirmedIsNamedSo() throws {
     let watch = watch()
     let file = film(sent: length)
@@ -145,7 +145,7 @@ import Testing
   }
 }
 
-/// Calls back whenever it is asked for something.
+/// Calls back whenever one of its methods is called.
 private struct LookingSource: BlobSource {
   let look: @Sendable () -> Void
   let access = BlobAccess.random
@@ -169,7 +169,7 @@ private struct LookingSource: BlobSource {
   }
 }
 
-/// Keeps what is said of outages.
+/// Collects the messages about outages.
 private final class Notes: PushReport {
   private let state = Mutex<[String]>([])
   var outages: [String] { state.withLock { $0 } }

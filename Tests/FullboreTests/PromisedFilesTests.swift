@@ -4,7 +4,7 @@ import Testing
 
 @testable import fullbore
 
-/// Files that are renamed between the walk that finds them and the upload that opens them.
+/// Tests files that are renamed after the walk has found them and before the upload opens them.
 @Suite struct PromisedFilesTests {
   private let scratch = Scratch()
   private var roots: [BytePath] { [scratch.path] }
@@ -28,7 +28,7 @@ import Testing
     for name in ["a/1.jpg", "a/2.jpg", "a/3.jpg"] as [BytePath] { scratch.file(name, Array(name.bytes)) }
     let promised = PromisedFiles(roots, TreeOptions())
     for item in items() { #expect(promised.take(item)) }
-    // One is moved, one is replaced by another under the same name, one stays.
+    // The first file is moved, the second is replaced by another under the same name, the third stays.
     move("a/1.jpg", to: "z/one.jpg")
     scratch.file("new.jpg", [9])
     move("new.jpg", to: "a/2.jpg")
@@ -43,7 +43,7 @@ import Testing
     scratch.link("c.jpg", to: "a.jpg")
     let promised = PromisedFiles(roots, TreeOptions())
     #expect(items().filter { promised.take($0) }.count == 3)
-    // And the same file, given twice.
+    // The walk finds the same files a second time.
     #expect(items().filter { promised.take($0) }.count == 3)
   }
 
@@ -59,7 +59,7 @@ import Testing
     for item in items {
       #expect(try place(item) == scratch.path.appending("b/c").appending(BytePath(item.path.name.bytes + [0x78])))
     }
-    // Once more, and back to where it was.
+    // The files are moved a second time, one of them back to its first folder.
     move("b/c/1.jpgx", to: "again.jpg")
     move("b/c/2.jpgx", to: "a/2.jpg")
     for (name, there) in [("1.jpg", "again.jpg"), ("2.jpg", "a/2.jpg")] as [(BytePath, BytePath)] {
@@ -68,7 +68,7 @@ import Testing
     let gone = scratch.path.appending("b/c/3.jpgx")
     #expect(gone.withCString { unlink($0) } == 0)
     #expect(try place(items.first { $0.path.name == "3.jpg" }!) == nil)
-    // Nobody promised this one.
+    // This file was never promised.
     let stranger = FileStamp(device: 1, inode: 1, size: 1, modified: 1, changed: 1)
     #expect(try promised.place(of: stranger, Cancellation()) == nil)
   }

@@ -60,7 +60,7 @@ import Testing
     #expect(refusal("a", "http:/host/x")?.contains("two slashes") == true)
   }
 
-  /// Journals of earlier versions say nothing of it, and their entries must be found again.
+  /// Journals of earlier versions do not contain this option, and their entries must still be found.
   @Test func timesAreToldUnlessTheyAreNotWanted() throws {
     #expect(try !options("a", "http://host/").omitsTimes)
     #expect(try options("a", "--no-times", "http://host/").omitsTimes)

@@ -12,7 +12,7 @@ import Testing
     return PushWalk(options, pushReport(options.output, counters), counters)
   }
 
-  /// As many connections are worth making before the first file is sent.
+  /// Checks the estimate that decides how many connections to open before the first file is sent.
   @Test func aShortLookCountsSome() async throws {
     let single = scratch.file("single")
     for number in 1...3 { scratch.file(BytePath("few/\(number)/photo")) }
@@ -35,7 +35,7 @@ import Testing
     var batches: [[FoundSource]] = []
     while let found = await walk.next() { batches.append(found) }
     #expect(batches.joined().map(\.identity.name) == (0..<count).map { BytePath("\(1000 + $0)") })
-    // The first byte waits for no more than these to be claimed.
+    // The first byte waits only until these files are claimed.
     #expect(batches.first?.count ?? 0 <= 16)
   }
 }

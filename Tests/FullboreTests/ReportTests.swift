@@ -16,7 +16,7 @@ import Testing
     PushedFile(path: BytePath("/src").appending(relative), relative: relative, length: length, id: 7)
   }
 
-  /// What a report writes to its output and its errors, given the same events.
+  /// The lines that a report writes to its output and its errors for a fixed sequence of events.
   func lines(_ make: (Console, Console) -> any PushReport) -> (output: [String], errors: [String]) {
     let (output, errors) = (open("output"), open("errors"))
     let report = make(Console(descriptor: output, limit: 1 << 16), Console(descriptor: errors, limit: 0))
@@ -57,7 +57,8 @@ import Testing
       ])
   }
 
-  /// Files were refused one by one, and the last of them ends the push; those under way beside it are not told again.
+  /// Files were refused one by one, and the last refusal ends the push. Files that were being sent at that time are not
+  /// reported again.
   @Test func theFileThatEndsThePushIsNamedAndCounted() throws {
     let errors = open("errors")
     let counters = PushCounters()

@@ -3,7 +3,7 @@ import Platform
 
 @testable import fullbore
 
-/// A folder of the test's own, removed with it.
+/// A temporary folder for one test, removed together with this object.
 final class Scratch: Sendable {
   let path: BytePath
 
@@ -24,7 +24,7 @@ final class Scratch: Sendable {
     }
   }
 
-  /// Writes a file, and the folders it lies in.
+  /// Writes a file, and creates its folders.
   @discardableResult
   func file(_ name: BytePath, _ bytes: [UInt8] = [1, 2, 3]) -> BytePath {
     folder(BytePath(name.components.dropLast().map { $0.bytes }.joined(separator: [UInt8(ascii: "/")])))
@@ -50,7 +50,7 @@ final class Scratch: Sendable {
   }
 }
 
-/// What `body` throws as a usage error; nil when it throws none.
+/// The message of the usage error that `body` throws; nil if it throws none.
 func usageError(_ body: () throws(UsageError) -> Void) -> String? {
   do throws(UsageError) {
     try body()
@@ -60,11 +60,11 @@ func usageError(_ body: () throws(UsageError) -> Void) -> String? {
   }
 }
 
-/// Removes what is there, without following links; what cannot be removed stays.
+/// Removes a file or folder tree without following links; files that cannot be removed stay.
 func removeTree(_ path: BytePath) {
   if path.withCString({ unlink($0) }) == 0 { return }
   var names = NameList()
-  // Closed again before the folders in it are entered: a deep tree must not run out of descriptors.
+  // The folder is closed before its subfolders are entered: a deep tree must not exhaust the descriptors.
   if let folder = OpenFolder(path, "", follow: false) {
     while let name = folder.nextName() { names.append(name) }
   }

@@ -8,7 +8,7 @@ import Testing
   private let file: BytePath = "/gallery/film.mov"
 
   private func at(_ seconds: Double) -> ContinuousClock.Instant { start + .seconds(seconds) }
-  /// `#expect` takes no mutating call.
+  /// `#expect` does not allow mutating calls.
   private func expect(_ wanted: Bool, _ found: Bool, sourceLocation: SourceLocation = #_sourceLocation) {
     #expect(found == wanted, sourceLocation: sourceLocation)
   }
@@ -45,13 +45,13 @@ import Testing
       waits.append(now.duration(to: settling.next!))
     }
     #expect(waits == [2, 4, 8, 16, 30, 30, 30].map { .seconds($0) })
-    // Closed: that is told, and counts from then.
+    // The file was closed: a notice reports this, and the rest period starts at that time.
     expect(true, settling.note(file, as: "film.mov", stamp(2), after: settling.restOnceClosed, at: at(500)))
     #expect(settling.due(at: at(500.25)).count == 1)
     expect(true, settling.look(file, stamp(2), .none, at: at(500.25)))
   }
 
-  /// Of a file of another user only notices tell whether it is open.
+  /// For a file of another user, only notices show whether it is open.
   @Test func whereWritersCannotBeSeenAFileWaitsLonger() {
     var settling = Settling(rest: .seconds(2))
     func restsAfter(_ notices: Settling.Notices) -> ClosedRange<Double> {
@@ -76,17 +76,17 @@ import Testing
     expect(false, settling.noteWrite(to: file))
     expect(true, settling.note(file, as: "film.mov", stamp(1), after: .seconds(2), at: at(0)))
     expect(true, settling.noteWrite(to: file))
-    // A walk has seen it too.
+    // A walk has also found the file.
     expect(true, settling.note(file, as: "film.mov", stamp(1), after: .seconds(2), at: at(100)))
     expect(false, settling.look(file, stamp(1), .unknown, at: at(102)))
-    // The system tells of a file of one's own, whatever was noticed.
+    // For the user's own files the system reports open files, whatever the notices say.
     var own = settling
     expect(true, own.look(file, stamp(1), .none, at: at(103)))
     var closed = settling
     expect(true, closed.note(file, as: "film.mov", stamp(2), .closed, after: .milliseconds(250), at: at(103)))
     expect(false, closed.look(file, stamp(3), .unknown, at: at(104)))
     expect(true, closed.look(file, stamp(3), .unknown, at: at(106)))
-    // When notices were lost, it may have been closed unheard.
+    // If notices were lost, the file may have been closed without a notice.
     settling.forgetNotices()
     expect(true, settling.look(file, stamp(1), .unknown, at: at(104)))
   }

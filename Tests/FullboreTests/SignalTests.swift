@@ -5,7 +5,7 @@ import Testing
 @testable import fullbore
 
 @Suite struct SignalTests {
-  /// The handler is called on a thread with a small stack: a million signals need no more of it than one.
+  /// The handler is called on a thread with a small stack: a million signals must not need more stack than one.
   @Test func aHandlerIsCalledAMillionTimes() async {
     let handler = SignalHandler()
     let count = Atomic<Int>(0)
@@ -21,7 +21,7 @@ import Testing
     #expect(count.load(ordering: .relaxed) == 1_000_000)
   }
 
-  /// What is drawn at a terminal is told of each file, and remembers none that is done.
+  /// The progress display is informed of each file, and must not keep finished ones.
   @Test func theBoardIsToldAMillionTimes() async {
     let board = ProgressBoard(Console(descriptor: -1, limit: 1 << 20), PushCounters())
     await withCheckedContinuation { done in

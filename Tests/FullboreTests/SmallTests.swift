@@ -66,7 +66,7 @@ import Testing
     #expect(matches([question], [0xFF]) && !matches([question], [0xFF, 0xFE]))
     #expect(matches([question, question], [0xC3, 0xC3]) && matches([question, question], [0xC3] + e))
     #expect(matches([question, 0xFF], e + [0xFF]) && !matches([question, 0xFE], e + [0xFF]))
-    // The first half of a character is none.
+    // The first half of a character is not a character.
     #expect(!matches([0xC3, question], e))
     #expect(matches(Array("[".utf8) + [0xFE, 0xFF] + Array("]".utf8), [0xFF]))
   }

@@ -9,7 +9,7 @@ import Testing
   let scratch = Scratch()
   let now = Int64(time(nil))
 
-  /// A journal with one file done, one failed and one under way.
+  /// The status of a journal with one finished file, one failed file and one unfinished upload.
   func status(showsAll: Bool) async throws -> JournalStatus {
     let journal = try await Journal(at: scratch.path.appending("journal.sqlite"))
     let id = try await journal.destinationID(JournalDestination(endpoint: "http://host/in/", protocolName: "tus"))
@@ -48,7 +48,7 @@ import Testing
     #expect(!text.contains("reading") && !text.contains("run that push again"))
   }
 
-  /// Its owner has died: nobody is sending it any more.
+  /// The owner process has died, so no process sends the file any more.
   @Test func whatNobodySendsIsInterruptedForProgramsToo() async throws {
     let journal = try await Journal(at: scratch.path.appending("journal.sqlite"))
     for overwrite in [false, true] {
@@ -71,7 +71,7 @@ import Testing
     #expect(status.text.components(separatedBy: "http://host/in/ (tus)").count == 2, "\(status.text)")
   }
 
-  /// A query may be a secret, so the journal does not have it, and 'fullbore resume' cannot ask for the file again.
+  /// A query may be secret, so the journal does not contain it, and 'fullbore resume' cannot request the file again.
   @Test(arguments: [true, false]) func aURLWhoseQueryIsNotKeptIsToBePushedAgain(hasQuery: Bool) async throws {
     let path = scratch.path.appending("journal.sqlite")
     let journal = try await Journal(at: path)
@@ -92,7 +92,7 @@ import Testing
     #expect(!status.text.contains("s3cr3t") && !status.json.contains("s3cr3t"))
   }
 
-  /// The journal's time is as old as the last request that has ended: the server's word of now counts more.
+  /// The journal's expiry time dates from the last finished request, so the server's current response takes precedence.
   @Test func anUploadIsCalledExpiredByTheServerAlone() async throws {
     let path = scratch.path.appending("journal.sqlite")
     let journal = try await Journal(at: path)

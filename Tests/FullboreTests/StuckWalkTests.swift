@@ -6,7 +6,7 @@ import Testing
 
 @testable import fullbore
 
-/// Walks over folders and files whose disk or server is gone: a call of the system's that does not return.
+/// Walks over folders and files whose disk or server does not respond: the system call does not return.
 @Suite struct StuckWalkTests {
   let scratch = Scratch()
   private let counters = PushCounters()
@@ -40,7 +40,7 @@ import Testing
     #expect(!isListed)
   }
 
-  /// More of them than a pool of the usual size has threads.
+  /// There are more stuck walks than threads in a pool of the usual size.
   @Test func stuckWalksHoldUpNoOther() async throws {
     let gate = StuckGate()
     defer { gate.open() }

@@ -21,7 +21,7 @@ import Testing
     func take(_ card: String) -> Int {
       (0..<100_000).filter { names.take(BytePath("2024/\($0).jpg"), for: BytePath("/\(card)/\($0).jpg")) }.count
     }
-    // Two names of 100,000 look alike in 44 bits once in 3,500 runs.
+    // Two of 100,000 names have equal 44-bit values once in 3,500 runs.
     #expect(take("one") > 99_990)
     #expect(take("one") > 99_990)
     #expect(take("two") < 100)
@@ -42,7 +42,7 @@ import Testing
     #expect(remedy(for: message)?.contains(words) == true, "\(remedy(for: message) ?? "")")
   }
 
-  /// No name is taken there.
+  /// A refused list request says nothing about a name.
   @Test func aRefusedListIsNoWordAboutAName() {
     #expect(remedy(for: "GET http://host/bucket: 409 (another file has that name, or is on its way to it)") == nil)
   }

@@ -1,12 +1,12 @@
 import BlobHTTP
 import Blobs
 
-/// What every dialect makes of an answer that is no success.
+/// Errors that all protocols make from unsuccessful responses.
 extension UploadError {
-  /// The error of an answer that is no success: its recovery and its side are what the status means in HTTP, and its message has
-  /// the method, the URL without its query, the status, and what the server says about it.
+  /// The error for an unsuccessful response. Its recovery and side follow from the meaning of the status in HTTP. Its
+  /// message contains the method, the URL without its query, the status, and the server's explanation.
   ///
-  /// `conflict` is what 409 and 412 mean here: most dialects have a meaning of their own for them.
+  /// `conflict` is the recovery for 409 and 412: most protocols give these statuses their own meaning.
   public init(_ request: HTTPRequest, _ response: HTTPResponse, conflict: Recovery = .giveUp) {
     let (recovery, side): (Recovery, Side) =
       switch response.status {
@@ -24,28 +24,29 @@ extension UploadError {
       recovery, side, "\(request.method) \(request.url): \(response.summary)", status: response.status)
   }
 
-  /// The answer to a request for an upload's own URL: 404, 410 and 403 say that it is no more.
+  /// The error for a response to a request for an upload's own URL: 404, 410 and 403 mean that the upload no longer
+  /// exists.
   init(session request: HTTPRequest, _ response: HTTPResponse) {
     self.init(request, response, conflict: .resync)
     if [403, 404, 410].contains(response.status) { recovery = .restart }
   }
 
-  /// 409 to an append: the server goes on at another offset than ours, which is no word about the file's name. So there is
-  /// no status in it, by which the user would be told what to do about a name.
+  /// The error for 409 in response to an append: the server expects another offset, which says nothing about the file's
+  /// name. It has no status, because the user would otherwise get the advice for a name that is taken.
   init(offsetOf request: HTTPRequest, from offset: Int64, held: Int64? = nil, _ response: HTTPResponse) {
     let told = held.map { ": it says that it holds \($0) bytes" } ?? response.reason.map { ": \($0)" } ?? ""
     self.init(.resync, .file, "\(request.method) \(request.url): answered 409 to bytes from \(offset) on\(told)")
   }
 
-  /// The error of an answer to OPTIONS that refuses this client, or asks it to come back later; nil: the answer tells what the
-  /// server speaks. A server that answers 500 may only not know the method.
+  /// The error for a response to OPTIONS that refuses this client, or asks it to come back later. nil: the response
+  /// tells the server's protocols. A server that responds 500 may only not know the method.
   init?(asking request: HTTPRequest, _ response: HTTPResponse) {
     self.init(request, response)
     if response.refusesAll { return }
     guard case .retry = recovery, response.status != 500 else { return nil }
   }
 
-  /// A refusal to create is a refusal of the place, not of this one file, when the place itself is missing.
+  /// The error for a refused creation. 404 means that the endpoint itself does not exist, so it concerns all files.
   init(creating request: HTTPRequest, _ response: HTTPResponse) {
     self.init(request, response)
     if response.status == 404 { side = .destination }
@@ -53,14 +54,15 @@ extension UploadError {
 }
 
 extension HTTPResponse {
-  /// The answer to a PUT says that the server has stored the body. Another 2xx promises less: 202 may come to nothing, 206
-  /// speaks of a part, 207 of several things of which some may have failed. RFC 9110 §9.3.4, RFC 4918 §13.
+  /// Whether a response to PUT says that the server has stored the body. Another 2xx status promises less: 202 need not
+  /// be acted on, 206 concerns a part, and 207 several resources, some of which may have failed. RFC 9110 §9.3.4, RFC
+  /// 4918 §13.
   var saysStored: Bool { [200, 201, 204].contains(status) }
 
-  /// Whatever is asked next gets the same answer: credentials are missing, or the server is not the one that the URL names.
+  /// Every further request would get the same response: credentials are missing, or the URL names another server.
   var refusesAll: Bool { [401, 407, 421].contains(status) }
 
-  /// The status, what it means, and the first line of what the server says about it.
+  /// The status, its meaning, and the first line of the server's explanation.
   var summary: String {
     var text = String(status)
     if takesNoUploads {
@@ -77,23 +79,23 @@ extension HTTPResponse {
     return text
   }
 
-  /// The words of `summary` for a server that lists methods for the place, none of which uploads.
+  /// The text in `summary` for a server that lists methods for the URL, none of which uploads.
   package static let noUploads = "it takes no uploads there"
 
-  /// RFC 9110 §15.5.6: the answer lists the methods that the place takes.
+  /// RFC 9110 §15.5.6: the response lists the methods that the URL supports.
   private var takesNoUploads: Bool {
     let methods = headers.list("Allow")
     return status == 405 && !methods.isEmpty && !methods.contains { ["PUT", "POST", "PATCH", "MKCOL"].contains($0) }
   }
 
-  /// What the server says is wrong, at most 200 characters, with nothing a terminal would obey.
+  /// The server's explanation, at most 200 characters, without control characters for a terminal.
   var reason: String? {
     let type = headers["Content-Type"]?.lowercased() ?? ""
     return type.hasPrefix("text/plain") ? firstLine : type.contains("xml") ? errorMessage : nil
   }
 
-  /// The message of an XML error: SabreDAV's `<s:message>`, which Nextcloud and ownCloud send, S3's `<Message>`, or else
-  /// the name of the condition that did not hold. RFC 4918 §16.
+  /// The message of an XML error: SabreDAV's `<s:message>`, which Nextcloud and ownCloud send, S3's `<Message>`, or
+  /// else the name of the failed precondition. RFC 4918 §16.
   private var errorMessage: String? {
     guard body.count <= 64 << 10, let error = XMLTree(body), error.name.lowercased() == "error" else { return nil }
     let exception = error.text("exception")?.split(separator: "\\").last.map(String.init)
@@ -125,8 +127,8 @@ extension HTTPResponse {
 }
 
 extension String {
-  /// With a blank in place of each scalar that shows nothing, or changes how others are shown: control and format characters
-  /// (U+200B, U+202E), and what ends a line.
+  /// Replaces each invisible scalar, and each that changes how others are shown, with a blank: control and format
+  /// characters (U+200B, U+202E), and line ends.
   fileprivate var withoutInvisible: String {
     String(
       unicodeScalars.map { scalar in
@@ -137,12 +139,12 @@ extension String {
 }
 
 extension HTTPResponse {
-  /// A Fullbore server had the bytes before they were sent.
+  /// A Fullbore server already had the bytes before they were sent.
   var saysUnchanged: Bool { headers[UploadOutcomeField.name] == UploadOutcomeField.unchanged }
 }
 
 extension UploadResult {
-  /// As the answer that ends the upload says.
+  /// Notes in the result whether the final response says that the server already had the bytes.
   func told(by response: HTTPResponse) -> UploadResult {
     var result = self
     result.wasThere = response.saysUnchanged
@@ -151,12 +153,12 @@ extension UploadResult {
 }
 
 extension HTTPHeaders {
-  /// The wait a server asks for, in seconds; dates are left to the policy. RFC 9110 §10.2.3.
+  /// The delay that the server asks for, in seconds. A date is ignored, and the policy decides. RFC 9110 §10.2.3.
   var retryAfter: Duration? { bytes("Retry-After").map { .seconds($0) } }
 }
 
 extension HTTPRequest {
-  /// Where the upload is that the server has made of this request, at its own origin.
+  /// The URL of the upload that the server has created for this request; it must have the same origin.
   func uploadURL(_ head: HTTPHead) throws(UploadError) -> HTTPURL {
     guard let location = head.headers["Location"], let upload = url.resolve(location) else {
       throw UploadError(
@@ -175,8 +177,8 @@ extension HTTPRequest {
 }
 
 extension UploadSession {
-  /// The URL that the protocol keeps in `state` under `url`. Throws with `.restart` where there is none, as in a journal that is
-  /// damaged.
+  /// The URL that the protocol stores in `state` under `url`. Throws with `.restart` if it is missing, for example
+  /// because the journal is damaged.
   public func uploadURL() throws(UploadError) -> HTTPURL {
     if let url = state["url"].flatMap({ HTTPURL($0) }) { return url }
     throw UploadError(.restart, .journal, "the upload's URL is missing from the journal")
@@ -184,8 +186,8 @@ extension UploadSession {
 }
 
 extension UploadContext {
-  /// Whether a HEAD of the target's URL finds something of the right length, or of any where the target has none. 404 and 410
-  /// say no; any other refusal is thrown.
+  /// Whether HEAD for the target's URL finds a file of the right length, or of any length if the target has none.
+  /// false: 404 or 410; any other refusal is thrown.
   public func isThere(_ target: UploadTarget) async throws(UploadError) -> Bool {
     let request = HTTPRequest("HEAD", target.url)
     let response = try await send(request)
@@ -194,13 +196,13 @@ extension UploadContext {
     throw UploadError(request, response)
   }
 
-  /// Sends `request` with the credentials and the signature of the destination, to the destination's origin and no other, and
-  /// follows redirects within it; `body` is opened anew for each. 307 and 308 are followed, 301 and 302 only by what changes
-  /// nothing.
+  /// Sends `request` with the credentials and the signature of the destination, only to the destination's origin, and
+  /// follows redirects within it; `body` is opened again for each. 307 and 308 are followed, 301 and 302 only for
+  /// methods that change nothing.
   ///
-  /// Returns the answer, whatever its status: `UploadError(request, response)` makes an error of a refusal. The bytes of `body`
-  /// count as the upload's, and `events` hears of them; a body that is no part of the file is sent with `NoUploadEvents`.
-  /// Throws where no answer came, with `.resync` where the server may have done what it was asked.
+  /// Returns the response, whatever its status: `UploadError(request, response)` makes an error of a refusal. The bytes
+  /// of `body` count as the upload's and are reported to `events`; send a body that is not part of the file with
+  /// `NoUploadEvents`. Throws if no response arrived, with `.resync` if the server may have processed the request.
   public func send(_ request: HTTPRequest, body: BlobSlice? = nil) async throws(UploadError) -> HTTPResponse {
     var request = request
     return try await send(following: &request, body: body)

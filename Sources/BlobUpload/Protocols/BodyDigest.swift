@@ -2,8 +2,8 @@ import BlobCrypto
 import Blobs
 import Synchronization
 
-/// The digests of a body, which is read for them once, on a thread that may block. `noteRead` hears how many bytes each
-/// read gave.
+/// Computes the digests of a body, which is read once for them, on a thread that may block. `noteRead` is called with
+/// the byte count of each read.
 func digests(
   of body: BlobSlice, _ algorithms: [Digest.Algorithm], noteRead: @escaping @Sendable (Int) -> Void = { _ in }
 ) async throws(UploadError) -> [[UInt8]] {
@@ -15,13 +15,14 @@ func digests(
   }
 }
 
-/// For so long a read of a source may give nothing, when it is not read to be sent.
+/// Maximum time for which reading a source may return no bytes, if the bytes are not being sent.
 package let longestRead = Duration.seconds(300)
 
-/// Runs `body`, which reads a source, on a thread that may block for ever, as a file on a server that is gone makes it.
+/// Runs `body`, which reads a source, on a thread that may block forever, for example on a file of an unreachable
+/// server.
 ///
-/// Cancelling the task ends it at once, and so does a source that gives nothing for `longest`: `body` calls its second
-/// argument with what it has read, at each read. The thread that is stuck holds up nobody else.
+/// Returns as soon as the task is cancelled, or the source has returned no bytes for `longest`: `body` calls its second
+/// argument with the byte count of each read. The blocked thread delays no other call.
 package func readingSource<Result: Sendable>(
   longest: Duration = longestRead,
   _ body: @escaping @Sendable (Cancellation, _ noteRead: @Sendable (Int) -> Void) throws(BlobError) -> Result
@@ -42,7 +43,7 @@ package func readingSource<Result: Sendable>(
       var quiet = Duration.zero
       let step = min(longest, longestSleep)
       while quiet < longest {
-        // Cancelled once the source was read.
+        // The sleep is cancelled once the source was read.
         do { try await Task.sleep(for: step) } catch { break }
         let now = read.bytes.load(ordering: .relaxed)
         quiet = now == before ? quiet + step : .zero
@@ -60,8 +61,8 @@ package func readingSource<Result: Sendable>(
   do { return try outcome.get() } catch { throw UploadError(error) }
 }
 
-/// A task that is cancelled while it sleeps keeps some memory until its time is over. With short sleeps only the reads
-/// of the last moment hold any, however many files are read in all.
+/// A task that is cancelled while it sleeps keeps some memory until the sleep would have ended. With short sleeps, only
+/// recent reads hold such memory, however many files are read in total.
 private let longestSleep = Duration.milliseconds(100)
 
 private final class ReadBytes: Sendable {
@@ -69,7 +70,7 @@ private final class ReadBytes: Sendable {
 }
 
 extension BlobSlice {
-  /// For a digest, and then to be sent.
+  /// Whether the slice can be read for a digest, and then again to be sent.
   var canBeReadTwice: Bool {
     guard let length else { return false }
     if source.access == .random { return true }
@@ -79,16 +80,17 @@ extension BlobSlice {
   }
 }
 
-// A source may be slow, or stuck: as many threads as there are files under way, or a few could hold up all others.
+// A source may be slow or stuck. There are as many threads as running files, because a few would let such sources delay
+// all others.
 private let threads = BlockingPool("fullbore-digest", threads: 64, patience: .seconds(10))
 
-/// The same, on the thread that calls. `noteRead` hears how many bytes each read gave.
+/// Computes the digests on the calling thread. `noteRead` is called with the byte count of each read.
 func digests(
   of body: BlobSlice, _ algorithms: [Digest.Algorithm], _ cancel: Cancellation, _ noteRead: (Int) -> Void = { _ in }
 ) throws(BlobError) -> [[UInt8]] {
   let digests = algorithms.map { Digest($0) }
   let reader = try body.open(cancel)
-  // No larger than it need be: the system takes back what is large at once.
+  // The buffer is no larger than needed, because the system reclaims large allocations immediately.
   let size = max(1, min(128 << 10, Int(clamping: body.length ?? .max)))
   let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 16)
   defer { buffer.deallocate() }

@@ -2,9 +2,9 @@ import BlobCrypto
 import BlobHTTP
 import Blobs
 
-/// Digests that bodies carry to a server which compares them: `Content-Digest`. RFC 9530.
+/// `Content-Digest` fields of bodies, for servers that verify them. RFC 9530.
 enum ContentDigest {
-  /// Throws when the server does not ask for such digests: one that passes the field over would vouch for nothing.
+  /// Throws if the server does not ask for such digests: a server that ignores the field would verify nothing.
   static func checkOffer(
     _ headers: HTTPHeaders, _ algorithm: Digest.Algorithm, at endpoint: HTTPURL
   ) throws(UploadError) {
@@ -18,7 +18,7 @@ enum ContentDigest {
         + "--verify reads back what arrived")
   }
 
-  /// The field for a body, which is read for it; nil when none is wanted or the body cannot be read twice.
+  /// The field for a body, which is read for it; nil if no digest is needed or the body cannot be read twice.
   static func field(of body: BlobSlice?, _ algorithm: Digest.Algorithm?) async throws(UploadError) -> String? {
     guard let body, let algorithm, let key = DigestField.algorithms.first(where: { $0.algorithm == algorithm })?.key,
       let checksum = try await Tus(checksum: algorithm).uploadChecksum(of: body)
@@ -28,7 +28,7 @@ enum ContentDigest {
 }
 
 extension HTTPResponse {
-  /// The bytes of the request were not those of its digest.
+  /// The server received other bytes than those of the digest.
   var tellsOtherDigest: Bool {
     status == 400 && headers["Content-Type"]?.lowercased().hasPrefix("application/problem+json") == true
       && String(decoding: body.prefix(4096), as: UTF8.self).contains("#digest-mismatching-values\"")

@@ -2,8 +2,8 @@ import BlobHTTP
 import Synchronization
 
 extension UploadContext {
-  /// An exchange whose body has a file and more around it: the bytes of the file alone are reported. `head`: bytes of the body
-  /// before the file. `length`: of the file; nil: it goes on to the end of the body.
+  /// An exchange for a body that contains a file and other data: only the bytes of the file are reported. `head`:
+  /// number of bytes before the file. `length`: of the file; nil: it extends to the end of the body.
   func reporting(fileBehind head: Int64, length: Int64?) -> Exchange {
     let file = FileShare(behind: head, length: length)
     return Exchange(sent: { [events] count in
@@ -13,19 +13,19 @@ extension UploadContext {
   }
 }
 
-/// Tells the bytes of a file from those around it in a body.
+/// Counts the bytes of a file within a body that also contains other data.
 private final class FileShare: Sendable {
   private let head: Int64
   private let length: Int64
   private let sent = Mutex<Int64>(0)
 
-  /// `length` nil: to the end.
+  /// `length` nil: the file extends to the end of the body.
   init(behind head: Int64, length: Int64?) {
     self.head = head
     self.length = length ?? .max
   }
 
-  /// How much more of the file was sent; below 0 where it will be sent again.
+  /// The number of file bytes among the `count` body bytes sent next; negative if they will be sent again.
   func advance(by count: Int) -> Int {
     sent.withLock { sent in
       func share(_ offset: Int64) -> Int64 { min(max(offset - head, 0), length) }

@@ -1,19 +1,20 @@
 import BlobHTTP
 import Blobs
 
-/// One POST of a `multipart/form-data` form with the whole file in it, as from a web page. RFC 7578.
+/// One POST of a `multipart/form-data` form that contains the whole file, as from a web page. RFC 7578.
 ///
-/// Nothing can be resumed: what is cut off is sent again, and so is a form whose answer was lost. A receiver that gives
-/// every form a name of its own has the file twice then.
+/// An upload cannot be resumed: an interrupted form is sent again, and so is one whose response was lost. A receiver
+/// that gives each form a new name then has the file twice.
 public struct FormPost: UploadProtocol {
   public let name = "form"
   /// Name of the file's field.
   public var field: String
-  /// Fields before the file, in this order. `{name}` in a value is the file's name, `{path}` its path below the endpoint.
+  /// Fields before the file, in this order. In a value, `{name}` stands for the file's name, and `{path}` for its path
+  /// below the endpoint.
   public var fields: [FormField]
-  /// The status that means success; nil: 200, 201 or 204. A redirect that is expected is not followed.
+  /// The status that means success; nil: 200, 201 or 204. If it is a redirect, the redirect is not followed.
   public var expectedStatus: Int?
-  /// Where in a JSON answer it says what became of the file; nil: nowhere.
+  /// The position of the file's location in a JSON response; nil: the response contains none.
   public var reply: JSONPath?
 
   public init(field: String = "file", fields: [FormField] = [], expectedStatus: Int? = nil, reply: JSONPath? = nil) {
@@ -25,12 +26,12 @@ public struct FormPost: UploadProtocol {
 
   public var traits: UploadTraits { UploadTraits(postsToEndpoint: true) }
 
-  /// Nothing is asked: what a receiver of forms takes, only sending one tells.
+  /// Sends no request: only sending a form can show what the receiver accepts.
   public func discover(_ target: UploadTarget, _ with: UploadContext) -> PartLimits {
     PartLimits(firstPart: .max)
   }
 
-  /// Sends the whole to the endpoint. 409 and 412 say that the name holds other bytes.
+  /// Sends the whole file to the endpoint. 409 and 412 mean that the name has other bytes.
   public func create(_ target: UploadTarget, first: FirstPart?, _ with: UploadContext)
     async throws(UploadError) -> Held
   {
@@ -43,7 +44,7 @@ public struct FormPost: UploadProtocol {
     var request = form.request(to: target.endpoint)
     if target.overwrite { request.headers["If-Match"] = "*" }
     var response = try await send(&request, form, first.part, with)
-    if response.status == 412, target.overwrite {  // there is nothing yet to overwrite
+    if response.status == 412, target.overwrite {  // there is no file to overwrite yet
       request.headers["If-Match"] = nil
       response = try await send(&request, form, first.part, with)
     }
@@ -79,7 +80,7 @@ public struct FormPost: UploadProtocol {
         .giveUp, .file, "POST \(request.url): answered \(response.status), and \(expectedStatus) was expected",
         status: response.status)
     }
-    // A redirect leads to a page, such as the list of all files, and does not say where this file is.
+    // A redirect leads to a page, such as the list of all files, and does not give the file's location.
     var location =
       response.isSuccess ? response.headers["Location"].flatMap { request.url.resolve($0)?.text } : nil
     if let reply {
@@ -89,7 +90,8 @@ public struct FormPost: UploadProtocol {
           "POST \(request.url): answered \(response.status), but its answer has nothing at \(reply): the file may be there",
           status: response.status)
       }
-      // The place is kept, and no secret is. A receiver that repeats one says no place, but has the file.
+      // The location is stored, but never a secret: if the response repeats one there, the file counts as stored
+      // without a location.
       location = with.secrets().isOne(in: told.utf8) ? nil : told
     }
     return UploadResult(location: location, reply: response.body)
@@ -112,8 +114,8 @@ public struct FormPost: UploadProtocol {
   static let saidNothing =
     "the receiver of forms did not say where the file is; --reply tells where in its answer it says so"
 
-  /// Where a file can be read back: where the receiver said that it is, or else under the name that the form had, in the
-  /// folder that forms are posted to. The folders of `target.path` are not in a form.
+  /// The URL from which a file can be read back: the location that the receiver reported, or the form's file name in
+  /// the folder that forms are posted to. A form does not contain the folders of `target.path`.
   public func place(
     of target: UploadTarget, location: String?, _ with: UploadContext
   ) throws(UploadError) -> HTTPURL {
@@ -132,7 +134,7 @@ public struct FormPost: UploadProtocol {
     return url
   }
 
-  /// A receiver that did not say where the file is, and gives nothing out under its name, does so for no other file either.
+  /// A receiver that reports no location, and does not return the file under its name, does so for every file.
   public func judge(readingBack error: UploadError, location: String?) -> UploadError {
     guard location == nil, let status = error.status, 400..<500 ~= status else { return error }
     var error = error
@@ -141,7 +143,7 @@ public struct FormPost: UploadProtocol {
     return error
   }
 
-  /// HEAD of where the receiver said that it is. One that said nothing cannot be asked.
+  /// HEAD for the location that the receiver reported. Throws if it reported none.
   public func isThere(_ target: UploadTarget, location: String?, _ with: UploadContext) async throws(UploadError)
     -> Bool
   {
@@ -154,11 +156,11 @@ public struct FormPost: UploadProtocol {
     return try await with.isThere(place)
   }
 
-  /// There is nothing to delete: what is cut off was no form.
+  /// There is nothing to delete: an interrupted request is not a complete form.
   public func abort(_ session: UploadSession, _ with: UploadContext) {}
 }
 
-/// A text that travels in a form, beside the file.
+/// A text field of a form, in addition to the file.
 public struct FormField: Sendable, Hashable, Codable {
   public var name: String
   public var value: String
@@ -168,12 +170,12 @@ public struct FormField: Sendable, Hashable, Codable {
     self.value = value
   }
 
-  /// nil: the value has the file's name in it, which is no secret.
+  /// nil: the value contains the file's name, which is not secret.
   fileprivate var secret: String? {
     value.utf8.firstRange(of: "{name}".utf8) == nil && value.utf8.firstRange(of: "{path}".utf8) == nil ? value : nil
   }
 
-  /// As bytes, since names of files are.
+  /// The value as bytes, because file names are bytes.
   fileprivate func value(for target: UploadTarget) -> [UInt8] {
     var bytes: [UInt8] = []
     var rest = Array(value.utf8)[...]

@@ -3,17 +3,17 @@ import Blobs
 import Platform
 import Synchronization
 
-// The fields of IETF resumable uploads that the client reads. draft-ietf-httpbis-resumable-upload §4.
+// Fields of IETF resumable uploads that the client reads. draft-ietf-httpbis-resumable-upload §4.
 
 extension IETFResumable {
-  /// With digests a part is read twice, so it is not larger than what the system still holds.
+  /// With digests a part is read twice, so its size is limited to what the system's cache still holds.
   func bounded(_ limits: PartLimits) -> PartLimits {
     var limits = limits
     if checksum != nil { limits.usual = Tus.usualChecked }
     return limits
   }
 
-  /// What an OPTIONS answer says; nil when it does not offer resumable uploads.
+  /// The limits from a response to OPTIONS; nil if it does not offer resumable uploads.
   func limits(from headers: HTTPHeaders) -> PartLimits? {
     guard var limits = headers.uploadLimits else { return nil }
     limits.firstPart = min(wholeUpTo, limits.largest ?? .max)
@@ -22,8 +22,8 @@ extension IETFResumable {
 }
 
 extension HTTPHeaders {
-  /// What `Upload-Limit` allows; nil where it is missing or no dictionary. A limit that nothing can keep is left out: the
-  /// server says by its answers what it means.
+  /// The limits from `Upload-Limit`; nil if the field is missing or not a dictionary. Impossible limits are ignored:
+  /// the server's later responses show what it means.
   var uploadLimits: PartLimits? {
     guard let told = StructuredField.integers(self["Upload-Limit"]) else { return nil }
     func limit(_ name: String, atLeast least: Int64) -> Int64? { told[name].flatMap { $0 < least ? nil : $0 } }
@@ -33,13 +33,13 @@ extension HTTPHeaders {
       smallest: smallest <= largest ?? .max ? smallest : 1, largest: largest, total: limit("max-size", atLeast: 0))
   }
 
-  /// Seconds since 1970, from what is left by `Upload-Limit`.
+  /// Seconds since 1970, from the remaining lifetime in `Upload-Limit`.
   var expires: Int64? {
     StructuredField.integers(self["Upload-Limit"])?["max-age"].map { currentSeconds() + $0 }
   }
 }
 
-/// The session of an upload that an interim answer told of. The transport's thread sets it.
+/// The session of an upload that an interim response announced. Set on a thread of the transport.
 final class ToldSession: Sendable {
   let session = Mutex<UploadSession?>(nil)
 }

@@ -1,12 +1,12 @@
 import BlobHTTP
 
-// Drafts of resumable uploads differ, and each has a number of its own ("interop version").
+// The drafts of resumable uploads differ, and each has its own "interop version".
 extension IETFResumable {
-  /// Interop versions of older drafts, which some servers speak alone; the newest of them first.
+  /// Interop versions of older drafts, newest first; some servers support only one of them.
   private static let olderVersions = ["7", "6", "5", "4", "3"]
 
-  /// After a refused creation: the error to be told where the server speaks another version of the protocol; nil: it does
-  /// not, or not as far as it says.
+  /// Called after a refused creation. Returns an error if the server supports another version of the protocol; nil: it
+  /// does not, or does not say so.
   func otherVersion(
     _ request: HTTPRequest, _ response: HTTPResponse, _ target: UploadTarget, _ with: UploadContext
   ) async -> UploadError? {
@@ -17,10 +17,10 @@ extension IETFResumable {
     var speaksTus = response.headers["Tus-Resumable"] != nil
     for version in [Self.version] + Self.olderVersions where spoken == nil {
       let question = HTTPRequest("OPTIONS", target.endpoint, ["Upload-Draft-Interop-Version": version])
-      // Without an answer the refusal itself is told.
+      // Without a response, the caller reports the refusal itself.
       guard let answer = try? await with.send(question), answer.isSuccess else { return nil }
       speaksTus = speaksTus || answer.headers["Tus-Version"] != nil
-      // Limits are told to a client that names a version which the server speaks.
+      // Servers report limits only to clients that name a supported version.
       if answer.headers["Upload-Limit"] != nil { spoken = version }
     }
     guard let spoken, spoken != Self.version, !with.secrets().isOne(in: spoken.utf8) else { return nil }

@@ -4,18 +4,18 @@ import Blobs
 
 /// Resumable uploads for HTTP, draft-ietf-httpbis-resumable-upload, interop version 8.
 ///
-/// A small file travels whole with its creation. A large one is created empty, so that its URL is known before its
-/// first byte, and then appended to; a server that tells no limits may be a plain one, and gets the whole at once.
+/// A small file is sent with the request that creates the upload. A large file gets an empty upload first, so that its
+/// URL is known before its first byte. A server that reports no limits gets the whole file at once.
 public struct IETFResumable: UploadProtocol {
   public let name = "resumable"
   static let version = "8"
   static let bodyType = "application/partial-upload"
 
-  /// A file up to this many bytes travels with its creation, in one request.
+  /// A file up to this many bytes is sent with the request that creates the upload.
   public var wholeUpTo: Int64
-  /// Each body carries its digest (SHA-256 or SHA-512), for a server that compares it; nil: none does. RFC 9530.
+  /// Each body has a digest (SHA-256 or SHA-512) that the server verifies; nil: bodies have none. RFC 9530.
   public var checksum: Digest.Algorithm?
-  /// The server has told its limits, as one that speaks the protocol must: it answers in it, too.
+  /// The server has reported its limits, as the protocol requires, so its responses must follow the protocol too.
   var isOffered = false
 
   public init(wholeUpTo: Int64 = 4 << 20, checksum: Digest.Algorithm? = nil) {
@@ -29,12 +29,12 @@ public struct IETFResumable: UploadProtocol {
       digests: checksum == nil ? .none : .ahead, queries: .ofOneFile)
   }
 
-  /// OPTIONS. Servers that speak the draft must answer with their limits; older ones do not.
+  /// OPTIONS. Servers that implement the draft must respond with their limits; older ones do not.
   public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits {
     try await asked(target, with).limits
   }
 
-  /// What the server allows, and this dialect as the server offers it.
+  /// Queries the server: returns its limits, and this protocol adapted to it.
   func asked(
     _ target: UploadTarget, _ with: UploadContext
   ) async throws(UploadError) -> (dialect: IETFResumable, limits: PartLimits) {
@@ -46,7 +46,7 @@ public struct IETFResumable: UploadProtocol {
     return (self, bounded(PartLimits(firstPart: .max)))
   }
 
-  /// As a server speaks it that has told its limits.
+  /// The protocol for a server that has reported its limits.
   var offered: IETFResumable {
     var dialect = self
     dialect.isOffered = true
@@ -82,12 +82,12 @@ public struct IETFResumable: UploadProtocol {
       throw isOffered ? refusal : await with.hinted(refusal, of: request, by: name)
     }
     if let first, first.part.isLast, isWhole != false {
-      // A server that does not speak this protocol has taken an ordinary POST.
+      // A server that does not support this protocol has processed an ordinary POST.
       if isWhole == nil {
         guard response.saysStored else { throw UploadError(creating: request, response) }
         if let session = told.session.withLock({ $0 }) {
           do throws(UploadError) { return try await held(by: session, with) } catch {
-            // A server need not know an upload any more that is complete.
+            // A server may forget an upload that is complete.
             if error.recovery != .restart { throw error }
           }
         }
@@ -111,8 +111,8 @@ public struct IETFResumable: UploadProtocol {
     return try await held(by: session, with)
   }
 
-  /// A server that speaks the protocol says whether an upload is complete. This one has not, so the answer may be that of
-  /// something before it, such as a page that asks for a login: only the file itself shows that it is stored.
+  /// Throws unless the file is stored. A server that supports the protocol must say whether an upload is complete. This
+  /// response does not, so it may come from an intermediary, such as a login page.
   private func checkStored(
     _ target: UploadTarget, _ body: BlobSlice, _ request: HTTPRequest, _ response: HTTPResponse, _ with: UploadContext
   ) async throws(UploadError) {
@@ -133,7 +133,7 @@ public struct IETFResumable: UploadProtocol {
     ).told(by: response)
   }
 
-  /// The server calls complete what was announced as a beginning (`Upload-Complete: ?0`).
+  /// The error if the server calls an upload complete that was announced as incomplete (`Upload-Complete: ?0`).
   private func tooSoon(_ request: HTTPRequest, _ response: HTTPResponse) -> UploadError {
     UploadError(
       .restart, .file,
@@ -147,10 +147,10 @@ public struct IETFResumable: UploadProtocol {
     return UploadSession(state: state, limits: told.uploadLimits ?? PartLimits(), expires: told.expires)
   }
 
-  /// An upload that can never be whole is deleted, as the draft has it.
+  /// Deletes an upload that can never be completed, as the draft requires.
   private func check(_ session: UploadSession, _ with: UploadContext) async throws(UploadError) {
     guard let length = session.length, let most = session.limits.total, length > most else { return }
-    // It expires there, if it must.
+    // If the deletion fails, the upload expires on the server.
     try? await abort(session, with)
     throw UploadError(
       .giveUp, .file, "\(try session.uploadURL()): \(length) bytes, and the server takes \(most) at most")
@@ -158,7 +158,7 @@ public struct IETFResumable: UploadProtocol {
 
   // MARK: The upload's own URL
 
-  /// HEAD. A 404, 410 or 403 means that the session is gone.
+  /// HEAD. A 404, 410 or 403 means that the session no longer exists.
   public func held(by session: UploadSession, _ with: UploadContext) async throws(UploadError) -> Held {
     let request = request("HEAD", try session.uploadURL())
     let response = try await with.send(request)
@@ -194,14 +194,14 @@ public struct IETFResumable: UploadProtocol {
     let response = try await send(&request, body, with)
     let isWhole = StructuredField.boolean(response.headers["Upload-Complete"])
     guard response.isSuccess else {
-      // A server that holds all bytes, and is only told so, refuses the name.
+      // A server that has all bytes, and only learns that they are all, refuses the name.
       let isOfName =
         part.isLast && part.length == 0 && StructuredField.integer(response.headers["Upload-Offset"]) == part.start
       if response.status == 409, isWhole != true {
         if isOfName { throw UploadError(request, response) }
         throw UploadError(offsetOf: request, from: part.start, response)
       }
-      // With `?1` the upload is over, and this is its target's own answer.
+      // With `?1` the upload is complete, and this is the response of its target.
       if isWhole == true { throw UploadError(session: request, response).final }
       let holding = await holding(of: session, from: part.start, after: response, with)
       throw UploadError(sending: request, response, holding).cuttable(response.headers.uploadLimits?.largest)
@@ -216,7 +216,7 @@ public struct IETFResumable: UploadProtocol {
     guard let offset = StructuredField.integer(response.headers["Upload-Offset"]) else {
       return .receipt(PartReceipt(number: part.number, start: part.start, held: PartReceipt.all), session)
     }
-    // Of a part without an end the uploader knows how much was sent.
+    // For a part of unknown length, the uploader knows how much was sent.
     let end = part.length.map { part.start + $0 } ?? .max
     if offset < part.start || offset > end {
       throw UploadError(
@@ -226,7 +226,7 @@ public struct IETFResumable: UploadProtocol {
     return .receipt(PartReceipt(number: part.number, start: part.start, held: offset - part.start), session)
   }
 
-  /// An append without bytes says that all of them are there.
+  /// Appends no bytes, to tell the server that it has all of them.
   public func complete(_ session: UploadSession, _ parts: [PartReceipt], _ with: UploadContext)
     async throws(UploadError) -> UploadResult
   {
@@ -253,7 +253,7 @@ public struct IETFResumable: UploadProtocol {
     try await with.isThere(target)
   }
 
-  /// DELETE; any answer that says that it is gone will do.
+  /// DELETE; any response that says that the upload no longer exists is a success.
   public func abort(_ session: UploadSession, _ with: UploadContext) async throws(UploadError) {
     let request = request("DELETE", try session.uploadURL())
     let response = try await with.send(request)
@@ -276,15 +276,15 @@ public struct IETFResumable: UploadProtocol {
     return request
   }
 
-  /// Sends, and heeds 104: `located` hears the upload's URL and what comes with it, `acknowledged` how far the server is.
+  /// Sends a request and handles 104 responses: `located` gets the upload's URL, `acknowledged` the server's offset.
   private func send(
     _ request: inout HTTPRequest, _ body: BlobSlice?, _ with: UploadContext,
     located: @escaping @Sendable (HTTPURL, HTTPHeaders) -> Void = { _, _ in }
   ) async throws(UploadError) -> HTTPResponse {
     let heed: @Sendable (HTTPHead) -> Void = { [request] head in
-      // One without our version is not meant for us.
+      // A 104 without our version belongs to another protocol.
       guard head.status == 104, head.headers["Upload-Draft-Interop-Version"] == Self.version else { return }
-      // A foreign Location is no upload of ours; the final answer's is refused aloud.
+      // A foreign Location is ignored here; in the final response it is an error.
       if head.headers["Location"] != nil, let url = try? request.uploadURL(head) { located(url, head.headers) }
       if let offset = StructuredField.integer(head.headers["Upload-Offset"]) { with.events.acknowledged(offset) }
     }

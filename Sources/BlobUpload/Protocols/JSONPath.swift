@@ -6,17 +6,17 @@ import Blobs
   import Foundation
 #endif
 
-/// A place in a JSON text: `$.files[0].url`, or the same without the `$.`; names in brackets may be quoted.
+/// A path to a value in a JSON text: `$.files[0].url`, also without the `$.`; names in brackets may be quoted.
 public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
   private enum Step: Sendable, Hashable {
     case name(String)
     case index(Int)
   }
-  /// As it was written.
+  /// The path as the user wrote it.
   public let description: String
   private let steps: [Step]
 
-  /// nil where `text` is no path, or one with wildcards and filters, which lead to more than one place.
+  /// nil if `text` is not a path, or uses wildcards or filters, which can match several values.
   public init?(_ text: String) {
     description = text
     var steps: [Step] = []
@@ -53,8 +53,8 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
     return .index(index)
   }
 
-  /// What is there, if it is a text, a number or a truth value; nil where there is no such thing, or no JSON, or JSON that
-  /// nests deeper than `mostLevels`.
+  /// The value at the path if it is a string, a number or a boolean. nil: there is no such value, or the text is not
+  /// JSON or nests deeper than `mostLevels`.
   package func value(in json: [UInt8]) -> String? {
     guard Self.isShallow(json), var value = try? JSONDecoder().decode(Value.self, from: Data(json)) else { return nil }
     for step in steps {
@@ -72,7 +72,7 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
     return nil
   }
 
-  /// Each level takes stack to decode, of which a connection's thread has 512 KiB.
+  /// Decoding each level needs stack, and a connection's thread has only 512 KiB.
   private static let mostLevels = 64
 
   private static func isShallow(_ json: [UInt8]) -> Bool {
@@ -102,7 +102,7 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
   private indirect enum Value: Decodable {
     case object([String: Value])
     case array([Value])
-    /// As text.
+    /// The value as text.
     case scalar(String)
     case null
 

@@ -1,16 +1,17 @@
 import BlobHTTP
 
-/// When a file was last written, as protocols carry it.
+/// The modification time of a file, in the formats of the protocols.
 struct ModificationTime: Sendable, Hashable {
   /// Since 1970.
   var nanoseconds: Int64
 
-  /// PUT, resumable uploads and WebDAV. It comes from ownCloud and Nextcloud, whose clients send whole seconds.
+  /// The field for PUT, resumable uploads and WebDAV. It comes from ownCloud and Nextcloud, whose clients send whole
+  /// seconds.
   static let field = "X-OC-MTime"
-  /// The key in the metadata of tus and S3. rclone has it in S3 too.
+  /// The key in the metadata of tus and S3. rclone uses it in S3 too.
   static let key = "mtime"
 
-  /// Decimal seconds since 1970, with as many digits of their fraction as there are: `1700000000.25`, `-0.5`.
+  /// Decimal seconds since 1970, with only as many fraction digits as needed: `1700000000.25`, `-0.5`.
   var text: String {
     let (seconds, rest) = nanoseconds.magnitude.quotientAndRemainder(dividingBy: 1_000_000_000)
     return String(unsafeUninitializedCapacity: 32) { text in
@@ -38,14 +39,14 @@ struct ModificationTime: Sendable, Hashable {
     }
   }
 
-  /// Whole seconds since 1970, towards the past.
+  /// Whole seconds since 1970, rounded down.
   var seconds: Int64 {
     let (seconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
     return rest < 0 ? seconds - 1 : seconds
   }
 
-  /// Whole seconds, for WebDAV servers; nil for a time that Nextcloud refuses, and the file with it: the first day of 1970
-  /// and what is before.
+  /// Whole seconds, for WebDAV servers. nil for the first day of 1970 and earlier: Nextcloud refuses such a time, and
+  /// the file with it.
   var webDAV: String? {
     let seconds = nanoseconds / 1_000_000_000
     return seconds > 86_400 ? String(seconds) : nil
@@ -53,12 +54,12 @@ struct ModificationTime: Sendable, Hashable {
 }
 
 extension UploadTarget {
-  /// nil: nothing is told.
+  /// nil: no time is sent.
   var modificationTime: ModificationTime? { modified.map { ModificationTime(nanoseconds: $0) } }
 }
 
 extension HTTPHeaders {
-  /// Tells when the file was last written, where that is known.
+  /// Adds the modification time of the file, if it is known.
   mutating func add(modificationTimeOf target: UploadTarget) {
     if let time = target.modificationTime { add(ModificationTime.field, time.text) }
   }

@@ -1,26 +1,27 @@
 import BlobHTTP
 import Blobs
 
-/// What has the name that a file is to have.
+/// What a server has under the name that a file is to get.
 enum NameInUse: Sendable {
-  /// The very bytes that are to be sent; with the fields of the answer that told so.
+  /// The same bytes as those to be sent; with the fields of the response that showed it.
   case sameBytes(HTTPHeaders)
-  /// Nothing: it can be written to.
+  /// No file: the name is free.
   case nothing
-  /// A part of what is to be sent, from its first byte on, and nothing else: nothing is lost by replacing it.
+  /// A part of the bytes to be sent, from the first byte on, and nothing else: replacing it loses nothing.
   case beginning
-  /// The server lets nobody look, by HEAD or by GET; its answer.
+  /// The server refuses both HEAD and GET; its response.
   case hidden(UploadError)
 }
 
 extension UploadContext {
-  /// Looks at the name that `body` is to have (HEAD), and compares what is there with it (GET). Some servers take no HEAD, or
-  /// answer it in a way that says nothing: these are asked by GET. Throws with status 409 if there are other bytes, and where
-  /// the server lets us look but does not say what is there.
+  /// Queries the name that `body` is to get (HEAD), and compares the file there with `body` (GET). Servers that do not
+  /// support HEAD, or whose response to it is useless, are queried by GET only. Throws with status 409 if the name has
+  /// other bytes. Also throws if the name is readable, but its state is not clear from the responses.
   ///
-  /// - `length`: that of the body, where it is known by other means.
-  /// - `mayBeOurs`: a PUT of `body` to the name was begun whose end is not known, and a server may publish a part of a body.
-  ///   What is there is `.beginning` then if it has the first bytes of the body; else another client has stored it meanwhile.
+  /// - `length`: length of the body, if known from elsewhere.
+  /// - `mayBeOurs`: an earlier PUT of `body` to the name had an unknown result, and a server may publish a part of a
+  ///   body. A file with the first bytes of the body is then `.beginning`; other bytes were stored by another client
+  ///   meanwhile.
   func nameInUse(
     _ url: HTTPURL, by body: BlobSlice, length: Int64?, mayBeOurs: Bool = false
   ) async throws(UploadError) -> NameInUse {
@@ -29,7 +30,7 @@ extension UploadContext {
     if [404, 410].contains(response.status) { return .nothing }
     let refusal = UploadError(head, response)
     if case .retry = refusal.recovery { throw refusal }
-    // What the server refuses whatever the name is no word about the name.
+    // A refusal that does not depend on the name says nothing about the name.
     if refusal.side == .destination, response.status >= 400, !response.letsNobodyLook { throw refusal }
     let since = mayBeOurs ? ", which came there while this one was sent" : ""
     if response.status == 200, let size = response.headers.bytes("Content-Length"),
@@ -43,7 +44,7 @@ extension UploadContext {
     do {
       read = try await readBack(.bytes(of: body), from: url, mayBeShort: mayBeOurs)
     } catch {
-      // A connection that broke says nothing about the bytes.
+      // An interrupted connection says nothing about the bytes.
       guard error.isDifference else { throw error }
       throw UploadError(.giveUp, .file, "\(url): another file has that name\(since) (\(error.message))", status: 409)
     }
@@ -63,11 +64,11 @@ extension UploadContext {
 }
 
 extension HTTPResponse {
-  /// The server wants other credentials, or does not take the method there.
+  /// The server requires other credentials, or does not support the method for the URL.
   fileprivate var letsNobodyLook: Bool { [401, 403, 405, 407, 501].contains(status) }
 }
 
 extension UploadError {
-  /// What was read back differs from what was sent.
+  /// The bytes read back differ from those that were sent.
   var isDifference: Bool { recovery == .giveUp && side == .file && status == nil }
 }

@@ -2,11 +2,12 @@ import BlobHTTP
 import Blobs
 import Synchronization
 
-/// Most servers that take a PUT replace what the name holds, and most heed no `If-None-Match`. RFC 9110 §9.3.4, §13.1.2.
+/// Most servers replace the content of a name on PUT, and most ignore `If-None-Match`. RFC 9110 §9.3.4, §13.1.2.
 extension PlainPut {
-  /// PUT, once the name was found to hold nothing. A PUT of ours that broke may have left the file, or a part of it: after one,
-  /// a part is replaced, which has the first bytes of the file and nothing else. What has other bytes was stored by another
-  /// client meanwhile, or by a server that makes something else of a part, and stays. One that was refused has left nothing.
+  /// Sends a PUT after a query found no file under the name. An earlier PUT of ours that was interrupted may have left
+  /// the file or a part of it. After such a PUT, a file that is exactly a first part of ours is replaced. Other bytes
+  /// come from another client, or from a server that transforms an incomplete body, and are not replaced. A refused PUT
+  /// has left nothing.
   func storeUnlessTaken(
     _ target: UploadTarget, _ name: FoldedName, _ body: BlobSlice, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
@@ -23,21 +24,21 @@ extension PlainPut {
     }
   }
 
-  /// Success if the name holds the very bytes of `body`; nil if it holds nothing, or a part of ours. Throws if it holds
-  /// others.
+  /// Success if the name has the same bytes as `body`; nil if it has no file, or a part of ours. Throws if it has other
+  /// bytes.
   private func find(
     _ target: UploadTarget, _ body: BlobSlice, mayBeOurs: Bool, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult? {
     switch try await with.nameInUse(target.url, by: body, length: target.length, mayBeOurs: mayBeOurs) {
     case .sameBytes: return UploadResult(location: target.url.description, isCompared: true)
     case .nothing, .beginning: return nil
-    // A place that takes PUT alone, for example a presigned URL. The answer to the PUT says what else is wrong.
+    // The name may accept PUT only, for example as a presigned URL. The response to the PUT reports any other problem.
     case .hidden: return nil
     }
   }
 
-  /// Whether the server compares what comes with what the name holds, and refuses other bytes, as Fullbore's own does.
-  /// What it is not known to do, it does not.
+  /// Whether the server itself compares a body with the file under the name, and refuses other bytes, as Fullbore's own
+  /// server does. Without evidence the answer is no.
   func comparesItself(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> Bool {
     let request = HTTPRequest("OPTIONS", target.endpoint)
     guard let response = try? await with.send(request) else { return false }
@@ -49,16 +50,15 @@ extension PlainPut {
 }
 
 extension UploadError {
-  /// A PUT that ended so has left nothing at the server: it was refused, or no connection could be made for it. Those that
-  /// answer 408, 502 and 504 have waited in vain, and the server may have begun to store what it was sent.
+  /// Whether a PUT with this error has stored nothing: it was refused, or no connection could be made. With 408, 502 or
+  /// 504 a server or proxy timed out, and the server may have started to store the body.
   fileprivate var leavesNothing: Bool {
     guard let status else { return isUnreachable }
     return 300..<600 ~= status && ![408, 502, 504].contains(status)
   }
 }
 
-/// Names that a PUT of ours was sent to that was neither answered with success nor refused: what is there may be a part of
-/// ours.
+/// Names to which we sent a PUT that neither succeeded nor was refused: a file there may be a part of ours.
 final class BegunPuts: Sendable {
   private let urls = Mutex<[FoldedName: Set<HTTPURL>]>([:])
 
@@ -72,6 +72,6 @@ final class BegunPuts: Sendable {
     }
   }
 
-  /// A file was stored whole, and a server may have given it all of these names.
+  /// Called when a file was stored completely. The server may treat all these URLs as the same name.
   func remove(_ name: FoldedName) { urls.withLock { $0[name] = nil } }
 }

@@ -2,15 +2,15 @@ import BlobCrypto
 import BlobHTTP
 import Blobs
 
-/// One PUT of the whole. Nothing can be resumed: what is cut off is sent again. RFC 9110 §9.3.4.
+/// One PUT of the whole file. An upload cannot be resumed: an interrupted one is sent again. RFC 9110 §9.3.4.
 public struct PlainPut: UploadProtocol {
   public let name = "put"
-  /// The body carries its digest (SHA-256 or SHA-512), for a server that compares it; nil: it does not. RFC 9530.
+  /// The body has a digest (SHA-256 or SHA-512) that the server verifies; nil: it has none. RFC 9530.
   public var checksum: Digest.Algorithm?
-  /// The server replaces what a name holds without a word: a name is asked for first, unless it may be overwritten.
+  /// The server replaces files without a condition, so a name is queried first, unless it may be overwritten.
   public var asksFirst = false
-  /// nil: the user wants PUT and nothing else. Else a folder that is missing is made, where the server makes folders: nginx
-  /// does, and does not say so when it is asked what it speaks.
+  /// nil: the user chose PUT only. Otherwise a missing folder is created, if the server supports MKCOL: nginx does, but
+  /// does not say so in its response to OPTIONS.
   var folders: DavFolders?
   let begun = BegunPuts()
 
@@ -18,7 +18,7 @@ public struct PlainPut: UploadProtocol {
 
   public var traits: UploadTraits { UploadTraits(digests: checksum == nil ? .none : .ahead, queries: .ofOneFile) }
 
-  /// Nothing is asked: any server that takes PUT takes this, unless it is to compare digests.
+  /// Sends no request unless the server must verify digests: any server that supports PUT is sufficient.
   public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits {
     if let checksum {
       let response = try await with.send(HTTPRequest("OPTIONS", target.endpoint))
@@ -29,7 +29,7 @@ public struct PlainPut: UploadProtocol {
 
   var limits: PartLimits { PartLimits(firstPart: .max) }
 
-  /// Sends the whole. 409 and 412 say that the name holds other bytes.
+  /// Sends the whole file. 409 and 412 mean that the name has other bytes.
   public func create(_ target: UploadTarget, first: FirstPart?, _ with: UploadContext)
     async throws(UploadError) -> Held
   {
@@ -45,18 +45,18 @@ public struct PlainPut: UploadProtocol {
     return .finished(try await store(target, first.body, with))
   }
 
-  /// PUT, whatever has the name.
+  /// Sends a PUT without looking at the name first.
   func store(
     _ target: UploadTarget, _ body: BlobSlice, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
     var request = put(target)
     if checksum != nil { request.headers["Content-Digest"] = try await ContentDigest.field(of: body, checksum) }
     if await isKnownToBeFree(target, body, with) { request.headers["If-Match"] = nil }
-    // The name is asked for before each time that the file is sent, so the transport must not send it twice by itself.
+    // The name is queried before each time the file is sent, so the transport must not send it twice by itself.
     var response =
       asksFirst && !target.overwrite
       ? try await with.sendOnce(&request, body) : try await with.send(following: &request, body: body)
-    if response.status == 412, target.overwrite {  // there is nothing yet to overwrite
+    if response.status == 412, target.overwrite {  // there is no file to overwrite yet
       request.headers["If-Match"] = nil
       response = try await with.send(following: &request, body: body)
     }
@@ -67,11 +67,11 @@ public struct PlainPut: UploadProtocol {
     return result
   }
 
-  /// Whether the server was asked for a name that may be overwritten, and has nothing there. A PUT with `If-Match: *`
-  /// would be refused, and the file sent twice. A small file is as cheap to send as to ask for.
+  /// Whether the name may be overwritten, and a query shows that it has no file. A PUT with `If-Match: *` would then be
+  /// refused, and the file sent twice. Sending a small file is as cheap as the query.
   private func isKnownToBeFree(_ target: UploadTarget, _ body: BlobSlice, _ with: UploadContext) async -> Bool {
     guard target.overwrite, body.length ?? .max > ExistingFiles.small else { return false }
-    // What went wrong with the question is met again by the PUT, which knows what to do.
+    // The PUT gets the same error as this query, and handles it.
     guard let response = try? await with.send(HTTPRequest("HEAD", target.url)) else { return false }
     return [404, 410].contains(response.status)
   }
@@ -85,8 +85,8 @@ public struct PlainPut: UploadProtocol {
     {
       error.recovery = .rephrase
     }
-    // A WebDAV server says so where the folder is missing. RFC 4918 §9.7.1. Where this cannot be asked, the refusal stands as
-    // it is.
+    // A WebDAV server responds 409 if the folder is missing. RFC 4918 §9.7.1. If the query fails, the refusal is
+    // reported unchanged.
     if folders == nil, response.status == 409,
       (try? await with.remoteLength(of: request.url, expecting: nil)) == .missing
     {
@@ -130,6 +130,6 @@ public struct PlainPut: UploadProtocol {
     try await with.isThere(target)
   }
 
-  /// There is nothing to delete: what is cut off was never published.
+  /// There is nothing to delete: an interrupted PUT was never published.
   public func abort(_ session: UploadSession, _ with: UploadContext) {}
 }

@@ -2,22 +2,22 @@ import BlobHTTP
 import Blobs
 import Synchronization
 
-/// Whether a success to a PUT means that the body was stored. Some servers answer every request with a page, or with an
-/// empty success, and a host may have such a server behind one path and a good one behind another. So each folder that
-/// files go to is found out about by itself.
+/// Whether a success to a PUT means that the body was stored. Some servers respond to every request with a page, or
+/// with an empty success. A host may have such a server for one path and a correct one for another, so each folder with
+/// uploads is checked separately.
 final class PutAnswers: Sendable {
-  /// The answers to PUTs into one folder.
+  /// State of one folder that receives PUTs.
   private final class Folder: Sendable {
     let isTrusted = Atomic(false)
-    /// One file at a time is asked for.
+    /// Only one file of the folder is queried at a time.
     let gate = Gate(1)
   }
   private let folders = Mutex<[Substring: Folder]>([:])
-  /// Beyond so many, all are forgotten: one file of each is asked for again.
+  /// Maximum number of folders. Beyond it all are forgotten, and one file of each is queried again.
   private static let mostFolders = 1000
 
   private func folder(of url: HTTPURL) -> Folder {
-    // Small files ask for this, so nothing is allocated for a folder that is known.
+    // Called for every small file, so it allocates nothing for a known folder.
     var path = url.path
     let slash = path.withUTF8 { $0.lastIndex(of: UInt8(ascii: "/")) } ?? 0
     let place = path[..<path.utf8.index(path.utf8.startIndex, offsetBy: slash)]
@@ -30,23 +30,24 @@ final class PutAnswers: Sendable {
     }
   }
 
-  /// A file was found where it was put: the successes to PUTs into the folder of `url` are true.
+  /// Called when a file was found where it was put: successes to PUTs into the folder of `url` are true.
   func trust(folderOf url: HTTPURL) { folder(of: url).isTrusted.store(true, ordering: .relaxed) }
 
-  /// Whether `response`, a success, is known to be true: the answer shows it, or an earlier file of the same folder.
+  /// Whether `response`, a success, is known to be true, because it shows this itself, or an earlier file in the folder
+  /// did.
   func isTrusted(after request: HTTPRequest, _ response: HTTPResponse) -> Bool {
     folder(of: request.url).isTrusted.load(ordering: .relaxed) || Self.provesStorage(request, response)
   }
 
-  /// Whether the answer itself shows that a server has stored the file. A server repeats `X-OC-MTime` as `accepted` once
-  /// it has set the modification time of what it stored, and nobody else knows that field.
+  /// Whether the response itself shows that the server has stored the file. A server sends `X-OC-MTime: accepted` once
+  /// it has set the modification time of the stored file, and no other software knows that field.
   private static func provesStorage(_ request: HTTPRequest, _ response: HTTPResponse) -> Bool {
     response.headers[ModificationTime.field]?.isSameField("accepted") == true
       && request.headers[ModificationTime.field] != nil
   }
 
-  /// Runs `ask` unless it has returned true before for the folder of `url`; one at a time for each folder. A failure is
-  /// thrown, and the next caller asks again.
+  /// Runs `ask` unless it has returned true before for the folder of `url`; one call at a time per folder. If `ask`
+  /// throws, the error is passed on, and the next caller runs `ask` again.
   func trust(
     folderOf url: HTTPURL, after ask: () async throws(UploadError) -> Bool
   ) async throws(UploadError) {
@@ -58,20 +59,21 @@ final class PutAnswers: Sendable {
   }
 }
 
-/// What a server shows of a file when it is asked by HEAD or GET.
+/// What the responses to HEAD or GET show about a file.
 enum RemoteLength: Equatable {
-  /// So many bytes are there; nil: the server does not say.
+  /// A file of this length; nil: the server does not report the length.
   case found(Int64?)
-  /// A GET is answered without content (204): there is an empty file, or something that is no file.
+  /// GET has the response 204: the file is empty, or the resource is not a file.
   case noContent
-  /// There is nothing.
+  /// There is no file.
   case missing
-  /// The server does not let us look: it wants other credentials, sends us to another server, or takes no GET there.
+  /// The server does not let us read: it requires other credentials, redirects to another server, or does not support
+  /// GET.
   case hidden
 }
 
 extension RemoteLength {
-  /// nil: there is nothing, or the server does not tell.
+  /// nil: there is no file, or the server does not report the length.
   var bytes: Int64? {
     switch self {
     case .found(let length): length
@@ -82,26 +84,26 @@ extension RemoteLength {
 }
 
 extension UploadContext {
-  /// Throws where `response`, which is a success, does not mean that `target` is stored: once per folder the server is asked
-  /// for the file. A server that does not let anyone look is believed: it tells a PUT from a GET.
+  /// Throws if `response`, a success, does not mean that `target` is stored: once per folder, the server is queried for
+  /// the file. A server that lets nobody read the file is believed, because it distinguishes PUT from GET.
   func confirm(
     _ response: HTTPResponse, to request: HTTPRequest, _ body: BlobSlice, _ target: UploadTarget
   ) async throws(UploadError) {
     if putAnswers.isTrusted(after: request, response) { return }
     try await putAnswers.trust(folderOf: request.url) { () async throws(UploadError) in
       let url = place(madeBy: response, to: request)
-      // Of a pipe the end was found while it was sent.
+      // The length of a pipe is known only after it was sent.
       let wanted = target.length ?? body.source.lengthRead(from: body.start)
       let found = try await remoteLength(of: url, expecting: wanted)
       let what: String
       switch found {
       case .hidden, .found(nil): return true
       case .found(let length?):
-        // An empty page looks like an empty file, so that one proves nothing for the next.
+        // A file of length 0 cannot be distinguished from an empty page, so it proves nothing for the next file.
         guard let wanted, length != wanted else { return length > 0 }
         what = "has \(length) bytes there, and was sent \(wanted)"
       case .noContent:
-        // This proves nothing for the next file either.
+        // This response proves nothing for the next file either.
         guard let wanted, wanted > 0 else { return false }
         what = "has 0 bytes there, and was sent \(wanted)"
       case .missing: what = "has nothing there"
@@ -114,15 +116,15 @@ extension UploadContext {
     }
   }
 
-  /// Where the file is that a successful request has stored: 201 names what was made, where that has another URL than the
-  /// request. RFC 9110 §15.3.2.
+  /// The URL of a file that a successful request has stored: `Location` of a 201 response, if it is at the same server;
+  /// otherwise the URL of the request. RFC 9110 §15.3.2.
   func place(madeBy response: HTTPResponse, to request: HTTPRequest) -> HTTPURL {
     let made = response.status == 201 ? response.headers["Location"].flatMap { request.url.resolve($0) } : nil
     return made.flatMap { $0.isAtServer(of: server.endpoint) ? $0 : nil } ?? request.url
   }
 
-  /// Asks by HEAD; where that does not tell the wanted length, by a GET for the first byte: some servers take no HEAD, or
-  /// tell a length of 0.
+  /// Queries by HEAD. If that does not show the expected length, sends a GET for the first byte: some servers do not
+  /// support HEAD, or report a length of 0.
   func remoteLength(of url: HTTPURL, expecting length: Int64?) async throws(UploadError) -> RemoteLength {
     let head = HTTPRequest("HEAD", url)
     guard let response = try await look(head) else { return .hidden }
@@ -139,7 +141,8 @@ extension UploadContext {
 
   private static let mostCounted: Int64 = 1 << 20
 
-  /// The length that a GET for the first byte tells; where the server sends all there is, it is counted up to 1 MiB.
+  /// The length that the response to a GET for the first byte reports. If the server sends the whole file, the bytes
+  /// are counted, up to 1 MiB.
   func lengthByGet(of url: HTTPURL, expecting length: Int64?) async throws(UploadError) -> RemoteLength {
     let get = HTTPRequest("GET", url, ["Range": "bytes=0-0"])
     let content = CountedContent(atMost: min(length ?? 0, Self.mostCounted))
@@ -152,7 +155,7 @@ extension UploadContext {
     } catch {
       if !content.isFull { throw error }
       if let told = content.told { return .found(told) }
-      // More has come than was wanted. Of a large file it is enough that there is much.
+      // More bytes than expected have arrived. For a large file it is enough to know that there are many.
       return .found(length ?? .max <= Self.mostCounted ? content.count : nil)
     }
     guard let response else { return .hidden }
@@ -162,7 +165,7 @@ extension UploadContext {
     case 416: return .found(0)
     case 200: return .found(content.told ?? content.count)
     case 204: return .noContent
-    // Another success to a GET is said by a server that says it to everything.
+    // A server that gives another success to a GET gives it to every request.
     case 201..<300, 404, 410: return .missing
     default:
       let error = UploadError(get, response)
@@ -171,7 +174,7 @@ extension UploadContext {
     }
   }
 
-  /// nil: the server sends us elsewhere.
+  /// nil: the server redirects to another server.
   private func look(_ request: HTTPRequest, _ on: Exchange? = nil) async throws(UploadError) -> HTTPResponse? {
     var request = request
     do {
@@ -183,7 +186,7 @@ extension UploadContext {
   }
 }
 
-/// Counts what a server sends and ends it once there is enough. One thread at a time calls `take`.
+/// Counts received bytes, and aborts the response once there are enough. One thread at a time calls `take`.
 private final class CountedContent: Sendable {
   private let most: Int64
   private let bytes = Atomic<Int64>(0)
@@ -194,7 +197,7 @@ private final class CountedContent: Sendable {
   var count: Int64 { bytes.load(ordering: .relaxed) }
   var isFull: Bool { count > most }
 
-  /// What the head of a complete answer says of its length.
+  /// The length that the header section of a complete response reports.
   var told: Int64? { length.withLock { $0 } }
 
   func begin(_ head: HTTPHead) {

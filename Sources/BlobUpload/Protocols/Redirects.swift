@@ -2,18 +2,16 @@ import BlobHTTP
 import Blobs
 
 extension UploadContext {
-  /// So many redirects in a row are followed.
+  /// Maximum number of consecutive redirects to follow.
   static let mostRedirects = 5
 
-  /// Sends `request` with the credentials of this context, and follows the server to other places of its own origin;
-  /// the body is opened anew for each. `request` becomes the one that was answered.
+  /// Sends `request` with the credentials of this context, and follows redirects within its own origin; the body is
+  /// opened again for each. On return, `request` is the one that the final response belongs to.
   ///
-  /// 307 and 308 are followed, 301 and 302 only by what changes nothing: clients may make a GET of anything else. What deletes
-  /// follows to its own path alone, with or without a slash at the end: another path is another file, or a folder of files.
-  /// Nothing is ever sent to another origin. RFC 9110 §15.4. `accepting`: a status that is the answer, redirect or not.
-  ///
-  /// A request that is answered 401 is sent once more where the credentials have changed since they were read. Where its body
-  /// cannot simply be sent again, it throws with `.resync`, so that the upload goes on with what the server has.
+  /// 307 and 308 are followed, 301 and 302 only for methods that change nothing: clients may turn any other method into
+  /// a GET. A deletion follows only to its own path, with or without a slash at the end: another path is another file,
+  /// or a folder of files. No request is ever sent to another origin. RFC 9110 §15.4. `accepting`: a status that is
+  /// returned even if it is a redirect.
   func send(
     following request: inout HTTPRequest, body: BlobSlice? = nil, _ on: Exchange? = nil, accepting: Int? = nil
   ) async throws(UploadError) -> HTTPResponse {
@@ -52,8 +50,8 @@ extension UploadContext {
     }
   }
 
-  /// As `send(following:)`, for a body that the transport sends once only: a second copy would meet what the server has kept
-  /// of the first one.
+  /// Like `send(following:)`, for a body that the transport must send only once: a second copy could conflict with what
+  /// the server has stored of the first one.
   func sendOnce(
     _ request: inout HTTPRequest, _ body: BlobSlice, accepting: Int? = nil
   ) async throws(UploadError) -> HTTPResponse {
@@ -62,8 +60,8 @@ extension UploadContext {
     return try await send(following: &request, body: body, exchange, accepting: accepting)
   }
 
-  /// A server that says that all is well before it was sent all cannot know. Of a body of unknown length only the
-  /// transport can tell.
+  /// Throws if the server reports success before the whole body was sent. For a body of unknown length only the
+  /// transport can detect this.
   private func checkAllSent(
     _ sent: Int64, of body: BlobSlice?, _ request: HTTPRequest, _ response: HTTPResponse
   ) throws(UploadError) {
@@ -77,7 +75,7 @@ extension UploadContext {
   /// An exchange that reports the bytes of its body as the upload's.
   var reporting: Exchange { Exchange(sent: { [events] in events.sent($0) }) }
 
-  /// `on`, or an exchange of which nothing else is to be told, with the bytes of its body counted and reported.
+  /// `on`, or a default exchange, with the bytes of its body counted and reported.
   func counting(_ counter: SentCounter, _ on: Exchange? = nil) -> Exchange {
     var counted = on ?? reporting
     if let on { counted.interim = { [self] head in on.interim(secrets().removed(from: head)) } }
@@ -89,13 +87,13 @@ extension UploadContext {
     return counted
   }
 
-  /// The bytes that `counting` has counted are about to be sent again.
+  /// Subtracts the bytes that `counting` has counted, because they are about to be sent again.
   func takeBack(_ counter: SentCounter, _ on: Exchange? = nil) {
     let count = -Int(counter.bytes.load(ordering: .relaxed))
     if let on { on.sent(count) } else { events.sent(count) }
   }
 
-  /// Sends `request`, with the credentials and the signature of the destination, to its origin and no other.
+  /// Sends `request`, with the credentials and the signature of the destination, only to the destination's origin.
   func exchange(
     _ request: HTTPRequest, _ body: BlobSlice?, _ on: Exchange
   ) async throws(UploadError) -> HTTPResponse {
@@ -134,7 +132,7 @@ extension UploadContext {
       var error = refusal(
         request, response, "answered \(response.summary): not followed, since a deletion there is one of something else"
       )
-      // Another upload may be deleted where it is.
+      // Deletions of other uploads may succeed.
       error.side = .file
       throw error
     }
@@ -145,12 +143,12 @@ extension UploadContext {
     UploadError(.giveUp, .destination, "\(request.method) \(request.url): \(what)", status: response.status)
   }
 
-  /// The response without what it repeats of our secrets, so that none of them is shown or kept.
+  /// The response without our secrets that it repeats, so that none of them is shown or stored.
   private func withoutSecrets(_ response: HTTPResponse, to request: HTTPRequest) -> HTTPResponse {
     if server.credentials.known.fields.isEmpty, secretValues.isEmpty, response.isSuccess { return response }
     if !SecretWords.mayStand(in: response) { return response }
-    // A successful response may need the query of the given URL in its own URLs. The query of a signed request is ours, and
-    // no secret.
+    // A successful response may need the query of the given URL in its own URLs. The query of a signed request is made
+    // by us, and not secret.
     let query = response.isSuccess || server.sign != nil ? nil : request.url.query
     return secrets(query: query).removed(from: response)
   }
@@ -160,7 +158,8 @@ extension UploadContext {
     SecretWords(server.credentials.known, query: query, values: secretValues)
   }
 
-  /// The request with the credentials of this destination, signed: at once, or once it is complete.
+  /// The request with the credentials of this destination and its signature, which is added now, or once the request is
+  /// complete.
   private func prepared(_ request: HTTPRequest, _ on: Exchange) -> (HTTPRequest, Exchange) {
     var (request, on) = (request, on)
     for field in server.credentials.fields.fields { request.headers.add(field.name, field.value) }
@@ -186,7 +185,7 @@ extension BlobSlice? {
 }
 
 extension HTTPRequest {
-  /// It asks for a deletion, by its method or by one in its place.
+  /// Whether the request asks for a deletion, by its method or by an override field.
   fileprivate var deletes: Bool { (isOverridden ? headers[Self.override] : method) == "DELETE" }
 }
 

@@ -1,14 +1,14 @@
 import BlobCrypto
 import Blobs
 
-/// A body whose digest is computed while it is read. Opening it begins anew.
+/// A body whose digest is computed while it is read. Each opening starts a new digest.
 struct SummedSource: BlobSource {
   private let source: SlicedSource
   private let sum: Monitor<Sum>
 
   private struct Sum {
     var digest: Digest
-    /// Counts the openings: a reader that was given up feeds nothing any more.
+    /// Number of openings: bytes read by an earlier reader do not change the digest.
     var pass = 0
   }
 
@@ -17,14 +17,14 @@ struct SummedSource: BlobSource {
     sum = Monitor(Sum(digest: Digest(algorithm)))
   }
 
-  /// Of what the latest reader has read so far. Any thread may ask.
+  /// The digest of the bytes that the latest reader has read so far. May be called on any thread.
   var value: [UInt8] { sum.update { $0.digest.value() } }
 
   var access: BlobAccess { source.access }
 
   func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { try source.info(cancel) }
 
-  /// At its first byte only: a digest of less says nothing.
+  /// Opens the body at its first byte only: a digest of a part would be useless.
   func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     precondition(offset == 0)
     let reader = try source.open(at: 0, cancel)
@@ -57,7 +57,7 @@ struct SummedSource: BlobSource {
       return count
     }
 
-    // What is sent from a region is not summed.
+    // Bytes sent from a file region would not be included in the digest.
     func fileRegion() -> FileRegion? { nil }
 
     func finish() throws(BlobError) { try reader.finish() }

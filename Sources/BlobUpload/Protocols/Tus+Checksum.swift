@@ -5,14 +5,14 @@ import Synchronization
 
 /// tus 1.0 §Checksum, with checksum-trailer.
 ///
-/// The digest comes before the body where reading twice costs next to nothing, as of a file, which the system still
-/// holds: a field in the head gets through everywhere. Of a pipe, of what is at a URL or in a database it comes after the
-/// body, which is read once, and sent while it is read.
+/// The digest is sent before the body if a second read costs next to nothing, for example of a file that is still in
+/// the system's cache: a field in the header section gets through everywhere. For a pipe, a URL or a database it is
+/// sent in a trailer, so that the body is read once, while it is sent.
 extension Tus {
-  /// A part is read once for its digest and once to be sent: bounded, what was read is still in the system's cache.
+  /// A part is read once for its digest and once to be sent. This size keeps it in the system's cache in between.
   static let usualChecked: Int64 = 8 << 20
 
-  /// Throws when a checksum is wanted that the server does not offer.
+  /// Throws if a checksum is required that the server does not offer.
   func checkOffer(_ headers: HTTPHeaders, at endpoint: HTTPURL, _ with: UploadContext) throws(UploadError) {
     guard let checksum else { return }
     let offered = headers.list("Tus-Extension").contains("checksum") ? headers.list("Tus-Checksum-Algorithm") : []
@@ -26,7 +26,7 @@ extension Tus {
       "\(endpoint): the checksum \(checksum) was asked for, of \(ours); the server offers \(theirs)")
   }
 
-  /// As this server takes checksums and deletes uploads.
+  /// This protocol adapted to the server's support for checksums and deletion.
   func offered(_ headers: HTTPHeaders) -> Tus {
     var tus = self
     tus.terminates = headers.list("Tus-Extension").contains("termination")
@@ -34,7 +34,7 @@ extension Tus {
     return tus
   }
 
-  /// Sends a body with its digest, if one is wanted, before it or after it.
+  /// Sends a body with its digest, if one is needed, in the header section or in a trailer.
   func send(
     following request: inout HTTPRequest, checked body: BlobSlice?, _ with: UploadContext
   ) async throws(UploadError) -> HTTPResponse {
@@ -58,34 +58,35 @@ extension Tus {
   }
 
   private static let checksumField = "Upload-Checksum"
-  /// What is said by who loses trailers on the way, and by who knows no chunks.
+  /// Statuses of intermediaries that drop trailers, and of servers without chunked support.
   private static let refusals = [400, 411, 501]
 
-  /// The field for a body, which is read for it; nil when none is wanted or the body cannot be read twice.
+  /// The field for a body, which is read for it; nil if no digest is needed or the body cannot be read twice.
   func uploadChecksum(of body: BlobSlice) async throws(UploadError) -> String? {
     guard let checksum, body.canBeReadTwice else { return nil }
     return "\(checksum) \(base64(try await digests(of: body, [checksum])[0]))"
   }
 }
 
-/// Whether fields get through to a host that follow a body.
+/// Whether trailers get through to a host.
 final class Trailers: Sendable {
   private enum State { case possible, suspected, refused }
   private let state = Mutex(State.possible)
 
   var isPossible: Bool { state.withLock { $0 == .possible } }
 
-  /// They did not get through, as it seems: what was refused goes again without them.
+  /// Called when a request with a trailer was refused: it is sent again without one.
   func refuse() { state.withLock { if $0 == .possible { $0 = .suspected } } }
 
-  /// What was refused with them went without them. Refused again, it was not for them.
+  /// Called after a request without a trailer, which may repeat a refused one. If it is refused too, the trailer was
+  /// not the reason.
   func judge(isRefusedToo: Bool) {
     state.withLock { if $0 == .suspected { $0 = isRefusedToo ? .possible : .refused } }
   }
 }
 
 extension UploadDestination {
-  /// Every body is read for its digest before it is sent.
+  /// Whether every body is read for its digest before it is sent.
   var digestsAhead: Bool {
     switch traits.digests {
     case .none: false
@@ -96,7 +97,7 @@ extension UploadDestination {
 }
 
 extension BlobSource {
-  /// What was read of it a moment ago costs next to nothing to read again.
+  /// Whether bytes that were just read cost next to nothing to read again.
   var isLocal: Bool {
     switch self {
     case let sliced as SlicedSource: sliced.slice.source.isLocal

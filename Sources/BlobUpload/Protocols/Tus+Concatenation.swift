@@ -3,20 +3,20 @@ import Blobs
 
 /// tus 1.0 §Concatenation.
 extension Tus {
-  /// As it creates uploads that are parts of another one.
+  /// This protocol for creating parts of another upload.
   var forParts: Tus {
     var tus = self
     tus.isPart = true
     return tus
   }
 
-  /// Makes one upload of parts that are whole, in their order, and returns its URL. Who asks twice may get it twice, or the
-  /// same again.
+  /// Asks the server to concatenate complete parts, in this order, and returns the URL of the new upload. A second call
+  /// may create a second upload, or return the same URL.
   func concatenate(
     _ parts: [HTTPURL], as target: UploadTarget, _ with: UploadContext
   ) async throws(UploadError) -> HTTPURL {
     var request = HTTPRequest("POST", target.endpoint, ["Tus-Resumable": Self.version])
-    // Without the origin, which is ours: so many URLs must fit into one field.
+    // The server's own origin is omitted, because many URLs must fit into one field.
     let places = parts.map { $0.origin == target.endpoint.origin ? $0.pathAndQuery : $0.text }
     request.headers.add("Upload-Concat", "final;" + places.joined(separator: " "))
     request.headers.add("Upload-Metadata", Self.metadata(of: target))
@@ -25,13 +25,13 @@ extension Tus {
     return try request.uploadURL(response.head)
   }
 
-  /// Deletes what the server has of an upload in parts, but for the file that they were put together to.
+  /// Deletes the parts of an upload at the server, but not the file that was made of them.
   func abortParts(of session: UploadSession, _ with: UploadContext) async throws(UploadError) {
     var urls = session.partURLs
     if let whole = session.joined {
       let upload = UploadSession(state: ["url": whole.text, "length": session.state["length"] ?? ""])
       do {
-        // A server that puts the parts together in place may give the whole the URL of one of them.
+        // A server that concatenates in place may return the URL of one of the parts for the whole.
         if case .finished = try await held(by: upload, with) {
           urls.removeAll { $0 == whole }
         } else {
@@ -44,7 +44,7 @@ extension Tus {
     for url in urls { try await abort(url, with) }
   }
 
-  /// What the server has of the parts that it knows.
+  /// Receipts for the parts that the server knows.
   func heldParts(of session: UploadSession, _ with: UploadContext) async throws(UploadError) -> [PartReceipt] {
     var receipts: [PartReceipt] = []
     for (number, url) in session.partURLs.enumerated() {
@@ -60,7 +60,7 @@ extension Tus {
     return receipts
   }
 
-  /// Whether an upload has all its bytes. One that is put together of others may take its time.
+  /// Whether an upload has all its bytes. Concatenation may take some time.
   func isWhole(_ url: HTTPURL, length: Int64, _ with: UploadContext) async throws(UploadError) -> Bool {
     let request = HTTPRequest("HEAD", url, ["Tus-Resumable": Self.version])
     let response = try await with.send(request)
@@ -70,26 +70,26 @@ extension Tus {
   }
 }
 
-/// An upload in parts has no URL of its own before they are all there; each part has one.
+/// An upload in parts has no URL of its own before all parts have arrived; each part has one.
 extension UploadSession {
   private static let prefix = "part "
 
-  /// In parts of so many bytes, but for the last.
+  /// A session for parts of `size` bytes, except for the last one.
   init(parts size: Int64, length: Int64) {
     self.init(state: ["parts": String(size), "length": String(length)])
   }
 
-  /// Bytes of each part but the last; nil: it is one upload.
+  /// Size in bytes of each part except the last one; nil: the upload has no parts.
   var sizeOfParts: Int64? { state["parts"].flatMap { Int64(digits: $0) }.flatMap { $0 > 0 ? $0 : nil } }
 
-  /// The upload that the server has put the parts together to: it is known before the first part is deleted. nil: the server
-  /// was not asked for it, or has not answered.
+  /// The upload that the server has made of the parts, recorded before the first part is deleted. nil: the server was
+  /// not asked to concatenate, or has not responded.
   var joined: HTTPURL? {
     get { state["joined"].flatMap { HTTPURL($0) } }
     set { state["joined"] = newValue?.text }
   }
 
-  /// With the parts that the server has, so that they can be deleted.
+  /// The session with the URLs of the parts at the server, so that they can be deleted.
   func holding(_ receipts: [PartReceipt]) -> UploadSession {
     var session = self
     for receipt in receipts { session.state["\(Self.prefix)\(receipt.number)"] = receipt.state["url"] }
@@ -102,16 +102,17 @@ extension UploadSession {
 }
 
 extension JournalEntry {
-  /// All that the server has of it: what is to be deleted when it is given up.
+  /// The session with all that the server has of the upload, so that it can be deleted.
   public var sessionWithParts: UploadSession? { session?.holding(receipts) }
 
-  /// What tells how much of it the server has: the whole, once the parts were put together, since the parts are deleted then.
+  /// The session for a query how much the server has: the whole upload once the parts were concatenated, since the
+  /// parts are deleted then.
   package var sessionToAsk: UploadSession? {
     guard let whole = session?.joined, let length = intent.length else { return sessionWithParts }
     return UploadSession(state: ["url": whole.text, "length": String(length)])
   }
 
-  /// The server has put its parts together: what is left of it are the parts.
+  /// The server has concatenated the parts, so only the parts may remain to be deleted.
   package var isJoined: Bool { session?.joined != nil }
 }
 

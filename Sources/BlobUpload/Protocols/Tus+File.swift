@@ -2,12 +2,13 @@ import BlobHTTP
 import Blobs
 import Synchronization
 
-// Where the bytes of a finished upload are: some servers give it the name that was told, others its upload's URL only.
+// Finds the URL of a finished upload's bytes: some servers store them under the given name, others only under the
+// upload's URL.
 extension Tus {
-  /// Whether the file is there, and not only the upload that brought it.
+  /// Whether the file exists, and not only the upload that created it.
   ///
-  /// The name is asked first (HEAD), then the upload's URL, as a file (GET). A server that shows the bytes under neither
-  /// is believed when its upload is complete, unless it says where the file is (`Content-Location`).
+  /// Queries the name first (HEAD), then the upload's URL, as a file (GET). A server that returns the bytes under
+  /// neither is believed if its upload is complete, unless it names another URL for the file (`Content-Location`).
   public func isThere(_ target: UploadTarget, location: String?, _ with: UploadContext) async throws(UploadError)
     -> Bool
   {
@@ -34,7 +35,7 @@ extension Tus {
     }
   }
 
-  /// Of a server that does not give out uploads: what its upload says of itself.
+  /// Checks the state of the upload, for a server that does not return uploads as files.
   private func isStored(
     _ target: UploadTarget, isMissing: Bool, _ upload: HTTPURL, _ with: UploadContext
   ) async throws(UploadError) -> Bool {
@@ -44,7 +45,7 @@ extension Tus {
     guard let place = response.headers["Content-Location"].flatMap({ request.url.resolve($0) }),
       place.origin == target.endpoint.origin
     else {
-      // Another length under the name is no proof that the file is somewhere else.
+      // Another length under the name does not prove that the file is somewhere else.
       return isMissing
     }
     if place.normalized == target.url.normalized { return false }
@@ -53,7 +54,7 @@ extension Tus {
     return try await with.isThere(file)
   }
 
-  /// The upload's own URL, where the server gives out the file there.
+  /// The upload's own URL if the server returns the file there; otherwise the target's URL.
   public func place(
     of target: UploadTarget, location: String?, _ with: UploadContext
   ) async throws(UploadError) -> HTTPURL {
@@ -63,7 +64,7 @@ extension Tus {
     return upload
   }
 
-  /// Whether the server gives out the bytes under the upload's own URL; asked once for each host.
+  /// Whether the server returns the bytes under the upload's own URL; queried once per host.
   private func isFile(
     _ upload: HTTPURL, _ target: UploadTarget, _ with: UploadContext
   ) async throws(UploadError) -> Bool {
@@ -72,20 +73,20 @@ extension Tus {
       with.uploadURLs.note(areFiles: false)
       return false
     }
-    // Something else may be shown there, like a page about the upload; an empty page looks like an empty file.
+    // The URL may show something else, such as a page about the upload; an empty page looks like an empty file.
     let isFile = target.length == nil || length == nil || length == target.length
     if isFile, length != 0 { with.uploadURLs.note(areFiles: true) }
     return isFile
   }
 
-  /// An upload's own URL, where the server has told one that we may ask.
+  /// An upload's own URL, if the server has reported one at the endpoint's origin.
   func uploadURL(_ location: String?, of target: UploadTarget) -> HTTPURL? {
     guard let url = location.flatMap({ HTTPURL($0) }), url.origin == target.endpoint.origin else { return nil }
     return url.normalized == target.url.normalized ? nil : url
   }
 }
 
-/// Whether a host gives out the bytes of finished uploads under the uploads' own URLs, once that was seen.
+/// Whether a host returns the bytes of finished uploads under the uploads' own URLs, once this is known.
 final class UploadURLs: Sendable {
   private let state = Mutex<Bool?>(nil)
 

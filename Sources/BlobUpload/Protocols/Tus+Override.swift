@@ -1,14 +1,14 @@
 import BlobHTTP
 import Synchronization
 
-/// Whether a host, or something on the way to it, refuses PATCH and DELETE, so that both must go as POST, with the method
-/// in a field that only a tus server heeds. tus 1.0 §X-HTTP-Method-Override.
+/// Whether a host, or an intermediary, refuses PATCH and DELETE, so that both must be sent as POST. The method is then
+/// in a field that only tus servers process. tus 1.0 §X-HTTP-Method-Override.
 final class MethodOverride: Sendable {
   private enum Knowledge {
     case unknown
-    /// An earlier run has seen that POST helps, which need not be true any more.
+    /// An earlier run has seen that POST helps, which may no longer be true.
     case remembered
-    /// A method was refused, and goes in a POST from now on. This run has not yet seen that this helps.
+    /// A method was refused, and is sent as POST from now on. This run has not yet seen that this helps.
     case tried
     /// This run has seen that POST helps.
     case proven
@@ -17,15 +17,14 @@ final class MethodOverride: Sendable {
   }
   private struct State {
     var knowledge = Knowledge.unknown
-    /// What this run has found out and the journal does not have: whether the next run should begin with POST.
+    /// A result of this run that the journal does not contain yet: whether the next run should start with POST.
     var news: Bool?
   }
   private let state = Mutex(State())
 
   var isOn: Bool { state.withLock { [.remembered, .tried, .proven].contains($0.knowledge) } }
 
-  /// What this run has found out since the last call: true: POST was seen to help; false: POST is no longer needed; nil:
-  /// nothing.
+  /// The result of this run since the last call. true: POST helps; false: POST is no longer needed; nil: nothing new.
   func takeNews() -> Bool? {
     state.withLock { state in
       defer { state.news = nil }
@@ -43,15 +42,15 @@ final class MethodOverride: Sendable {
     }
   }
 
-  /// A POST that stands for another method was not taken for it. true: the method goes by itself again, since this run has
-  /// never seen that the POST helps.
+  /// Called when the server did not treat a POST as the method in its field. true: the method is sent directly again,
+  /// since this run has never seen that POST helps.
   func fails() -> Bool {
     state.withLock { state in
       switch state.knowledge {
       case .tried: state.knowledge = .useless
       case .remembered: state.knowledge = .unknown
       case .proven: return false
-      // Another upload has found that out while this request was under way.
+      // Another upload has found this out while the request was running.
       case .unknown, .useless: break
       }
       state.news = false
@@ -59,7 +58,7 @@ final class MethodOverride: Sendable {
     }
   }
 
-  /// `request` was refused, and its method seems to be the reason. true: the same goes in another way now.
+  /// Called when `request` was refused, apparently for its method. true: the next request uses the other form.
   func changes(after request: HTTPRequest) -> Bool {
     state.withLock { state in
       switch (state.knowledge, request.isOverridden) {
@@ -67,9 +66,9 @@ final class MethodOverride: Sendable {
       case (.tried, true):
         state.knowledge = .useless
         return false
-      // The host has changed since the earlier run. If it refuses the method by itself too, it refuses the upload.
+      // The host has changed since the earlier run. If it also refuses the direct method, it refuses the upload.
       case (.remembered, true): state = State(knowledge: .unknown, news: false)
-      // Another upload has found that out while this request was under way.
+      // Another upload has found this out while the request was running.
       case (.unknown, true), (.proven, false): break
       case (_, false): state.knowledge = .tried
       }
@@ -83,7 +82,7 @@ extension HTTPRequest {
 
   var isOverridden: Bool { method == "POST" && headers[Self.override] != nil }
 
-  /// The same, in a POST.
+  /// The same request as a POST.
   fileprivate var overridden: HTTPRequest {
     var request = self
     request.headers[Self.override] = method
@@ -91,15 +90,16 @@ extension HTTPRequest {
     return request
   }
 
-  /// As it gets through to a host: PATCH or DELETE by itself, or in a POST.
+  /// The form that gets through to a host: PATCH or DELETE directly, or as POST.
   func through(_ methods: MethodOverride) -> HTTPRequest { methods.isOn ? overridden : self }
 }
 
 extension Tus {
-  /// Whether it is the method that was refused, and the same may get through in another way.
+  /// Whether the method was refused, and the other form may get through.
   ///
-  /// Some firewalls say 403 to methods that they do not know. A server says it of an upload that is gone or complete too, so
-  /// that a 403 counts only where the server holds what it held before. A server that is sent chunks may mean them by 501.
+  /// Some firewalls respond 403 to methods that they do not know. Servers also use 403 for an upload that no longer
+  /// exists or is complete, so a 403 counts only if the server has as many bytes as before. With a chunked body, 501
+  /// may refer to the chunks.
   func isRefused(
     _ request: HTTPRequest, hasLength: Bool, _ holding: HoldingAfterRefusal?, _ response: HTTPResponse,
     _ with: UploadContext
@@ -110,20 +110,20 @@ extension Tus {
     case 403: if holding?.isUnchanged != true { return false }
     default: return false
     }
-    // The server knows no such POST, which says nothing of the PATCH: that may have been refused in passing.
+    // The server does not support such a POST, which says nothing about PATCH: an intermediary may have refused that.
     if request.isOverridden, response.status != 403 { return with.methods.fails() }
     return with.methods.changes(after: request)
   }
 
-  /// Whether a POST that stands for a PATCH was taken for something else, by a server that knows nothing of the field: it
-  /// says then that there is no such place, or that it does not understand. Then the PATCH may get through by itself.
+  /// Whether a server without support for the field has misunderstood a POST that stands for a PATCH. It then responds
+  /// that the resource does not exist, or that the request is invalid. PATCH itself may get through.
   func isMisunderstood(_ request: HTTPRequest, _ response: HTTPResponse, _ with: UploadContext) -> Bool {
     guard request.isOverridden, [400, 404, 410, 415, 422].contains(response.status) else { return false }
     return with.methods.fails()
   }
 
-  /// Throws where a POST that stands for a PATCH was taken for something else, such as the creation of another upload. A PATCH
-  /// is answered with 204. tus 1.0 §Core Protocol, PATCH.
+  /// Throws if a POST that stands for a PATCH was misunderstood, for example as the creation of another upload. The
+  /// response to a PATCH is 204. tus 1.0 §Core Protocol, PATCH.
   func checkOverride(
     _ request: HTTPRequest, _ response: HTTPResponse, _ with: UploadContext
   ) throws(UploadError) {
@@ -137,7 +137,8 @@ extension Tus {
       status: response.status)
   }
 
-  /// DELETE of an upload, in the way that gets through, and the answer. A server that cannot delete refuses both.
+  /// Sends DELETE for an upload, in the form that gets through, and returns the response. A server that cannot delete
+  /// refuses both forms.
   func delete(
     _ url: HTTPURL, _ with: UploadContext
   ) async throws(UploadError) -> (request: HTTPRequest, response: HTTPResponse) {
@@ -148,7 +149,7 @@ extension Tus {
       return (request, response)
     }
     let other = request.isOverridden ? plain : plain.overridden
-    // What the server has begun by DELETE is not asked for a second time.
+    // After a success of DELETE, the server may still be deleting: no second request is sent.
     if response.isSuccess, other.isOverridden { return (request, response) }
     let answer = try await with.send(other)
     guard other.isDeleted(answer) else { return (request, response) }
@@ -156,7 +157,7 @@ extension Tus {
     return (other, answer)
   }
 
-  /// DELETE of one upload, which may be gone already. tus 1.0 §Termination.
+  /// DELETE for one upload, which may no longer exist. tus 1.0 §Termination.
   func abort(_ url: HTTPURL, _ with: UploadContext) async throws(UploadError) {
     let (request, response) = try await delete(url, with)
     if request.isDeleted(response) { return }
@@ -172,8 +173,8 @@ extension Tus {
 }
 
 extension HTTPRequest {
-  /// Whether `response` says that the upload is deleted. A server that knows nothing of overridden methods may answer a POST
-  /// with any other success, and with 404.
+  /// Whether `response` says that the upload is deleted. A server without support for the override field may respond to
+  /// a POST with any other success, or with 404.
   fileprivate func isDeleted(_ response: HTTPResponse) -> Bool {
     isOverridden ? response.status == 204 : response.saysDeleted
   }

@@ -15,20 +15,20 @@ public struct Tus: UploadProtocol {
   static let version = "1.0.0"
   static let bodyType = "application/offset+octet-stream"
 
-  /// A file up to this many bytes travels with its creation, in one request, where the server takes that.
+  /// A file up to this many bytes is sent with the request that creates the upload, if the server supports that.
   public var wholeUpTo: Int64
 
-  /// Each request carries the digest of its body, and the server keeps the body only if it agrees; nil: none does.
-  /// Such parts have 8 MiB unless another size is asked for.
+  /// Each request has the digest of its body, and the server stores the body only if it matches; nil: no digests.
+  /// Such parts have 8 MiB unless another size is requested.
   public var checksum: Digest.Algorithm?
 
-  /// The server takes checksums that come after the body.
+  /// The server supports checksums in a trailer.
   package var trailsChecksums = false
 
-  /// The server deletes uploads when asked to; nil: it was not asked what it offers. tus 1.0 §Termination.
+  /// The server deletes uploads on request; nil: its extensions were not queried. tus 1.0 §Termination.
   package var terminates: Bool?
 
-  /// What it creates is a part of another upload.
+  /// Uploads are created as parts of another upload.
   var isPart = false
 
   public init(wholeUpTo: Int64 = 4 << 20, checksum: Digest.Algorithm? = nil) {
@@ -47,7 +47,7 @@ public struct Tus: UploadProtocol {
     try await asked(target, with).limits
   }
 
-  /// What the server allows, and this dialect as it speaks it.
+  /// Queries the server: returns its limits, and this protocol adapted to it.
   func asked(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> (tus: Tus, limits: PartLimits)
   {
     let request = HTTPRequest("OPTIONS", target.endpoint)
@@ -65,7 +65,7 @@ public struct Tus: UploadProtocol {
     return (offered(response.headers), limits)
   }
 
-  /// What an OPTIONS answer says; nil when it does not offer tus 1.0.0.
+  /// The limits from a response to OPTIONS; nil if it does not offer tus 1.0.0.
   func limits(from headers: HTTPHeaders) -> PartLimits? {
     guard headers.list("Tus-Version").contains(Self.version) || headers["Tus-Resumable"] == Self.version else {
       return nil
@@ -78,7 +78,7 @@ public struct Tus: UploadProtocol {
       total: headers.bytes("Tus-Max-Size"))
   }
 
-  /// POST, with the first part where one is given. tus 1.0 §Creation, §Creation With Upload.
+  /// POST, with the first part if there is one. tus 1.0 §Creation, §Creation With Upload.
   public func create(_ target: UploadTarget, first: FirstPart?, _ with: UploadContext)
     async throws(UploadError) -> Held
   {
@@ -91,16 +91,17 @@ public struct Tus: UploadProtocol {
     }
     guard response.status == 201 else {
       let error = UploadError(creating: request, response)
-      // Without a body it is the file that is too large.
+      // Without a body, 413 concerns the length of the file.
       throw first == nil ? error : error.cuttable()
     }
-    // The whole file is stored, so no other field matters. The upload's URL may be missing, or removed for a secret in it.
+    // The whole file is stored, so no other field matters. `Location` may be missing, or was removed because of a
+    // secret in it.
     if let length = target.length, first?.part.isLast == true, response.headers.bytes("Upload-Offset") == length {
       let location = response.headers["Location"] == nil ? nil : try request.uploadURL(response.head).text
       return .finished(UploadResult(location: location, length: length).told(by: response))
     }
     let session = try session(for: target, request, response)
-    // An answer without an offset has not said what became of the body.
+    // A response without an offset does not tell how much of the body is stored.
     guard let offset = response.headers.bytes("Upload-Offset") ?? (first == nil ? 0 : nil) else {
       with.opened(session)
       return try await held(by: session, with)
@@ -135,7 +136,7 @@ public struct Tus: UploadProtocol {
     return UploadSession(state: state, expires: response.headers["Upload-Expires"].flatMap { HTTPDate.seconds($0) })
   }
 
-  /// HEAD. A 404, 410 or 403 means that the session is gone. tus 1.0 §Core Protocol, HEAD.
+  /// HEAD. A 404, 410 or 403 means that the session no longer exists. tus 1.0 §Core Protocol, HEAD.
   public func held(by session: UploadSession, _ with: UploadContext) async throws(UploadError) -> Held {
     if session.sizeOfParts != nil { return .parts(try await heldParts(of: session, with), session) }
     let request = HTTPRequest("HEAD", try session.uploadURL(), ["Tus-Resumable": Self.version])
@@ -147,7 +148,7 @@ public struct Tus: UploadProtocol {
     }
     var session = renewed(session, response)
     if let theirs = response.headers.bytes("Upload-Length") {
-      // A length that was deferred is told with the last part, whose answer may have been lost.
+      // A deferred length is sent with the last part, whose response may have been lost.
       guard let ours = session.length ?? session.sourceEnd else {
         throw UploadError(
           .restart, .destination, "HEAD \(request.url): the server expects \(theirs) bytes, and was told no length")
@@ -161,7 +162,7 @@ public struct Tus: UploadProtocol {
     return try held(offset, session, request, response)
   }
 
-  /// PATCH. tus 1.0 §Core Protocol, PATCH; the length of a deferred one goes with the last part.
+  /// PATCH. tus 1.0 §Core Protocol, PATCH; a deferred length is sent with the last part.
   public func send(_ part: Part, _ body: BlobSlice, to session: UploadSession, _ with: UploadContext)
     async throws(UploadError) -> Sent
   {
@@ -177,7 +178,7 @@ public struct Tus: UploadProtocol {
     let response = try await send(following: &request, checked: body, with)
     let hasLength = body.length != nil && request.headers["Trailer"] == nil
     let holding = await holding(of: session, from: part.start, after: response, with)
-    // A part gets no name of its own, so that the server has nothing to refuse once it holds the whole part.
+    // A part has no file name, so the server has no reason to refuse it once it has the whole part.
     if isPart, case .whole(let result) = holding { return .finished(result) }
     if isRefused(request, hasLength: hasLength, holding, response, with) || isMisunderstood(request, response, with) {
       throw UploadError(
@@ -209,8 +210,8 @@ public struct Tus: UploadProtocol {
     }
   }
 
-  /// 409 on a PATCH: our offset is not theirs, or the name is taken. A server that has dropped the upload along with it, or that
-  /// holds them all and is only told so, will not have them under this name, and would refuse them again.
+  /// The error for 409 to a PATCH: the offsets differ, or the name is taken. In the second case the server has dropped
+  /// the upload, or has all bytes and refuses the final request; a retry would be refused too.
   private func conflict(
     _ request: HTTPRequest, _ part: Part, _ response: HTTPResponse, _ session: UploadSession,
     _ with: UploadContext
@@ -219,7 +220,7 @@ public struct Tus: UploadProtocol {
     do {
       switch try await self.held(by: session, with) {
       case .upTo(let offset, _): held = offset
-      // All was there before, and only where it ends was told with this.
+      // All bytes were there before, and this request only gave the length.
       case .finished(let result): held = result.length
       case .parts: break
       }
@@ -230,12 +231,12 @@ public struct Tus: UploadProtocol {
     return UploadError(offsetOf: request, from: part.start, held: held, response)
   }
 
-  /// The server has it whole once its offset is the length: there is nothing to add.
+  /// The server has the whole file once its offset is the length, so no request is needed.
   public func complete(_ session: UploadSession, _ parts: [PartReceipt], _ with: UploadContext) -> UploadResult {
     UploadResult(location: session.state["url"], length: session.length)
   }
 
-  /// DELETE. A server without the extension keeps the upload until it expires: then it throws with `KeepsUploads` as the
+  /// DELETE. A server without this extension keeps the upload until it expires: throws with `KeepsUploads` as the
   /// cause. tus 1.0 §Termination.
   public func abort(_ session: UploadSession, _ with: UploadContext) async throws(UploadError) {
     if session.sizeOfParts != nil {
@@ -265,7 +266,7 @@ public struct Tus: UploadProtocol {
     return session
   }
 
-  /// `key base64` pairs. tus 1.0 §Upload-Metadata.
+  /// Pairs of a key and a base64 value. tus 1.0 §Upload-Metadata.
   static func metadata(of target: UploadTarget) -> String {
     var pairs = [
       "filename \(base64(target.path.name.bytes))", "relativePath \(base64(target.path.bytes))",
@@ -281,7 +282,7 @@ public struct Tus: UploadProtocol {
 }
 
 extension HTTPResponse {
-  /// tusd ends a PATCH when another request asks for the same upload, and keeps what has come by then.
+  /// tusd aborts a PATCH when another request locks the same upload, and keeps the bytes received so far.
   fileprivate var isInterruption: Bool {
     guard status == 400 else { return false }
     let text = String(decoding: body.prefix(1000), as: UTF8.self)

@@ -1,16 +1,16 @@
 import Blobs
 
-/// An option, declared once: the parser and `--help` both read it.
+/// Declares an option for both the parser and `--help`.
 struct OptionDeclaration: Sendable {
-  /// Without the dashes.
+  /// The name without dashes.
   let name: String
   let short: Character?
-  /// What stands for the value in `--help`; nil: the option takes none.
+  /// Placeholder for the value in `--help`; nil: the option takes no value.
   let value: String?
   let help: String
-  /// Given more than once, every value counts; else the last.
+  /// Whether all values count if the option is given several times; otherwise only the last one counts.
   var isRepeatable = false
-  /// Part of the plan, refused for now.
+  /// A planned option, which the parser refuses.
   var isPlanned = false
 
   static func flag(_ name: String, short: Character? = nil, _ help: String) -> OptionDeclaration {
@@ -27,20 +27,20 @@ struct OptionDeclaration: Sendable {
     OptionDeclaration(name: name, short: nil, value: value, help: "", isPlanned: true)
   }
 
-  /// As it stands in `--help`: `-j, --jobs N`.
+  /// The option as shown in `--help`: `-j, --jobs N`.
   fileprivate var title: String {
     (short.map { "-\($0), " } ?? "    ") + "--\(name)" + (value.map { " \($0)" } ?? "")
   }
 }
 
-/// What a command is called, what it takes, and the text of its `--help`.
+/// Declares the name, the operands and the options of a command, and the text of its `--help`.
 struct CommandDeclaration: Sendable {
   let name: String
-  /// The name and what follows it: `push SOURCE... DESTINATION`.
+  /// The name and its operands: `push SOURCE... DESTINATION`.
   let synopsis: String
   let summary: String
   let options: [OptionDeclaration]
-  /// Whatever a user should know beyond the options.
+  /// Further information for the user.
   var notes = ""
 
   var help: String {
@@ -55,18 +55,18 @@ struct CommandDeclaration: Sendable {
   }
 }
 
-/// The user asked for what cannot be done; nothing was done. Exit status 2.
+/// The command line is invalid, and nothing was done. Exit status 2.
 struct UsageError: Error, Sendable, CustomStringConvertible {
   let message: String
   init(_ message: String) { self.message = message }
   var description: String { message }
 }
 
-/// Arguments sorted into options and operands, as bytes.
+/// Arguments, divided into options and operands, as bytes.
 ///
 /// `--name value`, `--name=value`, `-n`, `-j 4`, `-j4`, `-nv`; `--` ends the options; `-` alone is an operand.
 struct Arguments: Sendable {
-  /// Everything that is no option, in order.
+  /// Arguments that are not options, in order.
   private(set) var operands: [BytePath] = []
   private(set) var wantsHelp = false
   private var values: [String: [BytePath]] = [:]
@@ -91,7 +91,7 @@ struct Arguments: Sendable {
 
   func flag(_ name: String) -> Bool { values[declared(name)] != nil }
 
-  /// The last value given; nil when the option was not.
+  /// The last value of the option; nil if the option was not given.
   func value(_ name: String) -> BytePath? { values[declared(name)]?.last }
 
   func all(_ name: String) -> [BytePath] { values[declared(name)] ?? [] }
@@ -104,7 +104,7 @@ struct Arguments: Sendable {
     return text
   }
 
-  /// A value that `parse` understands. `wanted` completes "wanted …" in the refusal.
+  /// The value, parsed by `parse`. `wanted` completes "wanted …" in the error message.
   func parsed<Value>(_ name: String, wanted: String, _ parse: (String) -> Value?) throws(UsageError) -> Value? {
     guard let text = try text(name) else { return nil }
     guard let value = parse(text) else {
@@ -173,7 +173,7 @@ struct Arguments: Sendable {
 
 private let dash = UInt8(ascii: "-")
 
-/// The known word that was probably meant: at most two slips away, or the rest of what was begun.
+/// The known word that the user probably meant: at most two edits away, or one that starts with `word`.
 func closest(to word: String, among known: [String]) -> String? {
   if word.isEmpty { return nil }
   let slips = known.map { (name: $0, slips: distance(Array(word.utf8), Array($0.utf8))) }
@@ -182,7 +182,7 @@ func closest(to word: String, among known: [String]) -> String? {
   return known.first { $0.hasPrefix(word) }
 }
 
-/// Insertions, deletions and replacements that lead from one word to the other. Levenshtein's.
+/// The Levenshtein distance: the number of insertions, deletions and replacements between the two words.
 private func distance(_ a: [UInt8], _ b: [UInt8]) -> Int {
   var row = Array(0...b.count)
   for i in a.indices {

@@ -5,7 +5,7 @@ import BlobUpload
 import Blobs
 
 extension ConnectionOptions {
-  /// The request fields, read from their files now; a file that is gone is named.
+  /// The request fields, read from their files now; the error names a missing file.
   func fields(for endpoint: HTTPURL) throws(UploadError) -> HTTPHeaders {
     do {
       return try requestHeaders(for: endpoint)
@@ -47,8 +47,8 @@ extension ConnectionOptions {
     return options
   }
 
-  /// What the journal keeps: where credentials come from, never what they are. A field typed on the command line is
-  /// not kept, since no one can tell whether it is secret.
+  /// The settings for the journal: where credentials come from, but never their values. A field typed on the command
+  /// line is not stored, since it may be secret.
   func journaled(
     _ destination: UploadDestination, overwrite: Bool, checksum: Digest.Algorithm? = nil,
     form: FormOptions = FormOptions(), s3: S3Place? = nil, omitsTimes: Bool = false,
@@ -65,7 +65,7 @@ extension ConnectionOptions {
       case nil: nil
       }
     return JournalDestination(
-      // Its query is not kept: it may be a signature.
+      // The query is not stored, because it may be a signature.
       endpoint: destination.endpoint.text, protocolName: destination.dialect.name,
       tokenFile: tokenFile?.description, headerFiles: files, netrcFile: netrcFile?.description,
       caFile: certificates?.description, proxy: proxy, insecure: isInsecure, overwrite: overwrite,
@@ -74,7 +74,7 @@ extension ConnectionOptions {
       recipient: destination.journaledRecipient, account: destination.journaledAccount)
   }
 
-  /// What was not given now is as it was when the push began.
+  /// Options that are not given now are set as they were when the push started.
   func completed(from kept: JournalDestination) -> ConnectionOptions {
     var result = self
     if tokenFile == nil, netrcFile == nil, headers.isEmpty {
@@ -90,7 +90,7 @@ extension ConnectionOptions {
 }
 
 extension ConnectionOptions.ProxyPlace {
-  /// As the journal keeps it.
+  /// Parses the text from the journal.
   fileprivate init?(_ kept: String) {
     if kept.first == "@" {
       self = .file(BytePath(String(kept.dropFirst())))
@@ -101,21 +101,21 @@ extension ConnectionOptions.ProxyPlace {
   }
 }
 
-/// Runs `body` as a task that Ctrl-C cancels; a second Ctrl-C ends the program at once.
+/// Runs `body` as a task that Ctrl-C cancels; a second Ctrl-C ends the program immediately.
 func interruptible<Result: Sendable>(_ body: @escaping @Sendable () async -> Result) async -> Result {
   let (start, starting) = AsyncStream.makeStream(of: Never.self)
   let task = Task {
     for await _ in start {}
     return await body()
   }
-  // First, so that nothing is under way that could not be stopped.
+  // The handler is installed before `body` starts, so that `body` can always be cancelled.
   Signals.onInterrupt { _ in task.cancel() }
   starting.finish()
   return await task.value
 }
 
 extension ExitStatus {
-  /// What ended a run, or else what became of its files, as the shell is told.
+  /// The exit status for the error that ended a run, or else for the results of its files.
   init(_ ended: UploadError?, _ counters: PushCounters) {
     switch ended?.side {
     case .destination where ended?.isWrongDestination == true: self = .usage
@@ -130,7 +130,7 @@ extension ExitStatus {
 }
 
 extension ConnectionOptions {
-  /// How files are sent.
+  /// The transport options for sending files.
   func transportOptions(at pace: PaceOptions) throws(UploadError) -> SocketTransport.Options {
     var options = try transportOptions(connections: pace.jobs)
     options.limiter = pace.limiter

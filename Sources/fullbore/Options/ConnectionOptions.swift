@@ -3,9 +3,9 @@ import BlobHTTP
 import Blobs
 import Platform
 
-/// How the server is spoken to; `push`, `resume` and `abort` take the same.
+/// Options for connections to the server; `push`, `resume` and `abort` have the same.
 ///
-/// Secrets stay in the files they are in: what is kept is where, and they are read when they are needed.
+/// Secrets stay in their files: only the paths are stored, and the files are read when needed.
 struct ConnectionOptions: Sendable, Hashable {
   enum Header: Sendable, Hashable {
     case field(name: String, value: String)
@@ -13,7 +13,7 @@ struct ConnectionOptions: Sendable, Hashable {
   }
 
   enum ProxyPlace: Sendable, Hashable {
-    /// Without user and password.
+    /// A proxy without user and password.
     case url(Proxy)
     case file(BytePath)
   }
@@ -24,11 +24,11 @@ struct ConnectionOptions: Sendable, Hashable {
   var certificates: BytePath?
   var isInsecure = false
   var proxy: ProxyPlace?
-  /// nil: the policy's own number.
+  /// nil: the default of the retry policy.
   var retries: Int?
-  /// Without progress; nil: the transport's own limit.
+  /// Maximum time without progress; nil: the transport's default.
   var timeout: Duration?
-  /// For the answer, once the server has everything; nil: the transport's own limit.
+  /// Maximum time for the response once the server has the whole request; nil: the transport's default.
   var finishTimeout: Duration?
   var s3 = S3Options()
 
@@ -56,8 +56,8 @@ struct ConnectionOptions: Sendable, Hashable {
     _ = try readProxy()
   }
 
-  /// The user's own fields and the credential, read from where they are now. Without an endpoint the netrc file is
-  /// only read.
+  /// The user's own fields and the credentials, read from their files now. Without an endpoint the netrc file is only
+  /// parsed.
   func requestHeaders(for endpoint: HTTPURL?) throws(UsageError) -> HTTPHeaders {
     var result = HTTPHeaders()
     for header in headers {
@@ -83,7 +83,7 @@ struct ConnectionOptions: Sendable, Hashable {
     return result
   }
 
-  /// The proxy with its credentials, read from where it is now.
+  /// The proxy with its credentials, read from its file now.
   func readProxy() throws(UsageError) -> Proxy? {
     switch proxy {
     case nil: return nil
@@ -99,7 +99,7 @@ struct ConnectionOptions: Sendable, Hashable {
 
   private static let proxyForm = "http://host:port, socks5://host:port or socks5h://host:port"
 
-  /// A refusal does not repeat the URL: there may be a password in it.
+  /// Error messages do not repeat the URL, because it may contain a password.
   private static func proxy(_ value: BytePath) throws(UsageError) -> ProxyPlace {
     if value.bytes.first == UInt8(ascii: "@") { return .file(BytePath(value.bytes.dropFirst()).absolute()) }
     guard let text = String(validating: value.bytes, as: UTF8.self), let proxy = Proxy(text) else {
@@ -127,7 +127,7 @@ struct ConnectionOptions: Sendable, Hashable {
     }
   }
 
-  /// The one line in `file`. Its content never shows in a message.
+  /// The single line of `file`. Messages never contain it.
   static func token(in file: BytePath) throws(UsageError) -> String {
     let lines = try SecretFile.lines(of: file, for: "--token-file")
     guard lines.count == 1, lines[0].utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
@@ -145,7 +145,7 @@ struct ConnectionOptions: Sendable, Hashable {
     return .field(name: name, value: content)
   }
 
-  /// `Name: value`. The value may be a secret, so a refusal does not repeat the line.
+  /// Parses `Name: value`. The value may be secret, so an error message does not repeat the line.
   private static func field(_ line: String, in place: String) throws(UsageError) -> (name: String, value: String) {
     guard let colon = line.firstIndex(of: ":") else { throw UsageError("\(place): wanted 'Name: value'") }
     let name = line[..<colon]
@@ -158,7 +158,7 @@ struct ConnectionOptions: Sendable, Hashable {
     return (String(name), value)
   }
 
-  // RFC 9110 §5.6.2: what a token must not contain.
+  // RFC 9110 §5.6.2: characters that a token must not contain.
   private static let separators = Set("()<>@,;:\\\"/[]?={}".utf8)
 
   static let declared: [OptionDeclaration] =

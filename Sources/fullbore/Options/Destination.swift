@@ -2,19 +2,19 @@ import BlobHTTP
 import BlobUpload
 import Blobs
 
-/// Where a push goes, as the user wrote it: `[put+|tus+|resumable+|dav+|form+|gcs+]http[s]://host/path[/]`,
+/// The destination of a push, as the user wrote it: `[put+|tus+|resumable+|dav+|form+]http[s]://host/path[/]`,
 /// `s3://bucket/folder[/]`, `gs://bucket/folder[/]`.
 struct Destination: Sendable, Hashable {
   /// The URL, without the protocol's prefix.
   let endpoint: HTTPURL
-  /// `put`, `tus`; nil: ask the server what it speaks.
+  /// `put`, `tus` and so on; nil: the server is queried for its protocols.
   let protocolName: String?
-  /// The bucket and what is below it; nil: not S3.
+  /// The bucket and the prefix in it; nil: not S3.
   let s3: S3Name?
-  /// Where the bucket is, by the options and the settings; nil: not S3.
+  /// The address of the bucket, from options and settings; nil: not S3.
   let address: S3Address?
-  /// The path ends in a slash: sources go into it. Else a single source takes exactly this name.
-  /// A form is posted to the URL itself, and says the file's own name.
+  /// The path ends in a slash, so sources keep their names below it. Otherwise a single source gets exactly this name.
+  /// A form is posted to the URL itself, and contains the file's own name.
   var isFolder: Bool { endpoint.path.hasSuffix("/") || protocolName == "form" }
 
   struct S3Name: Sendable, Hashable {
@@ -47,11 +47,11 @@ struct Destination: Sendable, Hashable {
       return
     }
     (s3, address) = (nil, nil)
-    // Google's own server, unless another one is named: gcs+http://127.0.0.1:9023/bucket/.
+    // Google's own server, unless another one is given: gcs+http://127.0.0.1:9023/bucket/.
     var rest = argument.bytes[end.upperBound...]
     if scheme == "gs", name == nil {
       let bucket = String(decoding: rest.prefix { $0 != slash }, as: UTF8.self)
-      // As with s3://, which has the same rules.
+      // The same rules as for s3://.
       if bucket.contains("@") {
         throw UsageError("\(given): credentials do not belong into a URL: use --token-file FILE")
       }
@@ -81,7 +81,7 @@ struct Destination: Sendable, Hashable {
       throw UsageError(
         "\(given): an address with a zone means something on one machine only: use a name, or another address")
     }
-    // libcurl would take http:///name for a host called "name".
+    // libcurl would treat http:///name as a host called "name".
     guard let first = rest.first, first != slash, let url = HTTPURL("\(scheme)://\(Self.encoded(rest))") else {
       throw UsageError("\(given): this is no URL; wanted is http://host/path/ or https://host:port/path/")
     }
@@ -97,7 +97,7 @@ struct Destination: Sendable, Hashable {
     }
   }
 
-  /// `bucket/folder/`, as bytes: nothing in a name means anything but itself.
+  /// Parses `bucket/folder/`, as bytes: no character in a name has a special meaning.
   static func s3(_ rest: ArraySlice<UInt8>, _ given: String) throws(UsageError) -> S3Name {
     let bucket = String(decoding: rest.prefix { $0 != slash }, as: UTF8.self)
     if bucket.contains("@") {
@@ -126,7 +126,7 @@ struct Destination: Sendable, Hashable {
     }
   }
 
-  /// Spaces and what is beyond ASCII, percent-encoded, so that a folder's name can be typed as it is.
+  /// Percent-encodes spaces and bytes outside ASCII, so that users can type a folder's name as it is.
   private static func encoded(_ bytes: ArraySlice<UInt8>) -> String {
     var text = ""
     for byte in bytes {
@@ -141,12 +141,12 @@ struct Destination: Sendable, Hashable {
 }
 
 extension BytePath {
-  /// A URL for messages: `https://user:secret@host/?sig=…` loses what stands before the last `@`, and its query.
+  /// A URL for messages: `https://user:secret@host/?sig=…` loses the text before the last `@`, and its query.
   var withoutSecrets: BytePath {
     let scheme = bytes.firstRange(of: Array("://".utf8))
     let end = scheme?.upperBound ?? bytes.startIndex
     var rest = bytes[end...]
-    // A mistyped URL may have no scheme, and a path may have an @: a password follows a colon.
+    // A mistyped URL may have no scheme, and a path may contain an @: a colon before it indicates a password.
     if let at = rest.lastIndex(of: UInt8(ascii: "@")), scheme != nil || rest[..<at].contains(UInt8(ascii: ":")) {
       rest = Array("…".utf8) + rest[at...]
     }

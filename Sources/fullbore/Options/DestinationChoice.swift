@@ -2,15 +2,15 @@ import BlobHTTP
 import BlobUpload
 import Blobs
 
-/// Which of the journal's destinations a command is for: all of them, or those at and below a URL.
+/// The destinations of the journal that a command applies to: all of them, or those at and below a URL.
 struct DestinationChoice: Sendable {
   private enum Place: Sendable {
     case url(HTTPURL)
-    /// A bucket, on whichever server, and what is below it.
+    /// A bucket on any server, and a prefix in it.
     case s3(Destination.S3Name)
   }
 
-  /// nil: all of them.
+  /// nil: all destinations.
   private let place: Place?
   /// As the user wrote it, without secrets.
   private let given: String
@@ -62,7 +62,7 @@ struct DestinationChoice: Sendable {
     path == place || path.starts(with: place.last == UInt8(ascii: "/") ? place : place + [UInt8(ascii: "/")])
   }
 
-  /// Refuses a destination that no push was begun for, and names those that the journal knows.
+  /// Throws if the journal has no push to this destination, and lists the known ones.
   func check(isAmong known: [JournalDestination]) throws(UsageError) {
     if place == nil || known.contains(where: contains) { return }
     let names = Set(known.map(\.endpoint)).sorted()
@@ -74,7 +74,7 @@ struct DestinationChoice: Sendable {
           ? ", nor to any other destination" : "; it knows \(names.prefix(most).joined(separator: ", "))\(more)"))
   }
 
-  /// The destination with the query that was given again, where the journal does not keep one.
+  /// Adds the query that the user gave again, if the journal does not contain it.
   func completed(_ kept: JournalDestination) throws(UploadError) -> JournalDestination {
     guard kept.hidesQuery == true else { return kept }
     guard case .url(let place) = place, place.query != nil,
@@ -93,7 +93,7 @@ struct DestinationChoice: Sendable {
 }
 
 extension JournalDestination {
-  /// What is below the bucket, as bytes; nil: not S3, or the bucket has no URL.
+  /// The prefix in the bucket, as bytes; nil: not S3, or the bucket has no URL.
   var s3Prefix: [UInt8]? {
     guard let bucket = s3?.address.url, let endpoint = HTTPURL(endpoint) else { return nil }
     return PercentCoding.decoded(endpoint.path.utf8.dropFirst(bucket.path.utf8.count))
@@ -101,14 +101,14 @@ extension JournalDestination {
 }
 
 extension PushOptions {
-  /// Where the push goes, as far as the command line says it: the journal keeps it before the server has answered.
+  /// The destination as far as the command line gives it: the journal stores it before the server has responded.
   var destinationBeforeAnswer: JournalDestination {
     var endpoint = destination.endpoint
-    // Two pushes of standard input are told apart by where they go.
+    // Two pushes of standard input are distinguished by their destination URLs.
     if readsStandardInput, destination.isFolder, let name {
       endpoint = endpoint.folder.appending(pathBytes: name.bytes)
     }
-    // What cannot be read now ends the push when it begins.
+    // A file that cannot be read now ends the push when it starts.
     let form = destination.protocolName == "form" ? try? form.post() : nil
     let headers = try? connection.requestHeaders(for: endpoint)
     return JournalDestination(
@@ -120,12 +120,12 @@ extension PushOptions {
 }
 
 extension ConnectionOptions {
-  /// Something was given that is meant for one server: credentials, whom to trust, where a bucket is.
+  /// Whether options that apply to one server only were given: credentials, certificates, the location of a bucket.
   private var isForOneServer: Bool {
     tokenFile != nil || netrcFile != nil || !headers.isEmpty || certificates != nil || isInsecure || s3 != S3Options()
   }
 
-  /// Refuses to take what was given for one server to several. `hint` says how to name one of them.
+  /// Throws if such options would be used for several servers. `hint` says how to select one of them.
   func check(isForAll destinations: [JournalDestination], _ hint: String) throws(UsageError) {
     guard isForOneServer else { return }
     let origins = Set(destinations.compactMap { HTTPURL($0.endpoint)?.origin }).sorted()

@@ -1,15 +1,15 @@
 import BlobUpload
 import Blobs
 
-/// How `form+` destinations are posted to.
+/// Options for posts to `form+` destinations.
 struct FormOptions: Sendable, Hashable {
   enum Field: Sendable, Hashable {
     case typed(FormField)
-    /// `K=V` lines, read when they are needed: they may be secret.
+    /// A file of `K=V` lines, read when needed, because they may be secret.
     case file(BytePath)
   }
 
-  /// nil: `file`.
+  /// nil: the default, `file`.
   var field: String?
   var fields: [Field] = []
   var expectedStatus: Int?
@@ -28,7 +28,7 @@ struct FormOptions: Sendable, Hashable {
 
   var isEmpty: Bool { self == FormOptions() }
 
-  /// Reads the files.
+  /// The form, with the fields read from their files now.
   func post() throws(UsageError) -> FormPost {
     var post = FormPost(field: field ?? "file", expectedStatus: expectedStatus, reply: reply)
     for field in fields {
@@ -70,8 +70,7 @@ struct FormOptions: Sendable, Hashable {
 }
 
 extension FormOptions {
-  /// What the journal keeps: of what was typed, only that there was something, since no one can tell whether it is
-  /// secret.
+  /// The settings for the journal. Of typed fields it only notes that there were some, since they may be secret.
   var journaled: JournalForm {
     var form = JournalForm(field: field, expectedStatus: expectedStatus, reply: reply?.description)
     for field in fields {
@@ -83,7 +82,7 @@ extension FormOptions {
     return form
   }
 
-  /// As they were when the push began. Throws where that is not known any more.
+  /// The options as they were when the push started. Throws if they are no longer known.
   init(_ kept: JournalForm) throws(UploadError) {
     if kept.hadTypedFields {
       throw UploadError(
@@ -97,7 +96,7 @@ extension FormOptions {
     reply = kept.reply.flatMap { JSONPath($0) }
   }
 
-  /// As `post()`, at a time when nothing can be typed again.
+  /// Like `post()`, but throws `UploadError`, for a time when the user can no longer correct the options.
   func postNow() throws(UploadError) -> FormPost {
     do throws(UsageError) { return try post() } catch { throw UploadError(.giveUp, .destination, error.message) }
   }

@@ -4,11 +4,11 @@ import Platform
 let journalOption = OptionDeclaration.value(
   "journal", "FILE", "remembers what was done; $FULLBORE_JOURNAL, else under $XDG_STATE_HOME/fullbore")
 
-/// Flag before environment before default.
+/// The path of the journal: from the option, else from the environment, else the default.
 func journalPath(_ arguments: Arguments) throws(UsageError) -> BytePath {
   if let given = arguments.value("journal") { return given.absolute() }
   if let given = environment("FULLBORE_JOURNAL") { return given.absolute() }
-  // A relative XDG path is to be ignored. XDG Base Directory Specification 0.8.
+  // A relative XDG path must be ignored. XDG Base Directory Specification 0.8.
   if let state = environment("XDG_STATE_HOME"), state.isAbsolute {
     return state.appending("fullbore/journal.sqlite")
   }
@@ -18,7 +18,7 @@ func journalPath(_ arguments: Arguments) throws(UsageError) -> BytePath {
   return home.appending(".local/state/fullbore/journal.sqlite")
 }
 
-/// nil also where the variable is empty.
+/// The value of an environment variable; nil also if it is empty.
 func environment(_ name: String) -> BytePath? {
   guard let value = getenv(name), value.pointee != 0 else { return nil }
   return BytePath(cString: value)

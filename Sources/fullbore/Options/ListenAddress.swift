@@ -1,8 +1,8 @@
-/// Where `serve` listens: `127.0.0.1:8080`, `[::1]:0`, `localhost:8080`.
+/// The address on which `serve` listens: `127.0.0.1:8080`, `[::1]:0`, `localhost:8080`.
 struct ListenAddress: Sendable, Hashable {
-  /// Without brackets.
+  /// The address without brackets.
   let address: String
-  /// 0: any free one.
+  /// 0: any free port.
   let port: UInt16
 
   init?(_ text: String) {
@@ -18,7 +18,7 @@ struct ListenAddress: Sendable, Hashable {
     self.port = port
   }
 
-  /// Only programs on this machine can reach it.
+  /// Only programs on this machine can connect.
   var isLoopback: Bool {
     address == "localhost" || address == "::1"
       || address.hasPrefix("127.") && address.allSatisfy { "0123456789.".contains($0) }

@@ -4,9 +4,9 @@
   import Foundation
 #endif
 
-/// A netrc file: user and password by host. The format is that of ftp(1), with quoted words as curl has them.
+/// A netrc file: user and password by host. The format is that of ftp(1), with quoted words as in curl.
 ///
-/// Only the entry of the host asked for is ever used, and only for the destination's own origin.
+/// Only the entry of the requested host is used, and only for the destination's own origin.
 struct Netrc: Sendable {
   struct Login: Sendable, Hashable {
     var user = ""
@@ -15,7 +15,7 @@ struct Netrc: Sendable {
 
   private var machines: [(host: String?, login: Login)] = []
 
-  /// What is no part of the format is passed over, as every reader of it does.
+  /// Unknown words are ignored, as in other implementations.
   init(_ text: String) {
     var words = Words(text)
     while let word = words.next() {
@@ -32,7 +32,7 @@ struct Netrc: Sendable {
     }
   }
 
-  /// The first entry of the host, else `default`; nil where there is neither.
+  /// The first entry for the host, else `default`; nil if there is neither.
   func login(for host: String) -> Login? {
     (machines.first { $0.host == host.lowercased() } ?? machines.first { $0.host == nil })?.login
   }
@@ -41,8 +41,8 @@ struct Netrc: Sendable {
     if !machines.isEmpty { change(&machines[machines.count - 1].login) }
   }
 
-  /// Words between blanks; `"…"` holds blanks, and within it `\` takes the next character as it is. A line that begins
-  /// with `#` is a comment.
+  /// Splits the text into words separated by whitespace. A word in `"…"` may contain whitespace; within it `\` escapes
+  /// the next character. A line that starts with `#` is a comment.
   private struct Words {
     private var rest: Substring
     private var isLineStart = true
@@ -82,6 +82,6 @@ struct Netrc: Sendable {
 }
 
 extension Netrc.Login {
-  /// The value of `Authorization`. RFC 7617.
+  /// The value for `Authorization`. RFC 7617.
   var basic: String { "Basic " + Data("\(user):\(password)".utf8).base64EncodedString() }
 }

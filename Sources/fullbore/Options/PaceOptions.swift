@@ -1,12 +1,12 @@
 import Blobs
 
-/// How much is sent at once, and how fast. The journal does not keep it: it is as this run's link wants it.
+/// Concurrency and rate limits. The journal does not store them, because they suit the network of this run.
 struct PaceOptions: Sendable, Hashable {
-  /// Files at once; nil: a good number.
+  /// Maximum number of files sent at the same time; nil: the default.
   var jobs: Int?
-  /// Parts of one file at once; nil: a good number.
+  /// Maximum number of parts of one file sent at the same time; nil: the default.
   var partsAtOnce: Int?
-  /// For all together; nil: no limit.
+  /// Limit for all transfers together; nil: no limit.
   var bytesPerSecond: Int64?
 
   init() {}

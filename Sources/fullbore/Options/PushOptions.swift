@@ -4,40 +4,40 @@ import BlobMedia
 import BlobUpload
 import Blobs
 
-/// What `push` was asked to do, checked before anything is sent.
+/// The options of `push`, checked before anything is sent.
 struct PushOptions: Sendable {
   /// Files and folders.
   var sources: [BytePath] = []
-  /// Every source as it was given, but for secrets, and absolute where it is a path.
+  /// Every source as the user gave it, without secrets, and absolute if it is a path.
   var given: [BytePath] = []
-  /// Files elsewhere; they come first.
+  /// Files at URLs; they are sent first.
   var urls: [URLSource] = []
   var databases: [DatabaseSource] = []
   var destination: Destination
   var pace: PaceOptions
-  /// Bytes; nil: the planner's choice.
+  /// Part size in bytes; nil: the planner decides.
   var partSize: Int64?
-  /// Of each request's body.
+  /// Digest algorithm for each request's body; nil: no digests.
   var checksum: Digest.Algorithm?
   var verifies = false
   var overwrites = false
   var checks = false
-  /// The server is not told when files were last written.
+  /// Modification times are not sent to the server.
   var omitsTimes = false
   var isDryRun = false
   var tree = TreeOptions()
-  /// What a single source is called at the destination.
+  /// The name of a single source at the destination.
   var name: BytePath?
-  /// For what is read once.
+  /// Spool settings for sequential sources.
   var spool = SpoolOptions()
-  /// How forms are posted.
+  /// Options for posting forms.
   var form: FormOptions
-  /// Where files go below the destination; nil: where they lie below their source.
+  /// The paths of files below the destination; nil: the same as below their source.
   var layout: Layout?
-  /// Which versions of edited photos are sent; nil: every file goes as it is, and no edit is rendered.
+  /// The versions of edited photos to send; nil: every file is sent as it is, and no edit is rendered.
   var edits: GalleryEdits?
   let edited = EditedPhotos()
-  /// Of edits that are rendered, as JPEG has it.
+  /// JPEG quality of rendered edits.
   var editQuality = 93
   let renderer = FoundRenderer()
   var connection: ConnectionOptions
@@ -46,7 +46,7 @@ struct PushOptions: Sendable {
 
   init(_ arguments: Arguments) throws(UsageError) {
     let operands = arguments.operands
-    // An option without its value takes the first source for it.
+    // An option without its value uses the first source as its value.
     pace = try PaceOptions(arguments)
     guard operands.count >= 2, let last = operands.last else {
       throw UsageError(operands.isEmpty ? "what, and where to?" : "a source and a destination are wanted")
@@ -101,16 +101,16 @@ struct PushOptions: Sendable {
     try checkNames()
   }
 
-  /// Two of the files may arrive under one name: those of one folder cannot, as long as they keep their own.
+  /// Whether two files may get the same name: files of one folder with their own names cannot.
   var namesMayMeet: Bool {
     sources.count + urls.count + databases.count > 1 || layout != nil || !databases.isEmpty || edits == .current
       || edits == .both
   }
 
-  /// The one source is `-`.
+  /// The only source is `-`.
   var readsStandardInput: Bool { sources == ["-"] }
 
-  /// Every source is a file or a folder of this machine.
+  /// Every source is a local file or folder.
   var hasOnlyFiles: Bool { urls.isEmpty && databases.isEmpty && !readsStandardInput }
 
   private static func check(_ checksum: Digest.Algorithm, for destination: Destination) throws(UsageError) {
@@ -127,7 +127,7 @@ struct PushOptions: Sendable {
     }
   }
 
-  /// S3 has credentials of its own, and what belongs to it means nothing elsewhere.
+  /// S3 has its own credentials, and the S3 options do not apply to other destinations.
   private static func check(_ connection: ConnectionOptions, for destination: Destination) throws(UsageError) {
     if destination.s3 != nil {
       if connection.tokenFile != nil || connection.netrcFile != nil {
@@ -171,7 +171,7 @@ struct PushOptions: Sendable {
       throw UsageError("--layout names every file: leave out --name, and end the destination with a slash")
     }
     guard let name else { return }
-    // The URL at which tus uploads are created may end in anything.
+    // The URL at which tus uploads are created may end in any component.
     if !destination.isFolder, destination.protocolName != "tus" {
       throw UsageError(
         "--name '\(shown(name))': the destination ends in a name already, '\(shown(BytePath(destination.endpoint.lastComponent)))': "
@@ -254,7 +254,7 @@ struct PushOptions: Sendable {
     """
 }
 
-/// How much is said, and in which form.
+/// The amount and the format of output.
 struct OutputOptions: Sendable, Hashable {
   var isJSON = false
   var isQuiet = false

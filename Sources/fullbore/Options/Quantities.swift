@@ -1,23 +1,24 @@
 import Blobs
 
-/// Sizes, rates and times as people write and read them.
+/// Parses and formats sizes, rates and durations.
 ///
-/// `K M G T P` and `KiB MiB …` count in 1024s, `kB KB MB GB …` in 1000s, as GNU's tools have it: `8M` is 8·2^20 bytes.
+/// `K M G T P` and `KiB MiB …` are powers of 1024, `kB KB MB GB …` powers of 1000, as in GNU's tools: `8M` is 8·2^20
+/// bytes.
 enum Quantity {
-  /// Bytes of `512`, `8M`, `512KiB`, `1.5G`, `10MB`; nil when it is none of these, or beyond Int64.
+  /// Parses bytes from `512`, `8M`, `512KiB`, `1.5G`, `10MB`; nil if the text is invalid or the number exceeds Int64.
   static func size(_ text: String) -> Int64? {
     let digits = text.prefix { $0.isASCIIDigit || $0 == "." }
     guard let unit = unit(text.dropFirst(digits.count)) else { return nil }
     return scaled(digits, by: unit)
   }
 
-  /// Bytes a second of `20M` or `20M/s`; nil when it is none, or 0.
+  /// Parses bytes per second from `20M` or `20M/s`; nil if the text is invalid or the rate is 0.
   static func rate(_ text: String) -> Int64? {
     let size = size(text.hasSuffix("/s") ? String(text.dropLast(2)) : text)
     return size == 0 ? nil : size
   }
 
-  /// `30s`, `5m`, `1h30m`, `2d`, `250ms`; a bare number counts seconds.
+  /// Parses `30s`, `5m`, `1h30m`, `2d`, `250ms`; a bare number means seconds.
   static func duration(_ text: String) -> Duration? {
     var rest = text[...]
     var total: Int64 = 0
@@ -57,7 +58,7 @@ enum Quantity {
     }
   }
 
-  /// `digits`, with at most one point, times `unit`, rounded down.
+  /// `digits`, with at most one decimal point, times `unit`, rounded down.
   private static func scaled(_ digits: Substring, by unit: Int64) -> Int64? {
     let parts = digits.split(separator: ".", omittingEmptySubsequences: false)
     guard parts.count <= 2, let whole = Int64(parts[0]) else { return nil }
@@ -69,7 +70,7 @@ enum Quantity {
     return isBeyond ? nil : sum
   }
 
-  /// `0 B`, `999 B`, `1.50 KiB`, `13.7 MiB`, `1020 GiB`: three digits, as far as there are some.
+  /// Formats bytes as `0 B`, `999 B`, `1.50 KiB`, `13.7 MiB`, `1020 GiB`: with three digits from 1 KiB on.
   static func text(bytes: Int64) -> String {
     if bytes < 1024 { return "\(bytes) B" }
     var value = Double(bytes)
@@ -86,10 +87,10 @@ enum Quantity {
     text(bytes: bytesPerSecond.isFinite ? Int64(clamped: bytesPerSecond) : 0) + "/s"
   }
 
-  /// `0.42 s`, `12.3 s`, `3:25`, `1:02:33`.
+  /// Formats a duration as `0.42 s`, `12.3 s`, `3:25`, `1:02:33`.
   static func text(_ duration: Duration) -> String { text(seconds: seconds(duration)) }
 
-  /// As a duration, which cannot hold every number.
+  /// Takes a number of seconds, because a `Duration` cannot represent every number.
   static func text(seconds: Double) -> String {
     if seconds < 59.95 { return "\(threeDigits(max(0, seconds))) s" }
     let whole = Int64(clamped: seconds.rounded())
@@ -97,8 +98,8 @@ enum Quantity {
     return hours == 0 ? "\(minutes):\(twoDigits(rest))" : "\(hours):\(twoDigits(minutes)):\(twoDigits(rest))"
   }
 
-  /// How long ago, in one unit: `just now`, `5 min ago`, `3 h ago`, `12 days ago`. A time yet to come, after the clock was
-  /// set back, counts as now.
+  /// Formats an age in one unit: `just now`, `5 min ago`, `3 h ago`, `12 days ago`. A time in the future, after the
+  /// clock was set back, counts as now.
   static func age(seconds: Int64) -> String {
     switch seconds {
     case ..<60: "just now"
@@ -113,7 +114,7 @@ enum Quantity {
     return Double(seconds) + Double(attoseconds) / 1e18
   }
 
-  /// 1234567 as `1,234,567`.
+  /// Formats 1234567 as `1,234,567`.
   static func grouped(_ number: some BinaryInteger) -> String {
     var text = ""
     for (index, digit) in String(number).reversed().enumerated() {
@@ -123,14 +124,14 @@ enum Quantity {
     return String(text.reversed())
   }
 
-  /// "1 file", "2 files".
+  /// Formats "1 file", "2 files".
   static func plural(_ number: Int, _ noun: String) -> String {
     "\(grouped(number)) \(noun)\(number == 1 ? "" : "s")"
   }
 
   private static func twoDigits(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }
 
-  /// `value`, not negative, with as many decimals as make three digits.
+  /// Formats `value`, which is not negative, with as many decimals as make three digits.
   static func threeDigits(_ value: Double) -> String {
     let decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0
     return fixed(value, decimals: decimals)

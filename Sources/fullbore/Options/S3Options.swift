@@ -3,12 +3,12 @@ import BlobUpload
 import Blobs
 import Platform
 
-/// What is said of S3 on the command line; all else is where Amazon's own tools look for it.
+/// The S3 options of the command line. All other settings are read from the places that Amazon's own tools use.
 struct S3Options: Sendable, Hashable {
   var endpoint: String?
   var region: String?
   var profile: String?
-  /// The bucket's name goes into the host's; nil: as the endpoint is used to.
+  /// The bucket's name is part of the host's name; nil: the default of the endpoint.
   var isVirtual: Bool?
   var storageClass: String?
   var metadata: [String: String] = [:]
@@ -29,7 +29,7 @@ struct S3Options: Sendable, Hashable {
     }
   }
 
-  /// What new objects are made with, which only a push says.
+  /// Reads the options for new objects, which only `push` has.
   mutating func takeObjectOptions(_ arguments: Arguments) throws(UsageError) {
     storageClass = try arguments.parsed("storage-class", wanted: "a class, like STANDARD_IA") { text in
       text.utf8.allSatisfy { 0x21...0x7E ~= $0 } && !text.isEmpty ? text : nil
@@ -81,7 +81,7 @@ extension UInt8 {
   }
 }
 
-/// A bucket and who we are to it.
+/// A bucket, and the credentials for it.
 struct S3Access: Sendable {
   var address: S3Address
   let signer: S3Signer
@@ -96,7 +96,7 @@ struct S3Access: Sendable {
     signer = Self.signer(settings, address.region, profile)
   }
 
-  /// Where an earlier push went, with the keys of now.
+  /// The bucket of an earlier push, with the current credentials.
   init(_ place: S3Place, _ options: S3Options) throws(UsageError) {
     address = place.address
     profile = options.profile ?? place.profile
@@ -105,7 +105,7 @@ struct S3Access: Sendable {
     signer = Self.signer(try Self.settings(profile), address.region, profile)
   }
 
-  /// As the journal keeps it, once the bucket was found.
+  /// The bucket's address and options for the journal, called once the bucket was found.
   func place(_ options: S3Options) -> S3Place {
     var address = address
     address.region = signer.region
@@ -115,7 +115,7 @@ struct S3Access: Sendable {
   }
 
   private static func signer(_ settings: S3Settings, _ region: String, _ profile: String?) -> S3Signer {
-    // What cannot be read again is not newer.
+    // If the settings cannot be read again, the old credentials stay.
     S3Signer(settings.credentials, region: region, renewal: { try? Self.settings(profile).credentials })
   }
 
@@ -125,7 +125,7 @@ struct S3Access: Sendable {
         profile: profile, environment: { environment($0)?.description },
         read: { path in
           let path = BytePath(path)
-          // /dev/null is how people say "none".
+          // Users give /dev/null to say "none".
           var status = stat()
           if path.status(&status) != 0 || status.st_mode & S_IFMT == S_IFCHR { return nil }
           return try SecretFile.text(of: path, for: "s3://")

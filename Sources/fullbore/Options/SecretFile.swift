@@ -1,10 +1,10 @@
 import Blobs
 
-/// A small file with a secret in it; its content never shows in a message.
+/// Reads small files that contain secrets; messages never show their content.
 enum SecretFile {
   private static let most = 64 << 10
 
-  /// Its lines, trimmed; empty ones are left out. `option` is named in a refusal.
+  /// The lines of the file, trimmed, without empty ones. Error messages name `option`.
   static func lines(of file: BytePath, for option: String) throws(UsageError) -> [String] {
     try text(of: file, for: option).split(whereSeparator: \.isNewline).map { $0.trimmed }.filter { !$0.isEmpty }
   }

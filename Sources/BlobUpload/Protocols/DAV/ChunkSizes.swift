@@ -1,12 +1,12 @@
 import Blobs
 
-/// Bytes of the chunks of an upload, in their order. Most are alike, so that the text for the journal is short.
+/// The chunk sizes of an upload in bytes, in order. Most are equal, so that the text for the journal is short.
 struct ChunkSizes: Sendable {
   private var runs: [(size: Int64, count: Int)] = []
 
   init() {}
 
-  /// As `text` has it; nil: no chunks can have these sizes. "0": there are none.
+  /// Parses `text`; nil: no chunks can have these sizes. "0": there are no chunks.
   init?(_ text: String) {
     for word in text.split(separator: ",") where word != "0" {
       let numbers = word.split(separator: "x", omittingEmptySubsequences: false)

@@ -1,24 +1,25 @@
 import BlobHTTP
 import Synchronization
 
-/// The folders of a WebDAV server that are known to be there, so that each is made once; and what else is known of it.
+/// The folders of a WebDAV server that are known to exist, so that each is created once, and other known facts about
+/// the server.
 final class DavFolders: Sendable {
   private struct State {
     var known: Set<String> = []
-    /// Folders that files were refused for, and that were made then.
+    /// Folders whose absence made the server refuse a file, and that were then created.
     var missed: Set<String> = []
     var canMove = true
     var hasToldLeftover = false
   }
   private let state = Mutex(State())
-  /// One at a time, or many files at once would all make the folder that they share.
+  /// One call at a time, because otherwise many concurrent uploads would all create their common folder.
   private let turn = Gate(1)
 
-  /// Whether the server takes MOVE; true until it has refused one.
+  /// Whether the server supports MOVE; true until it has refused one.
   var canMove: Bool { state.withLock { $0.canMove } }
   func noteNoMove() { state.withLock { $0.canMove = false } }
 
-  /// A temporary file cannot be deleted. Returns whether that is the first one, which the user is told of.
+  /// Notes that a temporary file cannot be deleted. Returns whether it is the first one, which is reported to the user.
   func noteLeftover() -> Bool {
     state.withLock { state in
       defer { state.hasToldLeftover = true }
@@ -26,21 +27,21 @@ final class DavFolders: Sendable {
     }
   }
 
-  /// Makes the folders between the endpoint's and the file. RFC 4918 §9.3.
+  /// Creates the folders between the endpoint's folder and the file. RFC 4918 §9.3.
   func make(for place: DavPlace, _ with: UploadContext) async throws(UploadError) {
     let folder = place.url.folder
     if folder.path == place.root.path || isKnown(folder) { return }
     try await make(folder, with)
   }
 
-  /// Makes `folder`, and those above it, though it was thought to be there.
+  /// Creates `folder` and its parent folders, even if it seemed to exist.
   func make(_ folder: HTTPURL, _ with: UploadContext) async throws(UploadError) {
     try await turn.pass { () async throws(UploadError) in try await makeNow(folder, with) }
   }
 
-  /// After a refusal that a missing folder may be the reason for, as the 500 of nginx: makes the folder. Returns whether it
-  /// had been missing, so that the file can be sent again. The server is asked once for each folder; where it makes none,
-  /// the refusal has another reason.
+  /// Called after a refusal that a missing folder may explain, such as a 500 from nginx: creates the folder. Returns
+  /// whether it was missing, so that the file can be sent again. The server is asked once per folder; if it creates
+  /// none, the refusal has another reason.
   func makeMissing(_ folder: HTTPURL, _ with: UploadContext) async throws(UploadError) -> Bool {
     try await turn.pass { () async throws(UploadError) in
       if !isKnown(folder) {
@@ -55,22 +56,22 @@ final class DavFolders: Sendable {
     }
   }
 
-  /// A folder that was thought to be there seems to be missing: the next `make` asks the server again.
+  /// Called if a known folder seems to be missing: the next `make` asks the server again.
   func forget(_ folder: HTTPURL) { state.withLock { _ = $0.known.remove(folder.path) } }
 
   private func makeNow(_ folder: HTTPURL, _ with: UploadContext) async throws(UploadError) {
     if isKnown(folder) { return }
     var response = try await ask(folder, with)
-    // The one above it is missing; nginx says 409 as it should, others 404.
+    // The parent folder is missing; nginx correctly responds 409, other servers 404.
     if [404, 409].contains(response.status), let above = folder.above {
       try await makeNow(above, with)
       response = try await ask(folder, with)
     }
     guard response.isSuccess || response.status == 405 else {
       var error = UploadError(creating: HTTPRequest("MKCOL", folder), response)
-      // The server may refuse this folder alone.
+      // The server may refuse only this folder.
       if error.recovery == .giveUp, response.status != 403 { error.side = .destination }
-      // 409 is no word about the name here. RFC 4918 §9.3.1.
+      // This 409 says nothing about the name. RFC 4918 §9.3.1.
       if response.status == 409 {
         error.status = nil
         error.message = "MKCOL \(folder): 409 (the folder that it is to be in is not there)"
@@ -91,7 +92,7 @@ final class DavFolders: Sendable {
 }
 
 extension HTTPURL {
-  /// The folder that this folder is in; nil for the root.
+  /// The parent folder; nil for the root.
   fileprivate var above: HTTPURL? {
     path == "/" ? nil : resolve(String(path.dropLast()))?.folder
   }

@@ -1,9 +1,9 @@
 import BlobHTTP
 import Blobs
 
-// What the server has, held against what was sent.
+// Compares the server's file with the bytes that were sent.
 extension DavPlace {
-  /// HEAD. Throws unless the server has as many bytes at `place` as were sent of `body`.
+  /// Sends HEAD, and throws unless the length at `place` is the number of bytes sent of `body`.
   func look(at place: HTTPURL, _ body: BlobSlice, _ with: UploadContext) async throws(UploadError) -> HTTPHeaders {
     let sent = try sentLength(of: body)
     let request = HTTPRequest("HEAD", place)
@@ -18,19 +18,19 @@ extension DavPlace {
       throw UploadError(
         .resync, .file, "HEAD \(place): the server has \(size) bytes, and was sent \(sent)", status: nil)
     }
-    // A server that does not tell the length is asked for the bytes, where they can be read a second time here.
+    // If the server reports no length, its bytes are compared, provided that the source can be read again.
     if body.source.access == .random { try await with.compareAgain(body, with: place) }
     return response.headers
   }
 
-  /// Bytes that were read of the source for `body`.
+  /// The number of bytes that were read of the source for `body`.
   private func sentLength(of body: BlobSlice) throws(UploadError) -> Int64? {
     if !(body.source is OpenPart) { return body.length ?? length }
     if let read = body.source.lengthRead(from: body.start) { return read }
     throw UploadError(.resync, .file, "PUT \(url): the server answered before it was sent the end of the file")
   }
 
-  /// What was stored under the name, with the version that `isThere` compares in a later run.
+  /// The result for the file under its name, with the version that `isThere` compares in a later run.
   func result(_ headers: HTTPHeaders) -> UploadResult {
     let version = DavVersion(headers).text
     return UploadResult(
@@ -38,8 +38,8 @@ extension DavPlace {
       length: headers.bytes("Content-Length"))
   }
 
-  /// Looks at the name after a MOVE. Some servers take `Destination` apart once more, and cut the name where another URL
-  /// would have a query.
+  /// Checks the name after a MOVE. Some servers decode `Destination` twice, and truncate the name at a character that
+  /// starts a query.
   func result(
     of body: BlobSlice, movedFrom temporary: HTTPURL, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
@@ -54,27 +54,27 @@ extension DavPlace {
     }
   }
 
-  /// Whether the name has no characters that mean something in a URL, or none at all.
+  /// Whether the name has no characters with a special meaning in a URL, and no control characters.
   var isPlain: Bool {
     PercentCoding.decoded(url.path.utf8).allSatisfy { $0 >= 0x20 && !";?#%".utf8.contains($0) }
   }
   static let refusesSuchNames =
     "It does not take names with characters like these: send the file under another name, with --name or --layout"
 
-  // MARK: A name that is taken
+  // MARK: Taken names
 
-  /// Success if there are the very bytes of `body` under the name; nil if there is nothing, or it will be replaced.
-  /// Throws if there are others.
+  /// Success if the name has the same bytes as `body`; nil if it has no file, or the file will be replaced.
+  /// Throws if the name has other bytes.
   func find(_ body: BlobSlice, _ with: UploadContext) async throws(UploadError) -> UploadResult? {
     overwrites ? nil : try result(of: try await look(for: body, with))
   }
 
-  /// What has the name.
+  /// Queries the server for the file under the name.
   func look(for body: BlobSlice, _ with: UploadContext) async throws(UploadError) -> NameInUse {
     try await with.nameInUse(url, by: body, length: length, mayBeOurs: wasSentStraight)
   }
 
-  /// nil: the name is free, or has nothing but a part of the file.
+  /// nil: the name is free, or has only a part of the file.
   func result(of there: NameInUse) throws(UploadError) -> UploadResult? {
     switch there {
     case .sameBytes(let headers):
@@ -86,7 +86,7 @@ extension DavPlace {
     }
   }
 
-  /// The server says that the name is taken: a success if the bytes are the same.
+  /// Called if the server reports that the name is taken. Success if the bytes are the same.
   func taken(_ body: BlobSlice, _ with: UploadContext) async throws(UploadError) -> UploadResult {
     if let found = try await find(body, with) { return found }
     let message = "\(url): the server says that the name is taken, and nothing is there"
@@ -96,7 +96,7 @@ extension DavPlace {
 }
 
 extension UploadContext {
-  /// Reads back what is at `url`; what differs from `body` is sent again.
+  /// Reads back the file at `url`. If it differs from `body`, throws with `.resync`, so that it is sent again.
   func compareAgain(_ body: BlobSlice, with url: HTTPURL) async throws(UploadError) {
     do throws(UploadError) {
       try await compare(body, with: url)

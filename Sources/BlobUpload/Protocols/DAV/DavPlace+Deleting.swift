@@ -1,16 +1,16 @@
 import BlobHTTP
 import Blobs
 
-// The temporary files that an upload leaves beside the file. An upload ends only once they are deleted, or once the server
-// has refused to delete them for good: until then the journal knows their names.
+// Deletes the temporary files of an upload. An upload ends only once they are deleted, or the server has permanently
+// refused to delete them. Until then the journal contains their names.
 extension DavPlace {
-  /// Ends an upload whose file has its name. A DELETE that fails is tried again. Throws where the temporary files could not be
-  /// deleted now: the session, which `opened` was called with, is then gone on with by `finishStored`.
+  /// Ends an upload whose file has its name, and retries a failed DELETE. Throws if the temporary files cannot be
+  /// deleted now. `finishStored` then resumes the session that was passed to `opened`.
   mutating func finish(
     _ result: UploadResult, _ folders: DavFolders, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
     if leftovers.isEmpty { return result }
-    // A source of unknown length is not read again by a later run.
+    // A later run does not read a source of unknown length again.
     if length != nil {
       stored = result.state["version"] ?? ""
       with.opened(session)
@@ -32,8 +32,8 @@ extension DavPlace {
     return result
   }
 
-  /// Ends an upload whose file had its name when an earlier run ended. Throws with `.resync` where it does not have it any
-  /// more: then it is sent again.
+  /// Ends an upload whose file already had its name when an earlier run ended. Throws with `.resync` if it no longer
+  /// has it, so that it is sent again.
   mutating func finishStored(
     _ whole: BlobSlice, _ folders: DavFolders, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
@@ -44,7 +44,7 @@ extension DavPlace {
         throw UploadError(.resync, .file, "HEAD \(url): it was changed since it was sent")
       }
     } catch {
-      // Nothing is known where no answer came.
+      // Without a response, the state of the file is unknown.
       if error.recovery == .resync, !(error.cause is TransportError) {
         stored = nil
         with.opened(session)
@@ -54,17 +54,18 @@ extension DavPlace {
     return try await finish(result(headers), folders, with)
   }
 
-  /// The upload cannot be done. What cannot be deleted now stays in the journal, for the next push or `abort`.
+  /// Called after a final failure. Temporary files that cannot be deleted now stay in the journal, for the next push or
+  /// `abort`.
   mutating func clearAfterFailure(_ folders: DavFolders, _ with: UploadContext) async {
     guard let refused = try? await clear(with) else { return }
     tell(refused, folders, with)
   }
 
-  /// A temporary file that is at the server, and that the server does not delete.
+  /// A temporary file that exists on the server, and that the server refuses to delete.
   typealias Refused = (temporary: HTTPURL, error: UploadError)
 
-  /// Deletes every temporary name that may exist. Returns the first that the server refuses to delete for good. Throws an
-  /// error that may pass.
+  /// Deletes every temporary name that may exist. Returns the first that the server permanently refuses to delete.
+  /// Throws temporary errors.
   func clear(_ with: UploadContext) async throws(UploadError) -> Refused? {
     var (refused, passing): (Refused?, UploadError?)
     for name in leftovers.reversed() {
@@ -80,7 +81,7 @@ extension DavPlace {
     return refused
   }
 
-  /// DELETE. A name that is not there is a success, also where the server refuses the method whatever is there.
+  /// DELETE. Succeeds if the name does not exist, even if the server always refuses the method.
   func delete(_ temporary: HTTPURL, _ with: UploadContext) async throws(UploadError) {
     let request = HTTPRequest("DELETE", temporary)
     let response = try await with.send(request)
@@ -93,7 +94,7 @@ extension DavPlace {
     throw error
   }
 
-  /// The user is told of the first temporary file that the server does not delete.
+  /// Reports the first temporary file that the server does not delete to the user.
   private func tell(_ refused: Refused?, _ folders: DavFolders, _ with: UploadContext) {
     guard let refused, folders.noteLeftover() else { return }
     with.server.notice(
@@ -103,9 +104,9 @@ extension DavPlace {
 }
 
 extension JournalEntry {
-  /// The file has its name at the server, and only temporary files beside it are left to be deleted.
+  /// The file has its name at the server; only temporary files remain to be deleted.
   public var isStored: Bool { session?.state["stored"] != nil }
 
-  /// The upload is a WebDAV one, and what the server has of it are temporary files beside the file's own name.
+  /// The upload uses WebDAV, and its data at the server are temporary files next to the file's own name.
   public var hasTemporaryFiles: Bool { destination.protocolName == "dav" }
 }

@@ -1,11 +1,11 @@
 import BlobHTTP
 
 extension DavPlace {
-  /// MOVE of `temporary` to the file's own name, which may replace what has the name where `overwrites` is set.
+  /// MOVE of `temporary` to the file's own name. It may replace a file under the name if `overwrites` is set.
   ///
-  /// Some servers take `Destination` apart once more, and cut a name where another URL would have a query: they would replace
-  /// the file that has the beginning of the name. So a name with such characters is first tried without replacing anything,
-  /// and what the server says is there must be there.
+  /// Some servers decode `Destination` twice, and truncate the name at a character that starts a query: they would
+  /// replace the file with the truncated name. A name with such characters is therefore first tried without replacing.
+  /// If the server then reports that the name is taken, a file must exist there.
   func giveName(to temporary: HTTPURL, _ with: UploadContext) async throws(UploadError) {
     if overwrites, !isPlain {
       do {

@@ -2,10 +2,10 @@ import BlobHTTP
 import Blobs
 import Synchronization
 
-// Nothing is replaced without being asked to, whatever a server makes of conditions.
+// Replaces no file unless requested, even on servers that ignore conditions.
 extension DavPlace {
-  /// Where names cannot be changed: straight to the name, once it was found to hold nothing, or a part of this file that an
-  /// earlier try has left. The condition `If-None-Match` is for another client that comes in between; some servers ignore it.
+  /// For servers without MOVE: sends the file directly to its name, after a query found no file there, or a part of
+  /// this file from an earlier try. `If-None-Match` protects against another client in between; some servers ignore it.
   mutating func putStraight(
     _ body: BlobSlice, _ folders: DavFolders, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
@@ -26,13 +26,13 @@ extension DavPlace {
     if response.status == 412, !overwrites { return try await taken(body, with) }
     guard response.saysStored else { throw refusal(request, response) }
     let headers = try await look(at: url, body, with)
-    // An earlier try may have written to the same file at the same time.
+    // An earlier try may have written to the same file concurrently.
     if tries > 1, body.source.access == .random { try await with.compareAgain(body, with: url) }
     return result(headers)
   }
 
-  /// Whether the server keeps a file that has the name which another is moved to, as `Overwrite: F` has it: tried with two
-  /// empty files of our own, whose names `clear` knows. nil: that cannot be found out. RFC 4918 §10.6.
+  /// Whether the server implements `Overwrite: F`, so that MOVE replaces no file: tried with two empty files of our
+  /// own, whose names `clear` knows. nil: this cannot be found out. RFC 4918 §10.6.
   mutating func tryCondition(_ with: UploadContext) async throws(UploadError) -> Bool? {
     let (source, target) = (try await begin(with), try await begin(with))
     for place in [source, target] {
@@ -49,10 +49,10 @@ extension DavPlace {
   }
 }
 
-/// Whether a server heeds `Overwrite: F`. One that ignores it replaces the file that has the name.
+/// Whether a server implements `Overwrite: F`. A server that ignores it replaces the file under the name.
 ///
-/// Until a server is known to heed it, each name is asked for first (HEAD). It becomes known by a trial, which takes five small
-/// requests, and is made once as many names were asked for as it costs.
+/// Until this is known, each name is queried first (HEAD). A trial finds it out; it takes five small requests, and
+/// starts once as many names were queried as it costs.
 final class DavConditions: Sendable {
   private struct State {
     var questions = 0
@@ -64,7 +64,7 @@ final class DavConditions: Sendable {
 
   var areHeeded: Bool { state.withLock { $0.areHeeded } }
 
-  /// A name is to be asked for. Returns whether the caller is to try the condition.
+  /// Counts a query for a name. Returns whether the caller should try the condition.
   func noteQuestion() -> Bool {
     state.withLock { state in
       state.questions += 1

@@ -1,36 +1,37 @@
 import BlobHTTP
 import Blobs
 
-/// Where a file goes on a WebDAV server: its name, and the temporary names beside it that it is sent under.
+/// The place of a file on a WebDAV server: its name, and the temporary names for sending it.
 ///
-/// Each try, which is one PUT, has a temporary name of its own. The request of an earlier try may still run at the server,
-/// for example where a proxy goes on delivering what it had taken: it would write into the file of the next try.
+/// Each try, which is one PUT, has its own temporary name. The request of an earlier try may still be running at the
+/// server, for example because a proxy still delivers bytes that it had buffered: it would write into the file of the
+/// next try.
 struct DavPlace: Sendable {
   let url: HTTPURL
-  /// The folder that is there, below which folders may be made.
+  /// An existing folder, below which folders may be created.
   let root: HTTPURL
   let length: Int64?
   let contentType: String
   let overwrites: Bool
-  /// Tries that were begun, in earlier runs too.
+  /// Number of tries, including those of earlier runs.
   var tries = 0
-  /// The file was sent to its own name, in an earlier run perhaps: what is there may be a part of it.
+  /// The file was sent directly to its name, possibly in an earlier run: the file there may be a part of it.
   var wasSentStraight = false
-  /// The tries whose temporary names may exist at the server, in their order, each by what its name alone has. "" stands for
-  /// the one name that a release up to 1.0 had for all tries.
+  /// The tries whose temporary names may exist at the server, in order, each by the unique part of its name. "" stands
+  /// for the single name that releases up to 1.0 used for all tries.
   var leftovers: [String] = []
   private var oldTemporary: HTTPURL?
-  /// The version that the server gave the file when it got its name, "" for none: only temporary files are left to be
-  /// deleted. nil: it does not have its name yet.
+  /// The version that the server reported when the file got its name, "" if none: only temporary files remain to be
+  /// deleted. nil: the file does not have its name yet.
   var stored: String?
 
-  /// From so many temporary names on, another try deletes the oldest first.
+  /// From this number of temporary names on, another try deletes the oldest first.
   private static let manyLeftovers = 20
-  /// Temporary names that are remembered at the most, where a server deletes none of them.
+  /// Maximum number of temporary names to remember, if a server deletes none of them.
   private static let mostLeftovers = 1000
-  /// A journal cannot make us count for ever.
+  /// Limits a number from the journal, so that a damaged one cannot cause an endless loop.
   private static let mostTries = 1_000_000
-  /// Seconds since 1970 when the file was last written; nil: not told.
+  /// Modification time of the file in seconds since 1970; nil: not sent.
   let modified: String?
 
   init(_ target: UploadTarget) {
@@ -60,12 +61,12 @@ struct DavPlace: Sendable {
     if let kept = state["leftovers"] {
       leftovers = kept.split(separator: " ").map { String($0) }.filter(Self.isTry).suffix(Self.mostLeftovers)
     } else if let mark = state["mark"], Self.isTry(mark) {
-      // In an earlier format the tries of an upload had one mark, and were counted.
+      // In an earlier format, the tries of an upload had a common mark and a number.
       let first = state["first"].flatMap { Int($0) } ?? tries - Self.manyLeftovers + 1
       let numbers = min(max(1, first, tries - Self.mostLeftovers + 1), tries + 1)..<(tries + 1)
       leftovers = numbers.map { "\(mark)-\($0)" }
     } else if state["chunks"] == nil, let old = place("url") {
-      // A session of release 1.0 and before has one temporary name for all tries.
+      // A session of release 1.0 and earlier has one temporary name for all tries.
       (oldTemporary, leftovers) = (old, [""])
     }
   }
@@ -83,28 +84,27 @@ struct DavPlace: Sendable {
     return UploadSession(state: state)
   }
 
-  /// Hidden, and of a kind that servers take: Nextcloud forbids `.part` and `.filepart`.
+  /// A hidden name with an extension that servers accept: Nextcloud forbids `.part` and `.filepart`.
   func temporary(_ name: String) -> HTTPURL {
     if name.isEmpty, let oldTemporary { return oldTemporary }
     return url.folder.appending(pathBytes: ".fullbore-\(name).tmp".utf8)
   }
 
-  /// Random: no other try has the same temporary name, nor one of another client that has a copy of the journal.
+  /// A random name, so that no other try has the same one, not even of another client with a copy of the journal.
   private static func newTry() -> String {
     let digits = String(UInt64.random(in: 0...UInt64.max), radix: 16)
     return String(repeating: "0", count: 16 - digits.count) + digits
   }
 
-  /// Whether a journal may name a try so. Anything else could make the name of another file.
+  /// Whether a name from the journal is valid for a try. Any other text could form the name of another file.
   private static func isTry(_ name: some StringProtocol) -> Bool {
     !name.isEmpty && name.utf8.allSatisfy { $0 == UInt8(ascii: "-") || Character(Unicode.Scalar($0)).isHexDigit }
   }
 
   // MARK: Sending
 
-  /// Sends `body` under a temporary name, looks at what the server has, and gives that the name. Deletes what earlier
-  /// tries have left once all is well, or nothing more can be done. `asksBeforeMove`: the name is asked for once more before
-  /// it is given.
+  /// Sends `body` under a temporary name, checks it at the server, and moves it to its name. Temporary files of earlier
+  /// tries are deleted after success or a final failure. `asksBeforeMove`: the name is queried again before the move.
   mutating func publish(
     _ body: BlobSlice, asksBeforeMove: Bool = false, _ folders: DavFolders, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
@@ -112,15 +112,15 @@ struct DavPlace: Sendable {
     do throws(UploadError) {
       result = try await attempt(body, asksBeforeMove: asksBeforeMove, folders, with)
     } catch {
-      // A task that was cancelled can send nothing more: the journal knows the names.
+      // A cancelled task cannot send requests; the journal contains the names.
       if error.recovery == .giveUp, error.side != .cancelled { await clearAfterFailure(folders, with) }
       throw error
     }
     return try await finish(result, folders, with)
   }
 
-  /// As `publish`, once the name was asked for: it may be taken, or may have been given by an earlier try whose answer was
-  /// lost.
+  /// Like `publish`, after a query for the name: it may be taken, or the response to an earlier successful try may have
+  /// been lost.
   mutating func publishUnlessThere(
     _ body: BlobSlice, asksBeforeMove: Bool = false, _ folders: DavFolders, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
@@ -159,12 +159,13 @@ struct DavPlace: Sendable {
     return try await result(of: body, movedFrom: temporary, with)
   }
 
-  /// The temporary name of a new try. It is in the journal before the server hears of it, so that `abort` can delete it.
+  /// Returns the temporary name of a new try. The journal has it before the server gets it, so that `abort` can delete
+  /// it.
   mutating func begin(_ with: UploadContext) async throws(UploadError) -> HTTPURL {
     tries += 1
     let new = Self.newTry()
     if leftovers.count >= Self.manyLeftovers, let first = leftovers.first {
-      // A name that cannot be deleted now stays in the journal, and is tried again once the file has its own.
+      // A name that cannot be deleted now stays in the journal, and is deleted once the file has its own name.
       let isGone = (try? await delete(temporary(first), with)) != nil
       if isGone || leftovers.count >= Self.mostLeftovers { leftovers.removeFirst() }
     }
@@ -174,14 +175,14 @@ struct DavPlace: Sendable {
     return temporary(new)
   }
 
-  /// The ETag that the server gave it, if any.
+  /// Sends the file to its temporary name, and returns the ETag from the response, if any.
   private mutating func putAside(
     _ body: BlobSlice, as temporary: HTTPURL, _ folders: DavFolders, _ with: UploadContext
   ) async throws(UploadError) -> String? {
     var request = HTTPRequest("PUT", temporary, ["Content-Type": contentType])
     request.headers[ModificationTime.field] = modified
     var response = try await with.sendOnce(&request, body)
-    // An answer ends a request: the name can be used again.
+    // After a response the request has ended, so the name can be used again.
     if [404, 409].contains(response.status) {
       try await folders.make(temporary.folder, with)
       response = try await with.sendOnce(&request, body)
@@ -195,14 +196,14 @@ struct DavPlace: Sendable {
     return response.headers["ETag"]
   }
 
-  /// What the server has must be what was sent, and must not have changed since.
+  /// Throws unless the server has the bytes that were sent, unchanged since then.
   private func check(
     _ temporary: HTTPURL, _ tag: String?, _ body: BlobSlice, _ with: UploadContext
   ) async throws(UploadError) {
     var tag = tag
     var headers = try await look(at: temporary, body, with)
     if modified != nil, tag != headers["ETag"] {
-      // Some servers, like rclone, tell the ETag that the file has before they give it the time which it was sent with.
+      // Some servers, such as rclone, respond with the ETag from before they set the modification time of the request.
       tag = headers["ETag"]
       headers = try await look(at: temporary, body, with)
     }
@@ -224,13 +225,13 @@ struct DavPlace: Sendable {
     }
     guard response.saysStored else {
       var error = refusal(request, response)
-      // What we have sent is gone: someone has cleared it away, or an answer was lost.
+      // The temporary file no longer exists: someone has deleted it, or a response was lost.
       if response.status == 404 { error.recovery = .resync }
       throw error
     }
   }
 
-  /// 409, where the folder is there, is no word about the name.
+  /// Called when the folder exists, so a 409 says nothing about the name.
   func refusal(_ request: HTTPRequest, _ response: HTTPResponse) -> UploadError {
     var error = UploadError(creating: request, response)
     if response.status == 409 {
@@ -240,7 +241,7 @@ struct DavPlace: Sendable {
     return error
   }
 
-  /// Nothing is at the server under this temporary name.
+  /// Called when no file with this temporary name exists at the server.
   private mutating func forget(_ temporary: HTTPURL) {
     leftovers = leftovers.filter { self.temporary($0) != temporary }
   }

@@ -1,12 +1,12 @@
 import BlobHTTP
 
-/// What a WebDAV server says about the version of a file: it tells whether the file was changed since.
+/// The version of a file that a WebDAV server reports. It shows whether the file has changed.
 struct DavVersion: Sendable, Hashable {
-  /// The ETag, without the prefix of a weak one: servers that call their tags weak change them with the bytes, too.
+  /// The ETag, without the prefix of a weak one: servers with weak ETags change them together with the bytes, too.
   private let tag: String?
   /// Seconds since 1970, from `Last-Modified`.
   private let modified: Int64?
-  /// Characters; a longer ETag is left out, so that the journal stays small.
+  /// Maximum length in bytes; a longer ETag is ignored, so that the journal stays small.
   private static let longestTag = 256
 
   init(_ headers: HTTPHeaders) {
@@ -15,7 +15,7 @@ struct DavVersion: Sendable, Hashable {
     modified = headers["Last-Modified"].flatMap { HTTPDate.seconds($0) }
   }
 
-  /// From a location as the journal keeps it; nil where an earlier release has kept none.
+  /// Parses a location from the journal; nil if an earlier release has stored no version.
   init?(journaled location: String?) {
     guard let location, let start = location.utf8.firstIndex(of: UInt8(ascii: "#")) else { return nil }
     let words = location[location.utf8.index(after: start)...].split(separator: "&", omittingEmptySubsequences: false)
@@ -24,18 +24,18 @@ struct DavVersion: Sendable, Hashable {
     modified = Int64(words[1])
   }
 
-  /// For `UploadResult.state`; nil where the server tells nothing.
+  /// The value for `UploadResult.state`; nil if the server reports neither value.
   var text: String? {
     tag == nil && modified == nil ? nil : "\(HTTPURL.encode((tag ?? "").utf8))&\(modified.map(String.init) ?? "")"
   }
 
-  /// Whether the file was changed since it had the version `old`; false where the two have nothing in common to compare.
+  /// Whether the file has changed since version `old`; false if the two have no common field to compare.
   func isChanged(since old: DavVersion) -> Bool {
     if let tag, let other = old.tag { return tag != other }
     return isModified(since: old)
   }
 
-  /// As `isChanged`, by the time alone.
+  /// Like `isChanged`, by the modification time only.
   func isModified(since old: DavVersion) -> Bool {
     if let modified, let other = old.modified { return modified != other }
     return false
@@ -43,23 +43,25 @@ struct DavVersion: Sendable, Hashable {
 }
 
 extension UploadContext {
-  /// Whether the file of an earlier upload is still there, with the length and the version that it had then.
+  /// Whether the file of an earlier upload still exists, with the length and the version that it had then.
   func isThere(_ target: UploadTarget, since old: DavVersion?) async throws(UploadError) -> Bool {
     guard let now = try await version(of: target) else { return false }
     guard let old, now.isChanged(since: old) else { return true }
-    // A server may make up a new ETag for each answer. Such a tag says nothing; the modification time still may.
+    // A server may generate a new ETag for each response. Such an ETag is useless; the modification time may still be
+    // valid.
     guard let again = try await version(of: target) else { return false }
     return again.isChanged(since: now) && !again.isModified(since: old)
   }
 
-  /// nil: there is no file of the right length, or the server does not tell its length: then it is sent again, and compared.
+  /// nil: there is no file of the right length, or the server does not report its length. The file is then sent again,
+  /// and compared.
   private func version(of target: UploadTarget) async throws(UploadError) -> DavVersion? {
     let request = HTTPRequest("HEAD", target.url)
     let response = try await send(request)
     if [404, 410].contains(response.status) { return nil }
     guard response.isSuccess else { throw UploadError(request, response) }
     if let length = target.length {
-      // Some servers tell no length where they would compress the content.
+      // Some servers report no length for content that they would compress.
       let told = response.headers.bytes("Content-Length")
       let size = if let told { told } else { try await lengthByGet(of: target.url, expecting: length).bytes }
       if size != length { return nil }

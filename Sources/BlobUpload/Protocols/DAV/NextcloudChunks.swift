@@ -2,24 +2,25 @@ import BlobHTTP
 import Blobs
 import Synchronization
 
-/// A large file on its way to a Nextcloud server, in chunks that it keeps for a day: chunked upload, version 2.
+/// An upload of a large file to a Nextcloud server in chunks, which it keeps for a day: chunked upload, version 2.
 /// nextcloud/documentation, developer_manual/client_apis/WebDAV/chunking.
 ///
-/// A chunk is there whole or not at all, and its name is its number. What is there is asked with PROPFIND.
+/// A chunk exists completely or not at all, and its name is its number. PROPFIND returns the existing chunks.
 struct NextcloudChunks: Sendable {
   private let place: DavPlace
   /// The folder of the chunks.
   private let folder: HTTPURL
-  /// Bytes of the chunks that were sent, from the first on: one counts as stored only where the server has as many.
+  /// Sizes of the chunks that were sent, from the first one on: a chunk counts as stored only if the server has as many
+  /// bytes.
   private var sizes: ChunkSizes
 
   private static let files = "/remote.php/dav/files/"
   private static let mostChunks = 10_000
 
-  /// Whether files at `url` are Nextcloud's.
+  /// Whether `url` belongs to the files of a Nextcloud server.
   static func isSpoken(at url: HTTPURL) -> Bool { url.path.contains(files) }
 
-  /// 10,000 chunks of 5 MB to 5 GB. The length is announced with each.
+  /// 10,000 chunks of 5 MB to 5 GB. Each request contains the total length.
   static func limits(wholeUpTo: Int64) -> PartLimits {
     PartLimits(
       smallest: 5 << 20, largest: 5_000_000_000, usual: 64 << 20, count: mostChunks, needsLength: true,
@@ -27,7 +28,7 @@ struct NextcloudChunks: Sendable {
     )
   }
 
-  /// A new upload; nil where `target` is no file of a Nextcloud user.
+  /// A new upload; nil if `target` is not a file of a Nextcloud user.
   init?(_ target: UploadTarget) {
     guard let start = target.url.path.firstRange(of: Self.files) else { return nil }
     let user = target.url.path[start.upperBound...].prefix { $0 != "/" }
@@ -37,7 +38,7 @@ struct NextcloudChunks: Sendable {
     self.init(DavPlace(target), folder, ChunkSizes())
   }
 
-  /// nil where the session is none of these.
+  /// nil if this is another kind of session.
   init?(_ session: UploadSession) throws(UploadError) {
     guard let text = session.state["chunks"] else { return nil }
     let place = try DavPlace(session)
@@ -60,7 +61,7 @@ struct NextcloudChunks: Sendable {
     return session
   }
 
-  /// MKCOL. The journal has the session before, so that nothing is left behind unknown.
+  /// MKCOL. The journal stores the session before, so that no folder is left behind unknown.
   func open(_ with: UploadContext) async throws(UploadError) {
     with.opened(session)
     try await with.events.makeDurable()
@@ -69,7 +70,7 @@ struct NextcloudChunks: Sendable {
     guard response.isSuccess || response.status == 405 else { throw UploadError(creating: request, response) }
   }
 
-  /// Whether the very bytes have the name already; asked before the first chunk.
+  /// Whether the name already has the same bytes; queried before the first chunk.
   func find(_ body: BlobSlice, _ with: UploadContext) async throws(UploadError) -> UploadResult? {
     count > 0 ? nil : try await lookFor(body, with)
   }
@@ -77,7 +78,7 @@ struct NextcloudChunks: Sendable {
   private func lookFor(_ body: BlobSlice, _ with: UploadContext) async throws(UploadError) -> UploadResult? {
     do throws(UploadError) {
       guard let found = try await place.find(body, with) else { return nil }
-      try? await clear(with)  // it expires
+      try? await clear(with)  // The chunks expire.
       return found
     } catch {
       throw await withdrawn(error, with)
@@ -88,12 +89,12 @@ struct NextcloudChunks: Sendable {
     _ part: Part, _ body: BlobSlice, _ folders: DavFolders, _ with: UploadContext
   ) async throws(UploadError) -> PartReceipt {
     var request = request("PUT", chunk(count + 1))
-    // Known before it is sent: the answer may be lost.
+    // The size is recorded before the chunk is sent, because the response may be lost.
     sizes.append(part.length ?? 0)
     with.opened(session)
     let response = try await with.send(following: &request, body: body)
     guard response.saysStored else {
-      // The upload has expired, or the folder that the file is to be in was removed: the status is the same.
+      // The upload has expired, or the folder for the file was removed: both have the same status.
       if response.status == 404 { folders.forget(place.url.folder) }
       let error = refusal(request, response)
       throw error.recovery == .restart ? await withdrawn(error, with) : error
@@ -101,11 +102,12 @@ struct NextcloudChunks: Sendable {
     return PartReceipt(number: part.number, start: part.start, held: part.length ?? 0)
   }
 
-  /// The name that the file is to have.
+  /// The name for the file.
   var url: HTTPURL { place.url }
   var overwrites: Bool { place.overwrites }
 
-  /// Makes the file of the chunks. What stands in the way is looked at by beginning anew; `asks`: and before.
+  /// Joins the chunks to the file. An existing file under the name is examined by a new upload; `asks`: also before the
+  /// join.
   func assemble(asks: Bool, _ folders: DavFolders, _ with: UploadContext) async throws(UploadError) -> UploadResult {
     if asks, let whole = with.whole, let found = try await lookFor(whole, with) { return found }
     var request = request("MOVE", folder.appending(pathBytes: ".file".utf8))
@@ -123,7 +125,7 @@ struct NextcloudChunks: Sendable {
       let whole = with.whole ?? BlobSlice(DataSource([]), length: place.length)
       return place.result(try await place.look(at: place.url, whole, with))
     } catch {
-      // The chunks are gone. Whatever has the name is compared by beginning anew.
+      // The chunks no longer exist. A new upload compares the file under the name.
       var error = error
       if error.recovery == .resync { error.recovery = .restart }
       throw error
@@ -132,20 +134,21 @@ struct NextcloudChunks: Sendable {
 
   private func refusal(_ request: HTTPRequest, _ response: HTTPResponse) -> UploadError {
     var error = UploadError(session: request, response)
-    // An upload that has expired is answered with 404.
+    // 404 means that the upload has expired.
     if response.status == 403 { error.recovery = .giveUp }
     if response.status == 412 { error.recovery = .restart }
     return error
   }
 
-  /// `error`, with the upload deleted at the server where the error is final for this file, or the upload begins anew.
+  /// Returns `error`, after deleting the upload at the server if the error is final for this file, or a new upload
+  /// follows.
   private func withdrawn(_ error: UploadError, _ with: UploadContext) async -> UploadError {
     let isOver = error.recovery == .restart || (error.recovery == .giveUp && error.side == .file)
-    if isOver { try? await clear(with) }  // it expires
+    if isOver { try? await clear(with) }  // The upload expires.
     return error
   }
 
-  /// PROPFIND: bytes of the chunks from the first on. 404: they were assembled, or are gone.
+  /// PROPFIND: the server's offset, from the sizes of its chunks. 404: they were joined, or no longer exist.
   mutating func held(_ with: UploadContext) async throws(UploadError) -> Held {
     var request = HTTPRequest("PROPFIND", folder, ["Depth": "1"])
     let listing = Listing()
@@ -155,7 +158,7 @@ struct NextcloudChunks: Sendable {
     guard response.isSuccess else { throw UploadError(session: request, response) }
     let there = DavListing.sizes(in: listing.text)
     var whole = ChunkSizes()
-    // From the first chunk on that is missing or of another size than the one that was sent, they are sent again.
+    // Chunks from the first one on that is missing or has another size are sent again.
     for size in sizes.all {
       if there[chunk(whole.count + 1).path] != size { break }
       whole.append(size)
@@ -182,7 +185,7 @@ struct NextcloudChunks: Sendable {
   }
 }
 
-/// An answer that is collected beyond what the transport collects.
+/// A response that is longer than the transport's limit for bodies.
 private final class Listing: Sendable {
   private let bytes = Mutex<[UInt8]>([])
   private static let most = 16 << 20
@@ -198,9 +201,9 @@ private final class Listing: Sendable {
   var text: [UInt8] { bytes.withLock { $0 } }
 }
 
-/// The little of a multistatus answer that we want. RFC 4918 §13.
+/// The sizes in a multistatus response. RFC 4918 §13.
 enum DavListing {
-  /// Sizes by path, as it is written in URLs. What has no size is left out.
+  /// Sizes by path, as encoded in URLs. Entries without a size are omitted.
   static func sizes(in text: [UInt8]) -> [String: Int64] {
     var sizes: [String: Int64] = [:]
     var path: String?
@@ -212,7 +215,7 @@ enum DavListing {
       rest = rest[(close + 1)...]
       let words = rest.prefix { $0 != UInt8(ascii: "<") }.split { $0 <= UInt8(ascii: " ") }
       let content = String(decoding: words.first ?? [], as: UTF8.self)
-      // A closing tag has what follows it as its content.
+      // A closing tag would have the text after it as its content.
       if tag.first == UInt8(ascii: "/") { continue }
       if name == "href" { path = Self.path(content) }
       if name == "getcontentlength", let path, let size = Int64(content), size >= 0 { sizes[path] = size }
@@ -220,6 +223,6 @@ enum DavListing {
     return sizes
   }
 
-  /// Servers write whole URLs too.
+  /// Some servers write complete URLs instead of paths.
   private static func path(_ reference: String) -> String { HTTPURL(reference)?.path ?? reference }
 }

@@ -1,16 +1,16 @@
 import BlobHTTP
 import Blobs
 
-/// WebDAV: one PUT of the whole under a temporary name in the same folder, which is moved to its own name once its size
-/// is found right. Each try has a temporary name of its own, which the journal knows. RFC 4918.
+/// WebDAV: one PUT of the whole file to a temporary name in the same folder, which is moved to its own name once its
+/// size is confirmed. Each try has its own temporary name, which the journal contains. RFC 4918.
 ///
-/// A name never stands for a part of a file, whatever the server does with a PUT that is cut off. Nothing can be resumed:
-/// partial PUTs mean different things to different servers, and some take a piece for the whole. Nextcloud has chunks
-/// for that: a large file for `…/remote.php/dav/files/USER/…` goes in those, and on from the last that is there.
+/// The name never has a part of a file, whatever the server does with an interrupted PUT. An upload cannot be resumed:
+/// partial PUTs mean different things to different servers, and some take a part for the whole file. Nextcloud supports
+/// chunks: a large file for `…/remote.php/dav/files/USER/…` is sent in chunks, and resumed after the last stored one.
 public struct WebDAV: UploadProtocol {
   public let name = "dav"
 
-  /// Of a file over this many bytes, the name that it is to have is looked at before any of it is sent.
+  /// For a file over this many bytes, the name is queried before any byte is sent.
   public var wholeUpTo: Int64
   private let folders = DavFolders()
   private let conditions = DavConditions()
@@ -19,7 +19,8 @@ public struct WebDAV: UploadProtocol {
 
   public var traits: UploadTraits { UploadTraits(leavesTemporaryFiles: true, queries: .dropped) }
 
-  /// OPTIONS; only a demand for credentials, or a failure, is an error: nginx takes all we send, and no OPTIONS.
+  /// OPTIONS. Only a demand for credentials, or a failure, is an error: nginx supports all requests we send except
+  /// OPTIONS.
   public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits {
     let request = HTTPRequest("OPTIONS", target.endpoint)
     let response = try await with.send(request)
@@ -28,8 +29,8 @@ public struct WebDAV: UploadProtocol {
     return limits(at: target.endpoint)
   }
 
-  /// A server whose `Allow` lists neither MOVE nor anything else that is WebDAV's alone takes files under their own names
-  /// only. The `Allow` of a WebDAV server lists MKCOL or LOCK for a place that is not there yet, and no MOVE.
+  /// If `Allow` lists neither MOVE nor another WebDAV method, the server accepts files under their own names only. A
+  /// WebDAV server lists MKCOL or LOCK for a URL that does not exist yet, and not MOVE.
   private func noteMethods(of response: HTTPResponse) {
     let methods = response.headers.list("Allow")
     if methods.contains("PUT"), !methods.contains(where: { ["MOVE", "MKCOL", "LOCK", "PROPFIND"].contains($0) }) {
@@ -39,14 +40,14 @@ public struct WebDAV: UploadProtocol {
 
   func limits(at endpoint: HTTPURL) -> PartLimits {
     if NextcloudChunks.isSpoken(at: endpoint) { return NextcloudChunks.limits(wholeUpTo: wholeUpTo) }
-    // A part size that is asked for must not cut it.
+    // A requested part size must not split the file.
     return PartLimits(smallest: .max, firstPart: wholeUpTo)
   }
 
-  /// Whether an OPTIONS answer is that of a WebDAV server. RFC 4918 §10.1.
+  /// Whether a response to OPTIONS comes from a WebDAV server. RFC 4918 §10.1.
   static func isOffered(by headers: HTTPHeaders) -> Bool { headers.list("DAV").contains("1") }
 
-  /// With a small file: sends it. For a large one only the names are agreed upon.
+  /// Sends a small file. For a large file, only creates the session with its names.
   public func create(_ target: UploadTarget, first: FirstPart?, _ with: UploadContext)
     async throws(UploadError) -> Held
   {
@@ -54,7 +55,7 @@ public struct WebDAV: UploadProtocol {
     try await folders.make(for: place, with)
     if let first { return .finished(try await publish(first.body, at: place, with)) }
     if let chunks = NextcloudChunks(target) {
-      // A chunk for a file whose folder is missing is refused, as one whose upload has expired.
+      // A chunk for a file whose folder is missing gets the same refusal as one for an expired upload.
       try await folders.make(target.url.folder, with)
       try await chunks.open(with)
       return .upTo(0, chunks.session)
@@ -63,11 +64,11 @@ public struct WebDAV: UploadProtocol {
     return .upTo(0, place.session)
   }
 
-  /// A PUT cannot be asked how far it got. What is published already is found when it is sent again.
+  /// A PUT cannot be queried for its offset. A published file is found when the upload is repeated.
   public func held(by session: UploadSession, _ with: UploadContext) async throws(UploadError) -> Held {
     if var chunks = try NextcloudChunks(session) { return try await chunks.held(with) }
     let place = try DavPlace(session)
-    // Where only temporary files are left to be deleted, there is nothing to send.
+    // If only temporary files remain to be deleted, no bytes remain to be sent.
     return .upTo(place.stored == nil ? 0 : place.length ?? 0, place.session)
   }
 
@@ -75,7 +76,7 @@ public struct WebDAV: UploadProtocol {
     async throws(UploadError) -> Sent
   {
     if var chunks = try NextcloudChunks(session) {
-      // The whole is compared, not the part.
+      // The whole file is compared, not the part.
       let whole = BlobSlice(
         body.source, length: session.state["length"].flatMap { Int64($0) }, validator: body.validator)
       if let found = try await chunks.find(whole, with) { return .finished(found) }
@@ -97,26 +98,27 @@ public struct WebDAV: UploadProtocol {
     async throws(UploadError) -> UploadResult
   {
     if let chunks = try NextcloudChunks(session) {
-      // Two files of one push may have the same name to the server.
+      // The server may treat the names of two files of one push as equal.
       return try await with.names.alone(at: FoldedName(chunks.url)) { hasWaited async throws(UploadError) in
         try await chunks.assemble(asks: !chunks.overwrites && (hasWaited || !conditions.areHeeded), folders, with)
       }
     }
     var place = try DavPlace(session)
     if place.stored != nil, let whole = with.whole { return try await place.finishStored(whole, folders, with) }
-    // Nothing is left to send of a file without bytes.
+    // An empty file has no bytes left to send.
     return try await publish(BlobSlice(DataSource([])), at: place, with)
   }
 
-  /// Whether a name must be asked for before it is given, since the server is not known to heed the condition of the MOVE.
+  /// Whether a name must be queried before the move, since the server is not known to implement the condition of MOVE.
   private func asksFirst(_ place: inout DavPlace, _ with: UploadContext) async throws(UploadError) -> Bool {
-    // Where there is no MOVE, `putStraight` asks.
+    // Without MOVE, `putStraight` queries the name.
     if place.overwrites || conditions.areHeeded || !folders.canMove { return false }
     if conditions.noteQuestion(), try await place.tryCondition(with) == true { conditions.noteHeeded() }
     return !conditions.areHeeded
   }
 
-  /// Publishes a file whose name was not asked for before. Where the server heeds the condition of the MOVE, that is enough.
+  /// Publishes a file whose name was not queried before. If the server implements the condition of MOVE, that is
+  /// sufficient.
   private func publish(
     _ body: BlobSlice, at place: DavPlace, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
@@ -134,7 +136,7 @@ public struct WebDAV: UploadProtocol {
     try await with.isThere(target, since: DavVersion(journaled: location))
   }
 
-  /// DELETE of the temporary names, or of the chunks.
+  /// DELETE for the temporary names, or for the chunks.
   public func abort(_ session: UploadSession, _ with: UploadContext) async throws(UploadError) {
     if let chunks = try NextcloudChunks(session) { return try await chunks.clear(with) }
     if let refused = try await DavPlace(session).clear(with) { throw refused.error }

@@ -3,10 +3,10 @@ import Blobs
 
 /// The bucket and the name of an object, and the URLs of the JSON API for it.
 struct CloudObject: Sendable {
-  /// Of the object, or of a folder.
+  /// URL of the object, or of a folder.
   let url: HTTPURL
   let bucket: String
-  /// Percent-encoded, slashes too: it is one component of a path.
+  /// Percent-encoded, including slashes, since the name is one component of a path.
   let encodedName: String
 
   /// `https://host/bucket/folder/name`.
@@ -41,7 +41,7 @@ struct CloudObject: Sendable {
     try self.init(url)
   }
 
-  /// What a refusal to begin an upload, or to list objects, means.
+  /// The error for a refusal to start an upload, or to list objects.
   func refusal(_ request: HTTPRequest, _ response: HTTPResponse) -> UploadError {
     if response.status != 404 { return UploadError(creating: request, response) }
     return UploadError(
@@ -54,18 +54,18 @@ struct CloudObject: Sendable {
   var bucketURL: HTTPURL { place("/storage/v1/b/\(bucket)/o") }
   var objectURL: HTTPURL { place("/storage/v1/b/\(bucket)/o/\(encodedName)") }
 
-  // A path can always be put in the place of another.
+  // An absolute path can always be resolved.
   private func place(_ path: String) -> HTTPURL { url.resolve(path)! }
 }
 
-/// What the server says of an object.
+/// The metadata of an object that the server reports.
 struct CloudFacts: Sendable {
   var size: Int64?
-  /// In base64.
+  /// Base64.
   var crc32c: String?
   var md5: String?
   var generation: String?
-  /// What an `UploadResult` keeps of it.
+  /// The part that an `UploadResult` stores.
   var version: [String: String] { generation.map { ["version": $0] } ?? [:] }
 
   init(_ json: [UInt8]) {

@@ -1,12 +1,12 @@
 import BlobHTTP
 import Blobs
 
-/// What an object is to be: the JSON that an upload begins with.
+/// The JSON resource that describes a new object at the start of an upload.
 /// https://cloud.google.com/storage/docs/json_api/v1/objects#resource
 struct CloudResource {
   let json: [UInt8]
 
-  /// The key under which Google's own tools and rclone keep when a file was last written, in whole seconds since 1970.
+  /// The key under which Google's own tools and rclone store the modification time, in whole seconds since 1970.
   static let modificationTime = "goog-reserved-file-mtime"
 
   init(_ object: CloudObject, _ target: UploadTarget) {
@@ -24,11 +24,11 @@ struct CloudResource {
   static let contentType = "application/json; charset=UTF-8"
 }
 
-/// A small object in one request: its resource, then its bytes. RFC 2387.
+/// A multipart body with a small object: its resource, then its bytes. RFC 2387.
 struct CloudWhole {
   let contentType: String
   let body: BlobSlice
-  /// Bytes of the body before those of the object.
+  /// Number of bytes of the body before those of the object.
   let head: Int64
 
   init(_ resource: CloudResource, _ target: UploadTarget, _ content: BlobSlice) {

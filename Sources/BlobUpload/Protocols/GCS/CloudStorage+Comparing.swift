@@ -3,9 +3,9 @@ import BlobHTTP
 import Blobs
 
 extension CloudStorage {
-  /// The object that an answer tells of, compared with what was sent. One with other bytes is deleted again, and it alone, if
-  /// `request` made it: what an earlier one made may be what its source was then. Where the answer cannot be read, the server is
-  /// asked for the object, which another client may have made meanwhile. `overwrites`: it may have replaced another object.
+  /// Compares the object in a response with the bytes that were sent. If it has other bytes and `request` created it,
+  /// this version of the object is deleted. A version that an earlier request created may match the source at that
+  /// time.
   func finished(
     _ response: HTTPResponse, to request: HTTPRequest, _ object: CloudObject, isNew: Bool, overwrites: Bool,
     _ with: UploadContext
@@ -45,7 +45,7 @@ extension CloudStorage {
     throw UploadError(.restart, .file, "\(problem); they are deleted\(lost)")
   }
 
-  /// The name is taken. That is a success if the object has the same bytes.
+  /// Called if the name is taken. Success if the object has the same bytes.
   func claim(_ object: CloudObject, _ with: UploadContext) async throws(UploadError) -> UploadResult {
     let facts: CloudFacts?
     do throws(UploadError) { facts = try await self.facts(of: object, with) } catch {
@@ -128,7 +128,7 @@ extension CloudStorage {
     _ target: UploadTarget, location: String?, _ with: UploadContext
   ) async throws(UploadError) -> Bool {
     guard let facts = try await facts(of: try CloudObject(target), with) else { return false }
-    // Each write of a name gives it a generation that it never had.
+    // Each write to a name creates a new generation number.
     if let told = location?.split(separator: "#").dropFirst().first, let generation = facts.generation,
       told != generation
     {

@@ -1,17 +1,18 @@
 import BlobHTTP
 import Blobs
 
-/// Google Cloud Storage's JSON API: a small file goes in one request, a large one in a resumable upload.
+/// Google Cloud Storage's JSON API: a small file is sent in one request, a large one in a resumable upload.
 ///
 /// The endpoint is the URL of a bucket, or of a folder in it: `https://storage.googleapis.com/bucket/folder/`.
 /// https://cloud.google.com/storage/docs/performing-resumable-uploads
 public struct CloudStorage: UploadProtocol {
   public let name = "gcs"
 
-  /// A file up to this many bytes travels in one request.
+  /// A file up to this many bytes is sent in one request.
   public var wholeUpTo: Int64
 
-  /// Parts but the last are multiples of it, and so is what the server keeps of a request that breaks off.
+  /// All parts except the last one are multiples of this size, and so are the bytes that the server keeps of an
+  /// interrupted request.
   static let unit: Int64 = 256 << 10
 
   public init(wholeUpTo: Int64 = 4 << 20) { self.wholeUpTo = wholeUpTo }
@@ -22,8 +23,8 @@ public struct CloudStorage: UploadProtocol {
 
   var limits: PartLimits { PartLimits(smallest: Self.unit, firstPart: wholeUpTo, total: 5 << 40) }
 
-  /// Asks for one object of the bucket, so that a wrong token and a wrong bucket show before the first byte. An account that
-  /// may only write is refused the list, and can upload.
+  /// Lists one object of the bucket, so that a wrong token or bucket is detected before the first byte. An account with
+  /// write permission only may not list, but can upload.
   public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits {
     let place = try CloudObject(target.endpoint)
     let request = HTTPRequest("GET", place.bucketURL.withQuery("maxResults=1"))
@@ -45,7 +46,7 @@ public struct CloudStorage: UploadProtocol {
       "POST", object.uploadURL.withQuery("uploadType=resumable&name=\(object.encodedName)\(condition)"),
       ["Content-Type": CloudResource.contentType, "X-Upload-Content-Type": target.contentType])
     if let length = target.length { request.headers["X-Upload-Content-Length"] = String(length) }
-    // The resource is no part of the file, so that its bytes are not counted.
+    // The resource is not part of the file, so its bytes are not counted.
     var uncounted = with
     uncounted.events = NoUploadEvents()
     let response = try await uncounted.send(request, body: BlobSlice(DataSource(resource.json)))
@@ -60,7 +61,7 @@ public struct CloudStorage: UploadProtocol {
     return .upTo(0, session)
   }
 
-  /// The whole in one request.
+  /// Sends the whole file in one request.
   private func put(
     _ first: FirstPart, _ resource: CloudResource, _ condition: String, _ object: CloudObject, _ target: UploadTarget,
     _ with: UploadContext
@@ -75,7 +76,7 @@ public struct CloudStorage: UploadProtocol {
     return try await finished(response, to: request, object, isNew: true, overwrites: target.overwrite, with)
   }
 
-  /// PUT with `Content-Range`. What is not the end of the file is cut to a multiple of 256 KiB.
+  /// PUT with `Content-Range`. A part before the end of the file is shortened to a multiple of 256 KiB.
   public func send(
     _ part: Part, _ body: BlobSlice, to session: UploadSession, _ with: UploadContext
   ) async throws(UploadError) -> Sent {
@@ -104,7 +105,7 @@ public struct CloudStorage: UploadProtocol {
     }
   }
 
-  /// An empty PUT with `Content-Range: bytes */N`, which also ends an upload that is whole.
+  /// An empty PUT with `Content-Range: bytes */N`, which also completes an upload that has all its bytes.
   public func held(by session: UploadSession, _ with: UploadContext) async throws(UploadError) -> Held {
     try await put(
       "*", session.cloudLength ?? session.sourceEnd, BlobSlice(DataSource([])), to: session, isNew: false, with)
@@ -139,7 +140,7 @@ public struct CloudStorage: UploadProtocol {
     throw error
   }
 
-  /// Bytes that the server has, from `Range: bytes=0-N` of a 308; without that field it has none.
+  /// The server's offset, from `Range: bytes=0-N` of a 308 response; without that field it has no bytes.
   private func offset(_ response: HTTPResponse, to request: HTTPRequest) throws(UploadError) -> Int64 {
     guard let range = response.headers["Range"] else { return 0 }
     if range.hasPrefix("bytes=0-"), let last = Int64(digits: range.dropFirst(8)), last < .max { return last + 1 }
@@ -149,7 +150,7 @@ public struct CloudStorage: UploadProtocol {
       status: 308)
   }
 
-  /// DELETE. 499 is the server's word for an upload that was cancelled.
+  /// DELETE. The server uses 499 for an upload that was cancelled.
   public func abort(_ session: UploadSession, _ with: UploadContext) async throws(UploadError) {
     let request = HTTPRequest("DELETE", try session.uploadURL())
     let response = try await with.send(request)
@@ -158,6 +159,6 @@ public struct CloudStorage: UploadProtocol {
 }
 
 extension UploadSession {
-  /// Bytes of the whole, as the server was told when the upload began; nil: it was not.
+  /// Length of the file in bytes, as the server was told when the upload was created; nil: it was not told.
   fileprivate var cloudLength: Int64? { state["length"].flatMap { Int64(digits: $0) } }
 }
