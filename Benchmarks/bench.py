@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fullbore against its rivals, in interleaved rounds; each goal is judged by the median of the rounds' ratios.
+"""Compares Fullbore with its rivals in interleaved rounds. Each goal is compared with the median of the rounds' ratios.
 
 usage: bench.py [quick | all | CASE...] [--rounds N] [--with rclone] [--list]
 
@@ -7,8 +7,8 @@ quick   every case, 1 GiB and fewer files, two rounds: to see that nothing broke
 all     the real sizes, five rounds (the default); writes results/DATE.md
 CASE    one by name, see --list
 
-FULLBORE names the binary. FULLBORE_BENCH_DIR is where data and logs go (default: Benchmarks/work); the server
-cases receive into /dev/shm. Compare ratios, not absolute times: neighbours on the machine change those.
+FULLBORE is the path of the binary. FULLBORE_BENCH_DIR is the folder for data and logs (default: Benchmarks/work); the
+server cases receive into /dev/shm. Compare ratios, not absolute times, which depend on other work on the machine.
 """
 import argparse, datetime, shutil, sys
 import harness, report
@@ -49,7 +49,7 @@ def main():
     SHM.mkdir()
     results = []
     try:
-        # Some links are so slow that this one would take hours; it is named, with the links that matter.
+        # On some links this case would take hours. It runs only if it is named, together with suitable links.
         for name in names or [name for name in CASES if name != "shapes"]:
             print(f"{name}: {CASES[name].__doc__}", flush=True)
             result = CASES[name](o)

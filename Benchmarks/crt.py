@@ -1,4 +1,4 @@
-"""aws-crt's own S3 client, with no aws above it. usage: crt.py URL FOLDER AT_ONCE PART_MIB"""
+"""Uploads with aws-crt's own S3 client, without the aws program. usage: crt.py URL FOLDER AT_ONCE PART_MIB"""
 import pathlib, sys, threading
 from awscrt import auth, http, io, s3
 

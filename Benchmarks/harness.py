@@ -1,4 +1,4 @@
-"""What the benchmarks stand on: C programs, data sets, servers, one measured run of a client."""
+"""Common code of the benchmarks: C programs, data sets, servers, one measured run of a client."""
 import contextlib, json, os, pathlib, random, resource, shutil, signal, socket, ssl, subprocess, sys, tempfile, threading, time, urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -9,7 +9,7 @@ KiB, MiB, GiB = 1 << 10, 1 << 20, 1 << 30
 
 
 def prepare():
-    """Builds the C programs, anew only where the source is younger."""
+    """Builds the C programs whose sources are newer."""
     for name in ("bin", "data", "tmp"):
         (WORK / name).mkdir(parents=True, exist_ok=True)
     libraries = {"hole": ["-lssl", "-lcrypto"], "slowlink": ["-lm"], "limit": ["-pthread", "-lssl", "-lcrypto"], "timed": []}
@@ -20,7 +20,7 @@ def prepare():
 
 
 def release(product):
-    """A release build of one of our own programs; its path."""
+    """Builds one of the project's own programs in release mode. Returns its path."""
     build = ["swift", "build", "-c", "release", "--product", product]
     subprocess.run(build, cwd=HERE.parent, check=True, stdout=sys.stderr)
     folder = subprocess.run([*build[:4], "--show-bin-path"], cwd=HERE.parent, check=True, stdout=subprocess.PIPE, text=True)
@@ -36,7 +36,7 @@ class DataSet:
         self.folder = WORK / "data" / name
 
     def make(self):
-        """Writes what is not there yet; a folder that is complete carries a mark beside it."""
+        """Writes missing files. A file beside the folder marks that it is complete."""
         mark = self.folder.with_suffix(".done")
         if mark.exists():
             return self
@@ -51,11 +51,11 @@ class DataSet:
         return self
 
     def paths(self):
-        """Folders of 200, as cameras make them."""
+        """Divides the files into folders of 200, as cameras do."""
         return [self.folder / f"{i // 200:03}" / f"IMG_{i:05}.jpg" for i in range(self.files)]
 
     def warm(self):
-        """Reads all of it, so that no client pays for the disk."""
+        """Reads all files into the page cache, so that no client pays for the disk."""
         for path in self.paths():
             with open(path, "rb", buffering=0) as f:
                 while f.read(8 * MiB):
@@ -71,7 +71,7 @@ def large_file(o):
 
 @contextlib.contextmanager
 def many_files():
-    """Lets this process have as many descriptors as it may."""
+    """Raises this process's limit of open files to the maximum."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     try:
@@ -86,7 +86,7 @@ def free_port():
 
 
 def processes(root):
-    """`root` and everything below it."""
+    """`root` and all its descendants."""
     found, todo = [], [root]
     while todo:
         pid = todo.pop()
@@ -107,7 +107,7 @@ def status_bytes(pid, key):
 
 
 class Server:
-    """A server process, ended by its own id. `url` is where to send to."""
+    """A server process, ended by its own id. `url` is the destination."""
 
     def __init__(self, command, url=None, cwd=None):
         self.log = open(WORK / "tmp" / "server.log", "ab")
@@ -128,7 +128,7 @@ class Server:
         raise SystemExit(f"{self.process.args[0]} does not listen on {self.url}")
 
     def cpu(self):
-        """Seconds, of all its processes."""
+        """CPU time of all its processes in seconds."""
         ticks = 0
         for pid in processes(self.process.pid):
             fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
@@ -151,7 +151,7 @@ class Server:
 
 
 def hole(certificate=None):
-    """Takes every body and discards it inside the kernel; over TLS with a `certificate` and its key."""
+    """Reads every body and discards it in the kernel; uses TLS if there is a `certificate` and its key."""
     port = free_port()
     if certificate:
         server = Server([WORK / "bin" / "hole", port, *certificate], f"https://127.0.0.1:{port}")
@@ -161,7 +161,7 @@ def hole(certificate=None):
 
 
 def certificate():
-    """A certificate for 127.0.0.1 and its key, in files."""
+    """Creates a certificate for 127.0.0.1 and its key, in files."""
     files = WORK / "tmp" / "cert.pem", WORK / "tmp" / "key.pem"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30",
@@ -171,7 +171,7 @@ def certificate():
 
 
 def slowlink(target, rtt_ms, mbit, each=0):
-    """`each`: Mbit/s of one connection; 0: as much as there is."""
+    """`each`: Mbit/s of one connection; 0: no limit."""
     port = free_port()
     return Server(
         [WORK / "bin" / "slowlink", "-l", port, "-t", target.split("//")[1], "-d", rtt_ms / 2, "-u", mbit, "-D", mbit, "-c", each],
@@ -180,11 +180,11 @@ def slowlink(target, rtt_ms, mbit, each=0):
 
 def nginx(folder):
     port, run = free_port(), pathlib.Path(tempfile.mkdtemp(dir=WORK / "tmp"))
-    # Bodies go to a file on the same tmpfs, so that nginx renames and does not copy.
+    # Bodies go to a file on the same tmpfs, so that nginx renames instead of copying.
     body = folder.with_name(folder.name + "-bodies")
     for sub in (folder, body):
         sub.mkdir(exist_ok=True)
-        sub.chmod(0o777)  # started by root, its workers are someone else
+        sub.chmod(0o777)  # if root starts nginx, its workers run as another user
     text = (HERE / "nginx.conf.in").read_text()
     for key, value in {"PORT": port, "ROOT": folder, "BODY": body}.items():
         text = text.replace(f"@{key}@", str(value))
@@ -199,8 +199,8 @@ def serve(folder):
 
 
 def counters(url, path="/_stats"):
-    """hole's own counts, as numbers."""
-    # A certificate made for this run, by ourselves.
+    """Returns the counters of hole.c as numbers."""
+    # The certificate is self-signed and made for this run.
     trust = ssl._create_unverified_context() if url.startswith("https") else None
     with urllib.request.urlopen(url + path, timeout=20, context=trust) as answer:
         return {k: int(v) for k, v in (word.split("=") for word in answer.read().decode().split())}
@@ -210,7 +210,8 @@ S3_KEYS = dict(AWS_ACCESS_KEY_ID="AKIABENCH", AWS_SECRET_ACCESS_KEY="bench", AWS
 
 
 def measure(label, command, size, files=1, stats=None, server=None, limit=900):
-    """Runs one client and returns what it cost. `stats`: the hole to ask; `server`: whose CPU counts too."""
+    """Runs one client and returns its cost. `stats`: the hole server to query; `server`: a process whose CPU time is
+    added."""
     tmp = pathlib.Path(tempfile.mkdtemp(dir=WORK / "tmp"))
     temporary, report = tmp / "temporary", tmp / "report.json"
     temporary.mkdir()
@@ -227,7 +228,7 @@ def measure(label, command, size, files=1, stats=None, server=None, limit=900):
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True)
     stop, seen = threading.Event(), {"temporary": 0}
 
-    def watch():  # seldom, since it takes from the two cores that are measured
+    def watch():  # samples rarely, because sampling uses the two cores that are measured
         while not stop.wait(0.25):
             seen["temporary"] = max(seen["temporary"], temporary_bytes(child.pid, temporary))
 
@@ -236,7 +237,7 @@ def measure(label, command, size, files=1, stats=None, server=None, limit=900):
     try:
         child.wait(limit)
     except subprocess.TimeoutExpired:
-        os.killpg(child.pid, signal.SIGKILL)  # its own session: nothing but this client
+        os.killpg(child.pid, signal.SIGKILL)  # the client has its own session, so nothing else is killed
         child.wait()
     stop.set()
     watcher.join()
@@ -262,7 +263,7 @@ def measure(label, command, size, files=1, stats=None, server=None, limit=900):
 
 
 def temporary_bytes(root, folder):
-    """Bytes in files under $TMPDIR, and in files that were deleted but are still open."""
+    """Bytes in files under $TMPDIR, and in deleted files that are still open."""
     total = sum(os.path.getsize(p) for p in folder.rglob("*") if p.is_file())
     for pid in processes(root):
         try:

@@ -1,22 +1,23 @@
-"""Instructions, counted by valgrind: the same on every machine with the same libraries, so a regression shows at once.
+"""Counts instructions with valgrind. The counts are the same on every machine with the same libraries, so a regression is
+visible at once.
 
 usage: FULLBORE=... python3 Benchmarks/instructions.py [--update]
 
-Compares with instructions.json, which `--update` writes anew. Fails where one grew by more than a tenth.
+Compares the counts with instructions.json, which `--update` replaces. Fails if a count grew by more than a tenth.
 """
 import json, os, pathlib, re, subprocess, sys, tempfile
 import harness
 from harness import FULLBORE, HERE, KiB, MiB, WORK, DataSet, Server
 
 KNOWN = HERE / "instructions.json"
-# Threads meet in another order each time, so that a few in a hundred are by chance, and more on a busy machine. A
-# regression is in every run: one that shows is counted again, and the least counts.
+# Threads interleave differently in each run, so a few percent are random, and more on a busy machine. A regression is
+# in every run: an increase is counted again, and the lowest count is used.
 SLACK = 1.1
 MOST_RUNS = 4
 
 
 def count(command, journal):
-    """Millions of instructions of a program and its threads."""
+    """Millions of instructions of a program and all its threads."""
     environment = dict(os.environ, FULLBORE_JOURNAL=str(journal))
     run = subprocess.run(
         ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", *map(str, command)],
@@ -27,13 +28,13 @@ def count(command, journal):
     return int(found[1].replace(",", "")) / 1e6
 
 
-# A file of 50 KiB is the difference between many and few of them, by each of these.
+# The cost of a file of 50 KiB is the difference between many and few files, for each of these cases.
 DIALECTS = ("tus", "resumable", "form")
 
 
 def works(hole, secure, ours):
-    """What is counted: the start, files that are sent in one piece, one that goes by `sendfile`, one through TLS, and
-    files by the other protocols to a server of ours, which speaks them all."""
+    """The counted cases: the start, files sent in one request, a file sent with `sendfile`, a file over TLS, and
+    files by the other protocols to Fullbore's own server, which supports all of them."""
     few, many = (DataSet(f"counted-{n}", [50 * KiB] * n).make() for n in (100, 1000))
     large = DataSet("counted-large", [64 * MiB]).make().paths()[0]
     push = [FULLBORE, "push", "--quiet"]
@@ -46,14 +47,14 @@ def works(hole, secure, ours):
     }
     for dialect in DIALECTS:
         for data, count in ((few, "100"), (many, "1,000")):
-            # Each count of one goes to a folder of its own: files that are there already are another kind of work.
+            # Each count uses a new folder, because files that already exist there are another kind of work.
             url = f"{dialect}+{ours.url}/{dialect}{count}-%d/"
             counted[f"{count} x 50 KiB, {dialect}"] = [*push, f"{data.folder}/", url]
     return counted
 
 
 def least(command, known):
-    """The least of several runs; one is enough where it is no more than is known."""
+    """The lowest of several runs; one run is sufficient if its count is not above the known one."""
     counts = []
     while len(counts) < MOST_RUNS and (not counts or known is not None and min(counts) > known * (1 + SLACK) / 2):
         with tempfile.TemporaryDirectory(dir=WORK / "tmp") as tmp:

@@ -1,10 +1,10 @@
-"""Functions in the order in which common work calls them first, for the linker: what is called lies together then, and a
-run keeps 3 MiB less of the program in memory.
+"""Lists functions in the order in which common work first calls them. The linker then places called functions next to each
+other, and a run has 3 MiB less of the program in memory.
 
 usage: FULLBORE=... python3 Benchmarks/order.py
 
-Writes scripts/link-order.txt, which `scripts/build` gives to lld. Names that are gone do no harm, and new ones only lie
-elsewhere: it need not follow every change.
+Writes scripts/link-order.txt, which `scripts/build` gives to lld. Names that no longer exist are ignored, and
+new functions are placed elsewhere, so the list need not be updated with every change.
 """
 import os, pathlib, re, subprocess, tempfile
 import harness
@@ -19,7 +19,8 @@ def watched(counts):
 
 
 def called(counts):
-    """What a run called in the program itself, by callgrind's counts: names are written out once, then numbered."""
+    """The functions of the program that a run called, by callgrind's output, which writes a name once and then
+    numbers it."""
     known, function_of_program = {}, False
     for line in open(counts):
         if not (found := LINE.match(line)):
@@ -36,7 +37,7 @@ def called(counts):
 
 
 def works(plain, secure, ours):
-    """What is common: every dialect with files of each kind, TLS, and our own server."""
+    """The common work: every protocol with files of each kind, TLS, and Fullbore's own server."""
     few, photos, film = (
         DataSet(f"ordered-{n}", [size] * n).make() for n, size in ((200, 50 * KiB), (20, 2 * MiB), (1, 64 * MiB)))
     push = ["push", "--quiet"]
@@ -46,7 +47,7 @@ def works(plain, secure, ours):
         for dialect, folder in (("put", "up"), ("tus", "files")):
             yield [*push, source, f"{dialect}+{plain.url}/{folder}/"]
         yield [*push, "--cacert", secure.certificate, source, f"put+{secure.url}/up/"]
-        # The server that discards everything cannot list the parts of a film, which S3 has to.
+        # S3 lists the parts of a film, which the server that discards everything cannot do.
         if data is not film:
             yield [*push, "--endpoint", plain.url, source, f"s3://bucket/{data.name}/"]
             yield [*push, "--cacert", secure.certificate, "--endpoint", secure.url, source, f"s3://bucket/{data.name}/"]

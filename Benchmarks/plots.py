@@ -1,4 +1,4 @@
-"""Bars as SVG, by hand: a picture needs no library, and a report no program to be looked at."""
+"""Draws bar charts as SVG without a library, so that a report needs no program to view them."""
 import html, statistics
 
 ROW, LEFT, WIDTH, GAP = 22, 150, 330, 40
@@ -6,7 +6,7 @@ OURS, OTHERS = "#1f6feb", "#8b949e"
 
 
 def bars(result):
-    """Seconds and CPU of each client of a case: the median as a bar, the rounds as ticks on it."""
+    """Draws seconds and CPU time of each client of a case: the median as a bar, the rounds as ticks on it."""
     metrics = [("seconds", lambda run: run["wall"]), ("CPU seconds a GB", lambda run: run["cpu_per_gb"])]
     height = 46 + ROW * len(result.runs)
     out = [

@@ -1,4 +1,4 @@
-"""The report: Markdown with a picture of each case beside it."""
+"""Writes the report: Markdown with a picture for each case."""
 import os, platform, re, statistics, subprocess
 import plots
 from harness import FULLBORE, HERE, KiB, MiB
@@ -24,7 +24,7 @@ def machine():
 
 
 def write(results, title, path):
-    """Writes the report to `path`, and the pictures into a folder of its name. Returns the text."""
+    """Writes the report to `path`, and the pictures into a folder with the same name. Returns the text."""
     folder = path.with_suffix("")
     for result in results:
         if result.runs:
@@ -40,7 +40,7 @@ def picture(result):
 
 
 def markdown(results, title, folder):
-    """The goals first, then every client's medians."""
+    """The goals first, then the medians of every client."""
     out = [f"# Benchmarks, {title}", "", machine(), "", "| what | number | measured | goal | |", "|---|---|---|---|---|"]
     for result in results:
         out += [f"| {t} | {what} | {value} | {goal} | {'met' if met else '**missed**'} |" for t, what, value, goal, met in result.goals]

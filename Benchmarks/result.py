@@ -1,10 +1,10 @@
-"""What a case has measured, and the goals it is held against."""
+"""The measurements of a case, and the goals they are compared with."""
 import statistics
 from harness import KiB, MiB, measure
 
 
 class Result:
-    """A case's runs and the goals they are held against."""
+    """The runs of a case, and the goals they are compared with."""
 
     def __init__(self, title):
         self.title, self.runs, self.goals = title, {}, []
@@ -13,7 +13,7 @@ class Result:
         return statistics.median(run[key] for run in self.runs[client])
 
     def ratio(self, ours, rival, key):
-        """The median of the ratios, each within one round."""
+        """The median of the ratios; each ratio is within one round."""
         return statistics.median(a[key] / b[key] for a, b in zip(self.runs[ours], self.runs[rival]))
 
     def goal(self, what, value, relation, wanted, unit=""):
@@ -22,7 +22,7 @@ class Result:
 
 
 def rounds(result, contenders, count):
-    """A B C, C B A, ...: nobody is always first."""
+    """A B C, C B A, ...: no client is always first."""
     for number in range(count):
         for label in list(contenders)[:: 1 if number % 2 == 0 else -1]:
             run = contenders[label]()
@@ -37,14 +37,14 @@ def bind(label, command, data, stats):
 
 
 def against_link(result, size, mbit, rtt_ms=0):
-    """Adds to each run how much of the link it used: what an ideal sender would take, as a share of its time."""
+    """Adds to each run its use of the link: the time of an ideal sender as a share of the run's time."""
     seconds = size * 8 / (mbit * 1e6) + rtt_ms / 1e3
     for run in sum(result.runs.values(), []):
         run["ideal"] = 100 * seconds / run["wall"]
 
 
 def own_costs(result):
-    """What holds for every push: no temporary file, little memory, a small journal."""
+    """Requirements for every push: no temporary file, little memory, a small journal."""
     ours = result.runs["fullbore"]
     result.goal("peak memory", max(run["peak"] for run in ours) / MiB, "<=", 32, " MiB")
     result.goal("temporary files", max(run["temporary"] for run in ours), "<=", 0, " bytes")

@@ -1,10 +1,10 @@
-"""Rivals as they are run: those that are installed, with the best settings we know."""
+"""Commands of the rival programs that are installed, with the best settings we know."""
 import shutil, subprocess, sys
 from harness import FULLBORE, HERE, WORK
 
 
 def curl_config(data, url):
-    """A file that makes curl upload all of a data set over kept connections."""
+    """Writes a file that makes curl upload a whole data set over reused connections."""
     config = WORK / "tmp" / f"curl-{data.name}.cfg"
     config.write_text("".join(
         f'url="{url}/up/{path.relative_to(data.folder)}"\nupload-file="{path}"\noutput=/dev/null\n' for path in data.paths()))
@@ -21,7 +21,7 @@ def rclone(data, url):
 
 
 def rival_pythons():
-    """Where Python packages may be: beside what we run in, and before everything else on PATH."""
+    """Folders with programs of Python packages: beside this interpreter first, then those of PATH."""
     return [sys.executable, *(p for p in (shutil.which("python3"), HERE.parent / ".venv" / "bin" / "python") if p)]
 
 
@@ -33,7 +33,7 @@ def can_import(python, module):
 
 
 def s3_clients(data, url, certificate=None):
-    """Ours as users run it, and those rivals that are installed, with the best settings we know."""
+    """Fullbore as users run it, and the installed rivals with the best settings we know."""
     (WORK / "tmp" / "aws.cfg").write_text(
         "[default]\nregion=us-east-1\nrequest_checksum_calculation=when_required\ns3 =\n  addressing_style = path\n"
         "  multipart_chunksize = 16MB\n  multipart_threshold = 16MB\n  payload_signing_enabled = false\n")

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What the server itself costs, of several builds in interleaved rounds: medians of its CPU time and of its memory.
+"""Compares several builds of the server in interleaved rounds: medians of its CPU time and of its memory.
 
     Benchmarks/server.py [--rounds N] [--folder FOLDER] [--client BINARY] [--only CASE] BINARY...
 
-FOLDER should be in memory (/dev/shm), so that no disk is measured. BINARY is a built `fullbore`; the client is the first of
-them unless another one is named.
+FOLDER should be in memory (/dev/shm), so that no disk is measured. BINARY is a built `fullbore`. The first of them is also
+the client, unless --client names another one.
 """
 import argparse, os, re, shutil, signal, socket, statistics, subprocess, tempfile, time
 
@@ -39,7 +39,7 @@ class Server:
 
 
 def one_file(server, source, length):
-    """PUT of one file in the clear."""
+    """One PUT of a file without TLS."""
     connection = server.connect()
     connection.sendall(f"PUT /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n".encode())
     before = server.cpu()
@@ -50,7 +50,7 @@ def one_file(server, source, length):
 
 
 def by_push(server, client, source, *options):
-    """A push of all that is in a folder, or of one file."""
+    """A push of all files in a folder, or of one file."""
     before = server.cpu()
     home = tempfile.mkdtemp()
     environment = dict(os.environ, HOME=home, XDG_STATE_HOME=home)
@@ -61,7 +61,7 @@ def by_push(server, client, source, *options):
 
 
 def idle(server, count):
-    """Connections that have had one answer, and wait."""
+    """Idle connections after one response."""
     connections = [server.connect() for _ in range(count)]
     for connection in connections:
         connection.sendall(b"GET /none HTTP/1.1\r\nHost: localhost\r\n\r\n")

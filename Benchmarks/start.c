@@ -1,4 +1,5 @@
-// What a C program pays that is linked to the libraries of `fullbore`: the loader's work, and theirs at the start.
+// Measures the cost of a C program that is linked to the libraries of `fullbore`: the loader and library
+// initialization.
 #include <stdio.h>
 
 int main(void) {

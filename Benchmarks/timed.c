@@ -1,9 +1,9 @@
-/* timed - runs a command and tells what it cost.
+/* timed - runs a command and reports its cost.
  *
  * Build:  cc -O2 -Wall -o timed timed.c
  * Usage:  timed OUT.json COMMAND...
  *
- * A program of its own because the peak memory that wait4 reports counts the forking parent too:
+ * This is a separate program because the peak memory that wait4 reports includes the forking parent:
  * a Python interpreter would add its 10-20 MiB to every small client.
  */
 #define _GNU_SOURCE

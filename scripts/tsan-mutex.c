@@ -1,9 +1,10 @@
-// Tells the thread sanitizer what Swift's `Mutex` does where it is contended.
+// Tells the thread sanitizer about contended locks of Swift's `Mutex`.
 //
-// Its fast path is compiled into our code, and so seen. Its slow path is in the runtime, which is not instrumented: there
-// the kernel hands the lock from one thread to the next (FUTEX_LOCK_PI), and the sanitizer takes what follows for a race.
-// Loaded before the runtime, these take the place of both functions, call them, and say what they have done: nothing is
-// suppressed. Synchronization/Mutex/LinuxImpl.swift of Swift 6; for glibc.
+// The fast path of the mutex is compiled into our code, so the sanitizer sees it. The slow path is in the runtime,
+// which is not instrumented. There the kernel passes the lock from one thread to the next (FUTEX_LOCK_PI), and the
+// sanitizer reports accesses after that as a race. This library is loaded before the runtime and replaces both
+// functions of the slow path: each replacement calls the original and reports the synchronization. Nothing is
+// suppressed. See Synchronization/Mutex/LinuxImpl.swift of Swift 6; for glibc.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -13,7 +14,7 @@
 #define LOCK "$s15Synchronization12_MutexHandleV9_lockSlowyys6UInt32VF"
 #define UNLOCK "$s15Synchronization12_MutexHandleV11_unlockSlowyyF"
 
-// Absent in programs without the sanitizer, which inherit the setting.
+// These are null in programs without the sanitizer, which inherit LD_PRELOAD.
 extern void __tsan_acquire(void *) __attribute__((weak));
 extern void __tsan_release(void *) __attribute__((weak));
 

@@ -7,7 +7,7 @@ import Testing
 
 @testable import BlobHTTP
 
-/// Connections that are made before there are requests for them.
+/// Connections that are made before the requests that use them.
 @Suite struct AheadTests {
   private static let fiveTimes = (0..<5).flatMap { _ in [ScriptedPeer.Step.readRequest, answer()] }
 
@@ -17,7 +17,7 @@ import Testing
     let front = scheme == "https" ? TLSFront(certificate, to: peer.port) : nil
     let url = front?.url() ?? peer.url()
     let transport = SocketTransport(.init(caFile: certificate.path))
-    // One alone, since a busy machine looks like a slow server, which gets more.
+    // At most one connection, because a busy machine looks like a slow server, for which more connections are made.
     transport.expect(bodiesAt: url, atMost: 1)
     await peer.wait { $0.received.count == 1 }
     _ = try await transport.get(url, "OPTIONS")
@@ -71,7 +71,7 @@ import Testing
     _ = try await transport.put(peer.url(), PatternSource(length: 10))
   }
 
-  /// Once, to the request that came for it.
+  /// The failed connection is reported once, to the request that uses it.
   @Test func whatCameOfItIsNewsToTheNextRequest() async throws {
     let (listener, port) = Loopback.listen()
     Loopback.close(listener)
@@ -88,7 +88,7 @@ import Testing
 
   @Test func whoLetsGoOfTheTransportEndsThem() async throws {
     let (listener, port) = Loopback.listen(backlog: 0)
-    // Fills the backlog; the next connection gets no answer.
+    // Fills the backlog; the next connection gets no response.
     let filler = Loopback.connect(port: port)!
     defer { for socket in [listener, filler] { Loopback.close(socket) } }
     do {

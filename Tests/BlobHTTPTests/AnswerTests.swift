@@ -53,7 +53,8 @@ import Testing
     #expect(response.headers["Location"] == nil)
   }
 
-  /// The connection broke while the next bytes of the body were read: where the upload is must still be heard.
+  /// The connection broke while the next bytes of the body were read. The interim response with the upload's state must
+  /// still be reported.
   @Test func anInterimAnswerBeforeTheEndIsTold() async throws {
     let peer = ScriptedPeer([.readHead, .send("HTTP/1.1 104 x\r\nLocation: /u/1\r\n\r\n"), .close])
     let source = TriggerSource(PatternSource(length: 8 << 20), at: 1) {
@@ -109,7 +110,7 @@ import Testing
     #expect(sent.value < 1 << 30)
   }
 
-  /// The peer closes with the body unread, so that a reset follows the answer, and sending may fail first.
+  /// The peer closes without reading the body, so a reset follows the response, and sending may fail first.
   @Test func anAnswerWithAResetBehindItIsStillRead() async throws {
     let peer = ScriptedPeer([.readHead, .read(300_000), .send(Self.tooLarge), .close])
     for _ in 0..<40 {

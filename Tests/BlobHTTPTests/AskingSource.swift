@@ -1,13 +1,13 @@
 import Blobs
 import Synchronization
 
-/// A source that may ask to be read ahead, and sees how it is used: by one thread at a time, in pieces of any size.
+/// A source that may ask to be read ahead. It checks that only one thread uses it at a time, with buffers of any size.
 struct AskingSource: BlobSource {
   let source: any BlobSource
   let isAsking: Bool
-  /// Bytes of one read, at the most.
+  /// The maximum number of bytes of one read.
   var most = Int.max
-  /// Before each read, on the thread that reads.
+  /// Called before each read, on the thread that reads.
   var before: @Sendable () -> Void = {}
   let use = Use()
 
@@ -15,7 +15,7 @@ struct AskingSource: BlobSource {
     let opened = Tally()
     let closed = Tally()
     let reads = Tally()
-    /// Reads that another thread began before the one before was over.
+    /// The number of reads that began on another thread before the previous one had returned.
     let collisions = Tally()
   }
 

@@ -8,8 +8,8 @@ import Testing
 @Suite struct CancellationTests {
   private typealias Sending = Task<HTTPResponse, any Error>
 
-  /// Cancels, and expects `.cancelled` long before any limit. It takes a millisecond or two where nothing else runs;
-  /// beside all the other tests this task may wait longer for its own turn.
+  /// Cancels, and expects `.cancelled` long before any time limit. On an idle machine this takes one or two
+  /// milliseconds. While all other tests run, this task may have to wait longer before it is scheduled.
   private func cancel(_ task: Sending) async {
     let clock = ContinuousClock()
     let start = clock.now
@@ -48,7 +48,7 @@ import Testing
 
   @Test func endsWhileConnecting() async {
     let (listener, port) = Loopback.listen(backlog: 0)
-    // Fills the backlog; the next connection gets no answer.
+    // Fills the backlog; the next connection gets no response.
     let filler = Loopback.connect(port: port)!
     defer { for socket in [listener, filler] { Loopback.close(socket) } }
     let task = put(SocketTransport(), HTTPURL("http://127.0.0.1:\(port)/a")!, PatternSource(length: 1))
@@ -98,7 +98,7 @@ import Testing
     while gate.update({ $0.entered }) == 0 { await Task.yield() }
     let next = Task { try await transport.put(peer.url("/b"), PatternSource(length: 9)) }
     await cancel(task)
-    // The worker is replaced while its thread is still in the source. A small body had not reached the peer.
+    // Another worker replaces this one, whose thread is still in the source. The small body had not reached the peer.
     if length > 10 { #expect(try await next.value.status == 200) } else { next.cancel() }
     _ = await next.result
     gate.update { $0.open = true }
@@ -122,7 +122,7 @@ import Testing
     gate.update { $0.open = true }
   }
 
-  /// Every race there is, by chance: each send returns once, with an answer or `.cancelled`.
+  /// Covers races by chance: each send returns once, with a response or with `.cancelled`.
   @Test func anyMomentIsAGoodOne() async {
     let peer = ScriptedPeer(Array(repeating: [.readRequest, answer()], count: 200).flatMap { $0 })
     let transport = SocketTransport(.init(connections: 6))

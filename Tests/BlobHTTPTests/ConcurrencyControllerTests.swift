@@ -4,14 +4,14 @@ import Testing
 
 @testable import BlobHTTP
 
-/// How many requests go at once, over links that are only thought of.
+/// The number of concurrent requests over simulated links.
 @Suite struct LaneWidthTests {
   static let seeds: [UInt64] = [1, 2, 3]
   static let mbit = 1e6 / 8
   private static let small: Int64 = 50 << 10
   private static let large: Int64 = 2 << 20
 
-  /// Bytes a second, with requests of `size` bytes and at the most 64 at once.
+  /// The best possible bytes a second, with requests of `size` bytes and at most 64 at once.
   private func best(_ link: SimulatedLink, _ size: Int64) -> Double {
     let of64 = 64 * Double(size) / (link.roundTrip + link.service + Double(size) / min(link.rate, link.rateOfOne))
     let served = Double(link.servesAtOnce) * Double(size) / (link.roundTrip + link.service)
@@ -50,14 +50,14 @@ import Testing
     let link = Self.links[index]
     let seconds = [400.0, 100, 60, 20][index]
     let run = link.run(ConcurrencyController(most: 64), for: seconds, seed: seed) { number in
-      // Four in five are small, the others have up to 8 MiB.
+      // Four of five bodies are small; the others have up to 8 MiB.
       number % 5 > 0 ? Self.small : Int64(number >> 32) % (8 << 20) + 1
     }
     let share = run.goodput(seconds / 2, seconds) / link.rate
     #expect(share >= 0.97, "seed \(seed): \(share)")
   }
 
-  /// As behind a policer, or with windows that are too small for the distance.
+  /// Simulates a policer, or windows that are too small for the round trip.
   @Test(arguments: seeds)
   func whereConnectionsAreSlowThereAreMany(_ seed: UInt64) {
     let some = SimulatedLink(rate: 200 * Self.mbit, rateOfOne: 20 * Self.mbit, roundTrip: 0.05)
@@ -69,7 +69,7 @@ import Testing
     #expect(run.widths(200, 400).upperBound == 64)
   }
 
-  /// A body of 200 MiB tells nothing for minutes, but for its pieces.
+  /// A body of 200 MiB takes minutes, so only its pieces give measurements.
   @Test(arguments: seeds)
   func piecesOfLongBodiesTeach(_ seed: UInt64) {
     let link = SimulatedLink(rate: 200 * Self.mbit, rateOfOne: 10 * Self.mbit, roundTrip: 0.05)
@@ -78,7 +78,7 @@ import Testing
     #expect(run.widths(150, 300).lowerBound >= 16)
   }
 
-  /// What has no place there only waits: so many need not be asked for it.
+  /// Requests beyond the server's capacity only wait, so a larger number is unnecessary.
   @Test(arguments: seeds)
   func aServerThatWorksOnFewAtOnceIsNotCrowded(_ seed: UInt64) {
     let link = SimulatedLink(rate: 1000 * Self.mbit, roundTrip: 0.02, service: 0.02, servesAtOnce: 8)
@@ -94,7 +94,7 @@ import Testing
     let best = Double(limit) * Double(Self.small) / (link.roundTrip + Double(Self.small) / link.rate)
     let share = run.goodput(30, 60) / best
     #expect(share >= 0.9, "seed \(seed): \(share)")
-    // Now and then one too many is tried.
+    // Occasionally one request too many is tried.
     let late = run.refusals.filter { $0 > 30 }.count
     #expect(late * 100 <= run.ended && !run.refusals.isEmpty, "seed \(seed): \(late) of \(run.ended)")
     #expect(run.width.learned?.wasRefused == true)
@@ -115,14 +115,14 @@ import Testing
     let far = SimulatedLink(rate: 200 * Self.mbit, roundTrip: 0.1)
     let run = far.run(ConcurrencyController(most: 64), for: 1, seed: 1) { _ in Self.small }
     #expect(run.widths(0.05, 0.06) == 64...64)
-    // A few large ones fill a link as well, and are not all half-done when it breaks.
+    // A few large bodies fill a link too, and fewer of them are unfinished when it breaks.
     let large = far.run(ConcurrencyController(most: 64), for: 0.2, seed: 1) { _ in 100 << 20 }
     #expect(large.mostUnderWay == 8)
     let near = SimulatedLink(rate: 10_000 * Self.mbit, roundTrip: 0.0002)
     #expect(
       near.run(ConcurrencyController(most: 64), for: 5, seed: 1) { _ in Self.small }.mostUnderWay
         == ConcurrencyController.first)
-    // Here they take longer for being large, and for what this machine can do.
+    // Here bodies take longer because they are large, and because of this machine's speed.
     let quick = SimulatedLink(rate: 32_000 * Self.mbit, roundTrip: 0.0002)
     #expect(
       quick.run(ConcurrencyController(most: 64), for: 5, seed: 1) { _ in Self.large }.mostUnderWay
@@ -137,7 +137,7 @@ import Testing
     let cold = link.run(ConcurrencyController(most: 64), for: 10, seed: 2) { _ in Self.large }
     let warm = link.run(ConcurrencyController(most: 64, learned: learned), for: 10, seed: 2) { _ in Self.large }
     #expect(warm.goodput(0, 10) > 2 * cold.goodput(0, 10))
-    // Who was refused does not begin with more than was borne.
+    // After a refusal the controller does not start with more than the server accepted.
     let careful = SimulatedLink(rate: 1000 * Self.mbit, roundTrip: 0.1, refusesFrom: 6)
     let again = careful.run(
       ConcurrencyController(most: 64, learned: LearnedWidth(width: 6, wasRefused: true)), for: 1, seed: 1
@@ -147,7 +147,7 @@ import Testing
     #expect(again.mostUnderWay == 6 && again.refusals.isEmpty)
   }
 
-  /// A distant server has them all 5 ms later.
+  /// With a distant server all connections are opened 5 ms later.
   @Test func bodiesThatKeepAProcessorBusyBeginWithFewer() {
     var costly = ConcurrencyController(most: 64)
     costly.begins(isCostly: true)
@@ -168,7 +168,7 @@ import Testing
     }
   }
 
-  /// What was asked before took its time, so nothing need be waited for again.
+  /// The time of earlier requests is known, so the controller need not wait again.
   @Test func whatWasSeenBeforeTheBodiesCounts() {
     var width = ConcurrencyController(most: 64)
     for _ in 0..<2 { width.stillBefore() }

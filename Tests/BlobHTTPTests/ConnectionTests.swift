@@ -7,7 +7,7 @@ import Platform
 import Synchronization
 import Testing
 
-/// Workers, and the connections they keep.
+/// Workers and their reusable connections.
 @Suite struct ConnectionTests {
   @Test func oneConnectionServesOneRequestAfterTheOther() async throws {
     let peer = ScriptedPeer(Array(repeating: [.readRequest, answer()], count: 20).flatMap { $0 })
@@ -26,7 +26,7 @@ import Testing
     let transport = SocketTransport()
     async let first = transport.get(here.url())
     async let second = transport.get(there.url())
-    // Both under way at once, or one worker would do for both.
+    // Both requests must be active at once; otherwise one worker would handle both.
     for peer in [here, there] { await peer.wait { $0.steps == [1] } }
     for peer in [here, there] { peer.release() }
     _ = try await (first, second)
@@ -43,7 +43,7 @@ import Testing
     try await withThrowingTaskGroup(of: Int.self) { group in
       for _ in 0..<6 { group.addTask { try await transport.put(peer.url(), PatternSource(length: 9)).status } }
       await peer.wait { $0.steps == [1, 1] }
-      // Long enough for a third to be seen; later it may find that one more is worth it.
+      // Long enough for a third connection to appear; later the controller may try one more.
       try await Task.sleep(for: .milliseconds(50))
       #expect(peer.seen.received.count == 2)
       peer.release()
@@ -85,7 +85,7 @@ import Testing
       peer.release()
       for try await status in group { #expect(status == 503) }
     }
-    // Those that went together are one refusal.
+    // Refusals of requests that were sent together count as one.
     #expect(widths.withLock { $0 } == [4, 8, 16, 8])
     #expect(transport.learned == LearnedWidth(width: 8, wasRefused: true))
   }
@@ -97,7 +97,7 @@ import Testing
     try await withThrowingTaskGroup(of: Int.self) { group in
       for _ in 0..<6 { group.addTask { try await transport.put(peer.url(), PatternSource(length: 9)).status } }
       await peer.wait { $0.steps == [1, 1] }
-      // Long enough for a third to be seen; later it may find that one more is worth it.
+      // Long enough for a third connection to appear; later the controller may try one more.
       try await Task.sleep(for: .milliseconds(50))
       #expect(peer.seen.received.count == 2)
       peer.release()
@@ -116,7 +116,7 @@ import Testing
     #expect(peer.seen.received.count == 5)
   }
 
-  /// The source is read at a limited rate, say, and the server waits a few seconds for a request.
+  /// For example, the source is read at a limited rate, and the server waits only a few seconds for a request.
   @Test(arguments: ["POST", "PUT"]) func aConnectionThatIsClosedWhileASmallBodyIsReadIsReplaced(
     _ method: String
   ) async throws {
@@ -131,11 +131,11 @@ import Testing
     }
     _ = try await transport.send(HTTPRequest(method, peer.url()), body: BlobSlice(source), Exchange())
     #expect(peer.body(1) == PatternSource(length: 1000).bytes(count: 1000))
-    // It may have to be paid for, so it is read once.
+    // Reading may cost money, so the source is read once.
     #expect(source.use.opened.value == 1)
   }
 
-  /// The kept-alive connection looks alive and is closed once the request is there.
+  /// A peer whose idle connection looks alive and closes once the request has arrived.
   private func dyingPeer() -> ScriptedPeer {
     ScriptedPeer([.readRequest, answer(), .readRequest, .close], [.readRequest, answer()])
   }

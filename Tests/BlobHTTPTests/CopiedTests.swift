@@ -7,8 +7,8 @@ import Testing
 
 @testable import BlobHTTP
 
-/// Bodies that are read and sent over plain HTTP: by the worker alone (`false`), or with a thread that reads
-/// ahead for it.
+/// Bodies that are read and sent over plain HTTP: by the worker alone (`false`), or with a thread that reads ahead for
+/// it.
 @Suite struct CopiedTests {
   static let both = [false, true]
   private let transport = SocketTransport(.init(connections: 1))
@@ -23,12 +23,12 @@ import Testing
       HTTPRequest("PUT", peer.url()), body: BlobSlice(source), Exchange(sent: { sent.add($0) }))
   }
 
-  /// To be asked apart: where it is not so, the differences of so many bytes would be looked for.
+  /// A separate function, because a failed `#expect` would compute the differences of so many bytes.
   private func isWhole(_ peer: ScriptedPeer, _ connection: Int) -> Bool {
     peer.body(connection) == pattern().bytes(count: size)
   }
 
-  /// Readers are let go of where they were used last, which may be after the answer.
+  /// Waits until all readers are closed. Each is released where it was last used, perhaps after the response.
   private func expectAllClosed(_ source: AskingSource) async {
     while source.use.closed.value < source.use.opened.value { await Task.yield() }
     #expect(source.use.collisions.value == 0)
@@ -111,7 +111,7 @@ import Testing
     await expectAllClosed(source)
   }
 
-  /// The kept connection looks alive, and breaks with the body on its way.
+  /// The reused connection looks alive, and breaks while the body is sent.
   @Test(arguments: places.dropLast(2), both)
   func aDeadConnectionIsReplacedAndTheBodyBeginsAnew(_ place: Int, _ isAhead: Bool) async throws {
     let source = AskingSource(pattern(), isAsking: isAhead)
@@ -149,7 +149,7 @@ import Testing
     await expectAllClosed(source)
   }
 
-  /// Nothing of it was read yet, so that it can still go over another connection; later it cannot.
+  /// If nothing was read yet, the body can still be sent over another connection; later it cannot.
   @Test(arguments: [0, 200_000]) func whatCannotBeOpenedAgainIsNotSentTwice(_ place: Int) async throws {
     let source = PatternSource(length: Int64(size), seed: 1, access: .sequential)
     let peer = ScriptedPeer(
@@ -164,7 +164,7 @@ import Testing
     }
   }
 
-  /// On a new connection, and on one that is kept.
+  /// On a new connection, and on a reused one.
   @Test(arguments: [401, 413], [[ScriptedPeer.Step.close], [.discard], [.reset]])
   func aRefusalInTheMiddleIsHeardAndTheConnectionGivenUp(_ status: Int, _ end: [ScriptedPeer.Step]) async throws {
     for before in [[ScriptedPeer.Step](), [.readRequest, answer()]] {
@@ -172,7 +172,7 @@ import Testing
         let source = AskingSource(PatternSource(length: 64 << 20), isAsking: isAhead)
         let peer = ScriptedPeer(
           before + [.readHead, .read(100_000), answer("\(status) No", "not so")] + end, [.readRequest, answer()])
-        // Its own: of two connections that were used in the same millisecond libcurl keeps either.
+        // A transport of its own: of two connections used in the same millisecond, libcurl keeps either.
         let transport = SocketTransport(.init(connections: 1))
         if !before.isEmpty { _ = try await transport.get(peer.url()) }
         let response = try await put(peer, source, over: transport)
@@ -209,7 +209,7 @@ import Testing
     #expect(peer.seen.received.count == 1)
   }
 
-  /// A connection that takes everything must not keep the worker from hearing that it is in vain.
+  /// The worker must notice a refusal even if the connection accepts all bytes.
   @Test(arguments: both) func aRefusalIsHeardWhileTheSourceIsSlow(_ isKept: Bool) async throws {
     let peer = ScriptedPeer(
       (isKept ? [.readRequest, answer()] : []) + [.readHead, .read(1000), answer("413 Too much"), .discard])
@@ -248,7 +248,7 @@ import Testing
     (.changedAtEnd, .changed),
   ]
 
-  /// What is wrong with the source is found before its last byte has left, and said.
+  /// Defects of the source are detected before its last byte leaves, and are reported.
   @Test(arguments: both, both) func aBrokenSourceNeverLooksWhole(_ isAhead: Bool, _ isKept: Bool) async throws {
     for (fault, code) in Self.troubles {
       let source = AskingSource(FaultySource(pattern(), fault), isAsking: isAhead)
@@ -275,7 +275,7 @@ import Testing
     await expectAllClosed(source)
   }
 
-  /// The worker goes on, or another in its place, while a thread is still in the source.
+  /// The worker, or its replacement, continues while a thread is still blocked in the source.
   @Test(arguments: both, both) func aSourceThatIsStuckHoldsNobody(_ isAhead: Bool, _ isKept: Bool) async throws {
     let gate = Monitor((entered: false, open: false))
     var source = AskingSource(pattern(), isAsking: isAhead)
@@ -297,7 +297,7 @@ import Testing
     await expectAllClosed(source)
   }
 
-  /// A source that listens is told to stop also where the server has no use for what it would give.
+  /// A source that reacts to cancellation is also cancelled if the server does not need its bytes.
   @Test func aThreadThatReadsInVainIsEnded() async throws {
     let source = AskingSource(FaultySource(pattern(), .stall(at: 3 << 20)), isAsking: true)
     let peer = ScriptedPeer([.readHead, .read(3 << 20), answer("413 Too much"), .discard])
@@ -310,7 +310,7 @@ import Testing
   }
 
   #if os(Linux)
-    /// Its memory is counted for as long as somebody may write to it.
+    /// The memory counts as used as long as a thread may write to it.
     @Test func theMemoryIsFreedOnlyWhenTheReadIsOver() throws {
       let gate = Monitor(false)
       let freed = Monitor(0)

@@ -8,11 +8,11 @@ import Testing
 @testable import BlobHTTP
 
 #if os(Linux)
-  /// Small requests, whose heads and bodies leave in one call.
+  /// Small requests whose head and body are sent with one call.
   @Suite struct DirectTests {
     private static let schemes = ["http", "https"]
 
-    /// A peer, in the clear or behind TLS, and a transport that trusts it.
+    /// A peer, with or without TLS, and a transport that trusts its certificate.
     private struct Line {
       let peer: ScriptedPeer
       let front: TLSFront?
@@ -52,7 +52,7 @@ import Testing
       #expect(Array(peer.seen.received[0].suffix(3)) == source.bytes(count: 3))
     }
 
-    /// Lines and contents of all sizes about those of the room that an answer has first, and then.
+    /// Field lines and contents with sizes near the first and the later sizes of the response buffer.
     @Test(arguments: [4000, 4070, 4096, 4100, 9000, 16_200], schemes)
     func anAnswerMayNeedMoreRoom(_ size: Int, _ scheme: String) async throws {
       let (field, text) = (String(repeating: "f", count: size), String(repeating: "c", count: 3 * size))
@@ -112,7 +112,7 @@ import Testing
     }
 
     @Test(arguments: schemes) func anAnswerThatComesBeforeTheBodyIsTakenCounts(_ scheme: String) async throws {
-      // The peer reads the head only, and closes with the body unread: that resets the connection.
+      // The peer reads only the head and closes without reading the body, which resets the connection.
       let peer = ScriptedPeer([.readRequest, answer(), .readHead, answer("413 Too much", "no"), .close])
       let line = try Line(scheme, peer)
       let transport = line.transport()
@@ -121,7 +121,7 @@ import Testing
         let response = try await transport.put(line.url(), PatternSource(length: 60_000))
         #expect(response.status == 413)
       } catch {
-        // The answer may be lost with the reset; what was sent is then sent again.
+        // The reset may discard the response; the request is then sent again.
         #expect(error.code == .broken, "\(error)")
       }
     }
@@ -146,7 +146,7 @@ import Testing
           HTTPRequest("PATCH", line.url()), body: BlobSlice(PatternSource(length: 9)), Exchange())
       }
       #expect(error.code == .timeout && error.message.contains("after 9 bytes were sent"), "\(error)")
-      // The connection on which something is still owed is not used again.
+      // A connection with an outstanding response is not used again.
       _ = try await transport.get(line.url())
       #expect(peer.seen.received.count == 2)
     }
@@ -184,7 +184,7 @@ import Testing
   }
 
   extension String {
-    /// The head of the nth request among these, line by line.
+    /// The head of request `number` of these, as lines.
     fileprivate func lines(of number: Int) -> [String] {
       let starts = ["GET", "HEAD", "PUT", "POST", "PATCH", "DELETE", "OPTIONS", "MKCOL"]
       var requests: [[String]] = []

@@ -8,15 +8,15 @@ import Testing
 @testable import BlobHTTP
 
 #if os(Linux)
-  /// Servers that answer before they have the body. A success that comes then is never believed, whichever way the request
-  /// took; a redirect or a refusal is an answer at any time.
+  /// Servers that respond before they have the body. An early success is never accepted, over any route; a redirect or
+  /// a refusal is a valid response at any time.
   @Suite struct EarlyAnswerTests {
-    /// When the server answers.
+    /// When the server responds.
     enum Phase: CaseIterable { case atOnce, afterTheHead, afterOneByte, inTheMiddle }
-    /// What the server does once it has answered.
+    /// What the server does after its response.
     enum Ending: CaseIterable {
       case holds
-      /// It holds the connection, and said that it will close it.
+      /// The server keeps the connection open, but has announced that it will close it.
       case saysClose
       case closes
     }
@@ -39,7 +39,7 @@ import Testing
         let line = try Line(route, ScriptedPeer(steps(phase, 201, ending)))
         let error = await failure { () async throws(TransportError) in try await line.send(Int64(route.hops) << 26) }
         #expect(error.code == .broken, "\(ending): \(error)")
-        // Where the server closes, the proxies between may lose what it has said.
+        // If the server closes the connection, the proxies in between may lose its response.
         if ending != .closes || route.hops == 1 {
           #expect(error.message.contains("answered 201 after"), "\(ending): \(error)")
         }
@@ -74,7 +74,7 @@ import Testing
       }
     }
 
-    /// A connection that was kept alive takes the whole body and breaks: what the next one was sent is counted anew.
+    /// A reused connection accepts the whole body and breaks: the count of sent bytes starts again for the next one.
     @Test func aNewAttemptBeginsWithNothingSent() async throws {
       let peer = ScriptedPeer(
         [.readRequest, answer(), .readHead, .read(600_000), .reset],
@@ -83,7 +83,7 @@ import Testing
       let pieces = [[UInt8]](repeating: [UInt8](repeating: 7, count: 60_000), count: 10)
       let source = ListSource(pieces: pieces, length: 600_000) {
         reads.add(1)
-        // The second attempt has sent one piece, and waits for the answer that comes too early.
+        // The second attempt has sent one piece, and waits for the early response.
         if reads.value != 12 { return }
         for _ in 0..<5000 where peer.seen.steps.count < 2 || peer.seen.steps[1] < 2 { pauseThread(milliseconds: 1) }
         pauseThread(milliseconds: 30)
@@ -96,7 +96,7 @@ import Testing
     }
   }
 
-  /// A way from a transport to a server, and the form of the body that goes there.
+  /// A route from a transport to a server, and the form of the body.
   struct Route: Sendable, CustomTestStringConvertible {
     enum Body { case sized, unknown, trailers, form }
     var testDescription: String
@@ -106,7 +106,7 @@ import Testing
     var body = Body.sized
     var headSize = 0
 
-    /// Connections one behind the other, each with room of its own for what was sent.
+    /// The number of consecutive connections, each with its own buffer for sent bytes.
     var hops: Int { 1 + (isTLS ? 1 : 0) + (proxy == nil ? 0 : proxy == "https" ? 2 : 1) }
 
     static let all: [Route] = [
@@ -129,7 +129,7 @@ import Testing
     ]
   }
 
-  /// A transport, its way to a peer, and what stands on it.
+  /// A transport, its route to a peer, and the TLS servers and the proxy of that route.
   private struct Line {
     private static let made = Result { () throws -> (Authority, Certificate) in
       let authority = try Authority()

@@ -10,10 +10,10 @@ import Testing
 #if os(Linux)
   import Platform
 
-  /// Forms whose file goes from its place to the socket by `sendfile`; what is around it is read.
+  /// Forms whose file is sent with `sendfile`; the parts around it are read.
   @Suite struct FormLendingTests {
     private let transport = SocketTransport()
-    /// Of a file of which a MiB more than the least is lent.
+    /// The size of a file of which `sendfile` sends the minimum and 1 MiB more.
     private static let size = Int(SendfileBody.queues + SendfileBody.least + 1 << 20)
     private let pattern = PatternSource(length: Int64(FormLendingTests.size), seed: 12)
 
@@ -95,7 +95,7 @@ import Testing
       #expect(peer.seen.steps == [2], "neither the file's last byte nor the form's end has come")
     }
 
-    /// The kept-alive connection looks alive and is closed once the request is there: a form is not sent twice.
+    /// The reused connection looks alive and closes once the request has arrived: a form is not sent twice.
     @Test func aDeadConnectionIsSaid() async throws {
       let file = try TemporaryFile(pattern)
       let peer = ScriptedPeer([.readRequest, answer(), .readHead, .read(1 << 20), .close], [.readRequest, answer()])
@@ -105,7 +105,7 @@ import Testing
       #expect(error.code == .broken, "\(error)")
     }
 
-    /// As PUT it may be: the body begins anew, head first.
+    /// A PUT may be sent twice: the body starts again with its first byte.
     @Test func onAnotherConnectionItBeginsAnew() async throws {
       let file = try TemporaryFile(pattern)
       let peer = ScriptedPeer([.readRequest, answer(), .readHead, .read(1 << 20), .close], [.readRequest, answer()])

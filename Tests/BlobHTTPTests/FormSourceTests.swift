@@ -3,7 +3,7 @@ import BlobTesting
 import Blobs
 import Testing
 
-/// A form is a source like any other, and can be streamed like any other.
+/// A form is a source, and can be streamed as one.
 @Suite struct FormSourceTests {
   @Test(arguments: SourceFixture.forms, SourceCheck.all)
   func conforms(_ fixture: SourceFixture, _ check: SourceCheck) async throws { try await check.run(fixture) }
@@ -19,7 +19,7 @@ extension SourceFixture {
       form(
         "an empty file", [FormPart(DataSource([]), name: Array("f".utf8), fileName: Array("e".utf8))],
         "--B\r\nContent-Disposition: form-data; name=\"f\"; filename=\"e\"\r\n\r\n\r\n--B--\r\n"),
-      // Contents that look like the form's own bytes.
+      // The contents look like the form's own bytes.
       form(
         "contents that end a line",
         ["\r", "\n", "\r\n", "\r\n--", "\r\n--C--\r\n"].map { FormPart(DataSource($0), name: [0x66]) },

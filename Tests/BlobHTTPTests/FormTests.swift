@@ -9,7 +9,7 @@ import Testing
 @Suite struct FormTests {
   let transport = SocketTransport()
 
-  // MARK: What is written
+  // MARK: Written bytes
 
   @Test func namesAreQuotedAsBrowsersDo() throws {
     var form = MultipartForm(boundary: "B")
@@ -121,7 +121,7 @@ import Testing
     #expect(error?.message == "form part \"film\": the card was pulled out")
   }
 
-  /// It was there when the length was asked for.
+  /// The file existed when the length was computed.
   @Test func partThatIsGoneInTheMiddleEndsTheFormThere() async throws {
     let peer = ScriptedPeer([.readHead, .read(300_000), .discard])
     var form = MultipartForm()
@@ -261,7 +261,7 @@ import Testing
     #expect(folder.read("body") == before)
   }
 
-  /// `/dev/full` refuses every byte as a full disk does.
+  /// `/dev/full` refuses every byte, like a full disk.
   @Test func fullDiskIsSaid() throws {
     let full = "/dev/full".withCString { openForWriting($0) }
     try #require(full >= 0)

@@ -5,7 +5,7 @@ import TestSupport
 import Blobs
 import Testing
 
-/// Heads of answers that are none: each is taken for what it is, whether the body's length was known or not.
+/// Invalid response heads: each is reported by its kind, for bodies of known and unknown length.
 @Suite struct HeadTests {
   private let transport = SocketTransport()
 
@@ -42,7 +42,7 @@ import Testing
     #expect(try await send(head, isChunked: isChunked).status == 200)
   }
 
-  /// An answer of HTTP/1.1 whose header section is over the limit is told apart from one of another protocol.
+  /// An HTTP/1.1 response whose header section exceeds the limit is distinguished from a response of another protocol.
   @Test(arguments: [1, 2, 300], [false, true])
   func aHeaderSectionThatIsTooLongIsSaidToBe(_ lines: Int, _ isChunked: Bool) async {
     let field = String(repeating: "a", count: 1_500_000 / lines)

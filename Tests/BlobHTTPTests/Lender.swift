@@ -5,7 +5,7 @@ import Testing
 #if os(Linux)
   import Platform
 
-  /// A file that counts what is read of it, and is deleted with the last of its sources.
+  /// A file that counts the bytes read from it, and is deleted with the last source that refers to it.
   struct Lender: BlobSource {
     let source: FileSource
     private let file: TemporaryFile
@@ -65,7 +65,7 @@ import Testing
 
     deinit { unlink(path) }
 
-    /// `pattern` is what it has.
+    /// Applies a change; `pattern` is the file's content.
     func undergo(_ change: FileChange, _ pattern: PatternSource) throws {
       switch change {
       case .rewritten:
@@ -81,6 +81,6 @@ import Testing
     }
   }
 
-  /// What happens to a file while its pages are under way.
+  /// Changes of a file while its pages are in flight.
   enum FileChange: CaseIterable { case rewritten, cut, longer, replaced }
 #endif

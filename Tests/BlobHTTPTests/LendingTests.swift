@@ -10,10 +10,10 @@ import Testing
 #if os(Linux)
   import Platform
 
-  /// Bodies that go from file to socket by `sendfile`.
+  /// Bodies that `sendfile` sends from file to socket.
   @Suite struct LendingTests {
     private let transport = SocketTransport()
-    /// The smallest that is lent, and a MiB of which more.
+    /// The smallest size for which `sendfile` is used, and 1 MiB more.
     private static let size = Int(SendfileBody.queues + SendfileBody.least + 1 << 20)
     private let pattern = PatternSource(length: Int64(LendingTests.size), seed: 11)
 
@@ -88,7 +88,7 @@ import Testing
       #expect(error.code == .broken && error.message.contains("bytes were sent"), "\(error)")
     }
 
-    /// The kept-alive connection looks alive and is closed once the request is there.
+    /// The reused connection looks alive and closes once the request has arrived.
     @Test func aDeadConnectionIsReplacedAndTheBodyBeginsAnew() async throws {
       let file = try TemporaryFile(pattern)
       let peer = ScriptedPeer([.readRequest, answer(), .readHead, .read(1 << 20), .close], [.readRequest, answer()])

@@ -45,7 +45,7 @@ import Testing
     #expect(error.message.contains("nothing moved for 1.0 seconds"), "\(error)")
   }
 
-  /// Something moves all the time: in the content, in the head, and before it.
+  /// Bytes arrive all the time: in the content, in the head, or before it.
   @Test(arguments: ["x", "X-Field: 1\r\n", "HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 102 Processing\r\n\r\n"])
   func anAnswerToAQuestionThatTricklesHasAnEnd(_ drop: String) async {
     let start = drop == "x" ? "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" : ""
@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  /// Content that somebody takes as it comes may be as long as it likes.
+  /// Content that is streamed to a receiver has no time limit.
   @Test func aDownloadMayTakeLongerThanAnAnswer() async throws {
     let drops = (0..<20).flatMap { _ in [ScriptedPeer.Step.send("x"), .pause(50)] }
     let peer = ScriptedPeer([.readRequest, .send("HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n")] + drops)
@@ -73,7 +73,7 @@ import Testing
   @Test func aSlowSourceIsNotTheServersFault() async throws {
     let peer = ScriptedPeer([.readRequest, answer()])
     let pieces = [[UInt8]](repeating: [UInt8](repeating: 1, count: 50_000), count: 2)
-    // Longer than the limit: time that passes in the source must not count.
+    // Longer than the limit: time spent in the source must not count.
     let source = ListSource(pieces: pieces, length: 100_000) { pauseThread(milliseconds: 1500) }
     #expect(try await short.put(peer.url(), source).status == 200)
   }
@@ -89,7 +89,7 @@ import Testing
     #expect(error.message.contains("no connection to 127.0.0.1:\(port) within 1.0 seconds"), "\(error)")
   }
 
-  // MARK: Answers without an end
+  // MARK: Endless responses
 
   private let quick = SocketTransport(.init(noProgress: .milliseconds(300), finishing: .milliseconds(600)))
 
@@ -97,7 +97,7 @@ import Testing
     (0..<400).flatMap { _ in [ScriptedPeer.Step.send(text), .pause(50)] }
   }
 
-  /// The server reads nothing of the body, and its refusal has no end.
+  /// The server does not read the body, and its refusal never ends.
   @Test(arguments: [true, false]) func theRestOfAnEarlyRefusalHasAnEnd(_ knowsLength: Bool) async throws {
     let refusal = "HTTP/1.1 403 Forbidden\r\nTransfer-Encoding: chunked\r\n\r\n"
     let peer = ScriptedPeer([.readHead, .send(refusal)] + drops("1\r\nx\r\n"))
@@ -106,7 +106,7 @@ import Testing
     #expect(peer.seen.steps[0] < 400)
   }
 
-  /// Nor has it one where the server reads on, a little at a time.
+  /// The refusal never ends either while the server slowly reads the body.
   @Test func theRestOfAnEarlyRefusalHasAnEndWhileTheBodyMoves() async throws {
     let refusal = "HTTP/1.1 403 Forbidden\r\nTransfer-Encoding: chunked\r\n\r\n"
     let reads = (0..<400).flatMap { _ in [ScriptedPeer.Step.read(1 << 20), .send("1\r\nx\r\n"), .pause(50)] }
@@ -121,7 +121,7 @@ import Testing
     #expect(try await quick.put(peer.url(), PatternSource(length: 100_000)).status == 200)
   }
 
-  /// Whether the server has the body, or takes nothing more of it.
+  /// The server has received the body, or reads nothing more of it.
   @Test(arguments: [ScriptedPeer.Step.readRequest, .readHead], [100_000, 1 << 32] as [Int64])
   func interimHeadsPutItOffForSomeTimeOnly(_ first: ScriptedPeer.Step, _ length: Int64) async {
     if case .readRequest = first, length > 100_000 { return }

@@ -3,14 +3,14 @@ import BlobTesting
 import Testing
 
 struct MultipartParserTests {
-  /// A part as it was read; whole: its end came too.
+  /// A part as it was parsed; `whole`: its end was found.
   struct Part: Equatable {
     var head: MultipartHead
     var bytes: [UInt8] = []
     var isWhole = false
   }
 
-  /// The parts of a body that comes in pieces of these sizes, the last of them again and again.
+  /// Parses a body that arrives in pieces of these sizes; the last size is repeated.
   static func parse(_ body: [UInt8], boundary: String = "B", pieces: [Int] = [.max]) throws -> [Part] {
     let parser = MultipartParser(boundary: Array(boundary.utf8))
     var parts: [Part] = []
@@ -47,7 +47,7 @@ struct MultipartParserTests {
       + Array("--\(boundary)--\r\n".utf8)
   }
 
-  /// Contents that look like what ends them.
+  /// Contents that look like the boundary.
   static let contents: [[UInt8]] = [
     [], [13], [10], [13, 10], [13, 13], [13, 10, 13, 10], Array("\r\n--".utf8), Array("\r\n-".utf8),
     Array("\r\r\n--".utf8), Array("--B".utf8), Array("--B--\r\n".utf8), Array("\n--B\r\n".utf8),
@@ -108,7 +108,7 @@ struct MultipartParserTests {
     #expect(try Self.parse(Array(body.utf8)).map(\.bytes) == [Array("x".utf8), Array("y".utf8)])
   }
 
-  // What cannot be read.
+  // Malformed bodies.
 
   @Test(arguments: [
     "", "x", "--", "--B", "--B-", "--B\r\n", "--B\r\n\r\n", "--A--", "\r\n--A--\r\n", "-B--",
@@ -136,7 +136,7 @@ struct MultipartParserTests {
     }
   }
 
-  /// Whoever keeps a part at its end must not keep one whose end is in doubt.
+  /// A receiver that stores a part when it ends must not store one whose end is ambiguous.
   @Test(arguments: ["--Bx", "--B-x", "--B\rx", "--B\n", "--B \n", "--B", "--B-", "--B\r"])
   func aPartEndsWithTheWholeLineAfterIt(_ line: String) throws {
     for piece in [Int.max, 1] {
@@ -209,7 +209,7 @@ struct MultipartParserTests {
     #expect(throws: MultipartError.self) { try MultipartBoundary.find("multipart/form-data\(parameters)") }
   }
 
-  // As the fuzzer does, for a short while: no input may break it, and no split may change what is read.
+  // A short run of what the fuzzer does: no input may crash the parser, and the result must not depend on the pieces.
 
   @Test func mutatedFormsAreReadAlikeHoweverTheyAreSplit() throws {
     let seed = UInt64.random(in: .min ... .max)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import BlobHTTP
 
-/// Requests that go through a proxy: the names they ask for lead nowhere else.
+/// Requests through a proxy: their host names cannot be reached otherwise.
 @Suite struct ProxyTests {
   private func transport(_ proxy: String, caFile: String? = nil) -> SocketTransport {
     SocketTransport(.init(caFile: caFile, connect: .seconds(5), proxy: Proxy(proxy)!, environment: [:]))
@@ -36,7 +36,8 @@ import Testing
     #expect(proxy.seen.targets == ["192.0.2.7:8080"])
   }
 
-  /// A tunnel: the proxy sees neither the credentials nor the file, and the certificate is that of the server's name.
+  /// A tunnel: the proxy sees neither the credentials nor the file, and the certificate is checked for the server's
+  /// name.
   @Test(arguments: ["http", "socks5h"]) func httpsIsATunnel(_ scheme: String) async throws {
     let authority = try Authority()
     let server = OpenSSLServer(try authority.certificate(for: "DNS:media.example"))
@@ -53,7 +54,7 @@ import Testing
     #expect(error.code == .tls && error.message.contains("is not for 'other.example'"), "\(error)")
   }
 
-  /// What SOCKS4 tells the proxy is an address, what 4a tells is a name; and a user, who has no password.
+  /// SOCKS4 sends an address to the proxy, and SOCKS4a a name; both send a user without a password.
   @Test(arguments: ["socks4", "socks4a"]) func socks4CarriesARequest(_ scheme: String) async throws {
     let peer = ScriptedPeer([.readRequest, answer()])
     let proxy = ProxyPeer(to: peer.port, .wants(user: "camera", password: ""))
@@ -80,7 +81,7 @@ import Testing
     #expect(proxy.seen.targets == ["media.example:443"])
   }
 
-  /// Over TLS to the proxy, and through it in the clear.
+  /// TLS to the proxy, and a plain request through it.
   @Test func aProxyIsSpokenToOverTLS() async throws {
     let peer = ScriptedPeer([.readRequest, answer()])
     let proxy = ProxyPeer(to: peer.port, .wants(user: "me", password: "secret"))
@@ -94,7 +95,7 @@ import Testing
     #expect(peer.body().prefix(300_000) == source.bytes(count: 300_000)[...])
   }
 
-  /// Within the TLS to the proxy, that to the server.
+  /// TLS to the server within TLS to the proxy.
   @Test func aTunnelLeadsThroughAProxyOverTLS() async throws {
     let authority = try Authority()
     let server = OpenSSLServer(try authority.certificate(for: "DNS:media.example"))
@@ -119,7 +120,7 @@ import Testing
     #expect(error.code == .tls && error.message.contains("of other.example:443 is not for 'other.example'"), "\(error)")
   }
 
-  /// Nothing is told to a proxy that cannot say who it is.
+  /// Nothing is sent to a proxy whose certificate is not valid.
   @Test func whatIsWrongWithTheProxysCertificateIsSaid() async throws {
     let authority = try Authority()
     let peer = ProxyPeer(to: 1)
@@ -236,7 +237,7 @@ import Testing
   }
 }
 
-/// Which proxy, for which URL and environment.
+/// The choice of the proxy by URL and environment.
 @Suite struct ProxyRuleTests {
   private func choice(
     _ url: String, _ environment: [String: String] = [:], given: String? = nil
@@ -291,7 +292,7 @@ import Testing
     #expect(try #require(Proxy("proxy.example")).description == "http://proxy.example:1080")
   }
 
-  /// Bytes come so quickly that libcurl, which throws them away, does not come to look at a clock.
+  /// The bytes arrive so fast that libcurl, which discards them, does not check the time.
   @Test(arguments: [true, false]) func aProxysRefusalWithoutAnEndRunsIntoConnect(_ knowsLength: Bool) async {
     let chunk = "10000\r\n" + String(repeating: "x", count: 0x10000) + "\r\n"
     let flood = [ScriptedPeer.Step](repeating: .send(chunk), count: 40_000)

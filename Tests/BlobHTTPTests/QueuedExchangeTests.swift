@@ -8,7 +8,7 @@ import Testing
 @testable import BlobHTTP
 
 @Suite struct LaneJobTests {
-  /// Whatever is done with a job while it is under way, the call that gives its answer takes no more stack for it.
+  /// However often an active job is changed, the call that delivers its response needs no more stack.
   @Test func aJobThatIsTouchedAMillionTimesGivesItsAnswer() async throws {
     let peer = ScriptedPeer([.readRequest, .hold, answer("201 Created")])
     let pool = ConnectionPool(.init())
@@ -19,7 +19,7 @@ import Testing
       SystemThread.start("touching") {
         while peer.seen.heads.isEmpty { pauseThread(milliseconds: 1) }
         let door = WorkerInbox()
-        // It is begun already: that it has another door is all that changes.
+        // The job has already begun, so only its inbox changes.
         for _ in 0..<1_000_000 { _ = job.begin(on: door) }
         peer.release()
       }

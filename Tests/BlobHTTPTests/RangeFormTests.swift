@@ -5,9 +5,9 @@ import TestSupport
 import Blobs
 import Testing
 
-/// Answers to a source's GET that are not the file, or not in the form that was asked for.
+/// Responses to a source's GET that are not the file, or have another encoding than requested.
 @Suite struct RangeFormTests: RangeReading {
-  /// Some servers compress whatever they send, and some have nothing to show.
+  /// Some servers compress everything, and some have no content.
   @Test func whatIsNotTheFileIsNotTakenForIt() async throws {
     let answers: [(HTTPPeer.Reply, String)] = [
       (.init(200, ["Content-Encoding": "gzip"], [1, 2, 3]), "Content-Encoding: gzip"),
@@ -31,7 +31,7 @@ import Testing
     #expect(try await info(source).length == 3)
   }
 
-  /// Over plain HTTP, a cut looks like the end where the server tells neither a length nor chunks.
+  /// Over plain HTTP, an interruption looks like the end if the server sends neither a length nor chunks.
   @Test(arguments: [
     ("HTTP/1.1 200 OK\r\n\r\nabcde", true), ("HTTP/1.0 200 OK\r\n\r\nabcde", true),
     ("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nabcde", false),

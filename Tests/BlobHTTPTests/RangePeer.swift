@@ -2,13 +2,13 @@ import BlobHTTP
 import BlobTesting
 import Blobs
 
-/// A server of one file, which may be replaced.
+/// A server with one file, which may be replaced.
 final class RangePeer: Sendable {
   struct File: Sendable {
     var bytes: [UInt8]
-    /// `ETag` and the like.
+    /// `ETag` and similar fields.
     var headers: HTTPHeaders = ["ETag": "\"1\""]
-    /// Whether `Range` is heeded.
+    /// Whether the server honors `Range`.
     var givesRanges = true
   }
 
@@ -16,7 +16,7 @@ final class RangePeer: Sendable {
   private let heads: Monitor<[HTTPHeaders]>
   let peer: HTTPPeer
 
-  /// `instead` answers first, with the number of the request, counted from 0.
+  /// `instead` may replace the response; its argument is the number of the request, counted from 0.
   init(_ file: File, instead: @escaping @Sendable (Int, HTTPPeer.Request) -> HTTPPeer.Reply? = { _, _ in nil }) {
     let (file, heads) = (Monitor(file), Monitor<[HTTPHeaders]>([]))
     (self.file, self.heads) = (file, heads)
@@ -32,7 +32,7 @@ final class RangePeer: Sendable {
   deinit { peer.stop() }
 
   var url: HTTPURL { peer.url.appending(pathBytes: "films/a.mov".utf8) }
-  /// Of all requests so far.
+  /// The header fields of all requests so far.
   var seen: [HTTPHeaders] { heads.update { $0 } }
   func replace(by other: File) { file.update { $0 = other } }
 

@@ -1,10 +1,10 @@
 import BlobHTTP
 import Blobs
 
-/// Threads that the tests of sources at HTTP servers may block.
+/// Threads that the tests of HTTP sources may block.
 let rangeThreads = BlockingPool("range-tests", threads: 16)
 
-/// Calls of sources at HTTP servers, made on threads that may block.
+/// Calls of HTTP sources on threads that may block.
 protocol RangeReading {}
 
 extension RangeReading {

@@ -5,7 +5,7 @@ import Blobs
 import Testing
 
 @Suite(.timeLimit(.minutes(3))) struct RangeSecretTests: RangeReading {
-  /// A message about where a server redirects to shows no secret of the query or the header fields that the server repeats.
+  /// The message about a redirect contains no secret of the query or of the header fields that the server repeats.
   @Test func whatARedirectRepeatsOfASecretIsNotShown() async throws {
     for place in ["http://127.0.0.1:1/s3krT0ken", "http://127.0.0.1:1/x/s3kr%540ken", "http://127.0.0.1:1/bearer-word"]
     {
@@ -20,7 +20,7 @@ import Testing
     }
   }
 
-  /// The version of a source is kept in the journal.
+  /// The journal stores the version of a source.
   @Test func aVersionThatRepeatsASecretIsNoVersion() async throws {
     let peer = RangePeer(.init(bytes: [1, 2, 3], headers: ["ETag": "\"bearer-word\""]))
     let source = HTTPRangeSource(
@@ -29,7 +29,7 @@ import Testing
     #expect(peer.seen.allSatisfy { $0["If-Range"] == nil })
   }
 
-  /// The word is one of the URL that the user has given, and not of a server's.
+  /// The word is part of the URL that the user gave, and was not added by a server.
   @Test func theURLThatWasGivenIsShown() async throws {
     let url = try #require(HTTPURL("http://127.0.0.1:1/holiday?name=holiday"))
     let source = HTTPRangeSource(url, over: SocketTransport(), retries: 0)

@@ -11,7 +11,7 @@ import Testing
 
   // MARK: Cuts
 
-  /// The proxy cuts what comes down, again and again, wherever it is.
+  /// The proxy cuts the download repeatedly, at any offset.
   @Test(arguments: [[1000, 70_000, 300_000], [1, 100, 200, 200_000, 5]])
   func whatIsCutIsAskedForAgainFromThere(_ cuts: [Int]) async throws {
     let pattern = PatternSource(length: 1_000_000)
@@ -21,7 +21,7 @@ import Testing
     let bytes = try await read(BlobSlice(source))
     #expect(bytes == pattern.bytes(count: 1_000_000))
     #expect(proxy.counters.faults == cuts.count)
-    // Every byte came once, but for what was in the sockets when they were cut.
+    // Every byte arrived once, except those in the sockets at the cuts.
     #expect(proxy.counters.bytesDown < 2_000_000)
     #expect(peer.seen.filter { $0["If-Range"] == "\"1\"" }.count >= 2)
   }
@@ -60,7 +60,7 @@ import Testing
     let peer = RangePeer(.init(bytes: old))
     let source = HTTPRangeSource(peer.url, over: SocketTransport())
     let info = try await info(source)
-    // Replaced in the middle, and found out where it is opened next.
+    // The file is replaced in the middle, which is detected at the next open.
     _ = try await read(BlobSlice(source, length: 1_000_000, validator: info.validator))
     peer.replace(by: .init(bytes: new, headers: ["ETag": "\"2\""]))
     let error = await #expect(throws: BlobError.self) { () async throws in
@@ -74,7 +74,7 @@ import Testing
     let old = PatternSource(length: 3_000_000, seed: 1).bytes(count: 3_000_000)
     let holder = Monitor<RangePeer?>(nil)
     let peer = RangePeer(.init(bytes: old)) { number, _ in
-      // The probe, the range that is cut; then there is another file.
+      // The first requests are the probe and the range that is cut; then the file is replaced.
       if number == 2 { holder.update { $0 }?.replace(by: .init(bytes: old.reversed(), headers: ["ETag": "\"2\""])) }
       return nil
     }
@@ -86,7 +86,7 @@ import Testing
     #expect(error?.code == .changed && proxy.counters.faults == 1)
   }
 
-  /// A server that writes into what it is just sending: the last byte is not believed before it is asked once more.
+  /// The server changes the file while it is sent: before the last byte is returned, the source asks the server again.
   @Test func fileThatIsReplacedAtTheEndIsChanged() async throws {
     let peer = RangePeer(.init(bytes: [UInt8](repeating: 1, count: 1000)))
     let source = HTTPRangeSource(peer.url, over: SocketTransport())
@@ -144,7 +144,7 @@ import Testing
     #expect(error?.code == .invalidated, "\(error as Any)")
     #expect(error?.message.contains("of 2000000, and the rest alone cannot be asked for") == true, "\(error as Any)")
     #expect(error?.message.contains("bytes were sent") == false, "\(error as Any)")
-    // Another download, from its first byte.
+    // Another download starts with the first byte.
     #expect(try await read(BlobSlice(source)) == [UInt8](repeating: 1, count: 2_000_000))
   }
 
@@ -172,7 +172,7 @@ import Testing
 
   // MARK: Bounds
 
-  /// A reader that is not read does not let the server go on.
+  /// If nobody reads from a reader, the server cannot send without limit.
   @Test func readAheadIsBounded() async throws {
     let peer = RangePeer(.init(bytes: [UInt8](repeating: 7, count: 64 << 20)))
     let proxy = ChaosProxy(to: peer.peer.port)
@@ -182,7 +182,7 @@ import Testing
       let reader = try source.open(at: 0, Cancellation())
       _ = try withUnsafeTemporaryAllocation(byteCount: 10, alignment: 1) { try reader.read(into: $0) }
       var (last, calm) = (proxy.counters.bytesDown, 0)
-      // Until nothing moves any more.
+      // Waits until the byte count is stable.
       while calm < 20 {
         pauseThread(milliseconds: 10)
         let now = proxy.counters.bytesDown
@@ -191,19 +191,20 @@ import Testing
       }
       return last
     }
-    // The pipe, and the sockets on both sides of the proxy.
+    // The capacity of the pipe, and of the sockets on both sides of the proxy.
     #expect(before < 16 << 20, "\(before) bytes were read ahead")
   }
 
-  /// As many readers as the transport has connections, each at the end of its part, ask the server once more.
+  /// As many readers as the transport has connections are at the end of their parts, and each asks the server once
+  /// more.
   @Test func readersAtTheEndsOfTheirPartsDoNotWaitForEachOther() async throws {
     let part = 1 << 20
-    // More than the sockets hold, so that an answer to the end of the file would stay under way.
+    // More than the sockets hold, so a response up to the end of the file would stay in flight.
     let peer = RangePeer(.init(bytes: [UInt8](repeating: 7, count: 64 << 20)))
     let source = HTTPRangeSource(
       peer.url, over: SocketTransport(.init(connections: 2, adapts: false)), readAhead: 64 << 10)
     let (cancel, begun) = (Cancellation(), Monitor(0))
-    // Readers that wait for each other fail by this, and do not hang the tests.
+    // If readers wait for each other, this deadline makes the test fail instead of hanging.
     let deadline = Task {
       try await Task.sleep(for: .seconds(8))
       cancel.cancel()
@@ -288,7 +289,7 @@ extension SourceFixture {
 
   private static func put(_ pattern: PatternSource, at url: HTTPURL) throws {
     let done = Monitor<Result<HTTPResponse, TransportError>?>(nil)
-    // The check waits for it.
+    // The check waits for this task.
     Task {
       do throws(TransportError) {
         let response = try await transport.send(HTTPRequest("PUT", url), body: BlobSlice(pattern), Exchange())
@@ -302,7 +303,7 @@ extension SourceFixture {
   }
 }
 
-/// A source that keeps its server.
+/// A source that owns its server.
 private struct Remote: BlobSource {
   let source: HTTPRangeSource
   let server: any Sendable

@@ -5,7 +5,7 @@ import TestSupport
 import Blobs
 import Testing
 
-/// Servers whose ranges are not what they say, or not worth asking for.
+/// Servers whose range responses are wrong, or too small to be useful.
 @Suite(.timeLimit(.minutes(3))) struct RangeTruthTests: RangeReading {
   private let bytes = PatternSource(length: 40_000).bytes(count: 40_000)
 
@@ -14,7 +14,7 @@ import Testing
     return try #require(error)
   }
 
-  /// A server that gives `last(first)` as the last byte of each range, and `count` bytes.
+  /// A server that returns `last(first)` as the last byte of each range, and `count` bytes.
   private func server(
     _ last: @escaping @Sendable (Int) -> Int, count: @escaping @Sendable (Int) -> Int
   ) -> RangePeer {
@@ -27,14 +27,14 @@ import Testing
     }
   }
 
-  /// They may be from anywhere.
+  /// Such bytes may belong to any offset.
   @Test(arguments: [5000, -5000]) func anAnswerOfOtherBytesThanItSaysIsRefused(_ surplus: Int) async throws {
     let peer = server({ $0 + 9_999 }, count: { _ in 10_000 + surplus })
     let error = try await failure(HTTPRangeSource(peer.url, over: SocketTransport()))
     #expect(error.code == .io && error.message.contains("other bytes than its Content-Range"), "\(error.message)")
   }
 
-  /// RFC 9110 §15.3.7.2: such an answer has no Content-Range of its own.
+  /// RFC 9110 §15.3.7.2: such a response has no Content-Range of its own.
   @Test(arguments: ["multipart/byteranges; boundary=x", "Multipart/ByteRanges"])
   func anAnswerInPartsIsRefused(_ type: String) async throws {
     let peer = RangePeer(.init(bytes: bytes)) { [bytes] _, request in
@@ -49,7 +49,7 @@ import Testing
     #expect(error.code == .io && error.message.contains("206"), "\(error.message)")
   }
 
-  /// Its length comes with its end.
+  /// In the second response the length is known only at its end.
   @Test func anAnswerWithMoreThanItsRangeIsRefused() async throws {
     let head = "HTTP/1.1 206 Partial\r\nETag: \"1\"\r\nContent-Range: bytes"
     let peer = ScriptedPeer([
@@ -73,7 +73,7 @@ import Testing
     #expect(error.code == .io, "\(error.message)")
   }
 
-  /// It would be asked as often as the file has bytes.
+  /// Otherwise there would be as many requests as the file has bytes.
   @Test func aServerThatGivesNextToNothingIsGivenUp() async throws {
     let peer = server({ $0 }, count: { _ in 1 })
     let error = try await failure(HTTPRangeSource(peer.url, over: SocketTransport(), retries: 3))

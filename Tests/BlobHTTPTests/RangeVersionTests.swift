@@ -4,9 +4,9 @@ import BlobTesting
 import Blobs
 import Testing
 
-/// How a server is asked for the rest of the version that was begun.
+/// Requests for the rest of the version whose download was begun.
 @Suite struct RangeVersionTests: RangeReading {
-  /// A server whose ETags are weak. `If-Range` must not have a date beside them. RFC 9110 §13.1.5.
+  /// The server's ETags are weak. `If-Range` must not contain a date in that case. RFC 9110 §13.1.5.
   @Test(arguments: [nil, "Last-Modified", "ETag"])
   func aWeakETagIsHelpedByAnOldDate(_ changes: String?) async throws {
     let pattern = PatternSource(length: 1_000_000)
@@ -15,7 +15,7 @@ import Testing
     ]
     let holder = Monitor<RangePeer?>(nil)
     let peer = RangePeer(.init(bytes: pattern.bytes(count: 1_000_000), headers: headers)) { number, _ in
-      // The probe, the range that is cut; then there may be another file.
+      // The first requests are the probe and the range that is cut; then the file may be replaced.
       if number == 2, let changes {
         var other = headers
         other[changes] = changes == "ETag" ? "W/\"2\"" : "Sat, 01 Jan 2022 00:00:01 GMT"

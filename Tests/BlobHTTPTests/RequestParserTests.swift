@@ -2,9 +2,9 @@ import Testing
 
 @testable import BlobHTTP
 
-/// Requests as the parser sees them, whole, and cut into two pieces at every place.
+/// Requests given to the parser as a whole, and split into two pieces at every offset.
 struct RequestParserTests {
-  /// What is read: heads, content, ends with trailers, and the status of what is refused.
+  /// The parsed events: heads, content, ends with trailers, and the status of a refusal.
   private func read(_ pieces: [ArraySlice<UInt8>]) -> [String] {
     var (parser, held, seen): (RequestParser, [UInt8], [String]) = (RequestParser(), [], [])
     var content: [UInt8] = []
@@ -86,7 +86,7 @@ struct RequestParserTests {
     #expect(read(bytes.indices.map { bytes[$0...$0] }) == wanted, "\(text.debugDescription), byte after byte")
   }
 
-  /// What is refused behind a HEAD is no HEAD: its answer has content.
+  /// A request that is refused after a HEAD request is not a HEAD itself: its response has content.
   @Test func aRequestHasNoMethodBeforeItsFirstLine() {
     var parser = RequestParser()
     let head = Array("HEAD /x HTTP/1.1\r\n\(Self.host)\r\n".utf8)
@@ -124,7 +124,7 @@ struct RequestParserTests {
     #expect(read([Array(whole.utf8)[...]]).count == 1)
   }
 
-  /// Content that is spliced past the parser.
+  /// Content that is spliced without the parser.
   @Test func contentNeedNotBeLookedAt() {
     func begin(_ text: String) -> RequestParser {
       var parser = RequestParser()

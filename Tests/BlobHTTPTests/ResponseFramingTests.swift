@@ -3,7 +3,7 @@ import Testing
 @testable import BlobHTTP
 
 @Suite struct AnswerFrameTests {
-  /// What is read of an answer that comes in pieces of `size` bytes; nil where it is malformed. `rest` is not its own.
+  /// Parses a response that arrives in pieces of `size` bytes; nil if it is malformed. `rest` does not belong to it.
   private func read(
     _ answer: String, to method: String = "GET", by size: Int
   ) -> (content: String, frame: ResponseFraming, rest: Int)? {
@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  /// A server may say by an interim head how far it is, as often as it likes: what they have together is no limit.
+  /// A server may report its progress by any number of interim heads: their total size has no limit.
   @Test func anyNumberOfInterimHeadsIsRead() throws {
     let interim = String(repeating: "HTTP/1.1 104 \r\nUpload-Offset: 1048576\r\n\r\n", count: 8000)
     #expect(interim.utf8.count > ResponseFraming.longestSection)

@@ -35,7 +35,7 @@
       var found: UnsafeMutablePointer<addrinfo>?
       #expect(getaddrinfo(text, "1", &hints, &found) == 0)
       defer { freeaddrinfo(found) }
-      // As libcurl has it: the address follows the numbers, and is longer than its type there.
+      // libcurl's structure: the address follows the numbers, and is longer than its declared type.
       let room = UnsafeMutableRawPointer.allocate(byteCount: 256, alignment: 16)
       defer { room.deallocate() }
       let address = room.bindMemory(to: curl_sockaddr.self, capacity: 1)

@@ -22,7 +22,7 @@ import Testing
       TLSFront(certificate, to: peer.port, manner)
     }
 
-    /// Large ones, small ones and none take turns on one connection.
+    /// Large, small and empty bodies alternate on one connection.
     @Test(arguments: [false, true])
     func bodiesOfAllSizesArriveWholeOverOneConnection(_ only12: Bool) async throws {
       let sizes = [0, 65_535, 65_536, 3, 65_537, 300_000, 16_384 * 16, 8192, 5 << 20 | 1, 60_000, 1 << 20, 0]
@@ -43,7 +43,7 @@ import Testing
       #expect(received == expected)
     }
 
-    /// What OpenSSL itself has to say must neither overtake the body nor be lost.
+    /// OpenSSL's own records must neither overtake the body nor be lost.
     @Test(arguments: [false, true])
     func keysMayChangeInTheMiddle(_ only12: Bool) async throws {
       let source = PatternSource(length: 9 << 20, seed: 3)
@@ -54,8 +54,8 @@ import Testing
       #expect(Array(peer.body().prefix(9 << 20)) == source.bytes(count: 9 << 20))
     }
 
-    /// The connection takes next to nothing for a while: what is told must not be ahead of what has left by more than
-    /// the queues of the two connections hold.
+    /// The connection accepts almost nothing for a while. Reported progress may exceed the bytes that have left by at
+    /// most the capacity of both connections' queues.
     @Test func aServerThatWaitsGetsEveryByteOnce() async throws {
       let size = 64 << 20
       let source = PatternSource(length: Int64(size), seed: 4)
@@ -112,7 +112,7 @@ import Testing
       #expect(peer.body(1) == source.bytes(count: size))
     }
 
-    /// The kept connection looks alive, and breaks with the body on its way.
+    /// The reused connection looks alive, and breaks while the body is sent.
     @Test(arguments: places)
     func aDeadConnectionIsReplacedAndTheBodyBeginsAnew(_ place: Int) async throws {
       let size = 2_000_000
@@ -154,7 +154,7 @@ import Testing
       #expect(!peer.seen.received.dropFirst().contains { !$0.isEmpty })
     }
 
-    /// Nothing of it was read yet, so that it can still go over another connection; later it cannot.
+    /// If nothing was read yet, the body can still be sent over another connection; later it cannot.
     @Test(arguments: [0, 200_000])
     func whatCannotBeOpenedAgainIsNotSentTwice(_ place: Int) async throws {
       let pieces = (0..<60).map { [UInt8](repeating: $0, count: 20_000) }
@@ -215,7 +215,7 @@ import Testing
       #expect(peer.seen.received.count == 2)
     }
 
-    /// What the source has given leaves before it is asked again: it may take its time.
+    /// Bytes from the source are sent before the source is read again, because reading may take long.
     @Test func whatIsReadIsNotHeldBack() async throws {
       let pieces = (0..<4).map { [UInt8](repeating: $0, count: 20_000) }
       let peer = ScriptedPeer([.readHead, .read(20_000), .read(20_000), .read(20_000), .read(20_000), answer()])
@@ -245,7 +245,7 @@ import Testing
       #expect(error?.code == .cancelled)
     }
 
-    /// Whoever tries again, as uploads do, gets there; what is wrong with a server for good fails without a session too.
+    /// A retry, as uploads do, succeeds. A server with a permanent defect also fails without a session.
     @Test(arguments: [false, true])
     func aServerThatBreaksOffSessionsIsNotOfferedOneAgain(_ only12: Bool) async throws {
       let once: [ScriptedPeer.Step] = [.readRequest, answer("200 OK", "", "Connection: close\r\n"), .close]

@@ -1,7 +1,7 @@
 import BlobHTTP
 import Testing
 
-/// What a server repeats of a secret is recognized in each spelling that servers use.
+/// Secrets that a server repeats are recognized in each encoding that servers use.
 @Suite struct SecretWordsTests {
   private static let token = "s3kr+T0k/en\"a&b=="
 
@@ -33,7 +33,7 @@ import Testing
     #expect(words.removed(from: refusal(text)).body == Array(text.utf8))
   }
 
-  /// The secret itself looks as if something in it were encoded.
+  /// The secret itself looks as if a part of it were encoded.
   @Test(arguments: ["abc%2Fdef", #"abc\u0026def"#, "abcdef%", "abc+def", "abc&amp;def", "tokens\u{1F600}x"])
   func secretsThatLookEncodedAreRecognized(_ secret: String) {
     let words = SecretWords(values: [secret])
@@ -56,7 +56,7 @@ import Testing
     #expect(!words.isOne(in: "joe".utf8) && !SecretWords().isOne(in: "anything".utf8))
   }
 
-  /// Fields that are kept or shown are left out of every answer, and others are not read.
+  /// Fields that are stored or shown are removed from every response; others are not inspected.
   @Test(arguments: [201, 403]) func fieldsThatAreKeptRepeatNone(_ status: Int) {
     var response = refusal("", location: "/x?t=\(Self.token)")
     response.head.status = status

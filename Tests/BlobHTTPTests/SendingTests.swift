@@ -36,7 +36,7 @@ import Testing
     #expect(sent.value == size)
   }
 
-  /// Again and again, and with a request without any in between.
+  /// Repeatedly, and with a request without trailers in between.
   @Test(arguments: [0, 1, 200_000]) func fieldsFollowABody(_ size: Int) async throws {
     let peer = ScriptedPeer([.readRequest, answer(), .readRequest, answer(), .readRequest, answer(), .hold])
     let transport = SocketTransport(.init(connections: 1))
@@ -53,7 +53,7 @@ import Testing
     #expect(peer.seen.heads.map { $0.contains("Transfer-Encoding: chunked") } == [true, false, true])
   }
 
-  /// A URL may be given with any characters. What is sent has ASCII alone. RFC 3987 §3.1.
+  /// A URL may be given with any characters. The request contains only ASCII. RFC 3987 §3.1.
   @Test func aPlaceOutsideASCIIIsEncoded() async throws {
     let peer = ScriptedPeer([.readRequest, answer()])
     let url = try #require(HTTPURL("http://127.0.0.1:\(peer.port)/Fotos/\u{E4}%20b?q=\u{FC}"))
@@ -61,7 +61,7 @@ import Testing
     #expect(peer.heads.hasPrefix("GET /Fotos/%C3%A4%20b?q=%C3%BC HTTP/1.1\r\n"))
   }
 
-  /// Before and behind heads of common length, over the same connection.
+  /// Before and after heads of usual length, over the same connection.
   @Test(arguments: [0, 10, 100_000]) func headsOfAnyLengthAreSent(_ size: Int) async throws {
     let lengths = [10, 8000, 200_000, 10, 9000]
     let peer = ScriptedPeer(lengths.flatMap { _ in [.readRequest, answer()] })
@@ -146,7 +146,7 @@ import Testing
     #expect(!error.message.contains("Evil") && !error.message.contains("secret"))
   }
 
-  /// Whether it is the name of the server or of the proxy.
+  /// The name of the server, or that of the proxy.
   @Test(arguments: [
     ("http://bücher.example/a", "http://127.0.0.1:1"), ("http://media.example/a", "http://bücher.example:1"),
     ("https://media.example/a", "socks5h://bücher.example:1"),

@@ -4,35 +4,35 @@ import BlobTesting
 
 @testable import BlobHTTP
 
-/// A link and a server in a computer's mind: requests share it as connections share a line. The same seed, the same run.
+/// A simulated link and server: requests share it as connections share a link. The same seed gives the same run.
 struct SimulatedLink {
-  /// Bytes a second of the whole, and of one connection at the most.
+  /// Bytes a second in total, and at most for one connection.
   var rate: Double
   var rateOfOne = Double.infinity
-  /// Seconds.
+  /// In seconds.
   var roundTrip: Double
-  /// Seconds the server takes for a request, and how many it works on at once.
+  /// Seconds that the server needs for a request, and the number of requests that it processes at once.
   var service = 0.0
   var servesAtOnce = Int.max
-  /// More than so many under way are refused with 503.
+  /// Requests beyond this number of active ones are refused with 503.
   var refusesFrom = Int.max
-  /// From a second on, all is as given here.
+  /// From second `at` on, the values are as given here.
   var changes: [(at: Double, rate: Double)] = []
 }
 
-/// What a run over such a link has shown.
+/// The results of a run over such a link.
 struct LinkRun {
   /// Bytes that had left the link, at each event.
   var passed: [(at: Double, bytes: Double)] = [(0, 0)]
-  /// Requests that came to a good end.
+  /// The number of successful requests.
   var ended = 0
-  /// When, and to how much, the width changed.
+  /// The times of changes, and the new concurrency.
   var widths: [(at: Double, width: Int)] = []
   var refusals: [Double] = []
   var mostUnderWay = 0
   var width: ConcurrencyController
 
-  /// Bytes a second through the link, between two times.
+  /// Bytes a second through the link between two times.
   func goodput(_ from: Double, _ to: Double) -> Double { (through(to) - through(from)) / (to - from) }
 
   private func through(_ time: Double) -> Double {
@@ -53,24 +53,25 @@ struct LinkRun {
 }
 
 extension SimulatedLink {
-  /// A request under way.
+  /// An active request.
   private struct Flight {
     enum Stage { case sending, waiting, served }
     var stage = Stage.sending
     let began: Double
     let bytes: Int64
     var left: Double
-    /// When the stage ends that it is in, where that is known.
+    /// When the current stage ends, if that is known.
     var due = Double.infinity
     var isRefused = false
-    /// Of a long body: when its last piece began, and the bytes that are not told yet.
+    /// For a long body: when its last piece began, and the bytes not reported yet.
     var pieceBegan: Double
     var untold: Int64
   }
 
   private static let piece: Int64 = 4 << 20
 
-  /// Sends requests for `seconds`, as many at once as `width` says; `size`: bytes of the next, drawn from the given number.
+  /// Sends requests for `seconds` with the concurrency of `width`. `size` returns the bytes of the next body for a
+  /// random number.
   func run(_ width: ConcurrencyController, for seconds: Double, seed: UInt64, size: (UInt64) -> Int64) -> LinkRun {
     var run = LinkRun(widths: [(0, width.width)], width: width)
     var random = SplitMix64(seed: seed)
@@ -78,7 +79,7 @@ extension SimulatedLink {
     var changes = changes[...]
     var flights: [Flight] = []
     var (now, nextStill, lastTaken, taken) = (0.0, 0.005, -1, 0)
-    // What was refused comes again after a while, as with any client; here as new ones.
+    // As with any client, refused requests are sent again after a while, here as new ones.
     func jitter() -> Double { 0.9 + 0.2 * Double(random.next() >> 11) / Double(1 << 53) }
     func note() {
       if run.widths.last!.width != run.width.width { run.widths.append((now, run.width.width)) }

@@ -5,7 +5,7 @@ import Blobs
 import Synchronization
 import Testing
 
-/// An answer with a body of its own length, after which the connection stays.
+/// A response with a body of known length; the connection stays open.
 func answer(_ status: String = "200 OK", _ body: String = "", _ more: String = "") -> ScriptedPeer.Step {
   .send("HTTP/1.1 \(status)\r\nContent-Length: \(body.utf8.count)\r\n\(more)\r\n\(body)")
 }
@@ -17,7 +17,7 @@ extension ScriptedPeer {
 
   var heads: String { seen.heads.joined() }
 
-  /// What the nth connection got after the head.
+  /// The bytes that this connection received after the head.
   func body(_ connection: Int = 0) -> [UInt8] {
     let bytes = seen.received[connection]
     let end = Array("\r\n\r\n".utf8)
@@ -25,7 +25,7 @@ extension ScriptedPeer {
     return Array(bytes[(start + 4)...])
   }
 
-  /// The bodies of the requests of the first connection, one after the other, by their sizes.
+  /// The bodies of the first connection's requests, concatenated; `sizes` are their lengths.
   func bodies(_ sizes: [Int]) -> [UInt8] {
     var (rest, all) = (seen.received[0][...], [UInt8]())
     let end = Array("\r\n\r\n".utf8)
@@ -49,7 +49,7 @@ extension Transport {
   }
 }
 
-/// The error of a send that must not succeed.
+/// Returns the error of a send that must fail.
 func failure(
   _ location: SourceLocation = #_sourceLocation, _ body: () async throws(TransportError) -> HTTPResponse
 ) async -> TransportError {
@@ -62,14 +62,15 @@ func failure(
   }
 }
 
-/// Counts from several threads.
+/// A counter for several threads.
 final class Tally: Sendable {
   private let count = Atomic(0)
   var value: Int { count.load(ordering: .relaxed) }
   func add(_ number: Int) { count.add(number, ordering: .relaxed) }
 }
 
-/// Bytes from a list, each in one piece where the buffer has room for it; `nil` length. What is read is told to `before`, on the worker's thread.
+/// A source of bytes in a list, with length nil by default. Each read returns one piece if the buffer has room for it.
+/// `before` is called for each read, on the worker's thread.
 struct ListSource: BlobSource {
   var pieces: [[UInt8]]
   var length: Int64?
@@ -101,7 +102,7 @@ struct ListSource: BlobSource {
   }
 }
 
-/// A socket in SYN_SENT to that port. proc(5), /proc/net/tcp.
+/// Whether a socket in state SYN_SENT connects to this port. proc(5), /proc/net/tcp.
 func isConnecting(to port: Int) -> Bool {
   var remote = String(port, radix: 16, uppercase: true)
   while remote.count < 4 { remote = "0" + remote }

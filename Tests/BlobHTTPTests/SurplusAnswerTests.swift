@@ -6,11 +6,11 @@ import Blobs
 import Testing
 
 #if os(Linux)
-  /// A server that sends two answers to one request: the second is not the answer to the next one.
+  /// A server that sends two responses to one request: the second is not the response to the next request.
   @Suite struct SurplusAnswerTests {
-    /// How requests go.
+    /// How requests are sent.
     enum Way: CaseIterable { case direct, tls, proxy, unknownLength, unknownLengthOverTLS }
-    /// When the second answer comes.
+    /// When the second response arrives.
     enum Moment: CaseIterable { case withTheFirst, withItsContent, later }
 
     private static let first = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n"
@@ -20,7 +20,7 @@ import Testing
       let steps: [ScriptedPeer.Step] =
         switch moment {
         case .withTheFirst: [.send(Self.first + "abc" + Self.surplus)]
-        // Long enough for the head to be read alone, as a rule.
+        // Usually long enough for the head to be read alone.
         case .withItsContent: [.send(Self.first), .pause(30), .send("abc" + Self.surplus)]
         case .later: [.send(Self.first + "abc"), .hold, .send(Self.surplus)]
         }
@@ -56,7 +56,7 @@ import Testing
       #expect(try await send() == 200)
       if moment == .later {
         peer.release()
-        // It has come as far as our own socket.
+        // Waits until the response has arrived in the local socket.
         let deadline = ContinuousClock.now + .seconds(10)
         while unreadBytes(from: port) == 0, .now < deadline { pauseThread(milliseconds: 5) }
       }
@@ -65,7 +65,7 @@ import Testing
     }
   }
 
-  /// Bytes in the receive queues of sockets that are connected to that port. proc(5), /proc/net/tcp.
+  /// Bytes in the receive queues of sockets that are connected to this port. proc(5), /proc/net/tcp.
   private func unreadBytes(from port: Int) -> Int {
     var remote = String(port, radix: 16, uppercase: true)
     while remote.count < 4 { remote = "0" + remote }

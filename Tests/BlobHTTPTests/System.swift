@@ -1,9 +1,9 @@
 import Platform
 
-/// Blocks the thread: for sources that are slow.
+/// Blocks the thread, to make a source slow.
 func pauseThread(milliseconds: UInt32) { usleep(milliseconds * 1000) }
 
-/// A whole file; empty when it is not there.
+/// The content of a file; empty if it does not exist.
 func textFile(_ path: String) -> String {
   let file = open(path, O_RDONLY)
   defer { close(file) }
@@ -12,14 +12,14 @@ func textFile(_ path: String) -> String {
   return String(decoding: text, as: UTF8.self)
 }
 
-/// What is there to read; empty at the end.
+/// The bytes that are available now; empty at the end.
 func readSome(_ descriptor: Int32) -> [UInt8] {
   [UInt8](unsafeUninitializedCapacity: 65_536) { buffer, count in
     count = max(0, read(descriptor, buffer.baseAddress, buffer.count))
   }
 }
 
-/// A new folder of our own, for the length of its owner's life.
+/// A temporary folder that is removed with its owner.
 final class TemporaryFolder: Sendable {
   let path: String
 
@@ -32,9 +32,9 @@ final class TemporaryFolder: Sendable {
   deinit { _ = Command(["rm", "-rf", path]).wait() }
 }
 
-/// A program that runs beside the test; ended with its owner.
+/// A program that runs beside the test and ends with its owner.
 final class Command: Sendable {
-  /// What the program reads from and writes to.
+  /// The ends of the pipes to the program's input and output.
   let input: Int32
   let output: Int32
   private let process: pid_t
@@ -71,7 +71,7 @@ final class Command: Sendable {
     close(output)
   }
 
-  /// Waits for its end; 0 is success.
+  /// Waits for the end of the program; 0 is success.
   func wait() -> Int32 {
     var status: Int32 = 0
     while waitpid(process, &status, 0) < 0 && errno == EINTR {}
@@ -83,7 +83,7 @@ final class Command: Sendable {
     precondition(write(bytes))
   }
 
-  /// false: the program takes no more.
+  /// false if the program accepts no more input.
   @discardableResult
   func write(_ bytes: [UInt8]) -> Bool {
     writeAll(input, bytes, bytes.count) == bytes.count

@@ -7,16 +7,16 @@ import Blobs
   import CSSL
   import Platform
 
-  /// TLS before a peer that speaks none: every connection is one to the peer, and ends as that one does.
+  /// A TLS server in front of a plain peer: every TLS connection has one connection to the peer, and ends with it.
   final class TLSFront: Sendable {
-    /// What happens beside what the peers say.
+    /// Behavior of the TLS server that is independent of the peers.
     struct Manner: Sendable {
       var only12 = false
-      /// The keys are changed whenever the client has sent so much, and with 1.2 by a new handshake.
+      /// The keys are changed after this number of bytes from the client, in TLS 1.2 by a new handshake.
       var renewsKeysEvery = Int.max
-      /// Asks for certificates, and does not say whose sessions are whose: OpenSSL then breaks off what goes on with one.
+      /// Requests client certificates without setting a session id context: OpenSSL then breaks off resumed sessions.
       var breaksOffSessions = false
-      /// The connection is cut after so many of the client's bytes.
+      /// The connection is cut after this number of bytes from the client.
       var cutsAfter: Int?
     }
 
@@ -49,7 +49,7 @@ import Blobs
     func url(_ path: String = "/a") -> HTTPURL { HTTPURL("https://127.0.0.1:\(port)\(path)")! }
   }
 
-  /// One connection and the one to the peer, on one thread, for OpenSSL wants it so.
+  /// A TLS connection and its connection to the peer, on one thread, because OpenSSL requires that.
   private final class Passage {
     private enum End { case open, closed, reset }
     private let ssl: OpaquePointer
@@ -81,7 +81,7 @@ import Blobs
       SSL_free(ssl)
     }
 
-    /// false: nothing could be done.
+    /// false: no bytes could be moved.
     private func move() -> Bool {
       let marks = [taken, fromOuter.start, fromInner.start, fromInner.bytes.count]
       if fromOuter.isEmpty { receive() }
@@ -110,7 +110,7 @@ import Blobs
 
     private func pass() {
       let count = fromOuter.rest { send(inner, $0.baseAddress, $0.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL)) }
-      // How it has ended, `listen` finds out.
+      // `listen` finds out how the connection has ended.
       fromOuter.start += count < 0 && errno != EAGAIN ? fromOuter.bytes.count - fromOuter.start : max(0, count)
     }
 
@@ -145,7 +145,7 @@ import Blobs
     }
   }
 
-  /// Bytes that wait to go on.
+  /// Bytes that wait to be forwarded.
   private struct Pail {
     var bytes: [UInt8] = []
     var start = 0

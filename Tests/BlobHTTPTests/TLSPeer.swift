@@ -3,13 +3,13 @@ import BlobTesting
 import Blobs
 import Testing
 
-/// A certificate and its key, as files of the openssl command.
-class Certificate: @unchecked Sendable {  // nothing in it changes
+/// A certificate and its key, in files made by the openssl command.
+class Certificate: @unchecked Sendable {  // immutable
   fileprivate let folder = TemporaryFolder()
   var path: String { folder.path + "/cert.pem" }
   var key: String { folder.path + "/key.pem" }
 
-  /// Self-signed, for 127.0.0.1.
+  /// A self-signed certificate for 127.0.0.1.
   init() throws {
     try openssl(["req", "-x509", "-days", "2", "-addext", "subjectAltName=IP:127.0.0.1", "-out", path] + newKey)
   }
@@ -24,10 +24,10 @@ class Certificate: @unchecked Sendable {  // nothing in it changes
   }
 }
 
-/// An authority that makes certificates.
+/// A certificate authority.
 final class Authority: Certificate, @unchecked Sendable {
-  /// `names` as in subjectAltName: `DNS:a.example,IP:127.0.0.1`; nil: there are none beside the subject. With days below 0
-  /// it has expired. `usage` as in extendedKeyUsage; nil: any.
+  /// Signs a certificate. `names` has the syntax of subjectAltName, `DNS:a.example,IP:127.0.0.1`; nil: the certificate
+  /// has only a subject. With days below 0 it has expired. `usage` has the syntax of extendedKeyUsage; nil: any.
   func certificate(
     for names: String?, days: Int = 2, subject: String = "/CN=fullbore test", usage: String? = nil
   ) throws -> Certificate {
@@ -48,7 +48,7 @@ private func openssl(_ arguments: [String]) throws {
   try #require(Command(["openssl"] + arguments).wait() == 0, "openssl \(arguments[0]) fails")
 }
 
-/// `openssl s_server`: answers GET with a page of its own, or hands over what it gets and sends what it is given.
+/// `openssl s_server`: it responds to GET with its own page, or passes bytes in both directions.
 final class OpenSSLServer: Sendable {
   let port: Int
   fileprivate let command: Command
@@ -63,7 +63,7 @@ final class OpenSSLServer: Sendable {
         "openssl", "s_server", "-quiet", "-accept", "127.0.0.1:\(port)", "-cert", certificate.path,
         "-key", certificate.key,
       ] + (answers ? ["-www"] : []) + options)
-    // It says nothing when it is ready.
+    // The server prints nothing when it is ready.
     while true {
       if let socket = Loopback.connect(port: port) {
         Loopback.close(socket)
@@ -75,7 +75,7 @@ final class OpenSSLServer: Sendable {
 
   func send(_ text: String) { command.write(text) }
 
-  /// true once what was received is `enough`; false when the server ended before.
+  /// true once `enough` accepts the received bytes; false if the server ended before.
   func receive(_ enough: @escaping @Sendable ([UInt8]) -> Bool) async -> Bool {
     await withCheckedContinuation { done in
       SystemThread.start("tls-peer") { [command] in
@@ -91,7 +91,7 @@ final class OpenSSLServer: Sendable {
   }
 }
 
-/// `openssl s_server` before a server that speaks no TLS itself; one connection at a time.
+/// `openssl s_server` in front of a plain server; one connection at a time.
 final class TLSWrapped: Sendable {
   private let server: OpenSSLServer
   var port: Int { server.port }
@@ -99,7 +99,7 @@ final class TLSWrapped: Sendable {
   init(_ certificate: Certificate, to target: Int) {
     server = OpenSSLServer(certificate, answers: false)
     SystemThread.start("tls-wrapped") { [command = server.command] in
-      // What comes is of a new connection where the one before has ended.
+      // If the previous connection has ended, the bytes belong to a new one.
       var inner: Int32?
       while case let bytes = readSome(command.output), !bytes.isEmpty {
         if let socket = inner, !bytes.withUnsafeBytes({ Loopback.write(socket, $0) }) { inner = nil }

@@ -5,7 +5,7 @@ import TestSupport
 import Blobs
 import Testing
 
-/// Against the server of the openssl command.
+/// TLS with the server of the openssl command.
 @Suite struct TLSTests {
   private let certificate: Certificate
 
@@ -28,7 +28,7 @@ import Testing
     #expect(String(decoding: response.body, as: UTF8.self).contains("s_server"))
   }
 
-  /// The cheapest of those that are good is asked for first; a server that has another is spoken to all the same.
+  /// The client prefers the cheapest secure cipher, but also accepts another one of the server.
   @Test(arguments: [
     ([], "TLS_AES_128_GCM_SHA256"), (["-ciphersuites", "TLS_AES_256_GCM_SHA384"], "TLS_AES_256_GCM_SHA384"),
     (["-ciphersuites", "TLS_CHACHA20_POLY1305_SHA256"], "TLS_CHACHA20_POLY1305_SHA256"),
@@ -42,7 +42,7 @@ import Testing
     #expect(line?.contains(wanted) == true, "\(page)")
   }
 
-  /// Whichever worker makes it: that spares the server's certificate and most of the work.
+  /// Any worker resumes the session, which saves the transfer of the certificate and most of the computation.
   @Test(arguments: [[], ["-no_tls1_3"]]) func theNextConnectionGoesOnWithTheSession(_ options: [String]) async throws {
     let server = OpenSSLServer(certificate, options)
     let transport = SocketTransport(.init(caFile: certificate.path))
@@ -61,7 +61,7 @@ import Testing
     #expect(try await SocketTransport(.init(caFile: authority.path)).get(url).status == 200)
   }
 
-  /// A star stands for a whole label, and for one.
+  /// A wildcard matches exactly one whole label.
   @Test func aCertificateWithAStarIsForItsLabelAlone() async throws {
     let authority = try Authority()
     let server = OpenSSLServer(try authority.certificate(for: "DNS:*.media.localhost,DNS:w*.other.localhost"))
@@ -83,7 +83,7 @@ import Testing
     #expect(error.code == .tls && error.message.contains("is not for 'localhost'"), "\(error)")
   }
 
-  /// The subject's common name counts only where the certificate has no other name for a host. RFC 6125 §6.4.4.
+  /// The subject's common name counts only if the certificate has no other name for a host. RFC 6125 §6.4.4.
   @Test(
     arguments: [
       (nil, "/CN=localhost", true), ("email:a@localhost", "/CN=localhost", true),

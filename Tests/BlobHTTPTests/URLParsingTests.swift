@@ -1,7 +1,7 @@
 import BlobHTTP
 import Testing
 
-/// URLs as RFC 3986 and the WHATWG URL Standard have them, where both agree or the comment says who is followed.
+/// URLs according to RFC 3986 and the WHATWG URL Standard; where they differ, a comment names the one that applies.
 @Suite struct URLParsingTests {
   /// RFC 3986 §5.4.1 and §5.4.2, with `http://a/b/c/d;p?q` as the base. Fragments are left out.
   @Test(arguments: [
@@ -22,7 +22,8 @@ import Testing
     #expect(base.resolve(reference)?.text == expected)
   }
 
-  /// RFC 3986 resolves the first two to other schemes, and the last is its backward-compatible form: not to be used.
+  /// RFC 3986 resolves the first two to other schemes; the last is the backward-compatible form, which must not be
+  /// used.
   @Test(arguments: ["g:h", "mailto:a@b", "http:g"])
   func aReferenceToAnotherSchemeIsRefused(_ reference: String) throws {
     let base = try #require(HTTPURL("http://a/b/c/d;p?q"))
@@ -90,7 +91,7 @@ import Testing
   func pathAndQueryAreRead(_ text: String, _ path: String, _ query: String?) throws {
     let url = try #require(HTTPURL(text))
     #expect(url.path == path && url.query == query)
-    // What was read once is read as the same again.
+    // Parsing the text of a parsed URL gives the same URL.
     #expect(HTTPURL(url.text) == url)
   }
 

@@ -2,8 +2,8 @@ import BlobHTTP
 import CCurl
 import Testing
 
-/// Our URLs against libcurl's parser, which connects to what we have read: both must see the same host and port, or one of
-/// them nothing at all.
+/// Compares Fullbore's URL parser with libcurl's, which connects to the URLs that Fullbore has parsed. Both must find
+/// the same host and port, or one of them must reject the URL.
 @Suite struct URLsOfLibcurlTests {
   private static let pieces = [
     "http://", "https://", "HTTP://", "//", "/", "a", "B.c", "127.1", "0x7f.1", "[::1]", "[", "]", ":", "80", "0", "@",
@@ -23,7 +23,7 @@ import Testing
       #expect(ours.host == canonical(theirs.host), "host of \(text)")
       #expect(ours.port == theirs.port, "port of \(text)")
       #expect(ours.query ?? "" == theirs.query, "query of \(text)")
-      // libcurl 7.88 leaves percent-encoded dots.
+      // libcurl 7.88 does not decode percent-encoded dots.
       if !text.lowercased().contains("%2e") { #expect(ours.path == theirs.path, "path of \(text)") }
     }
     #expect(both > 5_000)
@@ -35,7 +35,7 @@ import Testing
       let text = (0..<Int.random(in: 1...7, using: &random)).reduce(into: "http://") { text, _ in
         text += Self.pieces.randomElement(using: &random)!
       }
-      // What is dialled is written by us: scheme, host and port.
+      // Fullbore writes the URL that libcurl dials: scheme, host and port.
       guard let ours = HTTPURL(text) else { continue }
       let theirs = Seen("\(ours.scheme)://\(ours.host):\(ours.port)/")
       #expect(
@@ -43,11 +43,11 @@ import Testing
     }
   }
 
-  /// libcurl 7.88 takes `127.1.` and `0x` for names, and leaves it to the resolver to read an address in them.
+  /// libcurl 7.88 treats `127.1.` and `0x` as names, and the resolver parses them as addresses.
   private func canonical(_ host: String) -> String? { HTTPURL("http://\(host)/")?.host }
 }
 
-/// What libcurl reads.
+/// The parts that libcurl finds.
 private struct Seen {
   let host: String
   let port: Int
@@ -72,7 +72,7 @@ private struct Seen {
   }
 }
 
-/// The same numbers every time.
+/// Returns the same numbers in every run.
 private struct SplitMix: RandomNumberGenerator {
   var state: UInt64
   mutating func next() -> UInt64 {

@@ -56,13 +56,13 @@ import Testing
     }
   }
 
-  /// Cut anywhere, and with any byte changed, it is read without harm.
+  /// A file that is truncated anywhere, or has any byte changed, causes no crash.
   @Test func noOffsetIsTrusted() {
     let whole = jpeg(tiff(little: false, "2025:06:07 08:09:10", original: "2024:01:02 03:04:05"))
     readDamaged(whole)
   }
 
-  /// Asks for the date of `file` cut at every place, and with every byte changed: none may trap.
+  /// Reads the date of `file` truncated at every offset, and with every byte changed: no read may trap.
   private func readDamaged(_ file: [UInt8]) {
     for count in 0..<file.count { _ = date(Array(file.prefix(count))) }
     for place in file.indices {
@@ -81,7 +81,7 @@ import Testing
     big(content.count + 8, 4) + Array(kind.utf8) + content
   }
 
-  /// As a phone writes it: two items, of which the second is the Exif block, behind the picture.
+  /// As a phone writes it: two items, the second of which is the Exif block behind the picture.
   private func heic(_ exif: [UInt8]) -> [UInt8] {
     func info(_ id: Int, _ kind: String) -> [UInt8] {
       box("infe", [2, 0, 0, 0] + big(id, 2) + big(0, 2) + Array(kind.utf8) + [0])
@@ -105,7 +105,7 @@ import Testing
     #expect(date(heic(block)) == CaptureDate(2024, 1, 2, 3, 4, 5))
   }
 
-  /// The head of a film may stand behind it.
+  /// A film's header may be at its end.
   @Test(arguments: [0, 1]) func filmsTellIt(_ version: Int) {
     let seconds = 1_704_164_645
     let times = big(seconds + 2_082_844_800, version == 1 ? 8 : 4)
@@ -119,7 +119,7 @@ import Testing
 
   private static let midnight = "2024-01-02T00:30:05"
 
-  /// By the clock of the place, whatever the offset is and whatever the zone of this machine.
+  /// The local time counts, whatever the offset from UTC is and whatever the time zone of this machine.
   @Test(arguments: ["+0900", "-08:00", "+00:00", "", ".000+1400"]) func aFilmsLocalTimeCounts(_ offset: String) {
     let text = Array((Self.midnight + offset).utf8)
     for film in Self.films(text) { #expect(date(film) == CaptureDate(2024, 1, 2, 0, 30, 5)) }
@@ -142,8 +142,8 @@ import Testing
     }
   }
 
-  /// Films that tell `text` as QuickTime's metadata does, as those of ISO 14496-12 do, in the user data, and as Sony's do.
-  /// Their heads tell another time.
+  /// Films with `text` in QuickTime's metadata, in the metadata of ISO 14496-12, in the user data, and in Sony's
+  /// metadata. Their headers contain another time.
   private static func films(_ text: [UInt8]) -> [[UInt8]] {
     func big(_ number: Int, _ count: Int) -> [UInt8] {
       (0..<count).map { UInt8(number >> ((count - 1 - $0) * 8) & 0xFF) }

@@ -2,7 +2,7 @@ import BlobMedia
 import Blobs
 import Testing
 
-/// What is told of the files of a camera roll: of a phone's, and of one that was exported.
+/// The metadata sent for camera roll files: from a phone, and from an export.
 @Suite struct GalleryFactsTests {
   private static let phone: [BytePath] = [
     "IMG_0001.HEIC", "IMG_0001.MOV", "IMG_E0001.HEIC", "IMG_0001.AAE", "IMG_0002.DNG", "IMG_0002.JPG", "IMG_0003.HEIC",
@@ -20,7 +20,7 @@ import Testing
     #expect(
       told("IMG_0001.HEIC", .original) == ["kind": "photo", "pairing": "live-photo", "pair": "IMG_0001.MOV"])
     #expect(told("IMG_0001.MOV", .original) == ["kind": "video", "pairing": "live-photo", "pair": "IMG_0001.HEIC"])
-    // The still that is sent is the edited one, whose film was not rendered anew.
+    // The edited still is sent; its film was not rendered again.
     #expect(told("IMG_0001.MOV") == ["kind": "video", "pairing": "live-photo", "pair": "IMG_E0001.HEIC"])
     #expect(
       told("IMG_E0001.HEIC")

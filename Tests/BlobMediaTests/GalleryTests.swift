@@ -2,7 +2,7 @@ import BlobMedia
 import Blobs
 import Testing
 
-/// Folders as cameras, phones and exports leave them: what is sent of each.
+/// Folders as cameras, phones and exports create them, and the files that are sent from each.
 @Suite struct GalleryTests {
   struct Roll: Sendable, CustomTestStringConvertible {
     let testDescription: String

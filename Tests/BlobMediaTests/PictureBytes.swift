@@ -1,4 +1,4 @@
-/// Small files of the formats that cameras and editors write, built byte by byte. They hold no pixels.
+/// Small files in the formats of cameras and editors, built byte by byte. They contain no pixels.
 enum PictureBytes {
   static let taken = "2024:01:02 03:04:05"
   private static let edited = "2025:06:07 08:09:10"
@@ -11,7 +11,7 @@ enum PictureBytes {
 
   private static func zeros(_ count: Int) -> [UInt8] { [UInt8](repeating: 0, count: count) }
 
-  /// A TIFF block whose main directory has a date of editing, and whose Exif directory is at byte `place`.
+  /// A TIFF block whose main directory contains an editing date, and whose Exif directory is at byte `place`.
   static func tiff(exifAt place: Int = 64) -> [UInt8] {
     func entry(_ tag: Int, _ type: Int, _ count: Int, _ value: Int) -> [UInt8] {
       little(tag, 2) + little(type, 2) + little(count, 4) + little(value, 4)
@@ -23,7 +23,7 @@ enum PictureBytes {
     return bytes + little(1, 2) + entry(0x9003, 2, 20, place + 18) + little(0, 4) + Array(taken.utf8) + [0]
   }
 
-  /// As a CR3 file has it: the first directory is the Exif directory, or the main one.
+  /// As in a CR3 file: the first directory is the Exif directory, or the main one.
   private static func directory(_ tag: Int, _ text: String) -> [UInt8] {
     Array("II*\0".utf8) + little(8, 4) + little(1, 2) + little(tag, 2) + little(2, 2) + little(20, 4) + little(26, 4)
       + little(0, 4) + Array(text.utf8) + [0]
@@ -45,7 +45,7 @@ enum PictureBytes {
       0x85, 0xC0, 0xB6, 0x87, 0x82, 0x0F, 0x11, 0xE0, 0x81, 0x11, 0xF4, 0xCE, 0x46, 0x2B, 0x6A, 0x48,
     ]
     let canon = box("CNCV", zeros(30)) + box("CMT1", directory(0x0132, edited)) + box("CMT2", directory(0x9003, taken))
-    // An hour that is another day in every time zone.
+    // In every time zone this time is on another day than the date of the picture.
     let head = box("mvhd", zeros(4) + big(1_000_000_000 + 2_082_844_800, 4) + zeros(92))
     return box("ftyp", Array("crx \0\0\0\u{1}crx isom".utf8))
       + box("moov", (withExif ? box("uuid", id + canon) : []) + head)
@@ -105,7 +105,7 @@ enum PictureBytes {
 
   static func x3f(withPicture: Bool) -> [UInt8] {
     let head = Array("FOVb".utf8) + zeros(60)
-    // 2024-01-02 03:04:05 by the camera's clock, which knows no zone.
+    // 2024-01-02 03:04:05 by the camera's clock, which has no time zone.
     let words = ["ISO", "100", "TIME", "1704164645"]
     var text: [UInt8] = []
     var places: [UInt8] = []
@@ -152,7 +152,7 @@ enum PictureBytes {
     return Array("8BPS".utf8) + big(1, 2) + zeros(20) + big(4, 4) + zeros(4) + big(resources.count, 4) + resources
   }
 
-  /// The transport stream of an AVCHD camera. `prefix`: bytes before each packet, 4 in a file of a card.
+  /// The transport stream of an AVCHD camera. `prefix`: bytes before each packet; 4 in a file on a card.
   static func avchd(prefix: Int) -> [UInt8] {
     let id: [UInt8] = [
       0x17, 0xEE, 0x8C, 0x60, 0xF8, 0x4D, 0x11, 0xD9, 0x8C, 0xD6, 0x08, 0x00, 0x20, 0x0C, 0x9A, 0x66,
@@ -160,7 +160,7 @@ enum PictureBytes {
     let notes =
       id + Array("MDPM".utf8) + [3, 0x13, 1, 2, 3, 4, 0x18, 0x02, 0x20, 0x24, 0x01, 0x19, 0x02, 0x03, 0x04, 0x05]
     let head: [UInt8] = [0, 0, 1, 0xE0, 0, 0, 0x80, 0, 0]
-    // So that the notes lie across the end of a packet.
+    // The padding makes the notes cross the end of a packet.
     let video = head + [UInt8](repeating: 0xAA, count: 160) + [0, 0, 1, 6, 5, UInt8(notes.count)] + notes + zeros(400)
     var bytes: [UInt8] = []
     for (number, start) in stride(from: 0, to: video.count - 183, by: 184).enumerated() {
@@ -170,7 +170,7 @@ enum PictureBytes {
     return bytes
   }
 
-  /// Each of the formats, with its name. All were taken at the same second.
+  /// Each of the formats, with its name. All dates are the same second.
   static let all: [(name: String, bytes: [UInt8])] = [
     ("TIFF", tiff()), ("JPEG", jpeg()), ("CR3", cr3()), ("JPEG XL", jxl()), ("PNG", png()),
     ("WebP", webp(marked: false)), ("WebP with a mark", webp(marked: true)),

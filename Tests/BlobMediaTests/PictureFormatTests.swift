@@ -3,7 +3,7 @@ import BlobTesting
 import Blobs
 import Testing
 
-/// The dates in files of each format that cameras and editors write.
+/// The dates in files of each format of cameras and editors.
 @Suite struct PictureFormatTests {
   private static let taken = CaptureDate(2024, 1, 2, 3, 4, 5)
 
@@ -35,7 +35,7 @@ import Testing
     #expect(date(PictureBytes.avi("2024-01-02", in: "ICRD")) == CaptureDate(2024, 1, 2))
   }
 
-  /// Cut anywhere, and with any byte of its first ones and last ones changed, it is read without harm.
+  /// A file that is truncated anywhere, or has one of its first or last bytes changed, causes no crash.
   @Test(arguments: PictureBytes.all.map(\.name)) func noFormatTrustsWhatItReads(_ name: String) throws {
     let whole = try #require(PictureBytes.all.first { $0.name == name }).bytes
     let places = whole.count < 1200 ? Array(whole.indices) : Array(0..<600) + Array((whole.count - 600)..<whole.count)

@@ -169,7 +169,7 @@ private final class Album: Sendable {
     try! execute("CREATE TABLE chunk(photo INTEGER, number INTEGER, version TEXT, data BLOB)")
   }
 
-  /// Each statement on a connection of its own: another process's, as far as SQLite knows.
+  /// Each statement uses a connection of its own, which for SQLite is like another process.
   func execute(_ sql: String) throws { try Database(file).execute(sql) }
 
   @discardableResult func added(_ pattern: PatternSource) throws -> Album {
@@ -184,7 +184,7 @@ private final class Album: Sendable {
     let database = try Database(file)
     try database.execute("BEGIN")
     let insert = try database.statement("INSERT INTO chunk VALUES(7, ?1, 'one', ?2)")
-    // Not in the order of their rows.
+    // The chunks are not in the order of their rows.
     for start in stride(from: Int64(0), to: max(1, pattern.length), by: Int64.Stride(size)).reversed() {
       try insert.bind(1, start)
       try insert.bind(2, pattern.bytes(at: start, count: Int(min(size, pattern.length - start))))
@@ -206,7 +206,7 @@ private final class Album: Sendable {
         version: versioned ? "version" : nil))
   }
 
-  /// Keeps the folder for as long as the source.
+  /// A source that keeps its folder alive.
   private struct Kept: BlobSource {
     let album: Album
     let source: SQLiteBlobSource

@@ -41,7 +41,7 @@ import Testing
     #expect(try database.statement("SELECT count(*) FROM item WHERE length(value) = 1000").first { $0.int(0) } == 1000)
   }
 
-  /// Those of this process that have no name any more included.
+  /// The open files of this process, including deleted ones.
   private func openFiles() -> [String] {
     (0..<256).compactMap { number in
       var name = [UInt8](repeating: 0, count: 4096)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import BlobSQLite
 
-/// What SQLite calls an abort: the row of an open BLOB was written to on the same connection.
+/// SQLITE_ABORT: the row of an open BLOB was written to on the same connection.
 struct ExpiredBlobTests {
   private let scratch = Scratch()
   private let place = BlobPlace(
@@ -24,7 +24,7 @@ struct ExpiredBlobTests {
     let version = try BlobVersion(place, in: connection, Cancellation())
     let walk = ChunkWalk(version.chunks, place, connection)
     let first = try read(walk, 70_000)
-    // Not the BLOB: any column of its row does.
+    // The BLOB itself is not changed; any column of its row has this effect.
     try connection.prepare("UPDATE photo SET name = 'another'").run()
     let error = #expect(throws: SQLiteError.self) { try read(walk, 1) }
     #expect(error.map { $0.code & 0xFF } == 4)
@@ -34,7 +34,7 @@ struct ExpiredBlobTests {
     let again = ChunkWalk(version.chunks, place, connection)
     again.seek(to: walk.offset)
     #expect(try first + read(again, 130_000) == pattern.bytes(count: 200_000))
-    // What the product reads with cannot write at all.
+    // The product reads with a read-only connection.
     #expect(throws: SQLiteError.self) {
       try ReadConnection(file, Cancellation()).prepare("UPDATE photo SET name = 'none'").run()
     }

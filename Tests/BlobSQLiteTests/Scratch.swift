@@ -1,6 +1,6 @@
 import Platform
 
-/// A folder of the test's own; its few files are removed with it.
+/// A temporary folder of the test; it is removed with its few files.
 final class Scratch: Sendable {
   let path: String
 

@@ -4,7 +4,7 @@ import TestSupport
 import Blobs
 import Testing
 
-/// Databases that a stranger has made to harm whoever reads them.
+/// Malicious databases from untrusted sources.
 struct StrangeDatabaseTests {
   private let scratch = Scratch()
   private var file: BytePath { BytePath(scratch.file) }
@@ -80,7 +80,7 @@ struct StrangeDatabaseTests {
     #expect(rows.first.map { $0.name.utf8.count < 10_000 && $0.name.utf8.count > 4096 } == true)
   }
 
-  /// A condition is pasted between others: it must not end where it stands, nor take in what follows it.
+  /// A condition is inserted between others: it must neither end early nor include what follows it.
   @Test(arguments: [
     "n = 1) OR (n = 3", "n = 1)", "n = 1 ORDER BY n", "n = 1; SELECT 1", "1) UNION SELECT 1, 2 WHERE (1", "n = 1 /*",
     "n = 1 --",

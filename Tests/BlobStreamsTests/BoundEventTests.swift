@@ -4,7 +4,7 @@ import Blobs
 import Foundation
 import Testing
 
-/// What both ends of a pair tell on run loops.
+/// The events of both ends of a pair on run loops.
 struct BoundEventTests {
   @Test func eachEndTellsWhatItCanDo() throws {
     let thread = LoopThread()
@@ -164,9 +164,9 @@ private func listen(to pair: BoundStreams, _ reading: EventLog, _ writing: Event
   pair.output.schedule(in: thread.loop, forMode: .default)
 }
 
-/// Whether streams live.
+/// Whether streams still exist.
 private final class WeakEnds: @unchecked Sendable {
-  // Used by one test's thread; the references themselves may become nil on any.
+  // Used by one test's thread; the references themselves may become nil on any thread.
   private var ends: [() -> Bool] = []
 
   func set(_ pair: BoundStreams) {

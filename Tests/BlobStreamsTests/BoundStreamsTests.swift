@@ -172,7 +172,7 @@ struct BoundStreamsTests {
     pair.output.close()
     #expect(parser.value() == true)
 
-    // It writes once and believes that it all went: there must be room.
+    // The client writes once and assumes that all bytes were accepted, so there must be room.
     let other = open(capacity: 10_000)
     _ = try JSONSerialization.writeJSONObject(["a": [1, 2, 3]], toStream: other.output, options: [])
     other.output.close()
@@ -180,7 +180,7 @@ struct BoundStreamsTests {
   }
 }
 
-/// Both ends open.
+/// Returns a pair with both ends open.
 func open(capacity: Int = 1000) -> BoundStreams {
   let pair = BoundStreams(capacity: capacity)
   pair.input.open()
@@ -188,7 +188,7 @@ func open(capacity: Int = 1000) -> BoundStreams {
   return pair
 }
 
-/// As a device library's callback hands over chunks of whatever size.
+/// Writes chunks of any size, like the callback of a device library.
 func produce(_ pattern: PatternSource, into output: BoundOutputStream, chunk: Int = 70_001) {
   let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: chunk, alignment: 16)
   defer { buffer.deallocate() }
@@ -196,7 +196,7 @@ func produce(_ pattern: PatternSource, into output: BoundOutputStream, chunk: In
   while offset < pattern.length {
     let piece = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Int(clamping: pattern.length - offset)))
     pattern.fill(piece, at: offset)
-    do { try output.writeAll(UnsafeRawBufferPointer(piece)) } catch { return }  // the reader has seen enough
+    do { try output.writeAll(UnsafeRawBufferPointer(piece)) } catch { return }  // the reader has read enough
     offset += Int64(piece.count)
   }
   output.close()

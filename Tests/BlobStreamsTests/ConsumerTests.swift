@@ -6,7 +6,7 @@ import Foundation
 import FoundationXML
 import Testing
 
-/// What people give streams to.
+/// Consumers of streams in Foundation and in applications.
 struct ConsumerTests {
   private let fault = BlobError(.io, "the card was pulled out", errno: 5)
 

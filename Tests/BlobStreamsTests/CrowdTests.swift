@@ -59,7 +59,7 @@ import Testing
   }
 
   @Test(arguments: [false, true]) func noEventIsLostOrGoesAstray(asynchronous: Bool) {
-    // In two loops; one of them runs in another mode from time to time, in which nothing may come.
+    // The streams are scheduled in two loops. One loop sometimes runs in another mode, in which no event may arrive.
     let count: Int64 = 100_000
     let source = PatternSource(length: count, preferredRead: 1)
     let stream = BlobInputStream(source, asynchronous: asynchronous, block: 64)
@@ -71,7 +71,7 @@ import Testing
       stream.schedule(in: thread.loop, forMode: RunLoop.Mode("never run"))
     }
     stream.open()
-    // The end may be heard in one loop before the last read is counted in the other.
+    // The end event may arrive in one loop before the other loop has counted the last read.
     #expect(waitUntil(atMost: .seconds(120)) { tally.hasEnded && tally.read >= count })
     #expect(tally.read == count && tally.wanted == count)
     #expect(tally.astray == 0)
@@ -105,7 +105,7 @@ import Testing
   }
 }
 
-/// Waits for a condition, by asking again and again.
+/// Polls a condition.
 func waitUntil(atMost limit: Duration = .seconds(20), _ condition: () -> Bool) -> Bool {
   let clock = MonotonicClock()
   let deadline = clock.now + limit
@@ -124,12 +124,13 @@ private func autoreleasing(_ body: () -> Void) {
   #endif
 }
 
-/// Open files of this process that are in a scratch folder: other tests have theirs.
+/// Open files of this process in a scratch folder; other tests have their own.
 private func descriptors() -> Int {
   let folder = "/proc/self/fd"
-  let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []  // none where there is no /proc
+  let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []  // empty where there is no /proc
   return names.count { name in
-    let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "\(folder)/\(name)")  // closed meanwhile
+    // nil if it was closed meanwhile
+    let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "\(folder)/\(name)")
     return target?.contains("fullbore-check-") ?? false
   }
 }

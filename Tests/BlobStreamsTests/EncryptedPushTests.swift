@@ -6,7 +6,7 @@ import Blobs
 import Foundation
 import Testing
 
-/// A stream that is encrypted while its producer pushes: it has no version, and is read once.
+/// A stream that is encrypted while its producer writes: it has no version, and is read once.
 struct EncryptedPushTests {
   private let key: EncryptionKey
   private let text = (0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
@@ -49,7 +49,7 @@ struct EncryptedPushTests {
     #expect(Set(blocks).count == 12)
   }
 
-  /// A source that could go back, and has other bytes there by then, would be encrypted twice with one keystream.
+  /// A source that can be opened again with other bytes would be encrypted twice with one keystream.
   @Test func noByteOfAKeystreamIsUsedTwice() throws {
     let rewinding = PatternSource(length: 50_000, access: .sequential, knowsLength: false)
     let source = EncryptingSource(Versionless(source: rewinding), key: key, name: "film.mov")
@@ -70,7 +70,7 @@ struct EncryptedPushTests {
     #expect(try read(back.open(at: 0, Cancellation())) == rewinding.bytes(count: 50_000))
   }
 
-  /// One that may be opened anywhere at any time is opened again by uploads, and must have a version.
+  /// Uploads open a source with random access again, so it must have a version.
   @Test func aSourceThatCanBeReadTwiceStillNeedsAVersion() {
     let source = EncryptingSource(Versionless(source: PatternSource(length: 9)), key: key, name: "film.mov")
     #expect(failure { () throws(BlobError) in try source.open(at: 0, Cancellation()) }?.code == .unsupported)

@@ -129,7 +129,7 @@ extension SourceFixture {
   }
 }
 
-/// Everything a reader still gives.
+/// All bytes that a reader still returns.
 private func readAll(_ reader: any BlobReader) throws(BlobError) -> [UInt8] {
   let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 4096, alignment: 16)
   defer { buffer.deallocate() }

@@ -4,7 +4,7 @@ import Blobs
 import Foundation
 
 extension InputStream {
-  /// One read; nil for -1.
+  /// Reads once; nil for -1.
   func readOnce(_ count: Int) -> [UInt8]? {
     var bytes = [UInt8](repeating: 0, count: count)
     let read = read(&bytes, maxLength: count)
@@ -12,7 +12,7 @@ extension InputStream {
   }
 }
 
-/// Waits until `condition` holds; throws when it does not within thirty seconds.
+/// Waits until `condition` is true; throws after thirty seconds.
 func until(_ what: String = "it", _ condition: () -> Bool) throws {
   let deadline = ContinuousClock.now + .seconds(30)
   while !condition() {

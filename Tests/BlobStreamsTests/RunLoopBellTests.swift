@@ -10,13 +10,13 @@ struct RunLoopBellTests {
     private let threads = Monitor<[ObjectIdentifier]>([])
     func hear() { threads.update { $0.append(ObjectIdentifier(Thread.current)) } }
     var count: Int { threads.update { $0.count } }
-    /// Waits for so many, at most 30 s.
+    /// Waits for this number of calls, at most 30 s.
     func wait(for count: Int) -> Bool { threads.wait(atMost: .seconds(30)) { $0.count >= count ? true : nil } ?? false }
     func isOnly(_ thread: Thread) -> Bool { threads.update { $0.allSatisfy { $0 == ObjectIdentifier(thread) } } }
   }
 
   @Test func loopOfAnotherThreadIsFound() {
-    // Where this fails, Foundation has another field now: see findCoreLoop, and bells go by askLoop.
+    // If this fails, Foundation has renamed a field: see findCoreLoop. Bells then use askLoop.
     let thread = LoopThread()
     let found = findCoreLoop(thread.loop)
     #expect(found != nil && found !== CFRunLoopGetCurrent() && found !== CFRunLoopGetMain())
@@ -27,7 +27,7 @@ struct RunLoopBellTests {
     let thread = LoopThread()
     let heard = Heard()
     let bell = RunLoopBell({ heard.hear() }, coreLoop: { isFound ? findCoreLoop($0) : nil })
-    // Before it hangs anywhere: kept.
+    // A ring before the bell is scheduled in a loop is stored.
     bell.ring()
     bell.hang(in: thread.loop, forMode: .default)
     bell.hang(in: thread.loop, forMode: .default)
@@ -82,7 +82,7 @@ struct RunLoopBellTests {
     thread.stop()
   }
 
-  /// What a loop does that had seen the ring when it was left, and calls only now.
+  /// The behavior of a loop that noticed the ring before the bell was removed from it, and calls only now.
   @Test func loopThatWasLeftPassesTheRingOn() {
     let thread = LoopThread()
     let heard = Heard()
@@ -96,7 +96,7 @@ struct RunLoopBellTests {
     thread.stop()
   }
 
-  /// It still hangs there in a mode that does not run: that is not to be told either.
+  /// The bell is still scheduled there in a mode that does not run, which must not be signaled either.
   @Test func loopThatWasLeftInItsModePassesTheRingOn() {
     let (left, thread) = (LoopThread(), LoopThread())
     let heard = Heard()
@@ -132,9 +132,9 @@ struct RunLoopBellTests {
   }
 }
 
-/// Lets a loop on another thread turn.
+/// Lets a loop on another thread run.
 enum LoopPause {
-  /// Whether the loop came round a few times, within 30 s.
+  /// Whether the loop ran a few times within 30 s.
   static func turnsPass(in loop: RunLoop, mode: RunLoop.Mode = .default) -> Bool {
     let turns = Monitor(0)
     let timer = Timer(timeInterval: 0.001, repeats: true) { _ in turns.update { $0 += 1 } }

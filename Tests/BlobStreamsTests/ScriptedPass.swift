@@ -2,7 +2,7 @@ import BlobStreams
 import Blobs
 import Foundation
 
-/// An evented source that answers from another thread, a little at a time, and misbehaves where it is told to.
+/// An evented source that responds from another thread, in small pieces, and misbehaves on request.
 final class ScriptedPass: EventedSource, @unchecked Sendable {
   enum Misdeed {
     case throwing(any Error)
@@ -12,7 +12,7 @@ final class ScriptedPass: EventedSource, @unchecked Sendable {
   static let rendition = Stream.PropertyKey("rendition")
 
   let answersOnMainThread: Bool
-  // Set before it is opened.
+  // These are set before it is opened.
   var tellsTwice = false
   var misdeed: Misdeed?
 
@@ -30,7 +30,7 @@ final class ScriptedPass: EventedSource, @unchecked Sendable {
   private var closed = false
   private var lateReads = 0
 
-  /// `opening`: what it tells when it is opened, and then no more; nil: all that it should.
+  /// `opening`: the events when it is opened, with none afterwards; nil: all regular events.
   init(
     _ bytes: [UInt8], opening: [SourceEvent]? = nil, knowsLength: Bool = true, canSeek: Bool = true,
     answersOnMainThread: Bool = false
@@ -55,7 +55,7 @@ final class ScriptedPass: EventedSource, @unchecked Sendable {
     }
   }
 
-  /// Makes some more bytes ready, and says so.
+  /// Makes more bytes ready, and signals that.
   private func advance() {
     let isAll = lock.withLock {
       ready = min(bytes.count, max(ready, offset) + 4000)

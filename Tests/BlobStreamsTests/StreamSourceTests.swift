@@ -98,7 +98,7 @@ extension SourceFixture {
     ) { StreamSource(make(), length: promises ? pattern.length : nil) }
   }
 
-  /// A bound pair whose writer says nothing.
+  /// A bound pair whose writer writes nothing.
   private struct Held: BlobSource {
     let pair: BoundStreams
     let source: StreamSource
@@ -116,7 +116,7 @@ extension SourceFixture {
   }
 }
 
-/// The input of a pair that a thread feeds.
+/// The input of a pair into which a thread writes.
 private func bound(_ pattern: PatternSource) -> sending InputStream {
   let pair = open(capacity: 1000)
   nonisolated(unsafe) let output = pair.output

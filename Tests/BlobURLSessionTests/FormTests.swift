@@ -12,7 +12,7 @@ import Testing
   import FoundationNetworking
 #endif
 
-/// Forms through URLSession, and over its streams.
+/// Forms through URLSession and its streams.
 @Suite(.timeLimit(.minutes(1)))
 struct FormTests {
   private func film(_ source: any BlobSource) -> MultipartForm {
@@ -101,7 +101,7 @@ struct FormTests {
     #expect(error?.code == .source && error?.cause?.code == (length > 5000 ? .truncated : .changed))
   }
 
-  /// The body file goes as such, as background sessions have it.
+  /// The body file is uploaded as a file, as background sessions do.
   @Test func preparedFormGoesFromItsFile() async throws {
     let peer = ScriptedPeer([.readRequest, .send(answerOK), .close])
     let folder = try ScratchFolder()

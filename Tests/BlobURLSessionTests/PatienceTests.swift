@@ -5,7 +5,7 @@ import BlobURLSession
 import Blobs
 import Testing
 
-/// What a source that takes its time does to its own upload, and to others.
+/// Effects of a slow source on its own upload and on others.
 @Suite(.timeLimit(.minutes(1)))
 struct PatienceTests {
   private let transport = URLSessionTransport()
@@ -22,7 +22,7 @@ struct PatienceTests {
     let error = await #expect(throws: TransportError.self) { () async throws in _ = try await upload.value }
     #expect(error?.code == .cancelled)
     #expect(start.duration(to: .now) < .seconds(10))
-    // The connection goes too.
+    // The connection is closed, too.
     await peer.wait { $0.ended == 1 }
   }
 
@@ -37,7 +37,7 @@ struct PatienceTests {
     #expect(error?.code == .cancelled)
   }
 
-  /// More of them than there are cores, in the very place where the session waits for the source.
+  /// There are more slow uploads than cores, each waiting where the session waits for its source.
   @Test func slowUploadsStallNoOther() async throws {
     let slow = ScriptedPeer([.readHead, .discard])
     let served = try ServedFolder()

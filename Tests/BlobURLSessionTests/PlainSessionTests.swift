@@ -10,7 +10,7 @@ import Testing
   import FoundationNetworking
 #endif
 
-/// `setBody` in a session of the user's own, told to carry streamed bodies.
+/// `setBody` in an application's session that is configured for streamed bodies.
 @Suite(.timeLimit(.minutes(1)))
 struct PlainSessionTests {
   private let pattern = PatternSource(length: 5_000_001)
@@ -54,7 +54,8 @@ struct PlainSessionTests {
     await slow.wait { seen in seen.steps.filter { $0 == 1 }.count == 16 }
     let (_, response) = try await session.data(for: request(to: peer.port, pattern))
     #expect((response as? HTTPURLResponse)?.statusCode == 200)
-    // One that the session carries itself, on its own queue. Not http: there Foundation leaks 43 bytes with each session.
+    // The session itself loads this request on its own queue. It is not http, because Foundation leaks 43 bytes there
+    // with each session.
     let (data, _) = try await session.data(from: URL(string: "data:text/plain,ok")!)
     #expect(data == Data("ok".utf8))
     for task in tasks { task.cancel() }
@@ -69,7 +70,7 @@ struct PlainSessionTests {
     let task = session.dataTask(with: try request(to: peer.port, stalled, length: 4 << 20))
     task.resume()
     await peer.wait { $0.steps.first == 1 }
-    // On Linux the first stops nothing, and going on starts nothing anew.
+    // On Linux `suspend` stops nothing, and `resume` does not restart the request.
     task.suspend()
     task.resume()
     task.cancel()
@@ -112,13 +113,13 @@ struct PlainSessionTests {
   }
 }
 
-/// What a session tells of one task.
+/// The delegate callbacks for one task.
 private final class Listener: NSObject, URLSessionDataDelegate {
   struct End {
     var status = 0
     var content = Data()
     var sent: Int64 = 0
-    /// The lengths that were expected.
+    /// The expected lengths that were reported.
     var told: Set<Int64> = []
     var error: (any Error)?
   }

@@ -3,7 +3,7 @@ import TestSupport
 import BlobURLSession
 import Testing
 
-/// Uploads of every dialect, with URLSession in libcurl's place.
+/// Uploads by every protocol, with URLSession instead of libcurl.
 struct ProtocolTests {
   @Test(.timeLimit(.minutes(5)), arguments: ProtocolFixture.all, ProtocolCheck.all)
   func conforms(_ fixture: ProtocolFixture, _ check: ProtocolCheck) async throws {

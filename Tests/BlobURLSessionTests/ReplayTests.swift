@@ -11,7 +11,7 @@ import Testing
   import FoundationNetworking
 #endif
 
-/// The body is sent again, whole, where the server wants it.
+/// The whole body is sent again if the server requires it.
 @Suite(.timeLimit(.minutes(1)))
 struct ReplayTests {
   private let pattern = PatternSource(length: 5_000_001)

@@ -11,7 +11,7 @@ import Testing
   import FoundationNetworking
 #endif
 
-/// A source that fails is an error with its own reason, and no server takes the body for whole.
+/// A failed source is reported with its own reason, and no server accepts the body as complete.
 @Suite(.timeLimit(.minutes(1)))
 struct SourceFailureTests {
   private let transport = URLSessionTransport()

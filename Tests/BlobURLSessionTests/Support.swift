@@ -22,13 +22,13 @@ func foundationPut(to port: Int, path: String = "/x") -> URLRequest {
 }
 
 extension ScriptedPeer.Seen {
-  /// The field's values in one head, whatever its name's case.
+  /// The values of a field in one head; its name is case-insensitive.
   func values(_ name: String, inHead number: Int = 0) -> [String] {
     heads[number].components(separatedBy: "\r\n").filter { $0.lowercased().hasPrefix(name.lowercased() + ":") }
       .map { $0.dropFirst(name.count + 1).trimmingCharacters(in: .whitespaces) }
   }
 
-  /// Body bytes of a connection that had one request.
+  /// Body bytes of a connection with one request.
   func body(ofConnection number: Int = 0) -> ArraySlice<UInt8> {
     let bytes = received[number]
     let end = bytes.withUnsafeBytes { bytes in
@@ -38,7 +38,7 @@ extension ScriptedPeer.Seen {
   }
 }
 
-/// What an exchange told of itself.
+/// The events that an exchange reported.
 final class Told: Sendable {
   private let counts = Mutex<[Int64]>([])
   func add(_ count: Int64) { counts.withLock { $0.append(count) } }

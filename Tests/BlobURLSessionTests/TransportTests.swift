@@ -6,7 +6,7 @@ import Blobs
 import Foundation
 import Testing
 
-/// What is seen on the wire, and what comes back.
+/// The bytes on the wire, and the responses.
 @Suite(.timeLimit(.minutes(1)))
 struct TransportTests {
   private let transport = URLSessionTransport()
@@ -104,7 +104,7 @@ struct TransportTests {
       for _ in 0..<10 { try await send() }
       let before = try descriptors()
       for _ in 0..<200 { try await send() }
-      // Sessions end a little later than their exchanges.
+      // Sessions end slightly later than their exchanges.
       pollUntil { (try? descriptors()).map { $0 <= before + 10 } ?? false }
       let after = try descriptors()
       #expect(after <= before + 10)

@@ -110,12 +110,12 @@ struct AsyncSequenceSourceTests {
   }
 }
 
-/// A pattern as a sequence of buffers, which counts what it gave.
+/// A pattern as a sequence of buffers, which counts the bytes it has returned.
 private struct Pieces: AsyncSequence, Sendable {
   let pattern: PatternSource
   let size: Int
   let given = Counter()
-  /// Iterators that live.
+  /// The number of iterators that exist.
   let iterators = Counter()
 
   init(_ pattern: PatternSource, of size: Int) {

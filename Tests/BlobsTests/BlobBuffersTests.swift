@@ -59,7 +59,7 @@ struct BlobBuffersTests {
   }
 
   @Test func stalledSourcesStallNoTask() async throws {
-    // Twice as many as there are cooperative threads, and then some.
+    // More than twice the number of cooperative threads.
     let stalled = (0..<32).map { _ in
       Task { await failure(of: FaultySource(PatternSource(length: 10), .stall(at: 5)).buffers().makeAsyncIterator()) }
     }
@@ -91,7 +91,7 @@ private func failure(of iterator: BlobBuffers.Iterator) async -> BlobError? {
   }
 }
 
-/// A source that counts the readers that are gone.
+/// A source that counts its deallocated readers.
 private struct Watched: BlobSource {
   let source: any BlobSource
   let freed: Counter

@@ -2,7 +2,7 @@ import BlobTesting
 import Blobs
 import Testing
 
-/// What the other tests lean on must itself hold.
+/// Tests the code on which the other tests rely.
 struct BlobTestingTests {
   @Test func patternIsTheSameHoweverItIsCut() {
     let pattern = PatternSource(length: 100_000, seed: 5)
@@ -48,7 +48,7 @@ struct BlobTestingTests {
     #expect(counts.allSatisfy { 700...1300 ~= $0 })
   }
 
-  /// Every kind of broken source is caught by some check.
+  /// Each kind of broken source fails some check.
   @Test(
     arguments: [
       ("one wrong byte", wrong { bytes in bytes[600] ^= 1 }),

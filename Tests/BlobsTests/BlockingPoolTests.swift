@@ -5,7 +5,7 @@ struct BlockingPoolTests {
   @Test func poolRunsAsMuchAtOnceAsItHasThreads() async {
     for _ in 0..<500 {
       let pool = BlockingPool("test-pool", threads: 2)
-      // One thread is there and free; the second has to be started while the first takes its work.
+      // One thread exists and is idle; the second must be started while the first takes its work.
       await pool.run {}
       let arrived = Monitor(0)
       let met = await withTaskGroup { group in
@@ -13,7 +13,7 @@ struct BlockingPoolTests {
           group.addTask {
             await pool.run {
               arrived.update { $0 += 1 }
-              // Each waits for the other: with one thread this would never end.
+              // Each task waits for the other: with one thread this would never end.
               return arrived.wait(atMost: .seconds(30)) { $0 == 2 ? true : nil } ?? false
             }
           }
@@ -55,7 +55,7 @@ struct BlockingPoolTests {
       #expect(1...8 ~= pool.threads)
       var patience = 1000
       while pool.threads > 0 && patience > 0 {
-        try? await Task.sleep(for: .milliseconds(5))  // only a cancelled test throws
+        try? await Task.sleep(for: .milliseconds(5))  // throws only in a cancelled test
         patience -= 1
       }
       #expect(pool.threads == 0)

@@ -26,7 +26,7 @@ struct BufferedSourceTests {
     #expect(reader.lent.isEmpty)
     _ = try readNext(reader, 10)
     #expect(reader.lent.count == 990)
-    // First what is at hand, then straight.
+    // The buffered bytes come first, and the rest is read directly.
     #expect(try readNext(reader, 5000) == pattern.bytes(at: 1010, count: 5000))
     #expect(reader.lent.isEmpty)
     #expect(faulty.smallestRead == 1000)

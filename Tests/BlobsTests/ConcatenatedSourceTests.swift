@@ -48,7 +48,7 @@ struct ConcatenatedSourceTests {
   @Test func pieceThatChangesIsChanged() throws {
     let file = try TemporaryFile(PatternSource(length: 1000).bytes(count: 1000))
     let source = ConcatenatedSource([DataSource("head"), file.source, DataSource("tail")])
-    // Before its turn comes, and while it is read.
+    // Before the second source is reached, and while it is read.
     for read in [2, 500] {
       let reader = try source.open(at: 0, Cancellation())
       _ = try readNext(reader, read)

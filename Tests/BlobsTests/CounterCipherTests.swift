@@ -6,7 +6,7 @@ struct CounterCipherTests {
   private let key = bytes("603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4")
   private let counter = bytes("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff")
 
-  /// F.5.5 and F.5.6, four blocks.
+  /// NIST SP 800-38A, F.5.5 and F.5.6, four blocks.
   @Test func matchesTheVectorOfNIST() {
     let plain = bytes(
       "6bc1bee22e409f96e93d7e117393172aae2d8a571e03ac9c9eb76fac45af8e51"
@@ -18,7 +18,7 @@ struct CounterCipherTests {
     #expect(apply(key, counter, to: encrypted) == plain)
   }
 
-  /// The expected bytes are those of `openssl enc -aes-256-ctr`, zeros in.
+  /// The expected bytes come from `openssl enc -aes-256-ctr` with zeros as input.
   @Test func counterCarriesOverAllItsBytes() {
     let counter = [UInt8](repeating: 0xFF, count: 15) + [0xFE]
     let expected = bytes(
@@ -32,7 +32,7 @@ struct CounterCipherTests {
   }
 
   @Test func farOffsetsAreReachedAtOnce() {
-    // Block 2^59 of a counter that begins at 0 is block 0 of one that begins at 2^59.
+    // Block 2^59 of a counter that starts at 0 is block 0 of a counter that starts at 2^59.
     let later = [0, 0, 0, 0, 0, 0, 0, 0, 0x07, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF] as [UInt8]
     let zero = [UInt8](repeating: 0, count: 16)
     let text = [UInt8]("the last bytes there can be".utf8)
@@ -61,7 +61,7 @@ private func apply(_ key: [UInt8], _ counter: [UInt8], to text: [UInt8], at offs
   return text
 }
 
-/// The bytes that hexadecimal digits stand for.
+/// Decodes hexadecimal digits.
 func bytes(_ digits: String) -> [UInt8] {
   let digits = Array(digits)
   return stride(from: 0, to: digits.count, by: 2).map { UInt8(String(digits[$0...$0 + 1]), radix: 16)! }

@@ -12,7 +12,7 @@ struct DescriptorSourceTests {
     #expect(try source.readAll(at: 100_000) == [], "the end stays the end")
   }
 
-  /// `poll` has nothing to say about them.
+  /// `poll` always reports regular files as readable.
   @Test func readsARegularFileFromWhereItIs() throws {
     let file = try TemporaryFile(Array("0123456789".utf8))
     let descriptor = file.path.withCString { open($0, O_RDONLY | O_CLOEXEC) }
@@ -27,7 +27,7 @@ struct DescriptorSourceTests {
   }
 }
 
-/// A descriptor from which a pattern's bytes come; nil: none come, and no end.
+/// A descriptor that supplies the bytes of a pattern; nil: it supplies neither bytes nor an end.
 struct PipedDescriptor: BlobSource {
   private let ends: Ends
   private let source: DescriptorSource
@@ -37,7 +37,7 @@ struct PipedDescriptor: BlobSource {
     self.ends = ends
     source = DescriptorSource(ends.reading)
     guard let pattern else { return }
-    // Its own: once nobody reads any more, it is told so, and ends.
+    // A descriptor of its own: once the read end is closed, the writing thread gets an error and ends.
     let writing = dup(ends.writing)
     SystemThread.start("descriptor-writer") {
       let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 3333, alignment: 16)
@@ -47,7 +47,7 @@ struct PipedDescriptor: BlobSource {
         let piece = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Int(clamping: pattern.length - offset)))
         pattern.fill(piece, at: offset)
         let count = send(writing, piece.baseAddress, piece.count, Int32(MSG_NOSIGNAL))
-        if count <= 0 { break }  // a check that has seen enough
+        if count <= 0 { break }  // the check has read enough
         offset += Int64(count)
       }
       shutdown(writing, Int32(SHUT_WR))

@@ -54,7 +54,7 @@ struct DigestTests {
       let joined = Digest.joined(values[0], values[1], count: Int64(second), algorithm)
       #expect(joined == Digest.value(of: Array(bytes[..<(first + second)]), algorithm), "\(first) and \(second)")
     }
-    // Beyond 32 bits: three times as long is three times joined.
+    // Beyond 32 bits: the digest of three times the length equals three joined digests.
     let value = Digest.value(of: bytes, algorithm)
     let twice = Digest.joined(value, value, count: 5 << 40, algorithm)!
     #expect(

@@ -11,7 +11,7 @@ struct EncryptingSourceTests {
 
   init() throws { key = try EncryptionKey(Array(0..<32)) }
 
-  /// Worked out with Python's hmac and `openssl enc`: what was encrypted once must stay readable.
+  /// The expected bytes were computed with Python's hmac and `openssl enc`: encrypted data must stay readable.
   @Test func formatNeverChanges() throws {
     let source = EncryptingSource(DataSource(text, validator: validator), key: key, name: "2026/ü.jpg")
     let version = "974c9ab41293d095a4651ed71ae293c0aeb94f6c36cd504eaaeb1daa21bc9ca6"
@@ -36,7 +36,7 @@ struct EncryptingSourceTests {
         keystream(key, "a", Validator(version: "size-time", instance: "other device")),
         keystream(key, "a", Validator(version: "size-timedevice")), keystream(key, "asize-time", validator),
       ]
-      // Two ranges of one version are two contents.
+      // Two ranges of the same version must be encrypted differently.
       + [0, 64].map { start in
         try EncryptingSource(SlicedSource(whole, start: start, length: 64), key: key, name: "a").readAll()
       }
@@ -91,7 +91,7 @@ struct EncryptingSourceTests {
     let source = EncryptingSource(PatternSource(length: 0), key: key, name: "a")
     dump(source, to: &dumped)
     for shown in ["\(key)", String(reflecting: key), "\(source)", dumped] {
-      // As an array is printed, as it is dumped, and in hexadecimal. A random number may hold two sevens by itself.
+      // The key as a printed array, as a dump, and in hexadecimal. A random number may contain two sevens by chance.
       for bytes in ["77, 77", "- 77", "4d4d4d"] { #expect(!shown.contains(bytes)) }
     }
   }

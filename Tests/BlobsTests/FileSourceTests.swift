@@ -8,7 +8,7 @@ struct FileSourceTests {
   private static let length = 100_000
   private let bytes = PatternSource(length: 100_000).bytes(count: length)
 
-  /// Something that happens to a file while it is read.
+  /// A change to a file while it is read.
   struct Event: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let code: BlobError.Code
@@ -135,7 +135,7 @@ struct FileSourceTests {
     let file = try TemporaryFile(bytes)
     let touched = FileStamp.now
     try file.setModified(touched)
-    // However often it is looked at, it was written a millisecond ago.
+    // However often the stamp is read, the file was written a millisecond ago.
     let source = FileSource(file.path, now: { touched + 1_000_000 })
     let error = failure { () throws(BlobError) in try source.info() }
     #expect(error?.code == .changed)

@@ -4,8 +4,7 @@ import Testing
 
 @testable import Blobs
 
-/// File times that no clock would give: a card from a camera with a dead battery, a file system from elsewhere, a server
-/// that makes them up.
+/// Unusual file times: from a camera with an empty battery, a foreign file system, or a server that invents them.
 struct FileTimeTests {
   private static let second: Int64 = 1_000_000_000
 
@@ -30,7 +29,7 @@ struct FileTimeTests {
     #expect(stamp(.max, .max).modified == .max && stamp(.min, .min).modified == .min)
   }
 
-  /// As journals have them, of this version and of earlier ones.
+  /// As stored in journals of this version and of earlier ones.
   @Test func validatorsOfOrdinaryTimesStayAsTheyWere() {
     #expect(stamp(1_700_000_000, 5).validator.version == "5-1700000000000000005")
     #expect(stamp(-1, 500_000_000).validator.version == "5--500000000")
@@ -48,7 +47,7 @@ struct FileTimeTests {
     }
   }
 
-  /// ext4 goes up to 2446, tmpfs further.
+  /// ext4 supports years up to 2446, tmpfs later ones.
   @Test(arguments: ["/var/tmp", "/tmp", "/dev/shm"]) func aFileFromTheFarFutureIsRead(_ folder: String) throws {
     var template = "\(folder)/fullbore-time-XXXXXX".utf8CString.map { $0 }
     let descriptor = mkstemp(&template)

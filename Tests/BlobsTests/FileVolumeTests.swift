@@ -5,7 +5,7 @@ import Testing
 @testable import Blobs
 
 struct FileVolumeTests {
-  /// Numbers of statfs(2): those whose files keep their own numbers, and those that make them up.
+  /// Magic numbers of statfs(2): file systems with stable inode numbers, and those that make them up.
   @Test(arguments: [
     (0xEF53, true, true), (0x9123_683E, true, true), (0x2FC1_2FC1, true, true), (0x5846_5342, true, false),
     (0xF2F5_2010, true, false), (0x0102_1994, true, false), (0x794C_7630, true, false),
@@ -18,7 +18,7 @@ struct FileVolumeTests {
     #expect(volume.id == (hasID ? 7 : nil))
   }
 
-  /// A disk that is plugged in elsewhere has another device number, and its own id.
+  /// A disk that is connected elsewhere has another device number, but keeps its own id.
   @Test func aFileIsKnownByItsVolumeWhateverTheDevice() {
     let id = FileVolume(keepsNumbers: true, id: 7)
     func validator(_ device: UInt64, _ volume: FileVolume?) -> Validator {
@@ -37,14 +37,14 @@ struct FileVolumeTests {
     let stamp = FileStamp(status, at: file.path)
     #expect(try FileSource(file.path).info() == stamp.info)
     #expect(stamp.volume != nil)
-    // /proc makes its numbers up, like a card's file system.
+    // /proc makes inode numbers up, like a card's file system.
     let version: BytePath = "/proc/version"
     try #require(version.withCString { stat($0, &status) } == 0)
     #expect(FileStamp(status, at: version).volume?.keepsNumbers == false)
     #expect(FileStamp(status, at: version).info.wantsTrace)
   }
 
-  /// Only what may come back under other numbers is worth summing.
+  /// Checksums are only useful for files that may return with other numbers.
   @Test func onlyAnInstanceThatMayChangeIsTraced() {
     let instance = Validator(version: "1", instance: "2")
     #expect(BlobInfo(length: 1, validator: instance).wantsTrace)

@@ -8,7 +8,7 @@ struct HeldFileSourceTests {
   private static let length = 100_000
   private let bytes = PatternSource(length: 100_000).bytes(count: length)
 
-  /// Something that happens to a file while it is read; nil: it goes on.
+  /// A change to a file while it is read; `code` nil: reading continues.
   struct Event: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let code: BlobError.Code?
@@ -49,7 +49,7 @@ struct HeldFileSourceTests {
       },
       Event("is rewritten through a mapping that stays, and has its old time again", .changed) { file in
         let descriptor = file.path.withCString { open($0, O_RDWR) }
-        // Kept for the rest of the process, as one that goes on writing would.
+        // The mapping stays for the rest of the process, like that of a program that continues to write.
         try keepTime(of: file) { try write(throughMappingOf: descriptor, isKept: true) }
         close(descriptor)
       },
@@ -67,7 +67,7 @@ struct HeldFileSourceTests {
     ]
   }
 
-  /// The same is asked in the middle of one reader, between two of them, and at the end of a part.
+  /// Checked in the middle of one reader, between two readers, and at the end of a part.
   @Test(arguments: Event.all) func whatIsTheSameGoesOnAndNothingElse(_ event: Event) throws {
     for isReopened in [false, true] {
       let file = try TemporaryFile(bytes)
@@ -88,7 +88,7 @@ struct HeldFileSourceTests {
         let isWhole = read == bytes
         #expect(isWhole)
       } else {
-        // Between two readers a deleted file is simply not there, and a shorter one has another length.
+        // Between two readers, a deleted file does not exist, and a truncated one has another length.
         let codes: [BlobError.Code] = isReopened ? [.changed, .notFound] : [event.code!]
         #expect(codes.contains(error!.code), "\(error!.message)")
         #expect(read.count < Self.length, "the last byte must not be handed over")
@@ -104,7 +104,7 @@ struct HeldFileSourceTests {
     let moved = try file.rename()
     let source = HeldFileSource(file.path, found: found) { _ in moved }
     #expect(try source.readAll() == bytes)
-    // What took its name is another file, and what is found must be the one that is meant.
+    // Another file now has the old name, and the source must open the original one.
     let other = try TemporaryFile.lasting([9])
     try check(other.withCString { other in file.path.withCString { Platform.rename(other, $0) } } == 0)
     #expect(try HeldFileSource(file.path, found: found) { _ in moved }.readAll() == bytes)
@@ -117,7 +117,7 @@ struct HeldFileSourceTests {
     #expect(error?.code == .notFound)
   }
 
-  /// Some hundred at once have one queue of notices, and none is told of another.
+  /// Hundreds of open files share one inotify queue, and events of one must not affect another.
   @Test func manyAreHeldAtOnce() throws {
     let bytes = [UInt8](repeating: 1, count: 70_000)
     let files = try (0..<300).map { _ in try TemporaryFile(bytes) }
@@ -133,7 +133,7 @@ struct HeldFileSourceTests {
   }
 }
 
-/// Runs `body`, and puts the file's modification time back, as some programs do that write into photos.
+/// Runs `body` and then restores the file's modification time, as some programs do that write into photos.
 private func keepTime(of file: TemporaryFile, _ body: () throws -> Void) throws {
   var status = stat()
   try check(file.path.withCString { stat($0, &status) } == 0)
@@ -149,7 +149,7 @@ private func write(throughMappingOf descriptor: Int32, isKept: Bool) throws {
 }
 
 extension TemporaryFile {
-  /// Returns the new name, under which it stays until the process ends.
+  /// Returns the new name, which the file keeps until the process ends.
   @discardableResult
   fileprivate func rename() throws -> BytePath {
     let other = BytePath(path.bytes + Array("-renamed".utf8))
@@ -165,6 +165,6 @@ extension TemporaryFile {
     }
   }
 
-  /// So long ago that no opening waits.
+  /// Makes the file old enough that no open must wait.
   fileprivate func settle() throws { _ = try source.info() }
 }

@@ -3,15 +3,15 @@ import Platform
 import Synchronization
 import Testing
 
-/// A file that is mapped into memory, shared and writable, as a database or an editor would.
+/// A file with a shared, writable mapping, like that of a database or an editor.
 final class MappedFile: @unchecked Sendable {
-  // The mapping is written by one thread at a time, and read through the file system only.
+  // One thread at a time writes to the mapping, and it is read only through the file system.
   let path: BytePath
   private let length: Int
   private var descriptor: Int32
   private var memory: UnsafeMutableRawPointer?
 
-  /// - `closesDescriptor`: only the mapping is left of the writer.
+  /// - `closesDescriptor`: the writer keeps only the mapping.
   init(pages: Int, closesDescriptor: Bool = false) throws {
     let folder = try #require(Self.folder, "there is no such folder")
     var template = folder.appending("fullbore-mapped-XXXXXX").bytes.map { CChar(bitPattern: $0) } + [0]
@@ -44,7 +44,7 @@ final class MappedFile: @unchecked Sendable {
     for page in pages { memory!.storeBytes(of: version, toByteOffset: page * 4096, as: UInt64.self) }
   }
 
-  /// The versions of the pages that were read.
+  /// The versions in the pages that were read.
   static func versions(in bytes: [UInt8]) -> [UInt64] {
     bytes.withUnsafeBytes { bytes in
       stride(from: 0, to: bytes.count - 7, by: 4096).map { bytes.loadUnaligned(fromByteOffset: $0, as: UInt64.self) }
@@ -53,14 +53,14 @@ final class MappedFile: @unchecked Sendable {
 
   static var isSupported: Bool { folder != nil }
 
-  /// One on a disk, as a file system with an id of its own is: tmpfs never shows what is written through a mapping.
+  /// A folder on a disk, which is a file system with its own id: tmpfs never shows writes through a mapping.
   private static let folder: BytePath? = (["/var/tmp", "/tmp"] as [BytePath]).first { folder in
     var status = stat()
     return folder.withCString { stat($0, &status) } == 0 && FileStamp(status, at: folder).volume?.id != nil
   }
 }
 
-/// Tells a thread that it is to end.
+/// Tells a thread to end.
 final class StopMark: Sendable {
   private let mark = Atomic(false)
   var isSet: Bool { mark.load(ordering: .relaxed) }

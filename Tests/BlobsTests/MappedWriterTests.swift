@@ -4,8 +4,8 @@ import Blobs
 import Platform
 import Testing
 
-/// Files that are written through a memory mapping. Their times move only when a page is written for the first time
-/// since the kernel last wrote that page back to the disk.
+/// Files that are written through a memory mapping. Their times change only when a page is first written after the
+/// kernel has written it back to the disk.
 @Suite(.enabled(if: MappedFile.isSupported, "no folder here is on a file system that shows writes through a mapping"))
 struct MappedWriterTests {
   private static let pages = 512
@@ -16,7 +16,7 @@ struct MappedWriterTests {
     func source(_ path: BytePath) -> any BlobSource { self == .byName ? FileSource(path) : HeldFileSource(path) }
   }
 
-  /// The pages are dirty when the file is opened, so that without a write-back no later store would show.
+  /// The pages are dirty when the file is opened, so without a write-back no later store would be visible.
   @Test(arguments: Kind.allCases, [false, true])
   func aStoreIntoADirtyPageIsSeen(_ kind: Kind, _ isClosed: Bool) throws {
     let file = try MappedFile(pages: Self.pages, closesDescriptor: isClosed)
@@ -30,23 +30,23 @@ struct MappedWriterTests {
       while case let more = try readNext(reader, 100_000), !more.isEmpty { read += more }
     }
     #expect(error?.code == .changed, "\(Set(MappedFile.versions(in: read))) came as one file")
-    // Whoever comes back later for the rest of that version does not get it either.
+    // A later reader does not get the rest of that version either.
     let again = failure { () throws(BlobError) in
       try BlobSlice(source, start: 4096, validator: validator).open(Cancellation())
     }
     #expect(again?.code == .changed)
   }
 
-  /// A process that goes on writing, with pauses in which the file looks as if it were at rest. The writer and the reader
-  /// go from the first page to the last. A writer that the system lets wait in the middle of a version leaves new pages
-  /// before old ones, and a file with that content at rest; old pages before new ones were in the file at no moment.
+  /// A process that writes with pauses in which the file seems unchanged. The writer and the reader go from the first
+  /// page to the last. If the system delays the writer in the middle of a version, new pages precede old ones, and the
+  /// file really has that content. Old pages before new ones never existed in the file.
   @Test func noMixtureIsTakenForAVersion() throws {
     let file = try MappedFile(pages: Self.pages)
     let stop = StopMark()
     let writer = Background {
       var version: UInt64 = 1
       while !stop.isSet {
-        // Slower than the file is read, so that a reader meets a half-written version.
+        // Writing is slower than reading, so that a reader finds a half-written version.
         for start in stride(from: 0, to: Self.pages, by: 16) {
           file.store(version, into: start..<(start + 16))
           usleep(100)

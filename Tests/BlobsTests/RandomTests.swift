@@ -3,7 +3,7 @@ import BlobTesting
 import Blobs
 import Testing
 
-/// Wrappers around wrappers in any order, with losses and short reads in between.
+/// Nested wrappers in any order, with connection losses and short reads in between.
 struct RandomTests {
   @Test func anyStackOfWrappersGivesTheSameBytes() throws {
     let seed = UInt64.random(in: 0...UInt64.max)

@@ -7,7 +7,7 @@ import Testing
 struct ReadAheadSourceTests {
   private let pattern = PatternSource(length: 3_000_000)
 
-  /// While the one who wants the bytes is busy, the next ones come; and no more than may be held.
+  /// While the consumer is busy, the next bytes are read, up to the limit of the buffer.
   @Test func itReadsWhileItsUserIsBusyUpToTheBound() throws {
     let counting = CountingSource(pattern)
     let source = ReadAheadSource(counting, capacity: 1_000_000)
@@ -24,8 +24,7 @@ struct ReadAheadSourceTests {
     try reader.finish()
   }
 
-  /// A quick source is read when its bytes are wanted; one that turns slow is read ahead from there on, by the reader
-  /// that it has.
+  /// A fast source is read on demand. A source that becomes slow is read ahead from there on, with the same reader.
   @Test func onlyASlowSourceIsReadAhead() throws {
     let counting = CountingSource(pattern)
     let quick = try ReadAheadSource(counting, capacity: 1_000_000, ifSlowerThan: 1).open(at: 0, Cancellation())
@@ -44,7 +43,7 @@ struct ReadAheadSourceTests {
     try reader.finish()
   }
 
-  /// Somebody else does it already.
+  /// Another wrapper already reads the source ahead.
   @Test func whatWillBeReadAheadIsNotReadAheadTwice() throws {
     var info = pattern.info
     info.readAhead = 100_000
@@ -80,7 +79,7 @@ struct ReadAheadSourceTests {
     #expect(error?.message == "broken" && all.count == 200_000)
   }
 
-  /// A part ends in the middle, and the question is asked there, of a reader that is further on.
+  /// The check at the end of a part uses a reader that is already further on.
   @Test func aChangeIsNoticedWhereAPartEnds() throws {
     let file = try TemporaryFile(pattern.bytes(count: 500_000))
     let reader = try BlobSlice(ReadAheadSource(file.source, capacity: 200_000), length: 100_000).open(Cancellation())
@@ -120,7 +119,7 @@ struct ReadAheadSourceTests {
   }
 }
 
-/// Wants to be read ahead.
+/// A source that asks to be read ahead.
 private struct AskingSource: BlobSource {
   let source: PatternSource
   let info: BlobInfo
@@ -147,7 +146,7 @@ private final class Ended: Sendable {
   func set() { state.store(true, ordering: .releasing) }
 }
 
-/// Gives one byte, then waits until it is cancelled.
+/// Returns one byte, then blocks until it is cancelled.
 private struct StalledSource: BlobSource {
   let ended: Ended
   init(_ ended: Ended) { self.ended = ended }

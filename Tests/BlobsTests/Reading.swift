@@ -2,7 +2,7 @@ import BlobTesting
 import Blobs
 import Synchronization
 
-/// Everything a reader still gives.
+/// All bytes that a reader still returns.
 func readAll(_ reader: any BlobReader, upTo size: Int = 4096) throws(BlobError) -> [UInt8] {
   let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 16)
   defer { buffer.deallocate() }
@@ -14,7 +14,7 @@ func readAll(_ reader: any BlobReader, upTo size: Int = 4096) throws(BlobError) 
   }
 }
 
-/// The next `count` bytes, or what is left.
+/// The next `count` bytes, or fewer at the end.
 func readNext(_ reader: any BlobReader, _ count: Int) throws(BlobError) -> [UInt8] {
   let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 16)
   defer { buffer.deallocate() }
@@ -50,7 +50,7 @@ final class Counter: Sendable {
 /// For blocking work of asynchronous tests.
 let threads = BlockingPool("tests", threads: 32)
 
-/// Waits until `condition` holds; throws when it does not within thirty seconds.
+/// Waits until `condition` is true; throws after thirty seconds.
 func until(_ condition: () -> Bool) async throws {
   let deadline = ContinuousClock.now + .seconds(30)
   while !condition() {

@@ -21,7 +21,7 @@ struct ReopeningSourceTests {
   }
 
   @Test func progressGivesNewAttempts() throws {
-    // Two losses at each of 20 bytes, where two in a row are allowed.
+    // Two losses at each of 20 offsets; two consecutive losses are allowed.
     let losses = (1...20).map { Int64($0 * 100) }
     var source: any BlobSource = pattern
     for byte in losses { source = FaultySource(source, .invalidate(at: byte, times: 2)) }

@@ -4,7 +4,7 @@ import Testing
 @testable import Blobs
 
 struct SHA256Tests {
-  /// Every place of the padding: the counts around the ends of one and of two blocks.
+  /// All positions of the padding: the lengths around the ends of one and of two blocks.
   @Test func agreesWithLibcrypto() {
     var random = SystemRandomNumberGenerator()
     for count in Array(0...260) + [4095, 4096, 1_000_003] {

@@ -1,7 +1,7 @@
 import BlobTesting
 import Testing
 
-/// Every source is a good stream, too.
+/// Tests every source as an input stream.
 struct SourceStreamTests {
   @Test(arguments: SourceFixture.all, StreamCheck.all)
   func streams(_ fixture: SourceFixture, _ check: StreamCheck) async throws { try await check.run(fixture) }

@@ -10,7 +10,7 @@ struct SourceTests {
 
 extension SourceFixture {
   static let all = [0, 1, 5000, 300_000].flatMap { sources(of: $0) } + wrappers + [terabytes, beyondFourGiB]
-  /// Those that lend a file from their midst. Their first read is a short one, which the checks of streams do not expect.
+  /// Sources with a file region in their middle. Their first read is short, which the checks of streams do not expect.
   static let lenders = [5000, 300_000].flatMap { lenders(of: $0) }
 
   private static func sources(of length: Int) -> [SourceFixture] {
@@ -98,7 +98,7 @@ extension SourceFixture {
     ]
   }
 
-  /// A file is the longest piece of what lends it.
+  /// Joined sources whose longest piece is a file.
   private static func lenders(of length: Int) -> [SourceFixture] {
     let pattern = PatternSource(length: Int64(length), seed: 4)
     @Sendable func pieces(_ cuts: [Int]) throws -> ConcatenatedSource {
@@ -150,7 +150,7 @@ extension SourceFixture {
     ) { try wrap(pattern) }
   }
 
-  /// What is expected is encrypted in one go, from byte 0.
+  /// The expected bytes are encrypted in one call, from byte 0.
   private static func encrypted(_ pattern: PatternSource) -> SourceFixture {
     var fixture = wrapped("encrypted", pattern) { try encrypting($0) }
     fixture.expected = { offset, count in
@@ -177,7 +177,7 @@ extension SourceFixture {
     return fixture
   }
 
-  /// The pattern, cut at a third and at a half.
+  /// The pattern, split at a third and at a half.
   private static func pieces(_ pattern: PatternSource, knowsLength: Bool = true) -> [any BlobSource] {
     let cuts = [0, pattern.length / 3, pattern.length / 2, pattern.length]
     return zip(cuts, cuts.dropFirst()).map { Piece(pattern, $0..<$1, knowsLength: knowsLength) }
@@ -188,14 +188,14 @@ func encrypting(_ source: any BlobSource) throws -> EncryptingSource {
   EncryptingSource(source, key: try EncryptionKey([UInt8](repeating: 1, count: 32)), name: "a test")
 }
 
-/// Encrypts and decrypts.
+/// Encrypts and then decrypts.
 func roundTrip(_ source: any BlobSource) throws -> any BlobSource {
   let encrypted = try encrypting(source)
   let version = try encrypted.info().validator?.version ?? ""
   return DecryptingSource(encrypted, key: try EncryptionKey([UInt8](repeating: 1, count: 32)), version: version)
 }
 
-/// A stretch of a pattern as a source of its own.
+/// A range of a pattern as a source.
 private struct Piece: BlobSource {
   let pattern: PatternSource
   let range: Range<Int64>
@@ -245,7 +245,7 @@ func pipe(_ pattern: PatternSource, length: Int64? = nil, capacity: Int = 1000) 
     while offset < pattern.length {
       let piece = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Int(clamping: pattern.length - offset)))
       pattern.fill(piece, at: offset)
-      do { try pipe.write(UnsafeRawBufferPointer(piece)) } catch { return }  // a check that has seen enough
+      do { try pipe.write(UnsafeRawBufferPointer(piece)) } catch { return }  // the check has read enough
       offset += Int64(piece.count)
     }
     pipe.finish()
@@ -253,7 +253,7 @@ func pipe(_ pattern: PatternSource, length: Int64? = nil, capacity: Int = 1000) 
   return source
 }
 
-/// A pipe whose writer says nothing, for as long as the source lives.
+/// A pipe whose writer writes nothing as long as the source exists.
 func stalledPipe() -> any BlobSource {
   struct Stalled: BlobSource {
     let pipe: BlobPipe

@@ -5,7 +5,7 @@ import Platform
 import Testing
 
 struct SpoolTests {
-  /// A transport that has answered may still hold its reader.
+  /// A transport that has returned a response may not have released its reader yet.
   @Test func aPatientOneWaitsForTheOtherReader() async throws {
     var hasty = Spool(PatternSource(length: 100), memory: 100)
     hasty.patience = .seconds(30)
@@ -146,7 +146,7 @@ struct SpoolTests {
     let descriptor = try SpoolFile.unlinked(in: folder.path)
     #expect(descriptor >= 0 && folder.names(in: "") == [])
     close(descriptor)
-    // As a kill between the two steps would leave it.
+    // The state after a kill between the two steps.
     let leftover: BytePath = ".fullbore-spool-0123456789abcdef"
     let others: [BytePath] = ["photo.jpg", ".fullbore-spool-0123", ".fullbore-spool-0123456789abcdef0"]
     for name in [leftover] + others { try make(folder.path.appending(name)) }
@@ -165,7 +165,7 @@ struct SpoolTests {
   }
 
   @Test func fullDiskLosesNothing() throws {
-    // /dev/full would do, were it a folder: a limit on the size of files does the same.
+    // /dev/full is no folder; a limit on the size of files has the same effect.
     let folder = try ScratchFolder()
     let spool = Spool(pipe(pattern), memory: 1000, spillingInto: folder.path)
     signal(SIGXFSZ, SIG_IGN)
@@ -208,7 +208,7 @@ struct SpoolTests {
   }
 }
 
-/// Reads all of `source` and compares.
+/// Reads all of `source` and compares it with the pattern.
 private func compareAll(_ source: any BlobSource, _ pattern: PatternSource) throws(BlobError) {
   let reader = try source.open(at: 0, Cancellation())
   let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 3000, alignment: 16)
@@ -231,7 +231,7 @@ private func make(_ path: BytePath) throws {
   close(descriptor)
 }
 
-/// Blocks on disk of the one file without a name that this process has open in `folder`.
+/// Disk blocks of the only unnamed file in `folder` that this process has open.
 private func blocksOfNamelessFile(in folder: BytePath) throws -> Int {
   var limit = rlimit()
   getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)

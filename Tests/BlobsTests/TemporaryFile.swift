@@ -6,7 +6,7 @@ import Synchronization
 final class TemporaryFile: Sendable {
   let path: BytePath
 
-  /// `age` puts its modification time into the past, so that no one waits for it to settle.
+  /// `age` moves its modification time into the past, so that no open waits until it is stable.
   init(_ bytes: [UInt8] = [], age: Duration = .seconds(60)) throws {
     path = try Self.lasting(bytes, age: age)
   }
@@ -15,7 +15,7 @@ final class TemporaryFile: Sendable {
 
   var source: FileSource { FileSource(path) }
 
-  /// Overwrites in place from `offset` on; the size changes only if that goes past the end.
+  /// Overwrites in place from `offset` on; the size changes only if the bytes extend past the end.
   func overwrite(_ bytes: [UInt8], at offset: Int64 = 0) throws {
     let descriptor = path.withCString { Platform.open($0, O_WRONLY) }
     defer { close(descriptor) }
@@ -39,8 +39,8 @@ final class TemporaryFile: Sendable {
     return path
   }
 
-  /// As `lasting`, the same file for the same name: for checks that only read it. A file that was just made has to come
-  /// to rest before it is opened, each time.
+  /// As `lasting`, but returns the same file for the same name, for checks that only read it. A new file would have to
+  /// become stable before each open.
   static func shared(
     _ name: String, _ bytes: @autoclosure () -> [UInt8], sparse length: Int64? = nil
   ) throws -> BytePath {
@@ -56,7 +56,7 @@ final class TemporaryFile: Sendable {
     try check(path.withCString { utimensat(AT_FDCWD, $0, [time, time], 0) } == 0)
   }
 
-  /// A folder for this process; its files go when it ends.
+  /// A folder for this process; its files are deleted when the process ends.
   static let folder: BytePath = {
     var template = Array("/tmp/fullbore-blobs-XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else { fatalError("no folder can be made in /tmp: errno \(errno)") }
@@ -66,7 +66,7 @@ final class TemporaryFile: Sendable {
 }
 
 private func removeFolder() {
-  // The folder is flat.
+  // The folder has no subfolders.
   guard let listing = TemporaryFile.folder.withCString({ opendir($0) }) else { return }
   while let entry = readdir(listing) {
     let name = withUnsafeBytes(of: &entry.pointee.d_name) { BytePath($0.prefix { $0 != 0 }) }

@@ -9,7 +9,7 @@ import Testing
   private let key = Array(UInt8(1)...32)
   private let pattern = PatternSource(length: 10_000)
 
-  /// The last thing that was recorded.
+  /// Stores the last record.
   private final class Record: Sendable {
     private let state = Mutex<(end: Int64, value: [UInt8])>((0, []))
     var end: Int64 { state.withLock { $0.end } }
@@ -38,7 +38,7 @@ import Testing
     ]
     let checksum = KeyedChecksum(key: key)
     for text in ["Cryptographic Forum ", "Research Group"] {
-      _ = checksum.value()  // Asking in between changes nothing.
+      _ = checksum.value()  // Reading the value early changes nothing.
       Array(text.utf8).withUnsafeBytes { checksum.update($0) }
     }
     #expect(Digest.hex(checksum.value()) == "a8061dc1305136c6c22b8baf0c0127a9")

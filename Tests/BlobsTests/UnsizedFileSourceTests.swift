@@ -38,7 +38,7 @@ struct UnsizedFileSourceTests {
     #expect { _ = try source.open(at: 3, Cancellation()) } throws: { ($0 as? BlobError)?.code == .outOfRange }
   }
 
-  /// Who takes it for a file of 0 bytes is told.
+  /// A `FileSource`, which would read it as an empty file, reports an error.
   @Test func aFileSourceRefusesIt() throws {
     #expect(try UnsizedFileSource.isNeeded(for: "/proc/version"))
     for source in [FileSource("/proc/version"), HeldFileSource("/proc/version")] as [any BlobSource] {
@@ -50,7 +50,7 @@ struct UnsizedFileSourceTests {
     }
   }
 
-  /// Each may have taken the place of an empty file, and has no end.
+  /// A pipe or a device may have replaced an empty file, and has no end.
   @Test func aPipeOrADeviceIsNoFileWithContent() throws {
     let folder = TemporaryFile.folder
     let (pipe, link) = (folder.appending("unsized-pipe"), folder.appending("unsized-link"))

@@ -4,7 +4,7 @@ import TestSupport
 import Blobs
 import Testing
 
-/// Anyone can write a source: what it says may not be so.
+/// Applications can implement sources, and these may return wrong values.
 struct UntrueSourceTests {
   @Test(arguments: [-1, .min, 1, .max])
   func countThatCannotBeIsAnErrorThroughEveryWrapper(_ excess: Int) async throws {
@@ -39,7 +39,7 @@ struct UntrueSourceTests {
   }
 }
 
-/// Says of a buffer of so many bytes that it read as many as `count` makes of it.
+/// For a buffer of some size, claims to have read the number of bytes that `count` computes from it.
 private struct Liar: BlobSource {
   let count: @Sendable (Int) -> Int
   var access: BlobAccess { .random }

@@ -5,11 +5,11 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// `abort` at servers that do not delete.
+  /// `abort` at servers that do not delete uploads.
   @Suite(.serialized) struct AbortTests {
     let scratch = try! Scratch()
 
-    /// A tus server that has half of every upload, and answers each DELETE with `status`.
+    /// A tus server that has half of every upload, and responds to each DELETE with `status`.
     private func peer(_ extensions: String, deleting status: Int) -> HTTPPeer {
       HTTPPeer { request in
         switch request.method {
@@ -41,7 +41,7 @@ extension EndToEnd {
       #expect(try await !fullbore("status", in: scratch).command.output.contains("a.mov"))
     }
 
-    /// The server may have a tree of files for each user, where another one's uploads are not found.
+    /// The server may have a separate file tree for each user, in which the uploads of another user are not found.
     @Test func uploadsOfAnotherUserAreLeftAlone() async throws {
       let peer = peer("creation,termination", deleting: 204)
       defer { peer.stop() }
@@ -61,7 +61,7 @@ extension EndToEnd {
       #expect(peer.requests.contains { $0.hasPrefix("DELETE") }, "\(peer.requests)")
     }
 
-    /// The server has all bytes and gives none of them out, so that `--verify` fails.
+    /// The server has all bytes but does not return them, so `--verify` fails.
     @Test func anUploadThatIsWholeIsNotDeleted() async throws {
       let peer = HTTPPeer { request in
         switch (request.method, request.path) {
@@ -97,7 +97,7 @@ extension EndToEnd {
 }
 
 extension Scratch {
-  /// A file with a password of this user at every server of this machine.
+  /// A netrc file with a password of this user for every server on this machine.
   func netrc(of user: String) throws -> String {
     let path = path("netrc-\(user)")
     try "machine 127.0.0.1 login \(user) password one".write(toFile: path, atomically: true, encoding: .utf8)

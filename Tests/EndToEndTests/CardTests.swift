@@ -3,9 +3,10 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// A card that is pulled out and plugged in again: its files have other numbers, and the same bytes. Or not.
+  /// A card that is removed and inserted again: its files have other inode numbers, and the same or other bytes.
   ///
-  /// The pushes are told that their files are on FAT: only that is simulated, so that no test need mount anything.
+  /// A preloaded library makes the pushes see their files on FAT. Only this is simulated, so no test must mount a file
+  /// system.
   @Suite(.serialized) struct CardTests {
     let scratch = try! Scratch()
     private static let size = 24 << 20
@@ -18,7 +19,7 @@ extension EndToEnd {
         sent < Self.size - half.held + 256 << 10, "\(sent) bytes sent, and \(half.held) of \(Self.size) were there")
     }
 
-    /// The first byte, the last that the server has, and one on the way.
+    /// The first byte, the last byte that the server has, and one in the middle.
     @Test(arguments: [0.0, 0.5, 1.0]) func oneOtherByteStartsOver(_ place: Double) async throws {
       let half = try await push(endedBy: SIGKILL)
       try await plugInAgain(half.file, changing: Int(Double(half.held - 1) * place))
@@ -26,15 +27,15 @@ extension EndToEnd {
       #expect(half.server.folder.unfinished() == 0, "the old upload is given up")
     }
 
-    /// A hard link, a chmod, a move: the bytes are the same, and only ctime tells.
+    /// A hard link, a chmod, a move: the bytes are the same, and only ctime changes.
     @Test func otherRightsDoNotStartOver() async throws {
       let half = try await push(endedBy: SIGINT)
       #expect(chmod(half.file, 0o640) == 0)
       #expect(try await half.finish() < Self.size - half.held + 256 << 10)
     }
 
-    /// On a disk of the machine a file keeps its numbers. One that has others is another one, for all that can be known,
-    /// and its bytes never pass through the process: nothing was summed that could tell.
+    /// A file on a local disk keeps its inode number. A file with another number must be treated as a different one.
+    /// Its bytes are never checksummed by the process, so there is nothing to compare.
     @Test func onADiskOtherNumbersStartOver() async throws {
       let half = try await push(endedBy: SIGKILL, isCard: false)
       try await plugInAgain(half.file)
@@ -55,7 +56,8 @@ extension EndToEnd {
       #expect(try await half.finish() < Self.size - half.held + 256 << 10)
     }
 
-    /// What was sent before is read and compared once its numbers are others; what differs is another card's file.
+    /// If the numbers differ, the bytes sent before are read and compared. If they differ, the file is from another
+    /// card.
     @Test(arguments: [FaultColumn.put, .tus, .resumable, .dav, .s3], [100_000, 20 << 20])
     func aFileThatIsDoneIsComparedUnderOtherNumbers(_ column: FaultColumn, _ size: Int) async throws {
       let file = try scratch.file("card/photo.jpg", size)
@@ -75,7 +77,8 @@ extension EndToEnd {
       #expect(server.contents("photo.jpg") == FileManager.default.contents(atPath: file))
     }
 
-    /// No checksum is kept of a file on a disk: it is sent again, and the server says whether it has these bytes.
+    /// No checksum is stored for a file on a disk. The file is sent again, and the server says whether it has these
+    /// bytes.
     @Test(arguments: [FaultColumn.tus, .put])
     func onADiskAFileThatIsDoneIsSentAgainUnderOtherNumbers(_ column: FaultColumn) async throws {
       let file = try scratch.file("card/photo.jpg", 100_000)
@@ -104,17 +107,17 @@ extension EndToEnd {
       return push
     }
 
-    /// An upload that was interrupted somewhere, and a proxy that counts.
+    /// An upload that was interrupted at some byte, and a proxy that counts bytes.
     private struct Half {
       let scratch: Scratch
       let server: ServeProcess
       let proxy: ChaosProxy
       let file: String
-      /// What a push has in its environment.
+      /// The environment of the pushes.
       let environment: [String: String]
       var held = 0
 
-      /// Goes on until the server has so many bytes.
+      /// Resumes until the server has this number of bytes.
       func pushOn(until bytes: Int, endedBy signal: Int32) async throws -> Half {
         let push = try Command.fullbore(
           "push", "--bwlimit", "8M", "--header", host, file, url, in: scratch, environment: environment)
@@ -130,7 +133,7 @@ extension EndToEnd {
         return half
       }
 
-      /// Goes on to the end. Returns the bytes that went over the line for it.
+      /// Resumes until the end. Returns the number of bytes sent over the connection for this.
       func finish() async throws -> Int {
         let before = proxy.counters.bytesUp
         let push = try Command.fullbore(
@@ -141,7 +144,7 @@ extension EndToEnd {
         return Int(proxy.counters.bytesUp - before)
       }
 
-      /// The server answers to its own name only.
+      /// The server accepts requests for its own host name only.
       private var host: String { "Host: 127.0.0.1:\(server.port)" }
       private var url: String { "tus+http://127.0.0.1:\(proxy.port)/" }
     }
@@ -155,7 +158,7 @@ extension EndToEnd {
         .pushOn(until: 4 << 20, endedBy: signal)
     }
 
-    /// The same name, size and time, another inode.
+    /// Replaces the file by one with the same name, size and time, and another inode.
     private func plugInAgain(_ file: String, changing byte: Int? = nil) async throws {
       let copy = file + ".copy"
       #expect(try await Command("cp", ["-p", file, copy], in: scratch).wait() == .exited(0))
@@ -174,7 +177,7 @@ extension EndToEnd {
 }
 
 extension Folder {
-  /// Bytes in unfinished uploads, once no more come.
+  /// Returns the number of bytes in unfinished uploads, once it no longer grows.
   func settled() async throws -> Int {
     var (bytes, since) = (-1, ContinuousClock.now)
     return try await until("the server has written what it got") {

@@ -3,12 +3,12 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// `s3://` against the S3 of Ceph, which `scripts/ceph` starts. Each test has a folder of its own in the bucket.
+  /// `s3://` with Ceph's S3 server, which `scripts/ceph` starts. Each test uses its own folder in the bucket.
   @Suite(.serialized, .enabled(if: Ceph.isThere, "no Ceph: scripts/ceph swift test --filter CephTests"))
   struct CephTests {
     let scratch = try! Scratch()
     let ceph: Ceph
-    /// With a slash at its end.
+    /// Ends with a slash.
     let place: String
 
     init() throws {
@@ -38,7 +38,7 @@ extension EndToEnd {
       try Command(Tool.fullbore, arguments, in: scratch, environment: ceph.environment.merging(more) { $1 })
     }
 
-    /// What Ceph gives to whom asks for it is what was sent.
+    /// Expects that Ceph returns what was sent.
     private func expectSame(_ folder: Folder) async throws {
       for name in folder.files().keys {
         let path = try await ceph.get(place + name, in: scratch)
@@ -77,7 +77,7 @@ extension EndToEnd {
       #expect(refused.errors.contains("self-signed"), "\(refused.errors)")
     }
 
-    /// A small name and a large one.
+    /// A small object and a large one.
     @Test(arguments: [1000, 17 << 20]) func otherBytesAreNotOverwritten(_ size: Int) async throws {
       let old = try scratch.file("old/a.mov", size, seed: 1)
       let other = try scratch.file("other/a.mov", size, seed: 2)
@@ -114,7 +114,7 @@ extension EndToEnd {
       #expect(held >= 6)
       let resume = try await run(["resume", "-v"])
       try await expectSame(Folder(scratch.path("gallery")))
-      // Nothing is left that is paid for.
+      // No unfinished upload is left that would cost money.
       let orphans = try await run(["abort", "--orphans", place])
       #expect(orphans.output.contains("No forgotten uploads"), "\(resume.output)\(orphans.output)")
     }
@@ -132,7 +132,7 @@ extension EndToEnd {
       let abort = try await run(["abort", "--orphans", place, "--journal", journal])
       #expect(abort.output.contains("Deleted 1"), "\(abort.output)")
       #expect(try await ceph.parts(place + "b c ä.mov", in: scratch) == 0)
-      // The push that had been forgotten begins anew.
+      // The upload that was removed from the journal starts again.
       try await run(["resume"])
       #expect(
         FileManager.default.contentsEqual(atPath: try await ceph.get(place + "b c ä.mov", in: scratch), andPath: file))
@@ -159,10 +159,10 @@ extension EndToEnd {
   }
 }
 
-/// What `scripts/ceph` says of the Ceph that it has started.
+/// The Ceph server that `scripts/ceph` has started, from the environment.
 struct Ceph {
   let endpoint: String
-  /// The same over TLS, and a file with what vouches for it.
+  /// The same server over TLS, and a file with its certificate authority.
   let secure: String
   let authority: String
   private let key: String
@@ -179,7 +179,7 @@ struct Ceph {
     (self.endpoint, self.secure, self.authority, self.key, self.secret) = (endpoint, secure, authority, key, secret)
   }
 
-  /// Nothing of the machine's own settings.
+  /// Contains none of the machine's own settings.
   var environment: [String: String] {
     [
       "AWS_ENDPOINT_URL": endpoint, "AWS_ENDPOINT_URL_S3": "", "AWS_ACCESS_KEY_ID": key,
@@ -189,7 +189,7 @@ struct Ceph {
     ]
   }
 
-  /// An object, in a file.
+  /// Downloads an object into a file.
   func get(_ place: String, in scratch: Scratch) async throws -> String {
     let path = scratch.newPath("object")
     let curl = try await curl(["--fail", "--output", path, url(place)], in: scratch)
@@ -197,13 +197,13 @@ struct Ceph {
     return path
   }
 
-  /// Parts of unfinished uploads under a name.
+  /// Counts the parts of unfinished uploads under a name.
   func parts(_ place: String, in scratch: Scratch) async throws -> Int {
     let key = encoded(String(place.dropFirst("s3://media/".count))).replacingOccurrences(of: "/", with: "%2F")
     let list = try await curl(["--fail", "\(endpoint)/media?prefix=\(key)&uploads="], in: scratch).output
     var count = 0
     for id in texts("UploadId", in: list) {
-      // One that ends meanwhile has none.
+      // An upload that ends meanwhile has none.
       let parts = try await curl(["\(url(place))?uploadId=\(id)"], in: scratch).output
       count += texts("PartNumber", in: parts).count
     }

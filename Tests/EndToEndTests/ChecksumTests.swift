@@ -3,17 +3,17 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// `push --checksum`: bytes that change on the way are noticed, and nobody vouches for what was not checked.
+  /// `push --checksum`: changed bytes are detected in transit, and unchecked bytes are never reported as checked.
   @Suite(.serialized) struct ChecksumTests {
     let scratch = try! Scratch()
 
-    /// Through a proxy that turns a bit over on each connection.
+    /// Uses a proxy that flips a bit on each connection.
     @Test(arguments: [("tus", "sha1"), ("tus", "crc32c"), ("resumable", "sha256"), ("put", "sha512")])
     func changedBytesAreSentAgain(_ dialect: String, _ algorithm: String) async throws {
       try scratch.file("gallery/small.jpg", 1 << 20)
       try scratch.file("gallery/video.mov", 20 << 20)
       let server = try await ServeProcess.start(in: scratch)
-      // Not all that are made are used.
+      // There are more faults than connections.
       let faults = [ChaosProxy.Fault](repeating: .flip(at: 700_000), count: 16)
       let proxy = ChaosProxy(to: server.port, ChaosProxy.Schedule(faults))
       let (end, push) = try await fullbore(
@@ -24,7 +24,7 @@ extension EndToEnd {
       Folder(scratch.path("gallery")).expectSame(as: server.folder)
     }
 
-    /// A pipe is not read ahead for its digest, which follows each part.
+    /// A pipe is not read ahead for its digest: the digest follows each part.
     @Test func aPipesDigestFollowsIt() async throws {
       let file = try scratch.file("gallery/film.mov", (40 << 20) + 1)
       let server = try await ServeProcess.start(in: scratch)
@@ -40,13 +40,13 @@ extension EndToEnd {
       Folder(scratch.path("gallery")).expectSame(as: server.folder)
     }
 
-    /// What is at a URL is fetched once, and its digest follows each part. One changes on the way.
+    /// Content at a URL is fetched once, and its digest follows each part. One part is corrupted in transit.
     @Test(.needs(.resumableUpload)) func aURLsDigestFollowsItToSomeoneElsesServer() async throws {
       try scratch.file("received/film.mov", (20 << 20) + 1)
       let origin = try await ServeProcess.start(in: scratch)
       let arrived = try scratch.folder("arrived")
       let peer = try await PeerServer.resumableUpload(into: arrived, in: scratch)
-      // The question goes over one connection, and bodies that a digest follows over another.
+      // The first request uses one connection, and bodies with a trailing digest use another.
       let proxy = ChaosProxy(
         to: try #require(URL(string: peer.url)?.port), ChaosProxy.Schedule([.flip(at: 5 << 20), .flip(at: 5 << 20)]))
       let (end, push) = try await fullbore(
@@ -63,7 +63,7 @@ extension EndToEnd {
       }
     }
 
-    /// The server is killed in the middle of parts, whose bytes nobody has checked.
+    /// The server is killed in the middle of parts, whose bytes were not yet checked.
     @Test func aKilledServerForgetsWhatWasNotChecked() async throws {
       let file = try scratch.file("gallery/video.mov", 40 << 20)
       var server = try await ServeProcess.start(in: scratch)

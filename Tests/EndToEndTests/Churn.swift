@@ -1,11 +1,11 @@
 import Foundation
 import Synchronization
 
-/// A folder that someone writes to all the time: files are rewritten in place, replaced, renamed, truncated, deleted.
+/// A folder in which files change all the time: they are rewritten in place, replaced, renamed, truncated and deleted.
 ///
-/// Every block of a file tells which version it belongs to and how long that is, so that a mixture shows.
+/// Every block of a file contains its version and the version's length, so a mixture of versions is detected.
 final class Churn: Sendable {
-  /// A version of a file: the number and length that its blocks tell, and the length that it has.
+  /// A version of a file: the number and length in its blocks, and the actual length.
   struct Version: Hashable, CustomStringConvertible {
     let number: Int
     let told: Int
@@ -18,7 +18,7 @@ final class Churn: Sendable {
   private struct State {
     var random: Seeded
     var number = 0
-    /// Lengths at which versions were cut off on purpose.
+    /// Versions that were truncated on purpose, with their lengths.
     var cuts: Set<Version> = []
     var counts: [String: Int] = [:]
   }
@@ -33,7 +33,7 @@ final class Churn: Sendable {
   var counts: [String: Int] { state.withLock { $0.counts } }
   func wasCutOnPurpose(_ version: Version) -> Bool { state.withLock { $0.cuts.contains(version) } }
 
-  /// One change, perhaps with pauses within.
+  /// Makes one change, perhaps with pauses in it.
   func step() async throws {
     let (kind, name, other, pause) = state.withLock { state in
       (
@@ -59,14 +59,14 @@ final class Churn: Sendable {
     }
   }
 
-  /// What a file is made of; nil when it is a mixture.
+  /// Returns the version of the file's content; nil if it is a mixture.
   static func version(of path: String) throws -> Version? {
     let bytes = try Data(contentsOf: URL(fileURLWithPath: path))
     if bytes.isEmpty { return Version(number: 0, told: 0, length: 0) }
     var found: (number: Int, told: Int)?
     for (index, start) in stride(from: 0, to: bytes.count, by: block).enumerated() {
       let words = String(decoding: bytes[start..<min(start + 60, bytes.count)], as: UTF8.self).split(separator: " ")
-      // The rest of a block that was cut off may be too short to tell.
+      // The rest of a truncated block may be too short to contain its version.
       if bytes.count - start < 60, found != nil { break }
       guard words.count > 3, let number = Int(words[0]), let told = Int(words[1]), Int(words[2]) == index else {
         return nil
@@ -95,7 +95,7 @@ final class Churn: Sendable {
     return Array(bytes.prefix(length))
   }
 
-  /// As a camera or a copy does: from the start, piece by piece.
+  /// Writes as a camera or a copy program does: from the start, piece by piece.
   private func write(_ file: String, pause: Int) async throws {
     let descriptor = open(file, O_WRONLY | O_CREAT | O_TRUNC, 0o644)
     count("rewritten", min(descriptor, 0))
@@ -109,7 +109,7 @@ final class Churn: Sendable {
     }
   }
 
-  /// As an editor of metadata does: over what is there.
+  /// Writes as a metadata editor does: over the existing bytes.
   private func overwrite(_ file: String) {
     let descriptor = open(file, O_WRONLY)
     count("overwritten", min(descriptor, 0))

@@ -2,11 +2,11 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// Nothing is at rest, and still nothing arrives that never was.
+  /// All files change continuously, and the server still publishes only content that existed.
   @Suite(.serialized) struct ChurnTests {
     private let scratch = try! Scratch()
 
-    /// `FULLBORE_CHURN` is how many seconds it takes.
+    /// `FULLBORE_CHURN` is the duration in seconds.
     @Test func whateverArrivesWasAVersionOfItsFile() async throws {
       let seconds = Tool.number("FULLBORE_CHURN", default: 60)
       let seed = Tool.number("FULLBORE_SEED", default: Int.random(in: 0...999_999))
@@ -28,7 +28,7 @@ extension EndToEnd {
       try await changes
       let count = try await pushes
 
-      // At rest, both have what is there now.
+      // Once the files no longer change, both servers get the current versions.
       let (end, push) = try await fullbore(
         "push", "--overwrite", scratch.path("gallery/"), server.url + "pushed/", in: scratch)
       #expect(end == .exited(0), "\(push.output)\(push.errors)")
@@ -55,7 +55,7 @@ extension EndToEnd {
       #expect(churn.counts.count == 7, "\(churn.counts)")
     }
 
-    /// What the test above looks for is seen where it is.
+    /// Checks that the test above would detect a mixture.
     @Test func aMixtureIsSeen() async throws {
       try scratch.folder("gallery")
       func content(_ number: Int, _ length: Int) -> Data {
@@ -81,12 +81,12 @@ extension EndToEnd {
     private func change(_ churn: Churn, until deadline: ContinuousClock.Instant) async throws {
       while ContinuousClock.now < deadline {
         for _ in 0..<20 { try await churn.step() }
-        // Now and then all holds still for longer than a watch waits.
+        // Sometimes the files rest for longer than a watch waits.
         try await Task.sleep(for: .milliseconds(Int.random(in: 0...1) * 700))
       }
     }
 
-    /// What moved is named; nothing else goes wrong.
+    /// Pushes repeatedly. Only changed files may fail, and each of them must be named.
     private func pushAgainAndAgain(to url: String, until deadline: ContinuousClock.Instant) async throws -> Int {
       var count = 0
       let dialects = ["", "put+", "resumable+"]
@@ -95,7 +95,7 @@ extension EndToEnd {
           "push", "--overwrite", scratch.path("gallery/"), dialects[count % 3] + url + "pushed/", in: scratch)
         #expect(end == .exited(0) || end == .exited(1), "\(end) \(push.output)\(push.errors)")
         count += 1
-        // Changes are no quicker; and other tests run beside this one.
+        // Changes are not faster than this, and other tests run at the same time.
         try await Task.sleep(for: .milliseconds(100))
       }
       return count
@@ -103,7 +103,7 @@ extension EndToEnd {
   }
 }
 
-/// Everything that a server publishes, looked at once.
+/// Checks each file that a server publishes once.
 private struct Arrivals {
   private let folder: Folder
   private let churn: Churn
@@ -120,7 +120,7 @@ private struct Arrivals {
     for name in folder.files().keys {
       let path = "\(folder.path)/\(name)"
       var status = stat()
-      // Replaced by the next version meanwhile: that one is looked at next time.
+      // The file was replaced by its next version meanwhile, which is checked in the next round.
       guard stat(path, &status) == 0 else { continue }
       let mark = "\(name) \(status.st_ino) \(status.st_mtim.tv_sec) \(status.st_mtim.tv_nsec) \(status.st_size)"
       if !seen.insert(mark).inserted { continue }
@@ -132,7 +132,7 @@ private struct Arrivals {
         watched += 1
         #expect(found.isWhole || churn.wasCutOnPurpose(found), "\(name): \(found)")
       } else {
-        // A push takes a file as it is, though it may be one that grows; what it was then is what arrives.
+        // A push sends a file as it is, even if the file may still grow. It sends the content of that moment.
         pushed += 1
       }
     }

@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// A program under test: started without a shell, watched, killed by its own id, always reaped.
+/// A program under test: it is started without a shell, observed, killed by its own id, and always reaped.
 final class Command: Sendable {
   /// How a program ended.
   enum End: Sendable, Hashable {
@@ -24,7 +24,7 @@ final class Command: Sendable {
   }
   private let state = Mutex(State())
 
-  /// Starts `program` with its output in files of `scratch`, and nothing to read.
+  /// Starts `program` with its output in files of `scratch`, and with empty standard input.
   init(_ program: String, _ arguments: [String], in scratch: Scratch, environment: [String: String] = [:]) throws {
     name = ([URL(fileURLWithPath: program).lastPathComponent] + arguments).joined(separator: " ")
     outputFile = scratch.newPath("output")
@@ -32,7 +32,7 @@ final class Command: Sendable {
     var variables = ProcessInfo.processInfo.environment
     variables["FULLBORE_JOURNAL"] = scratch.path("journal.sqlite")
     variables["TMPDIR"] = scratch.path
-    // No proxy of this machine between the test and itself.
+    // The test must not reach itself through a proxy of this machine.
     for key in variables.keys where key.lowercased().hasSuffix("_proxy") { variables[key] = nil }
     variables.merge(environment) { $1 }
 
@@ -60,14 +60,14 @@ final class Command: Sendable {
     }
   }
 
-  /// The tool itself.
+  /// Starts `fullbore` itself.
   static func fullbore(
     _ arguments: String..., in scratch: Scratch, environment: [String: String] = [:]
   ) throws -> Command {
     try Command(Tool.fullbore, arguments, in: scratch, environment: environment)
   }
 
-  /// nil while it runs.
+  /// nil while the program runs.
   var end: End? {
     state.withLock { state in
       if state.end == nil {
@@ -82,17 +82,17 @@ final class Command: Sendable {
     }
   }
 
-  /// Bytes, as far as anyone looked while it ran.
+  /// In bytes, as last sampled while the program ran.
   var peakMemory: Int {
     _ = end
     return state.withLock { $0.peakMemory }
   }
 
-  /// Open descriptors; 0 once it has ended.
+  /// The number of open descriptors; 0 after the program has ended.
   var descriptors: Int { (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/fd").count) ?? 0 }
 
-  /// What its descriptors are of; not those of no file, which the libraries make for themselves, some only after a while
-  /// (Dispatch a timer).
+  /// The targets of its descriptors. Descriptors without a file are left out: libraries create them, some only after a
+  /// while (Dispatch a timer).
   var openFiles: [String] {
     let folder = "/proc/\(pid)/fd"
     let numbers = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
@@ -103,12 +103,12 @@ final class Command: Sendable {
   var output: String { (try? String(contentsOfFile: outputFile, encoding: .utf8)) ?? "" }
   var errors: String { (try? String(contentsOfFile: errorFile, encoding: .utf8)) ?? "" }
 
-  /// Does nothing once it has ended.
+  /// Does nothing if the program has ended.
   func kill(_ signal: Int32) {
     state.withLock { if $0.end == nil { _ = Foundation.kill(pid, signal) } }
   }
 
-  /// Waits for the end; a program that hangs is killed, and that is a failure.
+  /// Waits for the end. A program that hangs is killed, which is a failure.
   @discardableResult
   func wait(_ limit: Duration = .seconds(120)) async throws -> End {
     do {
@@ -128,13 +128,13 @@ final class Command: Sendable {
   }
 }
 
-/// Runs the tool to its end.
+/// Runs `fullbore` until it ends.
 func fullbore(_ arguments: String..., in scratch: Scratch) async throws -> (end: Command.End, command: Command) {
   let command = try Command(Tool.fullbore, arguments, in: scratch)
   return (try await command.wait(), command)
 }
 
-/// Asks again and again, without keeping a thread, until there is an answer.
+/// Polls, without blocking a thread, until `condition` returns a value.
 @discardableResult
 func until<Value>(
   _ what: String, _ limit: Duration = .seconds(30), isolation: isolated (any Actor)? = #isolation,
@@ -148,7 +148,8 @@ func until<Value>(
   }
 }
 
-/// Waits until the journal knows every file that the running push is to send: `resume` finishes what is killed after that.
+/// Waits until the journal knows every file that the running push will send. A kill after that can be finished by
+/// `resume`.
 func untilEveryFileIsKnown(in scratch: Scratch) async throws {
   while try await fullbore("status", "--json", in: scratch).command.output.contains("\"reading\"") {}
 }

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// What users and scripts see: exit statuses, `--json`, `status`, `resume`, `checksum`.
+  /// The interface for users and scripts: exit statuses, `--json`, `status`, `resume`, `checksum`.
   @Suite(.serialized) struct CommandLineTests {
     let scratch = try! Scratch()
 
@@ -119,7 +119,7 @@ extension EndToEnd {
       #expect(ours.output == theirs.output)
     }
 
-    /// A file of up to 4 MiB goes in one request, and leaves nothing to go on with.
+    /// A file of up to 4 MiB is sent in one request, and leaves nothing to resume.
     @Test(arguments: [500_000, 2_000_000, 4_400_000]) func demoVerifiesAFolderAndLeavesNothing(_ size: Int) async throws
     {
       for number in 0..<5 { try scratch.file("gallery/IMG_\(number).jpg", size / (number + 1)) }

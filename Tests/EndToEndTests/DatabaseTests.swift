@@ -9,7 +9,7 @@ extension EndToEnd {
   @Suite(.serialized) struct DatabaseTests {
     let scratch = try! Scratch()
 
-    /// Rows with a name, a version and a BLOB of a pattern with the row's number as its seed.
+    /// Creates rows with a name, a version, and a BLOB with a pattern whose seed is the row's number.
     private func makeDatabase(_ lengths: [Int]) throws -> Database {
       let database = try Database(BytePath(scratch.path("album.db")))
       try database.execute("CREATE TABLE photo(id INTEGER PRIMARY KEY, file TEXT, version INTEGER, data BLOB)")
@@ -45,7 +45,7 @@ extension EndToEnd {
       #expect(try await again.wait() == .exited(0), "\(again.output)\(again.errors)")
       #expect(again.output.contains("4 done before"), "\(again.output)")
 
-      // One row has another version now; nobody may put it in the place of the old one unasked.
+      // One row now has another version, which must not replace the old one without `--overwrite`.
       try database.execute("UPDATE photo SET data = x'0102', version = 2 WHERE id = 3")
       let changed = try Command(Tool.fullbore, ["push", source, dialect + server.url], in: scratch)
       #expect(try await changed.wait() == .exited(1), "\(changed.output)\(changed.errors)")
@@ -72,15 +72,16 @@ extension EndToEnd {
       #expect(Array(arrived) == bytes(size, 1))
     }
 
-    /// Zeros in every second row of a film. The large one has more than a BLOB may have, and wants half a minute.
+    /// The number of zero bytes in every second row of a film. The large film exceeds the size limit of a BLOB and
+    /// takes half a minute.
     private static let films: [Int] = {
       if Tool.number("FULLBORE_LARGE", default: 0) > 0 { return [620_001, 62_000_001] }
       print("a film beyond a gigabyte: left out, since FULLBORE_LARGE is not set, as scripts/test long does")
       return [620_001]
     }()
 
-    /// Killed in the middle, it arrives whole. Most of it is zeros, which are quickly made; what is between them shows
-    /// whether every row is where it should be.
+    /// The push is killed in the middle, and the film still arrives whole. Most of it is zeros, which are created
+    /// quickly. The bytes between the zeros show whether every row is in its place.
     @Test(arguments: films) func aFilmInChunksArrivesThoughItsPushWasKilled(_ zeros: Int) async throws {
       let database = try Database(BytePath(scratch.path("film.db")))
       for words in ["journal_mode=DELETE", "page_size=65536", "synchronous=OFF"] {
@@ -89,7 +90,7 @@ extension EndToEnd {
       try database.execute("VACUUM")
       try database.execute("CREATE TABLE piece(id INTEGER PRIMARY KEY, film, number, version, data BLOB)")
       let pieces = 0..<34
-      // Not in the order of their rows, and between those of another film.
+      // The chunks are not in the order of their rows, and are mixed with those of another film.
       try database.transaction { () throws(SQLiteError) in
         for number in pieces.reversed() {
           let data = number % 2 == 0 ? "zeroblob(\(zeros))" : "randomblob(\(100_000 + number))"
@@ -143,7 +144,7 @@ extension EndToEnd {
       #expect(all.errors.contains("photo.data: left out 1 row with NULL"), "\(all.errors)")
       #expect(server.folder.files().count == (options.isEmpty ? 1 : 0))
       guard options.isEmpty else { return }
-      // The table has been pushed, so that there may be nothing new in it.
+      // The table was pushed before, so it is valid that nothing new is found in it.
       let (end, later) = try await fullbore("push", source + "&where=id=7", server.url, in: scratch)
       #expect(end == .exited(0) && later.errors.contains("from which files were sent before"), "\(later.errors)")
     }
@@ -190,10 +191,10 @@ extension EndToEnd {
   }
 }
 
-/// Hundredths of a second that a process has computed.
+/// CPU time of a process, in hundredths of a second.
 private func ticks(_ pid: pid_t) -> Int {
   let text = (try? String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8)) ?? ""
-  // The name before the last bracket may hold anything. proc(5): utime is the 14th field of all.
+  // The name before the last bracket may contain any character. proc(5): utime is the 14th field.
   let fields = text.split(separator: ")").last?.split(separator: " ") ?? []
   return fields.count > 11 ? Int(fields[11]) ?? 0 : 0
 }

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// WebDAV servers that no one here wrote.
+/// WebDAV servers of other projects.
 enum DavServer: String, CaseIterable {
   case nginx
   case apache
@@ -17,7 +17,7 @@ enum DavServer: String, CaseIterable {
     }
   }
 
-  /// Receives into `folder`.
+  /// Starts the server with `folder` as its root.
   func start(into folder: String, in scratch: Scratch) async throws -> PeerServer {
     let program = try #require(peer.path, peer.reason)
     switch self {
@@ -26,7 +26,7 @@ enum DavServer: String, CaseIterable {
     case .apache:
       return try await PeerServer(program, in: scratch) { port in
         let run = try scratch.folder("apache")
-        // It will not serve as root, and so must be let in.
+        // The server does not run as root, so it needs access to these folders.
         if getuid() == 0 { for path in [scratch.path, folder, run] { chmod(path, 0o777) } }
         let configuration = """
           ServerRoot \(run)

@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// WebDAV, as servers take it that no one here wrote.
+  /// WebDAV with servers of other projects.
   @Suite(.serialized) struct DavTests {
     let scratch = try! Scratch()
 
@@ -21,7 +21,7 @@ extension EndToEnd {
       #expect(push.peakMemory <= most(40 << 20), "\(push.peakMemory >> 20) MiB")
     }
 
-    /// nginx does not say that it speaks WebDAV, and answers 500 to a PUT into a folder that is missing.
+    /// nginx does not announce WebDAV, and responds with 500 to a PUT into a missing folder.
     @Test(.needs(.nginx), arguments: ["", "dav+"], ["", "new/place/"])
     func foldersAreMadeWhereNginxWantsThem(_ dialect: String, _ place: String) async throws {
       for number in 0..<20 { try scratch.file("gallery/2026/\(number % 3)/IMG \(number).jpg", 5000 + number) }
@@ -46,7 +46,7 @@ extension EndToEnd {
         let (old, other) = (Folder(scratch.path("old")), Folder(scratch.path("other")))
         let url = "dav+\(server.url)/"
         #expect(try await fullbore("push", "\(old.path)/\(name)", url, in: scratch).end == .exited(0))
-        // A journal of its own each time: what is there is found out from the server.
+        // Each push uses a new journal, so it finds out from the server which files exist.
         let journal = scratch.newPath("journal")
         let (same, again) = try await fullbore(
           "push", "\(old.path)/\(name)", url, "--journal", journal, in: scratch)
@@ -62,7 +62,8 @@ extension EndToEnd {
       #expect(Folder(received).files().count == 2, "\(Folder(received).files())")
     }
 
-    /// Servers take names that others do not. What arrives has its own name; of what does not it is said.
+    /// Some servers refuse names that others accept. Every file that arrives has its own name, and every other file is
+    /// reported.
     @Test(.needs(.nginx, .apache, .wsgidav, .rclone), arguments: DavServer.allCases)
     func namesArriveAsTheyAreOrAreNamed(_ kind: DavServer) async throws {
       let names = [
@@ -78,7 +79,7 @@ extension EndToEnd {
       for name in there.keys where gallery.files()[name] != nil {
         #expect(gallery.hasSameBytes(name, as: Folder(received)), "\(name) differs")
       }
-      // wsgidav cuts names in two, and says that it has not.
+      // wsgidav shortens names and reports success.
       #expect(kind == .wsgidav || Set(there.keys).isSubset(of: gallery.files().keys), "\(there.keys)")
       let missing = names.filter { there[$0] == nil }.count
       #expect(end == .exited(missing == 0 ? 0 : 1), "\(push.output)\(push.errors)")
@@ -97,8 +98,8 @@ extension EndToEnd {
       #expect(end == .exited(0) && (push.output + push.errors).contains("speaks dav"), "\(push.output)\(push.errors)")
     }
 
-    /// A proxy goes on delivering what it has taken of a request after the client has gone, and the client tries again: two
-    /// requests write at the same time.
+    /// A proxy delivers the rest of a request after the client has disconnected and tried again, so two requests write
+    /// at the same time.
     @Test(.needs(.wsgidav)) func lateDeliveryPublishesNoMixture() async throws {
       let received = try scratch.folder("received")
       let server = try await DavServer.wsgidav.start(into: received, in: scratch)
@@ -110,7 +111,7 @@ extension EndToEnd {
         let first = ChaosProxy.Fault.late(
           after: 200 + number * 20_000, taking: 50_000, over: .milliseconds(400 + 100 * (number % 4)))
         let second = ChaosProxy.Fault.late(after: 400 + number * 10_000, taking: 200_000, over: .milliseconds(300))
-        // The first connection asks what the server speaks.
+        // The first connection is for the discovery of the protocol.
         let proxy = ChaosProxy(to: port, .init([first, second, .none]))
         let (end, push) = try await fullbore(
           "push", "--journal", scratch.newPath("journal"), "--jobs", "1", file, "dav+http://127.0.0.1:\(proxy.port)/",
@@ -118,13 +119,13 @@ extension EndToEnd {
         #expect(end == .exited(0), "\(push.output)\(push.errors)")
         proxies.append(proxy)
       }
-      // What is delivered late may come after all is done.
+      // Delayed bytes may arrive after the push has ended.
       try await Task.sleep(for: .seconds(1))
       withExtendedLifetime(proxies) {}
       Folder(scratch.path("gallery")).expectSame(as: Folder(received))
     }
 
-    /// A pipe is longer than what is held of it.
+    /// The pipe is longer than the spool's memory.
     @Test(.needs(.rclone, .wsgidav), arguments: [DavServer.wsgidav, .rclone])
     func longPipeArrivesWhole(_ kind: DavServer) async throws {
       let received = try scratch.folder("received")
@@ -150,7 +151,7 @@ extension EndToEnd {
       }
     }
 
-    /// The server has lost nothing, and the user is told what would have helped.
+    /// The server has lost nothing, and the message tells the user what would have helped.
     @Test(.needs(.nginx)) func aPipeThatIsCutSaysWhatHelps() async throws {
       let server = try await DavServer.nginx.start(into: try scratch.folder("received"), in: scratch)
       let port = try #require(URLComponents(string: server.url)?.port)
@@ -167,7 +168,7 @@ extension EndToEnd {
       }
     }
 
-    /// What a killed push has left is deleted by `abort`, and a push that is run again begins anew.
+    /// `abort` deletes the remains of a killed push, and another push starts again.
     @Test(.needs(.nginx)) func killedPushLeavesNothingBehind() async throws {
       let file = try scratch.file("gallery/video.mov", 24 << 20)
       let received = try scratch.folder("received")

@@ -1,10 +1,12 @@
 import Foundation
 import Testing
 
-/// The real binary against real servers. One test after the other: they start programs, measure memory and kill.
+/// Tests of the real binary with real servers. They run one after another, because they start programs, measure memory
+/// and kill processes.
 @Suite(.serialized) enum EndToEnd {}
 
-/// A limit on a program's memory; none where a sanitizer (`FULLBORE_SANITIZED`) takes more of it than the program.
+/// A limit for a program's memory; no limit with a sanitizer (`FULLBORE_SANITIZED`), which uses more memory than the
+/// program.
 func most(_ bytes: Int) -> Int {
   ProcessInfo.processInfo.environment["FULLBORE_SANITIZED"] == nil ? bytes : .max
 }

@@ -5,15 +5,15 @@ import Foundation
 import Synchronization
 import Testing
 
-/// Where one fault is played against one protocol, and what was seen there.
+/// Runs one fault with one protocol, and records the result.
 final class FaultBench: Sendable {
   let scratch: Scratch
-  /// The one under way last.
+  /// The server started last.
   private let latest = Mutex<FaultServer?>(nil)
 
   init() throws { scratch = try Scratch() }
 
-  /// Pushes one file with short limits, to its end; `meanwhile` happens once it has started.
+  /// Pushes one file with short time limits until the push ends. Runs `meanwhile` once the push has started.
   func push(
     _ size: Int, to url: String, _ column: FaultColumn, _ options: [String] = [],
     meanwhile: () async throws -> Void = {}
@@ -36,7 +36,7 @@ final class FaultBench: Sendable {
 
   func kill() async throws { try await latest.withLock { $0 }?.kill() }
 
-  /// As if killed, and there again; `losingAll`: as another one would be.
+  /// Kills and restarts the server. `losingAll`: the new one has no data of the old one.
   func restart(losingAll: Bool = false) async throws {
     guard let again = try await latest.withLock({ $0 })?.restarted(losingAll, in: scratch) else { return }
     latest.withLock { $0 = again }
@@ -54,11 +54,11 @@ final class FaultBench: Sendable {
     }
   }
 
-  /// A cell of the table: the exit status, the first message, and what is left where.
+  /// A cell of the table: the exit status, the first message, and what remains in the journal and at the server.
   func cell(of push: Command) async throws -> String {
     guard case .exited(let status) = push.end else { throw Command.Failure("\(push.name): \(push.end as Any)") }
     var lines = ["exit \(status)"]
-    // On a busy machine a push may say before that it waits for the server.
+    // On a busy machine a push may first report that it waits for the server.
     let message = push.errors.split(separator: "\n").first { !$0.hasSuffix("trying again") }
     if let message { lines.append("“\(readable(message))”") }
     lines.append("here: \(try await leftHere())")
@@ -66,7 +66,8 @@ final class FaultBench: Sendable {
     return lines.joined(separator: "<br>")
   }
 
-  /// Without what differs from run to run: ports, ids, temporary folders, what the kernel's buffers took.
+  /// Replaces the parts that differ between runs: ports, ids, temporary folders, byte counts that depend on kernel
+  /// buffers.
   private func readable(_ message: Substring) -> String {
     var text = String(message).replacingOccurrences(of: scratch.path, with: "/home/me")
     for (pattern, replacement) in [
@@ -79,7 +80,7 @@ final class FaultBench: Sendable {
     return text.replacingOccurrences(of: "|", with: "\\|")
   }
 
-  /// What the journal says.
+  /// The state in the journal.
   private func leftHere() async throws -> String {
     let path = scratch.path("journal.sqlite")
     if !FileManager.default.fileExists(atPath: path) { return "nothing" }
@@ -92,7 +93,7 @@ final class FaultBench: Sendable {
     return try await journal.entries(.done, limit: 1).isEmpty ? "nothing" : "done"
   }
 
-  /// What the server has; nil for a scripted one.
+  /// The state at the server; nil for a scripted server.
   private func leftThere() throws -> String? {
     guard let server = latest.withLock({ $0 }) else { return nil }
     let whole = try Data(contentsOf: URL(fileURLWithPath: scratch.path("video.mov")))

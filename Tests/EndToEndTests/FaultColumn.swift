@@ -1,7 +1,7 @@
 import BlobTesting
 import TestSupport
 
-/// The protocols that a push speaks: each is a column. A new one is a line here.
+/// The protocols of a push; each is a column. A new protocol needs one line here.
 enum FaultColumn: String, CaseIterable {
   case put = "PUT"
   case tus, resumable, form
@@ -9,24 +9,24 @@ enum FaultColumn: String, CaseIterable {
   case s3 = "S3"
   case gcs = "Google"
 
-  /// What names a destination for it, by the server's URL.
+  /// The arguments for a destination with this protocol at the server's URL.
   func destination(_ url: String) -> [String] {
     switch self {
     case .put, .tus, .resumable, .form: [rawValue.lowercased() + "+" + url]
     case .dav: ["dav+" + url]
     case .gcs: ["gcs+" + url + (url.hasSuffix("/") ? "" : "/") + "media/"]
-    // One connection: what is asked of the bucket comes first.
+    // With one connection, the request for the bucket comes first.
     case .s3: ["--endpoint", url, "--jobs", "1", "--parts-at-once", "1", "s3://media/"]
     }
   }
 
   var environment: [String: String] { self == .s3 ? S3Peer.environment : [:] }
 
-  /// What a scripted server says of itself before anything else.
+  /// The first responses of a scripted server, before the upload.
   var greeting: [ScriptedPeer.Step] {
     switch self {
     case .form: []
-    // As ours: it compares what comes with what the name holds, so that no name is asked for first.
+    // Like Fullbore's server, it compares the content of existing names, so the client does not check names first.
     case .put:
       Self.answer(
         "204 No Content",
@@ -42,7 +42,7 @@ enum FaultColumn: String, CaseIterable {
     }
   }
 
-  /// What it answers to a large file that is announced.
+  /// The response when a large upload is created.
   var creation: [ScriptedPeer.Step] {
     switch self {
     case .put, .form: []
@@ -58,7 +58,7 @@ enum FaultColumn: String, CaseIterable {
     }
   }
 
-  /// It says that it has more of a file than there is.
+  /// A response that claims more bytes than the file has.
   var lie: [ScriptedPeer.Step]? {
     let offset = "Upload-Offset: 5000\r\n"
     switch self {

@@ -3,14 +3,15 @@ import TestSupport
 import Blobs
 import Foundation
 
-/// The server of a column: ours where it speaks that protocol, else one in this process.
+/// The server of a column: Fullbore's if it supports that protocol, otherwise one in this process.
 enum FaultServer: Sendable {
   case ours(ServeProcess)
   case dav(DavPeer)
   case s3(S3Peer)
   case gcs(CloudPeer)
 
-  /// One that comes back listens where no other program is given a port while it is away. ip(7), ip_local_port_range.
+  /// A server that is restarted uses a port that the kernel gives to no other program meanwhile. ip(7),
+  /// ip_local_port_range.
   static func start(
     for column: FaultColumn, comesBack: Bool, isFull: Bool, in scratch: Scratch
   ) async throws -> FaultServer {
@@ -38,10 +39,10 @@ enum FaultServer: Sendable {
     }
   }
 
-  /// With a slash at its end.
+  /// Ends with a slash.
   var url: String { "http://127.0.0.1:\(port)/" }
 
-  /// Bytes, whatever became of them.
+  /// The number of received bytes, whether they were stored or not.
   func received() -> Int64 {
     switch self {
     case .ours(let server): Int64(server.folder.received())
@@ -98,7 +99,7 @@ enum FaultServer: Sendable {
       }
       return .ours(try await server.startAgain(in: scratch))
     case .dav(let peer):
-      // A PUT that is cut has left nothing there.
+      // An interrupted PUT has left nothing there.
       peer.restart()
       return self
     case .s3(let peer):

@@ -2,11 +2,11 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// Every fault against every protocol. What is seen is the page `docs/faults.md`, word for word; with
+  /// Runs every fault with every protocol. The results must equal the page `docs/faults.md`. With
   /// `FULLBORE_WRITE_DOCS=1` the page is written instead.
   @Suite(.serialized) struct FaultTests {
     private static let page = Tool.checkout.appendingPathComponent("docs/faults.md")
-    /// Cells mostly wait.
+    /// The number of cells that run at once; they mostly wait.
     private static let atOnce = 6
 
     @Test func thePageOfFaultsIsTrue() async throws {

@@ -2,10 +2,10 @@ import BlobTesting
 import TestSupport
 import Foundation
 
-/// What can go wrong with a push: each is a row.
+/// The faults of a push; each is a row.
 struct Fault: Sendable {
   let name: String
-  /// Sets the stage and pushes. nil where the protocol has no such thing.
+  /// Prepares the fault and pushes. Returns nil if the fault does not exist in this protocol.
   let play: @Sendable (FaultColumn, FaultBench) async throws -> Command?
 
   init(_ name: String, _ play: @escaping @Sendable (FaultColumn, FaultBench) async throws -> Command?) {
@@ -13,19 +13,20 @@ struct Fault: Sendable {
     self.play = play
   }
 
-  /// A scripted server that does the same at every request, whatever became of the one before.
+  /// A scripted server that runs the same script for every request.
   static func scripted(_ name: String, script: [ScriptedPeer.Step]) -> Fault {
     Fault(name) { column, bench in
       let script = Array(repeating: script, count: 12).flatMap { $0 }
       let peer = ScriptedPeer(column.greeting + script, script)
       defer { withExtendedLifetime(peer) {} }
-      // In S3 the name would be asked for first, and that question would meet the fault.
+      // In S3 the client would first check the name, and the fault would hit that request.
       let options = column == .s3 ? ["--overwrite"] : []
       return try await bench.push(1000, to: "http://127.0.0.1:\(peer.port)/", column, options)
     }
   }
 
-  /// The same for a file that is larger than what the kernel takes in the server's place; the upload has been created.
+  /// The same with a file that is larger than the kernel's socket buffers, so the server must read; the upload has been
+  /// created.
   static func scripted(large name: String, script: [ScriptedPeer.Step]) -> Fault {
     Fault(name) { column, bench in
       let peer = ScriptedPeer(column.greeting + column.creation + script, script)
@@ -43,7 +44,7 @@ struct Fault: Sendable {
   }
 
   static let all: [Fault] = [
-    // Whoever knows names may take his time.
+    // The name server may be slow.
     Fault("unknown host") { try await $1.push(1000, to: "http://no-such-host.invalid/", $0, ["--timeout", "20s"]) },
     Fault("connection refused") { column, bench in
       let nobody = Loopback.listen()
@@ -79,7 +80,7 @@ struct Fault: Sendable {
       let server = try await bench.server(column)
       let before = column == .s3 ? 2 : column.greeting.isEmpty ? 0 : 1
       let proxy = ChaosProxy(to: server.port, .init([.dropResponse(before + 1)]))
-      // Ours is told its name; in S3 the one that is sent to is signed.
+      // Fullbore's server is told the host name; in S3 the client must sign the host that it sends to.
       let host = column == .s3 ? [] : ["--header", "Host: 127.0.0.1"]
       return try await bench.push(1000, to: "http://127.0.0.1:\(proxy.port)/", column, host)
     },
@@ -92,7 +93,7 @@ struct Fault: Sendable {
     interrupted("the server is replaced by an empty one", comesBack: true) { try await $0.restart(losingAll: true) },
   ]
 
-  /// In the middle of a file; in S3 in the middle of its parts.
+  /// Interrupts in the middle of a file; in S3 in the middle of its parts.
   private static func interrupted(
     _ name: String, comesBack: Bool = false, _ interrupt: @escaping @Sendable (FaultBench) async throws -> Void
   ) -> Fault {

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// Files with times that no clock would give.
+  /// Files with unusual times.
   @Suite(.serialized) struct FileTimeTests {
     let scratch = try! Scratch()
 
@@ -25,7 +25,7 @@ extension EndToEnd {
         let (end, push) = try await run("push", [gallery, "\(dialect)\(server.url)\(dialect.dropLast())/"])
         #expect(end == .exited(0), "\(push.output)\(push.errors)")
         Folder(gallery).expectSame(as: Folder("\(server.folder.path)/\(dialect.dropLast())"))
-        // Known again.
+        // The second push recognizes the files.
         let (_, again) = try await run("push", [gallery, "\(dialect)\(server.url)\(dialect.dropLast())/"])
         #expect(again.output.contains("5 done before"), "\(again.output)")
       }

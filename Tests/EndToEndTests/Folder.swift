@@ -1,27 +1,27 @@
 import Foundation
 import Testing
 
-/// What is in a folder, as bytes see it: names are compared as they are stored, contents are compared whole.
+/// The content of a folder as bytes: names are compared as stored, and files are compared completely.
 struct Folder {
   let path: String
 
   init(_ path: String) { self.path = path }
 
-  /// Every file below, by its path from here; what the server keeps aside is left out.
+  /// Sizes of all files in the folder by relative path, without the server's internal files.
   func files() -> [String: Int] {
     var found: [String: Int] = [:]
     walk("") { name, size in if !name.hasPrefix(".fullbore/") { found[name] = size } }
     return found
   }
 
-  /// Bytes in all files, the unfinished uploads of a server among them.
+  /// Bytes in all files, including the server's unfinished uploads.
   func received() -> Int {
     var total = 0
     walk("") { total += $1 }
     return total
   }
 
-  /// Bytes in uploads that a server has begun and not published.
+  /// Bytes in uploads that the server has not published.
   func unfinished() -> Int {
     var total = 0
     walk("") { name, size in if name.hasPrefix(".fullbore/") && name.hasSuffix(".data") { total += size } }
@@ -38,7 +38,7 @@ struct Folder {
     }
   }
 
-  /// For a server that gives files names of its own: every content is there, and none that was not sent.
+  /// For a server that chooses its own file names: expects each sent content, and no other content.
   func expectSameContents(in received: Folder, sourceLocation: SourceLocation = #_sourceLocation) {
     let there = received.files().keys.sorted()
     #expect(there.count == files().count, sourceLocation: sourceLocation)
@@ -54,7 +54,7 @@ struct Folder {
     FileManager.default.contentsEqual(atPath: "\(path)/\(name)", andPath: "\(other.path)/\(name)")
   }
 
-  /// Files that vanish while it looks are no error: a server renames them.
+  /// Ignores files that vanish during the walk, because a server renames them.
   private func walk(_ below: String, _ visit: (String, Int) -> Void) {
     guard let folder = opendir(below.isEmpty ? path : "\(path)/\(below)") else { return }
     defer { closedir(folder) }

@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// Receivers of forms that no one here wrote, each in a few lines of Python: they keep the file under its name, tell its
-/// fields in `fields.json` beside the folder, and say in JSON where it is.
+/// Form receivers that use libraries of other projects, in a few lines of Python each. They store the file under its
+/// name, write its fields to `fields.json` beside the folder, and respond with JSON that contains its location.
 enum FormReceiver: String, CaseIterable {
   case pythonMultipart = "python-multipart"
   case werkzeug
@@ -24,7 +24,7 @@ enum FormReceiver: String, CaseIterable {
     }
   }
 
-  /// `keep` writes what is read by `read(size)`; `told` remembers the fields and makes the answer.
+  /// `keep` stores the result of `read(size)`; `told` stores the fields and creates the response.
   private static let common = """
     import json, os, sys, threading
     folder, fields_file, port = sys.argv[1], sys.argv[2], int(sys.argv[3])

@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// Forms, as receivers take them that no one here wrote.
+  /// Forms with receivers of other projects.
   @Suite(.serialized) struct FormTests {
     let scratch = try! Scratch()
 
@@ -13,7 +13,7 @@ extension EndToEnd {
       for number in 0..<20 { try scratch.file("gallery/IMG \(number).jpg", 50_000 + number) }
       try scratch.file("gallery/empty.txt", 0)
       try scratch.file("gallery/a \"quoted\" Käse 🎬.mov", 100_000)
-      // Ends in what might be a boundary's beginning.
+      // The content ends with bytes that look like the start of a boundary.
       try Data("\r\n--\r\n--fullbore-\r".utf8).write(to: URL(fileURLWithPath: scratch.path("gallery/lines.bin")))
       try scratch.age("gallery/lines.bin")
       try scratch.file("gallery/video.mov", 32 << 20)
@@ -36,7 +36,7 @@ extension EndToEnd {
       #expect(again == .exited(0) && second.output.contains("done before"), "\(second.output)")
     }
 
-    /// The last part of the URL, its query and the fields of a form all decide where a file arrives.
+    /// The destination of a file depends on the last path component of the URL, its query and the fields of the form.
     @Test func formsThatDifferInAnythingAreOtherDestinations() async throws {
       let file = try scratch.file("a.jpg", 1000)
       let peer = ScriptedPeer([.readRequest, .send("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n")])
@@ -56,7 +56,7 @@ extension EndToEnd {
       #expect(peer.seen.heads.count == places.count)
     }
 
-    /// A resume posts to where the push would have posted, and nowhere else.
+    /// A resume posts to the same URL as the push, and to no other.
     @Test func aResumeKeepsToItsQueryAndItsFields() async throws {
       let file = try scratch.file("a.jpg", 1000)
       let server = try await ServeProcess.start(in: scratch)
@@ -82,7 +82,7 @@ extension EndToEnd {
       let file = try scratch.file("a.jpg", 1000)
       let received = try scratch.folder("received")
       let server = try await FormReceiver.aiohttp.start(into: received, in: scratch)
-      // The wrong field: nothing is taken.
+      // With the wrong field name, the server accepts nothing.
       let (end, _) = try await fullbore(
         "push", file, "form+\(server.url)/", "--form", "key=s3cr3t", "--retries", "0", in: scratch)
       #expect(end == .exited(1))
@@ -102,7 +102,7 @@ extension EndToEnd {
       #expect(try String(contentsOfFile: scratch.path("fields.json"), encoding: .utf8).contains("s3cr3t"))
     }
 
-    /// A form has the file's own name in it, and none of the folders above it.
+    /// A form contains the file's own name, without its parent folders.
     @Test(arguments: [false, true]) func filesOfSubfoldersAreReadBack(_ asksReply: Bool) async throws {
       try scratch.file("gallery/a.jpg", 1000)
       try scratch.file("gallery/2026/May/b.jpg", 2000)

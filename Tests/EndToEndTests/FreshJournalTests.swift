@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// What is there already is not sent again, whatever the journal knows; and a check says what it has compared.
+  /// Existing files are not sent again, whatever the journal knows, and a check says what it has compared.
   @Suite(.serialized) struct FreshJournalTests {
     let scratch = try! Scratch()
 
@@ -31,7 +31,7 @@ extension EndToEnd {
       #expect(try await push("two").output.contains("; 5 done before, not asked"))
     }
 
-    /// By name, the number of each file that the server holds.
+    /// The inode numbers of the server's files, by name.
     private func fileNumbers(_ server: ServeProcess) throws -> [String: Int] {
       try server.folder.files().keys.reduce(into: [:]) { numbers, name in
         let facts = try FileManager.default.attributesOfItem(atPath: "\(server.folder.path)/\(name)")
@@ -39,7 +39,7 @@ extension EndToEnd {
       }
     }
 
-    /// Where files are replaced anyway, nothing else makes a push ask the server what it can do.
+    /// If files are replaced anyway, a push has no other reason to ask for the capabilities of the server.
     @Test(arguments: ["", "put+", "resumable+"])
     func aCheckFindsOtherBytesWhereFilesAreReplaced(_ dialect: String) async throws {
       let file = try scratch.file("card/a.jpg", 5000, seed: 1)

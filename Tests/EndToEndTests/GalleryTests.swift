@@ -2,11 +2,11 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// `fullbore push` of camera rolls: which versions go, and where to.
+  /// `fullbore push` of camera rolls: which versions of a photo are sent, and their destinations.
   @Suite(.serialized) struct GalleryTests {
     let scratch = try! Scratch()
 
-    /// Files of November 2023 by their times; one photo that says it is of May 2019.
+    /// Creates files whose times are in November 2023, and one photo whose metadata says May 2019.
     private func makeRoll() throws {
       for name in ["IMG_0001.HEIC", "IMG_0001.MOV", "IMG_E0001.HEIC", "IMG_0001.AAE", "IMG_0002.CR2", "IMG_0002.JPG"] {
         try scratch.file("card/DCIM/100APPLE/\(name)", 10_000 + name.utf8.count)
@@ -30,7 +30,7 @@ extension EndToEnd {
       return (server.folder.files().keys.sorted(), push.output)
     }
 
-    /// Nothing stays on the card unless the user says so.
+    /// All files are sent unless the user says otherwise.
     @Test func originalsAndEditsBothGo() async throws {
       let (names, output) = try await push()
       #expect(
@@ -60,11 +60,11 @@ extension EndToEnd {
       #expect(end == .exited(0) && both.output.contains("8 files"), "\(both.output)")
     }
 
-    /// A picture that has lost its date is of the day of its film, and both arrive together.
+    /// A picture without a date gets the date of its film, and both arrive together.
     @Test func aLivePhotoWithoutADateHasThatOfItsFilm() async throws {
       let name = "card/DCIM/100APPLE/IMG_0009"
       try scratch.file(name + ".HEIC", 10_000)
-      // Seconds since 1904: the ninth of September 2001.
+      // Seconds since 1904: 9 September 2001.
       let seconds = UInt32(1_000_000_000 + 2_082_844_800)
       let time = (0..<4).map { UInt8(truncatingIfNeeded: seconds >> (24 - $0 * 8)) }
       let head = [0, 0, 0, 28] + Array("mvhd".utf8) + [0, 0, 0, 0] + time + [UInt8](repeating: 0, count: 12)
@@ -77,7 +77,7 @@ extension EndToEnd {
       #expect(server.folder.files().keys.sorted() == ["2001/09/IMG_0009.HEIC", "2001/09/IMG_0009.MOV"])
     }
 
-    /// A film goes where its photo goes.
+    /// A film gets the folder of its photo.
     @Test func theLayoutIsMadeOfWhenTheyWereTaken() async throws {
       let (names, _) = try await push("--edits", "current", "--layout", "{year}/{month}/{name}")
       #expect(
@@ -87,7 +87,7 @@ extension EndToEnd {
         ])
     }
 
-    /// The same names elsewhere may mean anything.
+    /// In other folders the same names may have another meaning.
     @Test func whatIsNoCameraRollGoesAsItIs() async throws {
       for name in ["IMG_0001.HEIC", "IMG_E0001.HEIC", "IMG_0001.AAE"] { try scratch.file("gallery/\(name)", 1000) }
       let server = try await ServeProcess.start(in: scratch)

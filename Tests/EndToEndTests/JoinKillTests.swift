@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// The server is killed while it joins the parts of a tus upload, at random bytes.
+  /// The server is killed at random bytes while it joins the parts of a tus upload.
   @Suite(.serialized) struct JoinKillTests {
     private static let part = 12 << 20
     private static let count = 8
@@ -44,7 +44,7 @@ extension EndToEnd {
       #expect(server.folder.unfinished() == 0)
     }
 
-    /// What the final upload holds that is being made; 0 when there is none.
+    /// The size of the final upload while it is joined; 0 if there is none.
     private static func joined(_ server: ServeProcess) -> Int {
       let aside = server.folder.path + "/.fullbore"
       let names = Set((try? FileManager.default.contentsOfDirectory(atPath: aside)) ?? [])
@@ -53,7 +53,7 @@ extension EndToEnd {
       }.max() ?? 0
     }
 
-    /// The URLs of complete parts, and a file with all of their bytes.
+    /// Sends complete parts. Returns their URLs, and a file with all of their bytes.
     private func send(
       _ round: Int, _ server: ServeProcess, _ curl: String, in scratch: Scratch
     ) async throws -> (parts: [String], whole: String) {

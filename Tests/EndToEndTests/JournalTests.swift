@@ -4,7 +4,8 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// A journal that cannot be written, is damaged, or is not one: what a push says, and that it still sends right.
+  /// Journals that cannot be written, are damaged, or are no journals: the messages of a push, and that it still sends
+  /// correctly.
   @Suite(.serialized) struct JournalTests {
     let scratch = try! Scratch()
 
@@ -64,7 +65,7 @@ extension EndToEnd {
       #expect(server.folder.files().isEmpty)
     }
 
-    /// The push was killed by what filled the disk, say: its claims are still in the journal.
+    /// The push was killed, for example because the disk was full: its claims are still in the journal.
     @Test(.enabled(if: Namespace.isThere, "unshare cannot mount here"))
     func aJournalOnAFullDiskIsReadByStatus() async throws {
       let file = try scratch.file("gallery/film.mov", 8 << 20)
@@ -87,7 +88,7 @@ extension EndToEnd {
       let whole = try Namespace.statusOnReadOnlyDisk([journal, journal + "-wal", journal + "-shm"], in: scratch)
       #expect(try await whole.wait() == .exited(0), "\(whole.output)\(whole.errors)")
       #expect(whole.output.contains("done: 1 file, "), "\(whole.output)")
-      // Copied without the index of its log, which only a writer can make anew.
+      // The copy lacks the index of the write-ahead log, which only a writer can create.
       let cut = try Namespace.statusOnReadOnlyDisk([journal, journal + "-wal"], in: scratch)
       #expect(try await cut.wait() == .exited(1), "\(cut.output)\(cut.errors)")
       #expect(cut.errors.contains("copy both files to another disk"), "\(cut.errors)")
@@ -108,14 +109,14 @@ extension EndToEnd {
       let push = try Namespace.push(gallery.path + "/", server.url, disk: "size=400k", in: scratch)
       #expect(try await push.wait() == .exited(1))
       #expect(push.errors.contains("Nothing is lost: run it again"), "\(push.errors)")
-      // Whatever has arrived is whole.
+      // Every file that has arrived is complete.
       for name in server.folder.files().keys { #expect(gallery.hasSameBytes(name, as: server.folder)) }
       let (end, again) = try await fullbore("push", gallery.path + "/", server.url, in: scratch)
       #expect(end == .exited(0), "\(again.errors)")
       gallery.expectSame(as: server.folder)
     }
 
-    /// The clock was wrong when the file was written, or is now.
+    /// The clock was wrong when the file was written, or is wrong now.
     @Test func aFileOfTomorrowIsSentOnce() async throws {
       let file = try scratch.file("gallery/IMG_1.jpg", 100_000)
       try FileManager.default.setAttributes(
@@ -129,7 +130,7 @@ extension EndToEnd {
   }
 }
 
-/// A disk of one process's own, which is gone with it.
+/// A file system that is mounted for one process only, and disappears with it.
 private enum Namespace {
   static let isThere: Bool = {
     let process = Process()
@@ -141,8 +142,7 @@ private enum Namespace {
     return process.terminationStatus == 0
   }()
 
-  /// A status of a copy of the journal, which lies on such a disk without the index of its log. Nothing more can be written
-  /// there.
+  /// Runs `status` with a copy of the journal on a full file system, without the index of its write-ahead log.
   static func statusOnFullDisk(_ journal: String, in scratch: Scratch) throws -> Command {
     let disk = try scratch.folder("disk")
     let script = """
@@ -156,8 +156,8 @@ private enum Namespace {
       ], in: scratch)
   }
 
-  /// A status of a copy of the files of a journal, which lies on such a disk, in a folder whose name means something in a
-  /// URI. Nothing can be written there.
+  /// Runs `status` with a copy of the journal's files on a read-only file system, in a folder whose name contains
+  /// characters that are special in a URI.
   static func statusOnReadOnlyDisk(_ files: [String], in scratch: Scratch) throws -> Command {
     let disk = try scratch.folder("disk")
     let script = """
@@ -168,7 +168,7 @@ private enum Namespace {
     return try Command("unshare", ["-rm", "sh", "-c", script, "sh", disk, Tool.fullbore] + files, in: scratch)
   }
 
-  /// A push whose journal is on such a disk.
+  /// Pushes with a journal on such a file system.
   static func push(_ source: String, _ url: String, disk options: String, in scratch: Scratch) throws -> Command {
     let disk = try scratch.folder("disk")
     return try Command(

@@ -2,9 +2,9 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// Either end is killed at random bytes, again and again, until everything is there.
+  /// The client or the server is killed at random bytes, repeatedly, until everything has arrived.
   @Suite(.serialized) struct KillTests {
-    /// `FULLBORE_KILLS` for more of them, `FULLBORE_SEED` for the same ones again.
+    /// `FULLBORE_KILLS` sets the number of kills, and `FULLBORE_SEED` repeats a run.
     @Test func killsAtRandomBytesLoseNothing() async throws {
       let kills = Tool.number("FULLBORE_KILLS", default: 50)
       let seed = Tool.number("FULLBORE_SEED", default: Int.random(in: 0...999_999))
@@ -18,7 +18,7 @@ extension EndToEnd {
   }
 }
 
-/// One client and one server, and someone who kills them.
+/// A client and a server that are killed.
 private struct Battle {
   private let scratch = try! Scratch()
   private var random: Seeded
@@ -27,10 +27,10 @@ private struct Battle {
   private(set) var clientKills = 0
   private(set) var serverKills = 0
   private var resumableKills = 0
-  /// Files that were published and found right; a published file never changes.
+  /// Files that were published and compared; a published file never changes.
   private var verified: Set<String> = []
 
-  /// What a server has open that has just begun.
+  /// The open files of a server that has just started.
   private let atFirst: [String]
 
   init(seed: UInt64) async throws {
@@ -41,7 +41,7 @@ private struct Battle {
 
   var kills: Int { clientKills + serverKills }
 
-  /// Pushes a new gallery through as many kills as are left, then compares it.
+  /// Pushes a new gallery with as many kills as remain, then compares it.
   mutating func round(kills wanted: Int) async throws {
     galleries += 1
     verified = []
@@ -56,8 +56,8 @@ private struct Battle {
     }
     let source = Folder(scratch.path(name))
     let arrived = Folder("\(server.folder.path)/\(name)")
-    // So far apart that the last kill still finds something under way.
-    // Half of them are for the second dialect.
+    // The kills are so far apart that an upload is still active at the last one. Half of them are for the second
+    // protocol.
     let share = galleries == 1 ? wanted / 2 : wanted - kills
     let step = max(1, total / min(share + 2, 60))
     let before = server.folder.received()
@@ -91,8 +91,8 @@ private struct Battle {
     try FileManager.default.removeItem(atPath: source.path)
   }
 
-  /// After the last push: no descriptor, no temporary file, nothing in the journal that is not done. A client that was
-  /// killed before it could write down its new upload leaves that to expire at the server, with all that belongs to it.
+  /// Expects that the last push leaves no descriptor, no temporary file, and nothing unfinished in the journal. An
+  /// upload whose client was killed before it could record it, and its data, remain at the server until they expire.
   func expectNothingLeft() async throws {
     let (_, status) = try await fullbore("status", "--json", in: scratch)
     #expect(!status.output.contains(#""event":"file""#), "\(status.output)")
@@ -113,21 +113,21 @@ private struct Battle {
       let uploads = Set(aside.filter { $0.hasSuffix(".info") }.map { $0.dropLast(5) })
       return aside.filter { $0.hasSuffix(".data") }.allSatisfy { uploads.contains($0.dropLast(5)) } ? uploads : nil
     }
-    // A resumable upload's URL is told before its bytes: of as many files as are under way at once, the server keeps
-    // what came.
+    // The URL of a resumable upload is sent before its bytes. The server keeps the received bytes of all files that
+    // were active at once.
     let most = max(2, clientKills / 20) + 64 * resumableKills
     #expect(uploads.count <= most, "\(uploads.count) uploads are nobody's after \(clientKills) kills")
   }
 
   private var isResumable: Bool { galleries.isMultiple(of: 2) }
 
-  /// Galleries take turns between the dialects that go on where they were.
+  /// Galleries alternate between the protocols that can resume.
   private func start(_ name: String, attempt: Int) throws -> Command {
     let dialect = isResumable ? "resumable+" : "tus+"
     return try Command.fullbore("push", "--bwlimit", "48M", scratch.path(name), dialect + server.url, in: scratch)
   }
 
-  /// Nothing is published early or in part: what has a name has all its bytes.
+  /// No file is published early or in part: every published file has all its bytes.
   private mutating func expectOnlyWholeFiles(in arrived: Folder, of source: Folder) {
     for name in arrived.files().keys where !verified.contains(name) {
       #expect(source.hasSameBytes(name, as: arrived), "\(name) was published with other bytes")

@@ -2,12 +2,12 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// What a push may take of the machine, whatever its size: 40 MiB of memory, no temporary file.
+  /// The resources that a push of any size may use: 40 MiB of memory, and no temporary file.
   @Suite(.serialized) struct LimitTests {
     let scratch = try! Scratch()
     private static let memory = 40 << 20
 
-    /// The kernel kills a process at the first byte past a limit of 1 MiB a file.
+    /// The kernel kills a process that writes more than 1 MiB to a file.
     @Test(arguments: ["put+", "tus+", "resumable+"])
     func largePushWritesNoTemporaryFile(_ dialect: String) async throws {
       let size = 512 << 20
@@ -23,7 +23,7 @@ extension EndToEnd {
       #expect(server.command.peakMemory <= Self.memory, "the server took \(server.command.peakMemory >> 20) MiB")
     }
 
-    /// Where there are threads, they wait for the kernel each time that it grows.
+    /// If the process has several threads, Linux makes it wait each time the table grows.
     @Test func theTableOfOpenFilesIsLargeFromTheStart() async throws {
       let server = try await ServeProcess.start(in: scratch)
       let status = try String(contentsOfFile: "/proc/\(server.command.pid)/status", encoding: .utf8)

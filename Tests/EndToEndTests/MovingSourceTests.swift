@@ -2,8 +2,8 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// Files that do not hold still: each is named, nothing of it is published, the others arrive, and once it rests it
-  /// arrives too.
+  /// Files that change during a push: each is named and not published, the other files arrive, and a changed file
+  /// arrives once it no longer changes.
   @Suite(.serialized) struct MovingSourceTests {
     let scratch = try! Scratch()
     private static let size = 12 << 20
@@ -11,7 +11,7 @@ extension EndToEnd {
     enum Motion: String, CaseIterable, Sendable {
       case deleted, shrunk, grown, replaced, rewritten, touched
 
-      /// What the message says of it.
+      /// The text of the message.
       var words: String {
         switch self {
         case .deleted, .replaced: "was replaced or deleted while it was read"
@@ -66,7 +66,7 @@ extension EndToEnd {
       #expect(server.folder.unfinished() == 0 || motion == .deleted)
     }
 
-    /// They wait behind a slow one when it happens; it is no larger than what goes in its turn.
+    /// The files change while they wait behind a slow one. They are small enough to be sent in order.
     @Test(arguments: ["put+", "tus+"]) func whatGoesBeforeItsTurnIsNamed(_ dialect: String) async throws {
       try scratch.file("gallery/a.mov", 4 << 20)
       for name in ["b-gone", "c-changed", "d-longer", "e-folder", "f-pipe", "g-same"] {
@@ -96,8 +96,8 @@ extension EndToEnd {
       #expect(server.folder.files().keys.sorted() == ["a.mov", "g-same.jpg"])
     }
 
-    /// A camera roll that is sorted while it is pushed: what was found arrives once, under the name it was found by, and no
-    /// byte is read twice. Some are renamed before they are opened, some while they are read.
+    /// A camera roll is sorted while it is pushed: each file arrives once, under the name that the walk found, and no
+    /// byte is read twice. Some files are renamed before they are opened, some while they are read.
     @Test(arguments: ["put+", "tus+"]) func whatIsRenamedMeanwhileArrivesOnce(_ dialect: String) async throws {
       let size = 200_000
       for number in 100..<198 { try scratch.file("gallery/IMG_\(number).jpg", size + number, seed: UInt64(number)) }
@@ -122,7 +122,7 @@ extension EndToEnd {
         #expect(rename("\(gallery.path)/IMG_\(number).jpg", "\(gallery.path)/\(name)") == 0)
         try scratch.file("gallery/new/IMG_\(number).jpg", 1000)
       }
-      // Another photo has the old name of one.
+      // Another photo gets the old name of a renamed one.
       try scratch.file("gallery/IMG_197.jpg", size + 197, seed: 9)
       for number in stride(from: 100, to: 198, by: 10) { chmod("\(gallery.path)/IMG_\(number).jpg", 0o600) }
       var read = 0
@@ -136,11 +136,11 @@ extension EndToEnd {
       copy.expectSame(as: server.folder)
       #expect(push.output.components(separatedBy: #""event":"start""#).count == 101, "\(push.output)")
       #expect(push.output.components(separatedBy: #""event":"done""#).count == 101, "\(push.output)")
-      // What it reads besides: its libraries, the journal.
+      // The process also reads its libraries and the journal.
       #expect(read > total / 2 && read < total + 1 << 20, "\(read) bytes were read of \(total)")
     }
 
-    /// A recording that goes on: it is never at rest, and never there.
+    /// A recording that never ends is never published.
     @Test func whatIsBeingWrittenIsNotPublished() async throws {
       try scratch.file("gallery/IMG_1.jpg", 30_000)
       let film = try scratch.file("gallery/film.mov", 1 << 20)
@@ -149,7 +149,7 @@ extension EndToEnd {
       let server = try await ServeProcess.start(in: scratch)
       let size = { try FileManager.default.attributesOfItem(atPath: film)[.size] as? Int ?? 0 }
       try await until("something is recorded") { try size() > 1 << 20 ? true : nil }
-      // So slowly that the recorder has its turn meanwhile, however busy the machine is.
+      // The rate is so low that the recorder writes meanwhile, even on a busy machine.
       let (end, push) = try await fullbore(
         "push", "--bwlimit", "1M", scratch.path("gallery/"), server.url, in: scratch)
       #expect(end == .exited(1))

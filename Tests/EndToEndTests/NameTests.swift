@@ -2,11 +2,11 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// Names and trees as people and cameras make them, and as nobody should.
+  /// Unusual names and folder trees.
   @Suite(.serialized) struct NameTests {
     let scratch = try! Scratch()
 
-    /// Bytes: most of these are no file names to Foundation.
+    /// Names as bytes, because Foundation rejects most of them.
     private static let names: [[UInt8]] =
       [
         " leading and trailing ", "two  spaces", "tab\there", "line\nend", "carriage\rreturn", "quote\"and'apostrophe",
@@ -20,7 +20,7 @@ extension EndToEnd {
         Array(String(repeating: "\u{1F4F7}", count: 63).utf8), [UInt8](repeating: 0xFE, count: 255),
       ]
 
-    /// Every name as a file, as a folder, and as both.
+    /// Creates every name as a file, as a folder, and as both.
     private func makeGallery() throws -> String {
       let gallery = try scratch.folder("gallery")
       for (number, name) in Self.names.enumerated() {
@@ -58,7 +58,7 @@ extension EndToEnd {
       #expect(end == .exited(0), "\(push.errors)")
       let sent = try #require(push.output.split(separator: "\n").last)
       #expect(sent.contains("\"files_sent\":\(2 * Self.names.count + 1),"))
-      // Empty folders hold nothing to send.
+      // Empty folders are not sent.
       try FileManager.default.removeItem(atPath: gallery + "/empty folder")
       let diff = try Command("diff", ["-r", "-x", ".fullbore", gallery, server.folder.path], in: scratch)
       #expect(try await diff.wait() == .exited(0), "\(diff.output)\(diff.errors)")
@@ -66,12 +66,12 @@ extension EndToEnd {
       #expect(again == .exited(0) && second.output.hasPrefix("0 files sent"), "\(second.output)\(second.errors)")
     }
 
-    /// Names come from cards and archives of strangers.
+    /// Names may come from untrusted cards and archives.
     @Test(.enabled(if: Terminal.isThere, "no terminal can be made here"))
     func namesDoNotSteerATerminal() async throws {
       let gallery = try makeGallery()
       let server = try await ServeProcess.start(in: scratch)
-      // A terminal that `script` makes. The names must not pass through its shell.
+      // Runs a shell command in a terminal that `script` creates. The names must not pass through its shell.
       func onTerminal(_ words: String) async throws -> String {
         let terminal = try Command(
           "script", ["-qec", words, "/dev/null"], in: scratch,
@@ -107,7 +107,7 @@ extension EndToEnd {
         in: scratch)
       #expect(try await socket.wait() == .exited(0), "\(socket.errors)")
       let (end, push) = try await fullbore("push", "-v", gallery, "/dev/null", server.url, in: scratch)
-      // The links that lead nowhere are failures, and so is a device that is named; the rest is left out, and says why.
+      // Broken links, and a device that is named as a source, are failures. Everything else is left out with a reason.
       #expect(end == .exited(1))
       #expect(push.errors.contains("/dev/null: it is a device, and no file or folder"), "\(push.errors)")
       #expect(push.errors.split(separator: "\n").filter { $0.contains("leads nowhere") }.count == 3, "\(push.errors)")
@@ -118,7 +118,7 @@ extension EndToEnd {
       ] { #expect(push.output.contains(reason), "\(push.output)") }
     }
 
-    /// The server takes paths of 3,072 bytes; a deeper file is named, and the others arrive.
+    /// The server accepts paths of up to 3,072 bytes; a deeper file is named, and the others arrive.
     @Test(arguments: ["put+", "tus+"]) func aDeepTreeArrivesAsFarAsItCan(_ dialect: String) async throws {
       let name = String(repeating: "d", count: 100)
       let make = """
@@ -137,7 +137,7 @@ extension EndToEnd {
         let text = try String(contentsOfFile: "\(server.folder.path)/\(deepest)here", encoding: .utf8)
         #expect(text == "\(depth)\n")
       }
-      // Deeper than Foundation can delete.
+      // Foundation cannot delete a tree of this depth.
       #expect(try await Command("rm", ["-rf", gallery], in: scratch).wait() == .exited(0))
     }
   }

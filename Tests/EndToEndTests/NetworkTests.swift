@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// What lies between a push and its server: TLS, proxies, redirects, IPv6.
+  /// Network features between a push and its server: TLS, proxies, redirects, IPv6.
   @Suite(.serialized) struct NetworkTests {
     private let scratch = try! Scratch()
 
@@ -31,7 +31,7 @@ extension EndToEnd {
       Folder(scratch.path("gallery")).expectSame(as: folder)
     }
 
-    /// Whoever knows names says nothing: that is not the server's fault.
+    /// The name server does not respond, so the message must not blame the server.
     @Test func namesThatNobodyLooksUpAreCalledThat() async throws {
       let file = try scratch.file("clip.mov", 1000)
       let mark = scratch.newPath("mark")
@@ -73,7 +73,7 @@ extension EndToEnd {
       Folder(scratch.path("gallery")).expectSame(as: Folder(folder.path + "/kept"))
     }
 
-    /// nginx closes the connection on two names without an answer.
+    /// nginx closes the connection for two names without a response.
     @Test(.needs(.nginx)) func filesThatComeToNothingStopNoOther() async throws {
       let folder = Folder(try scratch.folder("received"))
       let server = try await PeerServer.nginx(
@@ -87,7 +87,7 @@ extension EndToEnd {
       #expect(push.errors.contains("IMG_3.jpg: PUT") && push.errors.contains("IMG_7.jpg: PUT"), "\(push.errors)")
     }
 
-    /// The second file begins with what got through for the first one, and so does the next run.
+    /// The second file, and the next run, start with the part size that was accepted for the first file.
     @Test(.needs(.nginx), arguments: ["tus", "resumable"]) func partsShrinkToWhatAProxyTakes(_ dialect: String)
       async throws
     {
@@ -119,7 +119,8 @@ extension EndToEnd {
       #expect(proxy.command.errors.components(separatedBy: "too large body").count == refused)
     }
 
-    /// The proxy strips the path under which it shows the server, which is not told of it, and sends a `Host` of its own.
+    /// The proxy removes the path prefix under which it publishes the server. It does not tell the server, and sends
+    /// its own `Host`.
     @Test(.needs(.nginx), arguments: ["tus", "resumable"]) func aServerBelowAPathOfAProxyTakesFilesOfAnySize(
       _ dialect: String
     ) async throws {
@@ -143,7 +144,7 @@ extension EndToEnd {
       }
     }
 
-    /// PATCH and DELETE go as POST, in one piece and in parts.
+    /// PATCH and DELETE are sent as POST, for uploads in one piece and in parts.
     @Test(.needs(.nginx), arguments: [405, 403]) func aProxyThatTakesNoPatchIsPassed(_ status: Int) async throws {
       let server = try await ServeProcess.start(in: scratch)
       let proxy = try await PeerServer.nginx(

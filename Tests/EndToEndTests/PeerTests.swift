@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// Our client against servers, and our server against clients, that no one here wrote.
+  /// Fullbore's client with servers of other projects, and its server with their clients.
   @Suite(.serialized) struct PeerTests {
     let scratch = try! Scratch()
 
@@ -41,14 +41,14 @@ extension EndToEnd {
       gallery.expectSameContents(in: Folder(received))
     }
 
-    /// The journal and the peer's own `Upload-Offset` are all there is to go on with.
+    /// The push resumes with only the journal and the server's `Upload-Offset`.
     @Test(.needs(.resumableUpload)) func killedPushGoesOnAtATusServer() async throws {
       let file = try scratch.file("gallery/video.mov", 24 << 20)
       let received = try scratch.folder("received")
       let peer = try await PeerServer.resumableUpload(into: received, in: scratch)
       var bytes = 0
       for _ in 0..<3 {
-        // In parts: this peer stores a request's body only once it has all of it.
+        // The upload is in parts, because this server stores a request's body only once it has all of it.
         let push = try Command.fullbore(
           "push", "--bwlimit", "8M", "--part-size", "1M", file, "tus+\(peer.url)/files", in: scratch)
         let wanted = bytes + (3 << 20)
@@ -62,7 +62,7 @@ extension EndToEnd {
       Folder(scratch.path("gallery")).expectSameContents(in: Folder(received))
     }
 
-    /// With checksums too: SHA-1, of each part.
+    /// Also with checksums: SHA-1 of each part.
     @Test(.needs(.tuspy), arguments: ["False", "True"])
     func tuspyUploadsToOurServer(_ checksum: String) async throws {
       let python = try #require(Peer.tuspy.path, Peer.tuspy.reason)
@@ -80,7 +80,7 @@ extension EndToEnd {
       Folder(scratch.path("gallery")).expectSame(as: server.folder)
     }
 
-    /// Four at once, each PATCH with its checksum, also where PATCH must be called POST.
+    /// Four parts at once, each PATCH with its checksum, also if PATCH must be sent as POST.
     @Test(.needs(.resumableUpload, .tuspy), arguments: ["False", "True"])
     func partsSentAtOnceBecomeOneFile(_ isDisguised: String) async throws {
       let python = try #require(Peer.tuspy.path, Peer.tuspy.reason)
@@ -160,7 +160,7 @@ extension EndToEnd {
       Folder(scratch.path("gallery")).expectSame(as: server.folder)
     }
 
-    /// Of a length that curl does not know either.
+    /// curl does not know the length of the stream either.
     @Test(.needs(.curl)) func curlUploadsAStreamToOurServer() async throws {
       let curl = try #require(Peer.curl.path, Peer.curl.reason)
       let file = try scratch.file("gallery/stream.bin", (8 << 20) + 1)

@@ -3,11 +3,11 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// `fullbore push -`: what comes through standard input, once.
+  /// `fullbore push -`: standard input can be read only once.
   @Suite(.serialized) struct PipeTests {
     let scratch = try! Scratch()
 
-    /// As a shell would: what writes into the pipe goes on writing.
+    /// Pushes the output of a shell command; the program that writes into the pipe keeps writing.
     private func push(_ command: String, _ arguments: String...) throws -> Command {
       try Command(
         "bash", ["-c", "exec \"$0\" push \"$@\" < <(\(command))", Tool.fullbore] + arguments, in: scratch)
@@ -63,7 +63,7 @@ extension EndToEnd {
       #expect(proxy.counters.bytesUp < 48 << 20 + 3 * 10 << 20, "at most a part is sent again for each break")
     }
 
-    /// Nor is a byte written to disk: the kernel kills a process at the first one past a limit of 1 MiB a file.
+    /// No byte is written to disk either: the kernel kills a process that writes more than 1 MiB to a file.
     @Test(arguments: ["tus+", "put+"]) func memoryStaysFlat(_ dialect: String) async throws {
       let size = 512 << 20
       let server = try await ServeProcess.start(in: scratch)
@@ -79,10 +79,10 @@ extension EndToEnd {
       #expect(push.peakMemory <= most(40 << 20), "\(push.peakMemory >> 20) MiB")
     }
 
-    /// What was cut off cannot be had again, and the user is told what would have helped.
+    /// The interrupted bytes cannot be read again, and the message says what would have helped.
     @Test func aPutThatIsNotHeldIsGivenUp() async throws {
       let server = try await ServeProcess.start(in: scratch)
-      // The question what the server does with names may have a connection of its own.
+      // The request that checks the server's handling of names may have a connection of its own.
       let cuts = ChaosProxy.Schedule(Array(repeating: .cutUp(after: 24 << 20), count: 2))
       let proxy = ChaosProxy(to: server.port, cuts)
       let place = "put+http://127.0.0.1:\(proxy.port)/zeros"
@@ -103,7 +103,7 @@ extension EndToEnd {
       #expect(server.folder.files() == ["zeros": 32 << 20])
     }
 
-    /// Its end tells its length, which `status` shows from then on.
+    /// The length is known once the pipe has ended, and `status` shows it from then on.
     @Test(arguments: ["tus+", "resumable+", "put+"])
     func aPipeThatArrivedIsKnownByItsLength(_ dialect: String) async throws {
       let server = try await ServeProcess.start(in: scratch)
@@ -114,7 +114,7 @@ extension EndToEnd {
       #expect(status.output.contains("zeros  2.93 KiB"), "\(status.output)")
     }
 
-    /// No other run can go on with it.
+    /// No other run can resume it.
     @Test(arguments: ["tus+", "resumable+"])
     func aPipeThatFailsForGoodLeavesNothingAtTheServer(_ dialect: String) async throws {
       let server = try await ServeProcess.start(in: scratch, "--max-total", "4M")

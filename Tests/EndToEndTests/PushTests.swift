@@ -6,7 +6,7 @@ extension EndToEnd {
   @Suite(.serialized) struct PushTests {
     let scratch = try! Scratch()
 
-    /// Names and sizes that go wrong first.
+    /// Creates files with error-prone names and sizes.
     private func makeGallery() throws -> Folder {
       let names = [
         "plain.jpg", "with space.jpg", "Ünïcödé ☃.jpg", "100% #1?.jpg", "a+b&c=d;e.jpg", "-dash.jpg", "'\\\".jpg",
@@ -75,7 +75,7 @@ extension EndToEnd {
       let server = try await ServeProcess.start(in: scratch)
       let (first, _) = try await fullbore("push", gallery.path + "/", server.url, in: scratch)
       #expect(first == .exited(0))
-      // Gone from the server: if anything were sent, it would be there again.
+      // The file is deleted at the server: if it were sent again, it would be there.
       try FileManager.default.removeItem(atPath: server.folder.path + "/plain.jpg")
       let (second, again) = try await fullbore("push", gallery.path + "/", server.url, in: scratch)
       #expect(second == .exited(0))
@@ -114,7 +114,7 @@ extension EndToEnd {
       Folder(scratch.path("gallery")).expectSame(as: server.folder)
     }
 
-    /// However many files are under way when the first answer comes.
+    /// The message is printed once, however many files are active when the first response arrives.
     @Test(arguments: ["put+", "tus+", "resumable+", "form+"]) func wrongCredentialsAreSaidOnce(_ dialect: String)
       async throws
     {

@@ -4,11 +4,11 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// Edits that are rendered on the way: real photographs, compared with what ImageMagick makes of them.
+  /// Edits that are rendered during a push: real photographs, compared with the result of ImageMagick.
   @Suite(.serialized) struct RenditionTests {
     let scratch = try! Scratch()
 
-    /// What Camera Raw writes beside a photo that was cut, straightened and turned, and nothing else.
+    /// The XMP file that Camera Raw writes beside a photo that was only cropped, straightened and rotated.
     private func packet(
       _ corners: (left: Double, top: Double, right: Double, bottom: Double), angle: Double = 0, orientation: Int = 1,
       exposure: String = "0.00"
@@ -46,7 +46,7 @@ extension EndToEnd {
       try scratch.age(place)
     }
 
-    /// Runs ImageMagick, and gives the bytes of an uncompressed picture.
+    /// Runs ImageMagick and returns the bytes of an uncompressed picture.
     private func pixels(_ words: [String], _ name: String) async throws -> [UInt8] {
       let program = try #require(Peer.imagemagick.path, Peer.imagemagick.reason)
       let file = scratch.path(name)
@@ -55,14 +55,14 @@ extension EndToEnd {
       return Array(try Data(contentsOf: URL(fileURLWithPath: file)))
     }
 
-    /// How far two pictures are from each other, in 255ths, over all colours of all pixels; nil: of different sizes.
+    /// The mean difference of two pictures, in 255ths, over all colors of all pixels; nil if their sizes differ.
     private func difference(_ one: [UInt8], _ other: [UInt8]) -> Double? {
       guard one.count == other.count, !one.isEmpty else { return nil }
       let sum = zip(one, other).reduce(0) { $0 + abs(Int($1.0) - Int($1.1)) }
       return Double(sum) / Double(one.count)
     }
 
-    /// What arrives is the reference, and not the reference moved by a pixel.
+    /// The result equals the reference, and differs from the reference shifted by a pixel.
     @Test(
       .needs(.photographs, .imagemagick),
       arguments: (1...8).map { ("rocket.jpg", 640, 427, $0) }
@@ -93,7 +93,8 @@ extension EndToEnd {
       #expect(exact < 3 && exact < moved / 1.5, "\(exact), and \(moved) where it is moved")
     }
 
-    /// Between pixels the two interpolate differently; half a pixel beside it, the difference is larger all the same.
+    /// The two programs interpolate differently between pixels, but with a shift of half a pixel the difference is
+    /// larger.
     @Test(.needs(.photographs, .imagemagick), arguments: [3.0, -1.25])
     func straighteningIsExactToAPartOfAPixel(_ angle: Double) async throws {
       try photograph(.photographs, "retina.jpg", as: "card/DCIM/IMG_0001.JPG")
@@ -121,8 +122,8 @@ extension EndToEnd {
       }
     }
 
-    /// An iPhone's, held across and upright, decoded by another program for the reference. Corners are those of the
-    /// picture as it is stored: upright, its left is above.
+    /// Photographs of an iPhone, landscape and portrait; another program decodes them for the reference. Corners refer
+    /// to the stored picture: in portrait, its left side is at the top.
     @Test(
       .needs(.heifPhotographs, .heifConvert, .imagemagick),
       arguments: [("pug.heic", 1, "2823x2117+403+605"), ("arrow.heic", 6, "2117x2823+302+403")])
@@ -212,14 +213,14 @@ extension EndToEnd {
       let line = "\"$0\" render --corners=0.1,0.2,0.8,0.9,0.0 <\"$1\" | cat >\"$2\""
       let words = ["-c", line, helper, scratch.path("card/DCIM/IMG_0001.JPG"), scratch.path("direct.jpg")]
       #expect(try await Command("bash", words, in: scratch).wait() == .exited(0))
-      // A form has no folders.
+      // A form contains no folders.
       let name = try #require(server.folder.files().keys.first { $0.hasSuffix("IMG_E0001.JPG") })
       let arrived = FileManager.default.contentsEqual(
         atPath: "\(server.folder.path)/\(name)", andPath: scratch.path("direct.jpg"))
       #expect(arrived)
     }
 
-    /// It says so once for each file, however often it comes.
+    /// The watch reports this once for each file, however often the file changes.
     @Test(.needs(.photographs)) func aWatchSendsOriginalsAndSaysSo() async throws {
       try photograph(.photographs, "rocket.jpg", as: "gallery/DCIM/IMG_0001.JPG")
       try write(packet(Self.corners), "gallery/DCIM/IMG_0001.xmp")
@@ -230,7 +231,7 @@ extension EndToEnd {
       let said = "IMG_0001.JPG: its edit is not rendered, the original is sent"
       #expect(watch.command.errors.contains(said), "\(watch.command.errors)")
 
-      // The same photo with other bytes, and a second one that comes with its edit.
+      // The same photo with other bytes, and a second one that arrives with its edit.
       try write(packet(Self.corners), "gallery/DCIM/IMG_0003.xmp")
       try photograph(.photographs, "rocket.jpg", as: "gallery/DCIM/IMG_0003.JPG")
       let photo = scratch.path("gallery/DCIM/IMG_0001.JPG")
@@ -245,7 +246,7 @@ extension EndToEnd {
       #expect(watch.command.output.contains("6 files sent"), "\(watch.command.output)")
     }
 
-    /// The journal knows the length of a rendition that was sent: `--check` compares it.
+    /// The journal stores the length of a rendition that was sent, and `--check` compares it.
     @Test(.needs(.photographs)) func aRenditionThatWasReplacedIsSentAgain() async throws {
       try photograph(.photographs, "rocket.jpg", as: "card/IMG_0001.JPG")
       try write(packet(Self.corners), "card/IMG_0001.xmp")
@@ -273,7 +274,7 @@ extension EndToEnd {
       #expect(try arrived() == whole)
     }
 
-    /// S3 wants the length before the first byte, and a rendition does not fit into what may be held.
+    /// S3 requires the length before the first byte, and the rendition is larger than the spool.
     @Test(.needs(.photographs)) func aServerThatWantsLengthsGetsThem() async throws {
       try photograph(.photographs, "hubble_deep_field.jpg", as: "card/DCIM/IMG_0001.JPG")
       try write(packet(Self.corners, orientation: 6), "card/DCIM/IMG_0001.xmp")
@@ -297,7 +298,7 @@ extension EndToEnd {
       #expect(peer.objects["in/DCIM/IMG_E0001.JPG"].map { Data($0.bytes) } == arrived)
     }
 
-    /// Killed in the middle, it goes on with the same bytes; where the original is another one, it begins anew.
+    /// A killed push resumes with the same bytes. If the original has changed, it starts again.
     @Test(.needs(.photographs), arguments: ["tus+", "resumable+"], [false, true])
     func aKilledPushGoesOn(_ dialect: String, _ changes: Bool) async throws {
       try photograph(.photographs, "hubble_deep_field.jpg", as: "card/DCIM/IMG_0001.JPG")
@@ -329,7 +330,7 @@ extension EndToEnd {
       #expect(server.folder.hasSameBytes("DCIM/IMG_E0001.JPG", as: whole.folder))
     }
 
-    /// The kernel lets no file of the helper's grow, and there is no folder for one.
+    /// The helper cannot write to a file because of a kernel limit, and has no temporary folder.
     @Test(.needs(.cjpeg)) func aHundredMegapixelsStayWithinMemoryAndWriteNoFile() async throws {
       let photo = scratch.path("large.jpg")
       try TallPicture.write(to: photo, in: scratch)
@@ -341,7 +342,7 @@ extension EndToEnd {
         let run = try Command(
           "bash", ["-c", "set -o pipefail; \"$0\" \(words) <\"$1\" | tail -c 2 | od -An -tx1; exit", helper, photo],
           in: scratch, environment: ["TMPDIR": "/nowhere", "HOME": "/nowhere"])
-        // Of the helper, which is a child of the shell.
+        // The memory of the helper, which is a child of the shell.
         var peak = 0
         try await until("it ends", .seconds(300)) {
           peak = max(peak, Self.peakMemory(ofChildrenOf: run.pid))
@@ -354,7 +355,7 @@ extension EndToEnd {
       }
     }
 
-    /// Not even the file that it is told to write to.
+    /// The helper cannot even write to its output file.
     @Test(.needs(.photographs)) func theHelperWritesNoFile() async throws {
       try photograph(.photographs, "rocket.jpg", as: "photo.jpg")
       for target in ["\(scratch.path("out.jpg"))", "/dev/stdout"] {

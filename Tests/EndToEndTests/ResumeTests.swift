@@ -4,13 +4,14 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// `fullbore resume`: whom it gives credentials, and what it does not call finished.
+  /// `fullbore resume`: which servers get credentials, and what it does not report as finished.
   @Suite(.serialized) struct ResumeTests {
     let scratch = try! Scratch()
-    /// Said by a server that has stored a file with its modification time, so that it is not asked for the file.
+    /// The response of a server that has stored a file with its modification time, so the client does not check the
+    /// file.
     private static let made = "HTTP/1.1 201 Made\r\nX-OC-MTime: accepted\r\nContent-Length: 0\r\n\r\n"
 
-    /// Leaves a file for `peer` unfinished.
+    /// Leaves an unfinished upload to `peer`.
     private func interrupt(_ peer: ScriptedPeer, _ name: String, _ options: String...) async throws {
       let push = try Command(
         Tool.fullbore,
@@ -42,7 +43,7 @@ extension EndToEnd {
       #expect(one == .exited(0), "\(resume.output)\(resume.errors)")
       #expect(mine.seen.heads.last?.contains("Bearer planted-token") == true)
       #expect(!other.seen.heads.joined().contains("planted-token"))
-      // One server is left, so it is plain whom a credential is for.
+      // Only one server is left, so the credential is for that one.
       let (rest, last) = try await fullbore("resume", "--token-file", token, in: scratch)
       #expect(rest == .exited(0), "\(last.output)\(last.errors)")
       #expect(other.seen.heads.last?.contains("Bearer planted-token") == true)
@@ -62,7 +63,7 @@ extension EndToEnd {
       #expect(peer.seen.heads.last?.hasPrefix("GET /in/a.mov ") == true)
     }
 
-    /// What is gone cannot be finished: that is said, and how to be rid of it.
+    /// A file that no longer exists cannot be finished. The message says so, and how to remove the entry.
     @Test func anUploadWhoseSourceIsGoneIsNamedAndCanBeGivenUp() async throws {
       let peer = ScriptedPeer([.readHead, .read(100_000), .hold])
       try await interrupt(peer, "card/a.mov")
@@ -80,7 +81,7 @@ extension EndToEnd {
       #expect(try await fullbore("resume", in: scratch).end == .exited(0))
     }
 
-    /// A pipe would be waited for, and a device read, without an end.
+    /// A pipe would block, and a device would be read, without end.
     @Test(arguments: ["a pipe", "a device", "a folder"])
     func whatHasTakenTheFilesPlaceIsNotSent(_ kind: String) async throws {
       let peer = ScriptedPeer([.readHead, .read(100_000), .hold])
@@ -187,7 +188,7 @@ extension EndToEnd {
       #expect(!later.output.contains(words), "\(later.output)")
     }
 
-    /// The server is silent, or nobody is there: the journal knows of the push before the first answer.
+    /// The server is silent, or nothing listens there: the journal knows the push before the first response.
     @Test(arguments: [true, false], ["", "put+"])
     func aPushThatEndedBeforeTheFirstAnswerIsKnown(_ isKilled: Bool, _ dialect: String) async throws {
       let file = try scratch.file("gallery/a.jpg", 100_000)
@@ -230,7 +231,8 @@ extension EndToEnd {
       #expect(try await fullbore(word, server.url, in: scratch).end == .exited(0))
     }
 
-    /// What a push leaves that read all its sources, and could not send some: another push, or the user, ends it.
+    /// A push that has read all its sources but could not send some of them can be ended by another push, or by the
+    /// user.
     @Test func whatIsLeftOfAnIncompletePushCanBeEnded() async throws {
       try scratch.file("one/a.jpg", 1000, seed: 1)
       try scratch.file("two/a.jpg", 1000, seed: 2)
@@ -248,14 +250,14 @@ extension EndToEnd {
       #expect(status.output.contains("'fullbore abort 1' forgets it"), "\(status.output)")
       #expect(status.output.components(separatedBy: "\(server.url) (").count == 2, "one heading for one place")
 
-      // As it was advised.
+      // Follows the advice of the message.
       let (end, apart) = try await fullbore(
         "push", String(cards[0].dropLast()), String(cards[1].dropLast()), server.url, in: scratch)
       #expect(end == .exited(0), "\(apart.errors)")
       for card in ["one", "two"] {
         Folder(scratch.path(card)).expectSame(as: Folder(server.folder.path + "/" + card))
       }
-      // What was never read has no number.
+      // A file that was never read has no number.
       let gone = scratch.path("four/c.jpg")
       #expect(try await fullbore("push", "--overwrite", gone, server.url, in: scratch).end == .exited(1))
       let unread = try await fullbore("abort", "--unread", in: scratch).command
@@ -265,7 +267,7 @@ extension EndToEnd {
       #expect(try await fullbore("resume", in: scratch).end == .exited(0))
     }
 
-    /// The server may have a tree of files for each user at that URL.
+    /// The server may have a separate file tree for each user at that URL.
     @Test func aPushOfAnotherUserDoesNotEndAnIncompleteOne() async throws {
       let server = try await ServeProcess.start(in: scratch)
       let place = scratch.path("card/a.jpg")

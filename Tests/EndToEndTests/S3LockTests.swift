@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// Buckets whose objects are locked by default, and encryption by the server, with the real binary.
+  /// Buckets whose objects are locked by default, and server-side encryption, with the real binary.
   @Suite(.serialized) struct S3LockTests {
     let scratch = try! Scratch()
 
@@ -29,7 +29,7 @@ extension EndToEnd {
       }
     }
 
-    /// Stopped before the second file: the run that goes on makes it as the first run was told to.
+    /// The push is stopped before the second file. The resume creates that object with the options of the push.
     @Test func resumeEncryptsAsThePushWas() async throws {
       let peer = S3Peer()
       try scratch.file("gallery/a.mov", 40 << 20)
@@ -51,7 +51,7 @@ extension EndToEnd {
       }
     }
 
-    /// Without one moto takes us for a stranger; it looks at no signature.
+    /// Without this field moto treats the request as anonymous; it checks no signature.
     private var authorization: String {
       "Authorization: AWS4-HMAC-SHA256 Credential=k/20130524/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
     }

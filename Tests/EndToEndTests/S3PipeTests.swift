@@ -4,11 +4,11 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// `fullbore push - s3://`: what comes through standard input, part by part.
+  /// `fullbore push - s3://`: standard input is sent in parts.
   @Suite(.serialized) struct S3PipeTests {
     let scratch = try! Scratch()
 
-    /// As a shell would; a file over 1 MiB would kill it.
+    /// Pushes the output of a shell command. A file over 1 MiB would kill the process.
     private func push(_ command: String, _ peer: S3Peer, _ arguments: String...) throws -> Command {
       try Command(
         "bash",

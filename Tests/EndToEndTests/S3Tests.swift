@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// `s3://` with the real binary: against a strict server of our own, and against those of others.
+  /// `s3://` with the real binary: with a strict server in this process, and with servers of other projects.
   @Suite(.serialized) struct S3Tests {
     let scratch = try! Scratch()
 
@@ -36,13 +36,13 @@ extension EndToEnd {
       }
     }
 
-    /// From a server to S3, past the disk: in one piece, and in parts that are read side by side.
+    /// Sends from a server to S3 without the disk: in one piece, and in parts that are read concurrently.
     @Test func whatIsAtAURLIsSentOn() async throws {
       let server = try await ServeProcess.start(in: scratch)
       try scratch.file("received/small.jpg", 50_000)
       try scratch.file("received/film.mov", (24 << 20) + 1)
       let peer = S3Peer()
-      // A file over 1 MiB would kill it.
+      // A file over 1 MiB would kill the process.
       let command = try Command(
         "bash",
         [
@@ -53,7 +53,7 @@ extension EndToEnd {
       try expectSame(server.folder, in: peer, below: "in/")
     }
 
-    /// What is known of the files of a camera roll goes along; what the user says of them comes first.
+    /// Facts about camera roll files are sent as metadata; the user's own metadata has priority.
     @Test func aCameraRollIsTold() async throws {
       for name in ["IMG_0001.HEIC", "IMG_0001.MOV", "IMG_E0001.HEIC", "IMG_0002 ä%.CR2", "IMG_0002 ä%.JPG"] {
         try scratch.file("card/DCIM/100APPLE/\(name)", 10_000)
@@ -103,7 +103,7 @@ extension EndToEnd {
       let (again, second) = try await push(gallery.path + "/", "s3://media/in/", "--endpoint", endpoint)
       #expect(again == .exited(0), "\(second.output)\(second.errors)")
       #expect(peer.requests.count == before + 1)
-      // What the server lost goes again.
+      // The file that the server lost is sent again.
       peer.change { $0.objects["in/empty.txt"] = nil }
       let (checked, third) = try await push(gallery.path + "/", "s3://media/in/", "--endpoint", endpoint, "--check")
       #expect(checked == .exited(0), "\(third.output)\(third.errors)")
@@ -147,7 +147,8 @@ extension EndToEnd {
       #expect(peer.objects.isEmpty)
     }
 
-    /// Killed at any byte: what has arrived is not sent again, and nothing is left to pay for.
+    /// A push is killed at any byte: parts that have arrived are not sent again, and no unfinished upload is left that
+    /// would cost money.
     @Test func killedPushGoesOnWithThePartsThatAreThere() async throws {
       let peer = S3Peer()
       let file = try scratch.file("gallery/video.mov", 96 << 20)
@@ -169,7 +170,7 @@ extension EndToEnd {
       try expectSame(Folder(scratch.path("gallery")), in: peer, below: "in/")
       #expect(peer.uploads.isEmpty)
       let sent = peer.requests.filter { $0.contains("partNumber=") }.count
-      // Twenty parts, and of each kill at most those under way and the one whose receipt was lost.
+      // Twenty parts, and for each kill at most the active parts and the one whose receipt was lost.
       #expect(sent <= 20 + 4 * 4, "\(sent) parts were sent")
     }
 
@@ -209,7 +210,7 @@ extension EndToEnd {
       #expect(try await orphans().output.contains("No forgotten uploads"))
     }
 
-    /// What the journal can go on with is no orphan.
+    /// An upload that the journal can resume is no orphan.
     @Test func whatCanBeResumedIsNoOrphan() async throws {
       let peer = S3Peer()
       let file = try scratch.file("video.mov", 48 << 20)
@@ -235,7 +236,7 @@ extension EndToEnd {
       #expect(command.peakMemory <= most(64 << 20), "\(command.peakMemory >> 20) MiB")
     }
 
-    // MARK: Servers of others
+    // MARK: Servers of other projects
 
     @Test(.needs(.moto, .curl)) func motoReceivesAFolder() async throws {
       let peer = try await PeerServer.moto(in: scratch)
@@ -244,7 +245,7 @@ extension EndToEnd {
       let (end, command) = try await push(
         gallery.path + "/", "s3://media/in/", "--endpoint", peer.url, "--verify", "--part-size", "5M")
       #expect(end == .exited(0), "\(command.output)\(command.errors)")
-      // It knows conditions: other bytes under a name are refused.
+      // This server supports conditions: other bytes under an existing name are refused.
       let other = try scratch.file("other/empty.txt", 10)
       let (refused, again) = try await push(other, "s3://media/in/", "--endpoint", peer.url)
       #expect(refused == .exited(1) && again.errors.contains("--overwrite"), "\(again.output)\(again.errors)")
@@ -252,7 +253,7 @@ extension EndToEnd {
       #expect(replaced == .exited(0), "\(last.output)\(last.errors)")
     }
 
-    /// It checks signatures, and lets other things pass.
+    /// This server checks signatures, but is lenient otherwise.
     @Test(.needs(.rcloneS3)) func rcloneReceivesAFolder() async throws {
       let mine = S3Peer.Options().credentials
       let received = try scratch.folder("received/media")
@@ -268,7 +269,7 @@ extension EndToEnd {
       #expect(refused == .exited(3) && again.errors.contains("SignatureDoesNotMatch"), "\(again.output)\(again.errors)")
     }
 
-    /// It ignores the condition that keeps objects from being replaced, so each name is asked for.
+    /// This server ignores the condition that protects existing objects, so the client checks each name.
     @Test(.needs(.rcloneS3)) func namesThatAreTakenAreKeptAtRclone() async throws {
       let mine = S3Peer.Options().credentials
       let received = try scratch.folder("received/media")
@@ -312,7 +313,7 @@ extension EndToEnd {
 }
 
 extension S3Peer {
-  /// Its keys, and nothing of the machine's own settings.
+  /// Contains the keys, and none of the machine's own settings.
   static let environment: [String: String] = {
     let mine = Options().credentials
     return [
@@ -337,7 +338,7 @@ extension PeerServer {
     }
   }
 
-  /// An empty PUT.
+  /// Sends an empty PUT.
   func put(_ path: String, in scratch: Scratch) async throws {
     let curl = try #require(Peer.curl.path, Peer.curl.reason)
     let put = try Command(curl, ["-sSf", "-X", "PUT", "-H", "Content-Length: 0", url + path], in: scratch)

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// Two files of one name: both are kept, or it is said which one is not sent.
+  /// Two files with the same name: both are stored, or a message says which one is not sent.
   @Suite(.serialized) struct SameNameTests {
     let scratch = try! Scratch()
 
@@ -31,7 +31,8 @@ extension EndToEnd {
       #expect(push.errors.contains("{folder}") && !push.errors.contains("--overwrite"), "\(push.errors)")
     }
 
-    /// Neither is the file forgotten, nor does a resume, which knows nothing of the other one, send it over that.
+    /// The journal keeps the refused file, and a resume, which does not know the other file, does not overwrite that
+    /// one.
     @Test(arguments: [false, true]) func whatIsRefusedForItsNameIsKeptWithTheReason(_ overwrites: Bool) async throws {
       try photo("one/IMG_0001.JPG", seed: 1)
       try photo("two/IMG_0001.JPG", seed: 2)
@@ -59,7 +60,7 @@ extension EndToEnd {
       #expect(try await fullbore("resume", in: scratch).end == .exited(0))
     }
 
-    /// What would be refused is named before anything is sent.
+    /// Files that would be refused are named before anything is sent.
     @Test func aDryRunNamesWhatWouldBeRefused() async throws {
       try photo("one/IMG_0001.JPG", seed: 1)
       try photo("two/IMG_0001.JPG", seed: 2)
@@ -86,7 +87,7 @@ extension EndToEnd {
       #expect(server.folder.files().count == 1)
     }
 
-    /// What a later push has replaced is sent again, whatever the journal says of the earlier one.
+    /// A file that a later push has replaced is sent again, whatever the journal says of the earlier push.
     @Test(arguments: ["", "put+"]) func aFileThatWasReplacedIsSentAgain(_ dialect: String) async throws {
       try photo("one/IMG_0001.JPG", seed: 1)
       try photo("two/IMG_0001.JPG", seed: 2)
@@ -102,7 +103,7 @@ extension EndToEnd {
       #expect(again.output.contains("1 done before"), "\(again.output)")
     }
 
-    /// nginx replaces whatever a name holds.
+    /// nginx replaces any existing file.
     @Test(.needs(.nginx), arguments: ["put+", ""])
     func aServerThatWouldReplaceAFileIsAskedFirst(_ dialect: String) async throws {
       let folder = Folder(try scratch.folder("received"))

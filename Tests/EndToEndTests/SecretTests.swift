@@ -6,8 +6,8 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// Secrets go to whom they are for, and leave no trace here: not in the journal, not in what is said, not in what
-  /// other processes can see.
+  /// Secrets are sent only to their own server and leave no trace on this machine: not in the journal, not in the
+  /// output, and not where other processes can see them.
   @Suite(.serialized) struct SecretTests {
     private let scratch = try! Scratch()
     private let plants: Plants
@@ -19,17 +19,18 @@ extension EndToEnd {
     }
 
     private static let nothing = "Content-Length: 0\r\n\r\n"
-    /// Said by a server that has stored a file with its modification time, so that it is not asked for the file.
+    /// The response of a server that has stored a file with its modification time, so the client does not check the
+    /// file.
     private static let stored = "X-OC-MTime: accepted\r\n" + nothing
 
-    /// Some servers repeat what they were told: `told`, the credential.
+    /// Some servers repeat a credential in their response: `told`.
     private func script(_ outcome: Outcome, told: String) -> [ScriptedPeer.Step] {
       func every(_ head: String) -> [ScriptedPeer.Step] {
         Array(repeating: [.readRequest, .send("HTTP/1.1 \(head)")], count: 8).flatMap { $0 }
       }
       switch outcome {
       case .success: return every("201 Created\r\n" + Self.stored)
-      // A server that repeats what it was told.
+      // A server that repeats the credential.
       case .unauthorized:
         let text = "nobody has \(told)"
         return every("401 Who\r\nContent-Type: text/plain\r\nContent-Length: \(text.count)\r\n\r\n\(text)")
@@ -49,7 +50,7 @@ extension EndToEnd {
     private func expected(_ outcome: Outcome) -> Command.End {
       switch outcome {
       case .success: .exited(0)
-      // The answer of a proxy that finds nobody there is an answer.
+      // A proxy's response that the server is unreachable is still a response.
       case .failure, .unreachable: .exited(1)
       case .killed: .killed(by: SIGKILL)
       default: .exited(3)
@@ -88,14 +89,14 @@ extension EndToEnd {
       }
       #expect(try await push.wait() == expected(outcome), "\(push.output)\(push.errors)")
       #expect(Set(proxy.seen.targets).isSubset(of: ["media.example"]))
-      // They have been there, or nothing would be proved.
+      // The secrets were sent; otherwise the test would prove nothing.
       #expect(proxy.seen.heads.contains { $0.contains(base64("me:" + plants.proxyPassword)) })
       if outcome == .unreachable || outcome == .wrongProxyPassword { return }
       let heads = peer.seen.heads.joined()
       for secret in [field, plants.key, plants.cookie] { #expect(heads.contains(secret)) }
     }
 
-    /// What is left goes on with the secrets from where they are, which is all that the journal knows.
+    /// The resume reads the secrets from their original location, which is all that the journal stores.
     @Test func whatWasKilledIsResumedWithTheSameCredentials() async throws {
       let peer = ScriptedPeer(
         [.readHead, .read(100_000), .hold], [.readRequest, .send("HTTP/1.1 201 Made\r\n" + Self.stored)])
@@ -118,14 +119,14 @@ extension EndToEnd {
 
     enum S3Outcome: String, CaseIterable { case success, refused, expired, failure }
 
-    /// Keys from the environment or a profile, with a server that repeats them in its refusals.
+    /// The keys come from the environment or a profile, and the server repeats them in its refusals.
     @Test(arguments: S3Outcome.allCases, ["environment", "profile"])
     func s3KeysLeaveNoTrace(_ outcome: S3Outcome, _ place: String) async throws {
       let file = try scratch.file("a.jpg", 1000)
       let peer = ScriptedPeer(s3Script(outcome))
       for mode in ["--json", "--verbose"] {
         let push = try s3Push(mode, file, at: peer.port, place)
-        // A server that fails is no refusal: it is the one file that came to nothing.
+        // A server error is not a refusal; only this one file has failed.
         let wanted: Int32 =
           switch outcome {
           case .success: 0
@@ -185,7 +186,7 @@ extension EndToEnd {
         ], in: scratch, environment: environment)
     }
 
-    /// It has been there, or nothing would be proved; what signs was not.
+    /// The key id was sent, otherwise the test would prove nothing; the signing key was not.
     private func expectNoTraceOfS3(in heads: String) throws {
       #expect(heads.contains("x-amz-security-token: \(plants.token)") && heads.contains("AKIAPLANTED"))
       plants.expectNone(
@@ -212,7 +213,7 @@ extension EndToEnd {
       }
     }
 
-    /// A URL that was signed for one file. The server lets nobody look at what was put there.
+    /// A presigned URL for one file. The server does not allow the client to check the file.
     @Test(arguments: ["", "/"]) func aSignatureInADestinationGoesWithTheOneFileItIsFor(_ slash: String) async throws {
       let file = try scratch.file("a.jpg", 1000)
       let peer = ScriptedPeer(
@@ -269,7 +270,7 @@ extension EndToEnd {
       try plants.expectNoTrace()
     }
 
-    /// Of every process that was started from here.
+    /// The command lines of every process that this test started.
     private func commandLines() throws -> Data {
       var found = Data()
       for name in try FileManager.default.contentsOfDirectory(atPath: "/proc") where Int(name) != nil {
@@ -282,7 +283,7 @@ extension EndToEnd {
   }
 }
 
-/// Secrets that are nowhere else, and the files they are in.
+/// Secrets that occur nowhere else, and the files that contain them.
 private struct Plants {
   let token = Self.secret("token")
   let password = Self.secret("password")
@@ -310,7 +311,7 @@ private struct Plants {
     }
   }
 
-  /// Looks into every file of the scratch folder but those that the secrets came from: journals, outputs, all.
+  /// Searches every file of the scratch folder (journals, outputs, everything), except those that contain the secrets.
   func expectNoTrace() throws {
     let names = try FileManager.default.subpathsOfDirectory(atPath: scratch.path)
     let searched = names.filter { !$0.hasPrefix("secrets") && !$0.hasSuffix(".jpg") }

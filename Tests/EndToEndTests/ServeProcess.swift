@@ -1,10 +1,10 @@
 import Foundation
 
-/// `fullbore serve` on a port of its own choice, which it keeps when it is started again.
+/// `fullbore serve` on a free port, which it uses again after a restart.
 final class ServeProcess: Sendable {
   let folder: Folder
   let command: Command
-  /// With a slash at its end.
+  /// Ends with a slash.
   let url: String
 
   private init(_ folder: Folder, _ command: Command, _ url: String) {
@@ -13,7 +13,7 @@ final class ServeProcess: Sendable {
     self.url = url
   }
 
-  /// Returns once it listens. The folder is `received` in `scratch`.
+  /// Returns once the server listens. Its folder is `received` in `scratch`.
   static func start(
     in scratch: Scratch, address: String = "127.0.0.1", port: Int = 0, _ options: String...,
     environment: [String: String] = [:]
@@ -29,14 +29,14 @@ final class ServeProcess: Sendable {
     return ServeProcess(Folder(folder), command, url)
   }
 
-  /// The same folder and port again, after this one was killed.
+  /// Starts a server with the same folder and port, after this one was killed.
   func startAgain(in scratch: Scratch) async throws -> ServeProcess {
     try await ServeProcess.start(in: scratch, port: port)
   }
 
   var port: Int { URL(string: url)?.port ?? 0 }
 
-  /// From the first line, once it is whole.
+  /// Reads the URL from the first line; nil until the line is complete.
   private static func firstURL(in output: String) -> String? {
     guard let end = output.firstIndex(of: "\n") else { return nil }
     let words = output[..<end].split(whereSeparator: \.isWhitespace)

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// Two at once: over one journal, to one server, one giving up what the other sends.
+  /// Two processes at once: with one journal, with one server, and one that aborts what the other one sends.
   @Suite(.serialized) struct SharingTests {
     let scratch = try! Scratch()
 
@@ -15,7 +15,7 @@ extension EndToEnd {
         try Command.fullbore("push", "--bwlimit", "16M", gallery.path + "/", server.url, in: scratch)
       }
       for push in pushes {
-        // What the other one sends is waited for, which is said once.
+        // This push waits for the file that the other one sends, and says so once.
         #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
         let lines = push.errors.split(separator: "\n")
         #expect(lines.count <= 1 && lines.allSatisfy { $0.contains("waiting until they are there") }, "\(push.errors)")
@@ -47,7 +47,7 @@ extension EndToEnd {
       #expect(try await fourth.wait(.seconds(3)) == .exited(130))
     }
 
-    /// The one that comes second at a name waits there, so that the journal knows whose bytes it has in the end.
+    /// The second push to a name waits, so that the journal knows whose bytes the name has in the end.
     @Test(arguments: ["tus+", "put+", "resumable+"])
     func ofTwoThatReplaceEachOthersFilesTheLoserIsSentAgain(_ dialect: String) async throws {
       let names = (0..<200).map { "\($0).jpg" }
@@ -138,7 +138,7 @@ extension EndToEnd {
       #expect(nothing.output.contains("Nothing has expired"))
     }
 
-    /// As after an upload that ran longer than the time which its creation was told.
+    /// Simulates an upload that ran longer than the expiration time of its creation.
     @Test func whatTheServerKeepsLongerThanTheJournalSaysStays() async throws {
       let short = try await ServeProcess.start(in: scratch, "--expire", "1s")
       try await interrupt("long.mov", short)
@@ -183,7 +183,7 @@ extension EndToEnd {
       #expect(alone.output.contains("not asked: "), "\(alone.output)")
     }
 
-    /// Some servers end a request that brings bytes when another one asks for the same upload.
+    /// Some servers end a request with a body when another request asks for the same upload.
     @Test func statusAsksNothingAboutWhatIsBeingSent() async throws {
       let server = try await ServeProcess.start(in: scratch)
       let push = try Command.fullbore(

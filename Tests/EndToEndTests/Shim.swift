@@ -1,22 +1,22 @@
 import Foundation
 import Testing
 
-/// A library that is loaded before the C library, so that one of its calls goes wrong in a program under test.
+/// A library that is loaded before the C library and makes one of its functions fail in a program under test.
 ///
-/// For faults that a test cannot have otherwise without being root: a name server that never answers, a full disk.
+/// It simulates faults that a test cannot create without being root: a name server that never responds, a full disk.
 enum Shim {
   enum Fault {
-    /// `getaddrinfo` never returns; the file is made when it is called.
+    /// `getaddrinfo` never returns; it creates the file `mark` when it is called.
     case silentResolver(mark: String)
-    /// No file can grow beyond so many bytes.
+    /// No file can grow beyond this number of bytes.
     case fullDisk(at: Int)
-    /// Every file system says that it is FAT, as a card's does.
+    /// Every file system claims to be FAT, like a card's.
     case onlyCards
     /// The library adds a variable to the environment before the program begins.
     case largerEnvironment
   }
 
-  /// What a program must have in its environment. Throws where no C compiler is found; Swift's toolchain has one.
+  /// The environment variables for the program. Throws if there is no C compiler; Swift's toolchain contains one.
   static func environment(_ fault: Fault, in scratch: Scratch) throws -> [String: String] {
     let library = try build(in: scratch)
     switch fault {

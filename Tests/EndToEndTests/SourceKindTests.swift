@@ -5,11 +5,11 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// Whatever a source is, it goes the same way.
+  /// Sources of every kind are handled in the same way.
   @Suite(.serialized) struct SourceKindTests {
     let scratch = try! Scratch()
 
-    /// What a form of SOURCE gives, in the order in which they are given: a file by its URL, a folder, a row, a web page.
+    /// One source of each kind, in this order: a file by its URL, a folder, a database row, a web page.
     private func sources(_ other: ServeProcess, _ size: Int) throws -> [String] {
       try scratch.file("a b.mov", size, seed: 1)
       try scratch.file("roll/2023/IMG_1.jpg", 20_000, seed: 2)
@@ -37,7 +37,7 @@ extension EndToEnd {
       #expect(isSame)
     }
 
-    /// The server that has one of them keeps its folder in `scratch`; this one is elsewhere.
+    /// The server that contains one of the sources has its folder in `scratch`, so this one uses another.
     private func receiver() async throws -> (Scratch, ServeProcess) {
       let place = try Scratch()
       return (place, try await ServeProcess.start(in: place))

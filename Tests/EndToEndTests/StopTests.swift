@@ -9,8 +9,8 @@ extension EndToEnd {
     private let scratch = try! Scratch()
     private static let limit = Duration.milliseconds(200)
 
-    /// The quickest of six, so that a busy machine is not taken for a slow program. `start` returns once the push is
-    /// where it should be stopped.
+    /// Measures the fastest of six runs, so that a busy machine is not taken for a slow program. `start` returns once
+    /// the push has reached the point where it is stopped.
     private func measure(_ start: () async throws -> Command) async throws {
       var quickest: Duration = .seconds(3600)
       for _ in 0..<6 {
@@ -29,7 +29,7 @@ extension EndToEnd {
       _ size: Int, to url: String, _ options: String..., environment: [String: String] = [:]
     ) throws -> Command {
       let file = try scratch.file("file-\(size)", size)
-      // Else the thread sanitizer sleeps for a second at the end of every program.
+      // Otherwise the thread sanitizer sleeps for a second at the end of every program.
       let sanitizer = ProcessInfo.processInfo.environment["TSAN_OPTIONS"].map {
         ["TSAN_OPTIONS": "\($0):atexit_sleep_ms=0"]
       }
@@ -52,14 +52,14 @@ extension EndToEnd {
 
     @Test func whileConnecting() async throws {
       let (listener, port) = Loopback.listen(backlog: 0)
-      // Fills the backlog; the next connection gets no answer.
+      // Fills the backlog; the next connection gets no response.
       let filler = try #require(Loopback.connect(port: port))
       defer { for socket in [listener, filler] { Loopback.close(socket) } }
       let line = " 0100007F:" + String(format: "%04X", port) + " 02 "
       try await measure {
         let push = try push(1000, to: "http://127.0.0.1:\(port)/")
         try await until("it connects") {
-          // Foundation would read the first page only.
+          // Foundation would read only the first page.
           let table = try FileHandle(forReadingAtPath: "/proc/net/tcp")?.readToEnd() ?? Data()
           return String(decoding: table, as: UTF8.self).contains(line) ? true : nil
         }
@@ -71,7 +71,8 @@ extension EndToEnd {
       try await stops("https", [.read(5), .hold]) { $0.steps.last == 1 }
     }
 
-    /// As on a network drive whose server is gone: a file system that answers nothing is mounted, for the program alone.
+    /// Simulates a network drive whose server is gone, with a file system that never responds and is mounted for this
+    /// program only.
     @Test(
       .enabled(if: canMountSilently, "it takes root to mount a file system that answers nothing"),
       arguments: ["push", "watch"])
@@ -94,7 +95,7 @@ extension EndToEnd {
       }
     }
 
-    /// Nobody reads the requests to it. It goes with the last process that has its device open.
+    /// No process reads the requests to this file system. It disappears with the last process that has its device open.
     private static let mounting = """
       exec 9<>/dev/fuse
       mount -i -t fuse -o fd=9,rootmode=40000,user_id=0,group_id=0 none "$1" && shift && exec "$@"
@@ -138,7 +139,7 @@ extension EndToEnd {
       }
     }
 
-    /// Ends in order even when it is asked to the moment its URL can be read.
+    /// The server ends cleanly even if it is stopped as soon as its URL can be read.
     @Test func aServerThatHasJustBegun() async throws {
       let begun = """
         for number in 1 2 3 4 5 6 7 8 9 10; do

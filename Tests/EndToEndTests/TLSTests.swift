@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// `serve --tls-cert --tls-key` with our client and with curl.
+  /// `serve --tls-cert --tls-key` with Fullbore's client and with curl.
   @Suite(.serialized) struct TLSTests {
     let scratch = try! Scratch()
 

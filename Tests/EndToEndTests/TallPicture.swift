@@ -1,9 +1,9 @@
 import Foundation
 
-/// A JPEG of 10,000 by 10,000 pixels, made of rows that repeat: nobody has to hold it to make it.
+/// A JPEG of 10,000 by 10,000 pixels, made of repeated rows, so that it is never in memory as a whole.
 enum TallPicture {
   private static let width = 10_000
-  /// Rows of blocks that differ; restart markers lie between them, numbered 0 to 7.
+  /// Rows of different blocks; between them are restart markers, numbered 0 to 7.
   private static let rows = 16
 
   static func write(to path: String, in scratch: Scratch) throws {

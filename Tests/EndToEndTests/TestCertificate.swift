@@ -6,7 +6,7 @@ struct TestCertificate {
   let path: String
   let key: String
 
-  /// One that vouches for itself, and for others.
+  /// A self-signed certificate that can also sign others.
   static func selfSigned(for names: String, in scratch: Scratch) async throws -> TestCertificate {
     let certificate = TestCertificate(path: scratch.newPath("certificate"), key: scratch.newPath("key"))
     try await openssl(
@@ -15,7 +15,7 @@ struct TestCertificate {
     return certificate
   }
 
-  /// One that this one vouches for; `names` as in subjectAltName.
+  /// A certificate signed by this one; `names` has the syntax of subjectAltName.
   func signed(for names: String, in scratch: Scratch) async throws -> TestCertificate {
     let certificate = TestCertificate(path: scratch.newPath("certificate"), key: scratch.newPath("key"))
     let request = scratch.newPath("request")

@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// Where the programs are.
+/// Paths of programs.
 enum Tool {
-  /// `$FULLBORE`, else what was built beside these tests.
+  /// `$FULLBORE`, otherwise the binary that was built beside these tests.
   static let fullbore =
     ProcessInfo.processInfo.environment["FULLBORE"]
     ?? URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
@@ -12,7 +12,7 @@ enum Tool {
   static let checkout = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
 
-  /// A program in `$PATH`, or where servers are; nil where there is none.
+  /// Finds a program in `$PATH` or in the folders for servers; nil if there is none.
   static func find(_ name: String) -> String? {
     let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":").map(String.init)
     return (folders + ["/usr/sbin", "/sbin"]).map { "\($0)/\(name)" }
@@ -42,7 +42,7 @@ final class Scratch: Sendable {
 
   func path(_ name: String) -> String { "\(path)/\(name)" }
 
-  /// A name that nothing has yet.
+  /// A name that does not exist yet.
   func newPath(_ name: String) -> String { path("\(name)-\(UInt64.random(in: 0...UInt64.max))") }
 
   @discardableResult
@@ -51,8 +51,8 @@ final class Scratch: Sendable {
     return path(name)
   }
 
-  /// A file of `size` bytes, with the folders it needs. Every 4 KiB carry their own number, so that bytes which
-  /// arrive at another place than they were sent from show.
+  /// Creates a file of `size` bytes and its folders. Every block of 4 KiB contains its own number, which reveals bytes
+  /// that arrive at another offset.
   @discardableResult
   func file(_ name: String, _ size: Int, seed: UInt64 = 1) throws -> String {
     let path = path(name)
@@ -74,7 +74,7 @@ final class Scratch: Sendable {
     return path
   }
 
-  /// A file of zeros that takes no room.
+  /// Creates a sparse file of zeros.
   @discardableResult
   func hole(_ name: String, _ size: Int) throws -> String {
     try Data().write(to: URL(fileURLWithPath: path(name)))
@@ -83,14 +83,14 @@ final class Scratch: Sendable {
     return path(name)
   }
 
-  /// Makes a file old enough to be taken as it is: one that was written just now is looked at twice.
+  /// Makes a file old enough that a push reads it only once: a recently written file is checked twice.
   func age(_ name: String) throws {
     let then = Date(timeIntervalSince1970: 1_700_000_000)
     try FileManager.default.setAttributes([.modificationDate: then], ofItemAtPath: path(name))
   }
 }
 
-/// SplitMix64: the same numbers for the same seed, everywhere.
+/// SplitMix64: the same numbers for the same seed, on every machine.
 struct Seeded: RandomNumberGenerator {
   private var state: UInt64
 

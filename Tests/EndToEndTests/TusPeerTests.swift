@@ -3,11 +3,11 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// tus with programs of others, of which one knows the protocol badly.
+  /// tus with programs of other projects, one of which violates the protocol.
   @Suite(.serialized) struct TusPeerTests {
     let scratch = try! Scratch()
 
-    /// Its own retrying takes a `Location` without a host for one below the endpoint, so the two are put together here.
+    /// aiotus resolves a `Location` without a host wrongly when it retries, so this test joins the URL itself.
     @Test(.needs(.aiotus)) func aiotusUploadsToOurServer() async throws {
       let python = try #require(Peer.aiotus.path, Peer.aiotus.reason)
       let file = try scratch.file("gallery/video.mov", (8 << 20) + 1)
@@ -31,7 +31,8 @@ extension EndToEnd {
       Folder(scratch.path("gallery")).expectSame(as: server.folder)
     }
 
-    /// It wants the length of a stream with its first bytes, against the protocol: what can be held whole has one.
+    /// This server requires the length of a stream with its first bytes, against the protocol. A stream that fits into
+    /// memory has a length.
     @Test(.needs(.resumableUpload), arguments: [[], ["--checksum", "sha1"]])
     func aPipeThatIsHeldArrivesWhereLengthsAreWantedFirst(_ options: [String]) async throws {
       let film = try scratch.file("gallery/film.mov", (20 << 20) + 1)
@@ -45,7 +46,7 @@ extension EndToEnd {
           scratch.path, "tus+\(peer.url)/files", film,
         ] + options, in: scratch)
       #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
-      // The upload that was begun without a length stays there, empty.
+      // The upload that was started without a length stays at the server, empty.
       let there = Folder(received).files().filter { $0.value > 0 }
       #expect(there.count == 1)
       for name in there.keys {
@@ -53,8 +54,8 @@ extension EndToEnd {
       }
     }
 
-    /// `tuspyserver` has no regard for versions, stores bytes that it has refused, and takes no chunks; connections are cut
-    /// as well. What arrives must be right all the same.
+    /// `tuspyserver` ignores protocol versions, stores bytes that it has refused, and does not support chunks; in
+    /// addition, connections are cut. Arriving files must be correct nevertheless.
     @Test(.needs(.tuspyserver)) func aServerThatMisbehavesHasTheRightBytes() async throws {
       try scratch.file("gallery/photo.jpg", 100_000)
       let film = try scratch.file("gallery/film.mov", (12 << 20) + 1)
@@ -77,7 +78,8 @@ extension EndToEnd {
         ], in: scratch)
       #expect(try await piped.wait() == .exited(0), "\(piped.output)\(piped.errors)")
       #expect(files.counters.faults + pipes.counters.faults > 0)
-      // Beside each there is what the server knows of it; one whose creation was not answered stays empty.
+      // Each upload has a file with the server's metadata beside it; an upload whose creation had no response stays
+      // empty.
       let there = Folder(received).files().filter { !$0.key.hasSuffix(".info") && $0.value > 0 }
       #expect(there.values.sorted() == [100_000, (12 << 20) + 1, (12 << 20) + 1], "\(there)")
       for (name, size) in there {
@@ -89,7 +91,7 @@ extension EndToEnd {
 }
 
 extension PeerServer {
-  /// Receives into `folder`; uploads go to `/files/`.
+  /// Starts the server, which receives into `folder`; uploads go to `/files/`.
   static func tuspyserver(into folder: String, in scratch: Scratch) async throws -> PeerServer {
     let python = try #require(Peer.tuspyserver.path, Peer.tuspyserver.reason)
     let script = """

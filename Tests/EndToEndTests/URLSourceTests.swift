@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// From a URL to a destination, past the disk.
+  /// Sends from a URL to a destination without the disk.
   @Suite(.serialized) struct URLSourceTests {
     let scratch = try! Scratch()
 
@@ -16,7 +16,7 @@ extension EndToEnd {
       let films = Folder(scratch.path("films"))
       let nginx = try await PeerServer.nginx(into: films.path, in: scratch)
       let server = try await ServeProcess.start(in: scratch)
-      // A file over 1 MiB would kill it.
+      // A file over 1 MiB would kill the process.
       let push = try Command(
         "bash",
         [
@@ -47,7 +47,7 @@ extension EndToEnd {
       #expect(!resume.output.contains("\"resumed_from\":0"), "\(resume.output)")
     }
 
-    /// Each is a download that has begun when it is looked at, and there is one connection for them at a time.
+    /// Each file is a download that starts when its length is requested, and only one connection is allowed at a time.
     @Test(.needs(.nginx)) func serverWithoutRangesIsReadOnceEach() async throws {
       for number in 0..<24 { try scratch.file("films/\(number).mov", 3 << 20, seed: UInt64(number)) }
       let films = Folder(scratch.path("films"))
@@ -99,7 +99,7 @@ extension EndToEnd {
       let found = (0..<4).map { "http://127.0.0.1:\(peer.port)/\($0).jpg" }
       let push = try Command(
         Tool.fullbore, ["push", "--retries", "0"] + lost + found + [file, server.url], in: scratch)
-      // One of the silent servers alone would be waited for longer than that.
+      // Waiting for one of the silent servers alone would take longer than that.
       try await until("the others have arrived", .seconds(20)) { server.folder.files().count == 5 ? true : nil }
       #expect(push.end == nil, "\(push.output)\(push.errors)")
       silent.release()

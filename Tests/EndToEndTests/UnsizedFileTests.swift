@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// Files whose size is 0 and that have content all the same: the size decides nothing before the end was seen.
+  /// Files that report size 0 but have content: the size is not trusted before the end was read.
   @Suite(.serialized) struct UnsizedFileTests {
     let scratch = try! Scratch()
 
@@ -22,7 +22,7 @@ extension EndToEnd {
       }
     }
 
-    /// Its first byte is in no memory of the process, so that reading fails.
+    /// The file's first byte is at an unmapped address of the process, so reading fails.
     @Test func oneThatCannotBeReadFailsAndIsNamed() async throws {
       let server = try await ServeProcess.start(in: scratch)
       let (end, push) = try await fullbore("push", "/proc/self/mem", server.url, in: scratch)

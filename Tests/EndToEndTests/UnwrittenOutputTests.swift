@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// Where the output is the result, a command that could not write it has failed.
+  /// If the output is the result of a command, the command fails when it cannot write it.
   @Suite(.serialized) struct UnwrittenOutputTests {
     let scratch = try! Scratch()
 
@@ -24,7 +24,7 @@ extension EndToEnd {
         #expect(full == .exited(1), "\(words)")
         #expect(command.errors == "fullbore: standard output: No space left on device\n", "\(words): \(command.errors)")
         let (gone, quiet) = try await end("| :; exit ${PIPESTATUS[0]}", words)
-        // Some had written all before the reader left.
+        // Some commands had written everything before the reader closed the pipe.
         #expect(gone == .exited(1) || gone == .exited(0), "\(words)")
         #expect(quiet.errors.isEmpty, "\(words): \(quiet.errors)")
       }

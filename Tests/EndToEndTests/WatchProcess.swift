@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// `fullbore watch` of the folder `gallery` in a scratch, whose contents go to a server.
+/// `fullbore watch` of the folder `gallery` in a scratch folder, with a server as destination.
 final class WatchProcess: Sendable {
-  /// How long a file must rest: long enough for a busy machine to write one, and not a wait worth naming.
+  /// The time that a file must rest: long enough for a busy machine to write a file, and short enough for tests.
   static let settle = "400ms"
 
   let command: Command
@@ -14,7 +14,7 @@ final class WatchProcess: Sendable {
     self.scratch = scratch
   }
 
-  /// Returns once everything that was there has been looked at.
+  /// Returns once the watch has read all existing files.
   static func start(to url: String, in scratch: Scratch, _ options: String...) async throws -> WatchProcess {
     let watch = try startBlind(to: url, in: scratch, options)
     try await watch.until("it watches") { watch.command.errors.contains("watching ") ? true : nil }
@@ -31,7 +31,7 @@ final class WatchProcess: Sendable {
     return WatchProcess(command, scratch)
   }
 
-  /// As `startBlind`, where the kernel watches only so many folders.
+  /// As `startBlind`, with a kernel limit on the number of watched folders.
   static func startLimited(
     to url: String, in scratch: Scratch, watches: Int, _ options: String...
   ) throws -> WatchProcess {
@@ -40,7 +40,8 @@ final class WatchProcess: Sendable {
     return WatchProcess(try Command("unshare", shell, in: scratch), scratch)
   }
 
-  /// Returns at once. As another user than the one who writes the files; its journal is in the folder `state`.
+  /// Returns at once. The watch runs as another user than the writer of the files; its journal is in the folder
+  /// `state`.
   static func start(asUser user: Int, to url: String, in scratch: Scratch) throws -> WatchProcess {
     let words = [Tool.fullbore, "watch", "--verbose", "--settle", settle, scratch.path("gallery/"), url]
     let change = ["--reuid=\(user)", "--regid=\(user)", "--clear-groups"]
@@ -60,8 +61,8 @@ final class WatchProcess: Sendable {
     return process.terminationStatus == 0
   }()
 
-  /// Waits until `server` has the same files as the gallery, and the watch has heard so; expects that they have the
-  /// same bytes.
+  /// Waits until `server` has the same file names as the gallery and the watch has recorded that; expects that the
+  /// files have the same bytes.
   func expectSame(at server: Folder, _ limit: Duration = .seconds(60)) async throws {
     let gallery = Folder(scratch.path("gallery"))
     try await until("the gallery has arrived", limit) { gallery.files() == server.files() ? true : nil }
@@ -72,7 +73,7 @@ final class WatchProcess: Sendable {
     gallery.expectSame(as: server)
   }
 
-  /// As `until`, and ends when the watch does, or with what it said.
+  /// As `until`, but also ends when the watch ends, and reports its messages on failure.
   @discardableResult
   func until<Value>(
     _ what: String, _ limit: Duration = .seconds(60), isolation: isolated (any Actor)? = #isolation,

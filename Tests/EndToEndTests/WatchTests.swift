@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// `fullbore watch`: what is there, and all that comes.
+  /// `fullbore watch`: existing files, and all files that arrive later.
   @Suite(.serialized) struct WatchTests {
     let scratch = try! Scratch()
 
@@ -16,7 +16,7 @@ extension EndToEnd {
       for number in 2..<20 { try scratch.file("gallery/2023/IMG_\(number).jpg", 10_000 * number) }
       try scratch.file("gallery/video.mov", 12 << 20)
       try await watch.expectSame(at: server.folder)
-      // A folder that comes whole, and one that is made beneath the eyes of the watch, with files at every depth.
+      // One folder is moved in complete, and one is created while the watch runs, with files at every depth.
       try scratch.file("elsewhere/a/b/IMG_1.jpg", 20_000)
       try scratch.file("elsewhere/IMG_2.jpg", 20_001)
       #expect(rename(scratch.path("elsewhere"), gallery("moved")) == 0)
@@ -25,7 +25,7 @@ extension EndToEnd {
         for number in 0..<10 { try scratch.file("gallery/\(folder)/IMG_\(number).jpg", 1000 * depth + number) }
       }
       try await watch.expectSame(at: server.folder)
-      // Folders that were not there at the beginning are watched like the others.
+      // Folders that were created later are watched like the others.
       try scratch.file("gallery/moved/a/b/IMG_3.jpg", 20_002)
       try scratch.file("gallery/deep-1/deep-2/deep-3/IMG_11.jpg", 20_003)
       try await watch.expectSame(at: server.folder)
@@ -33,7 +33,7 @@ extension EndToEnd {
       #expect(!watch.command.output.contains("failed"), "\(watch.command.output)")
     }
 
-    /// Whoever writes has it open for longer than a file must rest, and pauses.
+    /// The writer keeps the file open, with pauses longer than the time that a file must rest.
     @Test func whatIsBeingWrittenWaits() async throws {
       try scratch.folder("gallery")
       let server = try await ServeProcess.start(in: scratch)
@@ -46,7 +46,7 @@ extension EndToEnd {
           gallery("film.mov"), go,
         ],
         in: scratch)
-      // Links are not closed by anyone: each waits for as long as a file must rest. Then it has been looked at, twice.
+      // A link has no closing writer, so each link waits until the file has rested. Then it has been checked twice.
       let photo = try scratch.file("IMG.jpg", 10_000)
       for number in 0..<3 {
         #expect(link(photo, gallery("IMG_\(number).jpg")) == 0)
@@ -71,7 +71,7 @@ extension EndToEnd {
         #expect(rename(gallery(".IMG_\(number).jpg.hidden"), gallery("second-\(number).jpg")) == 0)
       }
       try await watch.expectSame(at: server.folder)
-      // A file and a folder that are renamed are there under both names.
+      // A renamed file or folder exists at the server under both names.
       try scratch.file("gallery/day/IMG_1.jpg", 70_000)
       try await watch.expectSame(at: server.folder)
       #expect(
@@ -87,7 +87,7 @@ extension EndToEnd {
       #expect(!watch.command.output.contains("failed"), "\(watch.command.output)")
     }
 
-    /// Renamed and rewritten while they are read: no failure, and the last version is what stays.
+    /// Files are renamed and rewritten while they are read: nothing fails, and the last version is stored in the end.
     @Test func whatMovesWhileItIsReadComesAgain() async throws {
       try scratch.file("gallery/moving.mov", 12 << 20)
       try scratch.file("gallery/rewritten.mov", 12 << 20, seed: 7)
@@ -102,7 +102,8 @@ extension EndToEnd {
       #expect(!watch.command.output.contains("failed"), "\(watch.command.output)\(watch.command.errors)")
     }
 
-    /// Another folder takes the place of one with a file under way: that goes on to its end, and what is there now follows.
+    /// Another folder replaces one with an active upload. That upload continues to its end, and the new content
+    /// follows.
     @Test func whatTakesThePlaceOfAFolderArrives() async throws {
       try scratch.file("gallery/day/film.mov", 8 << 20)
       try scratch.file("aside/film.mov", 7 << 20, seed: 9)
@@ -115,7 +116,7 @@ extension EndToEnd {
       #expect(watch.command.output.contains("3 files sent"), "\(watch.command.output)")
     }
 
-    /// The watch is stopped while more happens than the system's queue of notices holds.
+    /// The watch is stopped while more events occur than inotify's queue holds.
     @Test func whatTheSystemForgetsToTellIsFound() async throws {
       try scratch.folder("gallery/many")
       let server = try await ServeProcess.start(in: scratch)
@@ -123,7 +124,7 @@ extension EndToEnd {
       let limit = try String(contentsOfFile: "/proc/sys/fs/inotify/max_queued_events", encoding: .utf8)
       let queue = try #require(Int(limit.trimmingCharacters(in: .whitespacesAndNewlines)))
       watch.command.kill(SIGSTOP)
-      // A link is a notice. The last file is beyond what the queue holds.
+      // Each link is an event. The last file is beyond the queue's capacity.
       let photo = try scratch.file("IMG.jpg", 10_000)
       for number in 0..<(queue + 100) {
         let path = gallery("many/\(number)")
@@ -143,7 +144,7 @@ extension EndToEnd {
       var watch = try WatchProcess.startBlind(to: server.url, in: scratch, ["--bwlimit", "8M"])
       try await watch.until("a part has arrived") { server.folder.unfinished() > 4 << 20 ? true : nil }
       #expect(try await watch.stop(SIGKILL) == .killed(by: SIGKILL))
-      // While nobody watches.
+      // The watch does not run here.
       try scratch.file("gallery/new/IMG_20.jpg", 30_000)
       watch = try await WatchProcess.start(to: server.url, in: scratch)
       try await watch.expectSame(at: server.folder)
@@ -160,7 +161,7 @@ extension EndToEnd {
       #expect(!status.output.contains(#""event":"file""#), "\(status.output)")
     }
 
-    /// Away at the beginning, and again in the middle of a file, for longer than a push would try.
+    /// The server is unavailable at the start, and again in the middle of a file, for longer than a push would retry.
     @Test(arguments: ["", "put+", "resumable+"]) func aServerThatIsAwayIsTriedAgain(_ dialect: String) async throws {
       var server = try await ServeProcess.start(in: scratch)
       server.command.kill(SIGKILL)
@@ -202,7 +203,7 @@ extension EndToEnd {
       #expect(try await watch.stop() == .exited(130))
     }
 
-    /// A name with other bytes is refused once, and not asked about for ever.
+    /// A name with other bytes is refused once, and not tried forever.
     @Test func whatTheServerRefusesIsToldOnce() async throws {
       try scratch.file("gallery/IMG_1.jpg", 20_000)
       let server = try await ServeProcess.start(in: scratch)
@@ -250,13 +251,13 @@ extension EndToEnd {
       }
       print("memory after each 500 files: \(sizes.map { $0 >> 10 }) KiB, descriptors \(watch.command.descriptors)")
       #expect(sizes.last! < most(40 << 20))
-      // The first rounds fill what is filled once: caches, connections, threads. Some of these come late, in one step; what
-      // is kept of each file shows in the more of them.
+      // Memory grows once in the first rounds: caches, connections, threads, some of them late and in one step. Memory
+      // that grows with each file shows in the remaining rounds.
       #expect(sizes.last! - sizes[rounds / 2] < most(rounds / 2 * 512 << 10), "\(sizes)")
       #expect(try await watch.stop() == .exited(130))
     }
 
-    /// The limit is one of the test's own: that of a user namespace.
+    /// The limit is the test's own, in a user namespace.
     @Test(.enabled(if: WatchProcess.canLimit, "unshare cannot set a limit of its own here"))
     func foldersBeyondTheSystemsLimitAreLookedAt() async throws {
       for number in 0..<6 { try scratch.file("gallery/\(number)/IMG.jpg", 10_000) }
@@ -272,7 +273,7 @@ extension EndToEnd {
       #expect(try await watch.stop() == .exited(130))
     }
 
-    /// A program that reads what a watch says is not woken for nothing.
+    /// The watch prints nothing without an event, so that a program that reads its output is not woken.
     @Test func nothingIsSaidWhileNothingHappens() async throws {
       let photo = try scratch.file("gallery/IMG_1.jpg", 10_000)
       let server = try await ServeProcess.start(in: scratch)
@@ -283,7 +284,7 @@ extension EndToEnd {
         }
       }
       try await done(1)
-      // A link waits for a second, in which an upload would be told of ten times.
+      // A link is sent only after a second, in which an upload would report its progress ten times.
       #expect(link(photo, gallery("IMG_2.jpg")) == 0)
       try await done(2)
       let lines = watch.command.output.split(separator: "\n")

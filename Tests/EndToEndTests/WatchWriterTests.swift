@@ -2,13 +2,14 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// `fullbore watch` of files that others write: what is half-written is not published, and if it was, the rest follows.
+  /// `fullbore watch` with files that other programs write: a partial file is not published. If it was, the rest
+  /// follows.
   @Suite(.serialized) struct WatchWriterTests {
     let scratch = try! Scratch()
 
     private func gallery(_ name: String) -> String { scratch.path("gallery/\(name)") }
 
-    /// The watch is a service under a user of its own, and another one writes: a server for FTP or SMB.
+    /// The watch is a service with its own user, and another user writes the files, as with an FTP or SMB server.
     @Test(.enabled(if: geteuid() == 0 && Tool.find("setpriv") != nil, "it takes root and setpriv to be two users"))
     func whatAnotherUserWritesWaitsUntilItIsClosed() async throws {
       try scratch.folder("gallery")
@@ -30,7 +31,7 @@ extension EndToEnd {
       try await until("half of it is written") {
         Folder(scratch.path("gallery")).files()["film.mov"] == 100_000 ? true : nil
       }
-      // Each of these waits for 250 ms after it was closed: together for longer than --settle.
+      // Each file waits for 250 ms after it was closed, and all together for longer than --settle.
       for number in 0..<5 {
         try scratch.file("gallery/IMG_\(number).jpg", 10_000)
         try await watch.until("IMG_\(number) arrives") { server.folder.files()["IMG_\(number).jpg"] }
@@ -43,13 +44,13 @@ extension EndToEnd {
       #expect(watch.command.output.contains("6 files sent"), "\(watch.command.output)\(watch.command.errors)")
     }
 
-    /// As browsers and copy programs do, which write under another name and rename the file when it is whole.
+    /// Browsers and copy programs write under a temporary name and rename the complete file.
     @Test func aFileInTheMakingIsSentUnderItsLastName() async throws {
       for name in ["before.mov.part", "film.mov.crdownload", "notes.txt~"] { try scratch.file("gallery/\(name)", 1000) }
       let server = try await ServeProcess.start(in: scratch)
       let watch = try await WatchProcess.start(to: server.url, in: scratch)
       try scratch.file("gallery/later.tmp", 1000)
-      // Each waits for 250 ms after it was closed: together for longer than --settle.
+      // Each file waits for 250 ms after it was closed, and all together for longer than --settle.
       for number in 0..<3 {
         try scratch.file("gallery/IMG_\(number).jpg", 1000)
         try await watch.until("IMG_\(number) arrives") { server.folder.files()["IMG_\(number).jpg"] }
@@ -64,22 +65,22 @@ extension EndToEnd {
       #expect(try await watch.stop() == .exited(130))
       #expect(server.folder.files().count == 6 && server.folder.files()["notes.txt~"] == nil)
       #expect(watch.command.output.components(separatedBy: "later.tmp  left out: its name").count == 2)
-      // A push is asked for what is there now.
+      // A push sends the current state.
       let (end, _) = try await fullbore("push", scratch.path("gallery/"), server.url, in: scratch)
       #expect(end == .exited(0) && server.folder.files()["notes.txt~"] == 1000)
     }
 
-    /// A file that was taken for finished too early. Another one that was rewritten is not replaced without being asked.
+    /// A file was considered complete too early. Another file that was rewritten is not replaced without `--overwrite`.
     @Test(arguments: ["put+", "tus+", "resumable+"])
     func whatHasGrownReplacesWhatWasSent(_ dialect: String) async throws {
-      // Size and seed together choose the bytes: with this seed, these are the first of those that are written below.
+      // Size and seed determine the bytes: with this seed, these are the first bytes of the file that is written below.
       try scratch.file("gallery/film.mov", 100_000, seed: 200_001)
       try scratch.file("gallery/other.mov", 100_000)
       try scratch.file("gallery/taken.mov", 100_000, seed: 200_001)
       let server = try await ServeProcess.start(in: scratch)
       let watch = try await WatchProcess.start(to: dialect + server.url, in: scratch)
       try await watch.expectSame(at: server.folder)
-      // Someone else has put other bytes in the place of what was sent.
+      // Another client has replaced the sent file at the server.
       try Data(repeating: 9, count: 100_000).write(to: URL(fileURLWithPath: server.folder.path + "/taken.mov"))
       try scratch.file("gallery/other.mov", 300_000, seed: 2)
       try scratch.file("gallery/taken.mov", 300_000)
@@ -92,7 +93,7 @@ extension EndToEnd {
         FileManager.default.contentsEqual(atPath: gallery("film.mov"), andPath: server.folder.path + "/film.mov"))
       #expect(server.folder.files()["other.mov"] == 100_000 && server.folder.files()["taken.mov"] == 100_000)
       #expect(try await watch.stop() == .exited(130))
-      // Whoever pushes by hand is asked.
+      // A manual push requires `--overwrite`.
       try scratch.file("gallery/film.mov", 400_000)
       let (end, push) = try await fullbore("push", gallery("film.mov"), dialect + server.url, in: scratch)
       #expect(end == .exited(1) && push.errors.contains("--overwrite"), "\(push.errors)")

@@ -1,4 +1,4 @@
-"""Buckets: S3 as moto has it, and Google's JSON API as an emulator has it."""
+"""Bucket servers: moto for S3, and an emulator of Google's JSON API."""
 
 import boto3
 import requests
@@ -8,7 +8,7 @@ from servers import Server, python_tool
 
 
 class Moto(Server):
-    """S3 with versioning and object lock: a name keeps every version, and the default retention wants checksums."""
+    """S3 with versioning and object lock: a name keeps every version, and the default retention requires checksums."""
 
     prefix = ""
     url = "s3://media/"
@@ -62,7 +62,7 @@ class Moto(Server):
 
 
 class GCSEmulator(Server):
-    """Google Cloud Storage, as gcp-storage-emulator has it."""
+    """Google Cloud Storage, emulated by gcp-storage-emulator."""
 
     prefix = "gcs+"
     path = "/media/"

@@ -1,4 +1,4 @@
-"""What is asked of Fullbore at each server. A check raises Failed, or Skipped with the reason, or returns."""
+"""Checks that Fullbore must pass with each server. A check raises Failed, or Skipped with the reason, or returns."""
 
 import os
 import time
@@ -16,7 +16,7 @@ class Skipped(Exception):
 
 
 class Bench:
-    """One server, the Fullbore that pushes to it, and the size of what is pushed."""
+    """A server, the Fullbore client that pushes to it, and the size of the pushed data."""
 
     def __init__(self, server, fullbore, scratch, count, large):
         self.server, self.fullbore, self.scratch = server, fullbore, scratch
@@ -24,7 +24,7 @@ class Bench:
         self.folders = 0
 
     def fresh(self):
-        """An empty server, an empty journal and an empty folder to push from."""
+        """Starts with an empty server, an empty journal and an empty source folder."""
         self.server.wipe()
         self.fullbore.new_journal()
         self.folders += 1
@@ -36,7 +36,7 @@ class Bench:
         return self.fullbore.push(*self.server.arguments, *arguments, **more)
 
     def expect_same(self, folder, push, beneath=""):
-        """Exit 0 and every byte there, or exit 1 with every file named that is not there; and nothing else."""
+        """Either exit 0 and every byte at the server, or exit 1 and a message for every missing file."""
         sent, there = tree(folder), self.published()
         places = {path: beneath + self.server.renames(path) for path in sent}
         for path, sha in sent.items():
@@ -45,11 +45,11 @@ class Bench:
                 require(there[place] == sha, f"{path!r} has other bytes at the server; {push}")
             else:
                 require(path in push.failed, f"{path!r} is not at the server, and no message names it; {push}")
-        # Some servers cut names, and say that they have not. The message has said so.
+        # Some servers cut names and report success. The message has reported this.
         refused = {sha for path, sha in sent.items() if path in push.failed}
         strange = {path for path in set(there) - set(places.values()) if there[path] not in refused}
         require(not strange, f"at the server are also {sorted(strange)[:5]}; {push}")
-        # A file may be on the server's disk, and the server not find it: rclone gives tabs another name when it reads.
+        # The server may not find a file that is on its disk: rclone replaces tabs in names when it reads.
         missing = [path for path in sent if places[path] not in there or path in push.failed]
         require(push.status == (1 if missing else 0), f"{len(missing)} are missing; {push}")
         return missing
@@ -71,7 +71,7 @@ def folder_of_hard_names(bench):
     material.gallery(folder, bench.count)
     push = bench.push("--hidden", "--retries", "3", folder + "/", bench.server.url)
     missing = bench.expect_same(folder, push)
-    # Servers refuse some names, each others; what is plain they all take.
+    # Each server refuses some names; all accept plain ones.
     plain = [name for name in missing if name not in material.HARD_NAMES]
     require(not plain and len(missing) <= 8, f"{len(missing)} were refused: {missing[:8]}; {push}")
     left = bench.leftovers()
@@ -181,17 +181,17 @@ def check_sees_what_was_lost(bench):
     push = bench.push(f"{folder}/", bench.server.url)
     bench.expect_same(folder, push)
     bench.server.remove("lost.jpg")
-    time.sleep(1.1)  # modification times of a second are all that some servers tell
+    time.sleep(1.1)  # some servers report modification times in whole seconds
     bench.server.replace("changed.jpg", material.content("changed", 5000))
     push = bench.push("--check", f"{folder}/", bench.server.url)
     there = bench.published()
     require(there.get("lost.jpg") == tree(folder)["lost.jpg"], f"the file that was lost is not there again; {push}")
     if not bench.server.tells_versions:
-        # The check says that it compared lengths only; reading back tells more.
+        # The check reports that it compared only lengths; reading back finds the difference.
         require(push.status == 0, f"wanted exit 0; {push}")
         push = bench.push("--check", "--verify", f"{folder}/", bench.server.url)
     if bench.server.ignores_conditions:
-        # It was seen, and sent again, which replaced it.
+        # The change was detected, and the file was sent again, which replaced it.
         require(push.status == 0 and "changed.jpg" in push.output, f"other bytes of the same length were not seen; {push}")
         return
     require(push.status == 1 and "changed.jpg" in push.failed, f"other bytes of the same length were not seen; {push}")
@@ -213,7 +213,7 @@ def missing_folder(bench):
 
 
 def mistyped_path(bench):
-    """Nothing there takes uploads: exit 0 would mean that the file is there."""
+    """No server there accepts uploads: exit 0 would mean that the file is stored."""
     folder = bench.fresh()
     material.write(f"{folder}/a.jpg", 1000)
     if bench.server.has_names:

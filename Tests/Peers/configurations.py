@@ -1,4 +1,4 @@
-"""What the servers are told that have a configuration file."""
+"""Contents of the servers' configuration files."""
 
 import os
 

@@ -8,7 +8,7 @@ import time
 
 
 class Push:
-    """What became of one run."""
+    """The result of one run."""
 
     def __init__(self, status, output, errors):
         self.status, self.output, self.errors = status, output, errors
@@ -16,7 +16,7 @@ class Push:
 
     @property
     def failed(self):
-        """Messages of the files that failed, by path."""
+        """Messages of the failed files, by path."""
         return {line.get("path", "?"): line.get("message", "") for line in self.lines if line.get("event") == "failed"}
 
     def __str__(self):
@@ -36,7 +36,7 @@ class Fullbore:
         self.new_journal()
 
     def new_journal(self):
-        """As another machine, which remembers nothing."""
+        """Starts again without a journal, like another machine."""
         self.journals += 1
         self.environment["FULLBORE_JOURNAL"] = os.path.join(self.scratch, f"journal-{self.journals}.sqlite")
 
@@ -59,7 +59,7 @@ class Fullbore:
         return self.run("push", "--json", *arguments, **more)
 
     def killed_push(self, *arguments, after):
-        """A push that gets SIGKILL after so many seconds; False where it had ended by then."""
+        """Starts a push that gets SIGKILL after this many seconds. Returns False if it had ended before."""
         process = self.begin("push", "--json", *arguments)
         time.sleep(after)
         is_running = process.poll() is None

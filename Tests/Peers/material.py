@@ -1,4 +1,4 @@
-"""What is pushed in these checks: a folder of hard names, large files, and what is read of them again."""
+"""Test data for these checks: a folder of difficult names, large files, and digests of received files."""
 
 import hashlib
 import os
@@ -15,7 +15,7 @@ HARD_NAMES = [
 
 
 def content(name, size):
-    """The same bytes for the same name and size, in every run."""
+    """Returns the same bytes for the same name and size in every run."""
     return random.Random(f"{name}/{size}").randbytes(size)
 
 
@@ -27,7 +27,7 @@ def write(path, size, seed=""):
 
 
 def gallery(folder, count):
-    """A folder of `count` files: the hard names first, then plain ones in folders; two of them have no bytes."""
+    """Creates `count` files: the difficult names first, then plain ones in folders; two of the files are empty."""
     names = HARD_NAMES[:count]
     while len(names) < count:
         number = len(names)
@@ -42,7 +42,7 @@ def digest(data):
 
 
 def tree(folder):
-    """Digest by path below `folder`."""
+    """Digests by path in `folder`."""
     found = {}
     for root, _, files in os.walk(folder):
         for file in files:
@@ -56,7 +56,7 @@ def tree(folder):
 
 
 def is_servers(path):
-    """A temporary name of the server's own, which it leaves where it is killed: Apache's."""
+    """A temporary name of the server's own (Apache's), which remains if the server is killed."""
     return os.path.basename(path).startswith(".davfs.tmp")
 
 

@@ -1,4 +1,4 @@
-"""`fullbore serve`, behind proxies and spoken to by clients that no one here wrote."""
+"""Tests of `fullbore serve` behind proxies and with clients of other projects."""
 
 import os
 import subprocess
@@ -32,7 +32,7 @@ class Receiver(Server):
 
 
 class Proxied(Receiver):
-    """A proxy of someone else in front. Where `serve` wants to be told the names it has (--host), it is."""
+    """A third-party proxy in front of the server. `serve` is told the proxy's names (--host) if it requires them."""
 
     def __init__(self, scratch):
         super().__init__(scratch)
@@ -92,7 +92,7 @@ upload.start()
 
 
 def tus_js_client(receiver, scratch):
-    """tus-js-client in Node sends to `fullbore serve`, is killed, and goes on."""
+    """tus-js-client in Node sends to `fullbore serve`, is killed, and resumes."""
     library = os.path.join(SHARED, "tus.node.cjs")
     if not os.path.exists(library):
         raise Missing(f"{library} is not there, which no package has")

@@ -1,4 +1,4 @@
-"""Runs Fullbore against servers and clients that no one here wrote; scripts/peers starts it."""
+"""Runs Fullbore against servers and clients of other projects; scripts/peers starts it."""
 
 import argparse
 import os
@@ -39,7 +39,7 @@ class Tally:
             self.tell(where, what, "skipped", str(reason))
         except checks.Failed as reason:
             self.tell(where, what, "failed", str(reason), time.monotonic() - start)
-        except Exception:  # a server that cannot be asked fails this check and not the rest
+        except Exception:  # a server that cannot be asked fails only this check
             text = traceback.format_exc(limit=-3).replace("\n", " | ")
             self.tell(where, what, "failed", text, time.monotonic() - start)
 

@@ -1,4 +1,4 @@
-"""Servers that no one here wrote, started on 127.0.0.1, and what they have, read past Fullbore."""
+"""Servers of other projects, started on 127.0.0.1. Their contents are read without Fullbore."""
 
 import base64
 import os
@@ -15,7 +15,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 
 class Missing(Exception):
-    """The program is not on this machine; the text says how it is had."""
+    """The program is not on this machine; the text says how to install it."""
 
 
 def free_port():
@@ -36,26 +36,27 @@ def python_tool(name):
 
 
 class Server:
-    """A server with a folder of its own. `prefix` chooses the protocol, `path` is where files go."""
+    """A server with its own folder. `prefix` chooses the protocol, `path` is the destination of files."""
 
     prefix = "dav+"
     path = "/"
     arguments = []
-    # Options with a password that is wrong; None: it asks for none.
+    # Options with a wrong password; None: the server requires no password.
     wrong_password = None
-    # Whether names and the bytes under them are the server's; tusd has neither.
+    # Whether published files have names and bytes on the server; False for tusd.
     has_names = True
-    # Whether a check can tell other bytes of the same length without reading them: the answer to an upload names a version.
+    # Whether a check detects other bytes of the same length without reading them, because the response to an upload
+    # names a version.
     tells_versions = True
     needs_pipe_length = False
-    # Everything is in memory, and gone with the process.
+    # All data is in memory and is lost with the process.
     forgets = False
-    # It replaces what has a name already, whatever the client asked for.
+    # The server replaces existing files whatever the client requested.
     ignores_conditions = False
-    # It knows no way to delete an upload that is unfinished.
+    # The server cannot delete unfinished uploads.
     keeps_unfinished = False
     slow = False
-    # What a name is by the time it is the server's.
+    # Maps a name to the name under which the server stores it.
     renames = staticmethod(lambda name: name)
 
     def __init__(self, scratch):
@@ -73,7 +74,7 @@ class Server:
 
     def start(self):
         with open(os.path.join(self.scratch, "log"), "ab") as log:
-            # The port of a server that was killed may take a moment to be free.
+            # The port of a killed server may be in use for another moment.
             end = time.monotonic() + 60
             while True:
                 self.process = subprocess.Popen(
@@ -93,7 +94,7 @@ class Server:
         return False
 
     def kill(self):
-        """As by SIGKILL, with all its processes."""
+        """Kills the server with all its processes by SIGKILL."""
         if self.process is None:
             return
         try:
@@ -104,16 +105,16 @@ class Server:
         self.process = None
 
     def files(self):
-        """Digest by name of what is published."""
+        """Digests of the published files by name."""
         return tree(self.received)
 
     def wipe(self):
-        """Removes all that was received; the server goes on."""
+        """Removes all received files; the server keeps running."""
         for entry in os.scandir(self.received):
             shutil.rmtree(entry.path) if entry.is_dir() else os.unlink(entry.path)
 
     def replace(self, name, data):
-        """Changes a file behind the server's back."""
+        """Changes a file without the server's knowledge."""
         with open(os.path.join(self.received, name), "wb") as file:
             file.write(data)
 
@@ -121,7 +122,7 @@ class Server:
         os.unlink(os.path.join(self.received, name))
 
     def mistyped(self):
-        """Destinations at which nothing can be put."""
+        """Destinations that do not accept files."""
         return [f"{self.url}file.jpg/below/"]
 
     def config(self, text):
@@ -147,7 +148,7 @@ class Rclone(Server):
         return [
             program("rclone", "scripts/bootstrap test"), "serve", "webdav", self.received, "--addr",
             f"127.0.0.1:{self.port}", "--config", os.path.join(self.scratch, "none"), "--user", "anna", "--pass", "right",
-            # It does not see what is changed behind its back for five minutes otherwise.
+            # Otherwise the server does not see external changes for five minutes.
             "--dir-cache-time", "0s",
         ]
 
@@ -161,7 +162,7 @@ class Nginx(Server):
 
 
 class NginxPut(Nginx):
-    """Knows PUT and DELETE only, and replaces what is there."""
+    """Supports only PUT and DELETE, and replaces existing files."""
 
     prefix = "put+"
     methods = "PUT DELETE"
@@ -171,7 +172,7 @@ class NginxPut(Nginx):
 class Apache(Server):
     def command(self):
         for path in (os.path.dirname(self.scratch), self.scratch, self.received):
-            os.chmod(path, 0o777)  # it will not serve as root
+            os.chmod(path, 0o777)  # the server's workers do not run as root
         path = self.config(configurations.apache(self.scratch, self.received, self.port))
         return [program("apache2", "scripts/bootstrap test"), "-f", path, "-DFOREGROUND"]
 

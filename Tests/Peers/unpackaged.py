@@ -1,4 +1,4 @@
-"""Servers that no package has; they lie in a folder beside the checkout, with a script that starts them."""
+"""Servers that are in no package. They are in a folder beside the checkout, with a script that starts them."""
 
 import base64
 import json
@@ -91,7 +91,7 @@ class Tusd(Server):
         return [f"put+{origin}/", f"{origin}/", f"tus+{origin}/nothing/"]
 
     def files(self):
-        """By the path that the client told; uploads that are not finished are left out."""
+        """Digests by the path that the client sent; unfinished uploads are left out."""
         found = {}
         digests = tree(self.received)
         for name in digests:

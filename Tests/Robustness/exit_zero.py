@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Exit 0 is a promise. Random trees go to random servers with random options and faults, and after each run an
-independent look at the destination's folder decides whether the exit status was true:
+"""Checks that exit 0 means success. Random folders are pushed to random servers with random options and faults. After each
+run the destination folder is compared directly with the source, to check the exit status:
 
-- exit 0: every file that the options choose is there, byte for byte;
-- without a fault: exit 0;
-- after the faults have ended: the same command again ends with exit 0, and everything is there;
-- never a crash, and never a part of a file, or a mixture of two, under a file's name.
+- After exit 0, every file that the options select is there with the same bytes.
+- A run without a fault ends with exit 0.
+- After the faults have ended, the same command ends with exit 0, and every file is there.
+- No program crashes, and no published file is a part of a file or a mixture of two.
 
-    exit_zero.py SECONDS [SEED]       seeds from SEED on, until the time is over
-    exit_zero.py 0 SEED               this seed only, with all that is printed
+    exit_zero.py SECONDS [SEED]       runs the seeds from SEED on until the time is over
+    exit_zero.py 0 SEED               runs only this seed and prints all output
 """
 import fnmatch, os, random, signal, sys, time
 
@@ -24,7 +24,7 @@ SIZES = [0, 1, 100, 4096, 65536, 70001, 300_000, 1 << 20, (4 << 20) + 1, 9_000_0
 
 
 class Tree:
-    """A random folder, and what of it is expected at the destination."""
+    """A random folder, and the files of it that are expected at the destination."""
 
     def __init__(self, root, r, hard):
         self.files = {}  # relative path in bytes -> content's path
@@ -48,7 +48,7 @@ class Tree:
             if not os.path.lexists(link):
                 os.symlink(target, link)
                 self.files[b"link.jpg"] = target
-        if r.random() < 0.2:  # What is no file is left out, and so are empty folders and linked folders.
+        if r.random() < 0.2:  # Anything that is not a file is left out, and so are empty folders and links to folders.
             os.mkfifo(os.path.join(os.fsencode(root), b"a-pipe"))
             os.mkdir(os.path.join(os.fsencode(root), b"empty"))
             os.symlink("/usr/share", os.path.join(os.fsencode(root), b"linked-folder"))
@@ -98,7 +98,7 @@ def start(kind, protocol, store, log):
 
 
 def differences(expected, arrived, protocol):
-    """What of `expected` is not at the destination with the same bytes."""
+    """Names the files of `expected` that are not at the destination with the same bytes."""
     wrong = []
     for relative, path in expected.items():
         there = os.path.join(os.fsencode(arrived), os.path.basename(relative) if protocol == "form+" else relative)
@@ -114,7 +114,7 @@ def differences(expected, arrived, protocol):
 
 
 def play(seed, says=lambda text: None):
-    """One round. Throws `Failure`. Returns what was played."""
+    """Runs one round. Raises `Failure`. Returns a description of the round."""
     r = random.Random(seed)
     protocol = r.choice(list(SERVERS))
     kind = SERVERS[protocol]
@@ -125,7 +125,7 @@ def play(seed, says=lambda text: None):
         store.mkdir()
         tree = Tree(source, r, hard=kind == "ours" and protocol != "form+")
         options = Options(r, protocol)
-        if protocol == "form+":  # Forms carry the name alone.
+        if protocol == "form+":  # Forms contain only the file name, without folders.
             names = {}
             for relative, path in list(tree.files.items()):
                 if os.path.basename(relative) in names or b"link" in relative:
@@ -174,19 +174,21 @@ def play(seed, says=lambda text: None):
                 raise Failure(f"{story}: {run} exit 0, and {wrong[:3]}: {text[-2000:]}")
             if must_succeed and status != 0:
                 raise Failure(f"{story}: {run} exit {status} without a fault: {text[-3000:]}")
-            if kind == "ours":  # Every name that exists has a whole file.
+            if kind == "ours":  # Every name that exists has a complete file.
                 for line in wrong:
                     if "other bytes" in line:
                         raise Failure(f"{story}: {run}: {line}")
 
-        nothing = not expected  # A tree without a file, or options that leave all of them out: a push says so and fails.
+        # A tree without files, or options that exclude all files: the push reports that and fails.
+        nothing = not expected
         if faults in ("kill-client", "kill-client-resume"):
             client.start(*push)
             time.sleep(r.uniform(0.005, 0.4))
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(client.process.pid, signal.SIGKILL)
             client.process.wait()
-            # A push that was killed before it sent anything may be unknown; from its first byte on the journal has it.
+            # A push that was killed before it sent anything may be unknown. The journal knows it from its first byte
+            # on.
             if faults == "kill-client-resume" and proxy.has_received:
                 judge("resume", *client.run("resume", "--quiet", *options.retries, *server.credentials)[:2], must_succeed=False)
         elif faults == "kill-server":
@@ -203,7 +205,7 @@ def play(seed, says=lambda text: None):
             time.sleep(r.uniform(0.005, 0.2))
             with open(path, "ab") as file:
                 file.write(b"more")
-            client.wait(300)  # Either version may have arrived; the next run must bring the last one.
+            client.wait(300)  # Either version may have arrived; the next run must send the last one.
             push.insert(1, "--overwrite")
         else:
             status, text, _ = client.run(*push, limit=300)
@@ -213,7 +215,7 @@ def play(seed, says=lambda text: None):
                 return story
             judge("the first run", status, text, must_succeed=faults in ("none", "lost-file") and not nothing)
         proxy.heal()
-        # rclone remembers for minutes what its folders hold, and so does not see what another program removes.
+        # rclone caches folder listings for minutes, and does not see that another program removes files.
         if faults == "lost-file" and expected and protocol != "form+" and kind != "rclone":
             relative = r.choice(sorted(expected))
             there = os.path.join(os.fsencode(arrived), relative)

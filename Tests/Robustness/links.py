@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Long uploads over emulated links: large files, many photographs, every protocol, with connections that are reset,
-rates that change, and programs that stand still. Checks the exit status, every byte, peak memory and temporary files.
+"""Long uploads over emulated links: large files, many photographs and every protocol, with connection resets, changing
+rates and stopped processes. Checks the exit status, every byte, peak memory and temporary files.
 
-    links.py short            about five minutes
-    links.py long             about an hour and a half; needs 45 GB of disk
-    links.py NAME...          these scenarios only; links.py --list names them
+    links.py short            takes about five minutes
+    links.py long             takes about an hour and a half; needs 45 GB of disk
+    links.py NAME...          runs only these scenarios; links.py --list names them
 """
 import dataclasses, os, signal, sys, time
 
@@ -16,17 +16,17 @@ MEMORY = 64 * MiB if "debug" in str(FULLBORE) else 40 * MiB
 @dataclasses.dataclass
 class Scenario:
     name: str
-    prefix: str = ""                # of the URL: tus+, put+, resumable+, form+, dav+; s3 names the S3 server
+    prefix: str = ""                # of the URL: tus+, put+, resumable+, form+, dav+; s3 selects the S3 server
     film: int = 0                   # bytes of one film
     photos: int = 0
     mbit: int = 400
     delay_ms: float = 5
     flags: tuple = ()
-    reset_mean: int = 0             # bytes after which a connection is reset, on the average
+    reset_mean: int = 0             # mean number of bytes after which a connection is reset
     rate_seconds: float = 0         # how often the rate changes
-    stops_client: tuple = ()        # (seconds between, seconds of standing still)
+    stops_client: tuple = ()        # (seconds between pauses, seconds of each pause)
     stops_server: tuple = ()
-    kills: bool = False             # kills the server once, and the client once, in the middle
+    kills: bool = False             # kills the server once and the client once during the upload
     is_short: bool = False
     is_pipe: bool = False
 
@@ -35,7 +35,7 @@ class Scenario:
 
 
 SCENARIOS = [
-    # The short ones run beside other tests: their rates leave the machine to those.
+    # The short scenarios run beside other tests, so their rates leave processor time to those.
     Scenario("short-film-tus-one-part", "tus+", film=2 * GiB, mbit=150, flags=("--part-size", "8G", "-j", "1"), is_short=True),
     Scenario("short-card", photos=1000, film=512 * MiB, mbit=100, is_short=True),
     Scenario("short-card-bwlimit", photos=300, film=512 * MiB, mbit=200, flags=("--bwlimit", "8M"), is_short=True),
@@ -99,7 +99,7 @@ def stop_for(process, seconds):
 
 
 def push(scenario, client, card, server, link):
-    """Runs the client to its end. Returns the exit status, the text and the peak memory of the last run."""
+    """Runs the client until it ends. Returns the exit status, the output and the peak memory of the last run."""
     arguments = ["push", "--quiet", *scenario.flags, *server.credentials]
     reader = subprocess.DEVNULL
     if scenario.is_pipe:
@@ -140,7 +140,7 @@ def push(scenario, client, card, server, link):
 
 
 def check(scenario):
-    """Returns a line of numbers, or why the scenario was skipped. Throws `Failure`."""
+    """Returns a line of numbers, or the reason why the scenario was skipped. Raises `Failure`."""
     with scratch() as folder, contextlib.ExitStack() as stack:
         card, store, log = folder / "card", folder / "store", folder / "log.txt"
         card.mkdir()

@@ -1,28 +1,29 @@
-"""A proxy on loopback that misbehaves: it cuts connections, loses answers, answers too early, delivers late."""
+"""A faulty proxy on loopback: it cuts connections, loses responses, responds too early, and delivers late."""
 import contextlib, random, socket, threading, time
 
 EARLY = b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\nUpload-Offset: 0\r\nConnection: close\r\n\r\n"
 BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 0\r\nConnection: close\r\n\r\n"
 GARBAGE = b"220 smtp.example ready\r\n"
-# A shorter body is in the buffers of the two sockets before the client reads an answer: nobody can tell then whether
-# the server answered before it had the body.
+# A shorter body fits into the buffers of the two sockets before the client reads a response. Then it is impossible to
+# tell whether the server responded before it had the body.
 TOLD_APART = 8 << 20
 FAULTS = ("cut", "lose-answer", "early-answer", "busy", "late-delivery", "garbage", "close-at-once")
 
 
 def body_length(request):
-    """What `Content-Length` says, where the head is there."""
+    """The value of `Content-Length`, if the head is complete."""
     head = request.split(b"\r\n\r\n")[0].lower()
     return next((int(line[15:]) for line in head.split(b"\r\n") if line.startswith(b"content-length:")), 0)
 
 
 class FaultyProxy:
-    """Forwards to a port of this machine. `faults` are the kinds of faults; `limit` is how many connections meet one."""
+    """Forwards to a port of this machine. `faults` are the kinds of faults; `limit` is the number of connections
+    with a fault."""
 
     def __init__(self, target, seed, faults, share=0.5, limit=20):
         self.target, self.random, self.faults = target, random.Random(seed), list(faults)
         self.share, self.left, self.lock = share, limit, threading.Lock()
-        self.has_received = False  # Some byte of a request, on any connection.
+        self.has_received = False  # A byte of a request has arrived on any connection.
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=512)
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 10)
         self.port = self.listener.getsockname()[1]
@@ -82,7 +83,7 @@ class FaultyProxy:
                     client.close()
                     server.close()
                     return
-                # The client believes that the request is lost. The server still gets more of it, later.
+                # The client assumes that the request is lost, but the server receives more of it later.
                 held.append(data)
                 client.setblocking(False)
                 with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Programs that the robustness tests run: the client, servers, the emulated link; and how folders are compared."""
+"""Programs that the robustness tests run (client, servers, emulated link), and the comparison of folders."""
 import contextlib, os, pathlib, random, shutil, signal, socket, subprocess, tempfile, threading, time
 from xml.sax.saxutils import quoteattr
 
@@ -8,11 +8,11 @@ KiB, MiB, GiB = 1 << 10, 1 << 20, 1 << 30
 
 
 class Failure(Exception):
-    """A promise that was not kept; the text says which."""
+    """A check failed; the text says which one."""
 
 
 class Results:
-    """Counts what passed, failed and was skipped; a report in xunit's form goes to the file that FULLBORE_XUNIT names."""
+    """Counts passed, failed and skipped checks. Writes a report in xunit format to the file named by FULLBORE_XUNIT."""
 
     def __init__(self, suite):
         self.suite, self.cases = suite, []
@@ -26,7 +26,7 @@ class Results:
         return sum(1 for case in self.cases if case[0] == kind)
 
     def finish(self):
-        """Prints the counts, and ends the program with 1 where something failed."""
+        """Prints the counts, and exits with 1 if a check failed."""
         if path := os.environ.get("FULLBORE_XUNIT"):
             with open(path, "w") as file:
                 file.write(f'<testsuites>\n<testsuite name="{self.suite}" errors="0" tests="{len(self.cases)}" '
@@ -48,7 +48,7 @@ def free_port():
 
 @contextlib.contextmanager
 def scratch():
-    """A folder on a disk (not in memory), removed afterwards."""
+    """A folder on a disk (not in memory) that is removed afterwards."""
     parent = pathlib.Path(os.environ.get("FULLBORE_ROBUSTNESS_DIR", "/var/tmp"))
     folder = pathlib.Path(tempfile.mkdtemp(prefix="fullbore-robustness-", dir=parent))
     folder.chmod(0o755)
@@ -59,8 +59,8 @@ def scratch():
 
 
 class Process:
-    """A server, or the link. It is ended at the end of the `with` block."""
-    credentials = []  # what the client must be given
+    """A process of a server or of the link. It is ended at the end of the `with` block."""
+    credentials = []  # options that the client needs
 
     def __init__(self, command, port, log, prints_url=False, environment=None):
         self.command, self.port, self.log = [str(c) for c in command], port, log
@@ -90,7 +90,7 @@ class Process:
         self.process.wait()
 
     def has_crashed(self):
-        """The signal that ended the process, if one did that this test did not send."""
+        """The signal that ended the process, if this test did not send it."""
         status = self.process.poll()
         return -status if status is not None and status < 0 and status not in (-signal.SIGKILL, -signal.SIGTERM) else None
 
@@ -107,7 +107,7 @@ class Process:
 
 
 def serve(folder, log, *options):
-    """Our own server. It takes requests that name the link's port as their host, since it asks for a token."""
+    """Fullbore's own server. It accepts requests with the link's port in `Host`, because it requires a token."""
     port, token = free_port(), folder.parent / "token"
     token.write_text("robustness-test-token")
     token.chmod(0o600)
@@ -118,7 +118,7 @@ def serve(folder, log, *options):
 
 
 def nginx(folder, log):
-    """nginx with its WebDAV module, which replaces what has the same name without being asked to."""
+    """nginx with its WebDAV module, which replaces existing files unconditionally."""
     port, run = free_port(), pathlib.Path(tempfile.mkdtemp(dir=folder.parent))
     body = run / "bodies"
     body.mkdir()
@@ -142,7 +142,7 @@ S3_KEYS = dict(AWS_ACCESS_KEY_ID="AKIATESTING", AWS_SECRET_ACCESS_KEY="testing-s
 
 
 def rclone_s3(folder, log):
-    """Its buckets are the folders below `folder`."""
+    """An S3 server whose buckets are the folders in `folder`."""
     port = free_port()
     binary = next((p for p in (ROOT / ".venv/bin/rclone", pathlib.Path("/usr/bin/rclone")) if has_s3(p)), None)
     if binary is None:
@@ -157,7 +157,7 @@ def has_s3(binary):
 
 
 def slowlink(target_port, log, *, mbit, delay_ms, reset_mean=0, rate_seconds=0, seed=1):
-    """An emulated link to a port of this machine: rate, delay each way, connections that are reset at random."""
+    """An emulated link to a port of this machine: rate, delay in each direction, random connection resets."""
     binary = ROOT / ".build/slowlink"
     source = ROOT / "Benchmarks/slowlink.c"
     if not binary.exists() or binary.stat().st_mtime < source.stat().st_mtime:
@@ -173,7 +173,7 @@ def slowlink(target_port, log, *, mbit, delay_ms, reset_mean=0, rate_seconds=0, 
 
 
 class Client:
-    """One run of `fullbore`, with a journal and a home folder of its own."""
+    """One run of `fullbore` with its own journal and home folder."""
 
     def __init__(self, home):
         self.home = home
@@ -194,7 +194,7 @@ class Client:
         return self
 
     def wait(self, limit):
-        """Waits for the end of the run. Returns (exit status, what was printed, peak memory in bytes)."""
+        """Waits for the end of the run. Returns (exit status, output, peak memory in bytes)."""
         peak, deadline = 0, time.monotonic() + limit
         while True:
             with contextlib.suppress(OSError, StopIteration, ValueError):
@@ -219,7 +219,7 @@ class Client:
 
 
 def sparse_film(path, size, seed):
-    """A file of `size` bytes with random pieces in it, which takes little room on the disk."""
+    """Creates a sparse file of `size` bytes with random pieces in it, which uses little space on the disk."""
     generator = random.Random(seed)
     with open(path, "wb") as file:
         file.truncate(size)
@@ -243,7 +243,7 @@ def same_bytes(first, second):
 
 
 class Every(threading.Thread):
-    """Calls a function every so many seconds, until the end of the `with` block."""
+    """Calls a function at an interval in seconds until the end of the `with` block."""
 
     def __init__(self, seconds, call):
         super().__init__(daemon=True)

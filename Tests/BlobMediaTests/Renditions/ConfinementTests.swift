@@ -3,7 +3,7 @@ import Blobs
 import Foundation
 import Testing
 
-/// What a decoder that was taken over may still do.
+/// What a decoder under an attacker's control can still do.
 @Suite struct ConfinementTests {
   private func run(_ words: String...) throws -> (status: Int32, output: String) {
     let process = Process()
@@ -19,7 +19,7 @@ import Testing
     return (process.terminationStatus, String(decoding: output, as: UTF8.self))
   }
 
-  /// The renderings of the other tests are made under the same filter.
+  /// The other tests render under the same filter.
   @Test func nothingCanBeOpenedStartedOrSent() throws {
     let (status, output) = try run("confinement")
     #expect(status == 0, "\(output)")

@@ -9,8 +9,8 @@ import Testing
       edit, width: width, height: height, orientation: PhotoOrientation(orientation)!, isTurned: isTurned)
   }
 
-  /// Corners and angles that Camera Raw 2.4 and Lightroom wrote for photos of 3 : 2, which their owners had kept: the
-  /// other sign, or another middle, gives another shape, or reaches beyond the picture.
+  /// Corners and angles that Camera Raw 2.4 and Lightroom wrote for photos of 3 : 2 whose aspect ratio was preserved.
+  /// With the opposite sign, or another center, the crop has another shape or extends beyond the picture.
   @Test(arguments: [
     (0.050593, 0.002557, 0.978571, 1.0, 1.934207), (0.014768, 0.0, 0.985232, 1.0, 0.797294),
   ])
@@ -47,19 +47,19 @@ import Testing
     #expect([result.width, result.height] == (number > 4 ? [400, 250] : [250, 400]))
   }
 
-  /// HEIC is turned by its decoder: the frame lies elsewhere then, and nothing is left to turn.
+  /// The decoder of HEIC rotates the picture: the frame is then elsewhere, and no rotation remains.
   @Test func aFrameOfATurnedPictureTurnsWithIt() throws {
     let edit = PhotoEdit(.corners(left: 0, top: 0, right: 0.5, bottom: 0.25, angle: 0))
     guard case .exact(let area, let turn) = try rendering(edit, 4000, 3000, 6, isTurned: true).plan else {
       Issue.record("it is resampled")
       return
     }
-    // Upper left as it is stored is upper right as it is seen.
+    // The upper left corner of the stored picture is the upper right corner of the displayed one.
     #expect([area.left, area.top, area.width, area.height] == [2250, 0, 750, 2000])
     #expect(turn == .upright)
   }
 
-  /// Core Image counts rows from below.
+  /// Core Image counts rows from the bottom.
   @Test func pixelsCountFromBelow() throws {
     let crop = PhotoEdit.Rectangle(x: 10, y: 20, width: 100, height: 50)
     guard
@@ -74,7 +74,7 @@ import Testing
     #expect(turn == .upright)
   }
 
-  /// A quarter turn to the left, (x, y) to (-y, x), and back into the first quadrant.
+  /// A quarter turn to the left, (x, y) to (-y, x), and a shift back into the first quadrant.
   @Test func aTransformThatOnlyTurnsMovesNoPixel() throws {
     var transform = PhotoEdit.Transform()
     (transform.a, transform.b, transform.c, transform.d, transform.tx) = (0, 1, -1, 0, 480)
@@ -85,7 +85,7 @@ import Testing
       return
     }
     #expect([area.left, area.top, area.width, area.height] == [0, 0, 640, 480])
-    // As a camera that was held so: to the left is what 8 says.
+    // Orientation 8, as from a camera that was held so, means a turn to the left.
     #expect(turn.number == 8)
   }
 

@@ -3,7 +3,7 @@ import BlobTesting
 import Blobs
 import Foundation
 
-/// A small picture in a file of its own, and the helper program that was built beside these tests.
+/// A small picture in a temporary file, and the helper program that was built beside these tests.
 struct Photograph {
   let folder: ScratchFolder
   var original: BytePath { folder.path.appending("IMG_0001.JPG") }
@@ -19,14 +19,14 @@ struct Photograph {
     try write(Data("notes".utf8), to: sidecar)
   }
 
-  /// Old enough to be taken as it is.
+  /// The file is old enough that it is not checked twice.
   func write(_ bytes: Data, to path: BytePath, age: TimeInterval = 1000) throws {
     let url = URL(fileURLWithPath: path.description)
     try bytes.write(to: url)
     try FileManager.default.setAttributes([.modificationDate: Date(timeIntervalSinceNow: -age)], ofItemAtPath: url.path)
   }
 
-  /// A program that answers as the helper does when it is asked who it is, and then does what the shell is told.
+  /// A program that identifies itself as the helper does, and then runs the shell script.
   func program(_ script: String) throws -> BytePath {
     let path = folder.path.appending("program")
     let text = "#!/bin/sh\nif [ \"$1\" = --version ]; then echo other 1; exit; fi\n\(script)\n"
@@ -43,7 +43,7 @@ struct Photograph {
     return RenditionSource(FileSource(original), FileSource(sidecar), edit, renderer, quality: quality)
   }
 
-  /// 96 by 64 pixels of coloured clouds, made for this.
+  /// 96 by 64 pixels of colored clouds, generated for this test.
   static let picture = Data(
     base64Encoded: """
       /9j/4AAQSkZJRgABAQAAAQABAAD/2wBDAA0JCgsKCA0LCgsODg0PEyAVExISEyccHhcgLikxMC4pLSwzOko+MzZGNywtQFdBRkxO
@@ -66,7 +66,7 @@ struct Photograph {
 }
 
 extension BlobSource {
-  /// All of it.
+  /// All bytes from `offset` on.
   func bytes(from offset: Int64 = 0) throws -> [UInt8] {
     let reader = try BlobSlice(self, start: offset).open(Cancellation())
     var bytes: [UInt8] = []
@@ -78,7 +78,7 @@ extension BlobSource {
   }
 }
 
-/// Width and height, from the frame's head.
+/// Width and height, from the frame header.
 func size(ofJPEG bytes: [UInt8]) -> [Int] {
   var place = 2
   while place + 9 < bytes.count, bytes[place] == 0xFF {

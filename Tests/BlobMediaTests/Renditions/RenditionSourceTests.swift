@@ -78,7 +78,7 @@ import Testing
     #expect(error?.code == .changed)
   }
 
-  /// Whatever becomes of the helper is told, and nothing that it gave counts as whole.
+  /// Any failure of the helper is reported, and its output then never counts as complete.
   @Test(arguments: [
     ("kill -SEGV $$", "signal 11"), ("echo half; kill -ABRT $$", "signal 6"), ("exit 7", "status 7"),
     ("echo half; echo 'it is broken' >&2; exit 1", "it is broken"),
@@ -104,10 +104,10 @@ import Testing
     #expect(answer?.description == "the frame reaches beyond the picture")
   }
 
-  /// As many as there are readers, and no more.
+  /// There are as many helpers as readers, and no more.
   @Test func noHelperOutlivesItsSource() throws {
     let photo = try Photograph()
-    // It tells its pid and waits.
+    // The program prints its pid and waits.
     let program = try photo.program("echo $$; exec sleep 1000")
     var pid: pid_t = 0
     do {
@@ -120,7 +120,7 @@ import Testing
     #expect(kill(pid, 0) == -1 && errno == ESRCH)
   }
 
-  /// At once, or in the middle of a picture: what it gave does not count as whole.
+  /// The helper stalls at once, or in the middle of a picture: its output then does not count as complete.
   @Test(arguments: ["exec sleep 1000", "echo half; exec sleep 1000"])
   func aHelperThatHangsIsEnded(_ script: String) throws {
     let photo = try Photograph()
@@ -144,7 +144,7 @@ import Testing
     #expect(refused?.message.contains("it hangs") == true, "\(refused as Any)")
   }
 
-  /// All has come and it stays, silent or with ever more to say.
+  /// All output has arrived, but the helper does not end, and is silent or prints more messages.
   @Test(arguments: ["exec sleep 1000", "while sleep 0.05; do echo 'not yet' >&2; done"])
   func aHelperThatDoesNotEndIsEnded(_ script: String) throws {
     let photo = try Photograph()
@@ -181,7 +181,7 @@ import Testing
     #expect(sent.starts(with: "--boundary\r\n".utf8))
   }
 
-  /// Orientation, sizes and the small picture inside are made true; what else is there stays as it was.
+  /// Orientation, sizes and the thumbnail are corrected; all other metadata stays unchanged.
   @Test func metadataIsKeptAndMadeTrue() throws {
     let (exif, xmp) = (Self.exif(orientation: 6), "<x tiff:Orientation=\"6\" note=\"kept\"/>")
     var picture = Photograph.picture
@@ -203,10 +203,10 @@ import Testing
     #expect(bytes.firstRange(of: Self.profile) != nil)
   }
 
-  /// A profile is taken as it is, as long as it says that it is one.
+  /// A profile is copied unchanged if it has the signature of a profile.
   private static let profile = [UInt8](repeating: 0, count: 36) + Array("acsp".utf8) + (0..<200).map { UInt8($0) }
 
-  /// Orientation and a maker's words; width in the Exif directory; a small picture of four bytes.
+  /// Orientation and a maker note; width in the Exif directory; a thumbnail of four bytes.
   private static func exif(orientation: UInt8, width: UInt8 = 96, height: UInt8 = 64, small: Bool = true) -> [UInt8] {
     func entry(_ tag: [UInt8], _ kind: UInt8, _ count: UInt8, _ value: [UInt8]) -> [UInt8] {
       tag + [kind, 0, count, 0, 0, 0] + value + [UInt8](repeating: 0, count: 4 - value.count)

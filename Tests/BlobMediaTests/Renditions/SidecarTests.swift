@@ -2,7 +2,7 @@ import BlobMedia
 import Foundation
 import Testing
 
-/// What sidecars say, in the ways in which programs write them.
+/// The content of sidecars in the notations of several programs.
 @Suite struct SidecarTests {
   private static func packet(_ attributes: String, _ elements: String = "") -> String {
     """
@@ -42,7 +42,7 @@ import Testing
     #expect(turned == .edit(PhotoEdit(Self.cropped.frame, orientation: PhotoOrientation(6))))
   }
 
-  /// All that Lightroom writes for a photo of which only the frame was changed.
+  /// All fields that Lightroom writes for a photo of which only the frame was changed.
   @Test func neutralSettingsSayNothing() {
     let neutral = """
       crs:Version="9.12" crs:ProcessVersion="6.7" crs:WhiteBalance="As Shot" crs:Temperature="5150" crs:Tint="+6"
@@ -138,7 +138,7 @@ import Testing
     #expect(refusal(read(Self.packet(Self.crop.replacing("0.9", with: "nan")))) != nil)
   }
 
-  /// The time must grow with the size, and not with its square: 1 MiB would take minutes.
+  /// The time must grow linearly with the size. If it were quadratic, 1 MiB would take minutes.
   @Test(arguments: [
     "<crs:Temperature>5000</crs:Temperature>", "<crs:Tint>5</crs:Tint>", "<aas:AffineA>1</aas:AffineA>",
   ])
@@ -158,7 +158,7 @@ import Testing
     #expect(refusal(read(Self.packet("", deep))) == "its sidecar cannot be read")
   }
 
-  /// Programs that read the first one, and programs that read the last one, would cut it differently.
+  /// Programs that use the first value, and programs that use the last one, would crop differently.
   @Test func aFieldThatIsThereTwiceWithTwoValuesIsRefused() {
     let twice = "<crs:CropTop>0.1</crs:CropTop><crs:CropTop>0.2</crs:CropTop>"
     let others = Self.crop.replacingOccurrences(of: #"crs:CropTop="0.1" "#, with: "")
@@ -169,7 +169,7 @@ import Testing
   }
 }
 
-/// Of this thread, whatever else the machine does.
+/// CPU time of this thread, independent of other processes.
 private func processorTime() -> Duration {
   var time = timespec()
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
