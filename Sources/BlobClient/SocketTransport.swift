@@ -30,8 +30,8 @@ public final class SocketTransport: Transport {
 
 extension SocketTransport: AdaptiveTransport {
   public var adapts: Bool { pool.options.adapts }
-  public var learned: LearnedWidth? { pool.learned }
-  public func expect(_ learned: LearnedWidth) { pool.expect(learned) }
+  public var learned: LearnedConcurrency? { pool.learned }
+  public func expect(_ learned: LearnedConcurrency) { pool.expect(learned) }
   public func expect(bodiesAt url: HTTPURL, atMost count: Int) {
     if adapts { pool.expect(bodiesAt: url, atMost: count) }
   }

@@ -14,9 +14,9 @@ public protocol AdaptiveTransport: Transport {
   /// false if the concurrency is fixed by the configuration.
   var adapts: Bool { get }
   /// The concurrency found so far, for the next run to start with; nil if nothing was measured yet.
-  var learned: LearnedWidth? { get }
+  var learned: LearnedConcurrency? { get }
   /// Sets the result of an earlier run for the host of the coming requests. Call this before the first request.
-  func expect(_ learned: LearnedWidth)
+  func expect(_ learned: LearnedConcurrency)
   /// Announces requests with bodies to the server of `url`, at most `count` at once, after an initial request there.
   /// The transport opens one connection now. It opens more if no response arrives for a while, because connecting to a
   /// distant server takes time.
@@ -109,7 +109,7 @@ public struct TransportError: Error, Sendable, CustomStringConvertible {
 }
 
 /// The number of concurrent requests that was found best for a host.
-public struct LearnedWidth: Sendable, Hashable {
+public struct LearnedConcurrency: Sendable, Hashable {
   public var width: Int
   /// The server has refused requests because there were too many.
   public var wasRefused: Bool

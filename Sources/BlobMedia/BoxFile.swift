@@ -9,7 +9,7 @@ struct BoxFile {
   }
 
   private static let mostBoxes = 256
-  let bytes: BytesAt
+  let bytes: RandomAccessBytes
 
   /// The first box of type `kind` within a range of offsets.
   func box(_ kind: String, in range: Range<Int64>) -> Box? { box(kind: Array(kind.utf8), in: range) }

@@ -8,7 +8,7 @@ extension CaptureDate {
   ///
   /// Blocks, and reads a bounded number of bytes.
   public static func read(from source: any BlobSource, _ cancel: Cancellation = Cancellation()) -> CaptureDate? {
-    let file = PictureFile(BytesAt(source, cancel))
+    let file = PictureFile(RandomAccessBytes(source, cancel))
     for block in file.exifBlocks {
       if let date = TIFFDirectory(file.bytes, in: block)?.captureDate { return date }
     }

@@ -6,16 +6,16 @@ struct PictureFile {
     case jpeg, tiff, boxes, jxl, png, webp, avi, photoshop, fujifilm, sigma, ciff, transportStream
   }
 
-  let bytes: BytesAt
+  let bytes: RandomAccessBytes
   /// nil if the format is unknown.
   let format: Format?
 
-  init(_ bytes: BytesAt) {
+  init(_ bytes: RandomAccessBytes) {
     self.bytes = bytes
     format = Self.format(of: bytes(0, 200) ?? [], bytes)
   }
 
-  private static func format(of head: [UInt8], _ bytes: BytesAt) -> Format? {
+  private static func format(of head: [UInt8], _ bytes: RandomAccessBytes) -> Format? {
     func holds(_ text: String, _ place: Int = 0) -> Bool { head.dropFirst(place).starts(with: text.utf8) }
     if head.starts(with: [0xFF, 0xD8]) { return .jpeg }
     if holds("II"), holds("HEAPCCDR", 6) { return .ciff }

@@ -15,7 +15,7 @@ struct TIFFDirectory {
   }
 
   /// A block within a file, which may be large: only the requested bytes are read.
-  init?(_ file: BytesAt, in range: Range<Int64>) {
+  init?(_ file: RandomAccessBytes, in range: Range<Int64>) {
     self.init { place, count in
       guard place >= 0, place < range.upperBound - range.lowerBound else { return [] }
       let count = Int(min(Int64(count), range.upperBound - range.lowerBound - place))

@@ -30,8 +30,8 @@ package func coreMode(_ mode: RunLoop.Mode) -> CFRunLoopMode {
 /// Maps numbers to the callbacks of run-loop sources. A run loop may be about to call a source while another thread
 /// releases it. With a pointer as context, Core Foundation could not detect that; a number that was removed is simply
 /// not found.
-final class Clappers: @unchecked Sendable {
-  static let shared = Clappers()
+final class RunLoopCallbacks: @unchecked Sendable {
+  static let shared = RunLoopCallbacks()
 
   // `lock` guards `sounds` and `last`.
   private let lock = NSLock()
@@ -61,4 +61,4 @@ func makeSource(_ number: UInt) -> CFRunLoopSource {
 }
 
 /// If the source was invalidated meanwhile, its number has no callback any more.
-private func perform(_ info: UnsafeMutableRawPointer?) { Clappers.shared.sound(UInt(bitPattern: info)) }
+private func perform(_ info: UnsafeMutableRawPointer?) { RunLoopCallbacks.shared.sound(UInt(bitPattern: info)) }

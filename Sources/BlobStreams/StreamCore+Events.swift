@@ -59,7 +59,7 @@ extension StreamCore {
   }
 
   /// `hang` adds the signal to a run loop.
-  func schedule(_ hang: (RunLoopBell) -> Void) {
+  func schedule(_ hang: (RunLoopSignal) -> Void) {
     if locked({ phase == .closed }) { return }
     hang(bell)
     // The signal may have been sent before any run loop could receive it.

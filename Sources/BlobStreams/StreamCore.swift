@@ -44,12 +44,12 @@ final class StreamCore: @unchecked Sendable {
   var cameEarly = false
 
   var pending: Stream.Event = []
-  var teller = OneTeller()
+  var teller = SingleDelivery()
   var mustRing = false
   weak var delegate: (any StreamDelegate)?
   var client: HeldClient?
   var reportsErrors: Bool
-  private(set) lazy var bell = RunLoopBell { [weak self] in self?.deliver() }
+  private(set) lazy var bell = RunLoopSignal { [weak self] in self?.deliver() }
 
   init(_ source: any BlobSource, _ manner: Manner, block: Int, reportsErrors: Bool) {
     self.source = source

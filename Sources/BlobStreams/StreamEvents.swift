@@ -6,16 +6,16 @@ final class StreamEvents: @unchecked Sendable {
   // `lock` guards everything but `bell`, which has its own lock, and `holds`, which the stream's end guards.
   private let lock = NSLock()
   private var pending: Stream.Event = []
-  private var teller = OneTeller()
+  private var teller = SingleDelivery()
   private weak var owner: Stream?
   private weak var listener: (any StreamDelegate)?
-  private var bell: RunLoopBell!
+  private var bell: RunLoopSignal!
   private let holds: (Stream.Event) -> Bool
 
   /// `holds` is called on any thread, just before an event is delivered, and returns whether the event is still true.
   init(_ holds: @escaping (Stream.Event) -> Bool) {
     self.holds = holds
-    bell = RunLoopBell { [weak self] in self?.deliver() }
+    bell = RunLoopSignal { [weak self] in self?.deliver() }
   }
 
   /// The stream whose events are delivered.

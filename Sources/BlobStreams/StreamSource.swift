@@ -65,7 +65,7 @@ private final class StreamReader: BlobReader {
     try promised.check(count, at: length)
   }
 
-  private var promised: PromisedLength { PromisedLength("a stream", info.length) }
+  private var promised: ExpectedLength { ExpectedLength("a stream", info.length) }
 }
 
 /// The stream and its read position.

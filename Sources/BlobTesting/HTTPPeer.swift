@@ -58,7 +58,7 @@ public final class HTTPPeer: Sendable {
           continue
         }
         SystemThread.start("peer") {
-          PeerTalk(socket) { request, count in
+          HTTPPeerConnection(socket) { request, count in
             state.update { $0.arriving[socket, default: 0] += count }
             beginning(request)
           }
@@ -99,7 +99,7 @@ public final class HTTPPeer: Sendable {
 }
 
 /// One connection: reads requests and writes replies.
-private final class PeerTalk {
+private final class HTTPPeerConnection {
   private let socket: Int32
   private let arrived: (HTTPPeer.Request, Int) -> Void
   private var buffer = [UInt8](repeating: 0, count: 65_536)

@@ -15,7 +15,7 @@ extension ProtocolCheck {
       ProtocolCheck("an unfinished upload can be deleted", aborts),
     ]
 
-  private static func arrivesWhole(_ exam: ProtocolExam) async throws {
+  private static func arrivesWhole(_ exam: ProtocolCheckContext) async throws {
     let part = exam.fixture.partSize ?? 300_000
     let whole = exam.fixture.wholeUpTo
     let lengths = [0, 1, 1000, part - 1, part, part + 1, whole - 1, whole, whole + 1, 9 << 20]
@@ -30,7 +30,7 @@ extension ProtocolCheck {
     try require(left == 0, "\(left) bytes of unfinished uploads were left behind")
   }
 
-  private static func acceptsTheSameAgain(_ exam: ProtocolExam) async throws {
+  private static func acceptsTheSameAgain(_ exam: ProtocolCheckContext) async throws {
     for length: Int64 in [0, 1000, 900_000] {
       let pattern = PatternSource(length: length)
       let name = BytePath("of \(length)")
@@ -44,7 +44,7 @@ extension ProtocolCheck {
     }
   }
 
-  private static func refusesOtherBytes(_ exam: ProtocolExam) async throws {
+  private static func refusesOtherBytes(_ exam: ProtocolCheckContext) async throws {
     for (length, other) in [(1000, 1000), (900_000, 900_000), (900_000, 800_000), (1000, 900_000)] as [(Int64, Int64)] {
       let pattern = PatternSource(length: length, seed: 1)
       let name = BytePath("\(length) and \(other)")
@@ -64,7 +64,7 @@ extension ProtocolCheck {
     }
   }
 
-  private static func overwrites(_ exam: ProtocolExam) async throws {
+  private static func overwrites(_ exam: ProtocolCheckContext) async throws {
     for (length, other) in [(1000, 1000), (900_000, 900_000), (900_000, 10), (0, 500_000)] as [(Int64, Int64)] {
       let name = BytePath("\(length) then \(other)")
       _ = try await exam.uploader().upload(PatternSource(length: length, seed: 1), as: name, overwrite: true)
@@ -74,7 +74,7 @@ extension ProtocolCheck {
     }
   }
 
-  private static func arrivesWithoutLength(_ exam: ProtocolExam) async throws {
+  private static func arrivesWithoutLength(_ exam: ProtocolCheckContext) async throws {
     for length: Int64 in [0, 1, 1000, 70_000, exam.fixture.wholeUpTo, 1_500_000] {
       let name = BytePath("of \(length)")
       let pattern = PatternSource(length: length, access: .sequential, knowsLength: false)
@@ -95,7 +95,7 @@ extension ProtocolCheck {
     }
   }
 
-  private static func aborts(_ exam: ProtocolExam) async throws {
+  private static func aborts(_ exam: ProtocolCheckContext) async throws {
     let folder = try ScratchFolder()
     let journal = try await Journal(at: folder.path.appending("journal"))
     let pattern = PatternSource(length: 4 << 20)

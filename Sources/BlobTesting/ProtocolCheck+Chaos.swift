@@ -15,7 +15,7 @@ extension ProtocolCheck {
     }
   }
 
-  private static func survives(_ seed: UInt64, pipes: Bool, _ exam: ProtocolExam) async throws {
+  private static func survives(_ seed: UInt64, pipes: Bool, _ exam: ProtocolCheckContext) async throws {
     let folder = try ScratchFolder()
     let journal = try await Journal(at: folder.path.appending("journal"))
     let proxy = ChaosProxy(

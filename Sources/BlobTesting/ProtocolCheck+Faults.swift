@@ -17,7 +17,7 @@ extension ProtocolCheck {
     ProtocolCheck("bytes that change on the way are sent again", noticesChanges),
   ]
 
-  private static func survivesLostAnswers(_ exam: ProtocolExam) async throws {
+  private static func survivesLostAnswers(_ exam: ProtocolCheckContext) async throws {
     for number in 0..<5 {
       for length: Int64 in [1000, 900_000] {
         let pattern = PatternSource(length: length, seed: UInt64(number))
@@ -31,7 +31,7 @@ extension ProtocolCheck {
     try require(names.count == 10, "10 names were meant to be there, not \(names)")
   }
 
-  private static func survivesCuts(_ exam: ProtocolExam) async throws {
+  private static func survivesCuts(_ exam: ProtocolCheckContext) async throws {
     let faults: [ChaosProxy.Fault] = [
       .cutUp(after: 1), .cutUp(after: 100), .cutUp(after: 1000), .cutUp(after: 70_000), .cutUp(after: 800_000),
       .reset(after: 500), .reset(after: 400_000), .cutDown(after: 5), .cutDown(after: 100), .dropResponse(1),
@@ -52,19 +52,20 @@ extension ProtocolCheck {
   /// Checks the total of bytes sent when a body is cut off at byte `cut` and the server has stored all but `slack` of
   /// it. With a protocol that resumes, the total is little more than the length; otherwise the lost bytes are sent
   /// again.
-  private static func requireFewSent(_ exam: ProtocolExam, _ sent: Int64, _ length: Int64, cut: Int64) throws {
+  private static func requireFewSent(_ exam: ProtocolCheckContext, _ sent: Int64, _ length: Int64, cut: Int64) throws {
     // The server may be behind by `slack`, and the bytes after the cut may have been in socket buffers; those are sent
     // twice. The bytes before the cut are sent once. A restart from the beginning sends `length + cut`.
-    let most = length + (length - cut) + ProtocolExam.slack
-    precondition(most < length + cut - ProtocolExam.slack, "the cut is too early to tell")
+    let most = length + (length - cut) + ProtocolCheckContext.slack
+    precondition(most < length + cut - ProtocolCheckContext.slack, "the cut is too early to tell")
     if exam.fixture.resumes {
       try require(sent <= most, "\(sent) bytes were sent of \(length), which were cut at \(cut)")
     } else {
-      try require(sent > length + cut - ProtocolExam.slack, "\(sent) bytes were sent: declared not to resume, it does")
+      try require(
+        sent > length + cut - ProtocolCheckContext.slack, "\(sent) bytes were sent: declared not to resume, it does")
     }
   }
 
-  private static func resumes(_ exam: ProtocolExam) async throws {
+  private static func resumes(_ exam: ProtocolCheckContext) async throws {
     let pattern = PatternSource(length: 9 << 20)
     let cut: Int64 = 6 << 20
     let proxy = exam.proxy()
@@ -74,7 +75,7 @@ extension ProtocolCheck {
     try requireFewSent(exam, exam.transport.read, pattern.length, cut: cut)
   }
 
-  private static func resumesWithoutLength(_ exam: ProtocolExam) async throws {
+  private static func resumesWithoutLength(_ exam: ProtocolCheckContext) async throws {
     guard exam.fixture.takesUnknownLength else { return }
     let pattern = PatternSource(length: 9 << 20, access: .sequential, knowsLength: false)
     let cut: Int64 = 6 << 20
@@ -85,7 +86,7 @@ extension ProtocolCheck {
     try requireFewSent(exam, exam.transport.read, pattern.length, cut: cut)
   }
 
-  private static func survivesRestart(_ exam: ProtocolExam) async throws {
+  private static func survivesRestart(_ exam: ProtocolCheckContext) async throws {
     let pattern = PatternSource(length: 9 << 20)
     let cut: Int64 = 6 << 20
     let failure = Monitor<(any Error)?>(nil)
@@ -98,7 +99,7 @@ extension ProtocolCheck {
     try requireFewSent(exam, exam.transport.read, pattern.length, cut: cut)
   }
 
-  private static func survivesLostSession(_ exam: ProtocolExam) async throws {
+  private static func survivesLostSession(_ exam: ProtocolCheckContext) async throws {
     let folder = try ScratchFolder()
     let journal = try await Journal(at: folder.path.appending("journal"))
     let pattern = PatternSource(length: 4 << 20)
@@ -126,7 +127,7 @@ extension ProtocolCheck {
     await journal.close()
   }
 
-  private static func publishesNoBrokenSource(_ exam: ProtocolExam) async throws {
+  private static func publishesNoBrokenSource(_ exam: ProtocolCheckContext) async throws {
     for length: Int64 in [1000, 2_000_000] {
       let pattern = PatternSource(length: length)
       let at = length / 3 * 2
@@ -145,7 +146,7 @@ extension ProtocolCheck {
     }
   }
 
-  private static func mixesNoVersions(_ exam: ProtocolExam) async throws {
+  private static func mixesNoVersions(_ exam: ProtocolCheckContext) async throws {
     let old = PatternSource(length: 4 << 20, seed: 1)
     let new = PatternSource(length: 4 << 20, seed: 2)
     let proxy = exam.proxy()
@@ -164,7 +165,7 @@ extension ProtocolCheck {
   }
 
   /// For a protocol without detection, the change must arrive; otherwise the proxy would be ineffective.
-  private static func noticesChanges(_ exam: ProtocolExam) async throws {
+  private static func noticesChanges(_ exam: ProtocolCheckContext) async throws {
     for length: Int64 in [50_000, 2_000_000] {
       let pattern = PatternSource(length: length)
       // If every request has its own connection, the first connections carry no content. With concurrent parts, each
@@ -188,7 +189,7 @@ extension ProtocolCheck {
     }
   }
 
-  private static func cancels(_ exam: ProtocolExam) async throws {
+  private static func cancels(_ exam: ProtocolCheckContext) async throws {
     let folder = try ScratchFolder()
     let journal = try await Journal(at: folder.path.appending("journal"))
     let pattern = PatternSource(length: 9 << 20)

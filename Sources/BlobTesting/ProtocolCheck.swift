@@ -12,9 +12,9 @@ import Synchronization
 /// ```
 public struct ProtocolCheck: Sendable, CustomStringConvertible {
   public let description: String
-  private let body: @Sendable (ProtocolExam) async throws -> Void
+  private let body: @Sendable (ProtocolCheckContext) async throws -> Void
 
-  init(_ description: String, _ body: @escaping @Sendable (ProtocolExam) async throws -> Void) {
+  init(_ description: String, _ body: @escaping @Sendable (ProtocolCheckContext) async throws -> Void) {
     self.description = description
     self.body = body
   }
@@ -25,22 +25,26 @@ public struct ProtocolCheck: Sendable, CustomStringConvertible {
     _ fixture: ProtocolFixture, over transport: (any Transport)? = nil, within limit: Duration = .seconds(180)
   ) async throws {
     let peer = try await deadline(limit, "\(fixture): making its server") {
-      try await ProtocolExam.threads.run { () throws in try fixture.makePeer() }
+      try await ProtocolCheckContext.threads.run { () throws in try fixture.makePeer() }
     }
     let result: Result<Void, any Error>
     do {
-      try await deadline(limit, "the check") { [body] in try await body(ProtocolExam(fixture, peer, over: transport)) }
+      try await deadline(limit, "the check") { [body] in
+        try await body(ProtocolCheckContext(fixture, peer, over: transport))
+      }
       result = .success(())
     } catch {
       result = .failure(CheckFailure("\(fixture): \(self): \(error)"))
     }
-    try await deadline(limit, "\(fixture): stopping its server") { await ProtocolExam.threads.run { peer.stop() } }
+    try await deadline(limit, "\(fixture): stopping its server") {
+      await ProtocolCheckContext.threads.run { peer.stop() }
+    }
     try result.get()
   }
 }
 
 /// The context of a running check, with the functions that checks use.
-struct ProtocolExam: Sendable {
+struct ProtocolCheckContext: Sendable {
   let fixture: ProtocolFixture
   let peer: any ProtocolPeer
   let transport: CountingTransport

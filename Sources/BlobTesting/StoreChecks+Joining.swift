@@ -3,7 +3,7 @@ import Blobs
 
 /// Checks of final uploads, which are joined from partial uploads.
 extension StoreCheck {
-  static func joinsParts(_ exam: StoreExamination) throws {
+  static func joinsParts(_ exam: StoreCheckContext) throws {
     let bytes = sample(600_000)
     for cuts in [[], [1], [0, 250_000, 250_000, 599_999]] {
       let store = try exam.store()
@@ -24,7 +24,7 @@ extension StoreCheck {
     }
   }
 
-  static func joinsOverARestart(_ exam: StoreExamination) throws {
+  static func joinsOverARestart(_ exam: StoreCheckContext) throws {
     let bytes = sample(300_000)
     var store = try exam.store()
     let parts = try store.parts(bytes, [100_000, 200_000])
@@ -41,7 +41,7 @@ extension StoreCheck {
     try store.requireBytes("x", bytes)
   }
 
-  static func claimsPartsOnce(_ exam: StoreExamination) throws {
+  static func claimsPartsOnce(_ exam: StoreCheckContext) throws {
     var store = try exam.store()
     let parts = try store.parts(sample(300), [100, 200])
     let final = try store.beginFinal("x", Array(parts[..<2]), length: 200)
@@ -58,7 +58,7 @@ extension StoreCheck {
     try require(store.unfinished == 1, "\(store.unfinished) are unfinished")
   }
 
-  static func countsRoomOfParts(_ exam: StoreExamination) throws {
+  static func countsRoomOfParts(_ exam: StoreCheckContext) throws {
     let bytes = sample(600)
     var store = try exam.store(maxTotal: 1000)
     let parts = try store.parts(bytes, [200, 400])
@@ -78,7 +78,7 @@ extension StoreCheck {
     try store.publish("z", sample(400))
   }
 
-  static func expiresPartsTogether(_ exam: StoreExamination) throws {
+  static func expiresPartsTogether(_ exam: StoreCheckContext) throws {
     var store = try exam.store()
     let parts = try store.parts(sample(300), [100, 200])
     let final = try store.beginFinal("x", Array(parts[..<2]), length: 200)

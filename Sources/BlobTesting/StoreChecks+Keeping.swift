@@ -4,7 +4,7 @@ import Blobs
 
 /// Checks of stored unfinished uploads, also across a restart of the store.
 extension StoreCheck {
-  static func goesOn(_ exam: StoreExamination) throws {
+  static func goesOn(_ exam: StoreCheckContext) throws {
     let bytes = sample(250_000)
     var store = try exam.store()
     let record = try store.begin("d/x", Array(bytes[..<100_000]), length: 250_000)
@@ -22,7 +22,7 @@ extension StoreCheck {
     try store.requireBytes("d/x", bytes)
   }
 
-  static func keepsRecords(_ exam: StoreExamination) throws {
+  static func keepsRecords(_ exam: StoreCheckContext) throws {
     let store = try exam.store()
     let target = try ServedPath([0xFF, 0x0A, 0x2F, 0x25, 0x20])
     let reception = try store.begin(length: nil)
@@ -39,7 +39,7 @@ extension StoreCheck {
     try require(saved?.offset == 0, "it is at \(saved?.offset ?? -1)")
   }
 
-  static func computesDigests(_ exam: StoreExamination) throws {
+  static func computesDigests(_ exam: StoreCheckContext) throws {
     let bytes = sample(600_001)
     for count in [0, 1, 600_001] {
       let store = try exam.store()
@@ -55,7 +55,7 @@ extension StoreCheck {
     }
   }
 
-  static func keepsProbation(_ exam: StoreExamination) throws {
+  static func keepsProbation(_ exam: StoreCheckContext) throws {
     let bytes = sample(3000)
     var store = try exam.store()
     let record = try store.begin("x", Array(bytes[..<1000]), length: 3000)
@@ -76,7 +76,7 @@ extension StoreCheck {
   }
 
   /// As after a kill: the store never learned whether the bytes on probation are valid.
-  static func forgetsProbation(_ exam: StoreExamination) throws {
+  static func forgetsProbation(_ exam: StoreCheckContext) throws {
     for start in [0, 1000] {
       var store = try exam.store()
       let record = try store.begin("at \(start)", sample(start), length: 3000)
@@ -94,7 +94,7 @@ extension StoreCheck {
     }
   }
 
-  static func forgetsWhatWasNotSaved(_ exam: StoreExamination) throws {
+  static func forgetsWhatWasNotSaved(_ exam: StoreCheckContext) throws {
     let id = try exam.store(maxTotal: 1000).receive(sample(900)).id
     let store = try exam.store(maxTotal: 1000)
     try require(try store.load(id) == nil, "it is known")
@@ -102,7 +102,7 @@ extension StoreCheck {
     try store.publish("a", sample(1000))
   }
 
-  static func remembersFinished(_ exam: StoreExamination) throws {
+  static func remembersFinished(_ exam: StoreCheckContext) throws {
     var store = try exam.store()
     let record = try store.begin("x", sample(1000), length: 1000)
     _ = try store.publish(store.reopen(record.id), record, isSaved: true)
@@ -122,7 +122,7 @@ extension StoreCheck {
     try require(try store.load(twin.id)?.isFinished == true, "the twin is not finished")
   }
 
-  static func deletes(_ exam: StoreExamination) throws {
+  static func deletes(_ exam: StoreCheckContext) throws {
     let store = try exam.store(maxTotal: 1000)
     let open = try store.begin("x", sample(10), length: 1000)
     store.delete(open.id)
@@ -137,7 +137,7 @@ extension StoreCheck {
     try store.publish("z", sample(990))
   }
 
-  static func expires(_ exam: StoreExamination) throws {
+  static func expires(_ exam: StoreCheckContext) throws {
     var store = try exam.store()
     let open = try store.begin("x", sample(10), length: 20)
     let busy = try store.begin("b", sample(10), length: 20)
@@ -155,7 +155,7 @@ extension StoreCheck {
     try require(try store.load(busy.id)?.offset == 10, "the busy one has lost its bytes")
   }
 
-  static func tellsComplete(_ exam: StoreExamination) throws {
+  static func tellsComplete(_ exam: StoreCheckContext) throws {
     var store = try exam.store()
     let whole = try store.begin("x", sample(10), length: 10)
     _ = try store.begin("y", sample(10), length: 11)
@@ -171,7 +171,7 @@ extension StoreCheck {
     try require(store.complete().isEmpty, "told after publishing: \(store.complete())")
   }
 
-  static func countsRoom(_ exam: StoreExamination) throws {
+  static func countsRoom(_ exam: StoreCheckContext) throws {
     var store = try exam.store(maxTotal: 1000)
     try requireStatus(413, "more than there is") { _ = try store.begin(length: 1001) }
     let promised = try store.begin(length: 600)
@@ -198,7 +198,7 @@ extension StoreCheck {
     try store.publish("c", sample(300))
   }
 
-  static func countsUnfinished(_ exam: StoreExamination) throws {
+  static func countsUnfinished(_ exam: StoreCheckContext) throws {
     var store = try exam.store()
     func expect(_ count: Int, _ when: String) throws {
       try require(store.unfinished == count, "\(when) \(store.unfinished) are unfinished, not \(count)")
@@ -224,7 +224,7 @@ extension StoreCheck {
     try expect(0, "after deleting")
   }
 
-  static func interrupts(_ exam: StoreExamination) throws {
+  static func interrupts(_ exam: StoreCheckContext) throws {
     var store = try exam.store()
     try store.publish("x", sample(1000))
     let twin = try store.begin("x", sample(1000), length: 1000)
@@ -238,7 +238,7 @@ extension StoreCheck {
     try require(publication.outcome == .same, "the outcome is .\(publication.outcome)")
   }
 
-  static func isAlone(_ exam: StoreExamination) throws {
+  static func isAlone(_ exam: StoreCheckContext) throws {
     _ = try exam.store()
     try requireStatus(500, "a second store") { _ = try exam.second() }
     exam.close()

@@ -5,7 +5,7 @@ import Synchronization
 
 /// Checks of published files.
 extension StoreCheck {
-  static func nothingIsInANewPlace(_ exam: StoreExamination) throws {
+  static func nothingIsInANewPlace(_ exam: StoreCheckContext) throws {
     let store = try exam.store()
     var random = SystemRandomNumberGenerator()
     let id = UploadID(using: &random)
@@ -22,7 +22,7 @@ extension StoreCheck {
     store.delete(id)
   }
 
-  static func publishesBytes(_ exam: StoreExamination) throws {
+  static func publishesBytes(_ exam: StoreCheckContext) throws {
     let store = try exam.store()
     for (index, count) in [0, 1, 99_999, 100_000, 300_001].enumerated() {
       let bytes = sample(count)
@@ -38,7 +38,7 @@ extension StoreCheck {
     try next.requireBytes("sub/deep/300001", sample(300_001))
   }
 
-  static func hidesWhatIsUnfinished(_ exam: StoreExamination) throws {
+  static func hidesWhatIsUnfinished(_ exam: StoreCheckContext) throws {
     let store = try exam.store()
     let reception = try store.receive(sample(1000))
     try require(reception.length == 1000, "the reception holds \(reception.length)")
@@ -47,7 +47,7 @@ extension StoreCheck {
     try require(try store.list(.root).isEmpty, "the root lists something")
   }
 
-  static func takesNamesAsBytes(_ exam: StoreExamination) throws {
+  static func takesNamesAsBytes(_ exam: StoreCheckContext) throws {
     let store = try exam.store()
     for name in [[0xFF, 0xC3], Array("a b%2F?#\\\n".utf8), Array(".hidden".utf8), Array(repeating: 97, count: 255)] {
       let target = try ServedPath(name)
@@ -60,7 +60,7 @@ extension StoreCheck {
     try require(names.count == 3, "listed: \(names)")
   }
 
-  static func meetsEqualBytes(_ exam: StoreExamination) throws {
+  static func meetsEqualBytes(_ exam: StoreCheckContext) throws {
     let store = try exam.store()
     let bytes = sample(600_000)
     let first = try store.publish("a", bytes)
@@ -71,7 +71,7 @@ extension StoreCheck {
     try require(try store.publish("empty", []).outcome == .same, "empty twice is not the same")
   }
 
-  static func refusesOtherBytes(_ exam: StoreExamination) throws {
+  static func refusesOtherBytes(_ exam: StoreCheckContext) throws {
     let store = try exam.store()
     let bytes = sample(300_000)
     var last = bytes
@@ -88,7 +88,7 @@ extension StoreCheck {
     try store.requireBytes("a", bytes)
   }
 
-  static func replaces(_ exam: StoreExamination) throws {
+  static func replaces(_ exam: StoreCheckContext) throws {
     let store = try exam.store()
     let first = try store.publish("a", sample(1000), .replace)
     try require(first.outcome == .created, "the outcome of the first is .\(first.outcome)")
@@ -102,14 +102,14 @@ extension StoreCheck {
     try require(try open.bytes() == sample(1000), "an open file has changed")
   }
 
-  static func keepsWhatMustBeNewAway(_ exam: StoreExamination) throws {
+  static func keepsWhatMustBeNewAway(_ exam: StoreCheckContext) throws {
     let store = try exam.store()
     try require(try store.publish("a", [1], .mustBeNew).outcome == .created, "it was not created")
     try requireStatus(412, "again") { try store.publish("a", [1], .mustBeNew) }
     try store.requireBytes("a", [1])
   }
 
-  static func publishesOneOfMany(_ exam: StoreExamination) throws {
+  static func publishesOneOfMany(_ exam: StoreCheckContext) throws {
     let store = try exam.store()
     let threads = 6
     let results = Monitor<[(seed: Int, status: Int)]>([])
@@ -129,7 +129,7 @@ extension StoreCheck {
     try store.requireBytes("a/b", sample(50_000, seed: winners[0].seed))
   }
 
-  static func tellsFoldersFromFiles(_ exam: StoreExamination) throws {
+  static func tellsFoldersFromFiles(_ exam: StoreCheckContext) throws {
     let store = try exam.store()
     try store.publish("folder/file", [1])
     for rule in [ExistingRule.keep, .replace] {
@@ -143,7 +143,7 @@ extension StoreCheck {
     try store.requireBytes("folder/file", [1])
   }
 
-  static func lists(_ exam: StoreExamination) throws {
+  static func lists(_ exam: StoreCheckContext) throws {
     let store = try exam.store()
     for name in ["b", "a", "B", "a-", "ä", ".b", "a.d/x"] { try store.publish(name, Array(name.utf8)) }
     let entries = try store.list(.root)
@@ -153,7 +153,7 @@ extension StoreCheck {
     try require(entries.last?.item.length == 2, "the length is \(entries.last?.item.length ?? -1)")
   }
 
-  static func removes(_ exam: StoreExamination) throws {
+  static func removes(_ exam: StoreCheckContext) throws {
     let store = try exam.store()
     try store.publish("d/a", [1])
     try store.remove(ServedPath("d/a".utf8))

@@ -25,9 +25,9 @@ package struct StoreFixture: Sendable, CustomStringConvertible {
 /// ```
 package struct StoreCheck: Sendable, CustomStringConvertible {
   package let description: String
-  private let body: @Sendable (StoreExamination) throws -> Void
+  private let body: @Sendable (StoreCheckContext) throws -> Void
 
-  private init(_ description: String, _ body: @escaping @Sendable (StoreExamination) throws -> Void) {
+  private init(_ description: String, _ body: @escaping @Sendable (StoreCheckContext) throws -> Void) {
     self.description = description
     self.body = body
   }
@@ -37,7 +37,7 @@ package struct StoreCheck: Sendable, CustomStringConvertible {
     do {
       try await deadline(limit, "the check") { [body] in
         try await Self.threads.run { () throws in
-          let exam = StoreExamination(open: try fixture.place())
+          let exam = StoreCheckContext(open: try fixture.place())
           defer { exam.close() }
           try body(exam)
         }
@@ -85,7 +85,7 @@ package struct StoreCheck: Sendable, CustomStringConvertible {
 }
 
 /// The context of a running check: a location and the store that is open there.
-final class StoreExamination: Sendable {
+final class StoreCheckContext: Sendable {
   private let opener: StoreFixture.Opener
   private let current = Mutex<(any UploadStore)?>(nil)
 

@@ -28,7 +28,7 @@ extension UploadDestination {
   ) async throws(UploadError) -> UploadDestination {
     let observed = ObservedTransport(transport)
     let credentials = Credentials(headers, rereading: rereading)
-    let context = UploadContext(UploadServer(observed, credentials, at: endpoint, Acquaintance()))
+    let context = UploadContext(UploadServer(observed, credentials, at: endpoint, HostState()))
     let target = UploadTarget(endpoint: endpoint, url: endpoint, path: "", length: nil)
     var answer: (any UploadProtocol, PartLimits)
     let tus = Tus(checksum: checksum)

@@ -21,14 +21,14 @@ public struct UploadContext: Sendable {
     transport: any Transport, headers: HTTPHeaders = [:], endpoint: HTTPURL, traits: UploadTraits,
     events: any UploadEvents = NoUploadEvents()
   ) {
-    self.init(UploadServer(transport, Credentials(headers), at: endpoint, Acquaintance(), sign: traits.sign), events)
+    self.init(UploadServer(transport, Credentials(headers), at: endpoint, HostState(), sign: traits.sign), events)
   }
 
   /// For requests to `destination` that are no upload of a file.
   package init(_ destination: UploadDestination, over transport: any Transport) {
     self.init(
       UploadServer(
-        transport, destination.credentials, at: destination.endpoint, Acquaintance(), sign: destination.traits.sign))
+        transport, destination.credentials, at: destination.endpoint, HostState(), sign: destination.traits.sign))
   }
 
   init(_ server: UploadServer, _ events: any UploadEvents = NoUploadEvents()) {
@@ -83,7 +83,7 @@ final class UploadServer: Sendable {
   /// They are for the origin of `endpoint` and no other.
   let credentials: Credentials
   let endpoint: HTTPURL
-  let knowledge: Acquaintance
+  let knowledge: HostState
   /// Adds a signature over the complete request as the last step before it is sent.
   let sign: (@Sendable (inout HTTPRequest) -> Void)?
   /// Called with the number of bytes that were just read to be compared with the server's bytes.
@@ -95,7 +95,7 @@ final class UploadServer: Sendable {
     @Sendable (_ what: String, _ ask: () async throws(UploadError) -> Void) async throws(UploadError) -> Void
 
   init(
-    _ transport: any Transport, _ credentials: Credentials, at endpoint: HTTPURL, _ knowledge: Acquaintance,
+    _ transport: any Transport, _ credentials: Credentials, at endpoint: HTTPURL, _ knowledge: HostState,
     sign: (@Sendable (inout HTTPRequest) -> Void)? = nil, compared: @escaping @Sendable (Int) -> Void = { _ in },
     notice: @escaping @Sendable (String) -> Void = { _ in },
     patiently:

@@ -52,7 +52,7 @@ extension UploadRun {
     if let traced { return traced }
     let key = KeyedChecksum.newKey()
     guard let record = ledger.sending(from: offset, key: key) else { return source.source }
-    let source = TracedSource(source.source, from: offset, key: key, record)
+    let source = ChecksummedSource(source.source, from: offset, key: key, record)
     traced = source
     return source
   }

@@ -130,9 +130,9 @@ public struct UploadDestination: Sendable {
   }
   /// `headers`, as they are now.
   var credentials: Credentials
-  let acquaintance = Acquaintance()
+  let acquaintance = HostState()
   /// A query to run while files are being sent; nil: none.
-  var question: OpenQuestion?
+  var question: DeferredProbe?
 
   public init(endpoint: HTTPURL, dialect: any UploadProtocol, limits: PartLimits, headers: HTTPHeaders = [:]) {
     self.endpoint = endpoint

@@ -38,7 +38,7 @@ public struct BlobSlice: Sendable {
 }
 
 /// Counts the remaining bytes of a slice and, at the end, asks the source whether its version is still the same.
-private final class SliceReader: AheadReader {
+private final class SliceReader: ReadAheadAware {
   private let reader: any BlobReader
   private let slice: BlobSlice
   private var given: Int64 = 0
@@ -54,7 +54,7 @@ private final class SliceReader: AheadReader {
       readAhead: whole.readAhead)
   }
 
-  func willBeReadAhead() { (reader as? any AheadReader)?.willBeReadAhead() }
+  func willBeReadAhead() { (reader as? any ReadAheadAware)?.willBeReadAhead() }
 
   func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
     guard let length = info.length else { return try readToEnd(into: buffer) }

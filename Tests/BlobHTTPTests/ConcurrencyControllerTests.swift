@@ -140,7 +140,7 @@ import Testing
     // After a refusal the controller does not start with more than the server accepted.
     let careful = SimulatedLink(rate: 1000 * Self.mbit, roundTrip: 0.1, refusesFrom: 6)
     let again = careful.run(
-      ConcurrencyController(most: 64, learned: LearnedWidth(width: 6, wasRefused: true)), for: 1, seed: 1
+      ConcurrencyController(most: 64, learned: LearnedConcurrency(width: 6, wasRefused: true)), for: 1, seed: 1
     ) {
       _ in Self.small
     }
@@ -161,7 +161,7 @@ import Testing
     cheap.begins(isCostly: true)
     #expect(cheap.width == ConcurrencyController.first, "workers are busy already")
     for var known in [
-      ConcurrencyController(most: 64, learned: LearnedWidth(width: 16)), ConcurrencyController(fixed: 16),
+      ConcurrencyController(most: 64, learned: LearnedConcurrency(width: 16)), ConcurrencyController(fixed: 16),
     ] {
       known.begins(isCostly: true)
       #expect(known.width == 16)

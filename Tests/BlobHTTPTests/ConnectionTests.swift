@@ -87,13 +87,13 @@ import Testing
     }
     // Refusals of requests that were sent together count as one.
     #expect(widths.withLock { $0 } == [4, 8, 16, 8])
-    #expect(transport.learned == LearnedWidth(width: 8, wasRefused: true))
+    #expect(transport.learned == LearnedConcurrency(width: 8, wasRefused: true))
   }
 
   @Test func whatWasLearnedIsBegunWith() async throws {
     let peer = ScriptedPeer(Array(repeating: [.readRequest, .hold, answer()], count: 3).flatMap { $0 })
     let transport = SocketTransport(.init(connections: 16))
-    transport.expect(LearnedWidth(width: 2, wasRefused: true))
+    transport.expect(LearnedConcurrency(width: 2, wasRefused: true))
     try await withThrowingTaskGroup(of: Int.self) { group in
       for _ in 0..<6 { group.addTask { try await transport.put(peer.url(), PatternSource(length: 9)).status } }
       await peer.wait { $0.steps == [1, 1] }

@@ -316,7 +316,7 @@ import Testing
       let freed = Monitor(0)
       var source = AskingSource(pattern(), isAsking: true)
       source.before = { gate.wait { $0 ? () : nil } }
-      var feed: AheadFeed? = AheadFeed(
+      var feed: ReadAheadFeed? = ReadAheadFeed(
         try BlobSlice(source).open(Cancellation()), length: Int64(size), piece: 256 << 10
       ) {
         freed.update { $0 += 1 }

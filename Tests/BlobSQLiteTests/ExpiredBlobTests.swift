@@ -7,7 +7,7 @@ import Testing
 /// SQLITE_ABORT: the row of an open BLOB was written to on the same connection.
 struct ExpiredBlobTests {
   private let scratch = Scratch()
-  private let place = BlobPlace(
+  private let place = BlobLocation(
     table: "photo", column: "data", version: nil, condition: "rowid = 1", order: "rowid", isSingle: true)
 
   @Test func aBlobThatExpiredIsInvalidatedAndGoesOnWhenOpenedAgain() throws {
@@ -22,7 +22,7 @@ struct ExpiredBlobTests {
     }
     let connection = try ReadConnection(file, Cancellation(), writes: true)
     let version = try BlobVersion(place, in: connection, Cancellation())
-    let walk = ChunkWalk(version.chunks, place, connection)
+    let walk = ChunkReader(version.chunks, place, connection)
     let first = try read(walk, 70_000)
     // The BLOB itself is not changed; any column of its row has this effect.
     try connection.prepare("UPDATE photo SET name = 'another'").run()
@@ -31,7 +31,7 @@ struct ExpiredBlobTests {
     #expect(error.map { BlobError($0, "read").code } == .invalidated)
     #expect(walk.offset == 70_000)
 
-    let again = ChunkWalk(version.chunks, place, connection)
+    let again = ChunkReader(version.chunks, place, connection)
     again.seek(to: walk.offset)
     #expect(try first + read(again, 130_000) == pattern.bytes(count: 200_000))
     // The product reads with a read-only connection.
@@ -40,7 +40,7 @@ struct ExpiredBlobTests {
     }
   }
 
-  private func read(_ walk: ChunkWalk, _ count: Int) throws(SQLiteError) -> [UInt8] {
+  private func read(_ walk: ChunkReader, _ count: Int) throws(SQLiteError) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: count)
     var done = 0
     while done < count {

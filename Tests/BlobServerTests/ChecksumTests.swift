@@ -104,7 +104,7 @@ struct ChecksumTests {
 
   @Test func aCreationWithAWrongChecksumCreatesNothing() throws {
     let server = try TestServer()
-    func create(_ body: [UInt8], length: Int) throws -> WireClient.Answer {
+    func create(_ body: [UInt8], length: Int) throws -> RawHTTPClient.Answer {
       try server.ask(
         "POST", "/",
         [
@@ -123,7 +123,7 @@ struct ChecksumTests {
 
   private func send(
     _ server: TestServer, _ upload: String, _ bytes: [UInt8], announced: Bool = true, _ trailer: String
-  ) throws -> WireClient.Answer {
+  ) throws -> RawHTTPClient.Answer {
     let client = try server.client()
     var head = [tus, ("Content-Type", octets), ("Upload-Offset", "0"), ("Transfer-Encoding", "chunked")]
     if announced { head.append(("Trailer", "Upload-Checksum")) }

@@ -70,12 +70,12 @@ struct ClosedConnectionTests {
     }
     let start = ContinuousClock.now
     let clients = try (0..<5).map { _ in
-      let client = try WireClient(port: listener.port)
+      let client = try RawHTTPClient(port: listener.port)
       try client.send(Array("nonsense\r\n\r\n".utf8))
       #expect(try client.answer().status == 400)
       return client
     }
-    func isClosed(_ client: WireClient) -> Bool {
+    func isClosed(_ client: RawHTTPClient) -> Bool {
       do { try client.send([1]) } catch { return true }
       return false
     }

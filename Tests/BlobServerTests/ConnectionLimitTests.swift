@@ -22,9 +22,9 @@ struct ConnectionLimitTests {
     defer { server.stop(grace: .zero) }
     let start = ContinuousClock.now
     for _ in 0..<10 {
-      var first: WireClient? = try WireClient(port: server.port)
+      var first: RawHTTPClient? = try RawHTTPClient(port: server.port)
       #expect(try (first?.ask("PUT", "/x", body: [1]).status ?? 500) < 300)
-      let second = try WireClient(port: server.port)
+      let second = try RawHTTPClient(port: server.port)
       try second.head("PUT", "/x", [("Content-Length", "1")])
       try second.send([1])
       #expect(server.connectionCount == 1)

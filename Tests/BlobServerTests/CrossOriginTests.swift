@@ -5,7 +5,7 @@ import Testing
 struct CrossOriginTests {
   static let app = "https://app.example"
 
-  private func lists(_ answer: WireClient.Answer, _ name: String, _ wanted: String...) -> Bool {
+  private func lists(_ answer: RawHTTPClient.Answer, _ name: String, _ wanted: String...) -> Bool {
     let listed = answer.headers.list(name).map { $0.lowercased() }
     return wanted.allSatisfy { listed.contains($0.lowercased()) }
   }

@@ -261,7 +261,7 @@ struct DigestFieldTests {
   /// Sends four bytes in a chunk, followed by this trailer section.
   private func sendChunk(
     _ server: TestServer, _ method: String, _ path: String, _ head: [(String, String)], _ trailers: [(String, String)]
-  ) throws -> WireClient.Answer {
+  ) throws -> RawHTTPClient.Answer {
     let client = try server.client()
     try client.head(method, path, head + [("Transfer-Encoding", "chunked")])
     let lines = trailers.map { "\($0.0): \($0.1)\r\n" }.joined()

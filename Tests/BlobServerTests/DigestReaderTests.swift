@@ -11,7 +11,7 @@ struct DigestReaderTests {
   /// Reading this many bytes takes minutes; the file is sparse and takes no space.
   private static let huge: Int64 = 200 << 30
 
-  private func ask(_ server: TestServer, _ path: String) throws -> WireClient {
+  private func ask(_ server: TestServer, _ path: String) throws -> RawHTTPClient {
     let client = try server.client()
     try client.head("HEAD", path, Self.want)
     return client
@@ -25,7 +25,7 @@ struct DigestReaderTests {
     }
     server.folder.write("small", pattern(1000))
     do {
-      var clients: [WireClient] = []
+      var clients: [RawHTTPClient] = []
       for _ in 0..<10 { clients += [try ask(server, "/big"), try ask(server, "/other")] }
       #expect(try eventually { server.folder.isOpen("big") && server.folder.isOpen("other") })
     }
@@ -36,7 +36,7 @@ struct DigestReaderTests {
   @Test func shortFilesDoNotWaitForLongOnes() throws {
     let server = try TestServer()
     server.folder.write("small", pattern(1000))
-    var clients: [WireClient] = []
+    var clients: [RawHTTPClient] = []
     for number in 0..<6 {
       let name = BytePath("big\(number)")
       server.folder.write(name, [1])
@@ -68,7 +68,7 @@ struct DigestReaderTests {
     let server = try TestServer()
     server.folder.write("x", [1])
     #expect(server.folder.extend("x", to: 200 << 20))
-    var first: WireClient? = try ask(server, "/x")
+    var first: RawHTTPClient? = try ask(server, "/x")
     let second = try ask(server, "/x")
     withExtendedLifetime(first) {}
     first = nil

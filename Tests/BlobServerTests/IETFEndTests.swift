@@ -194,14 +194,14 @@ struct IETFEndTests {
   private func append(
     _ server: TestServer, _ upload: String, at offset: Int, _ more: [(String, String)] = [], body: [UInt8] = [],
     isLast: Bool = true
-  ) throws -> WireClient.Answer {
+  ) throws -> RawHTTPClient.Answer {
     try server.ask("PATCH", upload, said(isLast) + at(offset) + more, body: body)
   }
 
   /// A PATCH with the end, in chunks that are still to come.
   private func begin(
     _ server: TestServer, _ upload: String, at offset: Int, _ more: [(String, String)]
-  ) throws -> WireClient {
+  ) throws -> RawHTTPClient {
     let client = try server.client()
     try client.head("PATCH", upload, said(true) + at(offset) + [("Transfer-Encoding", "chunked")] + more)
     return client

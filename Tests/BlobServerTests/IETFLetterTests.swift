@@ -152,7 +152,7 @@ struct IETFLetterTests {
 
   private func append(
     _ server: TestServer, _ upload: String, at offset: Int, _ bytes: [UInt8], isLast: Bool
-  ) throws -> WireClient.Answer {
+  ) throws -> RawHTTPClient.Answer {
     try server.ask("PATCH", upload, patch(offset, isLast: isLast), body: bytes)
   }
 

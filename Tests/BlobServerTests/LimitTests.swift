@@ -54,7 +54,7 @@ struct LimitTests {
     let server = try TestServer { $0.maxUnfinished = 2 }
     let first = try server.create("a", length: 10)
     _ = try server.create("b", length: nil)
-    func create(_ more: [(String, String)], body: [UInt8]) throws -> WireClient.Answer {
+    func create(_ more: [(String, String)], body: [UInt8]) throws -> RawHTTPClient.Answer {
       try server.ask("POST", "/", [tus, ("Content-Type", octets)] + more, body: body)
     }
     let refused = try create([("Upload-Length", "10")], body: [])
@@ -75,10 +75,10 @@ struct LimitTests {
     (options.idleTimeout, options.headTimeout) = (.seconds(2), .seconds(1))
     let server = try Server(options, mostConnections: 16)
     defer { server.stop(grace: .zero) }
-    var clients: [WireClient?] = []
+    var clients: [RawHTTPClient?] = []
     var most = 0
     for number in 0..<160 {
-      clients.append(try WireClient(port: server.port))
+      clients.append(try RawHTTPClient(port: server.port))
       try clients[number]?.head("PUT", "/\(number)", [("Content-Length", "3")])
       most = max(most, server.connectionCount)
     }
@@ -158,7 +158,7 @@ struct LimitTests {
     let part = try server.createPart(length: 2)
     #expect(try server.patch(part, at: 0, [1, 2]).status == 204)
     // Each of these bytes is invalid UTF-8 and becomes three bytes in the record.
-    func join(_ count: Int) throws -> WireClient.Answer {
+    func join(_ count: Int) throws -> RawHTTPClient.Answer {
       let client = try server.client()
       let head = "POST / HTTP/1.1\r\nHost: localhost\r\nTus-Resumable: 1.0.0\r\nContent-Length: 0\r\n"
       try client.send(

@@ -25,7 +25,7 @@ struct MissingDigestTests {
     ]
   }
 
-  private func begin(_ server: TestServer, _ upload: String, _ head: [(String, String)]) throws -> WireClient {
+  private func begin(_ server: TestServer, _ upload: String, _ head: [(String, String)]) throws -> RawHTTPClient {
     let client = try server.client()
     try client.head("PATCH", upload, head)
     try client.send(Array("5\r\n".utf8) + pattern(5) + [13, 10])

@@ -11,7 +11,7 @@ struct PrefixTests {
 
     func ask(
       _ method: String, _ url: HTTPURL, _ headers: [(String, String)], body: [UInt8]? = nil
-    ) throws -> WireClient.Answer {
+    ) throws -> RawHTTPClient.Answer {
       try server.ask(method, stripped(url), headers, body: body)
     }
 
@@ -20,7 +20,7 @@ struct PrefixTests {
       return String(url.path.dropFirst(7))
     }
 
-    func resolved(_ name: String, in answer: WireClient.Answer, from url: HTTPURL) throws -> HTTPURL {
+    func resolved(_ name: String, in answer: RawHTTPClient.Answer, from url: HTTPURL) throws -> HTTPURL {
       try #require(answer.headers[name].flatMap { url.resolve($0) })
     }
   }

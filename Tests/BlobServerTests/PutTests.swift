@@ -130,7 +130,7 @@ struct PutTests {
     return try #require(try client.answer()["Location"])
   }
 
-  private func endDraft(_ server: TestServer, _ upload: String) throws -> WireClient.Answer {
+  private func endDraft(_ server: TestServer, _ upload: String) throws -> RawHTTPClient.Answer {
     let head = [
       ("Upload-Draft-Interop-Version", "8"), ("Upload-Complete", "?1"), ("Upload-Offset", "5"),
       ("Content-Type", "application/partial-upload"),

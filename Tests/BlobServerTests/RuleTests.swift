@@ -180,7 +180,7 @@ struct RuleTests {
   @Test func ipv6IsListenedTo() throws {
     let server = try TestServer { $0.address = "::1" }
     #expect(server.server.url == "http://[::1]:\(server.server.port)/")
-    let client = try WireClient(port: server.server.port, ipv6: true)
+    let client = try RawHTTPClient(port: server.server.port, ipv6: true)
     #expect(try client.ask("GET", "/", [("Host", "[::1]:\(server.server.port)")]).status == 200)
   }
 }

@@ -7,7 +7,7 @@ import Testing
 struct SlowClientTests {
   /// Sends a byte ten times per second until the server closes the connection. Returns the time that this took; nil:
   /// the server did not close.
-  private func drip(_ client: WireClient, _ byte: UInt8 = UInt8(ascii: "a")) -> Duration? {
+  private func drip(_ client: RawHTTPClient, _ byte: UInt8 = UInt8(ascii: "a")) -> Duration? {
     let begin = ContinuousClock.now
     while ContinuousClock.now - begin < .seconds(20) {
       do { try client.send([byte]) } catch { return ContinuousClock.now - begin }

@@ -8,11 +8,11 @@ import Testing
 
 /// HTTPS with certificates that the openssl command creates during the test.
 struct TLSTests {
-  private let identity: MadeIdentity
+  private let identity: TestIdentity
   private let server: TestServer
 
   init() throws {
-    identity = try MadeIdentity()
+    identity = try TestIdentity()
     server = try TestServer { [identity] in
       $0.tls = identity.files
       $0.maxSize = 20 << 20
@@ -29,7 +29,7 @@ struct TLSTests {
     let url: HTTPURL
     let transport: SocketTransport
 
-    init(_ server: TestServer, _ identity: MadeIdentity) throws {
+    init(_ server: TestServer, _ identity: TestIdentity) throws {
       url = try #require(HTTPURL(server.server.url))
       transport = SocketTransport(.init(connections: 8, caFile: identity.files.certificate.description))
     }
@@ -126,7 +126,7 @@ struct TLSTests {
   }
 
   /// Shared, because creating an RSA key takes long.
-  private static let rsa = Result { try MadeIdentity(.rsa) }
+  private static let rsa = Result { try TestIdentity(.rsa) }
 
   @Test func whatIsStrongIsSpoken() throws {
     let rsa = try Self.rsa.get()
@@ -143,7 +143,7 @@ struct TLSTests {
   }
 
   @Test func whatIsNoIdentityIsSaid() throws {
-    let other = try MadeIdentity()
+    let other = try TestIdentity()
     let folder = identity.folder
     folder.write("text", Array("no PEM at all\n".utf8))
     folder.write("empty", [])
@@ -168,7 +168,7 @@ struct TLSTests {
 }
 
 /// A key and a self-signed certificate for 127.0.0.1.
-final class MadeIdentity: Sendable {
+final class TestIdentity: Sendable {
   let folder: TestFolder
   let files: TLSFiles
 

@@ -331,7 +331,7 @@ extension TestServer {
     }
   }
 
-  func join(_ parts: some Sequence<String>, name: String) throws -> WireClient.Answer {
+  func join(_ parts: some Sequence<String>, name: String) throws -> RawHTTPClient.Answer {
     try ask(
       "POST", "/",
       [

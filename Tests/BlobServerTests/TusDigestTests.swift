@@ -14,7 +14,7 @@ struct TusDigestTests {
 
   private func create(
     _ server: TestServer, length: Int, _ more: [(String, String)], body: [UInt8] = []
-  ) throws -> WireClient.Answer {
+  ) throws -> RawHTTPClient.Answer {
     let head = [tus, ("Upload-Length", "\(length)"), ("Upload-Metadata", "filename \(base64("x"))")]
     return try server.ask("POST", "/", head + (body.isEmpty ? [] : [Self.octets]) + more, body: body)
   }

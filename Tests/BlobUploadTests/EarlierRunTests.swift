@@ -142,7 +142,7 @@ extension JournalTests {
 
     /// The last record may not have reached the disk.
     @Test func afterThePowerFailedItIsNotKnown() async throws {
-      let before = try await folder.open(as: ProcessMark(pid: 1, boot: "an earlier one", start: 1))
+      let before = try await folder.open(as: ProcessIdentity(pid: 1, boot: "an earlier one", start: 1))
       let id = try #require(try await before.claim().id)
       before.opened(id, session)
       try await before.flush()

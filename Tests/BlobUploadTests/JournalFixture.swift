@@ -57,7 +57,7 @@ final class JournalFolder: Sendable {
     }
   }
 
-  func open(as mark: ProcessMark = .current) async throws(JournalError) -> Journal {
+  func open(as mark: ProcessIdentity = .current) async throws(JournalError) -> Journal {
     try await Journal(at: path, as: mark)
   }
 
@@ -67,7 +67,7 @@ final class JournalFolder: Sendable {
 /// A process that does nothing until it is killed.
 final class IdleProcess {
   let pid: pid_t
-  let mark: ProcessMark
+  let mark: ProcessIdentity
   private var isCollected = false
 
   init() {
@@ -76,7 +76,7 @@ final class IdleProcess {
     precondition(posix_spawn(&pid, "/bin/sleep", nil, nil, &arguments, nil) == 0)
     for argument in arguments { free(argument) }
     self.pid = pid
-    mark = ProcessMark(of: pid)!
+    mark = ProcessIdentity(of: pid)!
   }
 
   deinit { if !isCollected { end() } }
@@ -95,7 +95,7 @@ final class IdleProcess {
   }
 
   /// The mark of a process that has ended.
-  static func dead() -> ProcessMark {
+  static func dead() -> ProcessIdentity {
     let process = IdleProcess()
     process.end()
     return process.mark
@@ -144,7 +144,7 @@ extension JournalClaim {
     case .fresh, .busy: nil
     }
   }
-  var owner: ProcessMark? { if case .busy(let owner) = self { owner } else { nil } }
+  var owner: ProcessIdentity? { if case .busy(let owner) = self { owner } else { nil } }
 }
 
 extension Journal {

@@ -38,7 +38,7 @@ extension JournalTests {
 
     /// Two containers that share a volume see each other like this.
     @Test func anOwnerWronglyTakenForDeadSpoilsNothing() async throws {
-      let away = try await folder.open(as: ProcessMark(pid: 1, boot: "another boot", start: 1))
+      let away = try await folder.open(as: ProcessIdentity(pid: 1, boot: "another boot", start: 1))
       let id = try #require(try await away.claim().id)
       let here = try await folder.open()
       #expect(try await here.claim().name == "resume")

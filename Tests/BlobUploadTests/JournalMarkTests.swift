@@ -5,11 +5,11 @@ import Testing
 extension JournalTests {
   @Suite struct Marks {
     @Test func thisProcessIsAlive() {
-      #expect(ProcessMark.current.pid == getpid())
-      #expect(ProcessMark.current.isAlive)
-      #expect(ProcessMark.current.start > 0)
-      #expect(ProcessMark.current.boot.count == 36)
-      #expect(ProcessMark(of: getpid()) == .current)
+      #expect(ProcessIdentity.current.pid == getpid())
+      #expect(ProcessIdentity.current.isAlive)
+      #expect(ProcessIdentity.current.start > 0)
+      #expect(ProcessIdentity.current.boot.count == 36)
+      #expect(ProcessIdentity(of: getpid()) == .current)
     }
 
     @Test func aProcessIsDeadOnceItIsKilledAlsoBeforeItIsCollected() {
@@ -17,13 +17,13 @@ extension JournalTests {
       #expect(process.mark.isAlive)
       process.kill()
       #expect(!process.mark.isAlive)
-      #expect(ProcessMark(of: process.pid) == nil)
+      #expect(ProcessIdentity(of: process.pid) == nil)
       process.end()
       #expect(!process.mark.isAlive)
     }
 
     @Test func anotherProcessOfTheSameNumberIsNotIt() {
-      var mark = ProcessMark.current
+      var mark = ProcessIdentity.current
       mark.start += 1
       #expect(!mark.isAlive)
       mark = .current

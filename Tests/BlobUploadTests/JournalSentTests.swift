@@ -116,8 +116,8 @@ extension JournalTests {
       #expect(try await second.largestBody(at: "http://nas:80") == 1000)
       try await second.keepOverride(true, at: "http://nas:80")
       #expect(try await second.needsOverride(at: "http://nas:80"))
-      try await second.keepWidth(LearnedWidth(width: 12, wasRefused: true), at: "http://nas:80")
-      #expect(try await second.width(at: "http://nas:80") == LearnedWidth(width: 12, wasRefused: true))
+      try await second.keepWidth(LearnedConcurrency(width: 12, wasRefused: true), at: "http://nas:80")
+      #expect(try await second.width(at: "http://nas:80") == LearnedConcurrency(width: 12, wasRefused: true))
       #expect(try await second.width(at: "http://elsewhere:80") == nil)
       await second.close()
     }

@@ -11,7 +11,7 @@ extension JournalTests {
     @Test func ofTwoProcessesEachClaimsWhatTheOtherHasNot() async throws {
       let process = IdleProcess()
       let journals = [try await folder.open(), try await folder.open(as: process.mark)]
-      let marks = [ProcessMark.current, process.mark]
+      let marks = [ProcessIdentity.current, process.mark]
       let intents = (0..<1000).map { intent("\($0)") }
       let folder = folder
       let claims = try await withThrowingTaskGroup(of: (Int, [JournalClaim]).self) { group in

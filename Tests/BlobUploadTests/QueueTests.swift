@@ -19,12 +19,12 @@ import Testing
 
   @Test func howManyGoAtOnceIsKeptByHost() async throws {
     let desk = try await Desk()
-    let first = Learner(Script(.status(201)), LearnedWidth(width: 24))
+    let first = Learner(Script(.status(201)), LearnedConcurrency(width: 24))
     _ = try await desk.run(desk.queue(first), ["a"])
     #expect(first.expected == nil)
     let second = Learner(Script(.status(201)), nil)
     _ = try await desk.run(desk.queue(second), ["b"])
-    #expect(second.expected == LearnedWidth(width: 24))
+    #expect(second.expected == LearnedConcurrency(width: 24))
   }
 
   /// Small items, which mostly wait for responses, do not queue behind large ones.
@@ -308,17 +308,17 @@ import Testing
 /// A transport with a learned width, which also records the expected width.
 private final class Learner: AdaptiveTransport {
   private let transport: any Transport
-  private let heard = Mutex<LearnedWidth?>(nil)
-  let learned: LearnedWidth?
+  private let heard = Mutex<LearnedConcurrency?>(nil)
+  let learned: LearnedConcurrency?
   var adapts: Bool { true }
-  var expected: LearnedWidth? { heard.withLock { $0 } }
+  var expected: LearnedConcurrency? { heard.withLock { $0 } }
 
-  init(_ transport: any Transport, _ learned: LearnedWidth?) {
+  init(_ transport: any Transport, _ learned: LearnedConcurrency?) {
     self.transport = transport
     self.learned = learned
   }
 
-  func expect(_ learned: LearnedWidth) { heard.withLock { $0 = learned } }
+  func expect(_ learned: LearnedConcurrency) { heard.withLock { $0 = learned } }
   func expect(bodiesAt url: HTTPURL, atMost count: Int) {}
   func follow(_ follower: @escaping @Sendable (Int) -> Void) { follower(4) }
   func send(

@@ -40,7 +40,7 @@ import Testing
       ])
     signer.sign(&request)
     let response = try await transport.send(request, body: BlobSlice(DataSource(bytes)), Exchange())
-    #expect(S3Refusal(response)?.code == "BadDigest")
+    #expect(S3ErrorResponse(response)?.code == "BadDigest")
   }
 
   /// Over TLS, for a server that ignores checksums: the body is not read before it is sent.
@@ -55,7 +55,7 @@ import Testing
       #expect(bytes == PatternSource(length: length).bytes(count: Int(length)))
       #expect(body.checksum == Digest.value(of: bytes, .crc32c))
     }
-    let acquaintance = S3Acquaintance()
+    let acquaintance = S3ServerFacts()
     #expect(acquaintance.heedsChecksums == nil)
     acquaintance.note(echo: nil)
     #expect(acquaintance.heedsChecksums == false)
@@ -64,12 +64,12 @@ import Testing
   /// Each body would be read twice, perhaps in vain: only a few are, until the first response shows whether it is
   /// needed.
   @Test func bodiesWaitForWhatTheFirstAnswerTells() async {
-    let acquaintance = S3Acquaintance()
+    let acquaintance = S3ServerFacts()
     let told = Gate(0)
     let seen = await withTaskGroup(of: Bool?.self) { group in
       for _ in 0..<5 {
         group.addTask {
-          await acquaintance.asking(with: S3Acquaintance.mostAsking / 2) {
+          await acquaintance.asking(with: S3ServerFacts.mostAsking / 2) {
             let heeds = acquaintance.heedsChecksums
             if heeds == nil { await told.pass {} }
             return heeds
@@ -87,12 +87,12 @@ import Testing
   /// A body that is larger than the limit for concurrent bodies is sent alone. If its response shows nothing, the next
   /// body finds out.
   @Test func aBodyThatWasRefusedLetsTheNextOneAsk() async {
-    let acquaintance = S3Acquaintance()
+    let acquaintance = S3ServerFacts()
     let inside = Inside()
     await withTaskGroup(of: Int.self) { group in
       for _ in 0..<4 {
         group.addTask {
-          await acquaintance.asking(with: 2 * S3Acquaintance.mostAsking) {
+          await acquaintance.asking(with: 2 * S3ServerFacts.mostAsking) {
             defer { inside.count.subtract(1, ordering: .relaxed) }
             let count = inside.count.add(1, ordering: .relaxed).newValue
             await Task.yield()

@@ -62,12 +62,12 @@ import Testing
   }
 
   @Test func theJournalRemembersTheEncryption() throws {
-    var place = S3Place(S3Address(bucket: "media"), encryption: S3Encryption(algorithm: "aws:kms", keyID: "1"))
-    #expect(try JSONDecoder().decode(S3Place.self, from: JSONEncoder().encode(place)) == place)
+    var place = S3Location(S3Address(bucket: "media"), encryption: S3Encryption(algorithm: "aws:kms", keyID: "1"))
+    #expect(try JSONDecoder().decode(S3Location.self, from: JSONEncoder().encode(place)) == place)
     // The format of earlier versions.
     place.encryption = nil
     let old = try JSONEncoder().encode(place)
     #expect(!String(decoding: old, as: UTF8.self).contains("encryption"))
-    #expect(try JSONDecoder().decode(S3Place.self, from: old) == place)
+    #expect(try JSONDecoder().decode(S3Location.self, from: old) == place)
   }
 }

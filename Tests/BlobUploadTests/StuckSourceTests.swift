@@ -18,7 +18,7 @@ import Testing
   }
 
   @Test func aChecksumReadThatIsStuckIsCancelledAtOnce() async throws {
-    let gate = StuckGate()
+    let gate = UncancellableGate()
     let task = Task { [source = StuckSource(gate)] in try await digests(of: BlobSlice(source, length: 1000), [.crc32c])
     }
     await gate.entered(1)
@@ -29,7 +29,7 @@ import Testing
 
   /// There are more stuck reads than threads in a pool of the usual size.
   @Test func stuckChecksumReadsHoldUpNoOther() async throws {
-    let gate = StuckGate()
+    let gate = UncancellableGate()
     await withTaskGroup(of: Void.self) { group in
       for _ in 0..<20 {
         group.addTask { _ = try? await digests(of: BlobSlice(StuckSource(gate), length: 1000), [.crc32c]) }
@@ -42,7 +42,7 @@ import Testing
   }
 
   @Test func aSourceThatGivesNothingIsGivenUp() async throws {
-    let gate = StuckGate()
+    let gate = UncancellableGate()
     await #expect {
       try await readingSource(longest: .milliseconds(20)) { _, noteRead throws(BlobError) in
         noteRead(7)
@@ -78,7 +78,7 @@ import Testing
     var queue = desk.queue(transport)
     queue.uploader = try await uploader(peer)
     queue.uploader.journal = desk.journal
-    let (gate, journal) = (StuckGate(), desk.journal)
+    let (gate, journal) = (UncancellableGate(), desk.journal)
     let destination = queue.uploader.destination
     queue.destinationID = try await journal.destinationID(
       JournalDestination(endpoint: destination.endpoint.text, protocolName: "s3"))
@@ -102,8 +102,8 @@ import Testing
 
 /// Blocks when it is opened, and ignores cancellation.
 private struct StuckSource: BlobSource {
-  private let gate: StuckGate
-  init(_ gate: StuckGate) { self.gate = gate }
+  private let gate: UncancellableGate
+  init(_ gate: UncancellableGate) { self.gate = gate }
 
   var access: BlobAccess { .random }
   func info(_ cancel: Cancellation) -> BlobInfo { BlobInfo(length: 1000) }

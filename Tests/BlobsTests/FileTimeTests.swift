@@ -61,7 +61,7 @@ struct FileTimeTests {
       try check(path.withCString { utimensat(AT_FDCWD, $0, [time, time], 0) } == 0)
       var status = stat()
       try check(path.withCString { stat($0, &status) } == 0)
-      for source in [FileSource(path), HeldFileSource(path)] as [any BlobSource] {
+      for source in [FileSource(path), OpenFileSource(path)] as [any BlobSource] {
         #expect(try BlobSlice(source).readAll() == [1, 2, 3])
         #expect(try source.info(Cancellation()).validator == FileStamp(status, at: path).validator)
       }

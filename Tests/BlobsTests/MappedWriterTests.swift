@@ -13,7 +13,7 @@ struct MappedWriterTests {
 
   enum Kind: CaseIterable, Sendable {
     case byName, held
-    func source(_ path: BytePath) -> any BlobSource { self == .byName ? FileSource(path) : HeldFileSource(path) }
+    func source(_ path: BytePath) -> any BlobSource { self == .byName ? FileSource(path) : OpenFileSource(path) }
   }
 
   /// The pages are dirty when the file is opened, so without a write-back no later store would be visible.

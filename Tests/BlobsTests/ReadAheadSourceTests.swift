@@ -51,7 +51,7 @@ struct ReadAheadSourceTests {
     let slice = BlobSlice(ReadAheadSource(slow, capacity: 200_000, ifSlowerThan: 1 << 40))
     let reader = try slice.open(Cancellation())
     #expect(reader.info.readAhead == 100_000)
-    (reader as? any AheadReader)?.willBeReadAhead()
+    (reader as? any ReadAheadAware)?.willBeReadAhead()
     var all: [UInt8] = []
     while all.count < 400_000 { all += try readNext(reader, 50_000) }
     try MonotonicClock().sleep(.milliseconds(100), Cancellation(), "see whether it reads on")

@@ -21,7 +21,7 @@ extension SourceFixture {
         FileSource(try TemporaryFile.shared("\(length)", bytes))
       },
       SourceFixture("a held file of \(length)", like: pattern, lendsFile: true) {
-        HeldFileSource(try TemporaryFile.shared("\(length)", bytes))
+        OpenFileSource(try TemporaryFile.shared("\(length)", bytes))
       },
       SourceFixture("\(length) bytes in memory", like: bytes) { DataSource(bytes) },
       SourceFixture("a pattern of \(length)", like: bytes) { pattern },

@@ -41,7 +41,7 @@ struct UnsizedFileSourceTests {
   /// A `FileSource`, which would read it as an empty file, reports an error.
   @Test func aFileSourceRefusesIt() throws {
     #expect(try UnsizedFileSource.isNeeded(for: "/proc/version"))
-    for source in [FileSource("/proc/version"), HeldFileSource("/proc/version")] as [any BlobSource] {
+    for source in [FileSource("/proc/version"), OpenFileSource("/proc/version")] as [any BlobSource] {
       #expect {
         _ = try source.info(Cancellation())
       } throws: {

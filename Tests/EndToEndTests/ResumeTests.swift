@@ -11,22 +11,27 @@ extension EndToEnd {
     /// file.
     private static let made = "HTTP/1.1 201 Made\r\nX-OC-MTime: accepted\r\nContent-Length: 0\r\n\r\n"
 
-    /// Leaves an unfinished upload to `peer`.
+    /// Answers the HEAD by which a push asks whether there is a file to overwrite.
+    private static let nothingThere: [ScriptedPeer.Step] = [
+      .readRequest, .send("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"),
+    ]
+    private static let interrupted = nothingThere + [.readHead, .read(100_000), .hold]
+
+    /// Leaves an unfinished upload to `peer`, which runs `interrupted` first.
     private func interrupt(_ peer: ScriptedPeer, _ name: String, _ options: String...) async throws {
       let push = try Command(
         Tool.fullbore,
         ["push", "--overwrite"] + options + [scratch.file(name, 8 << 20), "put+http://127.0.0.1:\(peer.port)/in/"],
         in: scratch)
-      await peer.wait { $0.steps.last == 2 }
+      await peer.wait { $0.steps.last == 4 }
       try await untilEveryFileIsKnown(in: scratch)
       push.kill(SIGKILL)
       try await push.wait()
     }
 
     @Test func aTokenGoesToTheServerThatItIsForAndNoOther() async throws {
-      let script: [ScriptedPeer.Step] = [.readHead, .read(100_000), .hold]
-      let answer: [ScriptedPeer.Step] = [.readRequest, .send(Self.made)]
-      let (mine, other) = (ScriptedPeer(script, answer), ScriptedPeer(script, answer))
+      let answer = Self.nothingThere + [.readRequest, .send(Self.made)]
+      let (mine, other) = (ScriptedPeer(Self.interrupted, answer), ScriptedPeer(Self.interrupted, answer))
       try await interrupt(mine, "a.mov")
       try await interrupt(other, "b.mov")
       let token = scratch.path("token")
@@ -51,8 +56,8 @@ extension EndToEnd {
 
     @Test func whatWasPushedWithVerifyIsReadBackByResume() async throws {
       let peer = ScriptedPeer(
-        [.readHead, .read(100_000), .hold],
-        [
+        Self.interrupted,
+        Self.nothingThere + [
           .readRequest, .send(Self.made), .readRequest,
           .send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nother"),
         ])
@@ -65,7 +70,7 @@ extension EndToEnd {
 
     /// A file that no longer exists cannot be finished. The message says so, and how to remove the entry.
     @Test func anUploadWhoseSourceIsGoneIsNamedAndCanBeGivenUp() async throws {
-      let peer = ScriptedPeer([.readHead, .read(100_000), .hold])
+      let peer = ScriptedPeer(Self.interrupted)
       try await interrupt(peer, "card/a.mov")
       let file = scratch.path("card/a.mov")
       #expect(!(try await fullbore("status", in: scratch).command.output.contains("gone")))
@@ -84,7 +89,7 @@ extension EndToEnd {
     /// A pipe would block, and a device would be read, without end.
     @Test(arguments: ["a pipe", "a device", "a folder"])
     func whatHasTakenTheFilesPlaceIsNotSent(_ kind: String) async throws {
-      let peer = ScriptedPeer([.readHead, .read(100_000), .hold])
+      let peer = ScriptedPeer(Self.interrupted)
       try await interrupt(peer, "card/a.mov")
       let file = scratch.path("card/a.mov")
       try FileManager.default.removeItem(atPath: file)

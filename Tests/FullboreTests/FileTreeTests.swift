@@ -154,7 +154,7 @@ import Testing
     scratch.folder("empty/a/b")
     scratch.link("empty/a/link", to: "b")
     let told = Mutex<[BytePath]>([])
-    let tally = FilterTally(foundNothing: { path, _ in told.withLock { $0.append(path.name) } })
+    let tally = FilterStatistics(foundNothing: { path, _ in told.withLock { $0.append(path.name) } })
     let roots = ["empty", "full", "filtered", "hidden", "gone"].map { scratch.path.appending($0) }
     let tree = FileTree(roots, TreeOptions(filter: GlobFilter(includes: [Glob("*.jpg")])), counting: tally)
     while !tree.next(max: 1).isEmpty {}

@@ -121,7 +121,7 @@ import Testing
   }
 
   @Test func aPlaceMayBeABucket() throws {
-    let place = S3Place(S3Address(bucket: "media", endpoint: "http://host:9000"))
+    let place = S3Location(S3Address(bucket: "media", endpoint: "http://host:9000"))
     let kept = JournalDestination(endpoint: "http://host:9000/media/in/card/", protocolName: "s3", s3: place)
     for (name, isMeant) in [
       ("s3://media", true), ("s3://media/in", true), ("s3://media/in/card/", true),

@@ -28,7 +28,7 @@ import Testing
   }
 
   @Test func aWalkInAStuckFolderIsCancelledAtOnce() async throws {
-    let gate = StuckGate()
+    let gate = UncancellableGate()
     defer { gate.open() }
     scratch.file("stuck/photo")
     let walk = try walk([scratch.path.appending("stuck")]) { _, _ in gate.pass() }
@@ -42,7 +42,7 @@ import Testing
 
   /// There are more stuck walks than threads in a pool of the usual size.
   @Test func stuckWalksHoldUpNoOther() async throws {
-    let gate = StuckGate()
+    let gate = UncancellableGate()
     defer { gate.open() }
     scratch.file("stuck/photo")
     scratch.file("other/photo")
@@ -57,7 +57,7 @@ import Testing
   }
 
   @Test func aStuckFolderIsGivenUpAndTheOtherSourcesAreFound() async throws {
-    let gate = StuckGate()
+    let gate = UncancellableGate()
     defer { gate.open() }
     for name: BytePath in ["first/1", "stuck/2", "last/3", "last/stuck/4", "last/z/5"] { scratch.file(name) }
     let sources = ["first", "stuck", "last"].map { scratch.path.appending($0) }
@@ -70,7 +70,7 @@ import Testing
   }
 
   @Test func anItemThatIsStuckHoldsUpNoOther() async {
-    let gate = StuckGate()
+    let gate = UncancellableGate()
     defer { gate.open() }
     let reads = SourceReads(patience: .milliseconds(30))
     let values = await reads.each(Array(1...5)) { number in

@@ -7,7 +7,7 @@ import Foundation
 /// What S3 and WebDAV servers answer with.
 func fuzzXML(_ data: UnsafeRawBufferPointer) {
   let bytes = Array(data)
-  _ = S3Refusal(HTTPResponse(head: HTTPHead(status: 400, headers: [:]), body: bytes))?.recovery
+  _ = S3ErrorResponse(HTTPResponse(head: HTTPHead(status: 400, headers: [:]), body: bytes))?.recovery
   guard let root = XMLTree(bytes) else { return }
   precondition(depth(of: root) <= 16)
   _ = root.text.escapedXML

@@ -41,7 +41,7 @@ public final class ProxyPeer: Sendable {
     SystemThread.start("proxy-accept") {
       while let client = Loopback.accept(listener) {
         state.update { $0.connections += 1 }
-        SystemThread.start("proxy") { ProxyPassage(client, target, manner, state).run() }
+        SystemThread.start("proxy") { ProxiedClient(client, target, manner, state).run() }
       }
       Loopback.close(listener)
     }
@@ -53,7 +53,7 @@ public final class ProxyPeer: Sendable {
 }
 
 /// One client connection of the proxy.
-private final class ProxyPassage {
+private final class ProxiedClient {
   private let client: Int32
   private let target: Int
   private let manner: ProxyPeer.Manner

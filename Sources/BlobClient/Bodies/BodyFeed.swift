@@ -59,14 +59,14 @@
 
   /// A second thread reads ahead from the source; `next` returns the memory that this thread has read into, without a
   /// copy.
-  final class AheadFeed: BodyFeed {
+  final class ReadAheadFeed: BodyFeed {
     var hasBegun: Bool { reader == nil }
 
     /// nil: the reader now belongs to the other thread.
     private var reader: (any BlobReader)?
     private let length: Int64
     private let piece: Int
-    private let ring: AheadRing
+    private let ring: ReadAheadBuffer
     private var given: Int64 = 0
 
     /// `freed` is called when the feed's memory, `pieces` times `piece` bytes, was freed.
@@ -74,14 +74,14 @@
       self.reader = reader
       self.length = length
       self.piece = piece
-      ring = AheadRing(freed: freed)
+      ring = ReadAheadBuffer(freed: freed)
     }
 
     deinit { ring.leave() }
 
     func begin() {
       guard let reader = reader.take() else { return }
-      (reader as? any AheadReader)?.willBeReadAhead()
+      (reader as? any ReadAheadAware)?.willBeReadAhead()
       ring.read(reader, at: 0, Self.pieces * piece, piece: piece)
     }
 

@@ -74,6 +74,6 @@ extension HTTPResponse {
   /// stored.
   func withoutSecrets(of proxy: Proxy) -> HTTPResponse {
     if isSuccess || !proxy.hasCredentials { return self }
-    return SecretWords(values: [proxy.password, proxy.basicCredentials].compactMap { $0 }).removed(from: self)
+    return RequestSecrets(values: [proxy.password, proxy.basicCredentials].compactMap { $0 }).removed(from: self)
   }
 }

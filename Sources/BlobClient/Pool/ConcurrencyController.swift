@@ -57,7 +57,7 @@ struct ConcurrencyController: Sendable {
   private static let plenty = 250e6
 
   /// Starts with `learned`, what an earlier run has found out about this host; nil: nothing is known.
-  init(most: Int, learned: LearnedWidth? = nil) {
+  init(most: Int, learned: LearnedConcurrency? = nil) {
     self.most = most
     width = max(1, min(most, learned?.width ?? Self.first))
     wasRefused = learned?.wasRefused ?? false
@@ -71,12 +71,12 @@ struct ConcurrencyController: Sendable {
   }
 
   /// What the next run should begin with; nil: nothing was learned.
-  var learned: LearnedWidth? {
+  var learned: LearnedConcurrency? {
     switch phase {
     case .fixed: nil
-    case .starting: wasRefused ? LearnedWidth(width: width, wasRefused: true) : nil
-    case .steady: LearnedWidth(width: width, wasRefused: wasRefused)
-    case .trying(let from, _): LearnedWidth(width: from, wasRefused: wasRefused)
+    case .starting: wasRefused ? LearnedConcurrency(width: width, wasRefused: true) : nil
+    case .steady: LearnedConcurrency(width: width, wasRefused: wasRefused)
+    case .trying(let from, _): LearnedConcurrency(width: from, wasRefused: wasRefused)
     }
   }
 

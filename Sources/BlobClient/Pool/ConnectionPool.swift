@@ -191,10 +191,10 @@ final class ConnectionPool: Sendable {
 
   var width: Int { state.update(waking: .none) { $0.width.width } }
 
-  var learned: LearnedWidth? { state.update(waking: .none) { $0.width.learned } }
+  var learned: LearnedConcurrency? { state.update(waking: .none) { $0.width.learned } }
 
   /// Restarts the controller with what an earlier run has learned; for a transport that has sent next to nothing.
-  func expect(_ learned: LearnedWidth) {
+  func expect(_ learned: LearnedConcurrency) {
     if options.adapts { change { $0.width = ConcurrencyController(most: options.connections, learned: learned) } }
   }
 

@@ -53,10 +53,10 @@
       }
       // Larger than for a single thread, because each hand-over of a piece wakes a thread.
       let piece = 2 * size
-      let taken = size + pool.take(AheadFeed.pieces * piece - size)
+      let taken = size + pool.take(ReadAheadFeed.pieces * piece - size)
       let reader = transfer.reader.take()!
       transfer.isReadAhead = true
-      return AheadFeed(reader, length: length, piece: piece) { [pool] in pool.returnBuffer(taken) }
+      return ReadAheadFeed(reader, length: length, piece: piece) { [pool] in pool.returnBuffer(taken) }
     }
 
     /// Shorter bodies are read before another thread has started.

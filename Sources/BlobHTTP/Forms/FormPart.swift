@@ -93,7 +93,7 @@ private final class PartReader: BlobReader {
   let info: BlobInfo
   private let part: FormPart
   private let reader: any BlobReader
-  private let promised: PromisedLength
+  private let promised: ExpectedLength
   private var offset: Int64
 
   init(_ part: FormPart, _ reader: any BlobReader, _ info: BlobInfo, at offset: Int64) {
@@ -101,7 +101,7 @@ private final class PartReader: BlobReader {
     self.reader = reader
     self.info = info
     self.offset = offset
-    promised = PromisedLength("\(part)", part.length)
+    promised = ExpectedLength("\(part)", part.length)
   }
 
   func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {

@@ -2,7 +2,7 @@ import Blobs
 import Synchronization
 
 /// Bytes of a form that are in memory: boundaries, part headers and small parts.
-struct HeadSource: BlobSource {
+struct FormMemorySource: BlobSource {
   /// Records whether the last read was of bytes in memory.
   final class Mark: Sendable {
     let isHead = Atomic(false)
@@ -49,11 +49,11 @@ struct HeadSource: BlobSource {
 /// packets.
 final class FormReader: BlobReader {
   private let reader: any BlobReader
-  private let mark: HeadSource.Mark
+  private let mark: FormMemorySource.Mark
   /// An error that occurred after bytes were already read; the next call throws it.
   private var failure: BlobError?
 
-  init(_ reader: any BlobReader, _ mark: HeadSource.Mark) {
+  init(_ reader: any BlobReader, _ mark: FormMemorySource.Mark) {
     self.reader = reader
     self.mark = mark
   }

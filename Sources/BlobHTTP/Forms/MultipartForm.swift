@@ -76,13 +76,13 @@ public struct MultipartForm: BlobSource {
   /// Calls `info` of every part. An error names the part.
   public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo {
     try cancel.check("look at a form")
-    return try whole(HeadSource.Mark()).info(cancel)
+    return try whole(FormMemorySource.Mark()).info(cancel)
   }
 
   /// To reach an offset after a part of unknown length, the reader reads through that part.
   public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     try cancel.check("open a form")
-    let mark = HeadSource.Mark()
+    let mark = FormMemorySource.Mark()
     return FormReader(try whole(mark).open(at: offset, cancel), mark)
   }
 
@@ -97,18 +97,18 @@ public struct MultipartForm: BlobSource {
   }
 
   /// Concatenates the headers, the contents and the closing boundary.
-  private func whole(_ mark: HeadSource.Mark) throws(BlobError) -> ConcatenatedSource {
+  private func whole(_ mark: FormMemorySource.Mark) throws(BlobError) -> ConcatenatedSource {
     var pieces: [any BlobSource] = []
     for (part, head) in zip(parts, try heads()) {
-      pieces.append(HeadSource(head, mark))
+      pieces.append(FormMemorySource(head, mark))
       if let data = part.source as? DataSource, part.length == nil {
-        pieces.append(HeadSource(data, mark))
+        pieces.append(FormMemorySource(data, mark))
       } else {
         pieces.append(PartSource(part))
       }
     }
     let end = parts.isEmpty ? "--\(boundary)--\r\n" : "\r\n--\(boundary)--\r\n"
-    pieces.append(HeadSource(Array(end.utf8), mark))
+    pieces.append(FormMemorySource(Array(end.utf8), mark))
     return ConcatenatedSource(pieces)
   }
 

@@ -32,7 +32,7 @@ public struct HTTPRangeSource: BlobSource {
     precondition(retries >= 0 && readAhead > 0)
     self.url = url
     remote = RemoteFile(
-      RemoteAsk(url, transport, headers), retries: retries, readAhead: readAhead, notice: notice)
+      RemoteRequest(url, transport, headers), retries: retries, readAhead: readAhead, notice: notice)
   }
 
   /// `.random` until `info` or `open` has found out otherwise.

@@ -3,7 +3,7 @@ import Synchronization
 
 /// One response in progress: the transport writes the content into a bounded pipe, from which a reader reads it.
 final class RemoteFetch: Sendable {
-  private let ask: RemoteAsk
+  private let ask: RemoteRequest
   private let pipe: BlobPipe
   /// The reading end of `pipe`.
   let content: PipeSource
@@ -13,7 +13,7 @@ final class RemoteFetch: Sendable {
   /// - `range`: nil requests the whole file.
   /// - `version`: the range must be of this version. If the server has another one, it sends that version as a whole,
   ///   or refuses.
-  init(_ ask: RemoteAsk, range: String?, of version: RemoteVersion? = nil, capacity: Int) {
+  init(_ ask: RemoteRequest, range: String?, of version: RemoteVersion? = nil, capacity: Int) {
     self.ask = ask
     pipe = BlobPipe(capacity: capacity)
     content = PipeSource(pipe)

@@ -2,7 +2,7 @@ import Blobs
 
 /// A file on a server, with the state that its readers share.
 final class RemoteFile: Sendable {
-  let ask: RemoteAsk
+  let ask: RemoteRequest
   let readAhead: Int
   private let retries: Int
   fileprivate let notice: (@Sendable (String) -> Void)?
@@ -13,7 +13,7 @@ final class RemoteFile: Sendable {
   }
   private let state = Monitor(State())
 
-  init(_ ask: RemoteAsk, retries: Int, readAhead: Int, notice: (@Sendable (String) -> Void)? = nil) {
+  init(_ ask: RemoteRequest, retries: Int, readAhead: Int, notice: (@Sendable (String) -> Void)? = nil) {
     self.ask = ask
     self.notice = notice
     self.retries = retries
@@ -55,7 +55,7 @@ final class RemoteFile: Sendable {
   func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     let facts = try facts(cancel)
     if let once = state.update(waking: .none, { $0.once }) {
-      return OnceReader(self, once.fetch, try once.fetch.content.open(at: offset, cancel), once.facts, at: offset)
+      return SinglePassReader(self, once.fetch, try once.fetch.content.open(at: offset, cancel), once.facts, at: offset)
     }
     guard let length = facts.length, 0...length ~= offset else {
       throw BlobError(
@@ -203,12 +203,12 @@ private final class RangeReader: BlobReader {
 }
 
 /// Reads from the single download.
-private final class OnceReader: BlobReader {
+private final class SinglePassReader: BlobReader {
   let info: BlobInfo
   private let file: RemoteFile
   private let fetch: RemoteFetch
   private let reader: any BlobReader
-  private let promised: PromisedLength
+  private let promised: ExpectedLength
   private var offset: Int64
   /// The end of the connection will be ambiguous, and `notice` has not been called yet.
   private var isEndDoubtful: Bool
@@ -220,7 +220,7 @@ private final class OnceReader: BlobReader {
     self.offset = offset
     info = facts.info
     isEndDoubtful = facts.endsByClosing
-    promised = PromisedLength("a download", info.length)
+    promised = ExpectedLength("a download", info.length)
   }
 
   func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {

@@ -1,5 +1,5 @@
 /// The TIFF block in the APP1 segment of a JPEG. ITU T.81 Annex B; Exif 2.32 §4.7.2.
-func exifOfJPEG(in bytes: BytesAt, _ range: Range<Int64>) -> Range<Int64>? {
+func exifOfJPEG(in bytes: RandomAccessBytes, _ range: Range<Int64>) -> Range<Int64>? {
   guard bytes(range.lowerBound, 2) == [0xFF, 0xD8] else { return nil }
   let mark = Array("Exif\0\0".utf8)
   var place = range.lowerBound + 2
@@ -24,7 +24,7 @@ func exifOfJPEG(in bytes: BytesAt, _ range: Range<Int64>) -> Range<Int64>? {
 }
 
 /// The TIFF block in the `eXIf` chunk of a PNG file. PNG (Third Edition) §5.3, §11.3.3.6.
-func exifOfPNG(in bytes: BytesAt) -> Range<Int64>? {
+func exifOfPNG(in bytes: RandomAccessBytes) -> Range<Int64>? {
   var place: Int64 = 8
   // A picture of 20 MB may have 2,500 chunks of 8 KiB before the `eXIf` chunk.
   for _ in 0..<8000 {
@@ -40,7 +40,7 @@ func exifOfPNG(in bytes: BytesAt) -> Range<Int64>? {
 
 /// The Exif data in image resource 1058 of a Photoshop file. Adobe Photoshop File Formats Specification, "Image
 /// Resources Section".
-func exifOfPhotoshop(in bytes: BytesAt) -> Range<Int64>? {
+func exifOfPhotoshop(in bytes: RandomAccessBytes) -> Range<Int64>? {
   guard let colours = bytes.big(26, 4), let count = bytes.big(30 + colours, 4) else { return nil }
   var place = 34 + colours
   let end = min(place + count, bytes.end)

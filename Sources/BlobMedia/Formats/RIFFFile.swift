@@ -2,7 +2,7 @@
 /// Interface and Data Specifications 1.0", RIFF.
 struct RIFFFile {
   private static let mostChunks = 4096
-  let bytes: BytesAt
+  let bytes: RandomAccessBytes
 
   /// The Exif block of a WebP picture. Some programs begin it with the prefix of a JPEG segment. RFC 9649 §2.7.1.5.
   var exif: Range<Int64>? {

@@ -1,9 +1,9 @@
 /// The section directory at the end of a Sigma camera's X3F file. Foveon X3F format, as published by Sigma.
 struct SigmaFile {
-  private let bytes: BytesAt
+  private let bytes: RandomAccessBytes
   private var sections: [(kind: [UInt8], range: Range<Int64>)] = []
 
-  init?(_ bytes: BytesAt) {
+  init?(_ bytes: RandomAccessBytes) {
     self.bytes = bytes
     guard let directory = bytes.little(bytes.end - 4, 4), bytes.holds("SECd", at: directory),
       let count = bytes.little(directory + 8, 4)
@@ -56,7 +56,7 @@ struct SigmaFile {
 /// The date in a CRW file of an old Canon camera. Canon, "CIFF: Specification on Image Data File".
 ///
 /// The file consists of nested heaps, each with a directory at its end.
-func dateOfCIFF(in bytes: BytesAt) -> CaptureDate? {
+func dateOfCIFF(in bytes: RandomAccessBytes) -> CaptureDate? {
   guard let start = bytes.little(2, 4), start < bytes.end else { return nil }
   var heaps = [start..<bytes.end]
   var index = 0

@@ -4,12 +4,12 @@
 /// The camera stores the date in the video, in an SEI message that decoders ignore. ITU-T H.264 §D.1.7.
 struct TransportStream {
   private static let packet = 188
-  private let bytes: BytesAt
+  private let bytes: RandomAccessBytes
   /// Bytes before each packet: 0 or 4.
   private let prefix: Int
 
   /// nil if the file is not a transport stream.
-  init?(_ bytes: BytesAt) {
+  init?(_ bytes: RandomAccessBytes) {
     self.bytes = bytes
     guard let head = bytes(0, 2 * (Self.packet + 4)), head.count == 2 * (Self.packet + 4),
       let prefix = [0, 4].first(where: { head[$0] == 0x47 && head[2 * $0 + Self.packet] == 0x47 })
@@ -27,7 +27,7 @@ struct TransportStream {
 
   /// The start of the first video stream.
   private var video: [UInt8] {
-    guard let block = bytes(0, BytesAt.most) else { return [] }
+    guard let block = bytes(0, RandomAccessBytes.most) else { return [] }
     var wanted: Int?
     var video: [UInt8] = []
     for start in stride(from: prefix, through: block.count - Self.packet, by: Self.packet + prefix) {

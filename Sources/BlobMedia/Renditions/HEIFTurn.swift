@@ -4,7 +4,7 @@ extension PhotoOrientation {
   /// Whether the rotation boxes of a HEIC file match this orientation, which is the one in its EXIF data. Only then is
   /// the relation between decoded and stored pixels known. Reads a bounded number of bytes, and blocks.
   public func isThatOfBoxes(in source: any BlobSource, _ cancel: Cancellation = Cancellation()) -> Bool {
-    let bytes = BytesAt(source, cancel)
+    let bytes = RandomAccessBytes(source, cancel)
     guard let turns = BoxFile(bytes: bytes).turns(upTo: bytes.end) else { return false }
     // The boxes count quarter turns counterclockwise. Mirrored pictures are excluded, because programs describe them in
     // different ways.

@@ -13,7 +13,7 @@ public struct PhotoOrientation: Sendable, Hashable {
 
   /// Reads the orientation of a picture; `upright` if it has none. Reads a bounded number of bytes, and blocks.
   public static func read(from source: any BlobSource, _ cancel: Cancellation = Cancellation()) -> PhotoOrientation {
-    let file = PictureFile(BytesAt(source, cancel))
+    let file = PictureFile(RandomAccessBytes(source, cancel))
     return file.exifBlocks.first.flatMap { TIFFDirectory(file.bytes, in: $0)?.orientation } ?? .upright
   }
 

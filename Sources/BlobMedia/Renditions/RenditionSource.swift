@@ -16,7 +16,7 @@ public struct RenditionSource: BlobSource {
   /// JPEG quality, 1 to 100.
   public let quality: Int
   private let length: Int64?
-  private let work: RenderWork
+  private let work: PausedRendering
   public var access: BlobAccess { .sequential }
 
   /// Creates a source without reading or rendering anything.
@@ -32,7 +32,7 @@ public struct RenditionSource: BlobSource {
     self.renderer = renderer
     self.quality = quality
     self.length = length
-    work = RenderWork()
+    work = PausedRendering()
   }
 
   /// Calls `info` of original and sidecar. Renders nothing.
@@ -43,7 +43,7 @@ public struct RenditionSource: BlobSource {
   public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     let info = try look(cancel)
     try work.begin()
-    let run: RenderRun
+    let run: ActiveRendering
     do throws(BlobError) {
       if let waiting = work.take(at: offset, info) { run = waiting } else { run = try start(info, cancel) }
     } catch {
@@ -65,10 +65,10 @@ public struct RenditionSource: BlobSource {
     return RenditionSource(original, sidecar, edit, renderer, quality: quality, length: length)
   }
 
-  private func start(_ info: BlobInfo, _ cancel: Cancellation) throws(BlobError) -> RenderRun {
+  private func start(_ info: BlobInfo, _ cancel: Cancellation) throws(BlobError) -> ActiveRendering {
     let reader = try original.open(at: 0, cancel)
     let process = try renderer.start(["render", "--quality=\(quality)"] + edit.arguments, reader)
-    return RenderRun(process: process, info: info)
+    return ActiveRendering(process: process, info: info)
   }
 
   fileprivate func look(_ cancel: Cancellation) throws(BlobError) -> BlobInfo {
@@ -85,11 +85,11 @@ public struct RenditionSource: BlobSource {
       instanceLasts: photo.instanceLasts)
   }
 
-  fileprivate func ended(_ run: RenderRun?) { work.end(run) }
+  fileprivate func ended(_ run: ActiveRendering?) { work.end(run) }
 }
 
 /// A rendering in progress and the offset up to which it was read.
-private struct RenderRun: Sendable {
+private struct ActiveRendering: Sendable {
   let process: RenderProcess
   /// The source's info at the start of the rendering.
   let info: BlobInfo
@@ -98,10 +98,10 @@ private struct RenderRun: Sendable {
 }
 
 /// Stores the unfinished rendering between two readers.
-private final class RenderWork: Sendable {
+private final class PausedRendering: Sendable {
   private struct State {
     var isRead = false
-    var run: RenderRun?
+    var run: ActiveRendering?
   }
   private let state = Mutex(State())
 
@@ -114,12 +114,12 @@ private final class RenderWork: Sendable {
   }
 
   /// The stored rendering if it can continue from `offset`; otherwise the stored rendering is ended.
-  func take(at offset: Int64, _ info: BlobInfo) -> RenderRun? {
+  func take(at offset: Int64, _ info: BlobInfo) -> ActiveRendering? {
     let run = state.withLock { $0.run.take() }
     return run?.info == info && run?.offset == offset ? run : nil
   }
 
-  func end(_ run: RenderRun?) {
+  func end(_ run: ActiveRendering?) {
     state.withLock { state in
       state.run = run
       state.isRead = false
@@ -132,9 +132,9 @@ private final class RenditionReader: BlobReader {
   private let source: RenditionSource
   private let cancel: Cancellation
   /// nil after an error.
-  private var run: RenderRun?
+  private var run: ActiveRendering?
 
-  init(_ source: RenditionSource, _ run: RenderRun, _ cancel: Cancellation) {
+  init(_ source: RenditionSource, _ run: ActiveRendering, _ cancel: Cancellation) {
     self.source = source
     self.run = run
     self.cancel = cancel
@@ -183,7 +183,7 @@ private final class RenditionReader: BlobReader {
   }
 
   /// Checks that the rendering is complete and that the original has not changed since its start.
-  private func end(_ run: RenderRun) throws(BlobError) {
+  private func end(_ run: ActiveRendering) throws(BlobError) {
     let process = run.process
     let failure = cancel.whileWaiting(wakeUp: { process.kill() }) {
       process.wait(patience: source.renderer.patience)

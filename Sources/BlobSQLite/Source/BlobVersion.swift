@@ -19,7 +19,7 @@ struct BlobVersion {
   private static let longestVersion = 4096
 
   /// Reads the locations and the version. Without a version column it reads every byte.
-  init(_ place: BlobPlace, in connection: ReadConnection, _ cancel: Cancellation) throws {
+  init(_ place: BlobLocation, in connection: ReadConnection, _ cancel: Cancellation) throws {
     try connection.checkTable(place.table, column: place.column)
     try connection.checkCondition(place.condition, of: place.table)
     let column = quoted(place.column)
@@ -59,7 +59,7 @@ struct BlobVersion {
   }
 
   /// An SQL expression for the version of a row; NULL if the value is too long.
-  private static func version(_ place: BlobPlace) -> String {
+  private static func version(_ place: BlobLocation) -> String {
     guard let version = place.version.map(quoted) else { return "''" }
     return "CASE WHEN coalesce(length(CAST(\(version) AS BLOB)), 0) <= \(longestVersion) THEN quote(\(version)) END"
   }
@@ -70,9 +70,9 @@ extension KeyedChecksum {
 
   /// Adds every byte of the chunks.
   fileprivate func update(
-    _ chunks: [BlobVersion.Chunk], _ place: BlobPlace, _ connection: ReadConnection, _ cancel: Cancellation
+    _ chunks: [BlobVersion.Chunk], _ place: BlobLocation, _ connection: ReadConnection, _ cancel: Cancellation
   ) throws {
-    let walk = ChunkWalk(chunks, place, connection)
+    let walk = ChunkReader(chunks, place, connection)
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
     defer { buffer.deallocate() }
     while true {

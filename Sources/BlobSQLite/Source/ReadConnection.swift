@@ -94,7 +94,7 @@ final class ReadConnection {
   func dataVersion() throws(SQLiteError) -> Int64 { try prepare("PRAGMA data_version").first { $0.int(0) } ?? 0 }
 
   /// Returns an open BLOB, which the caller must close; `sqlite3_blob_reopen` moves it to another row.
-  func openBlob(_ place: BlobPlace, row: Int64) throws(SQLiteError) -> OpaquePointer {
+  func openBlob(_ place: BlobLocation, row: Int64) throws(SQLiteError) -> OpaquePointer {
     var blob: OpaquePointer?
     if sqlite3_blob_open(handle, "main", place.table, place.column, row, 0, &blob) == SQLITE_OK, let blob {
       return blob

@@ -4,7 +4,7 @@ import Blobs
 final class SQLiteBlobReader: BlobReader {
   let info: BlobInfo
   private let source: SQLiteBlobSource
-  private let walk: ChunkWalk
+  private let walk: ChunkReader
   /// A connection outside the snapshot, which sees changes by other connections.
   private let watch: ReadConnection
   private var seen: Int64
@@ -23,7 +23,7 @@ final class SQLiteBlobReader: BlobReader {
       throw BlobError(.outOfRange, "open \(source.name) at byte \(offset): it has \(version.length)")
     }
     info = BlobInfo(length: version.length, validator: version.validator, preferredRead: 64 << 10, readAhead: 256 << 10)
-    walk = ChunkWalk(version.chunks, source.place, connection)
+    walk = ChunkReader(version.chunks, source.place, connection)
     walk.seek(to: offset)
   }
 

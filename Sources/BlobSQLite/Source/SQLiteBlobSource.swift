@@ -11,7 +11,7 @@ import Blobs
 public struct SQLiteBlobSource: BlobSource {
   public let file: BytePath
   public var access: BlobAccess { .random }
-  let place: BlobPlace
+  let place: BlobLocation
 
   /// A BLOB in one row of an ordinary table (not `WITHOUT ROWID`).
   ///
@@ -19,7 +19,7 @@ public struct SQLiteBlobSource: BlobSource {
   ///   bytes, so they are read an additional time whenever a reader is opened.
   public init(_ file: BytePath, table: String, column: String, row: Int64, version: String? = nil) {
     self.file = file
-    place = BlobPlace(
+    place = BlobLocation(
       table: table, column: column, version: version, condition: "rowid = \(row)", order: "rowid", isSingle: true)
   }
 
@@ -31,7 +31,7 @@ public struct SQLiteBlobSource: BlobSource {
     version: String? = nil
   ) {
     self.file = file
-    place = BlobPlace(
+    place = BlobLocation(
       table: table, column: column, version: version, condition: condition, order: quoted(order), isSingle: false)
   }
 
@@ -57,7 +57,7 @@ public struct SQLiteBlobSource: BlobSource {
 }
 
 /// The location of a BLOB in a database.
-struct BlobPlace: Sendable, CustomStringConvertible {
+struct BlobLocation: Sendable, CustomStringConvertible {
   var table: String
   var column: String
   var version: String?

@@ -31,7 +31,7 @@ final class Connection: @unchecked Sendable {
   var phase: Phase
   var timer: ConnectionTimer
   var parser = RequestParser()
-  private var writer: AnswerWriter
+  private var writer: ResponseWriter
   /// Bytes that were read but not parsed yet.
   var held: [UInt8] = []
   /// The request that has not been answered yet.
@@ -50,7 +50,7 @@ final class Connection: @unchecked Sendable {
     self.loop = loop
     phase = stream.isEncrypted ? .handshake : .head
     timer = ConnectionTimer(loop.now, loop.limits)
-    writer = AnswerWriter(stream)
+    writer = ResponseWriter(stream)
   }
 
   var isLingering: Bool { if case .lingering = phase { true } else { false } }

@@ -7,7 +7,7 @@ import Synchronization
 final class FormReceiver: BodyReceiver {
   private let folder: ServedPath
   private let existing: ExistingRule
-  private let answer: FormAnswer
+  private let answer: FormResponse
   private let digests: BodyDigests?
   /// Whether files are published only at the end of the form: it has a digest to verify, or may have trailers that lead
   /// to a refusal.
@@ -35,7 +35,8 @@ final class FormReceiver: BodyReceiver {
   private let state: Mutex<State>
 
   init(
-    _ boundary: [UInt8], _ folder: ServedPath, _ existing: ExistingRule, _ answer: FormAnswer, _ digests: BodyDigests?,
+    _ boundary: [UInt8], _ folder: ServedPath, _ existing: ExistingRule, _ answer: FormResponse,
+    _ digests: BodyDigests?,
     _ call: Call
   ) {
     self.folder = folder

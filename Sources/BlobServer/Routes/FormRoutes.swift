@@ -19,7 +19,7 @@ enum FormRoutes {
     let rule = try PutRoutes.rule(ofPost: call.headers, nil)
     let digests = try BodyDigests.ofHTTP(call.headers, isWhole: true)
     return .receive(
-      FormReceiver(boundary, path, rule, FormAnswer(call, path), digests?.isPromised == true ? digests : nil, call))
+      FormReceiver(boundary, path, rule, FormResponse(call, path), digests?.isPromised == true ? digests : nil, call))
   }
 
   /// Checks `Sec-Fetch-Site`, in addition to `Origin`, which `HostRule` has checked: browsers let pages send forms to

@@ -100,7 +100,7 @@ final class IETFReceiver: BodyReceiver {
   private let service: Service
   private let head: HTTPHeaders
   private let target: RequestTarget
-  private let teller: ProgressTeller?
+  private let teller: InterimProgress?
 
   init(
     _ writer: UploadWriter, _ ietf: IETF, _ digests: BodyDigests?, isLast: Bool, isCreation: Bool = false,
@@ -118,7 +118,7 @@ final class IETFReceiver: BodyReceiver {
     // A client that sends without a length may have no copy of the bytes that are in transit, so it gets progress
     // reports.
     let listens = call.request.contentLength == nil && digests?.isNeeded != true
-    teller = listens ? ProgressTeller(to: call.request, ietf) : nil
+    teller = listens ? InterimProgress(to: call.request, ietf) : nil
   }
 
   func take(_ piece: BodyPiece) throws(ServerError) {

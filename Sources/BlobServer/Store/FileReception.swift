@@ -47,7 +47,7 @@ final class FileReception: Reception {
 
   func hold() throws(ServerError) {
     try state.withLock { (state) throws(ServerError) in
-      _ = try store.open(UploadMark(id: id, start: state.length).name, O_WRONLY | O_CREAT)
+      _ = try store.open(ProvisionalMark(id: id, start: state.length).name, O_WRONLY | O_CREAT)
       state.held = state.length
     }
   }
@@ -55,7 +55,7 @@ final class FileReception: Reception {
   func keep() throws(ServerError) {
     try state.withLock { (state) throws(ServerError) in
       guard let start = state.held else { return }
-      if !store.unlink(UploadMark(id: id, start: start).name) {
+      if !store.unlink(ProvisionalMark(id: id, start: start).name) {
         throw failed("keep the bytes of upload", id.description)
       }
       state.held = nil
@@ -69,14 +69,16 @@ final class FileReception: Reception {
       state.length = start
       quota.shrink(id, held: start)
       state.room = quota.room(of: id)
-      if !store.unlink(UploadMark(id: id, start: start).name) { throw failed("drop bytes of upload", id.description) }
+      if !store.unlink(ProvisionalMark(id: id, start: start).name) {
+        throw failed("drop bytes of upload", id.description)
+      }
       state.held = nil
     }
   }
 
   func discard() {
     let held = state.withLock { $0.held }
-    if let held { store.unlink(UploadMark(id: id, start: held).name) }
+    if let held { store.unlink(ProvisionalMark(id: id, start: held).name) }
     store.unlink(id.data)
     quota.release(id)
   }

@@ -10,7 +10,7 @@ package final class FileStore: UploadStore {
   let path: BytePath
   let root: Folder
   /// The folder `.fullbore`; nil: the store is read-only.
-  let own: Mutex<OwnFolder?>
+  let own: Mutex<StateFolder?>
   let expiry: Int64
   let quota: Quota
   let interruption = Cancellation()
@@ -35,7 +35,7 @@ package final class FileStore: UploadStore {
       own = Mutex(nil)
       return
     }
-    let own = try OwnFolder(in: root, folder)
+    let own = try StateFolder(in: root, folder)
     self.own = Mutex(own)
     let store = own.folder
     let found = try clearLeftOvers(store)
@@ -72,7 +72,7 @@ package final class FileStore: UploadStore {
     for name in names {
       do throws(ServerError) {
         guard let file = UploadFile(name) else {
-          try UploadMark(name)?.dropBytes(in: store)
+          try ProvisionalMark(name)?.dropBytes(in: store)
           if name != "lock" { store.unlink(name) }
           continue
         }
@@ -190,7 +190,7 @@ struct UploadFile {
 /// A file whose name contains the offset of an upload's first provisional byte, which no checksum has verified yet. The
 /// name is created before the bytes are written. The offset is in the name because a file's content could be lost in a
 /// power failure.
-struct UploadMark {
+struct ProvisionalMark {
   var id: UploadID
   var start: Int64
   var name: BytePath { BytePath("\(id).\(start).mark") }

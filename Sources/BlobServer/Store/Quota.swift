@@ -25,7 +25,7 @@ final class Quota: Sendable {
   }
   private let limit: Int64?
   private let state = Mutex(State())
-  private let search = RoomSearch()
+  private let search = FreeSpaceSearch()
   private let changes = Mutex(())
 
   init(_ limit: Int64?) { self.limit = limit }

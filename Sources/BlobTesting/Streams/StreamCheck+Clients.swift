@@ -11,7 +11,7 @@ extension StreamCheck {
     StreamCheck("a context of another version is refused", otherVersionIsRefused),
   ]
 
-  private static func clientHearsWhatItAskedFor(_ exam: StreamExam) throws {
+  private static func clientHearsWhatItAskedFor(_ exam: StreamCheckContext) throws {
     for asked: Stream.Event in [everything, .openCompleted, [.hasBytesAvailable, .endEncountered]] {
       let heard = Monitor<[Stream.Event]>([])
       var info: UInt8 = 0
@@ -37,7 +37,7 @@ extension StreamCheck {
     }
   }
 
-  private static func clientIsTakenAway(_ exam: StreamExam) throws {
+  private static func clientIsTakenAway(_ exam: StreamCheckContext) throws {
     let calls = Monitor(0)
     let count: StreamClient.Callback = { _, _, _ in calls.update { $0 += 1 } }
     let removals: [StreamClient?] = [
@@ -56,7 +56,7 @@ extension StreamCheck {
     }
   }
 
-  private static func contextIsBalanced(_ exam: StreamExam) throws {
+  private static func contextIsBalanced(_ exam: StreamCheckContext) throws {
     let counts = Monitor((retained: 0, released: 0))
     let context = StreamClient.Context(
       retain: { info in
@@ -89,7 +89,7 @@ extension StreamCheck {
     try requireCounts(3, 3, "once the stream is gone")
   }
 
-  private static func otherVersionIsRefused(_ exam: StreamExam) throws {
+  private static func otherVersionIsRefused(_ exam: StreamCheckContext) throws {
     let (stream, events) = try exam.makeStream()
     let calls = Monitor(0)
     try require(stream.setClient(StreamClient(everything) { _, _, _ in calls.update { $0 += 1 } }), "it was refused")

@@ -22,13 +22,13 @@ extension StreamCheck {
   ]
 
   /// The events of a stream that is opened and not read.
-  private static func atFirst(_ exam: StreamExam) -> [Stream.Event] {
+  private static func atFirst(_ exam: StreamCheckContext) -> [Stream.Event] {
     // Only a read would find the end.
     let endIsHidden = !exam.fixture.knowsLength && !exam.isAsynchronous
     return [.openCompleted, exam.isEmpty && !endIsHidden ? .endEncountered : .hasBytesAvailable]
   }
 
-  private static func closesBeforeOpening(_ exam: StreamExam) throws {
+  private static func closesBeforeOpening(_ exam: StreamCheckContext) throws {
     let (stream, events) = try exam.makeStream()
     stream.schedule(in: exam.loop, forMode: .default)
     stream.close()
@@ -41,7 +41,7 @@ extension StreamCheck {
     try events.require(atFirst(exam), "opened and closed")
   }
 
-  private static func tellsOnceWhatIsThere(_ exam: StreamExam) throws {
+  private static func tellsOnceWhatIsThere(_ exam: StreamCheckContext) throws {
     let (stream, events) = try exam.openStream()
     try exam.run("events") { events.events.count >= 2 }
     exam.runDry()
@@ -52,7 +52,7 @@ extension StreamCheck {
     stream.close()
   }
 
-  private static func tellsTheEndOfNothing(_ exam: StreamExam) throws {
+  private static func tellsTheEndOfNothing(_ exam: StreamCheckContext) throws {
     guard exam.isEmpty else { return }
     let (stream, events) = try exam.openStream()
     try exam.run("an event") { events.events.count == 2 }
@@ -63,7 +63,7 @@ extension StreamCheck {
     try require(stream.streamStatus == .atEnd && !stream.hasBytesAvailable, "it is not at its end")
   }
 
-  private static func closesInsideAnEvent(_ exam: StreamExam) throws {
+  private static func closesInsideAnEvent(_ exam: StreamCheckContext) throws {
     for mode in [RunLoop.Mode.default, RunLoop.Mode("checks")] {
       let (stream, events) = try exam.makeStream()
       let last = atFirst(exam)[1]
@@ -78,7 +78,7 @@ extension StreamCheck {
     }
   }
 
-  private static func tellsNothingUnscheduled(_ exam: StreamExam) throws {
+  private static func tellsNothingUnscheduled(_ exam: StreamCheckContext) throws {
     let (stream, events) = try exam.makeStream()
     stream.open()
     _ = try exam.read(stream, 1)
@@ -86,7 +86,7 @@ extension StreamCheck {
     try events.require([], "never scheduled")
   }
 
-  private static func dropsWhatWaitedForAnother(_ exam: StreamExam) throws {
+  private static func dropsWhatWaitedForAnother(_ exam: StreamCheckContext) throws {
     let (stream, first) = try exam.openStream()
     try exam.awaitSettled(stream)
     let second = exam.makeLog()
@@ -101,7 +101,7 @@ extension StreamCheck {
     stream.close()
   }
 
-  private static func tellsThatItCannotOpen(_ exam: StreamExam) throws {
+  private static func tellsThatItCannotOpen(_ exam: StreamCheckContext) throws {
     let (stream, events) = try exam.openStream {
       FaultySource($0, .failOpening(BlobError(.permission, "on purpose", errno: 13)))
     }
@@ -112,7 +112,7 @@ extension StreamCheck {
     try exam.requireError(stream, .permission, "opening failed")
   }
 
-  private static func readsByteByByte(_ exam: StreamExam) throws {
+  private static func readsByteByByte(_ exam: StreamCheckContext) throws {
     let count = Int(min(exam.fixture.length, 9))
     guard count > 0 else { return }
     let isAll = exam.fixture.length == count
@@ -139,7 +139,7 @@ extension StreamCheck {
     if isAll { try require(try exam.read(other, 1024) == [], "a read at the end is not 0") }
   }
 
-  private static func waitsForItsLoop(_ exam: StreamExam) throws {
+  private static func waitsForItsLoop(_ exam: StreamCheckContext) throws {
     let (stream, events) = try exam.makeStream()
     stream.open()
     try exam.awaitSettled(stream)
@@ -152,7 +152,7 @@ extension StreamCheck {
     thread.stop()
   }
 
-  private static func tellsOnceInManyLoops(_ exam: StreamExam) throws {
+  private static func tellsOnceInManyLoops(_ exam: StreamCheckContext) throws {
     let (stream, events) = try exam.makeStream()
     let threads = [LoopThread(), LoopThread()]
     let never = RunLoop.Mode("never run")
@@ -180,7 +180,7 @@ extension StreamCheck {
     for thread in threads { thread.stop() }
   }
 
-  private static func goesWhileScheduled(_ exam: StreamExam) throws {
+  private static func goesWhileScheduled(_ exam: StreamCheckContext) throws {
     for reads in [false, true] {
       let gone = WeakStream()
       let events = exam.makeLog()
@@ -198,7 +198,7 @@ extension StreamCheck {
     }
   }
 
-  private static func goesInsideAnEvent(_ exam: StreamExam) throws {
+  private static func goesInsideAnEvent(_ exam: StreamCheckContext) throws {
     let gone = WeakStream()
     let owner = Owner()
     // Breaks the cycle: the log's reaction retains the owner.
@@ -217,7 +217,7 @@ extension StreamCheck {
     try require(owner.events?.events == [.openCompleted], "heard \(owner.events?.events as Any)")
   }
 
-  private static func isRemovedDuringAnEvent(_ exam: StreamExam) throws {
+  private static func isRemovedDuringAnEvent(_ exam: StreamCheckContext) throws {
     let (stream, events) = try exam.makeStream()
     let thread = LoopThread()
     let (heard, removed) = (Monitor(false), Monitor(false))

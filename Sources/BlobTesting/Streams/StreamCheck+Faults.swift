@@ -23,7 +23,7 @@ extension StreamCheck {
   /// An offset in the middle, at most 10,000.
   private static func middle(of fixture: SourceFixture) -> Int64 { min(fixture.length / 2, 10_000) }
 
-  private static func failsInTheMiddle(_ exam: StreamExam) throws {
+  private static func failsInTheMiddle(_ exam: StreamCheckContext) throws {
     guard exam.fixture.length > 0 else { return }
     let byte = middle(of: exam.fixture)
     let (stream, events) = try exam.openStream(block: 512) {
@@ -41,7 +41,7 @@ extension StreamCheck {
     try exam.requireError(stream, .io, "closed after a failed read")
   }
 
-  private static func keepsErrorsFromURLLoading(_ exam: StreamExam) throws {
+  private static func keepsErrorsFromURLLoading(_ exam: StreamCheckContext) throws {
     for faults: FaultySource.Fault in [
       .failOpening(BlobError(.io, "on purpose")), .fail(at: middle(of: exam.fixture), BlobError(.io, "on purpose")),
     ] {
@@ -65,7 +65,7 @@ extension StreamCheck {
     }
   }
 
-  private static func opensElsewhere(_ exam: StreamExam) throws {
+  private static func opensElsewhere(_ exam: StreamCheckContext) throws {
     let gate = Gate()
     let here = Thread.current
     let threads = StreamThreads(2)
@@ -89,7 +89,7 @@ extension StreamCheck {
     try exam.requireError(failed, .io, "opened elsewhere")
   }
 
-  private static func findsItsPlace(_ exam: StreamExam) throws {
+  private static func findsItsPlace(_ exam: StreamCheckContext) throws {
     let byte = middle(of: exam.fixture)
     guard exam.fixture.length > 0, exam.fixture.hasValidator else { return }
     let (stream, _) = try exam.openStream(block: 512) {
@@ -98,7 +98,7 @@ extension StreamCheck {
     try exam.compare(stream, to: min(exam.fixture.length, 100_000))
   }
 
-  private static func givesUp(_ exam: StreamExam) throws {
+  private static func givesUp(_ exam: StreamCheckContext) throws {
     guard exam.fixture.length > 0 else { return }
     let byte = middle(of: exam.fixture)
     let faulty = FaultySource(try exam.fixture.make(), .invalidate(at: byte, times: .max))
@@ -109,7 +109,7 @@ extension StreamCheck {
     try require(faulty.openings <= 10, "it was opened \(faulty.openings) times")
   }
 
-  private static func neverMixes(_ exam: StreamExam) throws {
+  private static func neverMixes(_ exam: StreamCheckContext) throws {
     guard exam.fixture.length > 1, exam.fixture.hasValidator else { return }
     let byte = middle(of: exam.fixture)
     let other = PatternSource(length: exam.fixture.length, seed: 99)
@@ -130,7 +130,7 @@ extension StreamCheck {
     try exam.requireError(sought, .changed, "another version")
   }
 
-  private static func refusesAnEarlyEnd(_ exam: StreamExam) throws {
+  private static func refusesAnEarlyEnd(_ exam: StreamCheckContext) throws {
     guard exam.fixture.length > 0, exam.fixture.knowsLength else { return }
     let byte = middle(of: exam.fixture)
     let (stream, events) = try exam.openStream(block: 512) { FaultySource($0, .truncate(at: byte)) }
@@ -141,7 +141,7 @@ extension StreamCheck {
     try require(!events.heard(.endEncountered), "heard \(events.events)")
   }
 
-  private static func refusesAChangedEnd(_ exam: StreamExam) throws {
+  private static func refusesAChangedEnd(_ exam: StreamCheckContext) throws {
     guard 1...1_000_000 ~= exam.fixture.length else { return }
     let (stream, _) = try exam.openStream { FaultySource($0, .changedAtEnd) }
     var read: [UInt8]? = []
@@ -150,16 +150,16 @@ extension StreamCheck {
     try exam.requireError(stream, .changed, "changed at the end")
   }
 
-  private static func refusesTooMuch(_ exam: StreamExam) throws {
+  private static func refusesTooMuch(_ exam: StreamCheckContext) throws {
     guard exam.fixture.length > 0 else { return }
     for claim in [Int.max, 1 << 40, -1, .min] {
-      let (stream, _) = try exam.openStream { BoastingSource(source: $0, claim: claim) }
+      let (stream, _) = try exam.openStream { OvercountingSource(source: $0, claim: claim) }
       try require(try exam.read(stream, 10) == nil, "a claim of \(claim) bytes was believed")
       try exam.requireError(stream, .io, "a claim of \(claim) bytes")
     }
   }
 
-  private static func closingEndsARead(_ exam: StreamExam) throws {
+  private static func closingEndsARead(_ exam: StreamCheckContext) throws {
     guard exam.fixture.length > 0 else { return }
     for place in [GatedSource.Place.opening, .reading] {
       // The shortest of several times, so that a busy machine is not mistaken for a slow stream.
@@ -169,7 +169,7 @@ extension StreamCheck {
     }
   }
 
-  private static func timeToEndARead(_ exam: StreamExam, _ place: GatedSource.Place) throws -> Duration {
+  private static func timeToEndARead(_ exam: StreamCheckContext, _ place: GatedSource.Place) throws -> Duration {
     let gate = Gate()
     let (stream, _) = try exam.makeStream { GatedSource(source: $0, gate: gate, at: place) }
     let owner = Owner()
@@ -192,7 +192,7 @@ extension StreamCheck {
     return time
   }
 
-  private static func staysClosed(_ exam: StreamExam) throws {
+  private static func staysClosed(_ exam: StreamCheckContext) throws {
     let gate = Gate()
     let tracked = TrackedSource(try exam.fixture.make())
     let stream: BlobInputStream
@@ -215,7 +215,7 @@ extension StreamCheck {
     try exam.run("the end of the reader") { tracked.readers == 0 }
   }
 
-  private static func letsGoOfAStalledSource(_ exam: StreamExam) throws {
+  private static func letsGoOfAStalledSource(_ exam: StreamCheckContext) throws {
     guard exam.fixture.length > 0 else { return }
     let gate = Gate()
     let tracked = TrackedSource(try exam.fixture.make())

@@ -11,7 +11,7 @@ extension StreamCheck {
     StreamCheck("past the end there is an error, not an end", failsPastTheEnd),
   ]
 
-  private static func goesToAnyOffset(_ exam: StreamExam) throws {
+  private static func goesToAnyOffset(_ exam: StreamCheckContext) throws {
     let length = exam.fixture.length
     guard exam.fixture.access == .random else { return }
     for offset in Set([0, 1, length / 3, length - 1, length]).sorted() where 0...length ~= offset {
@@ -30,7 +30,7 @@ extension StreamCheck {
     }
   }
 
-  private static func goesThereWhileOpening(_ exam: StreamExam) throws {
+  private static func goesThereWhileOpening(_ exam: StreamCheckContext) throws {
     guard exam.fixture.access == .random else { return }
     let target = exam.fixture.length / 2
     let gate = Gate()
@@ -46,7 +46,7 @@ extension StreamCheck {
     try exam.compare(stream, from: target, to: min(target + 500, exam.fixture.length))
   }
 
-  private static func refusesOtherOffsets(_ exam: StreamExam) throws {
+  private static func refusesOtherOffsets(_ exam: StreamCheckContext) throws {
     let (stream, _) = try exam.makeStream()
     let refused: [NSObject?] = [
       nil, NSString(string: "7"), NSNumber(value: -1), NSNumber(value: UInt64.max), NSNumber(value: Int64.min),
@@ -73,7 +73,7 @@ extension StreamCheck {
     try require(!stream.setProperty(NSNumber(value: 0), forKey: .fileCurrentOffsetKey), "taken after close")
   }
 
-  private static func failsPastTheEnd(_ exam: StreamExam) throws {
+  private static func failsPastTheEnd(_ exam: StreamCheckContext) throws {
     guard exam.fixture.access == .random else { return }
     for offset in [exam.fixture.length + 1, .max] {
       for opensFirst in [false, true] {

@@ -20,7 +20,7 @@ extension StreamCheck {
     StreamCheck("it can be had again, from where it began", canBeHadAgain),
   ]
 
-  private static func readsInAnySize(_ exam: StreamExam) throws {
+  private static func readsInAnySize(_ exam: StreamCheckContext) throws {
     for size in [1, 1000, 64 << 10, 1 << 20] {
       let (stream, _) = try exam.openStream()
       let end = min(exam.fixture.length, size == 1 ? 300 : 500_000)
@@ -32,7 +32,7 @@ extension StreamCheck {
     }
   }
 
-  private static func readsOnlyWhileOpen(_ exam: StreamExam) throws {
+  private static func readsOnlyWhileOpen(_ exam: StreamCheckContext) throws {
     let (stream, _) = try exam.makeStream()
     try require(stream.streamStatus == .notOpen && !stream.hasBytesAvailable, "it is open")
     try require(stream.readOnce(10) == nil, "a read before open")
@@ -45,7 +45,7 @@ extension StreamCheck {
     stream.close()
   }
 
-  private static func opensOnce(_ exam: StreamExam) throws {
+  private static func opensOnce(_ exam: StreamCheckContext) throws {
     let faulty = FaultySource(try exam.fixture.make())
     let (stream, events) = try exam.openStream { _ in faulty }
     for _ in 0..<100 { stream.open() }
@@ -66,7 +66,7 @@ extension StreamCheck {
     try require(failed.streamStatus == .error, "an error went away by open()")
   }
 
-  private static func isOpenOnceOpened(_ exam: StreamExam) throws {
+  private static func isOpenOnceOpened(_ exam: StreamCheckContext) throws {
     let (stream, _) = try exam.openStream()
     let expected: Stream.Status = exam.isEmpty && exam.fixture.knowsLength ? .atEnd : .open
     try require(stream.streamStatus == expected, "it is \(stream.streamStatus)")
@@ -74,7 +74,7 @@ extension StreamCheck {
     try require(failed.streamStatus == .error, "a failed one is \(failed.streamStatus)")
   }
 
-  private static func dropsItsReader(_ exam: StreamExam) throws {
+  private static func dropsItsReader(_ exam: StreamCheckContext) throws {
     for closes in [true, false] {
       let tracked = TrackedSource(try exam.fixture.make())
       try autoreleased {
@@ -87,7 +87,7 @@ extension StreamCheck {
     }
   }
 
-  private static func isItsOwnDelegate(_ exam: StreamExam) throws {
+  private static func isItsOwnDelegate(_ exam: StreamCheckContext) throws {
     let (stream, events) = try exam.makeStream()
     try require(stream.delegate === events, "the delegate is another")
     stream.delegate = nil
@@ -99,7 +99,7 @@ extension StreamCheck {
     try events.require([], "a delegate that was taken away")
   }
 
-  private static func lendsItsBuffer(_ exam: StreamExam) throws {
+  private static func lendsItsBuffer(_ exam: StreamCheckContext) throws {
     let (stream, _) = try exam.openStream(block: 1000) { PreferringSource(source: $0) }
     var (bytes, count): (UnsafeMutablePointer<UInt8>?, Int) = (nil, 0)
     if !exam.isAsynchronous { try require(!stream.getBuffer(&bytes, length: &count), "it lends before it has read") }
@@ -117,7 +117,7 @@ extension StreamCheck {
     try require(!direct.getBuffer(&bytes, length: &count), "it lends where nothing is buffered")
   }
 
-  private static func asksTheSource(_ exam: StreamExam) throws {
+  private static func asksTheSource(_ exam: StreamCheckContext) throws {
     let key = Stream.PropertyKey("checks")
     let (plain, _) = try exam.openStream()
     if !(try exam.fixture.make() is any ConfigurableSource) {
@@ -130,7 +130,7 @@ extension StreamCheck {
     try require(stream.property(forKey: key) as? Int == 7, "the source's answer did not come")
   }
 
-  private static func readsNothing(_ exam: StreamExam) throws {
+  private static func readsNothing(_ exam: StreamCheckContext) throws {
     let (stream, _) = try exam.openStream()
     try exam.awaitBytes(stream)
     var byte: UInt8 = 0xA5
@@ -142,7 +142,7 @@ extension StreamCheck {
     try require(stream.read(&byte, maxLength: 0) == -1, "a read of nothing after close")
   }
 
-  private static func saysTooEarly(_ exam: StreamExam) throws {
+  private static func saysTooEarly(_ exam: StreamCheckContext) throws {
     guard exam.fixture.length > 0 else { return }
     let gate = Gate()
     let (stream, events) = try exam.openStream { GatedSource(source: $0, gate: gate, at: .reading) }
@@ -160,7 +160,7 @@ extension StreamCheck {
     try require(stream.streamError == nil, "after a success: \(stream.streamError as Any)")
   }
 
-  private static func neverWaits(_ exam: StreamExam) throws {
+  private static func neverWaits(_ exam: StreamCheckContext) throws {
     let gate = Gate()
     let clock = MonotonicClock()
     var longest = Duration.zero
@@ -190,7 +190,7 @@ extension StreamCheck {
     try require(longest < .seconds(5), "a method took \(longest)")
   }
 
-  private static func readsInBlocks(_ exam: StreamExam) throws {
+  private static func readsInBlocks(_ exam: StreamCheckContext) throws {
     guard exam.fixture.length >= 5000 else { return }
     let faulty = FaultySource(PreferringSource(source: try exam.fixture.make()))
     let (stream, _) = try exam.openStream(block: 1000) { _ in faulty }
@@ -209,7 +209,7 @@ extension StreamCheck {
     try require(faulty.reads == reads + 1, "a read of more than a block did not go straight to the buffer")
   }
 
-  private static func canBeHadAgain(_ exam: StreamExam) throws {
+  private static func canBeHadAgain(_ exam: StreamCheckContext) throws {
     guard exam.fixture.access == .random else { return }
     let (stream, _) = try exam.makeStream()
     let start = exam.fixture.length / 2

@@ -11,11 +11,11 @@ import Foundation
 public struct StreamCheck: Sendable, CustomStringConvertible {
   public let description: String
   private let modes: [StreamMode]
-  private let body: @Sendable (StreamExam) throws -> Void
+  private let body: @Sendable (StreamCheckContext) throws -> Void
 
   init(
     _ description: String, in modes: [StreamMode] = [.synchronous, .asynchronous],
-    _ body: @escaping @Sendable (StreamExam) throws -> Void
+    _ body: @escaping @Sendable (StreamCheckContext) throws -> Void
   ) {
     self.description = description
     self.modes = modes
@@ -28,7 +28,7 @@ public struct StreamCheck: Sendable, CustomStringConvertible {
     for mode in modes {
       try await Self.threads.run { () throws in
         do {
-          try autoreleased { try body(StreamExam(fixture, mode)) }
+          try autoreleased { try body(StreamCheckContext(fixture, mode)) }
         } catch {
           throw CheckFailure("\(fixture), \(mode): \(self): \(error)")
         }
@@ -45,7 +45,7 @@ public struct StreamCheck: Sendable, CustomStringConvertible {
 public enum StreamMode: Sendable { case synchronous, asynchronous }
 
 /// The context of a running check, with the functions that checks use. Confined to its thread.
-final class StreamExam {
+final class StreamCheckContext {
   let fixture: SourceFixture
   let mode: StreamMode
   /// The run loop in which the streams of this check are scheduled by default.

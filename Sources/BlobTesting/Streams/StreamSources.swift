@@ -116,7 +116,7 @@ struct PreferringSource: BlobSource {
 }
 
 /// A source whose reads return the count `claim`, whatever was read.
-struct BoastingSource: BlobSource {
+struct OvercountingSource: BlobSource {
   let source: any BlobSource
   let claim: Int
 

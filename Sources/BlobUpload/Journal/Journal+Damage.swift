@@ -9,7 +9,7 @@ extension Journal {
   /// The new journal knows nothing of the earlier uploads: files are sent again, and a server that has them compares. A
   /// file that is not an SQLite database is moved only if its name ends in `.sqlite`; otherwise the error is thrown.
   public static func opened(
-    at path: BytePath, as mark: ProcessMark = .current
+    at path: BytePath, as mark: ProcessIdentity = .current
   ) async throws(JournalError) -> (journal: Journal, damaged: BytePath?) {
     var kept: BytePath?
     while true {

@@ -21,7 +21,7 @@ public actor Journal {
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   /// Opens or creates the journal, readable only for its owner. `mark` is the process that claims entries.
-  public init(at path: BytePath, as mark: ProcessMark = .current) async throws(JournalError) {
+  public init(at path: BytePath, as mark: ProcessIdentity = .current) async throws(JournalError) {
     self.path = path
     log = SentLog(beside: path)
     let log = log
@@ -102,12 +102,12 @@ public actor Journal {
   }
 
   /// The best number of concurrent requests for a host, as found in the last 30 days; nil: not known.
-  public func width(at origin: String) throws(JournalError) -> LearnedWidth? {
+  public func width(at origin: String) throws(JournalError) -> LearnedConcurrency? {
     try read { store throws(SQLiteError) in try store.width(at: origin) }
   }
 
   /// Stores the number of concurrent requests that a run has found.
-  public func keepWidth(_ width: LearnedWidth, at origin: String) throws(JournalError) {
+  public func keepWidth(_ width: LearnedConcurrency, at origin: String) throws(JournalError) {
     try read { store throws(SQLiteError) in try store.keepWidth(width, at: origin) }
   }
 

@@ -35,7 +35,7 @@ public struct JournalDestination: Sendable, Codable, Hashable {
   /// How forms are posted; nil for other protocols.
   public var form: JournalForm?
   /// The place in S3; nil for other protocols.
-  public var s3: S3Place?
+  public var s3: S3Location?
   /// true: the server is not told when files were last modified; nil, also in journals of earlier versions: it is told.
   public var omitsTimes: Bool?
   /// true: every upload is read back and compared; nil, also in journals of earlier versions: it is not.
@@ -44,7 +44,7 @@ public struct JournalDestination: Sendable, Codable, Hashable {
   public init(
     endpoint: String, protocolName: String, tokenFile: String? = nil, headerFiles: [String] = [],
     netrcFile: String? = nil, caFile: String? = nil, proxy: String? = nil, insecure: Bool = false,
-    overwrite: Bool = false, checksum: String? = nil, form: JournalForm? = nil, s3: S3Place? = nil,
+    overwrite: Bool = false, checksum: String? = nil, form: JournalForm? = nil, s3: S3Location? = nil,
     omitsTimes: Bool? = nil, verifies: Bool? = nil, recipient: String? = nil, account: String? = nil
   ) {
     self.endpoint = String(endpoint.prefix { $0 != "?" })
@@ -100,7 +100,7 @@ public struct JournalForm: Sendable, Codable, Hashable {
 
 /// A place in S3, and how objects are created there. Each run looks up the access keys again, in the environment and
 /// Amazon's configuration files.
-public struct S3Place: Sendable, Codable, Hashable {
+public struct S3Location: Sendable, Codable, Hashable {
   public var address: S3Address
   /// The profile with the access keys; nil: the environment, or the default profile.
   public var profile: String?

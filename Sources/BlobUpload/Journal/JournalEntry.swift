@@ -86,7 +86,7 @@ public struct JournalEntry: Sendable, Identifiable {
   public var created: Int64
   public var updated: Int64
   /// The process that has claimed the entry; nil if there is none or it has died.
-  public var owner: ProcessMark?
+  public var owner: ProcessIdentity?
   /// Length of the version that was last sent completely; of the current version if the entry is done. nil: none was,
   /// or an earlier format of the journal did not store it.
   public var sentLength: Int64?
@@ -128,7 +128,7 @@ public enum JournalClaim: Sendable {
   /// The same version was sent before. If `isSuperseded`, ask the server whether it still has that upload.
   indirect case done(JournalEntry)
   /// Claimed by a live process, perhaps this one; or a live process sends another source to the same place.
-  case busy(ProcessMark)
+  case busy(ProcessIdentity)
 }
 
 /// Totals of the uploads of one destination in one state.

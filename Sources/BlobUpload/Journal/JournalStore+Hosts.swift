@@ -42,14 +42,14 @@ extension JournalStore {
     }
   }
 
-  func width(at origin: String) throws(SQLiteError) -> LearnedWidth? {
+  func width(at origin: String) throws(SQLiteError) -> LearnedConcurrency? {
     let select = try database.statement("SELECT lanes, refused FROM width WHERE origin = ?1 AND noted > ?2")
     try select.bind(1, origin)
     try select.bind(2, currentSeconds() - Self.patience)
-    return try select.first { LearnedWidth(width: Int($0.int(0)), wasRefused: $0.int(1) != 0) }
+    return try select.first { LearnedConcurrency(width: Int($0.int(0)), wasRefused: $0.int(1) != 0) }
   }
 
-  func keepWidth(_ width: LearnedWidth, at origin: String) throws(SQLiteError) {
+  func keepWidth(_ width: LearnedConcurrency, at origin: String) throws(SQLiteError) {
     try transaction { () throws(SQLiteError) in
       let insert = try database.statement(
         "INSERT OR REPLACE INTO width(origin, lanes, refused, noted) VALUES(?1, ?2, ?3, ?4)")

@@ -177,7 +177,7 @@ extension JournalStore {
 }
 
 /// The properties of a row that updates depend on.
-struct JournalGlance {
+struct UploadRowFacts {
   var destination: Int64
   var isDone: Bool
   var owner: Int64?
@@ -194,7 +194,7 @@ struct JournalGlance {
 }
 
 extension JournalStore {
-  func glance(_ id: Int64) throws(SQLiteError) -> JournalGlance? {
+  func glance(_ id: Int64) throws(SQLiteError) -> UploadRowFacts? {
     let select = try database.statement(
       """
       SELECT destination, state, owner, ifnull(length, acknowledged), session IS NOT NULL, length IS NOT NULL,
@@ -204,7 +204,7 @@ extension JournalStore {
       """)
     try select.bind(1, id)
     return try select.first { row in
-      JournalGlance(
+      UploadRowFacts(
         destination: row.int(0), isDone: row.int(1) == 2, owner: row.intOrNil(2), hasSession: row.int(4) != 0,
         hasLength: row.int(5) != 0, hasOwnURL: row.int(6) != 0, isSuperseded: row.int(7) != 0, bytes: row.int(3))
     }

@@ -51,7 +51,7 @@ extension JournalStore {
   }
 
   /// A row in state `refused` has a location only if it was superseded.
-  private func supersede(_ id: Int64, _ row: JournalGlance) throws(SQLiteError) {
+  private func supersede(_ id: Int64, _ row: UploadRowFacts) throws(SQLiteError) {
     uncount(row.destination, row.bytes)
     let mark = try database.statement("UPDATE upload SET state = 4, error = ?2 WHERE id = ?1")
     try mark.bind(1, id)
@@ -60,7 +60,7 @@ extension JournalStore {
   }
 
   /// Marks a superseded row as done again: the server still has its upload.
-  func reinstate(_ id: Int64, _ row: JournalGlance, _ now: Int64) throws(SQLiteError) {
+  func reinstate(_ id: Int64, _ row: UploadRowFacts, _ now: Int64) throws(SQLiteError) {
     guard row.isSuperseded else { return }
     let done = try database.statement("UPDATE upload SET state = 2, error = NULL, updated = ?2 WHERE id = ?1")
     try done.bind(1, id)
@@ -105,7 +105,7 @@ extension JournalStore {
   /// For each intent, the live process that has claimed another upload to the same place; empty if there is no other
   /// process. If two processes sent to one place at the same time, nobody could tell whose bytes are stored in the end.
   func otherSenders(to intents: [JournalIntent], _ destination: Int64, _ me: Int64) throws(SQLiteError)
-    -> [ProcessMark?]
+    -> [ProcessIdentity?]
   {
     var others: [Int64] = []
     do {
@@ -114,16 +114,16 @@ extension JournalStore {
       try select.bind(1, me)
       while try select.step() { others.append(select.int(0)) }
     }
-    var live: [Int64: ProcessMark] = [:]
+    var live: [Int64: ProcessIdentity] = [:]
     for id in others { live[id] = try liveOwner(id) }
     if live.isEmpty { return [] }
-    var senders: [ProcessMark?] = []
+    var senders: [ProcessIdentity?] = []
     for intent in intents {
       let select = try database.statement(Self.claimedAtURL)
       defer { select.reset() }
       try select.bind(1, intent.target)
       try select.bind(2, me)
-      var sender: ProcessMark?
+      var sender: ProcessIdentity?
       while sender == nil, try select.step() {
         let key = select.text(1) ?? ""
         if key.hasSuffix(JournalEntry.mark(ofLeftover: select.int(0))) { continue }

@@ -127,7 +127,7 @@ extension JournalStore {
   }
 
   /// Must be called inside a transaction.
-  func remove(_ id: Int64, _ row: JournalGlance) throws(SQLiteError) {
+  func remove(_ id: Int64, _ row: UploadRowFacts) throws(SQLiteError) {
     if row.isDone { uncount(row.destination, row.bytes) }
     try removeTraces(id)
     try run("DELETE FROM upload WHERE id = ?1", with: id)

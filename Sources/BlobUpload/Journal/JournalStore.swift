@@ -7,7 +7,7 @@ import Platform
 /// Each open store has its own row in `process`, so that two journals in one process respect each other's claims.
 final class JournalStore {
   let database: Database
-  let mark: ProcessMark
+  let mark: ProcessIdentity
   let log: SentLog
   /// The id of this store's row in `process`; the first claim creates the row.
   private(set) var ownerID: Int64?
@@ -21,14 +21,14 @@ final class JournalStore {
   /// Changes of the current transaction to the totals in `finished`, by destination.
   var finished: [Int64: (count: Int64, bytes: Int64)] = [:]
   /// Owners looked up in the current operation; nil for a process that has died.
-  var owners: [Int64: ProcessMark?] = [:]
+  var owners: [Int64: ProcessIdentity?] = [:]
   /// Ranges in progress by owner, as read in the current operation.
   var logs: [Int64: [Int64: SentRange]] = [:]
 
   /// Opened for reading: claims of processes that have died stay in the file, and count as released.
   let isReading: Bool
 
-  init(at path: BytePath, as mark: ProcessMark, _ log: SentLog) throws(SQLiteError) {
+  init(at path: BytePath, as mark: ProcessIdentity, _ log: SentLog) throws(SQLiteError) {
     self.mark = mark
     self.log = log
     isReading = false
@@ -118,25 +118,25 @@ final class JournalStore {
   func forgetLookups() { (owners, logs) = ([:], [:]) }
 
   /// The process of an owner; nil if it has died.
-  func liveOwner(_ id: Int64) throws(SQLiteError) -> ProcessMark? {
+  func liveOwner(_ id: Int64) throws(SQLiteError) -> ProcessIdentity? {
     if let known = owners[id] { return known }
     let select = try database.statement("SELECT pid, boot, start FROM process WHERE id = ?1")
     try select.bind(1, id)
-    let mark = try select.first { ProcessMark(row: $0, from: 0) }
+    let mark = try select.first { ProcessIdentity(row: $0, from: 0) }
     let live = mark.flatMap { $0.isAlive ? $0 : nil }
     owners[id] = .some(live)
     return live
   }
 
-  private func processes() throws(SQLiteError) -> [(Int64, ProcessMark)] {
+  private func processes() throws(SQLiteError) -> [(Int64, ProcessIdentity)] {
     let select = try database.statement("SELECT id, pid, boot, start FROM process")
-    var rows: [(Int64, ProcessMark)] = []
-    while try select.step() { rows.append((select.int(0), ProcessMark(row: select, from: 1))) }
+    var rows: [(Int64, ProcessIdentity)] = []
+    while try select.step() { rows.append((select.int(0), ProcessIdentity(row: select, from: 1))) }
     return rows
   }
 
   /// `dead`: the process, if it has died.
-  private func forget(owner id: Int64, _ dead: ProcessMark? = nil) throws(SQLiteError) {
+  private func forget(owner id: Int64, _ dead: ProcessIdentity? = nil) throws(SQLiteError) {
     for (upload, range) in log.ranges(of: id) { try keep(range, of: upload, sentBy: id) }
     if let dead, !dead.isOfThisBoot { try forgetLimits(of: id) }
     try run("UPDATE upload INDEXED BY unfinished SET owner = NULL WHERE owner = ?1 AND state <> 2", with: id)
@@ -145,7 +145,7 @@ final class JournalStore {
   }
 }
 
-extension ProcessMark {
+extension ProcessIdentity {
   fileprivate init(row: Statement, from column: Int32) {
     self.init(
       pid: Int32(truncatingIfNeeded: row.int(column)), boot: row.text(column + 1) ?? "",

@@ -146,7 +146,7 @@ extension UploadContext {
   /// The response without our secrets that it repeats, so that none of them is shown or stored.
   private func withoutSecrets(_ response: HTTPResponse, to request: HTTPRequest) -> HTTPResponse {
     if server.credentials.known.fields.isEmpty, secretValues.isEmpty, response.isSuccess { return response }
-    if !SecretWords.mayStand(in: response) { return response }
+    if !RequestSecrets.mayStand(in: response) { return response }
     // A successful response may need the query of the given URL in its own URLs. The query of a signed request is made
     // by us, and not secret.
     let query = response.isSuccess || server.sign != nil ? nil : request.url.query
@@ -154,8 +154,8 @@ extension UploadContext {
   }
 
   /// What no text of the server may repeat that is shown or kept. `query`: of the request, where its values are secret.
-  func secrets(query: String? = nil) -> SecretWords {
-    SecretWords(server.credentials.known, query: query, values: secretValues)
+  func secrets(query: String? = nil) -> RequestSecrets {
+    RequestSecrets(server.credentials.known, query: query, values: secretValues)
   }
 
   /// The request with the credentials of this destination and its signature, which is added now, or once the request is

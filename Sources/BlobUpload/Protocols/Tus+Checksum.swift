@@ -102,7 +102,7 @@ extension BlobSource {
     switch self {
     case let sliced as SlicedSource: sliced.slice.source.isLocal
     case let reopening as ReopeningSource: reopening.source.isLocal
-    case is FileSource, is HeldFileSource, is DataSource: true
+    case is FileSource, is OpenFileSource, is DataSource: true
     default: false
     }
   }

@@ -17,7 +17,7 @@ struct S3Body: Sendable {
 }
 
 /// Where the checksum of a body is sent.
-enum S3Vouching: Sendable {
+enum S3ChecksumPlacement: Sendable {
   /// After the body, which is read once. Only over TLS, and not every server accepts it.
   case trailer
   /// Before the body, which is first read for the checksum.
@@ -34,7 +34,7 @@ extension S3Body {
   /// - `signs`: the SHA-256 of the bytes is part of the signature.
   /// - A body that cannot be read twice is sent without fields that depend on its content.
   static func make(
-    _ slice: BlobSlice, _ checksum: Digest.Algorithm, _ vouching: S3Vouching, signs: Bool
+    _ slice: BlobSlice, _ checksum: Digest.Algorithm, _ vouching: S3ChecksumPlacement, signs: Bool
   ) async throws(UploadError) -> S3Body {
     if vouching != .header, !signs, let length = slice.length, length > 0 {
       return summed(slice, length, checksum, isFramed: vouching == .trailer)

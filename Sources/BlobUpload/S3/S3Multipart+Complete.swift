@@ -44,7 +44,7 @@ extension S3Multipart {
     completing request: HTTPRequest, _ response: HTTPResponse, _ session: UploadSession, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
     let upload = try S3Upload(session)
-    let refusal = S3Refusal(response)
+    let refusal = S3ErrorResponse(response)
     var error = UploadError(request, response, s3: refusal, signer)
     switch (response.status, refusal?.name) {
     case (_, "NoSuchUpload"), (_, "NoSuchKey"), (404, nil): return try await published(session, upload, with)
@@ -120,7 +120,7 @@ extension S3Multipart {
     case 403: return UploadResult(location: upload.object.description)
     case 404, 410: throw untrue("has nothing under that name")
     case _ where response.isSuccess: break
-    default: throw UploadError(head, response, s3: S3Refusal(response), signer)
+    default: throw UploadError(head, response, s3: S3ErrorResponse(response), signer)
     }
     let there = S3Object(response.headers)
     if let found = there.length, let length = upload.length, found != length {

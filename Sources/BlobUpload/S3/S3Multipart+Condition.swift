@@ -17,14 +17,14 @@ extension S3Multipart {
       // it.
       let get = HTTPRequest("GET", url, ["Range": "bytes=0-0"])
       let told = try await send(get, nil, with)
-      if told.status == 403, S3Refusal(told)?.isGeneral != true {
+      if told.status == 403, S3ErrorResponse(told)?.isGeneral != true {
         return try await lookedInVain(get, told, with)
       }
       if told.isSuccess || told.status == 416 { response = try await send(head, nil, with) } else { response = told }
     }
     if response.status == 200 { return S3Object(response.headers) }
-    if [404, 410].contains(response.status), S3Refusal(response)?.isGeneral != true { return nil }
-    throw UploadError(head, response, s3: S3Refusal(response), signer)
+    if [404, 410].contains(response.status), S3ErrorResponse(response)?.isGeneral != true { return nil }
+    throw UploadError(head, response, s3: S3ErrorResponse(response), signer)
   }
 
   static func head(_ url: HTTPURL) -> HTTPRequest {
@@ -53,7 +53,7 @@ extension S3Multipart {
       isHeeded = false
     } else {
       // The server's state is unknown: the next attempt checks the name.
-      var error = UploadError(request, response, s3: S3Refusal(response), signer)
+      var error = UploadError(request, response, s3: S3ErrorResponse(response), signer)
       error.recovery = .retry(after: response.headers.retryAfter)
       throw error
     }
@@ -70,7 +70,7 @@ extension S3Multipart {
       if !conditions.areHeeded { try await tryOwnName(beside: get.url, with) }
     }
     if conditions.areHeeded { return nil }
-    var error = UploadError(get, response, s3: S3Refusal(response), signer)
+    var error = UploadError(get, response, s3: S3ErrorResponse(response), signer)
     error.message +=
       ": whether that name is taken cannot be asked with this key, and the server ignores the condition that would keep an "
       + "object of that name (If-None-Match): let the key read there, or replace what is there by --overwrite"
@@ -90,7 +90,7 @@ extension S3Multipart {
         conditions.noteHeeded()
         break
       }
-      guard response.saysStored else { throw UploadError(request, response, s3: S3Refusal(response), signer) }
+      guard response.saysStored else { throw UploadError(request, response, s3: S3ErrorResponse(response), signer) }
     }
     // If the key may not delete, the empty object stays and answers the next push.
     _ = try? await send(HTTPRequest("DELETE", place), nil, unheard)
@@ -100,7 +100,7 @@ extension S3Multipart {
   /// everything that it stores; a server that responds to every request with a web page does not. Some servers send the
   /// status before they know the result.
   func checkStored(_ request: HTTPRequest, _ response: HTTPResponse) throws(UploadError) {
-    if !response.body.isEmpty, let refusal = S3Refusal(response), refusal.name != nil {
+    if !response.body.isEmpty, let refusal = S3ErrorResponse(response), refusal.name != nil {
       var error = UploadError(request, response, s3: refusal, signer)
       error.status = nil
       throw error

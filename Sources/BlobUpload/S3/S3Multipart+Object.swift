@@ -33,7 +33,7 @@ extension S3Multipart {
     let response = try await send(request, nil, with)
     if response.isSuccess { return S3Object(response.headers) }
     if [403, 404, 410].contains(response.status) { return nil }
-    throw UploadError(request, response, s3: S3Refusal(response), signer)
+    throw UploadError(request, response, s3: S3ErrorResponse(response), signer)
   }
 
   /// Accepts an existing object if it has the same bytes. The source is read once for a digest.

@@ -10,7 +10,7 @@ extension S3Multipart {
     if options.checksum.isJoinable { request.headers["x-amz-checksum-type"] = "FULL_OBJECT" }
     let response = try await send(request, nil, with)
     guard response.isSuccess else {
-      throw UploadError(request, response, s3: S3Refusal(response), signer)
+      throw UploadError(request, response, s3: S3ErrorResponse(response), signer)
     }
     guard let answer = XMLTree(response.body), let id = answer.text("UploadId") else {
       throw UploadError(
@@ -34,7 +34,7 @@ extension S3Multipart {
     let request = HTTPRequest("PUT", upload.url(["partNumber": String(part.number)]))
     let (response, body) = try await send(request, vouchedBy: body, with)
     guard response.isSuccess else {
-      throw UploadError(request, response, s3: S3Refusal(response), signer)
+      throw UploadError(request, response, s3: S3ErrorResponse(response), signer)
     }
     try checkStored(request, response)
     if let tag = response.headers["ETag"], tag.utf8.count > Self.longestTag {
@@ -82,7 +82,7 @@ extension S3Multipart {
       let request = HTTPRequest("GET", upload.url(["max-parts": "1000", "part-number-marker": marker]))
       let response = try await send(request, nil, with)
       guard response.isSuccess else {
-        let refusal = S3Refusal(response)
+        let refusal = S3ErrorResponse(response)
         var error = UploadError(request, response, s3: refusal, signer)
         if refusal?.isOfGoneUpload == true || refusal?.name == nil && [404, 410].contains(response.status) {
           error.cause = S3UploadIsGone()
@@ -140,7 +140,7 @@ extension S3Multipart {
     for _ in 0..<5 {
       let request = HTTPRequest("DELETE", upload.url())
       let response = try await send(request, nil, with)
-      let refusal = S3Refusal(response)
+      let refusal = S3ErrorResponse(response)
       guard response.saysDeleted || refusal?.code == "NoSuchUpload" else {
         if response.isSuccess { throw UploadError(deleting: request, response) }
         throw UploadError(request, response, s3: refusal, signer)

@@ -27,7 +27,7 @@ extension S3Multipart {
         outdated += 1
       } else if mayAdjust, let date = clockIsWrong(request, response), signer.adjust(to: date, since: version) {
         mayAdjust = false
-      } else if mayRenew, S3Refusal(response)?.code == "ExpiredToken", signer.renew(since: version) {
+      } else if mayRenew, S3ErrorResponse(response)?.code == "ExpiredToken", signer.renew(since: version) {
         mayRenew = false
       } else {
         return response
@@ -41,7 +41,7 @@ extension S3Multipart {
     guard response.status == 403, let date = response.headers["Date"].flatMap({ HTTPDate.seconds($0) }) else {
       return nil
     }
-    if S3Refusal(response)?.code == "RequestTimeTooSkewed" { return date }
+    if S3ErrorResponse(response)?.code == "RequestTimeTooSkewed" { return date }
     return request.method == "HEAD" && signer.distance(to: date) > 300 ? date : nil
   }
 }

@@ -50,11 +50,11 @@ public struct S3Multipart: UploadProtocol {
   public let bucketPath: String
   public var options: Options
   let signer: S3Signer
-  var vouching: S3Vouching
-  let acquaintance = S3Acquaintance()
+  var vouching: S3ChecksumPlacement
+  let acquaintance = S3ServerFacts()
   let conditions = S3Conditions()
   /// The check of the bucket that runs while objects are sent.
-  var question: OpenQuestion?
+  var question: DeferredProbe?
   /// The server is Amazon's own, with its limits.
   var isAmazon: Bool
 
@@ -97,12 +97,12 @@ public struct S3Multipart: UploadProtocol {
         "GET \(request.url): answered \(response.status) without a list of the bucket, as S3 never does. Is the endpoint "
           + "right?", status: response.status)
     }
-    let refusal = S3Refusal(response)
+    let refusal = S3ErrorResponse(response)
     // Keys that may only write cannot list the bucket, and some servers list in another way.
     if let region = refusal?.region, region != signer.region {
       var error = UploadError(request, response, s3: refusal, signer)
       error.recovery = .giveUp
-      error.cause = S3Elsewhere(region: region)
+      error.cause = S3OtherRegion(region: region)
       throw error
     }
     let isOnlyUnlisted = [400, 403, 405, 501].contains(response.status) && refusal?.isGeneral != true
@@ -165,7 +165,7 @@ public struct S3Multipart: UploadProtocol {
   func afterRefusal(
     _ request: HTTPRequest, _ response: HTTPResponse, _ url: HTTPURL, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
-    let refusal = S3Refusal(response)
+    let refusal = S3ErrorResponse(response)
     var error = UploadError(request, response, s3: refusal, signer)
     if response.status == 412, let there = try await find(url, with) {
       // A 412 for a free name may have another cause and proves nothing.
@@ -232,7 +232,7 @@ public struct S3Multipart: UploadProtocol {
       let isTold = body.prepare != nil || vouched.headers[options.checksum.s3Field] != nil
       try checkEcho(vouched, response, body.checksum, isTold: isTold)
     }
-    if isIdle, S3Refusal(response)?.wantsChecksum == true {
+    if isIdle, S3ErrorResponse(response)?.wantsChecksum == true {
       // If objects are locked, a server requires checksums although it does not return them.
       acquaintance.demandChecksums()
       with.events.sent(-Int(clamping: body.slice.length ?? 0))

@@ -48,7 +48,7 @@ extension S3Multipart {
       query.append("uploads=")
       let request = HTTPRequest("GET", bucket.withQuery(query.joined(separator: "&")))
       let response = try await send(request, nil, with)
-      guard response.isSuccess else { throw UploadError(request, response, s3: S3Refusal(response), signer) }
+      guard response.isSuccess else { throw UploadError(request, response, s3: S3ErrorResponse(response), signer) }
       guard let list = XMLTree(response.body), list.name.hasPrefix("ListMultipartUploads") else {
         throw UploadError(
           .giveUp, .destination,

@@ -21,7 +21,7 @@ extension UploadDestination {
         return try await reach(endpoint, address, signer, options, headers, transport)
       } catch {
         // A bucket has one region; a server that redirects again and again is not followed.
-        guard moved < 2, let region = (error.cause as? S3Elsewhere)?.region, region != address.region else {
+        guard moved < 2, let region = (error.cause as? S3OtherRegion)?.region, region != address.region else {
           throw error
         }
         moved += 1
@@ -54,7 +54,7 @@ extension UploadDestination {
     var dialect = dialect(address, signer, options)
     var destination = UploadDestination(
       endpoint: endpoint, dialect: dialect, limits: dialect.limits, headers: headers)
-    let question = OpenQuestion { [acquaintance = destination.acquaintance] () async throws(UploadError) in
+    let question = DeferredProbe { [acquaintance = destination.acquaintance] () async throws(UploadError) in
       do throws(UploadError) {
         _ = try await s3(address, prefix: prefix, signer: signer, options: options, headers: headers, over: transport)
         acquaintance.noteAnswer()
@@ -91,6 +91,6 @@ extension UploadDestination {
 }
 
 /// The bucket is in another region.
-struct S3Elsewhere: Error, Sendable {
+struct S3OtherRegion: Error, Sendable {
   var region: String
 }

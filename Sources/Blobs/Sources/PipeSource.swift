@@ -76,7 +76,7 @@ private final class PipeReader: BlobReader {
     if offset == info.length { try promised.check(waiting().count, at: offset) }
   }
 
-  private var promised: PromisedLength { PromisedLength("a pipe", info.length) }
+  private var promised: ExpectedLength { ExpectedLength("a pipe", info.length) }
 
   private func waiting() throws(BlobError) -> UnsafeRawBufferPointer {
     try cancel.whileWaiting(wakeUp: end.ring.wake) { () throws(BlobError) in try end.ring.waitForBytes(cancel) }

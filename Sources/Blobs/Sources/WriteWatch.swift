@@ -16,24 +16,24 @@
 
     /// Returns nil if the system does not report events. Borrows `descriptor`.
     init?(_ descriptor: Int32) {
-      guard let (number, start) = FileNotices.shared?.begin(descriptor) else { return nil }
+      guard let (number, start) = InotifyQueue.shared?.begin(descriptor) else { return nil }
       self.descriptor = descriptor
       self.number = number
       self.start = start
     }
 
-    deinit { FileNotices.shared?.end(number) }
+    deinit { InotifyQueue.shared?.end(number) }
 
     /// True only if it is certain that nobody wrote. The caller has checked that the modification time is unchanged.
     var hasSeenNoWrite: Bool {
-      guard let told = FileNotices.shared?.told(of: number) else { return false }
+      guard let told = InotifyQueue.shared?.told(of: number) else { return false }
       if told.lastWrite > start { return false }
       return told.lastAttribute <= start || fb_is_written(descriptor) == 0
     }
   }
 
   /// The kernel's events for single files: one inotify queue for the process, read on demand.
-  private final class FileNotices: Sendable {
+  private final class InotifyQueue: Sendable {
     struct Told {
       var lastWrite: UInt64 = 0
       var lastAttribute: UInt64 = 0
@@ -45,7 +45,7 @@
       var count: UInt64 = 0
     }
 
-    static let shared = FileNotices()
+    static let shared = InotifyQueue()
     private let queue: Int32
     private let state = Monitor(State())
 
@@ -98,7 +98,7 @@
     }
   }
 
-  extension FileNotices.State {
+  extension InotifyQueue.State {
     fileprivate mutating func take(_ event: inotify_event) {
       count += 1
       // The queue overflowed and events were lost: any file may have been written to.

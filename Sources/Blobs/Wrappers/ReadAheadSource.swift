@@ -43,13 +43,13 @@ extension BlobInfo {
   }
 }
 
-private final class ReadAheadReader: AheadReader {
+private final class ReadAheadReader: ReadAheadAware {
   private(set) var info = BlobInfo(length: nil)
   private let cancel: Cancellation
   private let capacity: Int
   /// Cancels the source's calls on the other thread.
   private let stop = Cancellation()
-  private let ring = AheadRing()
+  private let ring = ReadAheadBuffer()
   /// The source's own reader and its speed, as long as it is fast enough.
   private var direct: (reader: any BlobReader, pace: ReadPace)?
 
@@ -64,7 +64,7 @@ private final class ReadAheadReader: AheadReader {
   }
 
   func begin(_ source: any BlobSource, at offset: Int64) throws(BlobError) {
-    AheadRing.threads.submit { [ring, stop, capacity] in
+    ReadAheadBuffer.threads.submit { [ring, stop, capacity] in
       ring.serve(capacity) { () throws(BlobError) in (try source.open(at: offset, stop), offset) }
     }
     info = try waiting { () throws(BlobError) in try ring.opened(cancel) }

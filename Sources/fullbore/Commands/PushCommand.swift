@@ -58,7 +58,7 @@ struct PushCommand: Command {
       let journal = try await openJournal(options.journal, report.notice)
       // Recorded before the first request, so that `status` and `resume` know a push that is killed or rejected.
       let listing = try await beginListing(options, in: journal)
-      let outage = OutageWatch(options.destination.endpoint, report, counters)
+      let outage = OutageMonitor(options.destination.endpoint, report, counters)
       outage.start()
       defer { outage.stop() }
       outage.discovering()
@@ -83,7 +83,7 @@ struct PushCommand: Command {
       }
       let feed = try PushFeed(
         run, .held(walk.promised), edits: options.edits, overwrites: options.overwrites,
-        omitsTimes: options.omitsTimes, names: options.namesMayMeet ? TakenNames() : nil)
+        omitsTimes: options.omitsTimes, names: options.namesMayMeet ? ClaimedNames() : nil)
       let ended = await run.run { () async throws(UploadError) in
         if let items = await feed.next(of: walk) { return items }
         // The batches before this one are claimed. The listing stays if files may be missing from the journal: the next

@@ -45,7 +45,7 @@ extension PushFeed {
 
   /// nil: no other file of this push has the name of `item` and other bytes.
   private func clash(
-    of item: UploadItem, in names: TakenNames, among batch: [UploadItem]
+    of item: UploadItem, in names: ClaimedNames, among batch: [UploadItem]
   ) async -> NameClash? {
     var others = batch.filter { $0.target.path == item.target.path }.map(\.identity)
     // The files of earlier batches and earlier pushes are in the journal. If it cannot be read, the next claim ends the

@@ -12,26 +12,26 @@ struct PushFeed: Sendable {
     case byName
     /// Kept open: a file that is renamed while it waits or is read is still sent under the name it was found by. nil:
     /// the file is open only while it is read.
-    case held(PromisedFiles?)
+    case held(RenameTracker?)
   }
 
   let run: PushRun
   let files: Files
   /// nil: the protocol carries no metadata.
-  let telling: GalleryTelling?
+  let telling: GalleryMetadata?
   let overwrites: Bool
   /// The server is not told when files were last modified.
   let omitsTimes: Bool
   /// nil: all names differ anyway, as in a single folder.
-  let names: TakenNames?
+  let names: ClaimedNames?
   /// Called for a file that is not sent.
   let refused: @Sendable (UploadItem, UploadError) -> Void
   private let resolver: SourceResolver
-  private let questions = SourceQuestions()
+  private let questions = SourceProbes()
 
   init(
     _ run: PushRun, _ files: Files, edits: GalleryEdits? = nil, overwrites: Bool, omitsTimes: Bool = false,
-    names: TakenNames?, refused: (@Sendable (UploadItem, UploadError) -> Void)? = nil
+    names: ClaimedNames?, refused: (@Sendable (UploadItem, UploadError) -> Void)? = nil
   ) throws(UploadError) {
     self.run = run
     self.names = names
@@ -39,7 +39,7 @@ struct PushFeed: Sendable {
       refused ?? { item, error in
         PushObserver(report: run.report, counters: run.counters).ended(item, nil, .failed(error))
       }
-    telling = run.destination.traits.carriesMetadata ? GalleryTelling(edits: edits) : nil
+    telling = run.destination.traits.carriesMetadata ? GalleryMetadata(edits: edits) : nil
     self.files = files
     self.overwrites = overwrites
     self.omitsTimes = omitsTimes
@@ -136,9 +136,9 @@ struct PushFeed: Sendable {
   private func source(_ path: BytePath, _ stamp: FileStamp, _ info: BlobInfo) -> any BlobSource {
     switch files {
     case .byName: return FileSource(path)
-    case .held(nil): return HeldFileSource(path)
+    case .held(nil): return OpenFileSource(path)
     case .held(let promised?):
-      return HeldFileSource(path, found: stamp, info) { cancel throws(BlobError) in
+      return OpenFileSource(path, found: stamp, info) { cancel throws(BlobError) in
         try promised.place(of: stamp, cancel)
       }
     }
@@ -150,13 +150,13 @@ struct PushFeed: Sendable {
     let host = HTTPURL(url).map { "\($0.host):\($0.port)" } ?? url
     questions.ask(found) { [resolver, waits = run.outage?.sources] cancel throws(BlobError) in
       var source = try resolver.source(for: url)
-      if let waits { source = AwaitedSource(source: source, host: host, waits: waits) }
+      if let waits { source = WaitRecordingSource(source: source, host: host, waits: waits) }
       return (source, try source.info(cancel))
     }
   }
 
   /// nil: the server has nothing to send, which is reported.
-  private func item(_ answer: SourceQuestions.Answer) -> UploadItem? {
+  private func item(_ answer: SourceProbes.Answer) -> UploadItem? {
     switch answer.result {
     case .success(let (source, info)):
       run.counters.bytesFound.addClamped(info.length ?? 0)
@@ -230,7 +230,7 @@ extension ConnectionOptions {
   fileprivate func readingTransport(jobs: Int?) throws(UploadError) -> SocketTransport {
     var options = try transportOptions(connections: nil)
     options.adapts = false
-    options.connections = (jobs ?? options.connections) + 16 + SourceQuestions.most
+    options.connections = (jobs ?? options.connections) + 16 + SourceProbes.most
     return SocketTransport(options)
   }
 }

@@ -22,7 +22,7 @@ struct PushRun: Sendable {
   var partsAtOnce: Int?
   var replacesGrown = false
   /// Informed about failed attempts; nil: nothing is.
-  var outage: OutageWatch?
+  var outage: OutageMonitor?
   /// Waits for files that another process is sending.
   var waitsForOthers = true
 
@@ -85,7 +85,7 @@ extension PushRun {
   /// A run with the options of `push` or `watch`, to a destination that has responded.
   init(
     _ options: PushOptions, _ reached: Reached, _ transport: SocketTransport, _ journal: Journal,
-    _ report: any PushReport, _ counters: PushCounters, _ outage: OutageWatch?, waitsForOthers: Bool = true
+    _ report: any PushReport, _ counters: PushCounters, _ outage: OutageMonitor?, waitsForOthers: Bool = true
   ) async throws(UploadError) {
     let kept = options.connection.journaled(
       reached.destination, overwrite: options.overwrites, checksum: options.checksum, form: options.form,

@@ -7,7 +7,7 @@ import Blobs
 /// stores.
 struct Reached: Sendable {
   var destination: UploadDestination
-  var s3: S3Place?
+  var s3: S3Location?
 }
 
 extension Reached {

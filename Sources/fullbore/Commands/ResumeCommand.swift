@@ -101,7 +101,7 @@ struct ResumeCommand: Command {
       let kept = try choice.completed(entries[0].destination)
       let connection = connection.completed(from: kept)
       let transport = SocketTransport(try connection.transportOptions(at: pace))
-      let outage = HTTPURL(kept.endpoint).map { OutageWatch($0, report, counters) }
+      let outage = HTTPURL(kept.endpoint).map { OutageMonitor($0, report, counters) }
       outage?.start()
       defer { outage?.stop() }
       outage?.discovering()
@@ -116,7 +116,7 @@ struct ResumeCommand: Command {
       run.verifies = kept.verifies == true
       run.outage = outage
       let feed = try PushFeed(
-        run, .held(nil), overwrites: kept.overwrite, omitsTimes: kept.omitsTimes == true, names: TakenNames())
+        run, .held(nil), overwrites: kept.overwrite, omitsTimes: kept.omitsTimes == true, names: ClaimedNames())
       let walk = ResumeWalk(entries, report, counters)
       return await run.run { () async throws(UploadError) in await feed.next(of: walk) }
     } catch {

@@ -44,10 +44,10 @@ struct WatchCommand: Command {
       let listing = try await beginListing(options.push, in: journal)
       let feed = try WatchFeed(options, report, counters)
       var absence = Absence(report)
-      let outage = OutageWatch(options.push.destination.endpoint, report, counters)
+      let outage = OutageMonitor(options.push.destination.endpoint, report, counters)
       outage.start()
       defer { outage.stop() }
-      let names = options.push.namesMayMeet ? TakenNames() : nil
+      let names = options.push.namesMayMeet ? ClaimedNames() : nil
       // Files this process has sent: if the server has accepted some, later rejections may be temporary.
       var known = 0
       while true {
@@ -72,7 +72,7 @@ struct WatchCommand: Command {
 
   /// Sends until it is cancelled, or until nothing else can succeed. Reads the credentials again.
   private func send(
-    _ feed: WatchFeed, _ journal: Journal, _ listing: BegunListing, _ names: TakenNames?, _ outage: OutageWatch,
+    _ feed: WatchFeed, _ journal: Journal, _ listing: BegunListing, _ names: ClaimedNames?, _ outage: OutageMonitor,
     _ report: any PushReport,
     _ counters: PushCounters
   ) async -> UploadError {
@@ -119,7 +119,7 @@ private struct Absence {
   init(_ report: any PushReport) { self.report = report }
 
   /// Waits; false if the task was cancelled meanwhile.
-  mutating func passes(_ error: UploadError, _ outage: OutageWatch) async -> Bool {
+  mutating func passes(_ error: UploadError, _ outage: OutageMonitor) async -> Bool {
     outage.failed(error, next: wait)
     if told != error.message {
       report.notice("\(error.message): trying again, at least every \(Quantity.text(Self.longest))")

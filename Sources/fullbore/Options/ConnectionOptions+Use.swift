@@ -51,7 +51,7 @@ extension ConnectionOptions {
   /// line is not stored, since it may be secret.
   func journaled(
     _ destination: UploadDestination, overwrite: Bool, checksum: Digest.Algorithm? = nil,
-    form: FormOptions = FormOptions(), s3: S3Place? = nil, omitsTimes: Bool = false,
+    form: FormOptions = FormOptions(), s3: S3Location? = nil, omitsTimes: Bool = false,
     verifies: Bool = false
   ) -> JournalDestination {
     let files = headers.compactMap { header -> String? in

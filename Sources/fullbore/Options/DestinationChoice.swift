@@ -113,7 +113,7 @@ extension PushOptions {
     let headers = try? connection.requestHeaders(for: endpoint)
     return JournalDestination(
       endpoint: endpoint.text, protocolName: destination.protocolName ?? "",
-      s3: destination.address.map { S3Place($0) },
+      s3: destination.address.map { S3Location($0) },
       recipient: form.flatMap { UploadDestination.recipient(of: endpoint, $0) },
       account: headers.map { UploadDestination.account(of: $0) })
   }

@@ -39,7 +39,7 @@ struct PushOptions: Sendable {
   let edited = EditedPhotos()
   /// JPEG quality of rendered edits.
   var editQuality = 93
-  let renderer = FoundRenderer()
+  let renderer = RendererLocator()
   var connection: ConnectionOptions
   var journal: BytePath
   var output: OutputOptions

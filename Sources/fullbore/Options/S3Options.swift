@@ -97,7 +97,7 @@ struct S3Access: Sendable {
   }
 
   /// The bucket of an earlier push, with the current credentials.
-  init(_ place: S3Place, _ options: S3Options) throws(UsageError) {
+  init(_ place: S3Location, _ options: S3Options) throws(UsageError) {
     address = place.address
     profile = options.profile ?? place.profile
     if let endpoint = options.endpoint { address.endpoint = endpoint }
@@ -106,10 +106,10 @@ struct S3Access: Sendable {
   }
 
   /// The bucket's address and options for the journal, called once the bucket was found.
-  func place(_ options: S3Options) -> S3Place {
+  func place(_ options: S3Options) -> S3Location {
     var address = address
     address.region = signer.region
-    return S3Place(
+    return S3Location(
       address, profile: profile, storageClass: options.storageClass, metadata: options.metadata,
       encryption: options.encryption)
   }

@@ -50,12 +50,12 @@ final class FileTree: Sendable {
   private let log = TreeLog()
   private let roots: [BytePath]
   private let options: TreeOptions
-  private let tally: FilterTally
+  private let tally: FilterStatistics
   private let entering: @Sendable (BytePath, BytePath) -> Void
 
   /// `entering` is called for every folder, with its path at the destination, before the folder is opened.
   init(
-    _ roots: [BytePath], _ options: TreeOptions = TreeOptions(), counting tally: FilterTally = FilterTally(),
+    _ roots: [BytePath], _ options: TreeOptions = TreeOptions(), counting tally: FilterStatistics = FilterStatistics(),
     entering: @escaping @Sendable (BytePath, BytePath) -> Void = { _, _ in }
   ) {
     (self.roots, self.options, self.tally, self.entering) = (roots, options, tally, entering)
@@ -97,7 +97,7 @@ final class FileTree: Sendable {
 /// The state of a walk: remaining roots and the open folder. Pending folders are in the log.
 private struct TreeWalk {
   private let options: TreeOptions
-  private let tally: FilterTally
+  private let tally: FilterStatistics
   private let entering: @Sendable (BytePath, BytePath) -> Void
   private let log: TreeLog
   private var roots: [BytePath]
@@ -108,7 +108,7 @@ private struct TreeWalk {
   private var emptyRootHasJournal = false
 
   init(
-    _ roots: [BytePath], _ options: TreeOptions, _ tally: FilterTally,
+    _ roots: [BytePath], _ options: TreeOptions, _ tally: FilterStatistics,
     _ entering: @escaping @Sendable (BytePath, BytePath) -> Void, _ log: TreeLog
   ) {
     self.log = log

@@ -43,7 +43,7 @@ struct FoundRendition: Sendable, Hashable {
 
 extension FoundRendition.Finding {
   /// The current state of a rendition from the journal. Blocks.
-  init(kept intent: JournalIntent, _ renderer: FoundRenderer) {
+  init(kept intent: JournalIntent, _ renderer: RendererLocator) {
     guard let (quality, original) = FoundRendition.kept(intent.source) else {
       self = .none
       return
@@ -59,8 +59,8 @@ extension FoundRendition.Finding {
   }
 
   /// Reads the sidecars of a photo, and asks the renderer whether it can render the edit. Blocks.
-  static func find(_ item: TreeItem, as arrival: BytePath, _ quality: Int, _ renderer: FoundRenderer) -> Self {
-    switch SidecarLook(item.path).sidecar {
+  static func find(_ item: TreeItem, as arrival: BytePath, _ quality: Int, _ renderer: RendererLocator) -> Self {
+    switch SidecarReader(item.path).sidecar {
     case .nothing: return .none
     case .refused(let reason): return .refused(reason.description)
     case .edit(let edit, let sidecar):
@@ -83,7 +83,7 @@ extension FoundRendition.Finding {
 }
 
 /// The edit in a photo's sidecars. Blocks.
-private struct SidecarLook {
+private struct SidecarReader {
   enum Answer {
     case nothing
     case edit(PhotoEdit, BytePath)
@@ -143,7 +143,7 @@ private func readWhole(_ path: BytePath) -> [UInt8]? {
 }
 
 /// Finds the helper program at the first edit.
-final class FoundRenderer: Sendable {
+final class RendererLocator: Sendable {
   private let found = Mutex<Result<Renderer, BlobError>?>(nil)
 
   /// Blocks.
@@ -180,7 +180,7 @@ extension PushOptions {
   /// Whether a sidecar contains an edit of the file. Blocks.
   func hasEdit(_ item: TreeItem) -> Bool {
     guard editable(item) != nil else { return false }
-    if case .nothing = SidecarLook(item.path).sidecar { return false }
+    if case .nothing = SidecarReader(item.path).sidecar { return false }
     return true
   }
 

@@ -4,7 +4,7 @@ import Platform
 import Synchronization
 
 /// Provides metadata about files of a camera roll to protocols that transmit metadata.
-struct GalleryTelling: Sendable {
+struct GalleryMetadata: Sendable {
   /// Which versions of edited photos are sent. nil sends all files and describes only those of a camera roll.
   let edits: GalleryEdits?
 

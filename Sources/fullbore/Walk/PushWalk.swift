@@ -4,8 +4,8 @@ import Blobs
 actor PushWalk: SourceWalk {
   static let batch = 128
   private static let few = 16
-  nonisolated let promised: PromisedFiles
-  nonisolated let tally: FilterTally
+  nonisolated let promised: RenameTracker
+  nonisolated let tally: FilterStatistics
   nonisolated let emptySources = EmptySources()
   private let options: PushOptions
   /// Selects files as `watch` does.
@@ -33,13 +33,13 @@ actor PushWalk: SourceWalk {
     hasStandardInput = options.readsStandardInput
     let roots = hasStandardInput ? [] : options.sources
     let namesHidden = options.output.isVerbose || options.output.isJSON
-    tally = FilterTally(
+    tally = FilterStatistics(
       foundHidden: { path in
         counters.filesHidden.add(1, ordering: .relaxed)
         if namesHidden { report.leftOut(path, reason: "its name begins with a dot; --hidden sends it") }
       }, foundNothing: { [emptySources] in emptySources.note(.folder($0), hasJournal: $1) })
     tree = FileTree(roots, options.tree, counting: tally, entering: entering)
-    promised = PromisedFiles(roots, options.tree)
+    promised = RenameTracker(roots, options.tree)
     databases = DatabaseWalk(options.databases, as: options.nameOfOne, report, counters, emptySources)
     urls = options.urls[...]
   }

@@ -6,7 +6,7 @@ import Platform
 actor ResumeWalk: SourceWalk {
   private var elsewhere: ArraySlice<JournalEntry>
   private var files: ArraySlice<JournalEntry>
-  private let renderer = FoundRenderer()
+  private let renderer = RendererLocator()
   private let report: any PushReport
   private let counters: PushCounters
   private let reads = SourceReads()
@@ -90,7 +90,7 @@ private struct Look: Sendable {
   let stamp: Result<FileStamp, BlobError>
   let rendition: FoundRendition.Finding
 
-  init(_ intent: JournalIntent, _ renderer: FoundRenderer) {
+  init(_ intent: JournalIntent, _ renderer: RendererLocator) {
     lost = LostSource(intent.source)
     var status = stat()
     if intent.source.status(&status) == 0 {

@@ -54,7 +54,7 @@ final class SourceWaits: Sendable {
 }
 
 /// A source at a URL that records when it waits for its server.
-struct AwaitedSource: BlobSource {
+struct WaitRecordingSource: BlobSource {
   let source: any BlobSource
   /// `host:port`
   let host: String

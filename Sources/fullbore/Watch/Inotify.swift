@@ -4,7 +4,7 @@
   import Platform
 
   /// An inotify event for a name in a watched folder.
-  struct FolderNotice: Sendable, Hashable {
+  struct InotifyEvent: Sendable, Hashable {
     /// The watch descriptor; -1 if events were lost.
     let watch: Int32
     let name: BytePath
@@ -42,7 +42,7 @@
     func remove(_ watch: Int32) { _ = inotify_rm_watch(descriptor, watch) }
 
     /// Calls `body` for all pending events in order. Does not wait.
-    func read(_ body: (FolderNotice) -> Void) {
+    func read(_ body: (InotifyEvent) -> Void) {
       let header = MemoryLayout<inotify_event>.size
       withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 8) { buffer in
         while case let count = Platform.read(descriptor, buffer.baseAddress, buffer.count), count > 0 {
@@ -50,7 +50,7 @@
           while offset + header <= count {
             let event = buffer.loadUnaligned(fromByteOffset: offset, as: inotify_event.self)
             let name = buffer[(offset + header)..<(offset + header + Int(event.len))].prefix { $0 != 0 }
-            body(FolderNotice(watch: event.wd, name: BytePath(name), mask: event.mask))
+            body(InotifyEvent(watch: event.wd, name: BytePath(name), mask: event.mask))
             offset += header + Int(event.len)
           }
         }

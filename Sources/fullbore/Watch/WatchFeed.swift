@@ -97,7 +97,7 @@ actor WatchFeed {
 
 // Kernel events
 extension WatchFeed {
-  private func hear(_ notice: FolderNotice) {
+  private func hear(_ notice: InotifyEvent) {
     if notice.says(IN_Q_OVERFLOW) {
       settling.forgetNotices()
       return walkAgain("the system's queue of notices was full")

@@ -22,12 +22,12 @@ final class TestServer {
 
   deinit { server.stop(grace: .zero) }
 
-  func client() throws -> WireClient { try WireClient(port: server.port) }
+  func client() throws -> RawHTTPClient { try RawHTTPClient(port: server.port) }
 
   /// Sends one request on a new connection.
   func ask(
     _ method: String, _ path: String, _ headers: [(String, String)] = [], body: [UInt8]? = nil
-  ) throws -> WireClient.Answer {
+  ) throws -> RawHTTPClient.Answer {
     try client().ask(method, path, headers, body: body)
   }
 
@@ -44,14 +44,14 @@ final class TestServer {
 
   func patch(
     _ upload: String, at offset: Int, _ body: [UInt8], _ more: [(String, String)] = []
-  ) throws -> WireClient.Answer {
+  ) throws -> RawHTTPClient.Answer {
     try ask("PATCH", upload, patchHead(offset) + more, body: body)
   }
 
   /// Starts a PATCH that announces `length` bytes, sends the first `sent` bytes of `body` (nil: all), and stays open.
   func beginPatch(
     _ upload: String, at offset: Int, length: Int, _ body: [UInt8], more: [(String, String)] = [], sent: Int? = nil
-  ) throws -> WireClient {
+  ) throws -> RawHTTPClient {
     let client = try client()
     try client.head("PATCH", upload, patchHead(offset) + more + [("Content-Length", "\(length)")])
     try client.send(Array(body.prefix(sent ?? body.count)))

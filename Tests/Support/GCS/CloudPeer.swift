@@ -13,13 +13,13 @@ import Blobs
 /// An in-memory Google Cloud Storage server for checks, with the bucket `media`. It refuses requests that deviate from
 /// the documentation. Like the real service, it stores a multiple of 256 KiB of an interrupted request.
 public final class CloudPeer: ProtocolPeer {
-  private let desk: CloudPeerDesk
+  private let desk: CloudPeerStore
   private let peer: HTTPPeer
 
   /// - `token`: the bearer token that requests must have; nil requires none.
   /// - `refuse`: returns a response to use instead of the server's own.
   public init(token: String? = nil, refuse: @escaping @Sendable (HTTPPeer.Request) -> HTTPPeer.Reply? = { _ in nil }) {
-    let desk = CloudPeerDesk(token)
+    let desk = CloudPeerStore(token)
     self.desk = desk
     peer = HTTPPeer(beginning: { desk.takeBeginning(of: $0) }) { refuse($0) ?? desk.answer($0) }
   }
@@ -47,7 +47,7 @@ public final class CloudPeer: ProtocolPeer {
 }
 
 /// The objects and unfinished uploads of a `CloudPeer`, and its request handlers.
-final class CloudPeerDesk: Sendable {
+final class CloudPeerStore: Sendable {
   struct Object {
     var bytes: [UInt8]
     var resource: CloudPeerResource

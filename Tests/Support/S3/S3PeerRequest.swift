@@ -39,15 +39,15 @@ public struct S3PeerRequest: Sendable {
   }
 }
 
-struct S3PeerAnswer {
+struct S3PeerResponse {
   var status: Int
   var fields: [(String, String)] = []
   var body: [UInt8] = []
   /// Content-Length of the response to HEAD, which has no body.
   var length: Int?
 
-  static func xml(_ text: String, _ fields: [(String, String)] = []) -> S3PeerAnswer {
-    S3PeerAnswer(
+  static func xml(_ text: String, _ fields: [(String, String)] = []) -> S3PeerResponse {
+    S3PeerResponse(
       status: 200, fields: fields + [("Content-Type", "application/xml")],
       body: Array("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\(text)".utf8))
   }
@@ -61,8 +61,8 @@ struct S3PeerError: Error {
     (self.status, self.code, self.more) = (status, code, more)
   }
 
-  var answer: S3PeerAnswer {
-    var answer = S3PeerAnswer.xml("<Error><Code>\(code)</Code><Message>this is \(code)</Message>\(more)</Error>")
+  var answer: S3PeerResponse {
+    var answer = S3PeerResponse.xml("<Error><Code>\(code)</Code><Message>this is \(code)</Message>\(more)</Error>")
     answer.status = status
     return answer
   }
@@ -90,11 +90,11 @@ struct S3PeerConnection {
         state.requests.append("\(request.method) \(request.path)\(request.rawQuery.map { "?" + $0 } ?? "")")
         return state.requests.count - 1
       }
-      let answer: S3PeerAnswer
+      let answer: S3PeerResponse
       do {
         if let (status, code) = options.refuse(number, request) { throw S3PeerError(status, code) }
-        request.body = try S3PeerGuard(options).body(of: request)
-        answer = try S3PeerDesk(state, options).answer(request)
+        request.body = try S3PeerAuthenticator(options).body(of: request)
+        answer = try S3PeerHandler(state, options).answer(request)
       } catch {
         answer = (error as? S3PeerError ?? S3PeerError(500, "InternalError")).answer
       }
@@ -104,9 +104,9 @@ struct S3PeerConnection {
     state.update { state in if state.open.remove(socket) != nil { Loopback.close(socket) } }
   }
 
-  private func send(_ answer: S3PeerAnswer, to request: S3PeerRequest) -> Bool {
+  private func send(_ answer: S3PeerResponse, to request: S3PeerRequest) -> Bool {
     var head = "HTTP/1.1 \(answer.status) Said\r\nServer: S3Peer\r\n"
-    head += "Date: \(HTTPDateText.text(S3PeerGuard(options).now))\r\n"
+    head += "Date: \(HTTPDateText.text(S3PeerAuthenticator(options).now))\r\n"
     for (name, value) in answer.fields { head += "\(name): \(value)\r\n" }
     if answer.status != 204 { head += "Content-Length: \(answer.length ?? answer.body.count)\r\n" }
     let bytes = Array("\(head)\r\n".utf8) + (request.method == "HEAD" ? [] : answer.body)

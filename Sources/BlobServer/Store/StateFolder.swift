@@ -1,0 +1,70 @@
+import Blobs
+import Platform
+
+/// The server's own folder, `.fullbore` in the served folder, and its lock file, which excludes a second server.
+struct StateFolder: Sendable {
+  let folder: Folder
+  /// Files can be renamed from this folder only into folders of the same device.
+  let device: dev_t
+  private let lock: Descriptor
+
+  /// Opens the folder, and creates it if it does not exist. Throws if another server holds the lock.
+  init(in root: Folder, _ path: BytePath) throws(ServerError) {
+    let name = ServedPath.storeName
+    let made = name.withCString { mkdirat(root.number, $0, 0o700) }
+    if made != 0, errno != EEXIST { throw failed("make \(name) in", path.description) }
+    let number = name.withCString { openAt(root.number, $0, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) }
+    if number < 0 { throw failed("open", name.description) }
+    folder = Folder(Descriptor(number))
+    device = try folder.status().st_dev
+    if try root.status().st_dev != device {
+      throw ServerError(
+        "\(name) in \(path) is on another file system than that folder, so that no upload could be moved out of it")
+    }
+    lock = try folder.open("lock", O_RDWR | O_CREAT)
+    if flock(lock.number, LOCK_EX | LOCK_NB) != 0 {
+      throw ServerError("the folder \(path) is already served: another server holds its .fullbore/lock")
+    }
+  }
+
+  func unlock() { flock(lock.number, LOCK_UN) }
+
+  /// Whether the name in `root` still refers to this folder.
+  func isIn(_ root: Folder) throws(ServerError) -> Bool {
+    guard let named = try root.status(ServedPath.storeName) else { return false }
+    let own = try folder.status()
+    return named.st_dev == own.st_dev && named.st_ino == own.st_ino
+  }
+}
+
+extension FileStore {
+  /// Runs `work`. If it fails with 404 because somebody has removed `.fullbore`, the folder is created again and `work`
+  /// runs a second time. The uploads in the removed folder are lost. Throws at least 500 if the folder cannot be
+  /// created.
+  func restoringOwnFolder<Result>(_ work: () throws(ServerError) -> Result) throws(ServerError) -> Result {
+    do throws(ServerError) {
+      return try work()
+    } catch {
+      guard error.status == 404 else { throw error }
+    }
+    do throws(ServerError) {
+      try restoreOwnFolder()
+      return try work()
+    } catch {
+      // The client's request was correct, so the status is at least 500.
+      throw ServerError(max(500, error.status), "\(ServedPath.storeName) was removed: \(error.message)")
+    }
+  }
+
+  /// Creates `.fullbore` again if somebody has removed it.
+  func restoreOwnFolder() throws(ServerError) {
+    try own.withLock { (own) throws(ServerError) in
+      guard let old = own, try !old.isIn(root) else { return }
+      own = try StateFolder(in: root, path)
+      saved.store(0, ordering: .relaxed)
+      claims.withLock { $0 = Claims() }
+      finished.withLock { $0.removeAll() }
+      quota.forgetUploads()
+    }
+  }
+}

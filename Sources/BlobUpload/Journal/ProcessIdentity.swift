@@ -1,0 +1,100 @@
+import Platform
+
+/// Identifies one process permanently: its pid alone may be reused.
+public struct ProcessIdentity: Sendable, Hashable {
+  public var pid: Int32
+  /// The kernel's id of this boot; empty if it cannot be read.
+  public var boot: String
+  /// When the process started, in the system's own units since boot; 0 if it cannot be read.
+  public var start: UInt64
+
+  public init(pid: Int32, boot: String, start: UInt64) {
+    self.pid = pid
+    self.boot = boot
+    self.start = start
+  }
+
+  /// The mark of a process of this machine; nil if there is no process with this pid, or it has ended.
+  public init?(of pid: Int32) {
+    guard case .running(let start) = ProcessState(of: pid) else { return nil }
+    self.init(pid: pid, boot: thisBoot, start: start)
+  }
+
+  /// This process.
+  public static let current = ProcessIdentity(of: getpid()) ?? ProcessIdentity(pid: getpid(), boot: thisBoot, start: 0)
+
+  /// The machine has not rebooted since.
+  var isOfThisBoot: Bool { boot == thisBoot }
+
+  /// False once the process has ended, even if it is still a zombie. If that is unknown, true.
+  public var isAlive: Bool {
+    if !isOfThisBoot { return false }
+    return switch ProcessState(of: pid) {
+    case .running(let start): start == self.start
+    case .ended: false
+    case .hidden: true
+    }
+  }
+}
+
+private enum ProcessState {
+  case running(start: UInt64)
+  case ended
+  /// The process exists, but the system does not show it to this one.
+  case hidden
+}
+
+#if os(Linux)
+  private let thisBoot =
+    readSmallFile("/proc/sys/kernel/random/boot_id").map { String(decoding: $0.prefix { $0 > 32 }, as: UTF8.self) }
+    ?? ""
+
+  extension ProcessState {
+    init(of pid: Int32) {
+      guard let line = readSmallFile("/proc/\(pid)/stat") else {
+        self = kill(pid, 0) == 0 || errno == EPERM ? .hidden : .ended
+        return
+      }
+      // The second field is the program's name in parentheses, and may itself contain spaces and parentheses. proc(5)
+      let fields = line[(line.lastIndex(of: UInt8(ascii: ")")) ?? 0)...].split(separator: UInt8(ascii: " "))
+      guard fields.count > 20, let start = UInt64(String(decoding: fields[20], as: UTF8.self)) else {
+        self = .hidden
+        return
+      }
+      let letter = fields[1].first
+      self = letter == UInt8(ascii: "Z") || letter == UInt8(ascii: "X") ? .ended : .running(start: start)
+    }
+  }
+
+  private func readSmallFile(_ path: String) -> [UInt8]? {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    if descriptor < 0 { return nil }
+    defer { close(descriptor) }
+    var buffer = [UInt8](repeating: 0, count: 1024)
+    let count = read(descriptor, &buffer, buffer.count)
+    return count > 0 ? Array(buffer.prefix(count)) : nil
+  }
+#else
+  private let thisBoot: String = {
+    var buffer = [CChar](repeating: 0, count: 64)
+    var size = buffer.count
+    if sysctlbyname("kern.bootsessionuuid", &buffer, &size, nil, 0) != 0 { return "" }
+    return String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }()
+
+  extension ProcessState {
+    init(of pid: Int32) {
+      #if os(macOS)
+        var info = proc_bsdinfo()
+        let size = Int32(MemoryLayout<proc_bsdinfo>.size)
+        if proc_pidinfo(pid, PROC_PIDTBSDINFO, 0, &info, size) == size {
+          let start = info.pbi_start_tvsec * 1_000_000 + info.pbi_start_tvusec
+          self = info.pbi_status == UInt32(SZOMB) ? .ended : .running(start: start)
+          return
+        }
+      #endif
+      // iOS shows no other process than this one.
+      self = kill(pid, 0) == 0 || errno == EPERM ? .hidden : .ended
+    }
+  }
+#endif

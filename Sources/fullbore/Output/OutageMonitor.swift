@@ -1,0 +1,244 @@
+import BlobHTTP
+import BlobUpload
+import Blobs
+import Platform
+import Synchronization
+
+/// A period in which a destination, or the server of a source, does not respond; or its end.
+struct Outage: Sendable, Hashable {
+  /// `host:port` of the server that does not respond. Several servers of sources are separated by commas.
+  var host: String
+  /// Seconds since 1970.
+  var since: Int64
+  /// Text for people.
+  var text: String
+  /// Time until the next attempt; nil if none is scheduled.
+  var retry: Duration?
+  var isOver = false
+}
+
+/// Reports that a destination, or the server of a source, does not respond: at the beginning, periodically while it
+/// lasts, and at its end.
+final class OutageMonitor: Sendable {
+  /// Shorter outages are not reported.
+  static let patience = Duration.seconds(2)
+  /// The limit without a failed request: the server may be busy with what it has received.
+  static let longPatience = Duration.seconds(5)
+  private static let interval = Duration.seconds(20)
+
+  private struct State {
+    /// When progress was last made, and the sum of `moved` at that time.
+    var moved = ContinuousClock.now
+    var sum: Int64 = -1
+    /// The first failure since then.
+    var failed: ContinuousClock.Instant?
+    var reason = ""
+    /// When the next attempt begins.
+    var next: ContinuousClock.Instant?
+    var told: ContinuousClock.Instant?
+    /// The begin of the outage as reported first. The server may stall for long before a request fails.
+    var since: ContinuousClock.Instant?
+    /// The server itself asked to wait.
+    var isAsked = false
+    /// Servers of sources that were reported as silent; empty if only the destination was reported.
+    var silent: [String] = []
+    /// The destination was reported together with them.
+    var namesDestinationToo = false
+    /// The destination was asked for its protocol and has not responded yet.
+    var isDiscovering = false
+  }
+  private let state = Mutex(State())
+  private let host: String
+  /// Servers of sources that may be the ones that do not respond.
+  let sources = SourceWaits()
+  private let report: any PushReport
+  private let counters: PushCounters
+  private let ticker = Mutex<Ticker?>(nil)
+
+  init(_ endpoint: HTTPURL, _ report: any PushReport, _ counters: PushCounters) {
+    host = "\(endpoint.host):\(endpoint.port)"
+    self.report = report
+    self.counters = counters
+  }
+
+  /// Checks periodically from now on, until `stop`.
+  func start() {
+    let ticker = Ticker { [weak self] in self?.look() }
+    self.ticker.withLock { $0 = ticker }
+  }
+
+  func stop() { ticker.withLock { $0.take() }?.stop() }
+
+  /// Records that an attempt has failed and the next one follows after `wait`. Thread-safe.
+  func failed(_ error: UploadError, next wait: Duration, at now: ContinuousClock.Instant = .now) {
+    var isAsked = false
+    if case .retry(_?) = error.recovery { isAsked = true }
+    guard error.isOfOutage || isAsked else { return }
+    state.withLock { state in
+      if state.failed == nil { state.failed = now }
+      (state.reason, state.isAsked) = (error.reason, isAsked)
+      // Many files wait concurrently, each for its own time; the earliest attempt counts.
+      if state.next.map({ $0 <= now || now + wait < $0 }) ?? true { state.next = now + wait }
+    }
+  }
+
+  /// Records that the destination is being asked for its protocol, until `answered` is called.
+  func discovering(at now: ContinuousClock.Instant = .now) {
+    let sum = moved
+    state.withLock { state in
+      state.isDiscovering = true
+      // An outage that was reported continues.
+      if state.told == nil { (state.moved, state.sum) = (now, sum) }
+    }
+  }
+
+  /// Records that the destination has responded, although no upload may have begun.
+  func answered(at now: ContinuousClock.Instant = .now) {
+    end(at: now, sum: moved)
+    state.withLock { $0.isDiscovering = false }
+  }
+
+  /// Compares the progress with that of the previous call.
+  func look(at now: ContinuousClock.Instant = .now) {
+    let sum = moved
+    if state.withLock({ $0.sum != sum }) { return end(at: now, sum: sum) }
+    // A read begins a little after the last byte was sent, so the limit for reads is shorter than `longPatience`.
+    let silent = sources.silent(since: now - Self.patience)
+    let outage = state.withLock { state -> Outage? in
+      let begin = state.failed ?? state.moved
+      let isLong = now - begin >= (state.failed == nil ? Self.longPatience : Self.patience)
+      guard isLong, state.failed != nil || state.isDiscovering || counters.isWaiting else { return nil }
+      if let told = state.told, now - told < Self.interval { return nil }
+      state.told = now
+      let isOfSources = state.failed == nil && !state.isDiscovering && silent.waits > 0
+      state.silent = isOfSources ? silent.hosts : []
+      // Open files that do not wait for a source wait for the destination, or for their turn.
+      state.namesDestinationToo = isOfSources && counters.filesOpen > silent.waits
+      let since = state.since ?? begin
+      state.since = since
+      return describe(state, since, now)
+    }
+    if let outage { report.outage(outage) }
+  }
+
+  private func describe(
+    _ state: State, _ begin: ContinuousClock.Instant, _ now: ContinuousClock.Instant
+  ) -> Outage {
+    let since = Int64(time(nil)) - (now - begin).components.seconds
+    var outage = Outage(host: host, since: since, text: "")
+    if state.failed == nil {
+      let sent = counters.large.waitingForAnswer
+      let waited = "since \(clockTime(since)) (\(Quantity.text(now - begin)))"
+      if state.isDiscovering {
+        outage.text = "\(host) has not answered yet: waiting \(waited)"
+      } else if !state.silent.isEmpty {
+        outage.host = hosts(state)
+        outage.text =
+          "nothing has moved \(waited): waiting for \(state.silent.count == 1 ? "a source" : "sources") at "
+          + Self.names(state.silent) + (state.namesDestinationToo ? ", or for \(host)" : "")
+      } else if let first = sent.first {
+        // A server may need long to join parts, or to write a large file to its disk.
+        let what = sent.count == 1 ? shown(first) : Quantity.plural(sent.count, "file")
+        outage.text =
+          "all bytes of \(what) are sent: waiting \(waited) for \(host) to "
+          + "confirm \(sent.count == 1 ? "it" : "them")"
+      } else {
+        outage.text = "nothing has moved \(waited): waiting for \(host)"
+      }
+    } else {
+      outage.text =
+        state.isAsked
+        ? "\(host) asks to be left alone for a while (\(state.reason))"
+        : "\(host) does not answer since \(clockTime(since)) (\(state.reason))"
+      if let next = state.next, next > now {
+        outage.retry = next - now
+        outage.text += ", trying again in \(Quantity.text(next - now))"
+      } else {
+        outage.text += ", trying again"
+      }
+    }
+    return outage
+  }
+
+  private func end(at now: ContinuousClock.Instant, sum: Int64) {
+    let outage = state.withLock { state -> Outage? in
+      let before = state
+      state = State(moved: now, sum: sum, isDiscovering: before.isDiscovering)
+      if before.told == nil { return nil }
+      let begin = before.since ?? before.failed ?? before.moved
+      let away = now - begin
+      var outage = Outage(host: host, since: Int64(time(nil)) - away.components.seconds, text: "", isOver: true)
+      var what = "\(host) answers again"
+      if !before.silent.isEmpty {
+        outage.host = hosts(before)
+        let back = sources.answered(before.silent, after: begin)
+        // Other files may have made progress without the silent sources, or reads of those have failed.
+        what =
+          back.isEmpty
+          ? "bytes move again" : "\(Self.names(back)) answer\(back.count == 1 ? "s" : "") again"
+      } else if before.isDiscovering, before.failed == nil {
+        what = "\(host) has answered"
+      }
+      outage.text = "\(what), after \(Quantity.text(away))"
+      return outage
+    }
+    if let outage { report.outage(outage) }
+  }
+
+  private func hosts(_ state: State) -> String {
+    (state.silent + (state.namesDestinationToo ? [host] : [])).joined(separator: ",")
+  }
+
+  private static func names(_ hosts: [String]) -> String {
+    let most = 3
+    let more = hosts.count > most ? " and \(hosts.count - most) more" : ""
+    return hosts.prefix(most).joined(separator: ", ") + more
+  }
+
+  /// A sum that grows with every kind of progress, including reading back. It wraps around, because it contains offsets
+  /// from servers.
+  private var moved: Int64 {
+    counters.bytes.sent &+ counters.bytes.acknowledged &+ counters.comparedBytes.load(ordering: .relaxed)
+      &+ Int64(counters.filesThere)
+  }
+}
+
+extension PushCounters {
+  fileprivate var filesThere: Int {
+    filesSent.load(ordering: .relaxed) + filesAlreadyThere.load(ordering: .relaxed)
+      + filesDoneBefore.load(ordering: .relaxed)
+  }
+
+  /// There are unfinished files, and this process is to send them.
+  fileprivate var isWaiting: Bool { !waitsForOthers.load(ordering: .relaxed) && filesOpen > 0 }
+
+  /// Files that were found and are not finished.
+  fileprivate var filesOpen: Int {
+    filesFound.load(ordering: .relaxed) - filesThere - filesFailed.load(ordering: .relaxed)
+  }
+}
+
+extension UploadError {
+  /// The server did not respond, or a proxy responded in its place.
+  fileprivate var isOfOutage: Bool {
+    if let status { return [502, 503, 504].contains(status) }
+    guard let code = (cause as? TransportError)?.code else { return false }
+    return [.resolve, .connect, .broken, .timeout].contains(code)
+  }
+
+  /// The cause in a message such as `PUT http://nas/a: connection refused (nas:80)`.
+  fileprivate var reason: String {
+    let words = message.firstRange(of: ": ").map { message[$0.upperBound...] } ?? message[...]
+    if words.hasSuffix(")"), let bracket = words.firstRange(of: " ("), bracket.lowerBound > words.startIndex {
+      return String(words[..<bracket.lowerBound])
+    }
+    return String(words)
+  }
+}
+
+/// Local time of day, such as `14:03:22`.
+private func clockTime(_ seconds: Int64) -> String {
+  var (seconds, parts) = (time_t(seconds), tm())
+  localtime_r(&seconds, &parts)
+  return [parts.tm_hour, parts.tm_min, parts.tm_sec].map { $0 < 10 ? "0\($0)" : "\($0)" }.joined(separator: ":")
+}

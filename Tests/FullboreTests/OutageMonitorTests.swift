@@ -1,0 +1,186 @@
+import BlobHTTP
+import Blobs
+import Synchronization
+import Testing
+
+@testable import BlobUpload
+@testable import fullbore
+
+/// Tests the messages of a push that sends nothing for a while.
+@Suite struct OutageMonitorTests {
+  private let counters = PushCounters()
+  private let notes = Notes()
+  private let began = ContinuousClock.now
+  private let length: Int64 = 100 << 20
+
+  private func watch() -> OutageMonitor {
+    counters.found(length: length)
+    let watch = OutageMonitor(HTTPURL("http://media.example/")!, notes, counters)
+    watch.look(at: began)
+    return watch
+  }
+
+  private func film(sent: Int64) -> PushedFile {
+    let file = PushedFile(path: "/card/film.mov", relative: "film.mov", length: length)
+    counters.large.began(file)
+    file.progress.advance(by: sent)
+    return file
+  }
+
+  @Test func aServerThatTakesNothingIsNamed() {
+    let watch = watch()
+    _ = film(sent: length - 1)
+    watch.look(at: began + .seconds(6))
+    #expect(notes.outages.count == 1 && notes.outages.first?.contains("nothing has moved since") == true)
+  }
+
+  @Test func readingBackIsProgress() {
+    let watch = watch()
+    _ = film(sent: length)
+    for second in 1...60 {
+      counters.comparedBytes.addClamped(1 << 20)
+      watch.look(at: began + .seconds(second))
+    }
+    #expect(notes.outages == [])
+  }
+
+  /// The request fails long after its progress has stopped.
+  @Test func anOutageIsAsLongAsItWasTold() throws {
+    let watch = watch()
+    watch.look(at: began + .seconds(6))
+    let broken = TransportError(.broken, "PUT http://media.example/a: the connection broke")
+    watch.failed(UploadError(broken), next: .seconds(1), at: began + .seconds(89))
+    counters.comparedBytes.addClamped(1)
+    watch.look(at: began + .seconds(90))
+    #expect(notes.outages.last?.contains("answers again, after 1:30") == true, "\(notes.outages)")
+  }
+
+  @Test func aServerThatAsksToWaitIsSaidToAsk() throws {
+    let watch = watch()
+    let error = UploadError(
+      .retry(after: .seconds(20)), .file, "PUT http://media.example/a: 429 (too many requests)", status: 429)
+    watch.failed(error, next: .seconds(20), at: began)
+    watch.look(at: began + .seconds(3))
+    let said = try #require(notes.outages.first)
+    #expect(said.hasPrefix("media.example:80 asks to be left alone for a while (429), "), "\(said)")
+    #expect(said.contains("trying again in 17.0 s"), "\(said)")
+  }
+
+  @Test func aSilentSourceIsNamedAtTheBeginningAndAtTheEnd() throws {
+    let watch = watch()
+    let wait = watch.sources.begin("films.example:80", at: began)
+    watch.look(at: began + .seconds(6))
+    let said = try #require(notes.outages.first)
+    #expect(said.hasSuffix(" (6.00 s): waiting for a source at films.example:80"), "\(said)")
+    watch.sources.end(wait, hasAnswered: true, at: began + .seconds(8))
+    counters.comparedBytes.addClamped(1)
+    watch.look(at: began + .seconds(9))
+    #expect(notes.outages.last == "films.example:80 answers again, after 9.00 s")
+  }
+
+  @Test func aSilentSourceThatFailedDoesNotAnswerAgain() throws {
+    let watch = watch()
+    let wait = watch.sources.begin("films.example:80", at: began)
+    watch.look(at: began + .seconds(6))
+    watch.sources.end(wait, hasAnswered: false, at: began + .seconds(8))
+    counters.comparedBytes.addClamped(1)
+    watch.look(at: began + .seconds(9))
+    #expect(notes.outages.last == "bytes move again, after 9.00 s")
+  }
+
+  /// The source was queried only recently, so it is not silent, and other files wait for the destination.
+  @Test func theDestinationIsNamedWhereNotAllFilesWaitForSources() throws {
+    let watch = watch()
+    let recent = watch.sources.begin("films.example:80", at: began + .seconds(5))
+    watch.look(at: began + .seconds(6))
+    #expect(notes.outages.last?.hasSuffix(": waiting for media.example:80") == true, "\(notes.outages)")
+    watch.sources.end(recent, hasAnswered: true)
+    counters.found(length: nil)
+    _ = watch.sources.begin("films.example:80", at: began + .seconds(6))
+    watch.look(at: began + .seconds(30))
+    let said = try #require(notes.outages.last)
+    #expect(said.hasSuffix(": waiting for a source at films.example:80, or for media.example:80"), "\(said)")
+  }
+
+  @Test func aDestinationThatIsSilentFromTheBeginningIsNamed() throws {
+    let watch = OutageMonitor(HTTPURL("http://media.example/")!, notes, counters)
+    watch.discovering(at: began)
+    watch.look(at: began + .seconds(4))
+    #expect(notes.outages == [])
+    watch.look(at: began + .seconds(6))
+    let said = try #require(notes.outages.last)
+    #expect(said.hasPrefix("media.example:80 has not answered yet: waiting since "), "\(said)")
+    watch.answered(at: began + .seconds(7))
+    #expect(notes.outages.last == "media.example:80 has answered, after 7.00 s")
+    // There are no files to send, so no outage is reported.
+    watch.look(at: began + .seconds(60))
+    #expect(notes.outages.count == 2)
+  }
+
+  /// The source is awaited while it is opened, read and queried again.
+  @Test func aSourceIsWaitedForWhileItIsRead() throws {
+    let waits = SourceWaits()
+    let seen = Mutex<[String]>([])
+    let looking = LookingSource { seen.withLock { $0 += waits.silent(since: .now).hosts } }
+    let source = WaitRecordingSource(source: looking, host: "films.example:80", waits: waits)
+    let reader = try source.open(at: 0, Cancellation())
+    _ = try withUnsafeTemporaryAllocation(byteCount: 16, alignment: 1) { try reader.read(into: $0) }
+    try reader.finish()
+    #expect(seen.withLock { $0 }.count == 3)
+    #expect(waits.silent(since: .now).hosts == [] && waits.answered(["films.example:80"], after: began) != [])
+  }
+
+  /// A server may need a long time to join parts.
+  @Test func whatIsSentAndNotConfirmedIsNamedSo() throws {
+    let watch = watch()
+    let file = film(sent: length)
+    watch.look(at: began + .seconds(6))
+    let said = try #require(notes.outages.first)
+    #expect(said.hasPrefix("all bytes of film.mov are sent: waiting since "), "\(said)")
+    #expect(said.hasSuffix(" (6.00 s) for media.example:80 to confirm it"), "\(said)")
+    watch.look(at: began + .seconds(85))
+    #expect(notes.outages.last?.contains(" (1:25) ") == true, "\(notes.outages)")
+    counters.large.ended(file)
+    #expect(counters.large.waitingForAnswer == [])
+  }
+}
+
+/// Calls back whenever one of its methods is called.
+private struct LookingSource: BlobSource {
+  let look: @Sendable () -> Void
+  let access = BlobAccess.random
+
+  func info(_ cancel: Cancellation) -> BlobInfo { BlobInfo(length: nil) }
+  func open(at offset: Int64, _ cancel: Cancellation) -> any BlobReader {
+    look()
+    return Reader(look: look)
+  }
+
+  private final class Reader: BlobReader {
+    let look: @Sendable () -> Void
+    let info = BlobInfo(length: nil)
+    init(look: @escaping @Sendable () -> Void) { self.look = look }
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+      look()
+      return 1
+    }
+    func fileRegion() -> FileRegion? { nil }
+    func finish() { look() }
+  }
+}
+
+/// Collects the messages about outages.
+private final class Notes: PushReport {
+  private let state = Mutex<[String]>([])
+  var outages: [String] { state.withLock { $0 } }
+  func outage(_ outage: Outage) { state.withLock { $0.append(outage.text) } }
+  func started(_ file: PushedFile) {}
+  func finished(_ file: PushedFile, how: Finish) {}
+  func failed(_ file: PushedFile, _ message: String) {}
+  func failed(_ path: BytePath, _ message: String) {}
+  func dropped(_ file: PushedFile) {}
+  func leftOut(_ path: BytePath, reason: String) {}
+  func notice(_ text: String) {}
+  func ended(_ text: String) {}
+  func summary(_ summary: PushSummary) {}
+}
