@@ -117,6 +117,23 @@ extension JournalTests {
       await second.close()
     }
 
+    /// The upload of the other source was killed: it may have replaced the file before the journal had it as done.
+    @Test func whatAnUnfinishedUploadMayHaveReplacedIsNotDone() async throws {
+      let first = try await folder.open()
+      first.done(try #require(try await claim(first, "/x/a.jpg", at: "http://nas/a/").id), UploadResult())
+      _ = try #require(try await claim(first, "/y/a.jpg", at: "http://nas/b/").id)
+      await first.close()
+      try writeInFormat8(
+        """
+        UPDATE upload SET target = replace(target, '/nas/b/', '/NAS/a/');
+        UPDATE destination SET json = replace(json, '/nas/b/', '/NAS/a/')
+        """)
+      let second = try await folder.open()
+      #expect(try await second.entries(.done, limit: -1).isEmpty)
+      #expect(try await claim(second, "/x/a.jpg", at: "http://nas/a/").name == "fresh")
+      await second.close()
+    }
+
     /// One source under two keys, which become one: what the server may have of the older upload is to be deleted.
     @Test(arguments: [false, true]) func ofTwoEntriesThatBecomeOneTheNewerStays(_ isNewer: Bool) async throws {
       let first = try await folder.open()

@@ -25,7 +25,10 @@ extension JournalStore {
       }
     }
     for place in places {
-      if let last = try lastDone(at: place) { try forgetReplaced(by: last, through: last) }
+      let entries = try entries(at: place)
+      if let last = entries.first(where: { $0.state == 2 }) { try forgetReplaced(by: last.id, through: last.id) }
+      // An upload that was killed may have replaced the file before the journal had it as done.
+      for entry in entries where [0, 1, 3].contains(entry.state) { try forgetReplaced(by: entry.id, through: entry.id) }
     }
     try settle()
     (finished, destinations) = ([:], [:])
@@ -67,14 +70,18 @@ extension JournalStore {
     try leave.run()
   }
 
-  private func lastDone(at place: String) throws(SQLiteError) -> Int64? {
+  /// The newest entry comes first.
+  private func entries(at place: String) throws(SQLiteError) -> [(id: Int64, state: Int64)] {
     let select = try database.statement(
       """
-      SELECT id FROM upload INDEXED BY sqlite_autoindex_upload_1
-      WHERE state = 2 AND (target = ?1 OR target >= ?1 || '#' AND target < ?1 || '$') ORDER BY updated DESC, id DESC LIMIT 1
+      SELECT id, state FROM upload INDEXED BY sqlite_autoindex_upload_1
+      WHERE target = ?1 OR target >= ?1 || '#' AND target < ?1 || '$' ORDER BY updated DESC, id DESC
       """)
+    defer { select.reset() }
     try select.bind(1, place)
-    return try select.first { $0.int(0) }
+    var entries: [(Int64, Int64)] = []
+    while try select.step() { entries.append((select.int(0), select.int(1))) }
+    return entries
   }
 
   private func replace(_ id: Int64, with json: String) throws(SQLiteError) {
