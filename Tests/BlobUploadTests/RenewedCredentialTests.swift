@@ -49,7 +49,9 @@ import Testing
   }
 
   private func uploader(_ fixture: ProtocolFixture, _ peer: any ProtocolPeer, _ token: Token) async throws -> Uploader {
-    let dialect = fixture.dialect
+    // What WebDAV learned of another test's server must not change its requests here.
+    let dialect: any UploadProtocol =
+      if let dav = fixture.dialect as? WebDAV { WebDAV(wholeUpTo: dav.wholeUpTo) } else { fixture.dialect }
     let anything = UploadTarget(endpoint: peer.endpoint, url: peer.endpoint, path: "", length: nil)
     let limits = try await dialect.discover(
       anything, UploadContext(transport: SocketTransport(), endpoint: peer.endpoint, traits: dialect.traits))
