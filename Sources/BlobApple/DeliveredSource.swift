@@ -3,7 +3,7 @@ import Blobs
 /// Something that delivers the bytes of a resource in order, from the first one on, by calling back on a thread of its own.
 /// PhotoKit's `PHAssetResourceManager` does it so.
 public protocol ByteDelivery: Sendable {
-  /// What is known of the resource now. It blocks.
+  /// The current length and version of the resource. It blocks.
   /// Throws `.notFound` when the resource is gone, and `.permission` when the system refuses access.
   func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo
 
@@ -26,7 +26,7 @@ public protocol ByteDelivery: Sendable {
 public struct DeliveredSource: BlobSource {
   private let delivery: any ByteDelivery
   private let capacity: Int
-  private let name: String
+  fileprivate let name: String
 
   /// `name` is how messages call the resource. `capacity` is in bytes.
   public init(_ delivery: any ByteDelivery, name: String, capacity: Int = 1 << 20) {
@@ -94,7 +94,7 @@ public struct DeliveredSource: BlobSource {
     case ended(missing: Int64)
     case failed(BlobError)
 
-    /// What is wanted of the next piece.
+    /// Counts the next piece, and returns its bytes from the offset on.
     mutating func skip(_ piece: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
       guard case .skipping(let left) = self else { return piece }
       let dropped = Int(min(left, Int64(piece.count)))
@@ -115,8 +115,6 @@ public struct DeliveredSource: BlobSource {
       throw BlobError(.changed, "read \(name): it was changed meanwhile")
     }
   }
-
-  fileprivate var text: String { name }
 }
 
 private final class DeliveredReader: BlobReader {
@@ -125,6 +123,7 @@ private final class DeliveredReader: BlobReader {
   private let stop: @Sendable () -> Void
   private let source: DeliveredSource
   private let cancel: Cancellation
+  private let expected: ExpectedLength
   private var offset: Int64
 
   init(
@@ -137,20 +136,14 @@ private final class DeliveredReader: BlobReader {
     self.offset = offset
     self.source = source
     self.cancel = cancel
+    expected = ExpectedLength(source.name, info.length)
   }
 
   deinit { stop() }
 
   func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
     let count = try reader.read(into: buffer)
-    if let length = info.length {
-      if count == 0 && offset < length {
-        throw BlobError(.truncated, "read \(source.text): it ended at byte \(offset) of \(length)")
-      }
-      if offset + Int64(count) > length {
-        throw BlobError(.changed, "read \(source.text): it has more than the \(length) bytes that it was said to have")
-      }
-    }
+    try expected.check(count, at: offset)
     offset += Int64(count)
     return count
   }
