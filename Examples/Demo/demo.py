@@ -38,7 +38,7 @@ class Run:
     seconds: float = 0
     peak_memory: int = 0
     written: int = 0
-    temporary_files: int = 0
+    made_temporary_files: bool = False
     compared: int = 0
 
 
@@ -69,7 +69,7 @@ class Push:
 
 
 class NewNames:
-    """The number of names that appeared in a folder, including those that are gone again (inotify)."""
+    """Whether a name has appeared in a folder, including one that is gone again (inotify)."""
 
     CREATE, MOVED_TO = 0x100, 0x80
 
@@ -79,11 +79,11 @@ class NewNames:
         if libc.inotify_add_watch(self.descriptor, os.fsencode(folder), self.CREATE | self.MOVED_TO) < 0:
             raise OSError(ctypes.get_errno(), "inotify_add_watch", folder)
 
-    def count(self):
+    def any(self):
         try:
             return len(os.read(self.descriptor, 1 << 16)) > 0
         except BlockingIOError:
-            return 0
+            return False
         finally:
             os.close(self.descriptor)
 
@@ -150,7 +150,7 @@ class Demo:
         if not resumed_from or not resumed_from[0]:
             sys.exit("demo: the second push did not go on where the first was killed")
         say(f"It went on at byte {resumed_from[0]:,}.")
-        run.seconds, run.temporary_files = time.monotonic() - began, names.count()
+        run.seconds, run.made_temporary_files = time.monotonic() - began, names.any()
         self.compare_largest(run, "resumed")
         return run
 
@@ -176,7 +176,7 @@ class Demo:
                 summary = event
         require(push.end(run))
         run.seconds += time.monotonic() - began
-        run.temporary_files += names.count()
+        run.made_temporary_files |= names.any()
         return summary
 
     def compare_gallery(self, run, name):
@@ -241,7 +241,7 @@ def table(runs):
         ["seconds", *(f"{run.seconds:.2f}" for run in runs)],
         ["MiB a second", *(f"{run.bytes / MIB / max(run.seconds, 0.001):,.0f}" for run in runs)],
         ["peak memory of the pushing process, MiB", *(f"{run.peak_memory / MIB:.1f}" for run in runs)],
-        ["temporary files", *("none" if not run.temporary_files else "made" for run in runs)],
+        ["temporary files", *("made" if run.made_temporary_files else "none" for run in runs)],
         ["written to disk, journal included, KiB", *(f"{run.written >> 10:,}" for run in runs)],
         ["bytes compared, equal", *("all" if run.compared == run.bytes else f"{run.compared:,}" for run in runs)],
     ]
@@ -289,7 +289,7 @@ def main():
         demo = Demo(options.fullbore.absolute(), folder, given or folder / "gallery", is_stamped=not given)
         runs = demo.run()
         say(f"\n{table(runs)}\n")
-        whole = all(run.compared == run.bytes and not run.temporary_files for run in runs)
+        whole = all(run.compared == run.bytes and not run.made_temporary_files for run in runs)
         say("Everything arrived, and every byte was compared." if whole
             else "Not everything is as it should be: see the table.")
         return 0 if whole else 1
