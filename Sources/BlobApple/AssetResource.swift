@@ -15,7 +15,7 @@ public struct AssetResource: Sendable, Hashable {
     case editedVideo = 6
     /// How the asset was edited, in the form of the app that did it.
     case adjustments = 7
-    /// What an app edited, where that is not the original.
+    /// The photo that an app has edited, if that is not the original.
     case adjustmentBasePhoto = 8
     /// The film of a Live Photo.
     case pairedVideo = 9

@@ -1,6 +1,6 @@
 import Blobs
 
-/// What an error of PhotoKit means for an upload.
+/// Translates errors of PhotoKit into the errors by which an upload decides whether to go on.
 enum PhotoFailure {
   /// The name of PhotoKit's error domain.
   static let domain = "PHPhotosErrorDomain"

@@ -3,7 +3,7 @@
   import Photos
   import Synchronization
 
-  /// A request for data that PhotoKit is working on. Its end is told once, and it can be cancelled before its number is
+  /// A request for data that PhotoKit is working on. Its end is reported once, and it can be cancelled before its number is
   /// known, since PhotoKit may deliver before `requestData` has returned.
   final class PhotoRequest: Sendable {
     private struct State {

@@ -4,16 +4,16 @@ import Blobs
 import Platform
 import Synchronization
 
-/// What an upload must have at the server.
+/// The content that an upload must have at the server.
 enum ExpectedContent: Sendable {
   case bytes(of: BlobSlice)
-  /// The SHA-256 of a source that cannot be read again, made when it was read.
+  /// The SHA-256 of a source that cannot be read again, computed while it was sent.
   case digest([UInt8])
 }
 
-/// Holds what comes against what is expected. One worker's thread at a time calls `take`.
+/// Compares received bytes with the expected content. One worker's thread at a time calls `take`.
 final class Comparison: @unchecked Sendable {
-  // `lock` guards all that follows; it is held while the source is read, and no one else waits for it.
+  // `lock` guards all properties below. It is held while the source is read; no other thread waits for it.
   private let lock = Mutex(())
   private let expected: ExpectedContent
   private let url: HTTPURL
@@ -76,7 +76,8 @@ final class Comparison: @unchecked Sendable {
     return BlobError(.changed, message)
   }
 
-  /// All has come: nothing of the source may be left, unless it `mayBeShort`. Returns whether nothing is. Blocks.
+  /// Call after the last received byte. Throws if bytes of the source are left, unless `mayBeShort`. Returns whether none
+  /// are left. Blocks.
   func end(mayBeShort: Bool) throws(UploadError) -> Bool {
     do throws(BlobError) {
       return try isWhole(mayBeShort)

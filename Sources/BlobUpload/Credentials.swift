@@ -2,13 +2,13 @@ import BlobHTTP
 import Blobs
 import Synchronization
 
-/// The credentials of a destination and the user's own fields. They can be read again after a 401: a token that is valid for an
-/// hour may have been renewed in its file meanwhile.
+/// The credentials of a destination and the user's own fields. They can be read again after a 401, because a token that is
+/// valid for an hour may have been renewed in its file.
 final class Credentials: Sendable {
-  /// As they were when the destination was made.
+  /// The fields that the destination was created with.
   let given: HTTPHeaders
-  /// Reads them again from where they are kept, on a thread that may block; nil there: they cannot be read. nil: they are kept
-  /// nowhere.
+  /// Reads the fields again from their files, on a thread that may block. It returns nil if a file cannot be read. nil: the
+  /// fields come from no file.
   let reread: (@Sendable () -> HTTPHeaders?)?
   private let latest: Mutex<(fields: HTTPHeaders, before: HTTPHeaders)>
   private let count = Atomic(0)
@@ -19,13 +19,13 @@ final class Credentials: Sendable {
     latest = Mutex((given, [:]))
   }
 
-  /// How often other ones were read.
+  /// The number of times that changed fields were read.
   var version: Int { count.load(ordering: .acquiring) }
 
-  /// Those that a request is sent with.
+  /// The fields to send with a request.
   var fields: HTTPHeaders { version == 0 ? given : latest.withLock { $0.fields } }
 
-  /// Those, and the ones before them: a server may still repeat these.
+  /// The current fields and the previous ones, which a server may still repeat in a response.
   var known: HTTPHeaders {
     if version == 0 { return given }
     return latest.withLock { latest in
@@ -35,15 +35,16 @@ final class Credentials: Sendable {
     }
   }
 
-  /// Whether there are other ones than those of `version`, which the server did not take: reads them again, unless another
-  /// request has done so. Credentials of another user are not taken, since they may lead to other files.
+  /// Returns whether there are newer fields than those of `version`, which the server has refused. It reads them again
+  /// unless another request has done so. Credentials of another user are ignored, since they may lead to other files.
   func areRenewed(since version: Int) async -> Bool {
     if self.version != version { return true }
     guard let reread else { return false }
     let found = await Self.threads.runUntilCancelled { _ in reread() } ?? nil
     return latest.withLock { latest in
       if self.version != version { return true }
-      guard let found, found != latest.fields,
+      guard let found,
+        !found.fields.elementsEqual(latest.fields.fields, by: { $0.name == $1.name && $0.value == $1.value }),
         UploadDestination.account(of: found) == UploadDestination.account(of: given)
       else { return false }
       latest = (found, latest.fields)
@@ -53,10 +54,4 @@ final class Credentials: Sendable {
   }
 
   private static let threads = BlockingPool("fullbore-credentials", threads: 4, patience: .seconds(10))
-}
-
-extension HTTPHeaders {
-  fileprivate static func != (a: HTTPHeaders, b: HTTPHeaders) -> Bool {
-    !a.fields.elementsEqual(b.fields) { $0.name == $1.name && $0.value == $1.value }
-  }
 }

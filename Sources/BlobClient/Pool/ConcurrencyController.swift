@@ -70,7 +70,7 @@ struct ConcurrencyController: Sendable {
     (most, width, phase, isNew) = (fixed, fixed, .fixed, false)
   }
 
-  /// What the next run should begin with; nil: nothing was learned.
+  /// The concurrency with which the next run should begin; nil: nothing was learned.
   var learned: LearnedConcurrency? {
     switch phase {
     case .fixed: nil

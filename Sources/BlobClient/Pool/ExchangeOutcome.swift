@@ -9,7 +9,7 @@ struct SentPiece: Sendable {
   let ended: Duration
 }
 
-/// What the outcome of a request says about the width.
+/// The result of a request, by which the controller changes the number of concurrent requests.
 struct ExchangeOutcome: Sendable {
   var arrived: SentPiece?
   /// When the request was sent and rejected, if the server rejected it because there were too many.

@@ -33,7 +33,7 @@ final class Transfer {
   /// Received 1xx responses other than 100.
   var interimHeads = 0
 
-  /// What was reported to the pool; nil: the pool needs no reports.
+  /// The progress that was reported to the pool; nil: the pool needs no reports.
   var told: ExchangeTimes?
 
   /// How many times sending was started: twice if a reused connection was dead.

@@ -7,7 +7,7 @@ package struct ChunkedDecoder: Equatable, Sendable {
     /// The last chunk was read; the trailer section follows.
     case ended
   }
-  /// What the next bytes are. The number is their count.
+  /// The kind of the next bytes. The associated number is their count.
   package enum Piece: Equatable {
     case content(Int)
     /// Bytes outside the content: the size line of a chunk, or the line break after its data.

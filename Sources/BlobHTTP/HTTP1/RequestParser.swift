@@ -2,7 +2,7 @@
 /// 9112 allows: if two programs can read a request in different ways, an attacker can hide a second request in it
 /// (request smuggling, RFC 9112 §11.2).
 package struct RequestParser {
-  /// What the next bytes are. The number is their count.
+  /// The kind of the next bytes. The associated number is their count.
   package enum Piece {
     /// The parser needs more bytes, appended to those of this call.
     case more

@@ -6,7 +6,7 @@ package struct ResponseFraming {
   package enum Stage: Equatable {
     case head, content(Int64), chunks(ChunkedDecoder), trailers, untilClosed, whole
   }
-  /// What the next bytes are. The number is their count.
+  /// The kind of the next bytes. The associated number is their count.
   package enum Piece: Equatable {
     /// A line of the head or the trailers, including its line break.
     case line(Int)

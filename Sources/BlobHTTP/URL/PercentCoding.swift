@@ -1,5 +1,7 @@
 /// Encodes and decodes percent-encoded bytes. RFC 3986 §2.1.
 package enum PercentCoding {
+  private static let digits = Array("0123456789ABCDEF".utf8)
+
   /// nil if a percent sign is not followed by two hexadecimal digits.
   package static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
     var bytes: [UInt8] = []
@@ -23,7 +25,6 @@ package enum PercentCoding {
   /// Unreserved bytes are decoded, and of all other encoded bytes the digits become capital letters. What is not valid
   /// percent-encoding stays as it is. RFC 3986 §6.2.2.
   static func normalized(_ text: some Sequence<UInt8>) -> String {
-    let digits = Array("0123456789ABCDEF".utf8)
     var rest = Array(text)[...]
     var bytes: [UInt8] = []
     bytes.reserveCapacity(rest.count)
@@ -42,7 +43,6 @@ package enum PercentCoding {
 
   /// Encodes text for a header field: everything except visible ASCII and the space, and also the percent sign.
   package static func field(_ text: String) -> String {
-    let digits = Array("0123456789ABCDEF".utf8)
     let bytes = text.utf8.flatMap { byte -> [UInt8] in
       let isPlain = 0x20...0x7E ~= byte && byte != UInt8(ascii: "%")
       return isPlain ? [byte] : [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]

@@ -1,12 +1,12 @@
 import BlobHTTP
 import BlobSQLite
 
-/// Journals before version 9 have the URL of a place as it was written, so that one place could have several keys.
+/// Journals before version 9 contain URLs as the user wrote them, so that one place could have several keys.
 extension JournalStore {
-  /// Inside a transaction. Gives every entry the key of its place.
+  /// Must be called inside a transaction. Gives every entry the key of its place.
   ///
-  /// Of two entries that then have one key the older is given up. Of several sources that were sent to one place the last
-  /// one's bytes are there, so that the others are done no more.
+  /// If two entries of one source then have the same key, the older one is given up. If several sources were sent to one
+  /// place, the place has the bytes of the last one, so the others are no longer done.
   func normalizePlaces() throws(SQLiteError) {
     var places: Set<String> = []
     for (id, text) in try destinationTexts() {
@@ -60,7 +60,7 @@ extension JournalStore {
     try rename.run()
   }
 
-  /// What the server may have of the entry is to be deleted there.
+  /// Keeps the entry's session as a leftover, which is deleted at the server later.
   private func giveUp(_ id: Int64, _ key: String) throws(SQLiteError) {
     guard let row = try glance(id) else { return }
     guard row.hasSession else { return try remove(id, row) }
@@ -93,8 +93,8 @@ extension JournalStore {
 }
 
 extension JournalDestination {
-  /// With the recipient's digest as it is made of the path in normal form, where it is one of the path alone. One of other
-  /// things too cannot be made anew, since those are not kept.
+  /// This destination with the recipient's digest of the normalized path, if the digest is one of the path alone. A digest
+  /// that includes other things cannot be computed again, because they are not stored.
   fileprivate var withNormalPath: JournalDestination {
     guard let url = HTTPURL(endpoint), recipient == Recipient.digest(ofPath: url.path) else { return self }
     var new = self

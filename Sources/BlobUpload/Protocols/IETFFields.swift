@@ -40,6 +40,6 @@ extension HTTPHeaders {
 }
 
 /// The session of an upload that an interim response announced. Set on a thread of the transport.
-final class ToldSession: Sendable {
+final class AnnouncedSession: Sendable {
   let session = Mutex<UploadSession?>(nil)
 }

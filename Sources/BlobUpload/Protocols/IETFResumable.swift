@@ -66,7 +66,7 @@ public struct IETFResumable: UploadProtocol {
     request.headers.add("Content-Disposition", ContentDisposition.inline(target.path.name.bytes))
     request.headers.add(modificationTimeOf: target)
     if target.overwrite { request.headers.add("If-Match", "*") }
-    let told = ToldSession()
+    let told = AnnouncedSession()
     let response = try await send(&request, first?.body, with) { url, fields in
       let session = Self.session(url, target.length, fields)
       told.session.withLock { $0 = session }

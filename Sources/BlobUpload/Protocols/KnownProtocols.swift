@@ -1,6 +1,6 @@
 import BlobHTTP
 
-/// The protocols that a destination can name, as in `put+http://host/`. A protocol inside has its line here.
+/// The protocols that a destination can name, as in `put+http://host/`. Every protocol of this module has its line here.
 package enum KnownProtocols {
   package static let all: [any UploadProtocol] = [
     PlainPut(), Tus(), IETFResumable(), WebDAV(), FormPost(), CloudStorage(),
@@ -10,8 +10,8 @@ package enum KnownProtocols {
   package static func named(_ name: String) -> (any UploadProtocol)? { all.first { $0.name == name } }
 }
 
-/// The cause of an error that says: no file can ever be sent to the destination as the user wrote it. It is a mistake in the
-/// command, and not a state of the server.
+/// The cause of an error if no file can ever be sent to the destination as the user wrote it: the mistake is in the command,
+/// not in the state of the server.
 package struct WrongDestination: Error {}
 
 extension UploadError {
@@ -19,7 +19,8 @@ extension UploadError {
 }
 
 extension UploadDestination {
-  /// Why no file can be sent to `endpoint` with its query by a protocol with these traits; nil: files can, or there is no query.
+  /// The reason why a protocol with these traits can send no file to `endpoint` with its query; nil: it can, or there is no
+  /// query.
   package static func complaint(ofQueryIn endpoint: HTTPURL, _ traits: UploadTraits) -> String? {
     if endpoint.query == nil { return nil }
     switch traits.queries {

@@ -19,7 +19,7 @@ extension ConnectionOptions {
     let isInFiles =
       tokenFile != nil || netrcFile != nil || headers.contains { if case .file = $0 { true } else { false } }
     if !isInFiles { return nil }
-    // A file that cannot be read now, as while it is written, gives nothing new: what the server has answered is told.
+    // A file that cannot be read now, for example while it is written, changes nothing: the server's refusal is reported.
     return { @Sendable in try? requestHeaders(for: endpoint) }
   }
 

@@ -1,7 +1,7 @@
 import Blobs
 import Platform
 
-/// What the program was started with, without its own name, as bytes: `CommandLine.arguments` would replace what is not UTF-8.
+/// The arguments of the program as bytes, without its own name. `CommandLine.arguments` would replace invalid UTF-8.
 enum ProgramArguments {
   static func all() -> [BytePath] { ofProcess() ?? ofRuntime() }
 
@@ -24,8 +24,8 @@ enum ProgramArguments {
     return name.hasPrefix("ld") && name.contains(".so")
   }
 
-  /// On Linux the runtime looks for the arguments before the environment in memory. Where a preloaded library has added a
-  /// variable, so that the environment was moved, they are not there.
+  /// On Linux the runtime expects the arguments in memory before the environment. They are not there if a preloaded library
+  /// has added a variable and so moved the environment.
   private static func ofRuntime() -> [BytePath] {
     (1..<max(1, Int(CommandLine.argc))).compactMap { index in
       CommandLine.unsafeArgv[index].map { BytePath(cString: $0) }
