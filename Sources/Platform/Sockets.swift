@@ -53,6 +53,12 @@ package enum Socket {
     #endif
   }
 
+  /// Whether nothing has arrived that was not read yet, not even the peer's end.
+  package static func isEmpty(_ socket: Int32) -> Bool {
+    var byte: UInt8 = 0
+    return recv(socket, &byte, 1, Int32(MSG_PEEK) | now) < 0 && errno == EAGAIN
+  }
+
   /// Whether all sent bytes were acknowledged. Also false if the system does not report it.
   package static func isQuiet(_ socket: Int32) -> Bool {
     #if os(Linux)

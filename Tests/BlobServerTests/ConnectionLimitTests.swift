@@ -13,6 +13,15 @@ struct ConnectionLimitTests {
     }
   }
 
+  /// A process may inherit descriptors above a gap.
+  @Test func everyOpenFileIsCounted() throws {
+    let before = try ConnectionLimit.connections(within: 1000, workers: 8)
+    let high = (0..<20).map { fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 900 + Int32($0)) }
+    defer { for descriptor in high { close(descriptor) } }
+    #expect(high.allSatisfy { $0 >= 900 })
+    #expect(try ConnectionLimit.connections(within: 1000, workers: 8) == before - 10)
+  }
+
   /// A loop whose places were all taken accepts again when one of them is free, and does not wait for the next sweep.
   @Test func aFreePlaceIsTakenAtOnce() throws {
     let folder = try TestFolder()
@@ -33,5 +42,48 @@ struct ConnectionLimitTests {
     }
     // There is one sweep a second, and each of the clients would wait for the next one.
     #expect(.now - start < .seconds(5))
+  }
+
+  private func crowdedServer(_ folder: TestFolder) throws -> Server {
+    var options = ServerOptions(folder: folder.path, port: 0)
+    (options.idleTimeout, options.headTimeout) = (.seconds(3600), .seconds(3600))
+    return try Server(options, mostConnections: 4)
+  }
+
+  /// A client may keep connections open that it does not need, for example one per thread.
+  @Test func anIdleConnectionGivesItsPlaceToAWaitingClient() throws {
+    let folder = try TestFolder()
+    let server = try crowdedServer(folder)
+    defer { server.stop(grace: .zero) }
+    let start = ContinuousClock.now
+    var clients: [RawHTTPClient] = []
+    for _ in 0..<20 {
+      let client = try RawHTTPClient(port: server.port)
+      #expect(try client.ask("PUT", "/x", body: [1]).status < 300)
+      clients.append(client)
+      #expect(server.connectionCount <= 4)
+    }
+    #expect(.now - start < .seconds(8), "nobody waits for a sweep, of which there is one a second")
+    // The last ones still have their connections.
+    #expect(try clients[19].ask("PUT", "/x", body: [1]).status < 300)
+  }
+
+  /// Connections that are never idle close after a response, so that the waiting clients get their turn.
+  @Test func busyClientsLetOthersIn() throws {
+    let folder = try TestFolder()
+    let server = try crowdedServer(folder)
+    defer { server.stop(grace: .zero) }
+    let busy = try (0..<4).map { _ in try RawHTTPClient(port: server.port) }
+    for client in busy { #expect(try client.ask("PUT", "/x", body: [1]).status < 300) }
+    let waiting = try RawHTTPClient(port: server.port)
+    try waiting.head("PUT", "/x", [("Content-Length", "1")])
+    try waiting.send([1])
+    var closing = 0
+    let end = ContinuousClock.now + .seconds(10)
+    while closing == 0, .now < end {
+      for client in busy where try client.ask("PUT", "/x", body: [1]).headers["Connection"] == "close" { closing += 1 }
+    }
+    try #require(closing > 0)
+    #expect(try waiting.answer().status < 300)
   }
 }

@@ -21,7 +21,7 @@ extension Connection {
     switch stream.receive(into: UnsafeMutableRawBufferPointer(rebasing: room[held.count..<end])) {
     case .bytes(0): break
     case .bytes(let count):
-      timer.came(loop.now)
+      timer.came(loop.now, loop.limits)
       take(UnsafeRawBufferPointer(rebasing: room[..<(held.count + count)]))
     case .end, .broken: close()
     }

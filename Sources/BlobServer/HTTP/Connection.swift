@@ -55,6 +55,12 @@ final class Connection: @unchecked Sendable {
 
   var isLingering: Bool { if case .lingering = phase { true } else { false } }
   private var isWaiting: Bool { if case .waiting = phase { true } else { false } }
+  /// The time of its last response, if nothing has arrived since.
+  var idleSince: ConnectionTimer.Instant? {
+    if case .head = phase, held.isEmpty, !stream.hasMore { timer.idleSince } else { nil }
+  }
+  /// Whether all bytes that have arrived were read.
+  var hasReadAll: Bool { Socket.isEmpty(stream.socket.number) }
   var readsRequest: Bool {
     switch phase {
     case .head, .receiving, .discarding: true
@@ -191,7 +197,7 @@ final class Connection: @unchecked Sendable {
 
   func answer(_ reply: Reply, closes: Bool = false) {
     let reply = request.map { loop.service.completed(reply, to: $0) } ?? reply
-    let closes = closes || loop.isCutting || request?.keepsConnection != true
+    let closes = closes || loop.isCutting || loop.isCrowded || request?.keepsConnection != true
     let method = request?.method ?? parser.method
     let text = reply.text(to: method, date: loop.date, keepsConnection: !closes)
     if case .file(let item, let range) = reply.body, reply.hasBody(to: method) {
@@ -218,7 +224,7 @@ final class Connection: @unchecked Sendable {
       loop.lingers(self)
     } else {
       phase = .head
-      timer.isDone(loop.now, loop.limits)
+      timer.idle(loop.now)
     }
   }
 

@@ -7,7 +7,7 @@ struct ConnectionTimer {
   struct Limits: Sendable {
     /// Maximum time without any byte, and the interval over which bytes are counted.
     var idle: Duration
-    /// Time for a header section. Between two requests, the idle time is added to it.
+    /// Time for a header section, from the start of the connection or, after a response, from its first byte on.
     var head: Duration
     /// Minimum transfer rate; 0: a single byte per interval is enough.
     var bytesPerSecond: Int
@@ -18,6 +18,8 @@ struct ConnectionTimer {
   typealias Instant = ContinuousClock.Instant
 
   private enum Phase {
+    /// Nothing has arrived since the last response.
+    case idle(since: Instant)
     /// The header section is not complete; `since` is the time of its last byte.
     case head(since: Instant, until: Instant)
     /// A request or its response is being transferred. `moved` is the byte count at the start of the interval; nil: it
@@ -32,22 +34,28 @@ struct ConnectionTimer {
   init(_ now: Instant, _ limits: Limits) { phase = .head(since: now, until: now + limits.head) }
 
   /// Call when bytes of a header section arrive.
-  mutating func came(_ now: Instant) {
-    if case .head(_, let until) = phase { phase = .head(since: now, until: until) }
+  mutating func came(_ now: Instant, _ limits: Limits) {
+    switch phase {
+    case .idle: phase = .head(since: now, until: now + limits.head)
+    case .head(_, let until): phase = .head(since: now, until: until)
+    case .busy, .waiting, .lingering: break
+    }
   }
   /// Call when a header section is complete, or the worker has finished.
   mutating func goOn(_ now: Instant) { phase = .busy(since: now, moved: nil) }
   mutating func wait() { phase = .waiting }
   /// Call when the response has been sent.
-  mutating func isDone(_ now: Instant, _ limits: Limits) {
-    phase = .head(since: now, until: now + limits.idle + limits.head)
-  }
+  mutating func idle(_ now: Instant) { phase = .idle(since: now) }
   mutating func linger(_ now: Instant) { phase = .lingering(until: now + .seconds(5)) }
+
+  /// nil if the connection has had no response yet, or a request has begun.
+  var idleSince: Instant? { if case .idle(let since) = phase { since } else { nil } }
 
   /// Whether the client has exceeded its time. `moved` returns the bytes received from the client plus those
   /// acknowledged by it; negative if the system does not report them.
   mutating func isOver(_ now: Instant, _ limits: Limits, moved: () -> Int64) -> Bool {
     switch phase {
+    case .idle(let since): return now - since > limits.idle
     case .head(let since, let until): return now > until || now - since > limits.idle
     case .waiting: return false
     case .lingering(let until): return now > until

@@ -9,6 +9,8 @@ final class EventLoop: @unchecked Sendable {
   enum Message: Sendable {
     case accepted(Descriptor)
     case decided(Connection, Plan)
+    /// A client waits for a place, and the other loop has none.
+    case crowded
     /// The listening socket is about to be closed.
     case stopAccepting
     /// All connections close, and the thread ends after the last of them.
@@ -25,6 +27,8 @@ final class EventLoop: @unchecked Sendable {
   let pipe = SplicePipe()
   private(set) var now = ContinuousClock.now
   private(set) var isCutting = false
+  /// Since when a client has waited for a place while no connection is idle; nil: none waits.
+  private var crowded: ContinuousClock.Instant?
 
   private let tls: TLSContext?
   private let listener: Descriptor
@@ -110,6 +114,9 @@ final class EventLoop: @unchecked Sendable {
     if lingering.count > mostLingering { lingering[0].close() }
   }
 
+  /// Whether connections must close after their response, so that a waiting client gets a place.
+  var isCrowded: Bool { crowded != nil }
+
   /// The value of the `Date` header field.
   var date: String? {
     let second = wallClock() / 1_000_000_000
@@ -122,7 +129,7 @@ final class EventLoop: @unchecked Sendable {
   private func run() {
     listen()
     while !isCutting || !connections.isEmpty {
-      poller.wait(milliseconds: unread.isEmpty ? untilSweep : 0) { event in
+      poller.wait(milliseconds: unread.isEmpty ? untilTurn : 0) { event in
         now = .now
         if event.tag == Self.listenerTag { accept() } else { connections[event.tag]?.advance(event) }
       }
@@ -142,23 +149,29 @@ final class EventLoop: @unchecked Sendable {
     switch message {
     case .accepted(let socket): serve(socket)
     case .decided(let connection, let plan): connection.decided(plan)
+    case .crowded:
+      // The socket is added again below, because the poller may have reported the waiting client to the other loop only.
+      stopListening()
+      if closeIdle() { listen() } else { crowded = now }
     case .stopAccepting:
       accepts = false
-      if listens { poller.remove(listener.number) }
-      listens = false
+      stopListening()
     case .cut:
       isCutting = true
       for connection in connections.values { connection.cut() }
     }
   }
 
-  private var untilSweep: Int32 {
+  /// The time until something must be done that no event causes, in milliseconds.
+  private var untilTurn: Int32 {
     if connections.isEmpty, listens || !accepts { return -1 }
-    let left = (swept + limits.interval - .now).components
+    let next = min(swept + limits.interval, crowded.map { $0 + Self.leastIdle } ?? swept + limits.interval)
+    let left = (next - .now).components
     return Int32(clamping: max(0, left.seconds * 1000 + left.attoseconds / 1_000_000_000_000_000 + 1))
   }
 
   private func sweep() {
+    if let crowded, now - crowded >= Self.leastIdle { listen() }
     if now - swept < limits.interval { return }
     swept = now
     for connection in connections.values { connection.check() }
@@ -167,14 +180,16 @@ final class EventLoop: @unchecked Sendable {
 
   // MARK: Accepting
 
+  /// Listens also while there is no place: a client that then comes gets the place of an idle connection.
   private func listen() {
-    if listens || !accepts || isFull { return }
+    if listens || !accepts { return }
+    crowded = nil
     listens = poller.add(listener.number, [.read, .shared], tag: Self.listenerTag)
   }
 
   private func accept() {
     if !accepts { return }
-    guard let loop = reserve() else { return stopListening() }
+    guard let loop = reserve() else { return makeRoom() }
     let number = Socket.accept(listener.number)
     if number < 0 {
       let errno = errno
@@ -208,9 +223,30 @@ final class EventLoop: @unchecked Sendable {
 
   private func release() { connectionCount.subtract(1, ordering: .relaxed) }
 
-  private var isFull: Bool { connectionCount.load(ordering: .relaxed) >= most }
+  /// Without an idle connection here, the other loop looks for one, and this one waits until a connection has ended.
+  private func makeRoom() {
+    if closeIdle() { return }
+    stopListening()
+    crowded = now
+    other?.post(.crowded)
+  }
 
-  /// Stops accepting until a connection of this loop has ended, or the next sweep finds a free place.
+  /// Closes the connection that has waited longest for a next request. Returns false if there is none.
+  private func closeIdle() -> Bool {
+    let idle = connections.values.compactMap { connection in
+      connection.idleSince.map { (connection, since: $0) }
+    }
+    guard let (connection, since) = idle.min(by: { $0.since < $1.since }), now - since >= Self.leastIdle,
+      connection.hasReadAll
+    else { return false }
+    connection.close()
+    return true
+  }
+
+  /// A connection that has been idle for less may be about to get its next request.
+  private static let leastIdle = Duration.milliseconds(100)
+
+  /// Stops accepting until a connection of this loop has ended, or may have become idle.
   private func stopListening() {
     if listens { poller.remove(listener.number) }
     listens = false
@@ -225,6 +261,5 @@ final class EventLoop: @unchecked Sendable {
     let connection = Connection(ClientStream(socket, session ?? nil), tag: latest, self)
     connections[latest] = connection
     connection.start()
-    if isFull { stopListening() }
   }
 }
