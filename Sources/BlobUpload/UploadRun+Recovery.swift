@@ -64,7 +64,10 @@ extension UploadRun {
     if unknownCreations.isOneTooMany(error) { throw unknownCreations.complaint(error, session) }
     // Numbered parts are sent in any order, so no offset counts them.
     let hasSent = parts == nil ? sentEnd ?? 0 > 0 : progress.hasSent
-    guard bounds.allowsRestart(hasSent: hasSent, kept: best) else {
+    // A server that was killed before it acknowledged anything may have kept no record. That the connection was lost
+    // counts as a failure already.
+    let isLostWithConnection = parts == nil && mayBeReceiving && !wasSending && best == 0
+    guard isLostWithConnection || bounds.allowsRestart(hasSent: hasSent, kept: best) else {
       throw uploader.destination.acquaintance.judge(refusal: error.afterTooManyRestarts)
     }
     // The server may still have the upload, since only the request with its bytes got this response.

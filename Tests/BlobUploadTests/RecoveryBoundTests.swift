@@ -116,6 +116,19 @@ import Testing
     #expect(script.methods.count { $0 == "DELETE" } == 2)
   }
 
+  /// The server keeps no record of a small upload, and is killed again and again while it receives one.
+  @Test(arguments: ["tus", "resumable"]) func aServerThatIsKilledOftenGetsTheFileInTheEnd(_ name: String) async {
+    let script = Self.bounded { number, request throws(TransportError) in
+      if request.method == "POST" { return .emptyCreation(name) }
+      if request.method == "HEAD" { return .status(404) }
+      if number < 10 { throw TransportError(.broken, "the connection broke") }
+      return name == "tus" ? .at(1000) : .status(204, ["Upload-Complete": "?1"])
+    }
+    let error = await uploader(dialect(name), script).failure()
+    #expect(error == nil, "\(error as Any)")
+    #expect(script.methods.count { $0 == "POST" } == 4)
+  }
+
   /// The result of a try of which the server keeps some bytes.
   enum Ending: CaseIterable { case broken, refused, short }
 
