@@ -8,7 +8,7 @@ package struct RequestSecrets: Sendable {
   package init(_ headers: HTTPHeaders = [:], query: String? = nil, values: [String] = []) {
     var words = headers.fields.flatMap { Self.words(of: $0.value) } + values.map { Array($0.utf8) }
     for pair in query?.utf8.split(separator: UInt8(ascii: "&")) ?? [] {
-      let value = pair.drop { $0 != UInt8(ascii: "=") }.dropFirst()
+      let value = pair.contains(UInt8(ascii: "=")) ? pair.drop { $0 != UInt8(ascii: "=") }.dropFirst() : pair
       words += [Array(value), PercentCoding.decoded(value)]
     }
     // Words of fewer than 6 bytes are unlikely to be secrets and occur in responses by chance.
