@@ -26,7 +26,13 @@ extension JournalStore {
     }
     for place in places {
       let entries = try entries(at: place)
-      if let last = entries.first(where: { $0.state == 2 }) { try forgetReplaced(by: last.id, through: last.id) }
+      let done = entries.filter { $0.state == 2 }
+      if done.count > 1, done[0].updated == done[1].updated {
+        // Either of them may be the last.
+        for entry in done { try forgetReplaced(entry.id) }
+      } else if let last = done.first {
+        try forgetReplaced(by: last.id, through: last.id)
+      }
       // An upload that was killed may have replaced the file before the journal had it as done.
       for entry in entries where [0, 1, 3].contains(entry.state) { try forgetReplaced(by: entry.id, through: entry.id) }
     }
@@ -71,16 +77,16 @@ extension JournalStore {
   }
 
   /// The newest entry comes first.
-  private func entries(at place: String) throws(SQLiteError) -> [(id: Int64, state: Int64)] {
+  private func entries(at place: String) throws(SQLiteError) -> [(id: Int64, state: Int64, updated: Int64)] {
     let select = try database.statement(
       """
-      SELECT id, state FROM upload INDEXED BY sqlite_autoindex_upload_1
+      SELECT id, state, updated FROM upload INDEXED BY sqlite_autoindex_upload_1
       WHERE target = ?1 OR target >= ?1 || '#' AND target < ?1 || '$' ORDER BY updated DESC, id DESC
       """)
     defer { select.reset() }
     try select.bind(1, place)
-    var entries: [(Int64, Int64)] = []
-    while try select.step() { entries.append((select.int(0), select.int(1))) }
+    var entries: [(Int64, Int64, Int64)] = []
+    while try select.step() { entries.append((select.int(0), select.int(1), select.int(2))) }
     return entries
   }
 

@@ -44,10 +44,13 @@ extension JournalStore {
         if try isSamePlace(place, (select.text(3) ?? "", select.int(4))) { replaced.append(select.int(0)) }
       }
     }
-    for id in replaced {
-      guard let row = try glance(id) else { continue }
-      if row.hasOwnURL { try supersede(id, row) } else { try remove(id, row) }
-    }
+    for id in replaced { try forgetReplaced(id) }
+  }
+
+  /// Must be called inside a transaction. The upload is no longer done, because its place may have other bytes.
+  func forgetReplaced(_ id: Int64) throws(SQLiteError) {
+    guard let row = try glance(id) else { return }
+    if row.hasOwnURL { try supersede(id, row) } else { try remove(id, row) }
   }
 
   /// A row in state `refused` has a location only if it was superseded.
