@@ -145,4 +145,31 @@ struct TakeoverTests {
     #expect(server.folder.read("x") == bytes)
     #expect(try end(older).status == 204)
   }
+
+  /// The last bytes of an older request may arrive while the question is answered: a client that is told of all bytes
+  /// takes the file for stored.
+  @Test func anUploadWithAllItsBytesIsPublishedBeforeItIsSaidToBe() throws {
+    let server = try TestServer()
+    var told = 0
+    for round in 0..<400 {
+      let (older, asking) = (try server.client(), try server.client())
+      let upload = try server.create("\(round)", length: 100)
+      try older.head(
+        "PATCH", upload,
+        [
+          ("Tus-Resumable", "1.0.0"), ("Upload-Offset", "0"), ("Content-Type", Tus.contentType),
+          ("Content-Length", "100"),
+        ])
+      let question = Array("HEAD \(upload) HTTP/1.1\r\nHost: localhost\r\nTus-Resumable: 1.0.0\r\n\r\n".utf8)
+      try asking.send(question)
+      try older.send(bytes[..<100].map { $0 })
+      let state = try asking.answer(hasBody: false)
+      if state["Upload-Offset"] == "100" {
+        told += 1
+        #expect(server.folder.read(BytePath("\(round)")) != nil, "round \(round)")
+      }
+      _ = try older.answer()
+    }
+    #expect(told > 0)
+  }
 }

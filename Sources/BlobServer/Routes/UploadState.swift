@@ -22,12 +22,14 @@ struct UploadState: Sendable {
         answer(UploadState(record: saved.record, offset: saved.offset, expires: saved.expires, isWhole: true)))
     case .unfinished(let upload):
       // Read before the offset: an upload that cannot be published loses its parts before it reports that.
-      let isComplete = upload.isComplete
+      let wasComplete = upload.isComplete
       let offset = try upload.takeOver()
       @Sendable func state(_ offset: Int64?, isWhole: Bool) -> UploadState {
         UploadState(record: upload.record, offset: offset, expires: upload.expires, isWhole: isWhole)
       }
       let record = upload.record
+      // The last bytes may have arrived meanwhile.
+      let isComplete = wasComplete || record.parts == nil && record.isComplete(at: offset)
       if !isComplete, upload.isOpen { return .reply(answer(state(record.parts == nil ? offset : nil, isWhole: false))) }
       if record.isPart { return .reply(answer(state(offset, isWhole: true))) }
       // The client treats an upload with all bytes as finished, so it must be published first. This happens if the
