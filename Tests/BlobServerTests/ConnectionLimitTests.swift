@@ -68,6 +68,23 @@ struct ConnectionLimitTests {
     #expect(try clients[19].ask("PUT", "/x", body: [1]).status < 300)
   }
 
+  /// A client may open connections that it does not use, and may leave the last one open.
+  @Test(arguments: [false, true]) func aSilentConnectionGivesItsPlaceToAWaitingClient(hasAsked: Bool) throws {
+    let folder = try TestFolder()
+    let server = try crowdedServer(folder)
+    defer { server.stop(grace: .zero) }
+    let silent = try (0..<8).map { _ in try RawHTTPClient(port: server.port) }
+    if hasAsked {
+      for client in silent[..<4] {
+        #expect(try client.ask("GET", "/x", [("Connection", "close")]).status == 404)
+      }
+    }
+    let start = ContinuousClock.now
+    #expect(try RawHTTPClient(port: server.port).ask("PUT", "/x", body: [1]).status < 300)
+    #expect(.now - start < .seconds(4))
+    withExtendedLifetime(silent) {}
+  }
+
   /// Connections that are never idle close after a response, so that the waiting clients get their turn.
   @Test func busyClientsLetOthersIn() throws {
     let folder = try TestFolder()

@@ -1,6 +1,8 @@
 import BlobHTTP
 import BlobServer
 import Blobs
+import Platform
+import Synchronization
 import Testing
 
 /// Forms as browsers and `curl -F` send them.
@@ -11,6 +13,7 @@ struct FormTests {
     let file = file.map { "; filename=\"\($0)\"" } ?? ""
     return Array("--B\r\nContent-Disposition: form-data; name=\"\(name)\"\(file)\r\n\r\n".utf8) + bytes + [13, 10]
   }
+  private func openFiles() -> Int { TestFolder.names("/proc/self/fd").count }
   private let close = Array("--B--\r\n".utf8)
 
   @Test func filesOfAFormArePublished() throws {
@@ -127,6 +130,24 @@ struct FormTests {
     // Fields without a file do not count.
     let fields = Array((0..<2000).map { part("n", Array("\($0)".utf8)) }.joined()) + part("f", [2], file: "y") + close
     #expect(try client.ask("POST", "/", [type], body: fields).status == 201)
+  }
+
+  /// A form's files that wait for a worker are closed meanwhile.
+  @Test func aFormOfManyFilesHasFewOfThemOpen() throws {
+    let server = try TestServer()
+    let body = Array((0..<1000).map { part("f", pattern(500), file: "\($0)") }.joined()) + close
+    let client = try server.client()
+    let most = Atomic(0)
+    let isOver = Atomic(false)
+    SystemThread.start("counts") { [self] in
+      while !isOver.load(ordering: .relaxed) {
+        most.store(max(most.load(ordering: .relaxed), openFiles()), ordering: .relaxed)
+      }
+    }
+    let before = openFiles()
+    #expect(try client.ask("POST", "/", [type], body: body).status == 201)
+    isOver.store(true, ordering: .relaxed)
+    #expect(most.load(ordering: .relaxed) - before < 100)
   }
 
   @Test func twoFilesOfOneNameAreOneOrAConflict() throws {

@@ -55,12 +55,8 @@ final class Connection: @unchecked Sendable {
 
   var isLingering: Bool { if case .lingering = phase { true } else { false } }
   private var isWaiting: Bool { if case .waiting = phase { true } else { false } }
-  /// The time of its last response, if nothing has arrived since.
-  var idleSince: ConnectionTimer.Instant? {
-    if case .head = phase, held.isEmpty, !stream.hasMore { timer.idleSince } else { nil }
-  }
-  /// Whether all bytes that have arrived were read.
-  var hasReadAll: Bool { Socket.isEmpty(stream.socket.number) }
+  /// Whether it may be closed because another client waits for its place: bytes that have arrived are not lost.
+  var mayYield: Bool { isLingering || !stream.hasMore && Socket.isEmpty(stream.socket.number) }
   var readsRequest: Bool {
     switch phase {
     case .head, .receiving, .discarding: true
@@ -157,6 +153,7 @@ final class Connection: @unchecked Sendable {
   }
 
   private func shakeHands() {
+    timer.came(loop.now, loop.limits)
     switch stream.handshake() {
     case .done:
       phase = .head

@@ -46,10 +46,20 @@ struct ConnectionTimer {
   mutating func wait() { phase = .waiting }
   /// Call when the response has been sent.
   mutating func idle(_ now: Instant) { phase = .idle(since: now) }
-  mutating func linger(_ now: Instant) { phase = .lingering(until: now + .seconds(5)) }
+  mutating func linger(_ now: Instant) { phase = .lingering(until: now + Self.lingering) }
+  private static let lingering = Duration.seconds(5)
 
-  /// nil if the connection has had no response yet, or a request has begun.
-  var idleSince: Instant? { if case .idle(let since) = phase { since } else { nil } }
+  /// From when on the connection may be closed because another client waits for its place; nil: as long as its phase
+  /// lasts, it may not. A connection whose response was just sent may be about to get its next request; one that is new
+  /// has no request yet; one whose last response was sent needs some time until the client has it.
+  var yieldsFrom: Instant? {
+    switch phase {
+    case .idle(let since): since + .milliseconds(100)
+    case .head(let since, _): since + .seconds(1)
+    case .lingering(let until): until - Self.lingering + .milliseconds(500)
+    case .busy, .waiting: nil
+    }
+  }
 
   /// Whether the client has exceeded its time. `moved` returns the bytes received from the client plus those
   /// acknowledged by it; negative if the system does not report them.

@@ -27,7 +27,7 @@ final class EventLoop: @unchecked Sendable {
   let pipe = SplicePipe()
   private(set) var now = ContinuousClock.now
   private(set) var isCutting = false
-  /// Since when a client has waited for a place while no connection is idle; nil: none waits.
+  /// When a client last found no place, and no connection that could be closed for it; nil: none waits.
   private var crowded: ContinuousClock.Instant?
 
   private let tls: TLSContext?
@@ -165,13 +165,13 @@ final class EventLoop: @unchecked Sendable {
   /// The time until something must be done that no event causes, in milliseconds.
   private var untilTurn: Int32 {
     if connections.isEmpty, listens || !accepts { return -1 }
-    let next = min(swept + limits.interval, crowded.map { $0 + Self.leastIdle } ?? swept + limits.interval)
+    let next = min(swept + limits.interval, crowded.map { $0 + Self.crowdedTurn } ?? swept + limits.interval)
     let left = (next - .now).components
     return Int32(clamping: max(0, left.seconds * 1000 + left.attoseconds / 1_000_000_000_000_000 + 1))
   }
 
   private func sweep() {
-    if let crowded, now - crowded >= Self.leastIdle { listen() }
+    if let crowded, now - crowded >= Self.crowdedTurn { listen() }
     if now - swept < limits.interval { return }
     swept = now
     for connection in connections.values { connection.check() }
@@ -180,7 +180,7 @@ final class EventLoop: @unchecked Sendable {
 
   // MARK: Accepting
 
-  /// Listens also while there is no place: a client that then comes gets the place of an idle connection.
+  /// Listens also while there is no place: a client that then comes gets the place of a connection that is not needed.
   private func listen() {
     if listens || !accepts { return }
     crowded = nil
@@ -223,7 +223,7 @@ final class EventLoop: @unchecked Sendable {
 
   private func release() { connectionCount.subtract(1, ordering: .relaxed) }
 
-  /// Without an idle connection here, the other loop looks for one, and this one waits until a connection has ended.
+  /// If no connection of this loop can be closed, the other loop looks for one, and this one waits until one has ended.
   private func makeRoom() {
     if closeIdle() { return }
     stopListening()
@@ -231,20 +231,20 @@ final class EventLoop: @unchecked Sendable {
     other?.post(.crowded)
   }
 
-  /// Closes the connection that has waited longest for a next request. Returns false if there is none.
+  /// Closes the connection that is least needed. Returns false if each of them is needed.
   private func closeIdle() -> Bool {
     let idle = connections.values.compactMap { connection in
-      connection.idleSince.map { (connection, since: $0) }
+      connection.timer.yieldsFrom.map { (connection, from: $0) }
     }
-    guard let (connection, since) = idle.min(by: { $0.since < $1.since }), now - since >= Self.leastIdle,
-      connection.hasReadAll
-    else { return false }
+    guard let (connection, from) = idle.min(by: { $0.from < $1.from }), from <= now, connection.mayYield else {
+      return false
+    }
     connection.close()
     return true
   }
 
-  /// A connection that has been idle for less may be about to get its next request.
-  private static let leastIdle = Duration.milliseconds(100)
+  /// How often to look for a connection that can be closed while a client waits.
+  private static let crowdedTurn = Duration.milliseconds(100)
 
   /// Stops accepting until a connection of this loop has ended, or may have become idle.
   private func stopListening() {

@@ -20,8 +20,7 @@ final class FormReceiver: BodyReceiver {
   private struct State: @unchecked Sendable {
     let parser: MultipartParser
     var file: (reception: any Reception, record: UploadRecord, entry: Int)?
-    /// Complete files that wait for the end of the form. Their receptions are closed and then reopened, because a form
-    /// may have more files than a process may have open.
+    /// Complete files that wait for the end of the form.
     var held: [(record: UploadRecord, entry: Int)] = []
     /// The value of a field `mtime`, which applies to the next file, truncated to 64 bytes.
     var time: [UInt8]?
@@ -110,32 +109,28 @@ final class FormReceiver: BodyReceiver {
     }
   }
 
+  /// Closes the file's reception, which is reopened when the file is published: a form may have more files than a process
+  /// may have open.
   private func finish(_ state: inout State) {
-    guard let (reception, record, entry) = state.file else { return }
+    guard let (_, record, entry) = state.file else { return }
     state.file = nil
     if awaitsEnd { return state.held.append((record, entry)) }
-    service.workers.submit { [self] in publish(reception, record, entry) }
+    service.workers.submit { [self] in publish(record, entry) }
   }
 
-  private func publish(_ reception: any Reception, _ record: UploadRecord, _ entry: Int) {
+  private func publish(_ record: UploadRecord, _ entry: Int) {
     do throws(ServerError) {
+      let reception = try service.store.reopen(record.id)
       entries.end(entry, .success((record, try service.store.publish(reception, record, isSaved: false))))
     } catch {
-      reception.discard()
+      service.store.delete(record.id)
       entries.end(entry, .failure(error))
     }
   }
 
   /// Publishes the waiting files after the form was found valid.
   private func publishHeld() {
-    for (record, entry) in takeHeld() {
-      do throws(ServerError) {
-        publish(try service.store.reopen(record.id), record, entry)
-      } catch {
-        service.store.delete(record.id)
-        entries.end(entry, .failure(error))
-      }
-    }
+    for (record, entry) in takeHeld() { publish(record, entry) }
   }
 
   private func takeHeld() -> [(record: UploadRecord, entry: Int)] {
