@@ -26,6 +26,18 @@ struct ContentDigestTests {
     }
   }
 
+  /// A gateway may answer for the server, which says nothing about digests.
+  @Test(arguments: ["put", "resumable", nil], [429, 502, 503, 504])
+  func aServerThatIsAbsentForAMomentIsAskedAgain(_ dialect: String?, _ status: Int) async throws {
+    let script = Script { number, _ throws(TransportError) in
+      number == 0
+        ? .status(status, ["Retry-After": "0"])
+        : .status(204, ["Upload-Limit": "min-size=0", "Want-Content-Digest": "sha-256=10"])
+    }
+    _ = try await UploadDestination.discover(host, named: dialect, checksum: .sha256, over: script)
+    #expect(script.methods == ["OPTIONS", "OPTIONS"])
+  }
+
   @Test func aPutCarriesItsDigest() async throws {
     let source = PatternSource(length: 2500)
     let transport = Script { _, _ throws(TransportError) in .status(201) }

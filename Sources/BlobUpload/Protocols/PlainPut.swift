@@ -21,7 +21,9 @@ public struct PlainPut: UploadProtocol {
   /// Sends no request unless the server must verify digests: any server that supports PUT is sufficient.
   public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits {
     if let checksum {
-      let response = try await with.send(HTTPRequest("OPTIONS", target.endpoint))
+      let request = HTTPRequest("OPTIONS", target.endpoint)
+      let response = try await with.send(request)
+      if let refusal = UploadError(asking: request, response) { throw refusal }
       try ContentDigest.checkOffer(response.headers, checksum, at: target.endpoint)
     }
     return limits
