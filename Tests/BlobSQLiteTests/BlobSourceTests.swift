@@ -122,6 +122,29 @@ import Testing
     #expect(odd.table.condition == "a=1 AND b='%'" && odd.table.name == "n" && odd.selection == .every)
   }
 
+  /// SQLite may give the number of a deleted row to a new one, which may have the same version: that is another BLOB.
+  @Test(arguments: ["a'b & 100%.jpg", "ü", "7", nil], [nil, "version"])
+  func aRowThatHasAnotherNameIsNotTheOne(_ name: String?, _ version: String?) throws {
+    try album.added(PatternSource(length: 500_000))
+    let value = name.map { "'\($0.replacing("'", with: "''"))'" } ?? "NULL"
+    try album.execute("UPDATE photo SET name = \(value)")
+    let table = SQLiteBlobTable(album.file, table: "photo", column: "data", name: "name", version: version)
+    let row = try #require(try table.row(1))
+    #expect(row.name == name ?? "1")
+    let url = table.url(row: 1, named: row.name)
+    let source = try SourceResolver.files.withDatabases.source(for: url)
+    let reader = try source.open(at: 0, Cancellation())
+    _ = try read(reader, 500_000)
+    try album.execute("DELETE FROM photo")
+    try album.added(PatternSource(length: 500_000, seed: 2))
+    try album.execute("UPDATE photo SET name = 'b.jpg', version = 1")
+    let gone = #expect(throws: BlobError.self) { try source.info(Cancellation()) }
+    #expect(gone?.code == .notFound && gone?.message.contains(row.name) == true, "\(gone as Any)")
+    #expect((#expect(throws: BlobError.self) { try reader.finish() })?.code == .changed)
+    #expect(
+      try SourceResolver.files.withDatabases.source(for: table.url(row: 1)).info(Cancellation()).length == 500_000)
+  }
+
   @Test func aURLNamesChunksAndLeadsBackToThem() throws {
     let pattern = PatternSource(length: 300_000, seed: 2)
     let chunks = try album.chunked(pattern, of: 70_000).chunks(versioned: true)

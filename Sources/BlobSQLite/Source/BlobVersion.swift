@@ -26,7 +26,7 @@ struct BlobVersion {
     let rows = try connection.prepare(
       """
       SELECT rowid, typeof(\(column)), length(\(column)), \(Self.version(place)) FROM \(quoted(place.table))
-      WHERE (\(place.condition)) ORDER BY \(place.order), rowid LIMIT \(Self.mostChunks + 1)
+      WHERE (\(place.wholeCondition)) ORDER BY \(place.order), rowid LIMIT \(Self.mostChunks + 1)
       """)
     // A fixed key suffices: the checksum distinguishes versions that occur, and need not resist forgery, because anyone
     // who can write to the database can change what is sent anyway.
@@ -52,7 +52,8 @@ struct BlobVersion {
       if place.version != nil { digest.update("\(row) \(chunk.count) \(version);") }
     }
     if chunks.isEmpty || place.isSingle && chunks.count > 1 {
-      throw BlobError(.notFound, "\(connection.file): \(place): there is no such row")
+      let named = place.name.map { " named '\($0.value)'" } ?? ""
+      throw BlobError(.notFound, "\(connection.file): \(place): there is no such row\(named)")
     }
     if place.version == nil { try digest.update(chunks, place, connection, cancel) }
     validator = Validator(version: "sqlite-\(length)-\(Digest.hex(digest.value().prefix(16)))")

@@ -17,10 +17,16 @@ public struct SQLiteBlobSource: BlobSource {
   ///
   /// - `version`: a column whose value changes with every change of the BLOB. nil: the version is computed from the
   ///   bytes, so they are read an additional time whenever a reader is opened.
-  public init(_ file: BytePath, table: String, column: String, row: Int64, version: String? = nil) {
+  /// - `name`: a column, and the value that it must have in this row. SQLite may give the number of a deleted row to a
+  ///   new one; with another name, that is not this BLOB. nil: only the number counts.
+  public init(
+    _ file: BytePath, table: String, column: String, row: Int64, name: (column: String, value: String)? = nil,
+    version: String? = nil
+  ) {
     self.file = file
     place = BlobLocation(
-      table: table, column: column, version: version, condition: "rowid = \(row)", order: "rowid", isSingle: true)
+      table: table, column: column, version: version, condition: "rowid = \(row)", name: name, order: "rowid",
+      isSingle: true)
   }
 
   /// A BLOB in chunks: the rows that match `condition`, in the order of the column `order`.
@@ -63,11 +69,20 @@ struct BlobLocation: Sendable, CustomStringConvertible {
   var version: String?
   /// SQL for the selection of rows and for their order.
   var condition: String
+  /// A column, and the value that it must have as well.
+  var name: (column: String, value: String)?
   var order: String
   /// The selection must contain exactly one row.
   var isSingle: Bool
 
   var description: String { "\(table).\(column) where \(condition)" }
+
+  /// SQL for all conditions. A row without a name has its number as its name.
+  var wholeCondition: String {
+    guard let name else { return condition }
+    let value = name.value.replacing("'", with: "''")
+    return "(\(condition)) AND coalesce(CAST(\(quoted(name.column)) AS TEXT), rowid || '') = '\(value)'"
+  }
 }
 
 /// Quotes any name as an SQL identifier.

@@ -108,8 +108,11 @@ public struct SQLiteBlobTable: Sendable {
   /// Maximum size of a name in bytes. A longer name is cut after one more byte, so that callers can detect it.
   public static let longestName = 4096
 
-  public func source(row: Int64) -> SQLiteBlobSource {
-    SQLiteBlobSource(file, table: table, column: column, row: row, version: version)
+  /// - `named`: the value that the name column must have; nil, or if there is no such column: any.
+  public func source(row: Int64, named: String? = nil) -> SQLiteBlobSource {
+    var condition: (column: String, value: String)?
+    if let name, let named { condition = (name, named) }
+    return SQLiteBlobSource(file, table: table, column: column, row: row, name: condition, version: version)
   }
 
   /// A source of one BLOB: all rows that match the condition, in the order of the column `order`.
@@ -122,15 +125,16 @@ public struct SQLiteBlobTable: Sendable {
   public enum Selection: Sendable, Hashable {
     /// All rows that match the condition, each a separate BLOB.
     case every
-    /// One row, whether or not it matches the condition.
-    case row(Int64)
+    /// One row, whether or not it matches the condition. `named`: the value that the name column must have; nil: any.
+    case row(Int64, named: String? = nil)
     /// All rows that match the condition, as chunks of one BLOB, in the order of a column.
     case chunks(orderedBy: String)
   }
 }
 
 extension SQLiteBlobTable {
-  /// Parses `sqlite:FILE?table=T&column=C[&name=COLUMN][&version=COLUMN][&where=SQL][&row=NUMBER | &chunks=COLUMN]`.
+  /// Parses `sqlite:FILE?table=T&column=C[&name=COLUMN][&version=COLUMN][&where=SQL][&row=NUMBER | &chunks=COLUMN]`. With
+  /// `name=` and `row=`, `&named=VALUE` is the name that the row must have.
   /// Values that contain one of `&%#` must be percent-encoded. Throws `.unsupported` with a message that says what is
   /// wrong.
   public static func parse(_ url: String) throws(BlobError) -> (table: SQLiteBlobTable, selection: Selection) {
@@ -139,7 +143,8 @@ extension SQLiteBlobTable {
     var values: [String: String] = [:]
     for pair in rest[mark...].dropFirst().split(separator: "&") {
       let key = pair.prefix { $0 != "=" }
-      guard ["table", "column", "name", "version", "where", "row", "chunks"].contains(key), key.count < pair.count,
+      guard ["table", "column", "name", "version", "where", "row", "named", "chunks"].contains(key),
+        key.count < pair.count,
         let value = String(percentEncoded: pair.dropFirst(key.count + 1))
       else {
         throw BlobError(
@@ -156,7 +161,7 @@ extension SQLiteBlobTable {
     case (nil, let order?): selection = .chunks(orderedBy: order)
     case (let number?, nil):
       guard let row = Int64(number) else { throw BlobError(.unsupported, "\(url): the row is no number") }
-      selection = .row(row)
+      selection = .row(row, named: values["named"])
     default: throw BlobError(.unsupported, "\(url): row= and chunks=: which of the two?")
     }
     let found = SQLiteBlobTable(
@@ -165,8 +170,11 @@ extension SQLiteBlobTable {
     return (found, selection)
   }
 
-  /// The URL of one row of this table.
-  public func url(row: Int64) -> String { "\(rowPrefix)\(row)" }
+  /// The URL of one row of this table. `named`: the value of its name column, which it must keep; nil: any.
+  public func url(row: Int64, named: String? = nil) -> String {
+    guard let name, let named else { return "\(rowPrefix)\(row)" }
+    return "\(rowPrefix)\(row)&name=\(name.percentEncoded)&named=\(named.percentEncoded)"
+  }
 
   /// The prefix of the URL of every row, to which the row number is appended.
   public var rowPrefix: String { "\(url)&row=" }
@@ -190,7 +198,7 @@ extension SourceResolver {
     adding("sqlite") { (url: String) throws(BlobError) in
       let (table, selection) = try SQLiteBlobTable.parse(url)
       switch selection {
-      case .row(let row): return table.source(row: row)
+      case .row(let row, let named): return table.source(row: row, named: named)
       case .chunks(let order): return table.source(chunksOrderedBy: order)
       case .every:
         throw BlobError(.unsupported, "\(url): a single source needs &row=NUMBER, or &chunks=COLUMN")

@@ -78,7 +78,7 @@ actor DatabaseWalk: SourceWalk {
   private func end(_ source: DatabaseSource, isEmpty: Bool) async -> Bool {
     let table = source.table
     var number: Int64?
-    if case .row(let row) = source.selection { number = row }
+    if case .row(let row, _) = source.selection { number = row }
     // A single row was found, so it has a BLOB.
     if number != nil && !isEmpty { return true }
     let asked = await BlockingPool.shared.runUntilCancelled { [number] cancel in
@@ -104,7 +104,8 @@ actor DatabaseWalk: SourceWalk {
   }
 
   private func place(_ row: SQLiteBlobTable.Row, in table: SQLiteBlobTable) -> FoundSource? {
-    let url = table.url(row: row.number)
+    // A name that is not UTF-8 cannot be compared with the one that the row has later.
+    let url = table.url(row: row.number, named: row.name.contains("\u{FFFD}") ? nil : row.name)
     let arrival = name ?? BytePath(row.name)
     if !arrival.isNameBelow {
       fail(url, "its name '\(shown(arrival))' is none that a file can have")
@@ -131,7 +132,7 @@ extension DatabaseSource {
 
   fileprivate func rows(after last: Int64?, _ cancel: Cancellation) throws(BlobError) -> [SQLiteBlobTable.Row] {
     // Without a version column, each row is read as a whole before it is sent, so the batch is small.
-    guard case .row(let row) = selection else {
+    guard case .row(let row, _) = selection else {
       return try table.rows(after: last, limit: table.version == nil ? 4 : PushWalk.batch, cancel)
     }
     if last != nil { return [] }
