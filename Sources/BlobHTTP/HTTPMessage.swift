@@ -63,6 +63,8 @@ public struct HTTPResponse: Sendable {
   public var head: HTTPHead
   /// The content, up to 1 MiB; empty when it was streamed to `Exchange.received`.
   public var body: [UInt8]
+  /// The body repeats a secret of the request, so no text from it may be shown or stored.
+  package var repeatsSecret = false
 
   public init(head: HTTPHead, body: [UInt8] = []) {
     self.head = head

@@ -33,21 +33,35 @@ package struct RequestSecrets: Sendable {
   ]
 
   /// Whether `removed(from:)` could change the response. It is cheap enough to be asked for every response.
-  package static func mayStand(in response: HTTPResponse) -> Bool { !response.isSuccess || mayStand(in: response.head) }
+  package static func mayStand(in response: HTTPResponse) -> Bool {
+    !response.isSuccess || !response.body.isEmpty || mayStand(in: response.head)
+  }
 
   private static func mayStand(in head: HTTPHead) -> Bool {
     head.headers.fields.contains { field in keptFields.contains { field.name.isSameField($0) } }
   }
 
-  /// The response without what it repeats of the secrets. An unsuccessful response loses its body, and every response loses
-  /// the fields that would be kept or shown. A file that the server has stored counts as stored all the same.
+  /// The response without what it repeats of the secrets. An unsuccessful response loses its body, that of a successful one
+  /// is marked, and every response loses the fields that would be kept or shown. A file that the server has stored counts
+  /// as stored all the same.
   package func removed(from response: HTTPResponse) -> HTTPResponse {
     if words.isEmpty { return response }
-    var response = response
-    if !response.isSuccess, isOne(in: response.body) { response.body = [] }
+    var response = marked(response)
+    if response.repeatsSecret, !response.isSuccess { response.body = [] }
     response.head = removed(from: response.head)
     return response
   }
+
+  /// The response, whose body is marked if it repeats a secret. Only the beginning of a long body is searched: text that is
+  /// shown comes from there.
+  package func marked(_ response: HTTPResponse) -> HTTPResponse {
+    var response = response
+    let searched = response.isSuccess ? response.body.prefix(Self.mostShown) : response.body[...]
+    response.repeatsSecret = response.repeatsSecret || isOne(in: searched)
+    return response
+  }
+  /// No text is shown of a longer body.
+  package static let mostShown = 64 << 10
 
   package func removed(from head: HTTPHead) -> HTTPHead {
     if words.isEmpty { return head }

@@ -37,4 +37,30 @@ import Testing
     let secrets = RequestSecrets(query: query)
     #expect(secrets.removed(from: Self.answer).head.headers["ETag"] == nil)
   }
+
+  /// A gateway may accept a request, and say so in a text that repeats the request.
+  @Test(arguments: ["put", "form", "tus", "resumable"], [202, 203, 206, 207, 299, 403])
+  func whatARefusedSuccessSaysIsNotShown(_ name: String, _ status: Int) async throws {
+    let dialects: [String: any UploadProtocol] = [
+      "put": PlainPut(), "form": FormPost(), "tus": Tus(wholeUpTo: 0), "resumable": IETFResumable(),
+    ]
+    for text in ["queued: Bearer s3kr-t0ken-1", "queued: s3kr%2Dt0ken%2D1"]
+      + (name == "form" ? ["queued: qu3ry-s3kr"] : [])
+    {
+      let script = Script { _, _ throws(TransportError) in
+        HTTPResponse(head: HTTPHead(status: status, headers: ["Content-Type": "text/plain"]), body: Array(text.utf8))
+      }
+      var one = uploader(
+        try #require(dialects[name]), script, headers: Self.headers, limits: PartLimits(firstPart: .max))
+      one.destination.endpoint = HTTPURL("http://media.example/in/?query=qu3ry-s3kr")!
+      let error = await one.failure()
+      #expect(error?.message.contains("\(status)") == true, "\(error as Any)")
+      #expect(error?.message.contains("queued") == false, "\(error as Any)")
+    }
+    if name == "tus" { return }  // its message has no text of the server
+    let script = Script { _, _ throws(TransportError) in .status(status, text: "queued") }
+    let dialect = try #require(dialects[name])
+    let error = await uploader(dialect, script, headers: Self.headers, limits: PartLimits(firstPart: .max)).failure()
+    #expect(error?.message.contains("queued") == true, "what repeats no secret is shown: \(error as Any)")
+  }
 }

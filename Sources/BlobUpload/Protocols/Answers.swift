@@ -90,6 +90,7 @@ extension HTTPResponse {
 
   /// The server's explanation, at most 200 characters, without control characters for a terminal.
   var reason: String? {
+    if repeatsSecret { return nil }
     let type = headers["Content-Type"]?.lowercased() ?? ""
     return type.hasPrefix("text/plain") ? firstLine : type.contains("xml") ? errorMessage : nil
   }
@@ -97,7 +98,9 @@ extension HTTPResponse {
   /// The message of an XML error: SabreDAV's `<s:message>`, which Nextcloud and ownCloud send, S3's `<Message>`, or
   /// else the name of the failed precondition. RFC 4918 §16.
   private var errorMessage: String? {
-    guard body.count <= 64 << 10, let error = XMLTree(body), error.name.lowercased() == "error" else { return nil }
+    guard body.count <= RequestSecrets.mostShown, let error = XMLTree(body), error.name.lowercased() == "error" else {
+      return nil
+    }
     let exception = error.text("exception")?.split(separator: "\\").last.map(String.init)
     let said = error.text("message") ?? error.text("Message") ?? exception ?? error.children.first?.name ?? ""
     let text = String(String(said.unicodeScalars.prefix(1000)).withoutInvisible.prefix(200)).trimmed

@@ -145,12 +145,14 @@ extension UploadContext {
 
   /// The response without our secrets that it repeats, so that none of them is shown or stored.
   private func withoutSecrets(_ response: HTTPResponse, to request: HTTPRequest) -> HTTPResponse {
-    if server.credentials.known.fields.isEmpty, secretValues.isEmpty, response.isSuccess { return response }
+    // The query of a signed request is made by us, and not secret.
+    let query = server.sign == nil ? request.url.query : nil
+    if server.credentials.known.fields.isEmpty, secretValues.isEmpty, query == nil { return response }
     if !RequestSecrets.mayStand(in: response) { return response }
-    // A successful response may need the query of the given URL in its own URLs. The query of a signed request is made
-    // by us, and not secret.
-    let query = response.isSuccess || server.sign != nil ? nil : request.url.query
-    return secrets(query: query).removed(from: response)
+    let all = secrets(query: query)
+    if !response.isSuccess || query == nil { return all.removed(from: response) }
+    // A successful response may need the query of the given URL in its own URLs.
+    return all.marked(secrets().removed(from: response))
   }
 
   /// What no text of the server may repeat that is shown or kept. `query`: of the request, where its values are secret.

@@ -14,8 +14,6 @@ public struct S3Credentials: Sendable, Hashable, CustomStringConvertible, Custom
   public var description: String { "S3Credentials(…)" }
   public var customMirror: Mirror { Mirror(self, children: []) }
 
-  /// Whether `text` contains one of these values.
-  func areIn(_ text: String) -> Bool {
-    [accessKey, secretKey, sessionToken].contains { $0.map { !$0.isEmpty && text.contains($0) } ?? false }
-  }
+  /// Texts that must not be shown.
+  var secrets: [String] { [accessKey, secretKey, sessionToken].compactMap { $0 } }
 }

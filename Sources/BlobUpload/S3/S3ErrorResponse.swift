@@ -86,17 +86,22 @@ extension UploadError {
   /// An error from an S3 server's response that is no success, or only claims to be one. `signer`: knows the secrets
   /// that the message must not contain.
   init(_ request: HTTPRequest, _ response: HTTPResponse, s3 refusal: S3ErrorResponse?, _ signer: S3Signer) {
-    self.init(request, response)
+    let secrets = signer.secrets
+    self.init(request, secrets.marked(response))
     if 300..<400 ~= response.status {
       message +=
         ": not followed, since what is signed goes to no other place. If that is the right one, say so by --endpoint "
         + "or --region"
     }
     guard let refusal, !refusal.code.isEmpty else { return }
-    message = "\(request.method) \(request.url): \(response.status) \(refusal.code.shownLine(64))"
+    func mayBeShown(_ text: String) -> Bool {
+      !response.repeatsSecret && !text.isEmpty && !secrets.isOne(in: text.utf8)
+    }
+    message = "\(request.method) \(request.url): \(response.status)"
+    if mayBeShown(refusal.code) { message += " \(refusal.code.shownLine(64))" }
     if let advice = refusal.advice {
       message += ": \(advice)"
-    } else if !signer.isSecret(in: refusal.message), !refusal.message.isEmpty {
+    } else if mayBeShown(refusal.message) {
       message += ": \(refusal.message.shownLine(200))"
     }
     if let recovery = refusal.recovery { self.recovery = recovery }

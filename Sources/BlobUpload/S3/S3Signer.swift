@@ -83,8 +83,8 @@ public final class S3Signer: Sendable {
     }
   }
 
-  /// Whether a server's text repeats a secret that must not be shown.
-  func isSecret(in text: String) -> Bool { state.withLock { $0.credentials.areIn(text) } }
+  /// What no text of the server may repeat that is shown.
+  var secrets: RequestSecrets { RequestSecrets(values: state.withLock { $0.credentials.secrets }) }
 
   /// Adds `x-amz-date`, `x-amz-content-sha256` if it is missing, and `Authorization`. Signs the host, the content type
   /// and all `x-amz-` fields.
