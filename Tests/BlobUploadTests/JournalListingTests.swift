@@ -46,6 +46,22 @@ extension JournalTests {
       await journal.close()
     }
 
+    /// The server refuses a push without credentials, which is run again with them.
+    @Test(arguments: [("", "me", 1), ("me", "", 2), ("me", "you", 2), ("me", "me", 1)])
+    func aListingWithoutCredentialsIsReplacedByOneWithThem(_ first: String, _ second: String, _ left: Int) async throws
+    {
+      let earlier = try await folder.open()
+      let journal = try await folder.open()
+      for (journal, account) in [(earlier, first), (journal, second)] {
+        let destination = JournalDestination(
+          endpoint: "https://host.example/", protocolName: "tus", account: account)
+        _ = try await journal.beginListing(["/card/"], destination: try await journal.destinationID(destination))
+        if account == first { await earlier.close() }
+      }
+      #expect(try await journal.listings().count == left)
+      await journal.close()
+    }
+
     /// A push that finds a folder empty looks up what happened to its files.
     @Test func theHistoryOfAFolderIsThatOfOneURL() async throws {
       let journal = try await folder.open()

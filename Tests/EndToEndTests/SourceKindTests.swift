@@ -52,6 +52,10 @@ extension EndToEnd {
       for name in ["a b.mov  3.00 MiB", "roll/2023/IMG_1.jpg", "row.mov  sqlite:", "remote.mov  http:", "4 files"] {
         #expect(dry.output.contains(name), "\(dry.output)")
       }
+      let list = try Command(Tool.fullbore, ["push", "-n", "--json"] + words + [dialect + server.url], in: scratch)
+      #expect(try await list.wait() == .exited(0), "\(list.errors)")
+      #expect(list.output.split(separator: "\n").allSatisfy { $0.hasPrefix("{\"event\":") }, "\(list.output)")
+      #expect(list.output.contains(#""path":"a b.mov","length":3145728"#), "\(list.output)")
       #expect(server.folder.files().isEmpty)
       for result in ["4 files sent", "4 done before"] {
         let push = try Command(Tool.fullbore, ["push"] + words + [dialect + server.url], in: scratch)

@@ -56,6 +56,16 @@ extension JournalDestination {
   }
 }
 
+extension JournalDestination {
+  /// Whether a push to `other` replaces an earlier one to this destination, which was not finished: it goes to the same
+  /// place for the same user, or the earlier one had no credentials and may have been refused for that reason.
+  package func isFollowed(by other: JournalDestination) -> Bool {
+    var earlier = self
+    if account?.isEmpty == true { earlier.account = nil }
+    return earlier.isSamePlace(as: other)
+  }
+}
+
 extension JournalStore {
   /// Must be called inside a transaction.
   fileprivate func beginListing(
@@ -65,7 +75,7 @@ extension JournalStore {
     let joined = Array(sources.map(\.bytes).joined(separator: [0]))
     let place = try self.destination(destination)
     for old in try listings()
-    where old.sources == sources && old.destination.isSamePlace(as: place) && old.destinationID != destination
+    where old.sources == sources && old.destination.isFollowed(by: place) && old.destinationID != destination
       && old.owner == nil
     {
       try run("DELETE FROM listing WHERE id = ?1", with: old.id)

@@ -46,7 +46,7 @@ func beginListing(_ options: PushOptions, in journal: Journal) async throws(Uplo
   let noted = options.destinationBeforeAnswer
   do {
     let followsUnread = try await journal.listings().contains {
-      $0.owner == nil && $0.sources == options.given && $0.destination.isSamePlace(as: noted)
+      $0.owner == nil && $0.sources == options.given && $0.destination.isFollowed(by: noted)
     }
     let id = try await journal.beginListing(options.given, destination: try await journal.destinationID(noted))
     return BegunListing(id: id, followsUnread: followsUnread)

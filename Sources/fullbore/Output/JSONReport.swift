@@ -63,6 +63,13 @@ final class JSONReport: PushReport {
     write(line)
   }
 
+  func chosen(_ path: BytePath, _ what: String, length: Int64?) {
+    var line = JSONLine("chosen")
+    line.add(path: path)
+    if let length { line.add("length", length) } else { line.add("source", what) }
+    write(line)
+  }
+
   func notice(_ text: String) {
     var line = JSONLine("notice")
     line.add("message", text)

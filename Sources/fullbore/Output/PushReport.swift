@@ -15,6 +15,8 @@ protocol PushReport: Sendable {
   /// The file was in progress when everything was stopped. It is neither finished nor failed.
   func dropped(_ file: PushedFile)
   func leftOut(_ path: BytePath, reason: String)
+  /// A file that a push without `--dry-run` would send, below its path at the destination. `what`: its size or its source.
+  func chosen(_ path: BytePath, _ what: String, length: Int64?)
   /// Information that does not concern a single file. Shown unless `--quiet`.
   func notice(_ text: String)
   /// The destination does not respond, or responds again. Shown unless `--quiet`.
@@ -26,6 +28,8 @@ protocol PushReport: Sendable {
 }
 
 extension PushReport {
+  func chosen(_ path: BytePath, _ what: String, length: Int64?) { Console.output.write("\(shown(path))  \(what)\n") }
+
   /// Reports the error that ended the push early. An interruption is reported by the summary instead.
   func tell(_ error: UploadError) { if error.side != .cancelled { ended(error.advised) } }
 }

@@ -129,7 +129,7 @@ actor PushWalk: SourceWalk {
           }
           owners[found.arrival] = found.identity
         }
-        Console.output.write("\(shown(found.arrival))  \(what)\n")
+        report.chosen(found.arrival, what, length: length)
       }
     }
   }
