@@ -183,13 +183,14 @@ public struct UploadQueue: Sendable {
     switch work.claim {
     case .fresh(let id): return await send(work, id, engine, observer)
     case .resume(let entry):
-      return await send(work, entry.id, goingOnWith: entry, replacing: entry.sentLength, engine, observer)
+      return await send(work, entry.id, goingOnWith: entry, after: entry, engine, observer)
     case .unsure(let entry):
       return await send(
-        work, entry.id, goingOnWith: entry, comparing: entry.sent, replacing: entry.sentLength, engine, observer)
+        work, entry.id, goingOnWith: entry, comparing: entry.sent, after: entry, engine, observer
+      )
     case .replaced(let id, let old):
       let isSettled = await deleteLeftover(old)
-      let error = await send(work, id, replacing: old.sentLength, engine, observer)
+      let error = await send(work, id, after: old, engine, observer)
       // A server that was busy or unreachable before may be able to delete it now.
       if !isSettled { await deleteLeftover(old) }
       return error
@@ -202,7 +203,7 @@ public struct UploadQueue: Sendable {
 
   private func send(
     _ work: Claimed, _ id: Int64, goingOnWith entry: JournalEntry? = nil,
-    comparing doubted: [SentRange]? = nil, replacing before: Int64? = nil, _ engine: UploadEngine,
+    comparing doubted: [SentRange]? = nil, after before: JournalEntry? = nil, _ engine: UploadEngine,
     _ observer: some UploadObserver
   ) async -> UploadError? {
     let progress = work.progress ?? Progress(totals: totals)
@@ -211,7 +212,9 @@ public struct UploadQueue: Sendable {
     do throws(UploadError) {
       let source = work.item.source
       var target = work.item.target
-      if let before, try await mayReplace(before, by: work.item) { target.overwrite = true }
+      if before?.mayHaveGrown(to: work.item.info.length) == true, try await isBegunAtServer(work.item) {
+        target.overwrite = true
+      }
       // What is read once cannot be read again for the comparison: its digest is made on the way.
       let hashed = verify && source.access == .sequential ? HashingSource(source, .sha256) : nil
       var result = try await engine.upload(

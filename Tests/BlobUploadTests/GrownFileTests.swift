@@ -55,6 +55,20 @@ import Testing
     #expect(arrived(2000))
   }
 
+  /// The server has stored a version, the first one or a later one, and the response did not arrive.
+  @Test(arguments: [false, true]) func aVersionWhoseResponseWasLostIsReplacedToo(isFirst: Bool) async throws {
+    defer { peer.stop() }
+    if !isFirst { #expect(try await desk.run(queue(), ["film"]).sent == 1) }
+    var lost = queue(LosingResponses(SocketTransport()))
+    lost.uploader.retry = RetryPolicy(retries: 0)
+    _ = try? await desk.run(lost, ["film"], length: 1500)
+    #expect(arrived(1500))
+    #expect(try await desk.journal.entries(.done, limit: -1).allSatisfy { $0.sentLength != 1500 })
+    let outcomes = try await desk.run(queue(), ["film"], length: 2000)
+    #expect(outcomes.sent == 1, "\(outcomes.error("film")?.message ?? "")")
+    #expect(arrived(2000))
+  }
+
   @Test func aGrownFileThatCannotBeComparedFailsForThatReason() async throws {
     defer { peer.stop() }
     #expect(try await desk.run(queue(), ["film"]).sent == 1)
@@ -123,5 +137,18 @@ private final class Unreadable: Transport {
     state.withLock { $0.append(request.method) }
     if request.method == "GET" { throw TransportError(.broken, "the connection broke") }
     return try await base.send(request, body: body, on)
+  }
+}
+
+/// Sends every request, and loses the responses to those that store something.
+private final class LosingResponses: Transport {
+  private let base: any Transport
+
+  init(_ base: any Transport) { self.base = base }
+
+  func send(_ request: HTTPRequest, body: BlobSlice?, _ on: Exchange) async throws(TransportError) -> HTTPResponse {
+    let response = try await base.send(request, body: body, on)
+    if request.method == "PUT" { throw TransportError(.broken, "the connection broke") }
+    return response
   }
 }

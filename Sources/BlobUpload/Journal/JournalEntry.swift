@@ -99,11 +99,9 @@ public struct JournalEntry: Sendable, Identifiable {
   /// name apart still has this one at `location`; only the server can tell.
   public var isSuperseded = false
 
-  /// Whether the source of `intent` is longer than the version that was last sent completely.
-  func hasGrown(to intent: JournalIntent) -> Bool {
-    guard let sentLength, let length = intent.length else { return false }
-    return sentLength < length
-  }
+  /// Whether a source of this length may have grown since a version of it was stored: it is longer than the one that was
+  /// last sent completely. If there is none, the response to an earlier one may have been lost.
+  func mayHaveGrown(to length: Int64?) -> Bool { length.map { $0 > sentLength ?? 0 } ?? false }
 
   /// The end of a leftover's key, which makes the key unique. Target URLs have no fragment.
   static func mark(ofLeftover id: Int64) -> String { "#left-\(id)" }

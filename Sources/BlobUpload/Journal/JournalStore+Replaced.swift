@@ -89,7 +89,7 @@ extension JournalStore {
       case .resume(let entry), .unsure(let entry): (id, before) = (entry.id, entry)
       case .done, .busy: continue
       }
-      if overwrites || before?.hasGrown(to: intent) == true { ids.append(id) }
+      if overwrites || before?.mayHaveGrown(to: intent.length) == true { ids.append(id) }
     }
     for run in Self.runs(of: ids) { try forgetReplaced(by: run.lowerBound, through: run.upperBound) }
   }
