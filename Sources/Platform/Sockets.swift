@@ -23,7 +23,7 @@ package enum Socket {
     #else
       let socket = Darwin.accept(listener, nil, nil)
       if socket >= 0 {
-        _ = fcntl(socket, F_SETFD, FD_CLOEXEC)
+        prepare(socket)
         _ = fcntl(socket, F_SETFL, O_NONBLOCK)
       }
       return socket
@@ -38,8 +38,12 @@ package enum Socket {
       var place = off_t(offset)
       return sendfile(socket, file, &place, count)
     #else
-      errno = ENOSYS
-      return -1
+      // A length of 0 would mean the rest of the file.
+      if count <= 0 { return 0 }
+      var length = off_t(count)
+      let status = sendfile(file, socket, offset, &length, nil, 0)
+      // With an error, the length says what was sent before it.
+      return length > 0 ? Int(length) : Int(status)
     #endif
   }
 
@@ -49,7 +53,11 @@ package enum Socket {
     #if os(Linux)
       fb_tcp_moved(socket)
     #else
-      -1
+      var facts = tcp_connection_info()
+      var size = socklen_t(MemoryLayout<tcp_connection_info>.size)
+      if getsockopt(socket, IPPROTO_TCP, TCP_CONNECTION_INFO, &facts, &size) != 0 { return -1 }
+      // What was sent, without repetitions: the acknowledged bytes are not reported.
+      return Int64(clamping: facts.tcpi_rxbytes &+ facts.tcpi_txbytes &- facts.tcpi_txretransmitbytes)
     #endif
   }
 
@@ -65,7 +73,9 @@ package enum Socket {
       var waiting: Int32 = 0
       return ioctl(socket, UInt(TIOCOUTQ), &waiting) == 0 && waiting == 0
     #else
-      return false
+      var waiting: Int32 = 0
+      var size = socklen_t(MemoryLayout<Int32>.size)
+      return getsockopt(socket, SOL_SOCKET, SO_NWRITE, &waiting, &size) == 0 && waiting == 0
     #endif
   }
 
@@ -74,11 +84,15 @@ package enum Socket {
   package static func peer(of socket: Int32) -> Peer {
     #if os(Linux)
       let sendsNoMore: Int16 = 0x2000  // POLLRDHUP, which the Glibc module does not export
+      var state = pollfd(fd: socket, events: sendsNoMore, revents: 0)
+      if poll(&state, 1, 0) <= 0 { return .open }
+      return state.revents & Int16(POLLHUP | POLLERR) != 0 ? .gone : .sendsNoMore
     #else
-      let sendsNoMore = Int16(POLLIN)
+      // Unread bytes hide the end that follows them.
+      var byte: UInt8 = 0
+      let count = recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT)
+      if count >= 0 { return count == 0 ? .sendsNoMore : .open }
+      return errno == EAGAIN || errno == EINTR ? .open : .gone
     #endif
-    var state = pollfd(fd: socket, events: sendsNoMore, revents: 0)
-    if poll(&state, 1, 0) <= 0 { return .open }
-    return state.revents & Int16(POLLHUP | POLLERR) != 0 ? .gone : .sendsNoMore
   }
 }

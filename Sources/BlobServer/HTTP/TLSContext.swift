@@ -1,7 +1,7 @@
 import Blobs
 import Platform
 
-#if os(Linux)
+#if os(Linux) || os(macOS)
   import CSSL
 
   /// Owns an OpenSSL context: the certificate, its key, and the TLS settings.
@@ -171,7 +171,7 @@ import Platform
   }
 #else
   final class TLSContext: Sendable {
-    init(_ files: TLSFiles) throws(ServerError) { throw ServerError("this server speaks TLS on Linux only") }
+    init(_ files: TLSFiles) throws(ServerError) { throw ServerError("this server speaks TLS on Linux and macOS only") }
     func session(on socket: Int32) -> TLSSession? { nil }
   }
 

@@ -6,6 +6,8 @@ public var errno: Int32 { get { fatalError() } set { fatalError() } }
 public var SIG_DFL: (@convention(c) (Int32) -> Void)? { fatalError() }
 public var SIG_IGN: (@convention(c) (Int32) -> Void)? { fatalError() }
 public var MAP_FAILED: UnsafeMutableRawPointer? { fatalError() }
+public var TIOCGWINSZ: UInt { 0x4008_7468 }
+@discardableResult
 public func signal(_ number: Int32, _ handler: (@convention(c) (Int32) -> Void)?) -> (@convention(c) (Int32) -> Void)? {
   fatalError()
 }

@@ -4,3 +4,4 @@
 #include <darwin/files.h>
 #include <darwin/memory.h>
 #include <darwin/network.h>
+#include <darwin/events.h>

@@ -137,5 +137,13 @@ struct dirent * _Nullable readdir(DIR *);
 int closedir(DIR *);
 int dirfd(DIR *);
 void rewinddir(DIR *);
+FILE * _Nullable fopen(const char *, const char *);
+int fclose(FILE *);
+size_t fread(void *, size_t, size_t, FILE *);
+int ferror(FILE *);
+#define FNM_PATHNAME 0x02
+#define FNM_PERIOD 0x04
+int fnmatch(const char *, const char *, int);
+struct winsize { unsigned short ws_row, ws_col, ws_xpixel, ws_ypixel; };
 int fcopyfile(int, int, void * _Nullable, uint32_t);
 #pragma clang assume_nonnull end

@@ -63,6 +63,8 @@ void arc4random_buf(void * _Nullable, size_t);
 uint32_t arc4random(void);
 int getentropy(void *, size_t);
 
+// dyld(3).
+int _NSGetExecutablePath(char *, uint32_t *);
 pid_t getpid(void);
 pid_t getppid(void);
 uid_t getuid(void);
@@ -109,6 +111,7 @@ int proc_pidinfo(int, int, uint64_t, void * _Nullable, int);
 #define SIGSTOP 17
 #define SIGCONT 19
 #define SIGCHLD 20
+#define SIGIO 23
 #define SIGXFSZ 25
 #define SIGWINCH 28
 #define SIGUSR1 30
@@ -117,6 +120,13 @@ typedef uint32_t sigset_t;
 #define SIG_BLOCK 1
 #define SIG_UNBLOCK 2
 #define SIG_SETMASK 3
+union __sigaction_u {
+  void (* _Null_unspecified __sa_handler)(int);
+  void (* _Null_unspecified __sa_sigaction)(int, siginfo_t * _Null_unspecified, void * _Null_unspecified);
+};
+struct sigaction { union __sigaction_u __sigaction_u; sigset_t sa_mask; int sa_flags; };
+#define SA_RESTART 0x0002
+int sigaction(int, const struct sigaction * _Nullable, struct sigaction * _Nullable);
 int sigemptyset(sigset_t *);
 int sigfillset(sigset_t *);
 int sigaddset(sigset_t *, int);
@@ -143,6 +153,8 @@ typedef struct _opaque_pthread_cond_t pthread_cond_t;
 typedef struct _opaque_pthread_condattr_t pthread_condattr_t;
 typedef struct _opaque_pthread_mutexattr_t pthread_mutexattr_t;
 typedef struct _opaque_pthread_t * pthread_t;
+struct _opaque_pthread_once_t { long __sig; char __opaque[8]; };
+typedef struct _opaque_pthread_once_t pthread_once_t;
 typedef unsigned long pthread_key_t;
 int pthread_attr_init(pthread_attr_t *);
 int pthread_attr_destroy(pthread_attr_t *);

@@ -10,6 +10,7 @@ struct sockaddr_in { uint8_t sin_len; sa_family_t sin_family; in_port_t sin_port
 struct in6_addr { uint8_t __u6_addr[16]; };
 struct sockaddr_in6 { uint8_t sin6_len; sa_family_t sin6_family; in_port_t sin6_port; uint32_t sin6_flowinfo; struct in6_addr sin6_addr; uint32_t sin6_scope_id; };
 struct sockaddr_storage { uint8_t ss_len; sa_family_t ss_family; char __ss_pad1[6]; int64_t __ss_align; char __ss_pad2[112]; };
+struct linger { int l_onoff, l_linger; };
 struct pollfd { int fd; short events, revents; };
 typedef unsigned int nfds_t;
 typedef struct fd_set { int32_t fds_bits[32]; } fd_set;
@@ -28,12 +29,24 @@ struct msghdr { void * _Nullable msg_name; socklen_t msg_namelen; struct iovec *
 #define SO_RCVBUF 0x1002
 #define SO_ERROR 0x1007
 #define SO_NOSIGPIPE 0x1022
+#define SO_NWRITE 0x1024
 #define SO_RCVTIMEO 0x1006
 #define SO_SNDTIMEO 0x1005
 #define IPPROTO_TCP 6
 #define IPPROTO_IPV6 41
 #define IPV6_V6ONLY 27
 #define TCP_NODELAY 0x01
+#define TCP_CONNECTION_INFO 0x106
+// netinet/tcp.h: times are in milliseconds, the last eight numbers count since the connection began.
+struct tcp_connection_info {
+  uint8_t tcpi_state, tcpi_snd_wscale, tcpi_rcv_wscale, __pad1; uint32_t tcpi_options, tcpi_flags, tcpi_rto, tcpi_maxseg;
+  uint32_t tcpi_snd_ssthresh, tcpi_snd_cwnd, tcpi_snd_wnd, tcpi_snd_sbbytes, tcpi_rcv_wnd, tcpi_rttcur, tcpi_srtt, tcpi_rttvar;
+  uint32_t tcpi_tfo;
+  uint64_t tcpi_txpackets, tcpi_txbytes, tcpi_txretransmitbytes, tcpi_rxpackets, tcpi_rxbytes, tcpi_rxoutoforderbytes;
+  uint64_t tcpi_txretransmitpackets;
+};
+struct sf_hdtr { struct iovec * _Nullable headers; int hdr_cnt; struct iovec * _Nullable trailers; int trl_cnt; };
+int sendfile(int, int, off_t, off_t * _Nonnull, struct sf_hdtr * _Nullable, int);
 #define MSG_PEEK 0x2
 #define MSG_DONTWAIT 0x80
 #define MSG_NOSIGNAL 0x80000
