@@ -113,10 +113,8 @@ final class Dialer {
     }
     if route.isNested { verifyTLS(options) }
     let context = Unmanaged.passUnretained(self).toOpaque()
-    #if os(Linux)
-      fb_curl_set_opensocket(easy, openSocket)
-      fb_curl_set_pointer(easy, CURLOPT_OPENSOCKETDATA, context)
-    #endif
+    fb_curl_set_opensocket(easy, openSocket)
+    fb_curl_set_pointer(easy, CURLOPT_OPENSOCKETDATA, context)
     fb_curl_set_xferinfo(easy, noteStep)
     fb_curl_set_pointer(easy, CURLOPT_XFERINFODATA, context)
     fb_curl_set_long(easy, CURLOPT_NOPROGRESS, 0)
@@ -148,19 +146,18 @@ final class Dialer {
     Unmanaged<Dialer>.fromOpaque(context!).takeUnretainedValue()
   }
 
-  #if os(Linux)
-    fileprivate func open(_ address: UnsafeMutablePointer<curl_sockaddr>) -> Int32 {
-      let type = address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue)
-      let socket = Platform.socket(address.pointee.family, type, address.pointee.protocol)
-      if socket < 0 {
-        socketError = errno
-        return socket
-      }
-      if SameMachine.contains(address) { SameMachine.leaveUnpaced(socket) }
-      sockets.append(socket)
+  fileprivate func open(_ address: UnsafeMutablePointer<curl_sockaddr>) -> Int32 {
+    let socket = Socket.make(address.pointee.family, address.pointee.socktype, address.pointee.protocol)
+    if socket < 0 {
+      socketError = errno
       return socket
     }
-  #endif
+    #if os(Linux)
+      if SameMachine.contains(address) { SameMachine.leaveUnpaced(socket) }
+    #endif
+    sockets.append(socket)
+    return socket
+  }
 
   fileprivate func close(_ socket: Int32) {
     sockets.removeAll { $0 == socket }
@@ -171,15 +168,13 @@ final class Dialer {
 // These are file-level functions because the compiler crashes on a closure converted to a C function pointer next to an
 // inout C struct.
 
-#if os(Linux)
-  /// Called by libcurl before it connects to an address.
-  private func openSocket(
-    _ context: UnsafeMutableRawPointer?, _ purpose: curlsocktype, _ address: UnsafeMutablePointer<curl_sockaddr>?
-  ) -> curl_socket_t {
-    guard let address else { return -1 }
-    return Dialer.of(context).open(address)
-  }
-#endif
+/// Called by libcurl before it connects to an address.
+private func openSocket(
+  _ context: UnsafeMutableRawPointer?, _ purpose: curlsocktype, _ address: UnsafeMutablePointer<curl_sockaddr>?
+) -> curl_socket_t {
+  guard let address else { return -1 }
+  return Dialer.of(context).open(address)
+}
 
 /// libcurl's progress callback. A result other than 0 aborts the connection attempt.
 private func noteStep(

@@ -93,9 +93,7 @@ final class ConnectionPool: Sendable {
 
   let idleClosers = IdleClosers()
 
-  #if os(Linux)
-    let context = Mutex<TLSContext?>(nil)
-  #endif
+  let context = Mutex<TLSContext?>(nil)
 
   init(_ options: SocketTransport.Options) {
     precondition(Self.libraryIsReady)

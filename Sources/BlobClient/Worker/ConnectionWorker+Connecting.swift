@@ -1,115 +1,113 @@
-#if os(Linux)
-  import BlobHTTP
-  import Blobs
-  import CCurl
-  import Platform
+import BlobHTTP
+import Blobs
+import CCurl
+import Platform
 
-  extension ConnectionWorker {
-    /// A connection that no request is using.
-    final class IdleConnection {
-      let wire: Connection
-      /// A URL at its server.
-      let url: HTTPURL
-      let proxy: Proxy?
-      var since = SuspendingClock.now
-      /// The connection was idle: the server may have closed it before the next request arrives.
-      var wasIdle = false
-      /// Whether the socket is now blocking, for `receive(waiting: true)`.
-      var waits = false
+extension ConnectionWorker {
+  /// A connection that no request is using.
+  final class IdleConnection {
+    let wire: Connection
+    /// A URL at its server.
+    let url: HTTPURL
+    let proxy: Proxy?
+    var since = SuspendingClock.now
+    /// The connection was idle: the server may have closed it before the next request arrives.
+    var wasIdle = false
+    /// Whether the socket is now blocking, for `receive(waiting: true)`.
+    var waits = false
 
-      init(_ wire: Connection, to url: HTTPURL, through proxy: Proxy?) {
-        self.wire = wire
-        self.url = url
-        self.proxy = proxy
-      }
-
-      /// A large body is sent with non-blocking calls.
-      func lets(wait: Bool) {
-        if waits == wait || !wire.canWait { return }
-        wire.lets(wait: wait)
-        waits = wait
-      }
+    init(_ wire: Connection, to url: HTTPURL, through proxy: Proxy?) {
+      self.wire = wire
+      self.url = url
+      self.proxy = proxy
     }
 
-    /// Whether the stored connection leads to this server through this proxy, and is still open.
-    func isKept(for url: HTTPURL, through proxy: Proxy?) -> Bool {
-      guard let kept, kept.url.isAtServer(of: url), kept.proxy == proxy else { return false }
-      return SuspendingClock.now - kept.since < Self.longestIdle && kept.wire.isQuiet
+    /// A large body is sent with non-blocking calls.
+    func lets(wait: Bool) {
+      if waits == wait || !wire.canWait { return }
+      wire.lets(wait: wait)
+      waits = wait
     }
-
-    /// Makes a new connection in place of the stored one.
-    func connect(_ transfer: Transfer, through proxy: Proxy?) throws(TransportError) {
-      letGo()
-      try checkAhead(transfer)
-      transfer.attempts = 0
-      let url = transfer.job.request.url
-      let end = SuspendingClock.now + options.connect
-      let dialer = Dialer(try Route(to: url, through: proxy, for: transfer.job.name), options)
-      let result = try dial(transfer, dialer, until: end)
-      if result != CURLE_OK { throw error(transfer, dialer, proxy, result) }
-      let wire: Connection
-      if dialer.route.isNested, let socket = dialer.socket {
-        wire = .nested(dialer, socket: socket)
-      } else if let socket = dialer.takeSocket() {
-        wire =
-          try dialer.route.secured.map { peer throws(TransportError) in
-            try begin(peer, on: socket, transfer, until: end)
-          } ?? .plain(socket)
-      } else {
-        throw TransportError(.connect, "\(transfer.job.name): libcurl does not say what it has connected")
-      }
-      kept = IdleConnection(wire, to: url, through: proxy)
-    }
-
-    private func dial(
-      _ transfer: Transfer, _ dialer: Dialer, until end: SuspendingClock.Instant
-    ) throws(TransportError) -> CURLcode {
-      // While libcurl waits it enforces the timeout itself, because it divides the time among the addresses of a host.
-      // One second more lets libcurl report what it waited for.
-      let end = end + .seconds(1)
-      dialer.mustEnd = { transfer.job.isCancelled || end < .now }
-      defer { dialer.mustEnd = { false } }
-      while true {
-        let result = dialer.step()
-        if result == CURLE_OK { return CURLE_OK }
-        if transfer.job.isCancelled { throw cancelled(transfer) }
-        let left = end - SuspendingClock.now
-        if left <= .zero { throw TransportError(.connect, "\(transfer.job.name): \(tooLate(transfer, dialer.route))") }
-        if let result { return result }
-        var alarm = curl_waitfd(fd: door.alarm.descriptor, events: Int16(CURL_WAIT_POLLIN), revents: 0)
-        var ready: Int32 = 0
-        pool.whileWaiting { _ = curl_multi_poll(dialer.multi, &alarm, 1, left.pollTime, &ready) }
-        if alarm.revents != 0 { door.alarm.lower() }
-      }
-    }
-
-    /// Makes a connection for later requests, unless there is one already.
-    func connectAhead(_ transfer: Transfer, through proxy: Proxy?) throws(TransportError) {
-      let url = transfer.job.request.url
-      if isKept(for: url, through: proxy) { return }
-      do throws(TransportError) {
-        try connect(transfer, through: proxy)
-        kept?.wasIdle = true
-      } catch {
-        let words = String(error.message.dropFirst(transfer.job.name.count))
-        if error.code != .cancelled { failedAhead = (url, .now, TransportError(error.code, words, cause: error.cause)) }
-        throw error
-      }
-    }
-
-    /// The failure of a connection that was made ahead is reported by the next request to this server, within a second,
-    /// and only once.
-    private func checkAhead(_ transfer: Transfer) throws(TransportError) {
-      guard let (url, since, error) = failedAhead.take(), SuspendingClock.now - since < .seconds(1),
-        url.isAtServer(of: transfer.job.request.url)
-      else { return }
-      throw TransportError(error.code, transfer.job.name + error.message, cause: error.cause)
-    }
-
-    /// Closes the stored connection, if there is one.
-    func letGo() { kept.take()?.wire.close() }
-
-    /// Few servers keep an idle connection open for longer.
-    private static let longestIdle = Duration.seconds(50)
   }
-#endif
+
+  /// Whether the stored connection leads to this server through this proxy, and is still open.
+  func isKept(for url: HTTPURL, through proxy: Proxy?) -> Bool {
+    guard let kept, kept.url.isAtServer(of: url), kept.proxy == proxy else { return false }
+    return SuspendingClock.now - kept.since < Self.longestIdle && kept.wire.isQuiet
+  }
+
+  /// Makes a new connection in place of the stored one.
+  func connect(_ transfer: Transfer, through proxy: Proxy?) throws(TransportError) {
+    letGo()
+    try checkAhead(transfer)
+    transfer.attempts = 0
+    let url = transfer.job.request.url
+    let end = SuspendingClock.now + options.connect
+    let dialer = Dialer(try Route(to: url, through: proxy, for: transfer.job.name), options)
+    let result = try dial(transfer, dialer, until: end)
+    if result != CURLE_OK { throw error(transfer, dialer, proxy, result) }
+    let wire: Connection
+    if dialer.route.isNested, let socket = dialer.socket {
+      wire = .nested(dialer, socket: socket)
+    } else if let socket = dialer.takeSocket() {
+      wire =
+        try dialer.route.secured.map { peer throws(TransportError) in
+          try begin(peer, on: socket, transfer, until: end)
+        } ?? .plain(socket)
+    } else {
+      throw TransportError(.connect, "\(transfer.job.name): libcurl does not say what it has connected")
+    }
+    kept = IdleConnection(wire, to: url, through: proxy)
+  }
+
+  private func dial(
+    _ transfer: Transfer, _ dialer: Dialer, until end: SuspendingClock.Instant
+  ) throws(TransportError) -> CURLcode {
+    // While libcurl waits it enforces the timeout itself, because it divides the time among the addresses of a host.
+    // One second more lets libcurl report what it waited for.
+    let end = end + .seconds(1)
+    dialer.mustEnd = { transfer.job.isCancelled || end < .now }
+    defer { dialer.mustEnd = { false } }
+    while true {
+      let result = dialer.step()
+      if result == CURLE_OK { return CURLE_OK }
+      if transfer.job.isCancelled { throw cancelled(transfer) }
+      let left = end - SuspendingClock.now
+      if left <= .zero { throw TransportError(.connect, "\(transfer.job.name): \(tooLate(transfer, dialer.route))") }
+      if let result { return result }
+      var alarm = curl_waitfd(fd: door.alarm.descriptor, events: Int16(CURL_WAIT_POLLIN), revents: 0)
+      var ready: Int32 = 0
+      pool.whileWaiting { _ = curl_multi_poll(dialer.multi, &alarm, 1, left.pollTime, &ready) }
+      if alarm.revents != 0 { door.alarm.lower() }
+    }
+  }
+
+  /// Makes a connection for later requests, unless there is one already.
+  func connectAhead(_ transfer: Transfer, through proxy: Proxy?) throws(TransportError) {
+    let url = transfer.job.request.url
+    if isKept(for: url, through: proxy) { return }
+    do throws(TransportError) {
+      try connect(transfer, through: proxy)
+      kept?.wasIdle = true
+    } catch {
+      let words = String(error.message.dropFirst(transfer.job.name.count))
+      if error.code != .cancelled { failedAhead = (url, .now, TransportError(error.code, words, cause: error.cause)) }
+      throw error
+    }
+  }
+
+  /// The failure of a connection that was made ahead is reported by the next request to this server, within a second,
+  /// and only once.
+  private func checkAhead(_ transfer: Transfer) throws(TransportError) {
+    guard let (url, since, error) = failedAhead.take(), SuspendingClock.now - since < .seconds(1),
+      url.isAtServer(of: transfer.job.request.url)
+    else { return }
+    throw TransportError(error.code, transfer.job.name + error.message, cause: error.cause)
+  }
+
+  /// Closes the stored connection, if there is one.
+  func letGo() { kept.take()?.wire.close() }
+
+  /// Few servers keep an idle connection open for longer.
+  private static let longestIdle = Duration.seconds(50)
+}

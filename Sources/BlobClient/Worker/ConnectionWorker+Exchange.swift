@@ -1,298 +1,295 @@
 import BlobHTTP
 import Blobs
+import Platform
 
-#if os(Linux)
-  import Platform
-
-  /// Sends a request and receives its response over the worker's connection. The head and a small body are sent with
-  /// one call.
-  extension ConnectionWorker {
-    /// Sends the request and returns its response; the body must be open.
-    func answer(_ transfer: Transfer, through proxy: Proxy?) throws(TransportError) -> HTTPResponse {
-      let relay = proxy.flatMap { transfer.request.url.scheme == "http" && $0.isWeb ? $0 : nil }
-      // The request is composed before a connection is chosen: reading a slow source could take so long that the server
-      // closes the connection meanwhile, since servers wait only a few seconds for a request.
-      var head = try compose(transfer, by: relay)
-      defer { if !pool.smallBuffers.mayBeKept { giveBackSmall() } }
-      // If a server closes idle connections just as requests arrive, it is unknown whether it has read the request.
-      let mayReuse = !pool.idleClosers.contain(transfer.request.url) || transfer.job.mayBeRepeated
-      if mayReuse, isKept(for: transfer.request.url, through: proxy) {
-        if let answer = try talk(transfer, head, by: relay) { return answer }
-        head = try compose(transfer, by: relay)
-      }
-      try connect(transfer, through: proxy)
-      guard let answer = try talk(transfer, head, by: relay) else {
-        preconditionFailure("a new connection was never idle")
-      }
-      return answer
+/// Sends a request and receives its response over the worker's connection. The head and a small body are sent with
+/// one call.
+extension ConnectionWorker {
+  /// Sends the request and returns its response; the body must be open.
+  func answer(_ transfer: Transfer, through proxy: Proxy?) throws(TransportError) -> HTTPResponse {
+    let relay = proxy.flatMap { transfer.request.url.scheme == "http" && $0.isWeb ? $0 : nil }
+    // The request is composed before a connection is chosen: reading a slow source could take so long that the server
+    // closes the connection meanwhile, since servers wait only a few seconds for a request.
+    var head = try compose(transfer, by: relay)
+    defer { if !pool.smallBuffers.mayBeKept { giveBackSmall() } }
+    // If a server closes idle connections just as requests arrive, it is unknown whether it has read the request.
+    let mayReuse = !pool.idleClosers.contain(transfer.request.url) || transfer.job.mayBeRepeated
+    if mayReuse, isKept(for: transfer.request.url, through: proxy) {
+      if let answer = try talk(transfer, head, by: relay) { return answer }
+      head = try compose(transfer, by: relay)
     }
-
-    /// Writes the request's head to `small`, and reads a small body behind it. Returns the head's length.
-    private func compose(_ transfer: Transfer, by relay: Proxy?) throws(TransportError) -> Int {
-      takeSmall(for: transfer.request, by: relay)
-      let head = write(headOf: transfer.request, transfer, by: relay)
-      if transfer.hasSmallBody { try readSmallBody(transfer, at: head) }
-      return head
+    try connect(transfer, through: proxy)
+    guard let answer = try talk(transfer, head, by: relay) else {
+      preconditionFailure("a new connection was never idle")
     }
+    return answer
+  }
 
-    /// Sends the composed request over the stored connection. nil: the connection was idle before and is dead, and the
-    /// request may be sent again.
-    private func talk(_ transfer: Transfer, _ head: Int, by relay: Proxy?) throws(TransportError) -> HTTPResponse? {
-      let request = transfer.request
-      let isSmall = transfer.hasSmallBody
-      var talk = HTTP1Exchange(wire: kept!.wire, head: head)
-      takenBuffer = 0
-      defer { giveBackPiece() }
-      if isSmall {
-        talk.waits = talk.wire.canWait
-        talk.size += Int(transfer.length!)
-      } else {
-        talk.body = body(of: transfer, over: talk.wire)
-        talk.body!.begin(on: talk.wire)
+  /// Writes the request's head to `small`, and reads a small body behind it. Returns the head's length.
+  private func compose(_ transfer: Transfer, by relay: Proxy?) throws(TransportError) -> Int {
+    takeSmall(for: transfer.request, by: relay)
+    let head = write(headOf: transfer.request, transfer, by: relay)
+    if transfer.hasSmallBody { try readSmallBody(transfer, at: head) }
+    return head
+  }
+
+  /// Sends the composed request over the stored connection. nil: the connection was idle before and is dead, and the
+  /// request may be sent again.
+  private func talk(_ transfer: Transfer, _ head: Int, by relay: Proxy?) throws(TransportError) -> HTTPResponse? {
+    let request = transfer.request
+    let isSmall = transfer.hasSmallBody
+    var talk = HTTP1Exchange(wire: kept!.wire, head: head)
+    takenBuffer = 0
+    defer { giveBackPiece() }
+    if isSmall {
+      talk.waits = talk.wire.canWait
+      talk.size += Int(transfer.length!)
+    } else {
+      talk.body = body(of: transfer, over: talk.wire)
+      talk.body!.begin(on: talk.wire)
+    }
+    let connection = kept.take()!
+    connection.lets(wait: isSmall)
+    transfer.attempts = 0
+    transfer.beginAttempt()
+    // Closes the connection, without `close_notify`, unless it was stored again for the next request.
+    defer { if kept == nil { connection.wire.close() } }
+    var watch = StallTimer(options, transfer)
+    while !talk.isOver {
+      if transfer.job.isCancelled { throw cancelled(transfer) }
+      try step(&talk, transfer, &watch)
+    }
+    if let head = transfer.head.final, talk.isAnswered || !transfer.isSent {
+      if talk.isReusable, talk.wire.giveBack() {
+        connection.wasIdle = true
+        connection.since = .now
+        kept = connection
       }
-      let connection = kept.take()!
-      connection.lets(wait: isSmall)
-      transfer.attempts = 0
-      transfer.beginAttempt()
-      // Closes the connection, without `close_notify`, unless it was stored again for the next request.
-      defer { if kept == nil { connection.wire.close() } }
-      var watch = StallTimer(options, transfer)
-      while !talk.isOver {
-        if transfer.job.isCancelled { throw cancelled(transfer) }
-        try step(&talk, transfer, &watch)
-      }
-      if let head = transfer.head.final, talk.isAnswered || !transfer.isSent {
-        if talk.isReusable, talk.wire.giveBack() {
-          connection.wasIdle = true
-          connection.since = .now
-          kept = connection
+      let response = HTTPResponse(head: head, body: transfer.content)
+      return relay.map { response.withoutSecrets(of: $0) } ?? response
+    }
+    // The server may have closed the idle connection before the request arrived.
+    let wasClosedIdle = connection.wasIdle && transfer.received == 0
+    if wasClosedIdle { pool.idleClosers.note(request.url) }
+    if wasClosedIdle, transfer.job.mayBeRepeated {
+      if talk.body?.hasBegun == false { return nil }
+      if try rewind(transfer) { return nil }
+    }
+    throw broken(transfer, talk)
+  }
+
+  private func readSmallBody(_ transfer: Transfer, at start: Int) throws(TransportError) {
+    let end = start + Int(transfer.length!)
+    while start + Int(transfer.given) < end {
+      let room = UnsafeMutableRawBufferPointer(rebasing: small[start + Int(transfer.given)..<end])
+      try read(transfer, into: room)
+    }
+  }
+
+  /// Provides `small`. A head that is longer than most gets a larger buffer for this request.
+  private func takeSmall(for request: HTTPRequest, by relay: Proxy?) {
+    var size = request.mostHeadBytes + options.userAgent.utf8.count
+    if let relay { size += (relay.basicCredentials?.utf8.count ?? 0) + request.url.host.utf8.count * 4 + 64 }
+    let excess = size - Self.longestHead
+    if excess > 0 {
+      giveBackSmall()
+      small = .allocate(byteCount: pool.smallBuffers.size + excess, alignment: 16)
+    } else if small.isEmpty {
+      small = pool.smallBuffers.take()
+    }
+  }
+
+  func giveBackSmall() {
+    if small.isEmpty { return }
+    if small.count == pool.smallBuffers.size { pool.smallBuffers.give(small) } else { small.deallocate() }
+    small = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+  }
+
+  private func step(_ talk: inout HTTP1Exchange, _ transfer: Transfer, _ watch: inout StallTimer)
+    throws(TransportError)
+  {
+    let outcome = try push(&talk, transfer)
+    if outcome == .broken || (outcome == .moved && !talk.isSent) {
+      // The server may have responded before the connection broke.
+      try drain(&talk, transfer, &watch)
+      if outcome == .broken { talk.isOver = true } else if transfer.head.final != nil { _ = try watch.wait(transfer) }
+      return
+    }
+    let limit = try watch.wait(transfer)
+    // A response that comes soon is awaited in the `recv` call itself.
+    if talk.waits, talk.isSent, limit > 2 * Connection.patience {
+      talk.waits = false
+      if try receive(&talk, transfer, waiting: true) { try drain(&talk, transfer, &watch) }
+      return
+    }
+    let events = wait(for: talk.wire, POLLIN | (outcome == .blocked ? POLLOUT : 0), atMost: limit)
+    if events != 0 && events != POLLOUT { try drain(&talk, transfer, &watch) }
+  }
+
+  /// Receives everything that has arrived. The timeouts also apply to a server that sends without a pause.
+  private func drain(
+    _ talk: inout HTTP1Exchange, _ transfer: Transfer, _ watch: inout StallTimer
+  ) throws(TransportError) {
+    while try receive(&talk, transfer) {
+      if transfer.job.isCancelled { throw cancelled(transfer) }
+      _ = try watch.wait(transfer)
+    }
+  }
+
+  /// The events that `poll` reports; 0 if the time has passed or the alarm was raised.
+  func wait(for wire: Connection, _ events: Int32, atMost milliseconds: Int32) -> Int32 {
+    let door = pollfd(fd: door.alarm.descriptor, events: Int16(POLLIN), revents: 0)
+    var waited = (pollfd(fd: wire.socket, events: Int16(events), revents: 0), door)
+    let count = withUnsafeMutableBytes(of: &waited) { bytes in
+      pool.whileWaiting { poll(bytes.assumingMemoryBound(to: pollfd.self).baseAddress, 2, milliseconds) }
+    }
+    if count <= 0 { return 0 }
+    if waited.1.revents != 0 { self.door.alarm.lower() }
+    if waited.0.revents != 0 { pool.stirs() }
+    return Int32(waited.0.revents)
+  }
+
+  /// Sends as much as the connection accepts. `.moved` before everything is sent: it is time to look for a response.
+  private func push(_ talk: inout HTTP1Exchange, _ transfer: Transfer) throws(TransportError) -> SendOutcome {
+    if talk.sent < talk.size {
+      let left = UnsafeRawBufferPointer(rebasing: small[talk.sent..<talk.size])
+      let count = talk.wire.send(left, isWhole: talk.sent == 0, hasMore: talk.body != nil)
+      guard let count else { return .broken }
+      talk.sent += count
+      if talk.body == nil { report(transfer, handedOver: Int64(max(0, talk.sent - talk.head))) }
+      if talk.sent < talk.size { return .blocked }
+      if !pool.smallBuffers.mayBeKept { giveBackSmall() }
+    }
+    guard let body = talk.body else { return .moved }
+    let look = AnswerCheck(after: body)
+    while !talk.isSent, !transfer.job.isCancelled, !look.isDue(for: body) {
+      let outcome = try advance(body, transfer)
+      if outcome != .moved && !talk.isSent { return outcome }
+    }
+    return .moved
+  }
+
+  /// Receives and processes bytes that have arrived. false: there were none.
+  private func receive(
+    _ talk: inout HTTP1Exchange, _ transfer: Transfer, waiting: Bool = false
+  ) throws(TransportError) -> Bool {
+    if inbox.isEmpty || talk.isCrowded { makeRoom(after: talk.held) }
+    let room = UnsafeMutableRawBufferPointer(rebasing: inbox[talk.held...])
+    let received =
+      waiting
+      ? pool.whileWaiting { talk.wire.receive(into: room, waiting: true) }
+      : talk.wire.receive(into: room, waiting: false)
+    switch received {
+    case .nothing: return false
+    case .bytes(let count):
+      talk.held += count
+      talk.isCrowded = count == room.count
+    case let end:
+      if case .end = end {
+        talk.hasEnded = true
+        // For a response without a length, only the regular end shows that it is complete, and libcurl reports a
+        // broken TLS connection as a regular end too. Then such an end does not complete content that goes to
+        // `Exchange.received`.
+        if talk.wire.knowsItsEnd || !transfer.streamsContent {
+          talk.isAnswered = talk.frame.stage == .untilClosed
         }
-        let response = HTTPResponse(head: head, body: transfer.content)
-        return relay.map { response.withoutSecrets(of: $0) } ?? response
       }
-      // The server may have closed the idle connection before the request arrived.
-      let wasClosedIdle = connection.wasIdle && transfer.received == 0
-      if wasClosedIdle { pool.idleClosers.note(request.url) }
-      if wasClosedIdle, transfer.job.mayBeRepeated {
-        if talk.body?.hasBegun == false { return nil }
-        if try rewind(transfer) { return nil }
-      }
-      throw broken(transfer, talk)
-    }
-
-    private func readSmallBody(_ transfer: Transfer, at start: Int) throws(TransportError) {
-      let end = start + Int(transfer.length!)
-      while start + Int(transfer.given) < end {
-        let room = UnsafeMutableRawBufferPointer(rebasing: small[start + Int(transfer.given)..<end])
-        try read(transfer, into: room)
-      }
-    }
-
-    /// Provides `small`. A head that is longer than most gets a larger buffer for this request.
-    private func takeSmall(for request: HTTPRequest, by relay: Proxy?) {
-      var size = request.mostHeadBytes + options.userAgent.utf8.count
-      if let relay { size += (relay.basicCredentials?.utf8.count ?? 0) + request.url.host.utf8.count * 4 + 64 }
-      let excess = size - Self.longestHead
-      if excess > 0 {
-        giveBackSmall()
-        small = .allocate(byteCount: pool.smallBuffers.size + excess, alignment: 16)
-      } else if small.isEmpty {
-        small = pool.smallBuffers.take()
-      }
-    }
-
-    func giveBackSmall() {
-      if small.isEmpty { return }
-      if small.count == pool.smallBuffers.size { pool.smallBuffers.give(small) } else { small.deallocate() }
-      small = UnsafeMutableRawBufferPointer(start: nil, count: 0)
-    }
-
-    private func step(_ talk: inout HTTP1Exchange, _ transfer: Transfer, _ watch: inout StallTimer)
-      throws(TransportError)
-    {
-      let outcome = try push(&talk, transfer)
-      if outcome == .broken || (outcome == .moved && !talk.isSent) {
-        // The server may have responded before the connection broke.
-        try drain(&talk, transfer, &watch)
-        if outcome == .broken { talk.isOver = true } else if transfer.head.final != nil { _ = try watch.wait(transfer) }
-        return
-      }
-      let limit = try watch.wait(transfer)
-      // A response that comes soon is awaited in the `recv` call itself.
-      if talk.waits, talk.isSent, limit > 2 * Connection.patience {
-        talk.waits = false
-        if try receive(&talk, transfer, waiting: true) { try drain(&talk, transfer, &watch) }
-        return
-      }
-      let events = wait(for: talk.wire, POLLIN | (outcome == .blocked ? POLLOUT : 0), atMost: limit)
-      if events != 0 && events != POLLOUT { try drain(&talk, transfer, &watch) }
-    }
-
-    /// Receives everything that has arrived. The timeouts also apply to a server that sends without a pause.
-    private func drain(
-      _ talk: inout HTTP1Exchange, _ transfer: Transfer, _ watch: inout StallTimer
-    ) throws(TransportError) {
-      while try receive(&talk, transfer) {
-        if transfer.job.isCancelled { throw cancelled(transfer) }
-        _ = try watch.wait(transfer)
-      }
-    }
-
-    /// The events that `poll` reports; 0 if the time has passed or the alarm was raised.
-    func wait(for wire: Connection, _ events: Int32, atMost milliseconds: Int32) -> Int32 {
-      let door = pollfd(fd: door.alarm.descriptor, events: Int16(POLLIN), revents: 0)
-      var waited = (pollfd(fd: wire.socket, events: Int16(events), revents: 0), door)
-      let count = withUnsafeMutableBytes(of: &waited) { bytes in
-        pool.whileWaiting { poll(bytes.assumingMemoryBound(to: pollfd.self).baseAddress, 2, milliseconds) }
-      }
-      if count <= 0 { return 0 }
-      if waited.1.revents != 0 { self.door.alarm.lower() }
-      if waited.0.revents != 0 { pool.stirs() }
-      return Int32(waited.0.revents)
-    }
-
-    /// Sends as much as the connection accepts. `.moved` before everything is sent: it is time to look for a response.
-    private func push(_ talk: inout HTTP1Exchange, _ transfer: Transfer) throws(TransportError) -> SendOutcome {
-      if talk.sent < talk.size {
-        let left = UnsafeRawBufferPointer(rebasing: small[talk.sent..<talk.size])
-        let count = talk.wire.send(left, isWhole: talk.sent == 0, hasMore: talk.body != nil)
-        guard let count else { return .broken }
-        talk.sent += count
-        if talk.body == nil { report(transfer, handedOver: Int64(max(0, talk.sent - talk.head))) }
-        if talk.sent < talk.size { return .blocked }
-        if !pool.smallBuffers.mayBeKept { giveBackSmall() }
-      }
-      guard let body = talk.body else { return .moved }
-      let look = AnswerCheck(after: body)
-      while !talk.isSent, !transfer.job.isCancelled, !look.isDue(for: body) {
-        let outcome = try advance(body, transfer)
-        if outcome != .moved && !talk.isSent { return outcome }
-      }
-      return .moved
-    }
-
-    /// Receives and processes bytes that have arrived. false: there were none.
-    private func receive(
-      _ talk: inout HTTP1Exchange, _ transfer: Transfer, waiting: Bool = false
-    ) throws(TransportError) -> Bool {
-      if inbox.isEmpty || talk.isCrowded { makeRoom(after: talk.held) }
-      let room = UnsafeMutableRawBufferPointer(rebasing: inbox[talk.held...])
-      let received =
-        waiting
-        ? pool.whileWaiting { talk.wire.receive(into: room, waiting: true) }
-        : talk.wire.receive(into: room, waiting: false)
-      switch received {
-      case .nothing: return false
-      case .bytes(let count):
-        talk.held += count
-        talk.isCrowded = count == room.count
-      case let end:
-        if case .end = end {
-          talk.hasEnded = true
-          // For a response without a length, only the regular end shows that it is complete, and libcurl reports a
-          // broken TLS connection as a regular end too. Then such an end does not complete content that goes to
-          // `Exchange.received`.
-          if talk.wire.knowsItsEnd || !transfer.streamsContent {
-            talk.isAnswered = talk.frame.stage == .untilClosed
-          }
-        }
-        talk.isOver = true
-        return false
-      }
-      try take(&talk, transfer)
-      return !talk.isOver
-    }
-
-    /// Most responses are short, and each worker has an inbox: one that is full grows to the longest permitted line.
-    private func makeRoom(after held: Int) {
-      let size = inbox.isEmpty ? 4 << 10 : ResponseFraming.longestLine
-      if size == inbox.count { return }
-      let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 16)
-      larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: inbox[..<held]))
-      inbox.deallocate()
-      inbox = larger
-    }
-
-    private func take(_ talk: inout HTTP1Exchange, _ transfer: Transfer) throws(TransportError) {
-      var used = 0
-      defer {
-        talk.held -= used
-        if used > 0 { inbox.baseAddress!.copyMemory(from: inbox.baseAddress! + used, byteCount: talk.held) }
-      }
-      while !talk.frame.isWhole {
-        let bytes = UnsafeRawBufferPointer(rebasing: inbox[used..<talk.held])
-        var isTaken = true
-        switch talk.frame.next(of: bytes) {
-        case .more: return
-        case .lineTooLong: throw tooLong(transfer, line: ResponseFraming.longestLine)
-        case .sectionTooLong: throw tooLong(transfer, ResponseFraming.longestSection)
-        case .malformed: throw notHTTP(transfer)
-        case .framing(let count): used += count
-        case .content(let count):
-          used += count
-          isTaken = take(content: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
-        case .line(let count):
-          used += count
-          isTaken = take(line: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
-          if isTaken, talk.frame.isInHead, let head = transfer.head.final,
-            !talk.frame.begin(head, to: transfer.job.request.method)
-          {
-            throw notHTTP(transfer)
-          }
-        }
-        if !isTaken { throw transfer.failure! }
-      }
-      talk.isAnswered = true
       talk.isOver = true
+      return false
     }
+    try take(&talk, transfer)
+    return !talk.isOver
+  }
 
-    private func broken(_ transfer: Transfer, _ talk: HTTP1Exchange) -> TransportError {
-      let what =
-        if transfer.head.final != nil {
-          "the connection broke in the middle of the answer"
-        } else if talk.hasEnded && talk.isSent && transfer.received == 0 {
-          "\(transfer.server) closed the connection without an answer"
-        } else {
-          "the connection broke"
+  /// Most responses are short, and each worker has an inbox: one that is full grows to the longest permitted line.
+  private func makeRoom(after held: Int) {
+    let size = inbox.isEmpty ? 4 << 10 : ResponseFraming.longestLine
+    if size == inbox.count { return }
+    let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 16)
+    larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: inbox[..<held]))
+    inbox.deallocate()
+    inbox = larger
+  }
+
+  private func take(_ talk: inout HTTP1Exchange, _ transfer: Transfer) throws(TransportError) {
+    var used = 0
+    defer {
+      talk.held -= used
+      if used > 0 { inbox.baseAddress!.copyMemory(from: inbox.baseAddress! + used, byteCount: talk.held) }
+    }
+    while !talk.frame.isWhole {
+      let bytes = UnsafeRawBufferPointer(rebasing: inbox[used..<talk.held])
+      var isTaken = true
+      switch talk.frame.next(of: bytes) {
+      case .more: return
+      case .lineTooLong: throw tooLong(transfer, line: ResponseFraming.longestLine)
+      case .sectionTooLong: throw tooLong(transfer, ResponseFraming.longestSection)
+      case .malformed: throw notHTTP(transfer)
+      case .framing(let count): used += count
+      case .content(let count):
+        used += count
+        isTaken = take(content: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+      case .line(let count):
+        used += count
+        isTaken = take(line: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+        if isTaken, talk.frame.isInHead, let head = transfer.head.final,
+          !talk.frame.begin(head, to: transfer.job.request.method)
+        {
+          throw notHTTP(transfer)
         }
-      return TransportError(.broken, "\(transfer.job.name): \(what), \(transfer.reached)")
+      }
+      if !isTaken { throw transfer.failure! }
     }
+    talk.isAnswered = true
+    talk.isOver = true
   }
 
-  /// The progress of an exchange.
-  private struct HTTP1Exchange {
-    let wire: Connection
-    /// Length of the request's head in bytes.
-    let head: Int
-    /// Bytes to send from `small`: the head, and a small body.
-    var size: Int
-    /// The bytes of these that the connection has accepted.
-    var sent = 0
-    /// The body that follows them; nil for a small body or none.
-    var body: (any RequestBody)?
-    /// Received bytes that were not processed yet.
-    var held = 0
-    /// The last read has filled the inbox.
-    var isCrowded = false
-    var frame = ResponseFraming()
-    var isAnswered = false
-    /// The server has closed the connection.
-    var hasEnded = false
-    var isOver = false
-    /// The response is awaited in the `recv` call itself.
-    var waits = false
-
-    init(wire: Connection, head: Int) {
-      self.wire = wire
-      self.head = head
-      size = head
-    }
-
-    var isSent: Bool { sent == size && body?.isComplete ?? true }
-
-    /// Whether another request may follow on this connection: request and response are complete.
-    var isReusable: Bool {
-      isAnswered && isSent && held == 0 && frame.isWhole && frame.keepsConnection
-    }
+  private func broken(_ transfer: Transfer, _ talk: HTTP1Exchange) -> TransportError {
+    let what =
+      if transfer.head.final != nil {
+        "the connection broke in the middle of the answer"
+      } else if talk.hasEnded && talk.isSent && transfer.received == 0 {
+        "\(transfer.server) closed the connection without an answer"
+      } else {
+        "the connection broke"
+      }
+    return TransportError(.broken, "\(transfer.job.name): \(what), \(transfer.reached)")
   }
-#endif
+}
+
+/// The progress of an exchange.
+private struct HTTP1Exchange {
+  let wire: Connection
+  /// Length of the request's head in bytes.
+  let head: Int
+  /// Bytes to send from `small`: the head, and a small body.
+  var size: Int
+  /// The bytes of these that the connection has accepted.
+  var sent = 0
+  /// The body that follows them; nil for a small body or none.
+  var body: (any RequestBody)?
+  /// Received bytes that were not processed yet.
+  var held = 0
+  /// The last read has filled the inbox.
+  var isCrowded = false
+  var frame = ResponseFraming()
+  var isAnswered = false
+  /// The server has closed the connection.
+  var hasEnded = false
+  var isOver = false
+  /// The response is awaited in the `recv` call itself.
+  var waits = false
+
+  init(wire: Connection, head: Int) {
+    self.wire = wire
+    self.head = head
+    size = head
+  }
+
+  var isSent: Bool { sent == size && body?.isComplete ?? true }
+
+  /// Whether another request may follow on this connection: request and response are complete.
+  var isReusable: Bool {
+    isAnswered && isSent && held == 0 && frame.isWhole && frame.keepsConnection
+  }
+}

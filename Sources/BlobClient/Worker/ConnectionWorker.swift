@@ -85,10 +85,8 @@ final class ConnectionWorker {
     self.transfer = transfer
     defer {
       self.transfer = nil
-      #if os(Linux)
-        // The thread that reads ahead may be blocked in the source.
-        if transfer.isReadAhead { job.cancellation.cancel() }
-      #endif
+      // The thread that reads ahead may be blocked in the source.
+      if transfer.isReadAhead { job.cancellation.cancel() }
     }
     if let failure = prepare(transfer) { return (.failure(failure), ExchangeOutcome()) }
     if job.body == nil || !pool.isLearning { return (exchange(transfer), ExchangeOutcome()) }

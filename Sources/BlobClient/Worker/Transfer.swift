@@ -11,10 +11,8 @@ final class Transfer {
   /// Length of the body in bytes; 0 without one; nil: known only at the end of the source.
   var length: Int64?
 
-  #if os(Linux)
-    /// The reader belongs to the thread that reads ahead.
-    var isReadAhead = false
-  #endif
+  /// The reader belongs to the thread that reads ahead.
+  var isReadAhead = false
 
   /// Body bytes that this attempt has read from the source.
   var given: Int64 = 0
