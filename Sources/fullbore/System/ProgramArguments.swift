@@ -18,9 +18,7 @@ enum ProgramArguments {
   }
 
   private static var isLoader: Bool {
-    var buffer = [CChar](repeating: 0, count: 4096)
-    let count = readlink("/proc/self/exe", &buffer, buffer.count)
-    let name = BytePath(buffer.prefix(max(0, count)).map { UInt8(bitPattern: $0) }).name.description
+    let name = OwnProgram.path.name.description
     return name.hasPrefix("ld") && name.contains(".so")
   }
 

@@ -66,7 +66,11 @@ private let signalCount = Atomic<Int>(0)
 
 private func catchSignal(_ number: Int32) {
   var action = sigaction()
-  action.__sigaction_handler.sa_handler = handleSignal
+  #if os(Linux)
+    action.__sigaction_handler.sa_handler = handleSignal
+  #else
+    action.__sigaction_u.__sa_handler = handleSignal
+  #endif
   action.sa_flags = SA_RESTART
   sigaction(number, &action, nil)
 }

@@ -157,14 +157,16 @@ final class RendererLocator: Sendable {
   }
 
   private static func find() throws(BlobError) -> Renderer {
-    var buffer = [CChar](repeating: 0, count: 4096)
-    let count = readlink("/proc/self/exe", &buffer, buffer.count)
-    let own = BytePath(buffer.prefix(max(0, count)).map { UInt8(bitPattern: $0) })
-    let folder = BytePath(own.bytes.dropLast(own.name.bytes.count))
-    guard let program = Renderer.path(besides: folder) else {
-      throw BlobError(.notFound, "fullbore-media, which renders edits, is neither beside fullbore nor in PATH")
-    }
-    return try Renderer(program)
+    #if os(Linux)
+      let own = OwnProgram.path
+      let folder = BytePath(own.bytes.dropLast(own.name.bytes.count))
+      guard let program = Renderer.path(besides: folder) else {
+        throw BlobError(.notFound, "fullbore-media, which renders edits, is neither beside fullbore nor in PATH")
+      }
+      return try Renderer(program)
+    #else
+      throw BlobError(.notFound, "edits are rendered on Linux only, where the kernel confines the decoders")
+    #endif
   }
 }
 

@@ -13,7 +13,7 @@ struct Settling {
     var since: ContinuousClock.Instant
     /// When to check the file again.
     var due: ContinuousClock.Instant
-    /// What inotify events say about writers.
+    /// What the events of its folder say about writers.
     var notices: Notices
     /// Number of checks that found the file open for writing.
     var busy = 0
@@ -69,7 +69,7 @@ struct Settling {
     return true
   }
 
-  /// Records an inotify event that the file was written. Returns false if the file is not tracked.
+  /// Records an event that the file was written. Returns false if the file is not tracked.
   mutating func noteWrite(to path: BytePath) -> Bool {
     guard let place = files.index(forKey: path) else { return false }
     files.values[place].notices = .written

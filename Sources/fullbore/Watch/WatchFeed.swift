@@ -12,7 +12,7 @@ actor WatchFeed {
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   nonisolated let inbox = WatchInbox()
-  private nonisolated let kernel: Inotify
+  private nonisolated let kernel: FolderEvents
   private let folders: WatchedFolders
   private let options: WatchOptions
   private let report: any PushReport
@@ -47,7 +47,7 @@ actor WatchFeed {
   private static let walkInterval = Duration.seconds(60)
 
   init(_ options: WatchOptions, _ report: any PushReport, _ counters: PushCounters) throws(UploadError) {
-    kernel = try Inotify()
+    kernel = try FolderEvents()
     folders = WatchedFolders(kernel, roots: options.push.sources.map { $0.absolute() })
     roots = options.push.sources.map { WatchedRoot($0.absolute()) }
     settling = Settling(rest: options.settle)
@@ -97,16 +97,16 @@ actor WatchFeed {
 
 // Kernel events
 extension WatchFeed {
-  private func hear(_ notice: InotifyEvent) {
-    if notice.says(IN_Q_OVERFLOW) {
+  private func hear(_ notice: FolderEvent) {
+    if notice.kind == .lost {
       settling.forgetNotices()
       return walkAgain("the system's queue of notices was full")
     }
-    if notice.says(IN_IGNORED) { return folders.forget(notice.watch) }
+    if notice.kind == .ended { return folders.forget(notice.watch) }
     guard let folder = folders.place(of: notice.watch), !notice.name.isEmpty else { return }
     let path = folder.path.appending(notice.name)
     let relative = folder.relative.appending(notice.name)
-    if notice.says(IN_MOVED_FROM) {
+    if notice.kind == .movedAway {
       // The contents of a folder that is moved in or out have other paths from now on.
       return notice.isOfFolder ? folders.remove(path) : settling.drop(path)
     }
@@ -117,10 +117,12 @@ extension WatchFeed {
       options.push.tree.journal?.contains(notice.name, in: folder.path) != true
     {
       // A tracked file is checked when it is due; handling an event for each write would be too slow.
-      if notice.says(IN_MODIFY) && settling.noteWrite(to: path) { return }
-      let isClosed = notice.says(IN_CLOSE_WRITE | IN_MOVED_TO)
-      let wait = isClosed ? settling.restOnceClosed : settling.rest
-      settle(path, as: relative, isClosed ? .closed : notice.says(IN_MODIFY) ? .written : .none, after: wait)
+      switch notice.kind {
+      case .written where settling.noteWrite(to: path): return
+      case .closed: settle(path, as: relative, .closed, after: settling.restOnceClosed)
+      case .written: settle(path, as: relative, .written, after: settling.rest)
+      default: settle(path, as: relative, after: settling.rest)
+      }
     }
   }
 
@@ -229,7 +231,12 @@ extension WatchFeed {
     let (count, number) = folders.takeRefused()
     if count == 0 { return }
     let interval = options.rescan ?? Self.walkInterval
-    let limit = number == ENOSPC ? "fs.inotify.max_user_watches is too low" : String(cString: strerror(number))
+    let limit =
+      switch number {
+      case ENOSPC: "fs.inotify.max_user_watches is too low"
+      case ENOTSUP: "this system does not tell what changes in them"
+      default: String(cString: strerror(number))
+      }
     if !hasToldLimit {
       hasToldLimit = true
       report.notice(

@@ -19,10 +19,10 @@ final class WatchedFolders: Sendable {
     var refused: (count: Int, errno: Int32) = (0, 0)
   }
   private let state = Mutex(State())
-  private let kernel: Inotify
+  private let kernel: FolderEvents
   private let roots: Set<BytePath>
 
-  init(_ kernel: Inotify, roots: [BytePath]) {
+  init(_ kernel: FolderEvents, roots: [BytePath]) {
     self.kernel = kernel
     self.roots = Set(roots)
   }

@@ -1,0 +1,31 @@
+import Blobs
+import Platform
+
+/// Whether a process has a file open for writing.
+enum Writers: Sendable {
+  case none, some
+  /// The system does not report this: on Linux for files of other users, and on some file systems; on other systems for
+  /// every file.
+  case unknown
+
+  /// Checks the file at `path` now.
+  init(of path: BytePath) {
+    let descriptor = path.open(O_RDONLY | O_NONBLOCK)
+    // The error is reported when the file is read.
+    if descriptor < 0 {
+      self = .none
+      return
+    }
+    defer { close(descriptor) }
+    #if os(Linux)
+      self =
+        switch fb_is_written(descriptor) {
+        case 0: .none
+        case 1: .some
+        default: .unknown
+        }
+    #else
+      self = .unknown
+    #endif
+  }
+}
