@@ -1,13 +1,19 @@
 // swift-tools-version:6.0
 import PackageDescription
 
-/// A system library: Debian's package, seen through a module map and a header shim.
-func system(_ name: String, pkgConfig: String, apt: String) -> Target {
-  .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([apt])])
+// Which platform has which product, `scripts/manifest` prints and checks. iOS needs no library but its own SQLite, so
+// BlobClient, BlobTesting and the command line, which need libcurl and OpenSSL, are for Linux and macOS. On macOS, libcurl
+// and SQLite are those of its SDK.
+
+/// A system library, seen through a module map and a header shim. `apt` names Debian's package; `brew`, Homebrew's, for a
+/// library that the SDK of macOS does not have.
+func system(_ name: String, pkgConfig: String, apt: String, brew: String? = nil) -> Target {
+  .systemLibrary(
+    name: name, pkgConfig: pkgConfig, providers: [.apt([apt])] + (brew.map { [.brew([$0])] } ?? []))
 }
 
-/// TLS of both ends, and libcurl's, where that is OpenSSL.
-let tls: Target.Dependency = .target(name: "CSSL", condition: .when(platforms: [.linux]))
+/// TLS of both ends. On iOS the server has none, and the client is URLSession's.
+let tls: Target.Dependency = .target(name: "CSSL", condition: .when(platforms: [.linux, .macOS]))
 
 /// Digests and ciphers; CryptoKit and CommonCrypto have them on Apple's systems.
 let crypto: Target.Dependency = .target(name: "CCrypto", condition: .when(platforms: [.linux]))
@@ -28,16 +34,13 @@ let package = Package(
     .library(name: "BlobServer", targets: ["BlobServer"]),
     .library(name: "BlobTesting", targets: ["BlobTesting"]),
     .executable(name: "fullbore", targets: ["fullbore"]),
-    .executable(name: "fullbore-media", targets: ["fullbore-media"]),
   ],
   targets: [
     system("CCurl", pkgConfig: "libcurl", apt: "libcurl4-openssl-dev"),
     system("CSQLite", pkgConfig: "sqlite3", apt: "libsqlite3-dev"),
     system("CCrypto", pkgConfig: "libcrypto", apt: "libssl-dev"),
-    system("CSSL", pkgConfig: "libssl", apt: "libssl-dev"),
+    system("CSSL", pkgConfig: "libssl", apt: "libssl-dev", brew: "openssl@3"),
     .systemLibrary(name: "CLinux"),
-    .systemLibrary(name: "CVips", providers: [.apt(["libvips42"])]),
-    .systemLibrary(name: "CSeccomp"),
     .systemLibrary(name: "CIntrinsics"),
 
     .target(name: "Platform", dependencies: [.target(name: "CLinux", condition: .when(platforms: [.linux]))]),
@@ -67,8 +70,6 @@ let package = Package(
         "Blobs", "BlobCrypto", "BlobHTTP", "BlobClient", "BlobMedia", "BlobSQLite", "BlobUpload", "BlobServer",
         "Platform",
       ]),
-    .executableTarget(
-      name: "fullbore-media", dependencies: ["Blobs", "BlobCrypto", "BlobMedia", "CSeccomp", "CVips", "Platform"]),
 
     .executableTarget(
       name: "UploadExample", dependencies: ["Blobs", "BlobHTTP", "BlobClient", "BlobUpload"], path: "Examples/Upload"),
@@ -111,9 +112,6 @@ let package = Package(
       name: "BlobSQLiteTests", dependencies: ["Blobs", "BlobSQLite", "BlobTesting", "TestSupport", "Platform"]),
     .testTarget(name: "BlobAppleTests", dependencies: ["Blobs", "BlobApple", "BlobMedia", "BlobTesting", "Platform"]),
     .testTarget(
-      name: "BlobMediaTests",
-      dependencies: ["Blobs", "BlobHTTP", "BlobMedia", "BlobStreams", "BlobTesting", "fullbore-media"]),
-    .testTarget(
       name: "BlobHTTPTests",
       dependencies: ["Blobs", "BlobHTTP", "BlobClient", "BlobTesting", "TestSupport", "CCurl", tls, "Platform"]),
     .testTarget(
@@ -146,6 +144,20 @@ let package = Package(
   ],
   swiftLanguageModes: [.v6]
 )
+
+#if os(Linux)
+  // The helper that renders edits confines its decoders with Linux's seccomp.
+  package.products.append(.executable(name: "fullbore-media", targets: ["fullbore-media"]))
+  package.targets += [
+    .systemLibrary(name: "CVips", providers: [.apt(["libvips42"])]),
+    .systemLibrary(name: "CSeccomp"),
+    .executableTarget(
+      name: "fullbore-media", dependencies: ["Blobs", "BlobCrypto", "BlobMedia", "CSeccomp", "CVips", "Platform"]),
+    .testTarget(
+      name: "BlobMediaTests",
+      dependencies: ["Blobs", "BlobHTTP", "BlobMedia", "BlobStreams", "BlobTesting", "fullbore-media"]),
+  ]
+#endif
 
 // An asynchronous function runs where its caller runs, unless it says otherwise: what follows the answer to a request stays on
 // the thread that has the answer.

@@ -49,6 +49,11 @@ extern void CFRunLoopAddSource(CFRunLoopRef _Null_unspecified rl, CFRunLoopSourc
 extern void CFRunLoopRemoveSource(CFRunLoopRef _Null_unspecified rl, CFRunLoopSourceRef _Null_unspecified source, CFRunLoopMode _Null_unspecified mode);
 extern void CFRunLoopSourceSignal(CFRunLoopSourceRef _Null_unspecified source);
 extern void CFRunLoopSourceInvalidate(CFRunLoopSourceRef _Null_unspecified source);
+enum __attribute__((enum_extensibility(open))) CFRunLoopRunResult : int;
+typedef enum CFRunLoopRunResult CFRunLoopRunResult;
+enum CFRunLoopRunResult : int { kCFRunLoopRunFinished = 1, kCFRunLoopRunStopped = 2, kCFRunLoopRunTimedOut = 3, kCFRunLoopRunHandledSource = 4 };
+extern CFRunLoopRunResult CFRunLoopRunInMode(CFRunLoopMode _Null_unspecified mode, double seconds, Boolean returnAfterSourceHandled);
+extern void CFRunLoopStop(CFRunLoopRef _Null_unspecified rl);
 extern void CFRunLoopWakeUp(CFRunLoopRef _Null_unspecified rl);
 extern void CFRunLoopPerformBlock(CFRunLoopRef _Null_unspecified rl, CFTypeRef _Null_unspecified mode, void (^_Null_unspecified block)(void));
 #pragma clang arc_cf_code_audited end
