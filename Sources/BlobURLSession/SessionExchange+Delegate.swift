@@ -20,6 +20,14 @@ extension SessionExchange: URLSessionDataDelegate {
     completionHandler(newStream())
   }
 
+  /// URLSession calls this on Apple's systems when it resumes an upload by itself. Foundation on Linux never does.
+  func urlSession(
+    _ session: URLSession, task: URLSessionTask, needNewBodyStreamFrom offset: Int64,
+    completionHandler: @escaping @Sendable (InputStream?) -> Void
+  ) {
+    completionHandler(newStream(from: offset))
+  }
+
   /// Does not follow redirects; the redirect response is the result.
   func urlSession(
     _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
