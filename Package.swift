@@ -97,6 +97,9 @@ let package = Package(
     .executableTarget(
       name: "MultipartPostExample", dependencies: ["Blobs", "BlobHTTP", "BlobClient"], path: "Examples/MultipartPost"),
     .executableTarget(
+      name: "ComingFromPOSExample", dependencies: ["Blobs", "BlobApple", "BlobHTTP", "BlobStreams", "BlobURLSession"],
+      path: "Examples/ComingFromPOS"),
+    .executableTarget(
       name: "StreamBenchmark", dependencies: ["Blobs", "BlobStreams", "BlobTesting"], path: "Benchmarks/InputStream"),
     .executableTarget(
       name: "URLSessionBenchmark", dependencies: ["Blobs", "BlobStreams", "BlobURLSession"],
