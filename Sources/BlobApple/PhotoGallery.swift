@@ -17,6 +17,9 @@
       public let name: String
       public let facts: GalleryFacts
       public let source: PhotoAssetSource
+
+      /// Identifies the file in later launches of the app: `PhotoAssetSource(identity:)` opens it again.
+      public var identity: BytePath { PhotoIdentity(asset: asset, resource: resource).path }
     }
 
     private let assets: PHFetchResult<PHAsset>
