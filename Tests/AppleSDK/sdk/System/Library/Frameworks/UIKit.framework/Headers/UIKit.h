@@ -5,11 +5,12 @@
 @class UIApplication, UIScene, UISceneSession, UISceneConnectionOptions, UIView, UIViewController, UIWindowScene;
 UI_ACTOR @interface UIResponder : NSObject
 @end
+@protocol UIApplicationDelegate;
 typedef NSString *UIApplicationLaunchOptionsKey __attribute__((swift_newtype(struct))) NS_SWIFT_NAME(UIApplication.LaunchOptionsKey);
 typedef NSString *UISceneSessionRole __attribute__((swift_newtype(struct))) NS_SWIFT_NAME(UISceneSession.Role);
 UI_ACTOR @interface UIApplication : UIResponder
 @property (class, nonatomic, readonly) UIApplication *sharedApplication NS_SWIFT_NAME(shared);
-@property (nullable, nonatomic, assign) id delegate;
+@property (nullable, nonatomic, assign) id <UIApplicationDelegate> delegate;
 @end
 UI_ACTOR @interface UISceneConfiguration : NSObject
 - (instancetype)initWithName:(nullable NSString *)name sessionRole:(UISceneSessionRole)sessionRole;
