@@ -10,3 +10,8 @@ public protocol AppExtension {
   var configuration: Configuration { get }
   init()
 }
+
+@available(iOS 16.0, macOS 13.0, *)
+extension AppExtension {
+  public static func main() throws { fatalError() }
+}
