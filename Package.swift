@@ -56,7 +56,9 @@ let package = Package(
         "Blobs", "BlobStreams", "BlobHTTP", .target(name: "BlobClient", condition: .when(platforms: [.linux])),
       ]),
     .target(name: "BlobMedia", dependencies: ["Blobs", "Platform"]),
-    .target(name: "BlobApple", dependencies: ["Blobs", "BlobMedia"]),
+    .target(
+      name: "BlobApple",
+      dependencies: ["Blobs", "BlobHTTP", "BlobMedia", "BlobUpload", "BlobURLSession", "Platform"]),
     .target(name: "BlobUpload", dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", "BlobSQLite", "Platform"]),
     .target(name: "BlobServer", dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", tls, "Platform"]),
     .target(
@@ -96,6 +98,9 @@ let package = Package(
     .executableTarget(
       name: "MultipartPostExample", dependencies: ["Blobs", "BlobHTTP", "BlobClient"], path: "Examples/MultipartPost"),
     .executableTarget(
+      name: "ComingFromPOSExample", dependencies: ["Blobs", "BlobApple", "BlobHTTP", "BlobStreams", "BlobURLSession"],
+      path: "Examples/ComingFromPOS"),
+    .executableTarget(
       name: "StreamBenchmark", dependencies: ["Blobs", "BlobStreams", "BlobTesting"], path: "Benchmarks/InputStream"),
     .executableTarget(
       name: "URLSessionBenchmark", dependencies: ["Blobs", "BlobStreams", "BlobURLSession"],
@@ -110,7 +115,12 @@ let package = Package(
       name: "BlobStreamsTests", dependencies: ["Blobs", "BlobCrypto", "BlobStreams", "BlobTesting", "TestSupport"]),
     .testTarget(
       name: "BlobSQLiteTests", dependencies: ["Blobs", "BlobSQLite", "BlobTesting", "TestSupport", "Platform"]),
-    .testTarget(name: "BlobAppleTests", dependencies: ["Blobs", "BlobApple", "BlobMedia", "BlobTesting", "Platform"]),
+    .testTarget(
+      name: "BlobAppleTests",
+      dependencies: [
+        "Blobs", "BlobApple", "BlobClient", "BlobHTTP", "BlobMedia", "BlobServer", "BlobTesting", "BlobUpload",
+        "Platform", "TestSupport",
+      ]),
     .testTarget(
       name: "BlobHTTPTests",
       dependencies: ["Blobs", "BlobHTTP", "BlobClient", "BlobTesting", "TestSupport", "CCurl", tls, "Platform"]),

@@ -29,6 +29,13 @@
       source = DeliveredSource(delivery, name: "photo \(resource.filename)", capacity: capacity)
     }
 
+    /// The file with this `PhotoGallery.Item.identity`, for the `reopening` of a `BackgroundUploader`. nil if `identity` is
+    /// none of a photo. Whether the asset still exists is found out when it is opened.
+    public init?(identity: BytePath, allowsNetwork: Bool = true) {
+      guard let identity = PhotoIdentity(identity) else { return nil }
+      self.init(asset: identity.asset, resource: identity.resource, allowsNetwork: allowsNetwork)
+    }
+
     public var access: BlobAccess { source.access }
 
     /// Throws `.notFound` when the asset was deleted, or is not among those that the user has selected for this app.

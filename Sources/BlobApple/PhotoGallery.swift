@@ -17,6 +17,9 @@
       public let name: String
       public let facts: GalleryFacts
       public let source: PhotoAssetSource
+
+      /// Identifies the file in later launches of the app: `PhotoAssetSource(identity:)` opens it again.
+      public var identity: BytePath { PhotoIdentity(asset: asset, resource: resource).path }
     }
 
     private let assets: PHFetchResult<PHAsset>
@@ -30,7 +33,33 @@
     ///   - album: the `localIdentifier` of an album; nil: the whole library.
     ///   - edits: which of original and edit are wanted where both exist.
     ///   - allowsNetwork: whether what is in iCloud only may be downloaded when it is read.
-    public init(album: String? = nil, edits: GalleryEdits = .both, allowsNetwork: Bool = true) throws(BlobError) {
+    public convenience init(
+      album: String? = nil, edits: GalleryEdits = .both, allowsNetwork: Bool = true
+    ) throws(BlobError) {
+      try self.init(edits, allowsNetwork) { options throws(BlobError) in
+        guard let album else { return PHAsset.fetchAssets(with: options) }
+        let found = PHAssetCollection.fetchAssetCollections(withLocalIdentifiers: [album], options: nil)
+        guard let collection = found.firstObject else {
+          throw BlobError(.notFound, "open album \(album): there is none with this identifier")
+        }
+        return PHAsset.fetchAssets(in: collection, options: options)
+      }
+    }
+
+    /// The assets with these `localIdentifier`s, as a picker gives them. Those that do not exist, or that the user has not
+    /// selected for this app, are left out. Throws `.permission` where the user has not allowed access.
+    public convenience init(
+      assets: [String], edits: GalleryEdits = .both, allowsNetwork: Bool = true
+    ) throws(BlobError) {
+      try self.init(edits, allowsNetwork) { options in
+        PHAsset.fetchAssets(withLocalIdentifiers: assets, options: options)
+      }
+    }
+
+    private init(
+      _ edits: GalleryEdits, _ allowsNetwork: Bool,
+      _ fetch: (PHFetchOptions) throws(BlobError) -> PHFetchResult<PHAsset>
+    ) throws(BlobError) {
       switch PHPhotoLibrary.authorizationStatus(for: .readWrite) {
       // With limited access, PhotoKit gives the assets that the user has selected.
       case .authorized, .limited: break
@@ -41,15 +70,7 @@
       }
       let options = PHFetchOptions()
       options.sortDescriptors = [NSSortDescriptor(key: "creationDate", ascending: true)]
-      if let album {
-        let found = PHAssetCollection.fetchAssetCollections(withLocalIdentifiers: [album], options: nil)
-        guard let collection = found.firstObject else {
-          throw BlobError(.notFound, "open album \(album): there is none with this identifier")
-        }
-        assets = PHAsset.fetchAssets(in: collection, options: options)
-      } else {
-        assets = PHAsset.fetchAssets(with: options)
-      }
+      assets = try fetch(options)
       plan = AssetPlan(edits)
       self.allowsNetwork = allowsNetwork
     }

@@ -38,6 +38,14 @@ extension BlobInputStream {
   /// `needNewBodyStream` and redirects. The delegate, client and run loops are not copied.
   public func reopened() -> BlobInputStream { BlobInputStream(core.afresh()) }
 
+  /// Like `reopened()`, but begins `offset` bytes after that, for `needNewBodyStreamFrom`, by which URLSession resumes an
+  /// upload. nil if `offset` is negative. If it is past the end, `read` fails.
+  ///
+  /// A stream that was reopened counts from where the first stream began, so any of them can be asked.
+  public func reopened(from offset: Int64) -> BlobInputStream? {
+    offset < 0 ? nil : BlobInputStream(core.afresh(skipping: offset))
+  }
+
   static let defaultBlock = 128 << 10
 }
 

@@ -9,7 +9,7 @@ extension StreamCore {
     if case .synchronous = manner { awaitTurn() }
     guard phase == .new else { return unlock() }
     phase = .opening
-    start = offset
+    if start == nil { start = offset }
     isBusy = true
     unlock()
     switch manner {
@@ -59,7 +59,9 @@ extension StreamCore {
     locked {
       switch phase {
       case .failed, .closed: return false
-      case .new: offset = target
+      case .new:
+        offset = target
+        start = nil
       case .opening:
         offset = target
         mustSeek = true

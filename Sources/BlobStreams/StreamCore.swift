@@ -31,8 +31,9 @@ final class StreamCore: @unchecked Sendable {
   var failure: NSError?
   /// Offset of the byte that `read` returns next.
   var offset: Int64 = 0
-  /// Offset at which a reopened stream over the same source begins.
-  var start: Int64 = 0
+  /// Offset of the first byte of the body, from which reopened streams count; nil before `open`. A reopened stream has
+  /// that of the stream it was made from.
+  var start: Int64?
   /// The reader's position differs from `offset`.
   var mustSeek = false
   /// nil if the length is known only at the end.
@@ -60,11 +61,13 @@ final class StreamCore: @unchecked Sendable {
     _ = bell
   }
 
-  /// Creates another core over the same source, in the same mode, that begins at the same offset.
-  func afresh() -> StreamCore {
+  /// Creates another core over the same source, in the same mode, that begins `count` bytes after the body's start.
+  func afresh(skipping count: Int64 = 0) -> StreamCore {
     locked {
       let core = StreamCore(source, manner, block: block, reportsErrors: reportsErrors)
-      core.offset = phase == .new ? offset : start
+      let start = self.start ?? offset
+      core.start = start
+      core.offset = count > .max - start ? .max : start + count
       return core
     }
   }

@@ -20,6 +20,14 @@ extension SessionExchange: URLSessionDataDelegate {
     completionHandler(newStream())
   }
 
+  /// URLSession calls this on Apple's systems when it resumes an upload by itself. Foundation on Linux never does.
+  func urlSession(
+    _ session: URLSession, task: URLSessionTask, needNewBodyStreamFrom offset: Int64,
+    completionHandler: @escaping @Sendable (InputStream?) -> Void
+  ) {
+    completionHandler(newStream(from: offset))
+  }
+
   /// Does not follow redirects; the redirect response is the result.
   func urlSession(
     _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
@@ -59,7 +67,7 @@ extension SessionExchange: URLSessionDataDelegate {
 
 extension HTTPHead {
   /// Repeated fields are already joined by commas.
-  init(_ response: HTTPURLResponse) {
+  package init(_ response: HTTPURLResponse) {
     var headers = HTTPHeaders()
     for (name, value) in response.allHeaderFields { headers.add("\(name)", "\(value)") }
     self.init(status: response.statusCode, headers: headers)

@@ -134,13 +134,13 @@ final class SessionExchange: NSObject, @unchecked Sendable {
     }
   }
 
-  /// A new stream over the body's source, for a session that sends the body again; nil if the source cannot be read
-  /// again.
-  func newStream() -> BlobInputStream? {
+  /// A new stream over the body from `offset` on, for a session that sends the body or its rest again; nil if the source
+  /// cannot be read again.
+  func newStream(from offset: Int64 = 0) -> BlobInputStream? {
     guard body?.source.access == .random else { return nil }
     return lock.withLock {
-      let fresh = outcome == nil ? stream?.reopened() : nil
-      if let fresh { (stream, given) = (fresh, 0) }
+      let fresh = outcome == nil ? stream?.reopened(from: offset) : nil
+      if let fresh { (stream, given) = (fresh, offset) }
       return fresh
     }
   }

@@ -20,7 +20,7 @@ struct SourceFile {
       }
   }
 
-  private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+  static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
 
   /// Lines, counted from 0, and the module that each of them imports.

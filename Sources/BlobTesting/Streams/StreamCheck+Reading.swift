@@ -223,5 +223,15 @@ extension StreamCheck {
       again.open()
       try exam.compare(again, from: start, to: min(start + 500, exam.fixture.length))
     }
+    try require(stream.reopened(from: -1) == nil, "it begins at byte -1")
+    let later = min(start + 300, exam.fixture.length)
+    // Each stream is made from the one before it, and all offsets count from where the first one began.
+    var last = stream
+    for begin in [later, start, later] {
+      guard let again = last.reopened(from: begin - start) else { throw CheckFailure("its rest cannot be had") }
+      again.open()
+      try exam.compare(again, from: begin, to: min(begin + 500, exam.fixture.length))
+      last = again
+    }
   }
 }
