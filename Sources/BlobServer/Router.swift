@@ -7,7 +7,7 @@ enum Router {
       let target = try RequestTarget(request.target)
       try service.hosts.check(request.headers, authority: target.authority, isHTTP11: request.isHTTP11)
       let method = method(of: request)
-      if method == "OPTIONS" { return .reply(OptionsRoutes.reply(service)) }
+      if method == "OPTIONS" { return .reply(OptionsRoutes.reply(request.headers, service)) }
       if let refusal = refusal(request, service.options) { return .reply(refusal) }
       if ["PUT", "POST", "PATCH"].contains(method) { try checkCoding(request.headers) }
       return try route(Call(request, method: method, target, service))
@@ -31,7 +31,9 @@ enum Router {
     case "PUT" where !call.options.isReadOnly: return try PutRoutes.plan(call, path, isFolder: isFolder)
     case "POST" where !call.options.isReadOnly:
       if let form = try FormRoutes.plan(call, path, isFolder: isFolder) { return form }
-      return try TusRoutes.create(call, isFolder ? path : path.parent)
+      if TusRoutes.isCreation(call) { return try TusRoutes.create(call, isFolder ? path : path.parent) }
+      try FormRoutes.checkSite(call)
+      return try PutRoutes.plan(call, path, isFolder: isFolder)
     case "DELETE" where call.options.allowsDelete && !call.options.isReadOnly:
       return call.service.onWorker { () throws(ServerError) in
         try call.service.store.remove(path) { (item) throws(ServerError) in

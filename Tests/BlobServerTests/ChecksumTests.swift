@@ -1,6 +1,7 @@
 import BlobCrypto
 import BlobServer
 import Blobs
+import TestSupport
 import Testing
 
 /// Tests for tus 1.0 §Checksum.

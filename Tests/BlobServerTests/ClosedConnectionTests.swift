@@ -1,6 +1,7 @@
 @testable import BlobServer
 import Blobs
 import Platform
+import TestSupport
 import Testing
 
 /// Connections that the client has closed must not keep their place from others.

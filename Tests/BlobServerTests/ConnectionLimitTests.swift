@@ -1,5 +1,6 @@
 import Blobs
 import Platform
+import TestSupport
 import Testing
 
 @testable import BlobServer

@@ -2,6 +2,7 @@ import BlobCrypto
 import BlobHTTP
 import BlobServer
 import Blobs
+import TestSupport
 import Testing
 
 /// Tests for RFC 9530.

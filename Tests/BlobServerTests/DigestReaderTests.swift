@@ -3,6 +3,7 @@ import BlobHTTP
 import BlobServer
 import Blobs
 import Platform
+import TestSupport
 import Testing
 
 /// Tests for `Want-Repr-Digest` on published files, which the server must read to compute the digest.

@@ -1,6 +1,7 @@
 import BlobCrypto
 import BlobServer
 import Blobs
+import TestSupport
 import Testing
 
 /// Tests for draft-ietf-httpbis-resumable-upload with raw bytes.

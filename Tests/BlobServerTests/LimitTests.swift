@@ -2,6 +2,7 @@
 import Blobs
 import Platform
 import Synchronization
+import TestSupport
 import Testing
 
 struct LimitTests {

@@ -2,6 +2,7 @@ import BlobCrypto
 import BlobHTTP
 import BlobServer
 import Blobs
+import TestSupport
 import Testing
 
 /// If `Trailer` announces a digest of the whole, the server waits for it: without it the bytes are not stored.

@@ -9,7 +9,7 @@ struct PartialBodyTests {
     [version(3), ("Upload-Complete", "?0")],
     [("Upload-Complete", "?0"), ("Upload-Complete", "?1")], [("Upload-Complete", "?0"), ("Upload-Complete", "?0")],
     [tus, ("Upload-Complete", "?0")],
-    [version(8), ("Upload-Incomplete", "?1")], [("Upload-Incomplete", "?1")],
+    [version(8), ("Upload-Incomplete", "?1")],
     [version(8), ("Upload-Complete", "?1"), ("Upload-Incomplete", "?1")],
     [("Upload-Offset", "5")], [version(8), ("Upload-Offset", "5")], [("Upload-Offset", "0"), ("Upload-Offset", "5")],
     [("Upload-Complete", "?1"), ("Upload-Offset", "5")], [("Upload-Complete", "?0"), ("Upload-Offset", "5")],
@@ -62,7 +62,7 @@ struct PartialBodyTests {
 
   /// These fields do not declare a part.
   @Test(arguments: [
-    [("Upload-Offset", "0")], [("Upload-Offset", "five")], [("Upload-Incomplete", "?0")], [("Upload-Incomplete", "1")],
+    [("Upload-Offset", "0")], [("Upload-Offset", "five")], [("Upload-Incomplete", "1")],
     [version(9), ("Upload-Complete", "?1")], [version(9), ("Upload-Complete", "0")],
   ])
   func aWholeIsPublished(_ headers: [(String, String)]) throws {

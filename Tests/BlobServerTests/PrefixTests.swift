@@ -1,6 +1,7 @@
 import BlobHTTP
 import BlobServer
 import Blobs
+import TestSupport
 import Testing
 
 /// A reverse proxy may publish the server below a path prefix that it strips, without telling the server.

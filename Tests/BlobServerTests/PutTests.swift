@@ -1,4 +1,5 @@
 import Blobs
+import TestSupport
 import Testing
 
 struct PutTests {

@@ -1,6 +1,7 @@
 import BlobServer
 import Blobs
 import Platform
+import TestSupport
 import Testing
 
 /// Slow clients: a byte from time to time does not keep a connection open.

@@ -1,6 +1,7 @@
 import BlobCrypto
 import BlobHTTP
 import Blobs
+import TestSupport
 import Testing
 
 @testable import BlobServer

@@ -1,5 +1,6 @@
 import BlobServer
 import Blobs
+import TestSupport
 import Testing
 
 /// Tests for tus 1.0 §Concatenation.

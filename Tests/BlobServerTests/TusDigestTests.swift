@@ -2,6 +2,7 @@ import BlobCrypto
 import BlobHTTP
 import BlobServer
 import Blobs
+import TestSupport
 import Testing
 
 /// The digest fields of RFC 9530 have the same effect in tus requests as in resumable uploads of the IETF draft.

@@ -179,7 +179,7 @@ struct TusTests {
   @Test func wrongCreationsAreRefused() throws {
     let server = try TestServer { $0.maxSize = 1000 }
     let wrong: [([(String, String)], Int)] = [
-      ([], 415), ([tus], 400), ([tus, ("Upload-Length", "-1")], 400), ([tus, ("Upload-Length", "a")], 400),
+      ([], 400), ([tus], 400), ([tus, ("Upload-Length", "-1")], 400), ([tus, ("Upload-Length", "a")], 400),
       ([tus, ("Upload-Defer-Length", "2")], 400), ([tus, ("Upload-Length", "1"), ("Upload-Defer-Length", "1")], 400),
       ([tus, ("Upload-Length", "1001")], 413), ([tus, ("Upload-Length", "1"), ("Upload-Metadata", "a b c")], 400),
       ([tus, ("Upload-Length", "1"), ("Upload-Metadata", "a !!!!")], 400),

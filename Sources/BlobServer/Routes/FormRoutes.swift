@@ -22,9 +22,9 @@ enum FormRoutes {
       FormReceiver(boundary, path, rule, FormResponse(call, path), digests?.isPromised == true ? digests : nil, call))
   }
 
-  /// Checks `Sec-Fetch-Site`, in addition to `Origin`, which `HostRule` has checked: browsers let pages send forms to
-  /// other sites without permission. Fetch Metadata §2.4.
-  private static func checkSite(_ call: Call) throws(ServerError) {
+  /// Checks `Sec-Fetch-Site`, in addition to `Origin`, which `HostRule` has checked: browsers let pages send forms, and
+  /// bodies of some media types by POST, to other sites without permission. Fetch Metadata §2.4.
+  static func checkSite(_ call: Call) throws(ServerError) {
     guard let site = call.headers["Sec-Fetch-Site"], !["same-origin", "none"].contains(site) else { return }
     let origins = call.options.allowedOrigins
     if origins.contains("*") || call.headers["Origin"].map(origins.contains) == true { return }

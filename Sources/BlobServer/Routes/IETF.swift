@@ -11,7 +11,8 @@ struct IETF: Sendable {
   /// nil if the version is not supported: then the request is treated as an ordinary one.
   init?(_ headers: HTTPHeaders) {
     guard headers["Upload-Draft-Interop-Version"] != nil else {
-      version = nil
+      // Only version 3 has this field. Apple's documentation shows it without the version.
+      version = headers["Upload-Incomplete"] == nil ? nil : 3
       return
     }
     let field = headers.item("Upload-Draft-Interop-Version")
@@ -82,9 +83,18 @@ struct IETF: Sendable {
   }
 
   static func limit(_ maxSize: Int64?, seconds: Int64, version: Int = 8) -> String {
-    let age = "\(version == 6 ? "expires" : "max-age")=\(min(seconds, 999_999_999_999_999))"
-    return maxSize.map { "max-size=\(min($0, 999_999_999_999_999)), \(age)" } ?? age
+    let age = "\(version == 6 ? "expires" : "max-age")=\(min(seconds, largestNumber))"
+    return maxSize.map { "max-size=\(min($0, largestNumber)), \(age)" } ?? age
   }
+
+  /// `Upload-Limit` in the response to OPTIONS. Versions before 6 do not have this field, but Apple's photo uploader asks
+  /// for it, and its documentation shows the size as a bare number.
+  static func offer(_ maxSize: Int64?, seconds: Int64, version: Int) -> String {
+    version < 6 ? String(min(maxSize ?? .max, largestNumber)) : limit(maxSize, seconds: seconds, version: version)
+  }
+
+  /// The largest integer in a structured field. RFC 9651 §3.3.1.
+  private static let largestNumber: Int64 = 999_999_999_999_999
 
   /// Adds the size limit to an error with status 413.
   func limited(_ error: ServerError, _ options: ServerOptions) -> ServerError {

@@ -27,9 +27,9 @@ enum IETFCreation {
     }
     if let length { try TusRoutes.checkLength(length, call.options) }
     let store = call.service.store
-    let target = try target(call, path, isFolder: isFolder)
+    let target = try PutRoutes.target(call, path, isFolder: isFolder)
     let state = try store.target(at: target, in: path)
-    let existing = try existing(call, target, state.item)
+    let existing = try target == nil ? .keep : PutRoutes.rule(call, state.item)
     try existing.admit(state, at: target ?? path, length: length)
     let digests = try CreationDigests(
       call.headers, ofBody: BodyDigests.ofHTTP(call.headers, isWhole: isLast))
@@ -60,13 +60,6 @@ enum IETFCreation {
     }
   }
 
-  private static func existing(
-    _ call: Call, _ target: ServedPath?, _ item: StoredItem?
-  ) throws(ServerError) -> ExistingRule {
-    if target == nil { return .keep }
-    return try call.method == "PUT" ? PutRoutes.rule(call.headers, item) : PutRoutes.rule(ofPost: call.headers, item)
-  }
-
   private static func receive(
     _ call: Call, _ upload: Upload, _ ietf: IETF, _ digests: BodyDigests?, isLast: Bool
   ) throws(ServerError) -> Plan {
@@ -77,14 +70,6 @@ enum IETFCreation {
     let interim = ietf.interim(location, limit: ietf.limit(call.options.maxSize, expires: upload.expires))
     let isKnown = call.request.inform(interim)
     return .receive(IETFReceiver(writer, ietf, digests, isLast: isLast, isCreation: true, isKnown: isKnown, call))
-  }
-
-  /// The path itself, or a file in it that the request names. nil: the upload's id becomes the file name.
-  private static func target(_ call: Call, _ path: ServedPath, isFolder: Bool) throws(ServerError) -> ServedPath? {
-    if !isFolder, !path.isRoot, try call.service.store.item(at: path)?.isFolder != true { return path }
-    if call.method == "PUT" { throw ServerError(409, "\(path) names a folder; a file's name is needed") }
-    guard let name = ContentDisposition.fileName(call.headers["Content-Disposition"]) else { return nil }
-    return try path.appending(name)
   }
 }
 

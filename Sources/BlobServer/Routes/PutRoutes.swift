@@ -1,9 +1,17 @@
 import BlobHTTP
 
-/// `PUT`: the body becomes the file with that name, completely or not at all. RFC 9110 §9.3.4.
+/// `PUT`, and `POST` of a bare body: the body becomes the file with that name, completely or not at all. RFC 9110 §9.3.4.
 enum PutRoutes {
   static func plan(_ call: Call, _ path: ServedPath, isFolder: Bool) throws(ServerError) -> Plan {
-    if path.isRoot || isFolder { throw ServerError(409, "\(path) names a folder; a file's name is needed") }
+    // Browsers and curl use this type where nobody has thought of one, and its bodies are rarely files.
+    if call.method == "POST", call.headers["Content-Type"]?.isSameField("application/x-www-form-urlencoded") == true {
+      throw ServerError(
+        415, "POST takes a file's bytes with the file's own Content-Type, forms (multipart/form-data) and tus uploads")
+    }
+    guard let path = try target(call, path, isFolder: isFolder) else {
+      throw ServerError(
+        400, "\(path) names a folder; a file's name is needed, in the URL or as filename in Content-Disposition")
+    }
     let length = call.request.contentLength
     let whole = try PartialBody.wholeLength(ofPut: call.headers)
     if let length, let whole { try PartialBody.check(length, isWhole: whole) }
@@ -12,11 +20,28 @@ enum PutRoutes {
     }
     let store = call.service.store
     let target = try store.target(at: path, in: path.parent)
-    let rule = try rule(call.headers, target.item)
+    let rule = try rule(call, target.item)
     try rule.admit(target, at: path, length: length)
     let digests = try BodyDigests.ofHTTP(call.headers, isWhole: true)
     let reception = try store.begin(length: length)
     return .receive(PutReceiver(reception, path, rule, ModificationTime(call.headers), digests, whole: whole, call))
+  }
+
+  /// The path itself, or for a POST to a folder, the file in it that `Content-Disposition` names; nil: it names none.
+  static func target(_ call: Call, _ path: ServedPath, isFolder: Bool) throws(ServerError) -> ServedPath? {
+    let mayBeFile = !isFolder && !path.isRoot
+    if call.method == "PUT" {
+      if mayBeFile { return path }
+      throw ServerError(409, "\(path) names a folder; a file's name is needed")
+    }
+    if mayBeFile, try call.service.store.item(at: path)?.isFolder != true { return path }
+    guard let name = ContentDisposition.fileName(call.headers["Content-Disposition"]) else { return nil }
+    return try path.appending(name)
+  }
+
+  /// The rule for an existing file at the target of a PUT or POST. See the two below.
+  static func rule(_ call: Call, _ item: StoredItem?) throws(ServerError) -> ExistingRule {
+    try call.method == "PUT" ? rule(call.headers, item) : rule(ofPost: call.headers, item)
   }
 
   /// The rule for an existing file at the target, derived from the request's preconditions. `item`: that file; nil:
@@ -62,6 +87,8 @@ private final class PutReceiver: BodyReceiver {
   private let whole: Int64?
   private let head: HTTPHeaders
   private let service: Service
+  /// The file's URL, relative to the request's; nil: they are the same.
+  private let location: String?
 
   init(
     _ reception: any Reception, _ path: ServedPath, _ rule: ExistingRule, _ modified: ModificationTime?,
@@ -72,6 +99,7 @@ private final class PutReceiver: BodyReceiver {
     self.whole = whole
     head = call.headers
     service = call.service
+    location = call.method == "POST" ? call.target.reference(to: path.url) : nil
     record = UploadRecord(reception.id, target: path, existing: rule, length: nil, modified: modified)
   }
 
@@ -93,6 +121,7 @@ private final class PutReceiver: BodyReceiver {
         try digests?.check(trailers)
         let publication = try service.store.publish(reception, record, isSaved: false)
         var reply = Reply(publication.outcome == .created ? 201 : 204, ["ETag": publication.item.etag])
+        reply.headers["Location"] = location
         reply.tell(publication)
         if publication.hasModificationTime { reply.headers[ModificationTime.field] = "accepted" }
         reply.headers["Repr-Digest"] = service.digests.remember(digests?.values, of: publication.item)

@@ -11,7 +11,15 @@ enum TusRoutes {
       return true
     }
     return call.method == "PATCH" && call.headers["Upload-Draft-Interop-Version"] == nil
-      && call.headers["Upload-Complete"] == nil && call.headers["Content-Type"]?.isSameField(IETF.contentType) != true
+      && call.headers["Upload-Complete"] == nil && call.headers["Upload-Incomplete"] == nil
+      && call.headers["Content-Type"]?.isSameField(IETF.contentType) != true
+  }
+
+  /// Whether a POST to another URL than an upload's is meant to create an upload of tus. Without `Tus-Resumable`, it gets
+  /// the error response of tus.
+  static func isCreation(_ call: Call) -> Bool {
+    ["Tus-Resumable", "Upload-Length", "Upload-Defer-Length", "Upload-Concat"].contains { call.headers[$0] != nil }
+      || isMeant(call)
   }
 
   /// A request for an upload's URL.
@@ -158,11 +166,6 @@ enum TusRoutes {
 
   /// Creates an upload below `folder`. The metadata names its target.
   static func create(_ call: Call, _ folder: ServedPath) throws(ServerError) -> Plan {
-    if call.headers["Tus-Resumable"] == nil, call.headers["Upload-Length"] == nil,
-      call.headers["Upload-Defer-Length"] == nil, call.headers["Upload-Concat"] == nil
-    {
-      throw ServerError(415, "POST takes tus uploads and forms (multipart/form-data)")
-    }
     if let refusal = versionRefusal(call) { return .reply(refusal) }
     let role = call.headers["Upload-Concat"]
     if let role, role != "partial" { return try TusConcatenation.create(call, folder, role) }

@@ -2,6 +2,7 @@ import BlobHTTP
 import BlobServer
 import Blobs
 import Platform
+import TestSupport
 import Testing
 
 /// A server with a temporary folder; both end with this object.

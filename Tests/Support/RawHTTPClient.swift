@@ -2,29 +2,29 @@ import BlobHTTP
 import Platform
 
 /// A blocking HTTP/1.1 client on a plain socket, which can also violate the protocol.
-final class RawHTTPClient {
+package final class RawHTTPClient {
   private let descriptor: Int32
   private var held: [UInt8] = []
   /// The target of the last request.
   private var target = "/"
 
-  struct Closed: Error {}
+  package struct Closed: Error {}
 
-  struct Answer {
-    var status: Int
-    var headers: HTTPHeaders
-    var body: [UInt8]
+  package struct Answer {
+    package var status: Int
+    package var headers: HTTPHeaders
+    package var body: [UInt8]
     /// The base for relative references in the header.
-    var target = "/"
-    var text: String { String(decoding: body, as: UTF8.self) }
+    package var target = "/"
+    package var text: String { String(decoding: body, as: UTF8.self) }
     /// `Location` and `Content-Location` are resolved to absolute paths; `headers` contains them as they were sent.
-    subscript(name: String) -> String? {
+    package subscript(name: String) -> String? {
       guard let value = headers[name], name.hasSuffix("Location") else { return headers[name] }
       return HTTPURL("http://localhost\(target)")?.resolve(value)?.path ?? value
     }
   }
 
-  init(port: UInt16, ipv6: Bool = false) throws {
+  package init(port: UInt16, ipv6: Bool = false) throws {
     descriptor = socket(ipv6 ? AF_INET6 : AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     var timeout = timeval(tv_sec: 20, tv_usec: 0)
     setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
@@ -59,7 +59,7 @@ final class RawHTTPClient {
   deinit { close(descriptor) }
 
   /// Sends a request's head, with `Host` unless `headers` contains it.
-  func head(_ method: String, _ path: String, _ headers: [(String, String)] = []) throws {
+  package func head(_ method: String, _ path: String, _ headers: [(String, String)] = []) throws {
     target = path
     var text = "\(method) \(path) HTTP/1.1\r\n"
     if !headers.contains(where: { $0.0 == "Host" }) { text += "Host: localhost\r\n" }
@@ -68,7 +68,7 @@ final class RawHTTPClient {
   }
 
   /// Sends a complete request and reads its response.
-  func ask(
+  package func ask(
     _ method: String, _ path: String, _ headers: [(String, String)] = [], body: [UInt8]? = nil
   ) throws -> Answer {
     try head(method, path, headers + (body.map { [("Content-Length", "\($0.count)")] } ?? []))
@@ -76,7 +76,7 @@ final class RawHTTPClient {
     return try answer(hasBody: method != "HEAD")
   }
 
-  func send(_ bytes: [UInt8]) throws {
+  package func send(_ bytes: [UInt8]) throws {
     var rest = bytes[...]
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { Platform.send(descriptor, $0.baseAddress!, $0.count, Int32(MSG_NOSIGNAL)) }
@@ -86,16 +86,16 @@ final class RawHTTPClient {
   }
 
   /// Reads the available bytes, at most `count`, without waiting.
-  func readSome(_ count: Int) {
+  package func readSome(_ count: Int) {
     var buffer = [UInt8](repeating: 0, count: count)
     _ = recv(descriptor, &buffer, count, Int32(MSG_DONTWAIT))
   }
 
   /// Shuts down the sending side; responses can still be read.
-  func finishSending() { shutdown(descriptor, Int32(SHUT_WR)) }
+  package func finishSending() { shutdown(descriptor, Int32(SHUT_WR)) }
 
   /// The next response; a `100 Continue` before it is skipped.
-  func answer(hasBody: Bool = true) throws -> Answer {
+  package func answer(hasBody: Bool = true) throws -> Answer {
     var answer: Answer
     repeat { answer = try readHead() } while answer.status == 100
     // A 304 response gives the length of the body that it omits. RFC 9112 §6.3.
@@ -108,7 +108,7 @@ final class RawHTTPClient {
     return answer
   }
 
-  func readHead() throws -> Answer {
+  package func readHead() throws -> Answer {
     let end = Array("\r\n\r\n".utf8)
     while true {
       if let index = held.indices.first(where: { held[$0...].starts(with: end) }) {
@@ -126,14 +126,14 @@ final class RawHTTPClient {
   }
 
   /// Reads until the server closes the connection or the timeout passes.
-  func readToEnd() -> [UInt8] {
+  package func readToEnd() -> [UInt8] {
     while (try? receive()) != nil {}
     defer { held = [] }
     return held
   }
 
   /// Whether the server has closed the connection, with nothing left to read.
-  func isClosedByServer() -> Bool {
+  package func isClosedByServer() -> Bool {
     var byte: UInt8 = 0
     return held.isEmpty && recv(descriptor, &byte, 1, 0) <= 0
   }
