@@ -26,3 +26,15 @@ enum PhotoFailure {
     }
   }
 }
+
+extension PhotoJobError {
+  /// An error of a change of jobs. `code` is that of `PHPhotosError`.
+  init(domain: String, code: Int, _ text: String) {
+    let isPhotoKits = domain == PhotoFailure.domain
+    switch code {
+    case 3307 where isPhotoKits: self.init(.limit, text)
+    case 3201 where isPhotoKits, 3303 where isPhotoKits: self.init(.gone, text)
+    default: self.init(.failed, "\(text) (\(domain) \(code))")
+    }
+  }
+}

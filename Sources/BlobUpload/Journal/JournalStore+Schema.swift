@@ -2,7 +2,7 @@ import BlobSQLite
 
 extension JournalStore {
   /// Incremented with every change of the schema, which also needs a step in `migrate`.
-  static let schemaVersion: Int64 = 9
+  static let schemaVersion: Int64 = 10
 
   func migrate() throws(SQLiteError) {
     try database.migrate(to: Self.schemaVersion) { (found: Int64) throws(SQLiteError) in
@@ -16,6 +16,7 @@ extension JournalStore {
       if found < 6 { try database.execute(Self.widthSchema) }
       if found < 7 { try database.execute(Self.listingSchema) }
       if found < 8 { try database.execute(Self.sentLengthSchema) }
+      if found < 10 { try database.execute(Self.jobSchema) }
       if found > 0, found < 7 { try removeQueries() }
       if found > 0, found < 9 { try normalizePlaces() }
     }

@@ -154,4 +154,4 @@ extension ProcessIdentity {
 }
 
 /// Seconds since 1970.
-func currentSeconds() -> Int64 { Int64(time(nil)) }
+package func currentSeconds() -> Int64 { Int64(time(nil)) }

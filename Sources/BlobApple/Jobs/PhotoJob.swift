@@ -1,0 +1,76 @@
+import BlobHTTP
+
+/// A job of the system's background uploader, as `PHAssetResourceUploadJob` describes it.
+public struct PhotoJob: Sendable, Hashable {
+  public enum State: Sendable, Hashable {
+    case underWay
+    case succeeded
+    /// The reason, and whether the system still takes a retry of this job, of which it allows one.
+    case failed(String, mayRetry: Bool)
+  }
+  /// The job's `localIdentifier`.
+  public let id: String
+  /// The URL of its destination.
+  public let url: String
+  public let state: State
+
+  public init(id: String, url: String, state: State) {
+    self.id = id
+    self.url = url
+    self.state = state
+  }
+}
+
+/// An asset of the photo library.
+public struct PhotoAsset: Sendable, Hashable {
+  /// The asset's `localIdentifier`.
+  public let id: String
+  /// Another version has another text. It is made of the asset's modification date.
+  public let version: String
+  /// When the picture was taken, in seconds since 1970; nil: unknown.
+  public let created: Int64?
+
+  public init(id: String, version: String, created: Int64?) {
+    self.id = id
+    self.version = version
+    self.created = created
+  }
+}
+
+public struct PhotoJobError: Error, Sendable, CustomStringConvertible {
+  public enum Code: Sendable {
+    /// There is no room for another job until one is acknowledged. The call has changed nothing.
+    case limit
+    /// The asset, its file or the job is gone. The call has changed nothing.
+    case gone
+    /// Whether the call has changed something is unknown.
+    case failed
+  }
+  public let code: Code
+  public let description: String
+
+  public init(_ code: Code, _ description: String) {
+    self.code = code
+    self.description = description
+  }
+}
+
+/// The photo library and the system's jobs, as far as `PhotoUploads` needs them. `PhotoKitJobs` is the one that calls
+/// PhotoKit. All calls may block; they come from one thread.
+public protocol PhotoJobSystem: Sendable {
+  /// The most jobs that may be unacknowledged: those under way, and those that have succeeded or failed.
+  var limit: Int { get }
+  /// Whether `jobs` also returns the jobs under way. Before iOS 26.5 the system lists only those that have ended.
+  var listsJobsUnderWay: Bool { get }
+  /// The jobs of this app that are not acknowledged.
+  func jobs() throws(PhotoJobError) -> [PhotoJob]
+  /// Lets the system forget a job that has succeeded or failed.
+  func acknowledge(_ job: PhotoJob) throws(PhotoJobError)
+  /// Lets the system send a failed job once more. nil: with the request it was created with.
+  func retry(_ job: PhotoJob, to destination: HTTPRequest?) throws(PhotoJobError)
+  func create(_ resource: AssetResource, of asset: PhotoAsset, to destination: HTTPRequest) throws(PhotoJobError)
+  /// A function that returns the next assets each time it is called, and an empty array after the last.
+  func assets() throws(PhotoJobError) -> () -> [PhotoAsset]
+  /// Throws `.gone` when the asset was deleted.
+  func resources(of asset: PhotoAsset) throws(PhotoJobError) -> [AssetResource]
+}

@@ -1,0 +1,64 @@
+import BlobHTTP
+
+/// Where the system's background uploader sends photos: a folder of a server that takes the bare bytes of a file, such as
+/// `fullbore serve`, and the requests for it.
+public struct PhotoJobDestination: Sendable {
+  public let folder: HTTPURL
+  private let method: String
+  private let headers: @Sendable () -> HTTPHeaders
+  private let path: @Sendable (_ asset: PhotoAsset, _ name: String) -> String
+
+  /// - Parameters:
+  ///   - folder: must begin with the extension's `BackgroundUploadURLBase`, or the system refuses it.
+  ///   - method: POST or PUT.
+  ///   - headers: is called for each request, so that a token can be renewed. Its fields go to this folder's origin only.
+  ///     The system keeps them with the job until the job is acknowledged.
+  ///   - interopVersion: `Upload-Draft-Interop-Version`, for servers that must find it. nil leaves the field to the system,
+  ///     which speaks the protocol and knows its own version.
+  ///   - path: a path below the folder, for a file of an asset. nil: `<asset>/<name>`, as in `A1B2…/IMG_0001.HEIC`. Paths
+  ///     of two files must differ: where they do not, the second one gets the asset's identifier before it.
+  public init(
+    _ folder: HTTPURL, method: String = "POST", interopVersion: Int? = nil,
+    headers: @escaping @Sendable () -> HTTPHeaders = { [:] },
+    path: (@Sendable (_ asset: PhotoAsset, _ name: String) -> String)? = nil
+  ) {
+    self.folder = folder.folder.normalized
+    self.method = method
+    self.path = path ?? { asset, name in "\(Self.folderName(asset))/\(name)" }
+    self.headers = {
+      var all = headers()
+      if let interopVersion { all["Upload-Draft-Interop-Version"] = "\(interopVersion)" }
+      return all
+    }
+  }
+
+  /// The URLs for a file, in the order in which they are tried: the second one is unique.
+  func urls(_ asset: PhotoAsset, _ name: String) -> [HTTPURL] {
+    let path = path(asset, name)
+    return [path, "\(Self.folderName(asset))/\(path)"].map { folder.appending(pathBytes: Self.safe($0)).normalized }
+  }
+
+  /// nil: the URL is not below the folder, so nothing of ours may go there. `replaces`: this version takes the place of an
+  /// earlier one. RFC 9110 §13.1.1.
+  func request(_ url: HTTPURL, created: Int64? = nil, replaces: Bool) -> HTTPRequest? {
+    guard url.origin == folder.origin, url.path.hasPrefix(folder.path) else { return nil }
+    var request = HTTPRequest(method, url, headers())
+    if replaces { request.headers["If-Match"] = "*" }
+    if let created, created > 0 { request.headers["X-OC-MTime"] = String(created) }
+    return request
+  }
+
+  /// An identifier is `UUID/L0/001`; its first part is unique on a device.
+  private static func folderName(_ asset: PhotoAsset) -> String {
+    String(asset.id.prefix { $0 != "/" })
+  }
+
+  /// A name of the library may have anything in it. No component leads out of the folder, or is empty.
+  private static func safe(_ path: String) -> [UInt8] {
+    let components = path.utf8.split(separator: UInt8(ascii: "/")).map { component in
+      let bytes = component.map { $0 == 0 ? UInt8(ascii: "_") : $0 }
+      return bytes.allSatisfy { $0 == UInt8(ascii: ".") } ? bytes.map { _ in UInt8(ascii: "_") } : bytes
+    }
+    return components.isEmpty ? [UInt8(ascii: "_")] : Array(components.joined(separator: [UInt8(ascii: "/")]))
+  }
+}

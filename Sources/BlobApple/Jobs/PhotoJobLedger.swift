@@ -1,0 +1,38 @@
+import BlobUpload
+import Blobs
+
+/// What is known of jobs from earlier runs. It is the journal's.
+protocol PhotoJobLedger: Sendable {
+  func job(at url: String) async throws(JournalError) -> JournalJob?
+  func keep(_ job: JournalJob) async throws(JournalError)
+  func openJobs() async throws(JournalError) -> [JournalJob]
+  func settledVersion(of asset: String, at folder: String) async throws(JournalError) -> String?
+  func settle(_ asset: String, _ version: String, at folder: String) async throws(JournalError)
+}
+
+extension Journal: PhotoJobLedger {}
+
+/// A journal that is opened by the first call, because the initializer of an extension cannot wait for that.
+actor UnopenedJournal: PhotoJobLedger {
+  private let path: BytePath
+  private var journal: Journal?
+
+  init(_ path: BytePath) { self.path = path }
+
+  private func opened() async throws(JournalError) -> Journal {
+    if let journal { return journal }
+    let opened = try await Journal(at: path)
+    journal = opened
+    return opened
+  }
+
+  func job(at url: String) async throws(JournalError) -> JournalJob? { try await opened().job(at: url) }
+  func keep(_ job: JournalJob) async throws(JournalError) { try await opened().keep(job) }
+  func openJobs() async throws(JournalError) -> [JournalJob] { try await opened().openJobs() }
+  func settledVersion(of asset: String, at folder: String) async throws(JournalError) -> String? {
+    try await opened().settledVersion(of: asset, at: folder)
+  }
+  func settle(_ asset: String, _ version: String, at folder: String) async throws(JournalError) {
+    try await opened().settle(asset, version, at: folder)
+  }
+}

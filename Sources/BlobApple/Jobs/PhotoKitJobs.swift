@@ -1,0 +1,147 @@
+#if canImport(Photos)
+  import BlobHTTP
+  import Blobs
+  import Foundation
+  import Photos
+  import Synchronization
+
+  /// The photo library and the background upload jobs of the system, by PhotoKit.
+  ///
+  /// Jobs can be made only by an extension at `com.apple.photos.background-upload` whose app has full access to photos and
+  /// has switched the extension on.
+  @available(iOS 26.1, macOS 27.0, *)
+  public struct PhotoKitJobs: PhotoJobSystem {
+    public init() {}
+
+    public var limit: Int { PHAssetResourceUploadJob.jobLimit }
+
+    public var listsJobsUnderWay: Bool {
+      if #available(iOS 26.5, *) { return true }
+      return false
+    }
+
+    public func jobs() throws(PhotoJobError) -> [PhotoJob] {
+      let mayRetry = Set(Self.fetch(.retry).map { $0.localIdentifier })
+      let ended = Self.fetch(.acknowledge)
+      // A failed job may be among those to retry only.
+      var found = Dictionary(
+        (ended + Self.fetch(.retry)).map { ($0.localIdentifier, $0) }, uniquingKeysWith: { first, _ in first })
+      if #available(iOS 26.5, *) {
+        for job in Self.fetch(.process) { found[job.localIdentifier] = job }
+      }
+      return found.values.compactMap { job in
+        guard let url = job.destination.url else { return nil }
+        return PhotoJob(
+          id: job.localIdentifier, url: url.absoluteString,
+          state: Self.state(job, mayRetry: mayRetry.contains(job.localIdentifier)))
+      }
+    }
+
+    private static func state(_ job: PHAssetResourceUploadJob, mayRetry: Bool) -> PhotoJob.State {
+      switch job.state {
+      case .succeeded: return .succeeded
+      case .failed: return .failed(reason(job), mayRetry: mayRetry)
+      default: return .underWay
+      }
+    }
+
+    private static func reason(_ job: PHAssetResourceUploadJob) -> String {
+      guard #available(iOS 26.4, *), let error = job.error as NSError? else { return "the upload has failed" }
+      return "\(error.localizedDescription) (\(error.domain) \(error.code))"
+    }
+
+    private static func fetch(_ action: PHAssetResourceUploadJob.Action) -> [PHAssetResourceUploadJob] {
+      let found = PHAssetResourceUploadJob.fetchJobs(action: action, options: nil)
+      return (0..<found.count).map { found.object(at: $0) }
+    }
+
+    public func acknowledge(_ job: PhotoJob) throws(PhotoJobError) {
+      try change(job, "acknowledge") { $0.acknowledge() }
+    }
+
+    public func retry(_ job: PhotoJob, to destination: HTTPRequest?) throws(PhotoJobError) {
+      let request = try destination.map { request throws(PhotoJobError) in try Self.urlRequest(request) }
+      try change(job, "retry") { $0.retry(destination: request) }
+    }
+
+    public func create(
+      _ resource: AssetResource, of asset: PhotoAsset, to destination: HTTPRequest
+    ) throws(PhotoJobError) {
+      let found = try Self.resources(asset.id).first { AssetResource($0) == resource }
+      guard let found else { throw PhotoJobError(.gone, "\(resource.filename): the asset has no such file any more") }
+      let request = try Self.urlRequest(destination)
+      try Self.perform("register \(destination.url)") {
+        #if os(macOS)
+          _ = PHAssetResourceUploadJobChangeRequest.creationRequestForJob(destination: request, resource: found)
+        #else
+          if #available(iOS 26.4, *) {
+            _ = PHAssetResourceUploadJobChangeRequest.creationRequestForJob(destination: request, resource: found)
+          } else {
+            PHAssetResourceUploadJobChangeRequest.createJob(destination: request, resource: found)
+          }
+        #endif
+      }
+    }
+
+    public func assets() throws(PhotoJobError) -> () -> [PhotoAsset] {
+      let options = PHFetchOptions()
+      options.sortDescriptors = [NSSortDescriptor(key: "creationDate", ascending: true)]
+      let found = PHAsset.fetchAssets(with: options)
+      var position = 0
+      return {
+        let end = min(position + 500, found.count)
+        defer { position = end }
+        return autoreleasepool {
+          (position..<end).map { index in
+            let asset = found.object(at: index)
+            return PhotoAsset(
+              id: asset.localIdentifier, version: asset.modificationDate.map { "\($0.timeIntervalSince1970)" } ?? "",
+              created: asset.creationDate.map { Int64(clamped: $0.timeIntervalSince1970) })
+          }
+        }
+      }
+    }
+
+    public func resources(of asset: PhotoAsset) throws(PhotoJobError) -> [AssetResource] {
+      try Self.resources(asset.id).map { AssetResource($0) }
+    }
+
+    private static func resources(_ id: String) throws(PhotoJobError) -> [PHAssetResource] {
+      guard let asset = PHAsset.fetchAssets(withLocalIdentifiers: [id], options: nil).firstObject else {
+        throw PhotoJobError(.gone, "the photo was deleted")
+      }
+      return PHAssetResource.assetResources(for: asset)
+    }
+
+    // MARK: Changes
+
+    private func change(
+      _ job: PhotoJob, _ verb: String, _ body: (PHAssetResourceUploadJobChangeRequest) -> Void
+    ) throws(PhotoJobError) {
+      let known = (Self.fetch(.acknowledge) + Self.fetch(.retry)).first { $0.localIdentifier == job.id }
+      guard let known else { throw PhotoJobError(.gone, "\(verb) \(job.url): the system has no such job any more") }
+      var isGone = false
+      try Self.perform("\(verb) \(job.url)") {
+        if let request = PHAssetResourceUploadJobChangeRequest(for: known) { body(request) } else { isGone = true }
+      }
+      if isGone { throw PhotoJobError(.gone, "\(verb) \(job.url): the job cannot be changed any more") }
+    }
+
+    private static func perform(_ operation: String, _ body: () -> Void) throws(PhotoJobError) {
+      do {
+        try PHPhotoLibrary.shared().performChangesAndWait(body)
+      } catch {
+        let known = error as NSError
+        throw PhotoJobError(domain: known.domain, code: known.code, "\(operation): \(known.localizedDescription)")
+      }
+    }
+
+    private static func urlRequest(_ request: HTTPRequest) throws(PhotoJobError) -> URLRequest {
+      guard let url = URL(string: request.url.text) else { throw PhotoJobError(.failed, "\(request.url) is no URL") }
+      var made = URLRequest(url: url)
+      made.httpMethod = request.method
+      for field in request.headers.fields { made.addValue(field.value, forHTTPHeaderField: field.name) }
+      return made
+    }
+  }
+#endif

@@ -1,0 +1,85 @@
+import BlobSQLite
+
+/// An upload that the system makes on behalf of an app, as Apple's background uploader for photo libraries does, and what is
+/// known of it. There is one for each URL.
+public struct JournalJob: Sendable, Hashable {
+  public enum State: Int64, Sendable {
+    /// Nothing is under way. The version in `done`, if any, is at the destination.
+    case idle = 0
+    /// The job is about to be registered. Whether the system has it is known only by asking the system.
+    case registering = 1
+    case registered = 2
+    /// The job has failed, and its retry is about to begin, is under way, or has ended.
+    case retrying = 3
+    /// `version` was given up, for the reason in `error`.
+    case refused = 4
+  }
+  /// The URL at which the bytes will be found, without credentials.
+  public let url: String
+  /// What is sent, in the form of whoever sends it.
+  public var source: String
+  /// The version that was sent last, whole; nil: none was.
+  public var done: String?
+  /// The version that is under way, or was given up; nil: none.
+  public var version: String?
+  public var state: State
+  /// How often the system was asked to send `version`.
+  public var attempts: Int
+  public var error: String?
+  /// Seconds since 1970.
+  public var updated: Int64
+
+  public init(
+    _ url: String, source: String, done: String? = nil, version: String? = nil, state: State = .idle, attempts: Int = 0,
+    error: String? = nil, updated: Int64 = 0
+  ) {
+    self.url = url
+    self.source = source
+    self.done = done
+    self.version = version
+    self.state = state
+    self.attempts = attempts
+    self.error = error
+    self.updated = updated
+  }
+
+  /// The system may have a job for it.
+  public var isOpen: Bool { [.registering, .registered, .retrying].contains(state) }
+
+  /// Nothing is left to do for this version: it was sent, or given up.
+  public func isSettled(_ version: String) -> Bool {
+    state == .idle && done == version || state == .refused && self.version == version
+  }
+}
+
+extension Journal {
+  /// nil: nothing is known of this URL.
+  public func job(at url: String) throws(JournalError) -> JournalJob? {
+    try read { store throws(SQLiteError) in try store.job(at: url) }
+  }
+
+  /// Stores the job in place of an earlier one with its URL. Once this has returned, it survives a SIGKILL.
+  public func keep(_ job: JournalJob) throws(JournalError) {
+    try read { store throws(SQLiteError) in try store.keep(job) }
+  }
+
+  /// All jobs that the system may have.
+  public func openJobs() throws(JournalError) -> [JournalJob] {
+    try read { store throws(SQLiteError) in try store.openJobs() }
+  }
+
+  /// All jobs that were given up, the latest first.
+  public func refusedJobs() throws(JournalError) -> [JournalJob] {
+    try read { store throws(SQLiteError) in try store.refusedJobs() }
+  }
+
+  /// The version of an asset whose every file was sent to this folder or given up; nil: there is none.
+  public func settledVersion(of asset: String, at folder: String) throws(JournalError) -> String? {
+    try read { store throws(SQLiteError) in try store.settledVersion(of: asset, at: folder) }
+  }
+
+  /// Stores that nothing is left to do for this version of an asset, so that its files need not be looked at again.
+  public func settle(_ asset: String, _ version: String, at folder: String) throws(JournalError) {
+    try read { store throws(SQLiteError) in try store.settle(asset, version, at: folder) }
+  }
+}
