@@ -53,7 +53,9 @@ let package = Package(
         "Blobs", "BlobStreams", "BlobHTTP", .target(name: "BlobClient", condition: .when(platforms: [.linux])),
       ]),
     .target(name: "BlobMedia", dependencies: ["Blobs", "Platform"]),
-    .target(name: "BlobApple", dependencies: ["Blobs", "BlobMedia"]),
+    .target(
+      name: "BlobApple",
+      dependencies: ["Blobs", "BlobHTTP", "BlobMedia", "BlobUpload", "BlobURLSession", "Platform"]),
     .target(name: "BlobUpload", dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", "BlobSQLite", "Platform"]),
     .target(name: "BlobServer", dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", tls, "Platform"]),
     .target(
@@ -109,7 +111,12 @@ let package = Package(
       name: "BlobStreamsTests", dependencies: ["Blobs", "BlobCrypto", "BlobStreams", "BlobTesting", "TestSupport"]),
     .testTarget(
       name: "BlobSQLiteTests", dependencies: ["Blobs", "BlobSQLite", "BlobTesting", "TestSupport", "Platform"]),
-    .testTarget(name: "BlobAppleTests", dependencies: ["Blobs", "BlobApple", "BlobMedia", "BlobTesting", "Platform"]),
+    .testTarget(
+      name: "BlobAppleTests",
+      dependencies: [
+        "Blobs", "BlobApple", "BlobClient", "BlobHTTP", "BlobMedia", "BlobServer", "BlobTesting", "BlobUpload",
+        "Platform", "TestSupport",
+      ]),
     .testTarget(
       name: "BlobMediaTests",
       dependencies: ["Blobs", "BlobHTTP", "BlobMedia", "BlobStreams", "BlobTesting", "fullbore-media"]),

@@ -59,7 +59,7 @@ extension SessionExchange: URLSessionDataDelegate {
 
 extension HTTPHead {
   /// Repeated fields are already joined by commas.
-  init(_ response: HTTPURLResponse) {
+  package init(_ response: HTTPURLResponse) {
     var headers = HTTPHeaders()
     for (name, value) in response.allHeaderFields { headers.add("\(name)", "\(value)") }
     self.init(status: response.statusCode, headers: headers)

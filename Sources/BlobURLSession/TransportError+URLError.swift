@@ -7,7 +7,7 @@ import Foundation
 
 extension TransportError {
   /// Converts an error of Foundation.
-  init(_ error: any Error, _ name: String) {
+  package init(_ error: any Error, _ name: String) {
     if let own = (error as? URLError)?.userInfo[Self.key] as? TransportError {
       self = own
       return

@@ -136,6 +136,11 @@ final class UploadRun {
   private func step() async throws(UploadError) -> UploadResult? {
     guard let session else { return try await create() }
     guard let offset else {
+      switch try await findInFlight(session) {
+      case .none: break
+      case .from(let offset): return try await take(.upTo(offset, session))
+      case .givenUp: return nil
+      }
       let held = try await dialect.held(by: session, context)
       unknownCreations.noteAnswer()
       if let doubted, try await !stillHas(doubted, held, session) { return nil }

@@ -24,6 +24,8 @@ public struct Uploader: Sendable {
   /// How much of a sequential source is held so that it can be sent again.
   public var spool = SpoolOptions()
   public var clock: any Clock<Duration> = ContinuousClock()
+  /// Requests of earlier processes that may not have ended; nil: requests end with their process.
+  package var inFlight: (any RequestsInFlight)?
   /// Called with the error and the delay until the next try. On any thread; must be short.
   public var retrying: (@Sendable (UploadError, Duration) -> Void)?
   /// Called with messages for the user that do not stop the upload. On any thread; must be short.

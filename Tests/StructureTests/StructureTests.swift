@@ -14,7 +14,7 @@ struct StructureTests {
     "BlobHTTP": ["Platform", "Blobs"],
     "BlobClient": ["Platform", "BlobHTTP", "Blobs", "CCurl", "CSSL"],
     "BlobMedia": ["Platform", "Blobs"],
-    "BlobApple": ["BlobMedia", "Blobs"],
+    "BlobApple": ["Platform", "BlobHTTP", "BlobMedia", "BlobUpload", "BlobURLSession", "Blobs"],
     "BlobUpload": ["Platform", "BlobCrypto", "BlobHTTP", "BlobSQLite", "Blobs"],
     "BlobServer": ["Platform", "BlobCrypto", "BlobHTTP", "Blobs", "CSSL"],
     "BlobTesting": [

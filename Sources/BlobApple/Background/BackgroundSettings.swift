@@ -1,0 +1,66 @@
+import BlobUpload
+import Blobs
+import Platform
+
+/// The settings of a `BackgroundUploader`.
+package struct BackgroundSettings: Sendable {
+  package var spool: BytePath
+  /// The spool never has more bytes than this.
+  package var spoolBytes: Int64
+  /// Files that exist at the destination are replaced.
+  package var overwrite: Bool
+  package var retry: RetryPolicy
+  /// A pause between retries up to this length is waited for; the system waits for longer ones.
+  package var longestPause = Duration.seconds(4)
+  /// How long events of tasks that ended before this process was there are waited for, unless the system says that all
+  /// were delivered.
+  package var settling = Duration.seconds(5)
+  /// The system's completion handler is called after this time at the latest.
+  package var handlerLimit = Duration.seconds(20)
+  /// Writes pieces, as `write(2)` does.
+  package var write: @Sendable (Int32, UnsafeRawBufferPointer) -> Int = { Platform.write($0, $1.baseAddress, $1.count) }
+
+  /// A failure may last for hours, and costs nothing while the system waits. Failures of the network are not counted,
+  /// because the system does not report them.
+  package static let usualRetry = {
+    var retry = RetryPolicy(first: .seconds(2), longest: .seconds(3600), outage: .seconds(7 * 24 * 3600))
+    retry.retries = 12
+    return retry
+  }()
+
+  package init(
+    spool: BytePath, spoolBytes: Int64, overwrite: Bool = false, retry: RetryPolicy = usualRetry
+  ) {
+    self.spool = spool
+    self.spoolBytes = max(4, spoolBytes)
+    self.overwrite = overwrite
+    self.retry = retry
+  }
+
+  /// Bytes of the largest piece. Several uploads have pieces in the spool at the same time.
+  package var pieceBytes: Int64 { spoolBytes / 4 }
+
+  /// The destination with bodies that fit into the spool. Throws if its protocol cannot go on after any byte.
+  func adapt(_ destination: UploadDestination) throws(UploadError) -> UploadDestination {
+    var destination = destination
+    switch destination.dialect {
+    case var tus as Tus:
+      // The system sends no trailers.
+      tus.trailsChecksums = false
+      tus.wholeUpTo = min(tus.wholeUpTo, pieceBytes)
+      destination.limits.firstPart = min(destination.limits.firstPart, tus.wholeUpTo)
+      destination.dialect = tus
+    case var resumable as IETFResumable:
+      // A file that is sent with its creation can be resumed by the system.
+      resumable.wholeUpTo = pieceBytes
+      destination.limits.firstPart = pieceBytes
+      destination.dialect = resumable
+    default:
+      throw UploadError(
+        .giveUp, .destination,
+        "\(destination.endpoint): background uploads need tus or the IETF's protocol, and this is \(destination.dialect.name)"
+      )
+    }
+    return destination
+  }
+}

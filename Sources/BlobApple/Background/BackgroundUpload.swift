@@ -1,0 +1,33 @@
+import BlobUpload
+import Blobs
+
+/// The state of one upload of a `BackgroundUploader`.
+public struct BackgroundUpload: Sendable {
+  public enum State: Sendable {
+    /// Its bytes are being read or sent, or it waits for the system or for room in the spool.
+    case uploading
+    /// A request has failed and is repeated after the delay. The system may take longer.
+    case waiting(UploadError, Duration)
+    /// The server has all bytes. nil: it had them before, and nothing was sent.
+    case finished(UploadResult?)
+    /// The upload was given up. Its session is kept in the journal: adding the source again goes on from there.
+    case failed(UploadError)
+    /// `cancel` has ended it.
+    case cancelled
+  }
+
+  /// The path below the destination's folder.
+  public var name: BytePath
+  /// Bytes; nil: not known before the source has ended.
+  public var length: Int64?
+  /// Bytes from the start that the server has confirmed.
+  public var acknowledged: Int64 = 0
+  /// Bytes from the start that were handed to the network; it decreases when bytes are sent again.
+  public var sent: Int64 = 0
+  public var state = State.uploading
+
+  init(_ name: BytePath, length: Int64? = nil) {
+    self.name = name
+    self.length = length
+  }
+}

@@ -1,0 +1,36 @@
+#if canImport(Darwin)
+  import BlobUpload
+  import BlobURLSession
+  import Blobs
+  import Foundation
+
+  extension BackgroundUploader {
+    /// An uploader over the background `URLSession` with this identifier. Create one only for each identifier, early
+    /// after the launch: the system delivers events to it from then on.
+    ///
+    /// - `destination`: its protocol must be tus or the IETF's. Build it without asking the server, since there may be
+    ///   no network when the app is launched.
+    /// - `journal`: may be shared with other uploaders and processes.
+    /// - `spool`: a folder for this uploader alone. Files in it must stay readable while the device is locked, and
+    ///   neither `tmp` nor `Caches` will do, because the system deletes files there. Foreign files are left alone.
+    /// - `spoolBytes`: the folder never has more. A piece has at most a quarter of it; larger pieces wake the app less
+    ///   often.
+    /// - `overwrite`: files with other bytes at the destination are replaced.
+    /// - `configure`: sets options of the session, for example `allowsCellularAccess` or `isDiscretionary`.
+    /// - `reopening`: the source of an upload that an earlier launch has begun, by its identity; nil: it cannot be
+    ///   opened now, and the upload waits until it is added again. The path of an app's container may change with an
+    ///   update, so give identities of your own where that matters. Called on any thread; must not block.
+    /// - Throws if the protocol cannot go on at any byte.
+    public convenience init(
+      identifier: String, to destination: UploadDestination, journal: Journal, spool: BytePath,
+      spoolBytes: Int64 = BackgroundUploader.usualSpool, overwrite: Bool = false,
+      configure: (URLSessionConfiguration) -> Void = { _ in },
+      reopening: @escaping @Sendable (BytePath) -> (any BlobSource)? = { $0.isAbsolute ? FileSource($0) : nil }
+    ) throws(UploadError) {
+      try self.init(
+        identifier, destination, journal: journal, tasks: URLSessionTasks(identifier, configure),
+        direct: URLSessionTransport(),
+        settings: BackgroundSettings(spool: spool, spoolBytes: spoolBytes, overwrite: overwrite), reopening: reopening)
+    }
+  }
+#endif

@@ -1,0 +1,241 @@
+import BlobHTTP
+import BlobUpload
+import Blobs
+import Synchronization
+
+/// Uploads sources while the app is suspended, and after the system has terminated it, by tus or the IETF's protocol.
+///
+/// The system sends bodies from files only, so pieces of a source are copied into a spool of bounded size and deleted
+/// once the server has answered. What is known of an upload is in the journal. Create one uploader for each session
+/// identifier when the app is launched, also when the system launches it: uploads that earlier processes have left go on
+/// by themselves, their requests that the system still has are not sent again, and the bytes of two versions of a source
+/// are never mixed. A user who ends the app in the app switcher ends its requests; the next launch goes on.
+///
+/// All methods may be called on any thread. Sources are read on threads of the uploader.
+public final class BackgroundUploader: Sendable {
+  /// The usual bound of the spool: 256 MiB.
+  public static let usualSpool: Int64 = 256 << 20
+  /// Uploads that run at once; others wait. Many small files at once keep the system busy while the app is suspended.
+  private static let mostAtOnce: Int64 = 32
+
+  /// Identifies the background session.
+  public let identifier: String
+  private let destination: UploadDestination
+  private let journal: Journal
+  private let settings: BackgroundSettings
+  private let service: BackgroundService
+  private let board = UploadBoard()
+  private let places: SpoolRoom
+  /// The id of the destination in the journal, once everything that earlier processes left is known.
+  private let opening: OneTimeResult<Int64>
+  private let reopening: @Sendable (BytePath) -> (any BlobSource)?
+
+  package init(
+    _ identifier: String, _ destination: UploadDestination, journal: Journal, tasks: any BackgroundTasks,
+    direct: any Transport, settings: BackgroundSettings,
+    reopening: @escaping @Sendable (BytePath) -> (any BlobSource)?
+  ) throws(UploadError) {
+    self.identifier = identifier
+    self.destination = try settings.adapt(destination)
+    self.journal = journal
+    self.settings = settings
+    self.reopening = reopening
+    let wakeUp = WakeUp()
+    let spool = PieceSpool(settings.spool, bound: settings.spoolBytes, wakeUp, write: settings.write)
+    service = BackgroundService(
+      tasks: tasks, registry: TaskRegistry(spool, wakeUp), spool: spool, wakeUp: wakeUp, direct: direct)
+    places = SpoolRoom(Self.mostAtOnce, wakeUp)
+    opening = OneTimeResult()
+    wakeUp.enter()
+    // Unstructured, because the system may launch the app only to deliver events, and nobody calls a method then.
+    Task {
+      await opening.set(open())
+      wakeUp.leave()
+    }
+  }
+
+  /// Uploads `source` as `name` below the destination. Returns once the upload is in the journal, so that it survives
+  /// the termination of the app. A source that is being uploaded already, or was uploaded before and has not changed, is
+  /// not sent again.
+  ///
+  /// - `identity`: identifies the source in later launches, for `reopening`; nil: the path of a file, or else `name`.
+  /// - Throws if the source cannot be read, can be read only once, or the journal or spool cannot be used. What fails
+  ///   later comes through `events`.
+  public func add(
+    _ source: any BlobSource, as name: BytePath, identity: BytePath? = nil,
+    contentType: String = "application/octet-stream"
+  ) async throws(UploadError) {
+    let id = try await opening.value()
+    let identity = identity ?? (source as? FileSource)?.path.absolute() ?? name
+    guard source.access == .random else {
+      throw UploadError(
+        .giveUp, .source, "\(name): a source that is read only once cannot be uploaded in the background")
+    }
+    let item = try await item(source, identity, name, contentType)
+    if board.isRunning(item.key) { return }
+    do {
+      // The upload claims its entry when its turn comes, perhaps in a later process.
+      for claim in try await journal.claim([item.intent()], destination: id, sends: false) {
+        for id in claim.ids { journal.released(id) }
+      }
+      try await journal.flush()
+    } catch {
+      throw UploadError(journal: error)
+    }
+    start(source, item.key, identity, name, contentType, id)
+  }
+
+  /// The state of every upload from now on: at first of those that are running, then each change. Changes are kept until
+  /// they are read. The sequence does not end by itself.
+  public func events() -> AsyncStream<BackgroundUpload> { board.listen() }
+
+  /// The uploads that have not ended, in no particular order.
+  public var uploads: [BackgroundUpload] { board.uploads }
+
+  /// Ends an upload, and deletes what the server has of it and its entry in the journal. Returns once this is done, or
+  /// the server does not answer; then the server's part of the upload expires.
+  public func cancel(_ name: BytePath) async throws(UploadError) {
+    let id = try await opening.value()
+    if let task = board.task(named: name) {
+      task.cancel()
+      await task.value
+    }
+    do {
+      let entries = try await journal.unfinished().filter { $0.destinationID == id && $0.intent.path == name }
+      for claim in try await journal.claim(entries: entries.map(\.id)) {
+        guard case .resume(let entry) = claim else { continue }
+        let direct = Uploader(destination, transport: service.direct)
+        if let session = entry.session { await direct.discard(session) }
+        try await journal.remove([entry.id])
+      }
+    } catch {
+      throw UploadError(journal: error)
+    }
+  }
+
+  /// For `application(_:handleEventsForBackgroundURLSession:completionHandler:)`. Calls `completionHandler` once, on the
+  /// main actor: when all events were delivered and what follows from them was given to the system, or after 20 s.
+  /// Returns false, and calls nothing, if `identifier` is that of another session.
+  @MainActor @discardableResult
+  public func handleEvents(identifier: String, completionHandler: @escaping () -> Void) -> Bool {
+    if identifier != self.identifier { return false }
+    let handler = MainActorHandler(completionHandler)
+    service.wakeUp.handle(within: settings.handlerLimit) { [journal] in
+      // Unstructured, because it is called from the system's callbacks.
+      Task {
+        // What is lost here is found again by asking the server.
+        try? await journal.flush()
+        await handler.call()
+      }
+    }
+    return true
+  }
+
+  // MARK: What earlier processes have left
+
+  private func open() async -> Result<Int64, UploadError> {
+    do throws(UploadError) {
+      let service = service
+      let pieces = try await readingSource { _, _ throws(BlobError) in try service.spool.sweep() }
+      let running = await service.tasks.connect(service.registry)
+      for text in running where TaskLabel(text) == nil { service.tasks.cancel(text) }
+      service.registry.begin(running: running.compactMap { TaskLabel($0) }, pieces: pieces)
+      let id: Int64
+      do {
+        id = try await journal.destinationID(
+          JournalDestination(
+            endpoint: destination.endpoint.text, protocolName: destination.dialect.name,
+            overwrite: settings.overwrite, recipient: destination.journaledRecipient,
+            account: destination.journaledAccount))
+        goOn(with: try await journal.unfinished().filter { $0.destinationID == id && !$0.isLeftover }, id)
+      } catch {
+        throw UploadError(journal: error)
+      }
+      // Unstructured: the events may also come before that, or never.
+      Task { [settings, registry = service.registry] in
+        // Nothing cancels this task.
+        try? await Task.sleep(for: settings.settling)
+        registry.settle()
+      }
+      return .success(id)
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  private func goOn(with entries: [JournalEntry], _ id: Int64) {
+    var known: Set<String> = []
+    for entry in entries {
+      let intent = entry.intent
+      let key = TaskLabel.upload(of: intent.source, to: intent.target, recipient: intent.recipient)
+      known.insert(key)
+      guard entry.state == .intent || entry.state == .open, let source = reopening(intent.source) else { continue }
+      start(source, key, intent.source, intent.path, intent.contentType, id)
+    }
+    // Uploads that the journal no longer has were cancelled, or are done.
+    for key in service.registry.uploads.subtracting(known) {
+      for label in service.registry.pending(key) { service.discard(label) }
+    }
+  }
+
+  // MARK: One upload
+
+  private func start(
+    _ source: any BlobSource, _ key: String, _ identity: BytePath, _ name: BytePath, _ contentType: String, _ id: Int64
+  ) {
+    board.start(key, BackgroundUpload(name)) {
+      service.wakeUp.enter()
+      // Unstructured, because uploads go on after `add` has returned; `cancel` ends them.
+      return Task {
+        if await places.reserve(1) {
+          let end = await upload(source, key, identity, name, contentType, id)
+          places.release(1)
+          board.end(key, end)
+        } else {
+          board.end(key, .cancelled)
+        }
+        service.wakeUp.leave()
+      }
+    }
+  }
+
+  private func upload(
+    _ source: any BlobSource, _ key: String, _ identity: BytePath, _ name: BytePath, _ contentType: String, _ id: Int64
+  ) async -> BackgroundUpload.State {
+    do throws(UploadError) {
+      let item = try await item(source, identity, name, contentType)
+      board.change(key) { $0.length = item.info.length }
+      let clock = DeferringClock(longestPause: settings.longestPause)
+      let transport = PieceTransport(
+        service, upload: key, version: TaskLabel.version(item.info), pieceBytes: settings.pieceBytes, clock: clock
+      ) { [board] offset in
+        board.change(key) { upload in (upload.sent, upload.state) = (offset, .uploading) }
+      }
+      defer { transport.discardAll() }
+      var uploader = Uploader(
+        destination, transport: transport, journal: journal, retry: settings.retry, partSize: settings.pieceBytes)
+      uploader.partsAtOnce = 1
+      uploader.clock = clock
+      uploader.inFlight = transport
+      uploader.retrying = { [board] error, delay in board.change(key) { $0.state = .waiting(error, delay) } }
+      let observer = BackgroundObserver { [board] progress in board.follow(key, progress) }
+      var queue = UploadQueue(uploader, journal: journal, destinationID: id)
+      queue.jobs = 1
+      let feed = OneTimeFeed(item)
+      try await queue.run({ feed.next() }, observer)
+      return try observer.end()
+    } catch {
+      return error.side == .cancelled ? .cancelled : .failed(error)
+    }
+  }
+
+  private func item(
+    _ source: any BlobSource, _ identity: BytePath, _ name: BytePath, _ contentType: String
+  ) async throws(UploadError) -> UploadItem {
+    let info = try await readingSource { cancel, _ throws(BlobError) in try source.info(cancel) }
+    var target = destination.target(
+      name, length: info.length, contentType: contentType, overwrite: settings.overwrite)
+    target.modified = info.modified
+    return UploadItem(source: source, info: info, identity: identity, target: target)
+  }
+}

@@ -1,0 +1,258 @@
+import BlobHTTP
+import BlobUpload
+import Blobs
+import Synchronization
+
+/// What the uploads of a `BackgroundUploader` share.
+struct BackgroundService: Sendable {
+  let tasks: any BackgroundTasks
+  let registry: TaskRegistry
+  let spool: PieceSpool
+  let wakeUp: WakeUp
+  /// Sends requests without a body while the app runs, which is faster than a background task.
+  let direct: any Transport
+  /// Copies and compares bodies. A source may block a thread for long.
+  let threads = BlockingPool("background", threads: 4, patience: .seconds(10))
+
+  /// Cancels a task of which the outcome is of no use, and deletes its piece.
+  func discard(_ label: TaskLabel) {
+    registry.giveUp(label)
+    tasks.cancel(label.text)
+    spool.remove(label)
+  }
+}
+
+/// The transport of one upload. It gives requests with bodies to the system, which sends them even if the app is
+/// terminated meanwhile. A request that an earlier process has left to the system is not sent again: its response is
+/// waited for instead.
+final class PieceTransport: Transport {
+  /// How often the system may resume one request.
+  private static let mostResumptions = 16
+
+  private let service: BackgroundService
+  private let upload: String
+  private let version: String
+  /// The largest body in bytes.
+  private let pieceBytes: Int64
+  private let clock: DeferringClock
+  /// Called with the offset in the source up to which bytes were sent. On any thread.
+  private let sent: @Sendable (Int64) -> Void
+
+  init(
+    _ service: BackgroundService, upload: String, version: String, pieceBytes: Int64, clock: DeferringClock,
+    sent: @escaping @Sendable (Int64) -> Void
+  ) {
+    self.service = service
+    self.upload = upload
+    self.version = version
+    self.pieceBytes = pieceBytes
+    self.clock = clock
+    self.sent = sent
+  }
+
+  func send(
+    _ request: HTTPRequest, body: BlobSlice?, _ on: Exchange
+  ) async throws(TransportError) -> HTTPResponse {
+    if let problem = request.problem(with: body) { throw problem }
+    if Task.isCancelled { throw cancelled(request) }
+    let delay = clock.takeDelay()
+    let label = TaskLabel(upload: upload, version: version, request, body: body)
+    if let response = try await adopt(label, request, body, on) { return response }
+    var request = request
+    if let prepare = on.prepare { request = try await prepared(request, prepare) }
+    if let body { return try await sendPiece(label, request, body, after: delay, on) }
+    if delay == .zero || on.received != nil {
+      do { return try await service.direct.send(request, body: nil, on) } catch {
+        // The system waits until the network is there; this process may not live so long.
+        guard [.resolve, .connect].contains(error.code), on.received == nil, !Task.isCancelled else { throw error }
+      }
+    }
+    return try await run(label, request, after: delay, isWhole: false)
+  }
+
+  /// Deletes what is left of the upload: its tasks, whatever they send, and their pieces.
+  func discardAll() { for label in service.registry.pending(upload) { service.discard(label) } }
+
+  // MARK: Requests of an earlier process
+
+  /// Waits for the response to the same request of an earlier process, if there is one. Requests that contradict this
+  /// one are cancelled, or waited for where the server must not get both at once.
+  private func adopt(
+    _ label: TaskLabel, _ request: HTTPRequest, _ body: BlobSlice?, _ on: Exchange
+  ) async throws(TransportError) -> HTTPResponse? {
+    var response: HTTPResponse?
+    var isUnsure = false
+    for old in service.registry.pending(upload) {
+      if old.isSame(as: label) {
+        if let body, try await !has(body, as: old, request) {
+          service.discard(old)
+        } else {
+          if let length = old.length { on.sent(Int(length)) }
+          follow(old)
+          response = try await self.response(to: old, request, isWhole: request.isWholeCreation(from: old.start))
+        }
+      } else if old.version == version, old.kind == .append, old.place == label.place {
+        // The server would refuse one of the two, or tell an offset that is about to change.
+        follow(old)
+        _ = await service.registry.end(of: old)
+        service.discard(old)
+        if Task.isCancelled { throw cancelled(request) }
+        isUnsure = label.kind == .append
+      } else if old.kind != .create || label.kind != .question || old.version != version {
+        service.discard(old)
+      }
+    }
+    if isUnsure, response == nil {
+      throw TransportError(.broken, "\(request.method) \(request.url): another request has sent bytes of this upload")
+    }
+    return response
+  }
+
+  private func follow(_ label: TaskLabel) {
+    service.registry.follow(label) { [sent] total in sent(label.start + total) }
+  }
+
+  private func has(
+    _ body: BlobSlice, as label: TaskLabel, _ request: HTTPRequest
+  ) async throws(TransportError) -> Bool {
+    try await reading(request) { [spool = service.spool] cancel throws(BlobError) in
+      try spool.has(body, as: label, cancel)
+    }
+  }
+
+  // MARK: New requests
+
+  private func sendPiece(
+    _ label: TaskLabel, _ request: HTTPRequest, _ body: BlobSlice, after delay: Duration, _ on: Exchange
+  ) async throws(TransportError) -> HTTPResponse {
+    let spool = service.spool
+    let most = body.length ?? pieceBytes
+    if most > spool.bound {
+      throw TransportError(
+        .badRequest, "\(request.method) \(request.url): a body of \(most) bytes, and the spool has \(spool.bound)")
+    }
+    guard await spool.reserve(most) else { throw cancelled(request) }
+    let piece: TaskLabel
+    do {
+      piece = try await reading(request) { cancel throws(BlobError) in
+        try spool.write(body, as: label, atMost: most, cancel)
+      }
+    } catch {
+      spool.release(most)
+      throw error
+    }
+    let length = piece.length ?? 0
+    spool.release(most - length)
+    // The journal must know how far bytes were sent before the server can have them.
+    on.sent(Int(length))
+    return try await run(piece, request, after: delay, isWhole: request.isWholeCreation(from: piece.start))
+  }
+
+  private func run(
+    _ label: TaskLabel, _ request: HTTPRequest, after delay: Duration, isWhole: Bool
+  ) async throws(TransportError) -> HTTPResponse {
+    service.registry.add(label) { [sent] total in sent(label.start + total) }
+    service.tasks.start(task(label, request, after: delay))
+    return try await response(to: label, request, isWhole: isWhole)
+  }
+
+  private func task(_ label: TaskLabel, _ request: HTTPRequest, after delay: Duration) -> BackgroundTask {
+    BackgroundTask(
+      label: label.text, request: request, body: label.length.map { _ in service.spool.path(of: label) },
+      length: label.length ?? 0, delay: delay)
+  }
+
+  /// Waits for the end of a task, and deletes its piece. `isWhole`: the body is the whole file, so the system may resume
+  /// the request by itself. It knows nothing of the bytes before a later piece.
+  private func response(
+    to label: TaskLabel, _ request: HTTPRequest, isWhole: Bool
+  ) async throws(TransportError) -> HTTPResponse {
+    defer { service.discard(label) }
+    var resumptions = 0
+    while let end = await service.registry.end(of: label) {
+      switch end {
+      case .response(let response): return response
+      case .failed(_, let data?) where isWhole && resumptions < Self.mostResumptions:
+        resumptions += 1
+        service.registry.add(label) { [sent] total in sent(label.start + total) }
+        service.tasks.resume(data, task(label, request, after: .zero))
+      case .failed(let error, _):
+        if Task.isCancelled { throw cancelled(request) }
+        throw error
+      }
+    }
+    if Task.isCancelled { throw cancelled(request) }
+    throw TransportError(.broken, "\(request.method) \(request.url): the system no longer knows the request")
+  }
+
+  // MARK: Reading
+
+  private func prepared(
+    _ request: HTTPRequest, _ prepare: @escaping Exchange.Preparation
+  ) async throws(TransportError) -> HTTPRequest {
+    try await reading(request) { cancel throws(BlobError) in
+      var request = request
+      try prepare(&request, cancel)
+      return request
+    }
+  }
+
+  private func reading<Value: Sendable>(
+    _ request: HTTPRequest, _ body: @escaping @Sendable (Cancellation) throws(BlobError) -> Value
+  ) async throws(TransportError) -> Value {
+    typealias Outcome = Result<Value, BlobError>
+    let outcome = await service.threads.runUntilCancelled { cancel in
+      Outcome { () throws(BlobError) in try body(cancel) }
+    }
+    guard let outcome else { throw cancelled(request) }
+    do { return try outcome.get() } catch {
+      throw TransportError(
+        error.code == .cancelled ? .cancelled : .source, "\(request.method) \(request.url): \(error.message)",
+        cause: error)
+    }
+  }
+
+  private func cancelled(_ request: HTTPRequest) -> TransportError {
+    TransportError(.cancelled, "\(request.method) \(request.url): cancelled")
+  }
+}
+
+extension PieceTransport: RequestsInFlight {
+  func range(appendingTo session: UploadSession) -> Range<Int64>? {
+    guard let url = session.state["url"].flatMap({ HTTPURL($0) }) else { return nil }
+    let place = TaskLabel.place(url)
+    let append = service.registry.pending(upload).first {
+      $0.version == version && $0.kind == .append && $0.place == place
+    }
+    guard let append, let length = append.length else { return nil }
+    return append.start..<append.start.addingClamped(length)
+  }
+
+  func haveBytes(of body: BlobSlice) async throws(UploadError) -> Bool {
+    let service = service
+    for old in service.registry.pending(upload)
+    where old.kind == .append && old.start == body.start && old.length == body.length {
+      let isSame = try await readingSource { cancel, _ throws(BlobError) in
+        try service.spool.has(body, as: old, cancel)
+      }
+      if !isSame { service.discard(old) }
+      return isSame
+    }
+    return false
+  }
+}
+
+extension TaskLabel {
+  /// Whether both are the same request for the same bytes.
+  fileprivate func isSame(as other: TaskLabel) -> Bool {
+    version == other.version && kind == other.kind && place == other.place && start == other.start
+      && (length == nil) == (other.length == nil)
+  }
+}
+
+extension HTTPRequest {
+  /// Whether the request creates an upload with all its bytes, by the IETF's protocol.
+  fileprivate func isWholeCreation(from start: Int64) -> Bool {
+    start == 0 && headers["Upload-Offset"] == nil && StructuredField.boolean(headers["Upload-Complete"]) == true
+  }
+}

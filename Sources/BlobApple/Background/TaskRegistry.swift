@@ -1,0 +1,136 @@
+import Blobs
+import Synchronization
+
+/// The background tasks of which the outcome was not used yet: those of this process, and those that an earlier process
+/// of the app has left to the system.
+final class TaskRegistry: BackgroundTaskReceiver {
+  private struct Entry {
+    var label: TaskLabel
+    /// The system has the task. Otherwise there is only a piece, whose task may have ended without anybody to tell.
+    var isRunning: Bool
+    var end: BackgroundTaskEnd?
+    var waiter: CheckedContinuation<BackgroundTaskEnd?, Never>?
+    var progress: (@Sendable (Int64) -> Void)?
+  }
+  private struct State {
+    var entries: [String: Entry] = [:]
+    /// The system has delivered the events of tasks that ended before this process was there.
+    var isSettled = false
+  }
+  private let state = Mutex(State())
+  private let spool: PieceSpool
+  private let wakeUp: WakeUp
+
+  init(_ spool: PieceSpool, _ wakeUp: WakeUp) {
+    self.spool = spool
+    self.wakeUp = wakeUp
+  }
+
+  /// Adds what an earlier process has left. `pieces` are in the spool.
+  func begin(running: [TaskLabel], pieces: [TaskLabel]) {
+    state.withLock { state in
+      for (labels, isRunning) in [(pieces, false), (running, true)] {
+        for label in labels {
+          state.entries[label.text, default: Entry(label: label, isRunning: isRunning)].isRunning = isRunning
+        }
+      }
+    }
+  }
+
+  /// Adds a task that is about to start.
+  func add(_ label: TaskLabel, progress: @escaping @Sendable (Int64) -> Void) {
+    state.withLock { $0.entries[label.text] = Entry(label: label, isRunning: true, progress: progress) }
+  }
+
+  func follow(_ label: TaskLabel, progress: @escaping @Sendable (Int64) -> Void) {
+    state.withLock { $0.entries[label.text]?.progress = progress }
+  }
+
+  /// The tasks of an upload, in no particular order.
+  func pending(_ upload: String) -> [TaskLabel] {
+    state.withLock { $0.entries.values.map(\.label).filter { $0.upload == upload } }
+  }
+
+  /// The uploads that have tasks.
+  var uploads: Set<String> { state.withLock { Set($0.entries.values.map(\.label.upload)) } }
+
+  /// Waits for the end of a task, and removes its entry; its piece stays. nil: the task of the caller was cancelled, or
+  /// the system does not know the background task. The caller does not count as working while it waits.
+  func end(of label: TaskLabel) async -> BackgroundTaskEnd? {
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let end = state.withLock { state -> BackgroundTaskEnd?? in
+          guard let entry = state.entries[label.text] else { return .some(nil) }
+          if entry.end != nil || Task.isCancelled || !entry.isRunning && state.isSettled {
+            state.entries[label.text] = nil
+            return .some(entry.end)
+          }
+          state.entries[label.text]?.waiter = continuation
+          return nil
+        }
+        if let end { continuation.resume(returning: end) } else { wakeUp.leave() }
+        // The cancellation may have come before the waiter was there.
+        if end == nil, Task.isCancelled { giveUp(label) }
+      }
+    } onCancel: {
+      giveUp(label)
+    }
+  }
+
+  /// Removes an entry; a later event of its task is ignored.
+  func giveUp(_ label: TaskLabel) {
+    resume(state.withLock { $0.entries.removeValue(forKey: label.text)?.waiter }, returning: nil)
+  }
+
+  /// The events of tasks that ended before this process was there were delivered, or will not be: pieces without a task
+  /// are of no use any more.
+  func settle() {
+    let lost = state.withLock { state -> [Entry] in
+      state.isSettled = true
+      let lost = state.entries.values.filter { !$0.isRunning && $0.end == nil }
+      for entry in lost { state.entries[entry.label.text] = nil }
+      return Array(lost)
+    }
+    for entry in lost {
+      // Whoever waits for a task removes its piece.
+      if entry.waiter == nil { spool.remove(entry.label) }
+      resume(entry.waiter, returning: nil)
+    }
+  }
+
+  private func resume(
+    _ waiter: CheckedContinuation<BackgroundTaskEnd?, Never>?, returning end: BackgroundTaskEnd?
+  ) {
+    guard let waiter else { return }
+    wakeUp.enter()
+    waiter.resume(returning: end)
+  }
+
+  // MARK: BackgroundTaskReceiver
+
+  func sent(_ label: String, total: Int64) { state.withLock { $0.entries[label]?.progress }?(total) }
+
+  func ended(_ text: String, _ end: BackgroundTaskEnd) {
+    let waiter = state.withLock { state -> CheckedContinuation<BackgroundTaskEnd?, Never>? in
+      guard let entry = state.entries[text] else {
+        // The event may come before the caller of `connect` has told which tasks there are.
+        if !state.isSettled, let label = TaskLabel(text) {
+          state.entries[text] = Entry(label: label, isRunning: true, end: end)
+        }
+        return nil
+      }
+      if let waiter = entry.waiter {
+        state.entries[text] = nil
+        return waiter
+      }
+      state.entries[text]?.end = end
+      return nil
+    }
+    resume(waiter, returning: end)
+  }
+
+  func deliveredAll() {
+    settle()
+    wakeUp.deliveredAll()
+  }
+}

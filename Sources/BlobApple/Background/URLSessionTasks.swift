@@ -1,0 +1,149 @@
+#if canImport(Darwin)
+  import BlobHTTP
+  import BlobURLSession
+  import Blobs
+  import Foundation
+  import Synchronization
+
+  /// Background tasks of a `URLSession`: upload tasks for requests with a body, download tasks for those without.
+  final class URLSessionTasks: NSObject, BackgroundTasks {
+    private struct State {
+      var session: URLSession?
+      var receiver: (any BackgroundTaskReceiver)?
+      /// The beginning of each response's content, by the number of its task.
+      var contents: [Int: [UInt8]] = [:]
+    }
+    private let state = Mutex(State())
+    private let configuration: URLSessionConfiguration
+
+    /// Bytes of a response's content that are kept.
+    private static let mostContent = 64 << 10
+
+    init(_ identifier: String, _ configure: (URLSessionConfiguration) -> Void) {
+      configuration = .background(withIdentifier: identifier)
+      configuration.sessionSendsLaunchEvents = true
+      configure(configuration)
+      // Credentials are sent in a header field, to the destination only.
+      configuration.urlCache = nil
+      configuration.httpCookieStorage = nil
+      configuration.urlCredentialStorage = nil
+    }
+
+    func connect(_ receiver: any BackgroundTaskReceiver) async -> [String] {
+      state.withLock { $0.receiver = receiver }
+      // From here on the system delivers the events of tasks that have ended.
+      let session = URLSession(configuration: configuration, delegate: self, delegateQueue: nil)
+      state.withLock { $0.session = session }
+      var labels: [String] = []
+      for task in await session.allTasks {
+        if let label = task.taskDescription { labels.append(label) } else { task.cancel() }
+      }
+      return labels
+    }
+
+    func start(_ task: BackgroundTask) {
+      guard let request = URLRequest(task.request) else {
+        let request = task.request
+        let error = TransportError(.badRequest, "\(request.method) \(request.url): not a URL to Foundation")
+        return receiver?.ended(task.label, .failed(error, resumeData: nil)) ?? ()
+      }
+      guard let file = task.body else { return begin(session?.downloadTask(with: request), task) }
+      begin(session?.uploadTask(with: request, fromFile: URL(fileURLWithPath: file.description)), task)
+    }
+
+    func resume(_ data: [UInt8], _ task: BackgroundTask) {
+      begin(session?.uploadTask(withResumeData: Data(data)), task)
+    }
+
+    func cancel(_ label: String) {
+      session?.getAllTasks { tasks in
+        for task in tasks where task.taskDescription == label { task.cancel() }
+      }
+    }
+
+    private var session: URLSession? { state.withLock { $0.session } }
+    private var receiver: (any BackgroundTaskReceiver)? { state.withLock { $0.receiver } }
+
+    private func begin(_ created: URLSessionTask?, _ task: BackgroundTask) {
+      guard let created else { return }
+      created.taskDescription = task.label
+      created.countOfBytesClientExpectsToSend = task.length
+      if task.delay > .zero { created.earliestBeginDate = Date(timeIntervalSinceNow: task.delay / .seconds(1)) }
+      created.resume()
+    }
+
+    private func keep(_ content: some Sequence<UInt8>, of task: URLSessionTask) {
+      state.withLock { state in
+        let room = Self.mostContent - (state.contents[task.taskIdentifier]?.count ?? 0)
+        state.contents[task.taskIdentifier, default: []] += content.prefix(max(0, room))
+      }
+    }
+  }
+
+  extension URLSessionTasks: URLSessionDataDelegate, URLSessionDownloadDelegate {
+    func urlSession(
+      _ session: URLSession, task: URLSessionTask, didSendBodyData sent: Int64, totalBytesSent: Int64,
+      totalBytesExpectedToSend: Int64
+    ) {
+      if let label = task.taskDescription { receiver?.sent(label, total: totalBytesSent) }
+    }
+
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+      keep(data, of: dataTask)
+    }
+
+    /// The file exists during this call only.
+    func urlSession(
+      _ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL
+    ) {
+      guard let reader = try? FileSource(BytePath(location.path)).open(at: 0, Cancellation()) else { return }
+      var content = [UInt8](repeating: 0, count: Self.mostContent)
+      // The content only explains an error; one that cannot be read is left out.
+      let count = content.withUnsafeMutableBytes { (try? reader.read(into: $0)) ?? 0 }
+      keep(content.prefix(count), of: downloadTask)
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+      let content = state.withLock { $0.contents.removeValue(forKey: task.taskIdentifier) }
+      guard let label = task.taskDescription else { return }
+      receiver?.ended(label, Self.end(of: task, content ?? [], error))
+    }
+
+    func urlSessionDidFinishEvents(forBackgroundURLSession session: URLSession) { receiver?.deliveredAll() }
+
+    private static func end(
+      of task: URLSessionTask, _ content: [UInt8], _ error: (any Error)?
+    ) -> BackgroundTaskEnd {
+      let asked = task.originalRequest?.url.flatMap { HTTPURL($0.absoluteString) }
+      let name = "\(task.originalRequest?.httpMethod ?? "request") \(asked.map { "\($0)" } ?? "")"
+      if let error {
+        let data = (error as NSError).userInfo[NSURLSessionUploadTaskResumeData] as? Data
+        return .failed(TransportError(error, name), resumeData: data.map { Array($0) })
+      }
+      guard let response = task.response as? HTTPURLResponse else {
+        return .failed(TransportError(.badResponse, "\(name): no response of HTTP"), resumeData: nil)
+      }
+      // Background sessions follow redirects without asking.
+      let answered = response.url.flatMap { HTTPURL($0.absoluteString) }
+      if let asked, let answered, asked.origin != answered.origin {
+        let error = TransportError(.badResponse, "\(name): it was redirected to \(answered.origin)")
+        return .failed(error, resumeData: nil)
+      }
+      return .response(HTTPResponse(head: HTTPHead(response), body: content))
+    }
+  }
+
+  extension URLRequest {
+    /// nil: Foundation does not accept the URL.
+    fileprivate init?(_ request: HTTPRequest) {
+      guard let url = URL(string: request.url.text) else { return nil }
+      self.init(url: url)
+      httpMethod = request.method
+      httpShouldHandleCookies = false
+      // The system sets the length of a file.
+      for (name, value) in request.headers.fields where !name.isSameField("Content-Length") {
+        addValue(value, forHTTPHeaderField: name)
+      }
+    }
+  }
+#endif

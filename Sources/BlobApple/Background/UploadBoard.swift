@@ -1,0 +1,77 @@
+import BlobUpload
+import Blobs
+import Synchronization
+
+/// The running uploads of a `BackgroundUploader`, and the listeners to whom their changes go.
+final class UploadBoard: Sendable {
+  fileprivate struct Running {
+    var upload: BackgroundUpload
+    var progress: Progress?
+    var task: Task<Void, Never>?
+  }
+  fileprivate struct State {
+    var running: [String: Running] = [:]
+    var listeners: [Int: AsyncStream<BackgroundUpload>.Continuation] = [:]
+    var last = 0
+  }
+  private let state = Mutex(State())
+
+  var uploads: [BackgroundUpload] { state.withLock { $0.running.values.map(\.upload) } }
+
+  /// Starts an upload under its key. Does nothing if the key is in use.
+  func start(_ key: String, _ upload: BackgroundUpload, _ body: () -> Task<Void, Never>) {
+    state.withLock { state in
+      if state.running[key] != nil { return }
+      state.running[key] = Running(upload: upload)
+      state.running[key]?.task = body()
+      state.tell(upload)
+    }
+  }
+
+  func isRunning(_ key: String) -> Bool { state.withLock { $0.running[key] != nil } }
+
+  /// The task of the upload with this name; nil: there is none.
+  func task(named name: BytePath) -> Task<Void, Never>? {
+    state.withLock { $0.running.values.first { $0.upload.name == name }?.task }
+  }
+
+  func follow(_ key: String, _ progress: Progress) { state.withLock { $0.running[key]?.progress = progress } }
+
+  /// Changes an upload, and tells the listeners.
+  func change(_ key: String, _ body: (inout BackgroundUpload) -> Void) {
+    state.withLock { state in
+      guard var running = state.running[key] else { return }
+      body(&running.upload)
+      if let progress = running.progress { running.upload.acknowledged = progress.acknowledged }
+      state.running[key] = running
+      state.tell(running.upload)
+    }
+  }
+
+  /// The same for the last change: the upload no longer runs.
+  func end(_ key: String, _ end: BackgroundUpload.State) {
+    change(key) { upload in
+      upload.state = end
+      if case .finished = end, let length = upload.length { upload.sent = length }
+    }
+    state.withLock { $0.running[key] = nil }
+  }
+
+  func listen() -> AsyncStream<BackgroundUpload> {
+    let (stream, continuation) = AsyncStream<BackgroundUpload>.makeStream()
+    let number = state.withLock { state in
+      for running in state.running.values { continuation.yield(running.upload) }
+      state.last += 1
+      state.listeners[state.last] = continuation
+      return state.last
+    }
+    continuation.onTermination = { [weak self] _ in
+      self?.state.withLock { _ = $0.listeners.removeValue(forKey: number) }
+    }
+    return stream
+  }
+}
+
+extension UploadBoard.State {
+  fileprivate func tell(_ upload: BackgroundUpload) { for listener in listeners.values { listener.yield(upload) } }
+}

@@ -1,0 +1,34 @@
+import BlobTesting
+import BlobUpload
+import Blobs
+import Testing
+
+@testable import BlobApple
+
+/// The protocols of background uploads.
+enum BackgroundDialect: String, CaseIterable, Sendable {
+  case tus, resumable
+  var dialect: any UploadProtocol { self == .tus ? Tus() : IETFResumable() }
+}
+
+@Suite(.timeLimit(.minutes(2))) struct BackgroundUploaderTests {
+  private let source = PatternSource(length: 200_000, seed: 1)
+
+  @Test(arguments: BackgroundDialect.allCases)
+  func aFileArrivesInPiecesThatFitIntoTheSpool(_ dialect: BackgroundDialect) async throws {
+    let server = try ServedFolder()
+    let phone = try Phone(server.endpoint, dialect.dialect)
+    let app = try await phone.launch()
+    try await app.add(source, as: "film.mov")
+    let end = await app.end(of: "film.mov")
+    guard case .finished = end else {
+      Issue.record("\(String(describing: end))")
+      return
+    }
+    #expect(server.contents(of: "film.mov") == source.bytes(count: 200_000))
+    #expect(phone.daemon.started.map(\.task.length).max() == 16 << 10)
+    #expect(phone.daemon.bytes == 200_000)
+    #expect(phone.largestSpool > 0 && phone.largestSpool <= 64 << 10)
+    #expect(phone.names.isEmpty)
+  }
+}

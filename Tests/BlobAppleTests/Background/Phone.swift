@@ -1,0 +1,216 @@
+import BlobClient
+import BlobHTTP
+import BlobTesting
+import BlobUpload
+import Blobs
+import Platform
+import Synchronization
+import Testing
+
+@testable import BlobApple
+
+/// What survives the termination of an app: the disk and the daemon.
+final class Phone: Sendable {
+  let daemon: Daemon
+  let scratch: ScratchFolder
+  let destination: UploadDestination
+  let settings: BackgroundSettings
+  private let launches = Mutex<UInt64>(0)
+  private let largest = Mutex<Int64>(0)
+
+  init(
+    _ endpoint: HTTPURL, _ dialect: any UploadProtocol, spoolBytes: Int64 = 64 << 10, daemon: Daemon = Daemon(),
+    _ change: (inout BackgroundSettings) -> Void = { _ in }
+  ) throws {
+    self.daemon = daemon
+    scratch = try ScratchFolder()
+    destination = UploadDestination(endpoint: endpoint, dialect: dialect, limits: PartLimits(firstPart: 4 << 20))
+    var settings = BackgroundSettings(spool: scratch.path.appending("spool"), spoolBytes: spoolBytes)
+    settings.retry = RetryPolicy(retries: 6, first: .milliseconds(2), longest: .milliseconds(20))
+    settings.settling = .milliseconds(100)
+    change(&settings)
+    self.settings = settings
+  }
+
+  var spoolBytes: Int64 { names.reduce(0) { $0 + scratch.size(of: BytePath("spool").appending($1)) } }
+  var names: [BytePath] { scratch.names(in: "spool") }
+  /// The most bytes that were seen in the spool.
+  var largestSpool: Int64 { largest.withLock { $0 } }
+
+  func look() {
+    let bytes = spoolBytes
+    largest.withLock { $0 = max($0, bytes) }
+  }
+
+  /// Starts the app. It is killed at its step `killedAt`; nil: it lives. `sources` by their identities.
+  func launch(killedAt: Int? = nil, _ sources: [BytePath: any BlobSource] = [:]) async throws -> App {
+    let number = launches.withLock { count in
+      count += 1
+      return count
+    }
+    // A process with this pid that was started at another time: it has ended.
+    let mark = ProcessIdentity(pid: getpid(), boot: ProcessIdentity.current.boot, start: number)
+    return try await App(self, as: mark, killedAt: killedAt, sources)
+  }
+}
+
+/// One process of the app.
+final class App: Sendable {
+  let uploader: BackgroundUploader
+  let journal: Journal
+  let life: Life
+
+  init(_ phone: Phone, as mark: ProcessIdentity, killedAt: Int?, _ sources: [BytePath: any BlobSource]) async throws {
+    journal = try await Journal(at: phone.scratch.path.appending("journal.sqlite"), as: mark)
+    let life = Life(phone, killedAt: killedAt)
+    self.life = life
+    var settings = phone.settings
+    settings.write = { [write = settings.write] descriptor, bytes in
+      life.blockingStep()
+      return write(descriptor, bytes)
+    }
+    uploader = try BackgroundUploader(
+      "test", phone.destination, journal: journal, tasks: LivingTasks(phone.daemon, life),
+      direct: LivingTransport(SocketTransport(), life), settings: settings
+    ) { sources[$0].map { LivingSource($0, life) } }
+  }
+
+  func add(_ source: any BlobSource, as name: BytePath) async throws {
+    try await uploader.add(LivingSource(source, life), as: name)
+  }
+
+  /// The last state of the upload; nil: the app was killed before.
+  func end(of name: BytePath) async -> BackgroundUpload.State? {
+    await withTaskGroup(of: BackgroundUpload.State?.self) { group in
+      let events = uploader.events()
+      group.addTask {
+        for await upload in events where upload.name == name {
+          switch upload.state {
+          case .finished, .failed, .cancelled: return upload.state
+          case .uploading, .waiting: break
+          }
+        }
+        return nil
+      }
+      group.addTask { [life] in
+        while !life.isOver, !Task.isCancelled { try? await Task.sleep(for: .milliseconds(1)) }
+        return nil
+      }
+      defer { group.cancelAll() }
+      return await group.next() ?? nil
+    }
+  }
+}
+
+/// Counts the steps of a process, and stops it at one of them for good, as a SIGKILL does.
+final class Life: Sendable {
+  private let state: Mutex<(steps: Int, isOver: Bool)>
+  private let killedAt: Int?
+  private let phone: Phone
+  private static let forever = Monitor(())
+
+  init(_ phone: Phone, killedAt: Int?) {
+    self.phone = phone
+    self.killedAt = killedAt
+    state = Mutex((0, false))
+  }
+
+  var isOver: Bool { state.withLock { $0.isOver } }
+
+  /// Returns false if the process is dead.
+  func step() -> Bool {
+    phone.look()
+    let (isOver, isNow) = state.withLock { state in
+      state.steps += 1
+      let isNow = !state.isOver && state.steps == killedAt
+      if isNow { state.isOver = true }
+      return (state.isOver, isNow)
+    }
+    if isNow { phone.daemon.disconnect() }
+    return !isOver
+  }
+
+  func kill() {
+    state.withLock { $0.isOver = true }
+    phone.daemon.disconnect()
+  }
+
+  func blockingStep() {
+    if !step() { Self.forever.wait { _ -> Void? in nil } }
+  }
+
+  func asyncStep() async {
+    if !step() { await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in } }
+  }
+}
+
+private final class LivingTasks: BackgroundTasks {
+  private let daemon: Daemon
+  private let life: Life
+
+  init(_ daemon: Daemon, _ life: Life) {
+    self.daemon = daemon
+    self.life = life
+  }
+
+  func connect(_ receiver: any BackgroundTaskReceiver) async -> [String] {
+    await life.asyncStep()
+    return daemon.connect(LivingReceiver(receiver, life))
+  }
+  func start(_ task: BackgroundTask) {
+    guard life.step() else { return }
+    daemon.start(task)
+    _ = life.step()
+  }
+  func resume(_ data: [UInt8], _ task: BackgroundTask) { if life.step() { daemon.resume(data, task) } }
+  func cancel(_ label: String) { if life.step() { daemon.cancel(label) } }
+}
+
+private final class LivingReceiver: BackgroundTaskReceiver {
+  private let receiver: any BackgroundTaskReceiver
+  private let life: Life
+
+  init(_ receiver: any BackgroundTaskReceiver, _ life: Life) {
+    self.receiver = receiver
+    self.life = life
+  }
+
+  func sent(_ label: String, total: Int64) { if !life.isOver { receiver.sent(label, total: total) } }
+  func ended(_ label: String, _ end: BackgroundTaskEnd) { if life.step() { receiver.ended(label, end) } }
+  func deliveredAll() { if !life.isOver { receiver.deliveredAll() } }
+}
+
+private struct LivingTransport: Transport {
+  let transport: any Transport
+  let life: Life
+
+  init(_ transport: any Transport, _ life: Life) {
+    self.transport = transport
+    self.life = life
+  }
+
+  func send(_ request: HTTPRequest, body: BlobSlice?, _ on: Exchange) async throws(TransportError) -> HTTPResponse {
+    await life.asyncStep()
+    let response: Result<HTTPResponse, TransportError>
+    do { response = .success(try await transport.send(request, body: body, on)) } catch { response = .failure(error) }
+    await life.asyncStep()
+    return try response.get()
+  }
+}
+
+private struct LivingSource: BlobSource {
+  let source: any BlobSource
+  let life: Life
+
+  init(_ source: any BlobSource, _ life: Life) {
+    self.source = source
+    self.life = life
+  }
+
+  var access: BlobAccess { source.access }
+  func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { try source.info(cancel) }
+  func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
+    life.blockingStep()
+    return try source.open(at: offset, cancel)
+  }
+}
