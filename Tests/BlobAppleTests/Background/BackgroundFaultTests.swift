@@ -122,6 +122,24 @@ import Testing
     #expect(server.has("film.mov", source))
   }
 
+  /// The system sends nothing for a while, so that the spool gets full: the other uploads wait for room.
+  @Test func manyUploadsNeverHaveMoreThanTheBound() async throws {
+    let server = try ServedFolder()
+    let daemon = Daemon()
+    daemon.isHeld = true
+    let phone = try Phone(server.endpoint, IETFResumable(), spoolBytes: 20_000, daemon: daemon)
+    let app = try await phone.launch()
+    let sources = (0..<8).map { PatternSource(length: 12_000, seed: UInt64($0)) }
+    for (number, source) in sources.enumerated() { try await app.add(source, as: BytePath("\(number)")) }
+    try await eventually { daemon.started.filter { $0.task.length == 5000 }.count == 4 }
+    #expect(phone.spoolBytes == 20_000 && app.uploader.uploads.count == 8)
+    daemon.isHeld = false
+    try await eventually { app.uploader.uploads.isEmpty }
+    for (number, source) in sources.enumerated() { #expect(server.has(BytePath("\(number)"), source)) }
+    #expect(phone.largestSpool == 20_000)
+    #expect(phone.names.isEmpty)
+  }
+
   @Test func twoUploadsShareTheSpool() async throws {
     let server = try ServedFolder()
     let phone = try Phone(server.endpoint, Tus(), spoolBytes: 20_000)
