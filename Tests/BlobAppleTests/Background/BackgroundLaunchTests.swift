@@ -40,12 +40,14 @@ import Testing
   }
 
   /// The server is not asked while the system still has a piece, nor after: it may have forgotten a finished upload.
-  @Test func theServerIsNotAskedAboutAPieceOfTheSystem() async throws {
+  /// With 400,000 bytes the file goes with its creation, with 300,000 in two pieces.
+  @Test(arguments: [400_000, 300_000] as [Int64])
+  func theServerIsNotAskedAboutAPieceOfTheSystem(spoolBytes: Int64) async throws {
     let server = try ServedFolder()
     let direct = FaultyTransport(SocketTransport(), [])
     let daemon = Daemon()
     daemon.isHeld = true
-    let phone = try Phone(server.endpoint, Tus(), spoolBytes: 400_000, daemon: daemon, direct: direct) { settings in
+    let phone = try Phone(server.endpoint, Tus(), spoolBytes: spoolBytes, daemon: daemon, direct: direct) { settings in
       settings.settling = .seconds(30)
     }
     let first = try await phone.launch()
