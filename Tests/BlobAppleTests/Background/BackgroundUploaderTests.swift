@@ -25,7 +25,7 @@ enum BackgroundDialect: String, CaseIterable, Sendable {
       Issue.record("\(String(describing: end))")
       return
     }
-    #expect(server.contents(of: "film.mov") == source.bytes(count: 200_000))
+    #expect(server.has("film.mov", source))
     #expect(phone.daemon.started.map(\.task.length).max() == 16 << 10)
     #expect(phone.daemon.bytes == 200_000)
     #expect(phone.largestSpool > 0 && phone.largestSpool <= 64 << 10)

@@ -3,6 +3,7 @@ import BlobHTTP
 import BlobTesting
 import Blobs
 import Synchronization
+import Testing
 
 @testable import BlobApple
 
@@ -12,6 +13,9 @@ final class Daemon: Sendable {
   enum Fault: Sendable {
     /// The task ends without a response, after the server got this many bytes of the body.
     case breaksAfter(Int64)
+    /// A creation breaks when the server has this many bytes and has told the URL of the upload, so that the system can
+    /// resume it.
+    case breaksResumably(Int64)
     /// The task ends with this response; nothing is sent.
     case answers(Int)
   }
@@ -31,7 +35,7 @@ final class Daemon: Sendable {
   private let fault: @Sendable (Int, BackgroundTask) -> Fault?
 
   /// `fault` gets the number of the task, counted from 0.
-  init(_ fault: @escaping @Sendable (Int, BackgroundTask) -> Fault? = { _, _ in nil }) { self.fault = fault }
+  init(fault: @escaping @Sendable (Int, BackgroundTask) -> Fault? = { _, _ in nil }) { self.fault = fault }
 
   var started: [Started] { state.update(waking: .none) { $0.started } }
   var isIdle: Bool { state.update(waking: .none) { $0.running.isEmpty } }
@@ -59,9 +63,7 @@ final class Daemon: Sendable {
   func start(_ task: BackgroundTask) {
     let number = note(task, isResumed: false)
     run(task) { [transport, fault] sent in
-      let located = Mutex<String?>(nil)
-      var on = Exchange(sent: sent)
-      on.interim = { head in if let url = head.headers["Location"] { located.withLock { $0 = url } } }
+      let on = Exchange(sent: sent)
       var body: BlobSlice?
       if let file = task.body { body = BlobSlice(FileSource(file), length: task.length) }
       switch fault(number, task) {
@@ -70,13 +72,16 @@ final class Daemon: Sendable {
         body = body.map {
           BlobSlice(FaultySource($0.source, .fail(at: bytes, BlobError(.io, "cut"), times: 1)), length: $0.length)
         }
+      case .breaksResumably(let bytes):
+        let url = try? await Self.begin(task, bytes, over: transport)
+        return .failed(TransportError(.broken, "cut"), resumeData: url.map { Array($0.text.utf8) })
       case nil: break
       }
       do throws(TransportError) {
         return .response(try await transport.send(task.request, body: body, on))
       } catch {
         let error = error.code == .source ? TransportError(.broken, "\(task.request.url): the connection broke") : error
-        return .failed(error, resumeData: located.withLock { $0 }.map { Array($0.utf8) })
+        return .failed(error, resumeData: nil)
       }
     }
   }
@@ -105,6 +110,25 @@ final class Daemon: Sendable {
         return .failed(error, resumeData: nil)
       }
     }
+  }
+
+  /// Leaves on the server what a creation leaves that breaks after some of its bytes. Returns the URL of the upload.
+  private static func begin(
+    _ task: BackgroundTask, _ count: Int64, over transport: any Transport
+  ) async throws -> HTTPURL {
+    var creation = task.request
+    creation.headers["Upload-Complete"] = "?0"
+    let created = try await transport.send(creation, body: nil, Exchange())
+    let url = try #require(created.headers["Location"].flatMap { creation.url.resolve($0) })
+    let append = HTTPRequest(
+      "PATCH", url,
+      [
+        "Upload-Draft-Interop-Version": "8", "Upload-Offset": "0", "Upload-Complete": "?0",
+        "Content-Type": "application/partial-upload",
+      ])
+    let file = try #require(task.body)
+    _ = try await transport.send(append, body: BlobSlice(FileSource(file), length: count), Exchange())
+    return url
   }
 
   func cancel(_ label: String) { state.update { $0.running[label] }?.cancel() }

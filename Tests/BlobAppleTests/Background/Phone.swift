@@ -15,19 +15,23 @@ final class Phone: Sendable {
   let scratch: ScratchFolder
   let destination: UploadDestination
   let settings: BackgroundSettings
+  /// Sends the requests of the app itself.
+  let direct: any Transport
   private let launches = Mutex<UInt64>(0)
   private let largest = Mutex<Int64>(0)
 
   init(
     _ endpoint: HTTPURL, _ dialect: any UploadProtocol, spoolBytes: Int64 = 64 << 10, daemon: Daemon = Daemon(),
+    direct: any Transport = SocketTransport(),
     _ change: (inout BackgroundSettings) -> Void = { _ in }
   ) throws {
     self.daemon = daemon
+    self.direct = direct
     scratch = try ScratchFolder()
     destination = UploadDestination(endpoint: endpoint, dialect: dialect, limits: PartLimits(firstPart: 4 << 20))
     var settings = BackgroundSettings(spool: scratch.path.appending("spool"), spoolBytes: spoolBytes)
     settings.retry = RetryPolicy(retries: 6, first: .milliseconds(2), longest: .milliseconds(20))
-    settings.settling = .milliseconds(100)
+    settings.settling = .milliseconds(20)
     change(&settings)
     self.settings = settings
   }
@@ -71,7 +75,7 @@ final class App: Sendable {
     }
     uploader = try BackgroundUploader(
       "test", phone.destination, journal: journal, tasks: LivingTasks(phone.daemon, life),
-      direct: LivingTransport(SocketTransport(), life), settings: settings
+      direct: LivingTransport(phone.direct, life), settings: settings
     ) { sources[$0].map { LivingSource($0, life) } }
   }
 
@@ -107,6 +111,7 @@ final class Life: Sendable {
   private let state: Mutex<(steps: Int, isOver: Bool)>
   private let killedAt: Int?
   private let phone: Phone
+  private let turn = Mutex(())
   private static let forever = Monitor(())
 
   init(_ phone: Phone, killedAt: Int?) {
@@ -129,6 +134,9 @@ final class Life: Sendable {
     if isNow { phone.daemon.disconnect() }
     return !isOver
   }
+
+  /// The start of a task has returned before its end is told: nothing of a killed process runs on meanwhile.
+  func inTurn<Result>(_ body: () -> Result) -> Result { turn.withLock { _ in body() } }
 
   func kill() {
     state.withLock { $0.isOver = true }
@@ -158,12 +166,14 @@ private final class LivingTasks: BackgroundTasks {
     return daemon.connect(LivingReceiver(receiver, life))
   }
   func start(_ task: BackgroundTask) {
-    guard life.step() else { return }
-    daemon.start(task)
-    _ = life.step()
+    life.inTurn {
+      guard life.step() else { return }
+      daemon.start(task)
+      _ = life.step()
+    }
   }
   func resume(_ data: [UInt8], _ task: BackgroundTask) { if life.step() { daemon.resume(data, task) } }
-  func cancel(_ label: String) { if life.step() { daemon.cancel(label) } }
+  func cancel(_ label: String) { if !life.isOver { daemon.cancel(label) } }
 }
 
 private final class LivingReceiver: BackgroundTaskReceiver {
@@ -176,7 +186,9 @@ private final class LivingReceiver: BackgroundTaskReceiver {
   }
 
   func sent(_ label: String, total: Int64) { if !life.isOver { receiver.sent(label, total: total) } }
-  func ended(_ label: String, _ end: BackgroundTaskEnd) { if life.step() { receiver.ended(label, end) } }
+  func ended(_ label: String, _ end: BackgroundTaskEnd) {
+    if life.inTurn({ life.step() }) { receiver.ended(label, end) }
+  }
   func deliveredAll() { if !life.isOver { receiver.deliveredAll() } }
 }
 
@@ -212,5 +224,12 @@ private struct LivingSource: BlobSource {
   func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     life.blockingStep()
     return try source.open(at: offset, cancel)
+  }
+}
+
+extension ServedFolder {
+  /// Whether the file has the bytes of the source, and no others.
+  func has(_ name: BytePath, _ source: PatternSource) -> Bool {
+    contents(of: name) == source.bytes(count: Int(source.length))
   }
 }

@@ -1,0 +1,75 @@
+import BlobTesting
+import BlobUpload
+import Blobs
+import Synchronization
+import Testing
+
+@testable import BlobApple
+
+@Suite(.timeLimit(.minutes(1))) struct WakeUpTests {
+  private let calls = Counter()
+
+  @Test func theHandlerIsCalledOnceWhenAllIsQuiet() {
+    let wakeUp = WakeUp()
+    wakeUp.enter()
+    wakeUp.handle(within: .seconds(60)) { [calls] in calls.add() }
+    wakeUp.deliveredAll()
+    #expect(calls.value == 0, "an upload is still working")
+    wakeUp.leave()
+    #expect(calls.value == 1)
+    wakeUp.enter()
+    wakeUp.deliveredAll()
+    wakeUp.leave()
+    #expect(calls.value == 1)
+  }
+
+  @Test func theHandlerMayComeAfterTheEvents() {
+    let wakeUp = WakeUp()
+    wakeUp.deliveredAll()
+    wakeUp.handle(within: .seconds(60)) { [calls] in calls.add() }
+    #expect(calls.value == 1)
+    wakeUp.handle(within: .seconds(60)) { [calls] in calls.add() }
+    #expect(calls.value == 1, "these events were told before")
+    wakeUp.deliveredAll()
+    #expect(calls.value == 2)
+  }
+
+  @Test func theHandlerIsCalledInTimeWhateverHappens() async throws {
+    let wakeUp = WakeUp()
+    wakeUp.enter()
+    wakeUp.handle(within: .milliseconds(1)) { [calls] in calls.add() }
+    try await eventually { [calls] in calls.value == 1 }
+    wakeUp.deliveredAll()
+    wakeUp.leave()
+    #expect(calls.value == 1)
+  }
+
+  @Test func anUploadIsOverBeforeTheSystemMaySuspendTheApp() async throws {
+    let server = try ServedFolder()
+    let source = PatternSource(length: 16_000, seed: 2)
+    let daemon = Daemon()
+    daemon.isHeld = true
+    let phone = try Phone(server.endpoint, IETFResumable(), daemon: daemon)
+    let first = try await phone.launch()
+    try await first.add(source, as: "film.mov")
+    try await eventually { daemon.started.count == 1 }
+    first.life.kill()
+    daemon.isHeld = false
+    try await eventually { daemon.isIdle }
+
+    let second = try await phone.launch(["film.mov": source])
+    let (calls, uploader) = (calls, second.uploader)
+    #expect(await uploader.handleEvents(identifier: "another") { calls.add() } == false)
+    #expect(await uploader.handleEvents(identifier: "test") { calls.add() })
+    try await eventually { calls.value == 1 }
+    #expect(uploader.uploads.isEmpty && phone.names.isEmpty)
+    #expect(try await second.journal.entries(.done, limit: 1).count == 1)
+    #expect(server.has("film.mov", source))
+  }
+}
+
+private final class Counter: Sendable {
+  private let count = Atomic(0)
+  var value: Int { count.load(ordering: .relaxed) }
+  func add() { count.add(1, ordering: .relaxed) }
+}
