@@ -61,6 +61,13 @@ package enum Socket {
     #endif
   }
 
+  /// Whether a close, also by the end of the process, discards sent bytes that are still in the socket's buffer, and
+  /// resets the connection. Otherwise the system goes on sending them.
+  package static func discardsOnClose(_ socket: Int32, _ discards: Bool) {
+    var option = linger(l_onoff: discards ? 1 : 0, l_linger: 0)
+    setsockopt(socket, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+  }
+
   /// Whether nothing has arrived that was not read yet, not even the peer's end.
   package static func isEmpty(_ socket: Int32) -> Bool {
     var byte: UInt8 = 0

@@ -3,6 +3,7 @@ import BlobHTTP
 import BlobTesting
 import TestSupport
 import Blobs
+import Synchronization
 import Testing
 
 @Suite struct CancellationTests {
@@ -44,6 +45,35 @@ import Testing
     await cancel(put(transport, peer.url("/b"), PatternSource(length: 1)))
     peer.release()
     #expect(try await first.value.status == 200)
+  }
+
+  /// Otherwise the system would go on sending what is in the socket's buffer, and the server could store it later, after a
+  /// newer version.
+  @Test(arguments: [false, true]) func whatIsStillInTheSocketsBufferIsDiscarded(isKept: Bool) async throws {
+    let peer = ScriptedPeer((isKept ? [.readRequest, answer()] : []) + [.readHead, .hold, .read(64 << 20)])
+    let transport = SocketTransport(.init(connections: 1))
+    if isKept {
+      _ = try await transport.put(peer.url(), PatternSource(length: 1))
+      // The connection is idle for longer than any buffer is kept.
+      try await Task.sleep(for: .milliseconds(50))
+    }
+    let handed = Atomic(0)
+    let source = PatternSource(length: 64 << 20)
+    let task = Task {
+      try await transport.send(
+        HTTPRequest("PUT", peer.url()), body: BlobSlice(source, length: 64 << 20),
+        Exchange(sent: { handed.add($0, ordering: .relaxed) }))
+    }
+    var before = -1
+    while handed.load(ordering: .relaxed) == 0 || before != handed.load(ordering: .relaxed) {
+      before = handed.load(ordering: .relaxed)
+      try await Task.sleep(for: .milliseconds(100))
+    }
+    await cancel(task)
+    peer.release()
+    await peer.wait { $0.ended == 1 }
+    let arrived = peer.seen.received[0].count
+    #expect(arrived < before / 2, "\(arrived) of \(before) bytes arrived")
   }
 
   @Test func endsWhileConnecting() async {

@@ -16,10 +16,21 @@ extension ConnectionWorker {
     /// Whether the socket is now blocking, for `receive(waiting: true)`.
     var waits = false
 
+    /// Whether the end of this process discards what is in the socket's buffer.
+    private var discards = false
+
     init(_ wire: Connection, to url: HTTPURL, through proxy: Proxy?) {
       self.wire = wire
       self.url = url
       self.proxy = proxy
+    }
+
+    /// While a request is sent, a killed process must leave nothing behind: the system would go on sending the rest of the
+    /// request, and the server would store it after a newer version that the next process sends.
+    func discards(_ discards: Bool) {
+      if self.discards == discards { return }
+      Socket.discardsOnClose(wire.socket, discards)
+      self.discards = discards
     }
 
     /// A large body is sent with non-blocking calls.

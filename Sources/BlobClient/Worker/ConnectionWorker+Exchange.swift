@@ -49,6 +49,7 @@ extension ConnectionWorker {
       talk.body!.begin(on: talk.wire)
     }
     let connection = kept.take()!
+    connection.discards(true)
     connection.lets(wait: isSmall)
     transfer.attempts = 0
     transfer.beginAttempt()

@@ -59,8 +59,10 @@ final class ConnectionWorker {
 
   private enum End { case further(QueuedExchange), idle, abandoned }
 
-  /// Frees the large buffers of an idle worker, which the pool no longer counts.
+  /// Frees the large buffers of an idle worker, which the pool no longer counts. Its connection has nothing to send, and
+  /// is closed in the ordinary way from now on.
   private func rest() {
+    kept?.discards(false)
     if case .sealed(let channel)? = kept?.wire { channel.rest() }
     giveBackSmall()
     piece.deallocate()
