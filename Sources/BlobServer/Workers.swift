@@ -24,8 +24,18 @@ final class Workers: Sendable {
   private let state = Mutex(State())
   private let running = Monitor(0)
   private let limit: Int
+  private let startThread: @Sendable (@escaping @Sendable () -> Void) -> Bool
 
-  init(threads limit: Int) { self.limit = limit }
+  /// `startThread`: returns false if the system allows no more threads.
+  init(
+    threads limit: Int,
+    startThread: @escaping @Sendable (@escaping @Sendable () -> Void) -> Bool = {
+      SystemThread.startIfAllowed("fullbore-work", $0)
+    }
+  ) {
+    self.limit = limit
+    self.startThread = startThread
+  }
 
   /// Runs `work` on one of the threads, after all work submitted earlier has started.
   func submit(_ work: @escaping @Sendable () -> Void) {
@@ -44,9 +54,22 @@ final class Workers: Sendable {
     case .newThread:
       running.update { $0 += 1 }
       let desk = Desk(.work(work))
-      SystemThread.start("fullbore-work") { self.serve(desk) }
+      if !startThread({ self.serve(desk) }) { leave(work) }
     case .queue: break
     }
+  }
+
+  /// Leaves `work` to the other threads, since the system allows no more. If there is none, the next work that is submitted
+  /// tries to start one.
+  private func leave(_ work: @escaping Work) {
+    running.update { $0 -= 1 }
+    let desk = state.withLock { state -> Desk? in
+      state.started -= 1
+      if let desk = state.idle.popLast() { return desk }
+      state.queue.append(work)
+      return nil
+    }
+    desk?.update { $0 = .work(work) }
   }
 
   private func serve(_ desk: Desk) {

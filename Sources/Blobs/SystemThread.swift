@@ -11,11 +11,23 @@ package enum SystemThread {
     }
   }
 
-  /// Starts a detached thread. `name` is cut to 15 characters because the system limits it; `stack` is in bytes.
+  /// Starts a detached thread. `name` is cut to 15 characters because the system limits it; `stack` is in bytes. Traps if
+  /// the system allows no more threads.
   package static func start(_ name: String, stack: Int = 512 << 10, _ body: @escaping @Sendable () -> Void) {
+    let isStarted = startIfAllowed(name, stack: stack, body)
+    precondition(isStarted, "the system allows no more threads (ulimit -u, TasksMax): error \(errno)")
+  }
+
+  /// Like `start`, but returns false, with `errno`, if the system allows no more threads.
+  package static func startIfAllowed(
+    _ name: String, stack: Int = 512 << 10, _ body: @escaping @Sendable () -> Void
+  ) -> Bool {
     let start = Unmanaged.passRetained(Start(String(name.prefix(15)), body))
     let status = create(start.toOpaque(), stack: stack)
-    precondition(status == 0, "no thread can be started: error \(status)")
+    if status == 0 { return true }
+    start.release()
+    errno = status
+    return false
   }
 
   private static func create(_ context: UnsafeMutableRawPointer, stack: Int) -> Int32 {

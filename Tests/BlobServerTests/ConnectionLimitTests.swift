@@ -105,3 +105,25 @@ struct ConnectionLimitTests {
     #expect(try waiting.answer().status < 300)
   }
 }
+
+struct ConnectionTimerTests {
+  /// The server was stopped for an hour, and the client has sent everything meanwhile.
+  @Test func aPauseOfTheServerIsNotTheClients() {
+    let limits = ConnectionTimer.Limits(idle: .seconds(60), head: .seconds(20), bytesPerSecond: 1)
+    let start = ContinuousClock.now
+    let later = start + .seconds(3601)
+    var idle = ConnectionTimer(start, limits)
+    idle.idle(start)
+    var busy = ConnectionTimer(start, limits)
+    busy.goOn(start)
+    _ = busy.isOver(start, limits) { 0 }
+    var lingering = ConnectionTimer(start, limits)
+    lingering.linger(start)
+    for var timer in [ConnectionTimer(start, limits), idle, busy, lingering] {
+      var paused = timer
+      paused.extend(by: .seconds(3600))
+      #expect(!paused.isOver(later, limits) { 0 })
+      #expect(timer.isOver(later, limits) { 0 })
+    }
+  }
+}

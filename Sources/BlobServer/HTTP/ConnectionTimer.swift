@@ -61,6 +61,18 @@ struct ConnectionTimer {
     }
   }
 
+  /// Gives the client this much more time, because the server itself has not run for so long.
+  mutating func extend(by pause: Duration) {
+    phase =
+      switch phase {
+      case .idle(let since): .idle(since: since + pause)
+      case .head(let since, let until): .head(since: since + pause, until: until + pause)
+      case .busy(let since, let moved): .busy(since: since + pause, moved: moved)
+      case .waiting: .waiting
+      case .lingering(let until): .lingering(until: until + pause)
+      }
+  }
+
   /// Whether the client has exceeded its time. `moved` returns the bytes received from the client plus those
   /// acknowledged by it; negative if the system does not report them.
   mutating func isOver(_ now: Instant, _ limits: Limits, moved: () -> Int64) -> Bool {

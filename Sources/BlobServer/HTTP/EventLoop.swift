@@ -173,6 +173,9 @@ final class EventLoop: @unchecked Sendable {
   private func sweep() {
     if let crowded, now - crowded >= Self.crowdedTurn { listen() }
     if now - swept < limits.interval { return }
+    // The process was stopped, or the machine slept. Requests may have arrived that were not read yet.
+    let pause = now - swept - limits.interval
+    if pause > Self.leastPause { for connection in connections.values { connection.timer.extend(by: pause) } }
     swept = now
     for connection in connections.values { connection.check() }
     listen()
@@ -242,6 +245,9 @@ final class EventLoop: @unchecked Sendable {
     connection.close()
     return true
   }
+
+  /// A busy machine may delay the loop by less.
+  private static let leastPause = Duration.seconds(2)
 
   /// How often to look for a connection that can be closed while a client waits.
   private static let crowdedTurn = Duration.milliseconds(100)
