@@ -14,7 +14,12 @@ public final class Database {
   private var isNew: Bool
 
   /// Opens the file. If it does not exist, it is created with mode 0600, and missing folders with mode 0700.
-  public init(_ path: BytePath, busyTimeout: Duration = .seconds(10)) throws(SQLiteError) {
+  ///
+  /// - `table`: a table of the caller's schema. A file with tables, of which none has this name, belongs to another
+  ///   program, and is refused unchanged. nil: any database is opened.
+  public init(
+    _ path: BytePath, withTable table: String? = nil, busyTimeout: Duration = .seconds(10)
+  ) throws(SQLiteError) {
     self.path = path
     isNew = try path.bytes == inMemory ? true : createPrivateFile(path)
     handle = try openHandle(path)
@@ -25,6 +30,7 @@ public final class Database {
     if sqlite3_db_readonly(handle, "main") == 1 {
       throw SQLiteError("open", path, code: SQLITE_READONLY, "no permission to write it")
     }
+    if let table, !isNew { try checkOwner(by: table) }
     try execute(isNew ? "PRAGMA synchronous=OFF" : "PRAGMA synchronous=NORMAL")
     try startWriteAheadLog(within: busyTimeout / .milliseconds(1))
     makePrivate()
@@ -48,9 +54,8 @@ public final class Database {
     do {
       handle = try openReading(path, busyTimeout, .sharedIndex)
     } catch {
-      guard [SQLITE_FULL, SQLITE_IOERR, SQLITE_CANTOPEN, SQLITE_READONLY].contains(error.code & 0xFF) else {
-        throw error
-      }
+      let mayBeDisk = [SQLITE_FULL, SQLITE_IOERR, SQLITE_CANTOPEN, SQLITE_READONLY].contains(error.code & 0xFF)
+      guard mayBeDisk, path.withCString({ access($0, R_OK) }) == 0 else { throw error }
       if let alone = try? openReading(path, busyTimeout, .ownIndex) {
         handle = alone
       } else if isOnReadOnlyDisk(path) {
@@ -134,6 +139,14 @@ public final class Database {
     }
     if isNew { try execute("PRAGMA synchronous=NORMAL") }
     isNew = false
+  }
+
+  private func checkOwner(by table: String) throws(SQLiteError) {
+    let select = try prepare("SELECT count(*), total(name = ?1) FROM sqlite_schema WHERE type = 'table'")
+    try select.bind(1, table)
+    if try select.first({ $0.int(0) > 0 && $0.int(1) == 0 }) == true {
+      throw SQLiteError("open", path, code: SQLITE_ERROR, "it is a database of another program, which is left alone")
+    }
   }
 
   /// The version number in the file's header; 0 in a new file.

@@ -43,6 +43,40 @@ extension EndToEnd {
       #expect(server.folder.files().isEmpty)
     }
 
+    @Test func aDatabaseOfAnotherProgramIsLeftAlone() async throws {
+      let path = scratch.path("photos.db")
+      try Database(BytePath(path)).execute("CREATE TABLE photo(id INTEGER PRIMARY KEY, name TEXT)")
+      let before = try Data(contentsOf: URL(fileURLWithPath: path))
+      let file = try scratch.file("gallery/IMG_1.jpg", 1000)
+      let server = try await ServeProcess.start(in: scratch)
+      let (end, push) = try await fullbore("push", "--journal", path, file, server.url, in: scratch)
+      #expect(end == .exited(1) && push.errors.contains("a database of another program"), "\(push.errors)")
+      #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
+    }
+
+    /// The journal is in a folder of another user.
+    @Test(.enabled(if: geteuid() == 0, "only root can become another user"))
+    func aJournalThatMayNotBeReadIsNotMissing() async throws {
+      let folder = scratch.path("private")
+      try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+      let journal = folder + "/journal.sqlite"
+      let file = try scratch.file("gallery/IMG_1.jpg", 1000)
+      let server = try await ServeProcess.start(in: scratch)
+      let (end, _) = try await fullbore("push", "--journal", journal, file, server.url, in: scratch)
+      #expect(end == .exited(0))
+      for mode in [0o700, 0o755] {
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: folder)
+        for words in [["status"], ["resume"], ["abort", "--all"]] {
+          let command = try Command(
+            "/usr/sbin/runuser", ["-u", "nobody", "--", Tool.fullbore] + words + ["--journal", journal], in: scratch)
+          #expect(try await command.wait() == .exited(1), "\(words) \(mode)")
+          #expect(
+            command.errors.lowercased().contains("permission denied") || command.errors.contains("unable to open"),
+            "\(command.errors)")
+        }
+      }
+    }
+
     @Test(.enabled(if: Namespace.isThere, "unshare cannot mount here"))
     func aJournalOnAReadOnlyDiskIsRefused() async throws {
       let file = try scratch.file("gallery/IMG_1.jpg", 100_000)

@@ -76,7 +76,7 @@ struct AbortCommand: Command {
       return await interruptible { await abortOrphans(at: place, age, isDryRun) }
     }
     // This command must not create a journal.
-    if journal.withCString({ access($0, F_OK) }) != 0 {
+    if journal.isMissing {
       tell("there is no journal at \(journal)")
       if case .ids = choice { return .failed }
       return .ok
@@ -105,7 +105,7 @@ struct AbortCommand: Command {
   private func abortOrphans(at place: Destination, _ age: Duration?, _ isDryRun: Bool) async -> ExitStatus {
     do throws(UploadError) {
       var known: [String: String] = [:]
-      if journal.withCString({ access($0, F_OK) }) == 0 {
+      if !journal.isMissing {
         let journal = try await openJournal(journal, tell)
         let entries = try await unfinished(in: journal)
         let lost = await LostSource.find(entries)

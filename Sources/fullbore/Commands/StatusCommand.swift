@@ -44,7 +44,7 @@ struct StatusCommand: Command {
 
   func run() async -> ExitStatus {
     // This command must not create a journal.
-    if journal.withCString({ access($0, F_OK) }) != 0 {
+    if journal.isMissing {
       do { try choice.check(isAmong: []) } catch { return refuse(error) }
       if !isJSON { Console.output.write("There is no journal at \(shown(journal)): nothing was pushed yet.\n") }
       return .ok

@@ -18,6 +18,14 @@ func journalPath(_ arguments: Arguments) throws(UsageError) -> BytePath {
   return home.appending(".local/state/fullbore/journal.sqlite")
 }
 
+extension BytePath {
+  /// Whether there is no such file. A file that this user may not look for is not missing: opening it says why.
+  var isMissing: Bool {
+    if withCString({ access($0, F_OK) }) == 0 { return false }
+    return errno == ENOENT || errno == ENOTDIR
+  }
+}
+
 /// The value of an environment variable; nil also if it is empty.
 func environment(_ name: String) -> BytePath? {
   guard let value = getenv(name), value.pointee != 0 else { return nil }
