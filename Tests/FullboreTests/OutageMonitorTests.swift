@@ -34,6 +34,17 @@ import Testing
     #expect(notes.outages.count == 1 && notes.outages.first?.contains("nothing has moved since") == true)
   }
 
+  /// A watch may have nothing to send for hours.
+  @Test func aTimeWithoutFilesIsNoOutage() {
+    let watch = OutageMonitor(HTTPURL("http://media.example/")!, notes, counters)
+    for second in 0...600 { watch.look(at: began + .seconds(second)) }
+    counters.found(length: length)
+    watch.look(at: began + .milliseconds(600_500))
+    #expect(notes.outages == [])
+    watch.look(at: began + .seconds(606))
+    #expect(notes.outages.count == 1 && notes.outages.first?.contains("(6.00 s)") == true, "\(notes.outages)")
+  }
+
   @Test func readingBackIsProgress() {
     let watch = watch()
     _ = film(sent: length)

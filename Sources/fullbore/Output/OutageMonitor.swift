@@ -105,6 +105,11 @@ final class OutageMonitor: Sendable {
     // A read begins a little after the last byte was sent, so the limit for reads is shorter than `longPatience`.
     let silent = sources.silent(since: now - Self.patience)
     let outage = state.withLock { state -> Outage? in
+      if state.failed == nil, state.told == nil, !state.isDiscovering, !counters.isWaiting {
+        // Nothing is to be sent. A file that comes later waits from then on.
+        state.moved = now
+        return nil
+      }
       let begin = state.failed ?? state.moved
       let isLong = now - begin >= (state.failed == nil ? Self.longPatience : Self.patience)
       guard isLong, state.failed != nil || state.isDiscovering || counters.isWaiting else { return nil }
