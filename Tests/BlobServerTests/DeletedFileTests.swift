@@ -106,6 +106,44 @@ struct DeletedFileTests {
     #expect(folder.read("x") == [1, 2, 3])
   }
 
+  /// Somebody deletes the bytes of an unfinished upload, for example to free space. A file of its length that already has the
+  /// name is not the upload.
+  @Test(arguments: [false, true]) func anUnfinishedUploadWithoutItsBytesIsNotTheFileOfItsName(isRestarted: Bool) throws
+  {
+    let folder = try TestFolder()
+    var server = try TestServer(over: folder)
+    folder.write("x", [7, 8, 9])
+    let upload = try server.create("x", length: 3, metadata: ",overwrite \(base64("true"))")
+    #expect(try server.patch(upload, at: 0, [1]).status == 204)
+    if isRestarted { server.server.stop(grace: .zero) }
+    let data = try #require(folder.kept.first { $0.hasSuffix(".data") })
+    folder.remove(BytePath(".fullbore/\(data)"))
+    if isRestarted { server = try TestServer(over: folder) }
+    try expectGone(server, upload)
+    #expect(folder.read("x") == [7, 8, 9])
+  }
+
+  /// The server was killed after it had published the file, and before it noted that.
+  @Test(arguments: [true, false]) func aPublishedFileIsKnownByItsInode(isSame: Bool) throws {
+    let folder = try TestFolder()
+    let first = try TestServer(over: folder)
+    let upload = try first.create("x", length: 3)
+    #expect(try first.patch(upload, at: 0, [1, 2]).status == 204)
+    first.server.stop(grace: .zero)
+    let data = try #require(folder.kept.first { $0.hasSuffix(".data") })
+    let kept = BytePath(".fullbore/\(data)")
+    #expect(folder.extend(kept, to: 3))
+    if isSame {
+      folder.rename(kept, to: "x")
+    } else {
+      folder.write("x", [1, 2, 3])
+      folder.remove(kept)
+    }
+    let server = try TestServer(over: folder)
+    let state = try server.ask("HEAD", upload, [tus])
+    #expect(isSame ? state["Upload-Offset"] == "3" : [404, 410].contains(state.status))
+  }
+
   /// Earlier servers did not record the version of the file, so only its length can be compared.
   @Test func aRecordWithoutTheFilesVersionGoesByItsLength() throws {
     let folder = try TestFolder()

@@ -91,11 +91,11 @@ extension FileStore {
       guard let file = UploadFile(name), file.kind == .info, let record = try? store.record(file.id, name),
         !record.isPart
       else { return nil }
-      if let parts = record.parts { return parts.allSatisfy { isWhole($0, store) } ? record : nil }
+      if let parts = record.parts { return parts.allSatisfy { isWhole($0, store) } ? record.asSaved : nil }
       guard let status = try? store.status(file.id.data), record.isComplete(at: Int64(status.st_size)) else {
         return nil
       }
-      return record
+      return record.asSaved
     }
   }
 }

@@ -9,7 +9,8 @@ import Platform
 //   publish:  The data file is synced and renamed to its target, and the target's folder is synced. Only then is info
 //             written again, with the published file's ETag, and renamed to done. If killed in between, info exists
 //             without data. No other operation creates that state, so `load` treats the upload as finished if the
-//             target is the published file, and as gone otherwise. Without an ETag the length of the file decides.
+//             target is the published file, and as gone otherwise. Without an ETag the inode and the length of the file
+//             decide: a rename keeps the inode.
 //   same:     If a file with the same bytes was published before, info is renamed to done first; then data is deleted.
 //             If killed in between, done exists with data. Start-up deletes such data.
 //   finished: done is only valid as long as the target is the file that was published. If that file was deleted,
@@ -50,6 +51,8 @@ extension FileStore {
     // The bytes of a final upload are covered by the shares of its parts.
     if record.parts == nil { try quota.reserve(record.id, promised: record.length ?? 0) }
     let isNew = try store.status(record.id.info) == nil
+    var record = record
+    if record.parts == nil { record.inode = try store.status(record.id.data).map { UInt64($0.st_ino) } }
     if isNew, record.text.utf8.count > Folder.largestRecord {
       throw ServerError(
         431,
@@ -78,7 +81,7 @@ extension FileStore {
           deleteExpired(id)
           throw ServerError(410, "the upload has expired")
         }
-        return SavedUpload(record: record, offset: Int64(status.st_size), isFinished: false, expires: expires)
+        return SavedUpload(record: record.asSaved, offset: Int64(status.st_size), isFinished: false, expires: expires)
       }
       guard let item = try publishedFile(of: record) else { throw isGone(id, record) }
       finish(record, as: item, store)
@@ -87,7 +90,7 @@ extension FileStore {
       let expires = try store.status(id.done)?.modified.addingClamped(expiry), expires > wallClock()
     else { return nil }
     if try !isStillPublished(record) { throw isGone(id, record) }
-    return SavedUpload(record: record, offset: length, isFinished: true, expires: expires)
+    return SavedUpload(record: record.asSaved, offset: length, isFinished: true, expires: expires)
   }
 
   private func isGone(_ id: UploadID, _ record: UploadRecord) -> ServerError {
@@ -116,7 +119,9 @@ extension FileStore {
       throw error
     }
     guard let found, !found.isFolder else { return nil }
-    let isSame = record.published.map { $0 == found.etag } ?? (found.length == record.length)
+    let isSame =
+      record.published.map { $0 == found.etag }
+      ?? (found.length == record.length && record.inode ?? found.inode == found.inode)
     return isSame ? found : nil
   }
 

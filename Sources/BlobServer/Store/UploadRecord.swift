@@ -113,6 +113,9 @@ package struct UploadRecord: Sendable, Equatable {
   /// The ETag of the published file; nil: the upload was not published yet, or by a server version that did not store
   /// it.
   package var published: String?
+  /// Belongs to the store: the inode of the file that holds the bytes, which it keeps when it is published. nil: the bytes
+  /// are in the files of parts, or the server version did not store it.
+  var inode: UInt64?
 
   package init(
     _ id: UploadID, target: ServedPath, existing: ExistingRule = .keep, length: Int64?, metadata: String = "",
@@ -128,6 +131,13 @@ package struct UploadRecord: Sendable, Equatable {
     self.concatenation = concatenation
   }
 
+  /// The record as it was given to the store.
+  var asSaved: UploadRecord {
+    var record = self
+    record.inode = nil
+    return record
+  }
+
   /// Whether an upload with this many bytes has all of them, and may be published. Not for a final upload.
   func isComplete(at offset: Int64) -> Bool { offset == length && !awaitsEnd }
 
@@ -137,7 +147,7 @@ package struct UploadRecord: Sendable, Equatable {
     let more = [
       concatenation.map { "concat \($0.text)\n" }, digest.map { "digest \($0)\n" },
       modified.map { "mtime \($0.text)\n" }, awaitsEnd ? "awaits end\n" : nil,
-      published.map { "published \($0)\n" },
+      published.map { "published \($0)\n" }, inode.map { "inode \($0)\n" },
     ].compactMap { $0 }
     return """
       fullbore upload \(more.isEmpty ? 1 : 2)
@@ -184,6 +194,10 @@ package struct UploadRecord: Sendable, Equatable {
         awaitsEnd = true
       }
       published = next("published")
+      if let text = next("inode") {
+        guard let inode = UInt64(text) else { return nil }
+        self.inode = inode
+      }
       guard lines.popFirst()?.elementsEqual("end".utf8) == true else { return nil }
     }
     if lines.count != 1 || lines.first?.isEmpty != true { return nil }
