@@ -10,6 +10,7 @@ extension EndToEnd {
       [], ["pusch"], ["push"], ["push", "gallery"], ["push", "--no-such-option", "gallery", "http://127.0.0.1:9/"],
       ["push", "gallery", "ftp://127.0.0.1/"], ["push", "gallery", "http://"],
       ["serve"], ["serve", "/", "--listen", "x:y"], ["serve", "/", "--max-size", "0"],
+      ["serve", "/", "--expire", "0"], ["serve", "/", "--expire", "999ms"],
       ["serve", "/", "--max-total", "0"],
       ["serve", "/", "--allow-origin", "https://host/"], ["serve", "/", "--allow-origin", "host"],
       ["serve", "/", "--tls-key", "key.pem"], ["push", "--checksum", "crc7", "gallery", "http://127.0.0.1:9/"],

@@ -71,7 +71,11 @@ extension Certificates {
     switch verdict {
     case 9: return (.tls, "the certificate of \(server) is not valid yet: is the clock of this machine right?")
     case 10:
-      return (.tls, "the certificate of \(server), or one above it, has expired: it has to be renewed there")
+      return (
+        .tls,
+        "the certificate of \(server), or one above it, has expired: it has to be renewed there, unless the clock of "
+          + "this machine is ahead"
+      )
     case 18: return (.untrusted, "the certificate of \(server) is self-signed, and nothing \(trusted) vouches for it")
     case 19, 20, 21, 2:
       return (.untrusted, "the certificate of \(server) comes from an authority that nothing \(trusted) vouches for")

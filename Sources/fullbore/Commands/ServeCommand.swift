@@ -62,7 +62,7 @@ struct ServeCommand: Command {
     options.tls = try Self.tls(arguments)
     options.maxSize = try arguments.parsed("max-size", wanted: "a size above 0, like 8G", Self.limit)
     options.maxTotal = try arguments.parsed("max-total", wanted: "a size above 0, like 100G", Self.limit)
-    if let expire = try arguments.parsed("expire", wanted: "a duration, like 7d", Quantity.duration) {
+    if let expire = try arguments.parsed("expire", wanted: "a duration of 1s or more, like 7d", Self.expiry) {
       options.expire = expire
     }
     if let most = try arguments.count("max-unfinished", 1...Int.max) { options.maxUnfinished = most }
@@ -86,6 +86,11 @@ struct ServeCommand: Command {
     }
     self.options = options
     isQuiet = arguments.flag("quiet")
+  }
+
+  /// Uploads that expire at once could not be continued.
+  private static func expiry(_ text: String) -> Duration? {
+    Quantity.duration(text).flatMap { $0 < .seconds(1) ? nil : $0 }
   }
 
   /// Bytes; nil also for 0, which would accept only empty files: `--read-only` exists for that.
