@@ -45,6 +45,22 @@ struct ConnectionLimitTests {
     #expect(.now - start < .seconds(5))
   }
 
+  /// What a broken request has received is closed by a worker, which may be busy.
+  @Test func aPlaceIsFreeWhenItsFilesAreClosed() throws {
+    let server = try TestServer()
+    let isFree = Monitor(false)
+    for _ in 0..<Service.workerThreads { server.server.service.workers.submit { isFree.wait { $0 ? () : nil } } }
+    var client: RawHTTPClient? = try server.client()
+    try client?.head("PUT", "/x", [("Content-Length", "1000000")])
+    try client?.send(pattern(1000))
+    #expect(try eventually { server.folder.kept.count == 1 })
+    client = nil
+    usleep(300_000)
+    #expect(server.server.connectionCount == 1)
+    isFree.update { $0 = true }
+    #expect(try eventually { server.server.connectionCount == 0 && server.folder.kept.isEmpty })
+  }
+
   private func crowdedServer(_ folder: TestFolder) throws -> Server {
     var options = ServerOptions(folder: folder.path, port: 0)
     (options.idleTimeout, options.headTimeout) = (.seconds(3600), .seconds(3600))

@@ -111,11 +111,15 @@ final class Connection: @unchecked Sendable {
 
   func close() {
     if case .closed = phase { return }
-    if case .receiving(let receiver) = phase { receiver.cut() }
+    var hasFiles = false
+    if case .receiving(let receiver) = phase {
+      receiver.cut()
+      hasFiles = true
+    }
     phase = .closed
     unwatch()
     endRequest()
-    loop.forget(self)
+    loop.forget(self, hasFiles: hasFiles)
   }
 
   private func endRequest() {

@@ -9,6 +9,8 @@ final class EventLoop: @unchecked Sendable {
   enum Message: Sendable {
     case accepted(Descriptor)
     case decided(Connection, Plan)
+    /// The files of a closed connection are closed, so that there is a place for another one.
+    case released
     /// A client waits for a place, and the other loop has none.
     case crowded
     /// The listening socket is about to be closed.
@@ -95,11 +97,18 @@ final class EventLoop: @unchecked Sendable {
 
   // MARK: Called by connections
 
-  func forget(_ connection: Connection) {
+  /// `hasFiles`: a worker closes the files that the connection was receiving. Its place counts files too, so it is free
+  /// only after that.
+  func forget(_ connection: Connection, hasFiles: Bool) {
     if connections.removeValue(forKey: connection.tag) == nil { return }
-    release()
     if let index = lingering.firstIndex(where: { $0 === connection }) { lingering.remove(at: index) }
-    listen()  // there is a place now
+    // Workers start what they are given in order.
+    if hasFiles { service.workers.submit { [self] in post(.released) } } else { released() }
+  }
+
+  private func released() {
+    release()
+    listen()
   }
 
   func requestBegan() { service.requests.add(1, ordering: .sequentiallyConsistent) }
@@ -149,6 +158,7 @@ final class EventLoop: @unchecked Sendable {
     switch message {
     case .accepted(let socket): serve(socket)
     case .decided(let connection, let plan): connection.decided(plan)
+    case .released: released()
     case .crowded:
       // The socket is added again below, because the poller may have reported the waiting client to the other loop only.
       stopListening()
