@@ -9,6 +9,9 @@ extension Uploader {
   /// source that has not changed since its upload was finished sends nothing and returns nil.
   ///
   /// - `identity`: identifies the source across runs; nil: `path`. For a file, its absolute path.
+  /// - Throws when the upload cannot continue; `side` tells who must act. The same call goes on from what the server has.
+  ///   Cancelling the task throws with side `.cancelled`, not a `CancellationError`.
+  @discardableResult
   public func upload(
     _ source: any BlobSource, as path: BytePath, identity: BytePath? = nil,
     contentType: String = "application/octet-stream", overwrite: Bool = false
