@@ -7,7 +7,7 @@
   /// The assets of the photo library, or of one album, as items to upload, oldest first.
   ///
   /// The library is not loaded: PhotoKit gives assets as they are asked for, and `next` asks for one page. It belongs to one
-  /// thread at a time, and blocks.
+  /// thread at a time, and blocks; `items` is for asynchronous code, and does not block.
   public final class PhotoGallery {
     public struct Item: Sendable {
       /// The asset's `localIdentifier`, which stays the same on this device.
@@ -20,6 +20,10 @@
 
       /// Identifies the file in later launches of the app: `PhotoAssetSource(identity:)` opens it again.
       public var identity: BytePath { PhotoIdentity(asset: asset, resource: resource).path }
+
+      /// A path for the destination that no other file of the library has: `<asset>/<name>`, for example
+      /// `A1B2…/IMG_0001.HEIC`. `PhotoUploads` uses the same paths unless it is given others.
+      public var path: BytePath { PhotoPath.usual(asset, name) }
     }
 
     private let assets: PHFetchResult<PHAsset>
@@ -83,6 +87,31 @@
       let end = min(position + pageSize, assets.count)
       defer { position = end }
       return autoreleasepool { (position..<end).flatMap { items(of: assets.object(at: $0)) } }
+    }
+
+    /// The library or an album for asynchronous code: `for try await item in PhotoGallery.items()`. PhotoKit is asked on a
+    /// thread of the loop, for one page at a time. The loop throws what the initializer throws, and `.cancelled` if its task
+    /// is cancelled.
+    public static func items(
+      album: String? = nil, edits: GalleryEdits = .both, allowsNetwork: Bool = true
+    ) -> some AsyncSequence<Item, BlobError> & Sendable {
+      pages { () throws(BlobError) in try PhotoGallery(album: album, edits: edits, allowsNetwork: allowsNetwork) }
+    }
+
+    /// The assets with these `localIdentifier`s for asynchronous code.
+    public static func items(
+      assets: [String], edits: GalleryEdits = .both, allowsNetwork: Bool = true
+    ) -> some AsyncSequence<Item, BlobError> & Sendable {
+      pages { () throws(BlobError) in try PhotoGallery(assets: assets, edits: edits, allowsNetwork: allowsNetwork) }
+    }
+
+    private static func pages(
+      of open: @escaping @Sendable () throws(BlobError) -> PhotoGallery
+    ) -> PagedItems<Item> {
+      PagedItems { () throws(BlobError) in
+        let gallery = try open()
+        return { gallery.next() }
+      }
     }
 
     private func items(of asset: PHAsset) -> [Item] {

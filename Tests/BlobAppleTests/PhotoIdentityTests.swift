@@ -32,4 +32,15 @@ struct PhotoIdentityTests {
   func otherPathsAreNone(path: String) {
     #expect(PhotoIdentity(BytePath(path)) == nil)
   }
+
+  @Test(arguments: [
+    (
+      "B84E8479-475C-4727-A4A4-B77AA9980897/L0/001", "IMG_0001.HEIC",
+      "B84E8479-475C-4727-A4A4-B77AA9980897/IMG_0001.HEIC"
+    ),
+    ("A", "../../x", "A/__/__/x"), ("/", "..", "__"), ("", "", "_"), ("A/1", "a//b", "A/a/b"),
+  ])
+  func pathsStayBelowTheFolderOfTheAsset(asset: String, name: String, path: BytePath) {
+    #expect(PhotoPath.usual(asset, name) == path)
+  }
 }

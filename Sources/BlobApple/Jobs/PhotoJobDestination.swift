@@ -24,7 +24,7 @@ public struct PhotoJobDestination: Sendable {
   ) {
     self.folder = folder.folder.normalized
     self.method = method
-    self.path = path ?? { asset, name in "\(Self.folderName(asset))/\(name)" }
+    self.path = path ?? { asset, name in PhotoPath.usual(asset.id, name).description }
     self.headers = {
       var all = headers()
       if let interopVersion { all["Upload-Draft-Interop-Version"] = "\(interopVersion)" }
@@ -35,7 +35,9 @@ public struct PhotoJobDestination: Sendable {
   /// The URLs for a file, in the order in which they are tried: the second one is unique.
   func urls(_ asset: PhotoAsset, _ name: String) -> [HTTPURL] {
     let path = path(asset, name)
-    return [path, "\(Self.folderName(asset))/\(path)"].map { folder.appending(pathBytes: Self.safe($0)).normalized }
+    return [path, "\(PhotoPath.folder(asset.id))/\(path)"].map {
+      folder.appending(pathBytes: PhotoPath.safe($0)).normalized
+    }
   }
 
   /// nil: the URL is not below the folder, so nothing of ours may go there. `replaces`: this version takes the place of an
@@ -46,19 +48,5 @@ public struct PhotoJobDestination: Sendable {
     if replaces { request.headers["If-Match"] = "*" }
     if let created, created > 0 { request.headers["X-OC-MTime"] = String(created) }
     return request
-  }
-
-  /// An identifier is `UUID/L0/001`; its first part is unique on a device.
-  private static func folderName(_ asset: PhotoAsset) -> String {
-    String(asset.id.prefix { $0 != "/" })
-  }
-
-  /// A name of the library may have anything in it. No component leads out of the folder, or is empty.
-  private static func safe(_ path: String) -> [UInt8] {
-    let components = path.utf8.split(separator: UInt8(ascii: "/")).map { component in
-      let bytes = component.map { $0 == 0 ? UInt8(ascii: "_") : $0 }
-      return bytes.allSatisfy { $0 == UInt8(ascii: ".") } ? bytes.map { _ in UInt8(ascii: "_") } : bytes
-    }
-    return components.isEmpty ? [UInt8(ascii: "_")] : Array(components.joined(separator: [UInt8(ascii: "/")]))
   }
 }

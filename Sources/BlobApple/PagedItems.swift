@@ -1,0 +1,47 @@
+import Blobs
+
+/// Items that come in pages from calls that block. Each loop makes these calls on a thread of its own, and only once it has
+/// used the page before.
+package struct PagedItems<Item: Sendable>: AsyncSequence, Sendable {
+  /// `open` returns a function that returns the next page. An empty page is the end.
+  package typealias Open = @Sendable () throws(BlobError) -> () -> [Item]
+
+  private let open: Open
+
+  package init(_ open: @escaping Open) { self.open = open }
+
+  package func makeAsyncIterator() -> Iterator { Iterator(pages: Pages(open)) }
+
+  package struct Iterator: AsyncIteratorProtocol {
+    fileprivate let pages: Pages
+    private var page: ArraySlice<Item> = []
+
+    fileprivate init(pages: Pages) { self.pages = pages }
+
+    package mutating func next() async throws(BlobError) -> Item? {
+      if Task.isCancelled { throw BlobError(.cancelled, "list photos: cancelled") }
+      if page.isEmpty { page = try await pages.next()[...] }
+      return page.popFirst()
+    }
+
+    package mutating func next(isolation actor: isolated (any Actor)?) async throws(BlobError) -> Item? {
+      try await next()
+    }
+  }
+
+  fileprivate actor Pages {
+    private nonisolated let executor = BlockingExecutor("fullbore-photos")
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+    private let open: Open
+    private var nextPage: (() -> [Item])?
+
+    init(_ open: @escaping Open) { self.open = open }
+
+    func next() throws(BlobError) -> [Item] {
+      if let nextPage { return nextPage() }
+      let first = try open()
+      nextPage = first
+      return first()
+    }
+  }
+}
