@@ -1,6 +1,5 @@
 import BlobApple
 import BlobHTTP
-import BlobMedia
 import BlobURLSession
 import BlobUpload
 import Blobs
@@ -24,53 +23,44 @@ final class Backup: Sendable {
     front = Uploader(destination, transport: URLSessionTransport(), journal: journal)
     background = try BackgroundUploader(
       identifier: "example.GalleryBackup", to: destination, journal: journal, spool: BytePath(folder + "/spool"),
-      configure: { $0.allowsCellularAccess = false },
+      overwrite: true, configure: { $0.allowsCellularAccess = false },
       // A photo that an earlier launch has begun is found in the library again.
       reopening: { identity in PhotoAssetSource(identity: identity) })
   }
 
-  /// Uploads now, while the app is in front. Cancelling the task ends it; the next call goes on at the same byte.
-  func uploadInFront(_ progress: @escaping @Sendable (String, Int64) -> Void) async throws {
-    for try await item in try await photos() {
+  /// Uploads now, while the app is in front, and returns why single photos could not be uploaded. Cancelling the task ends
+  /// it; the next call goes on at the same byte.
+  func uploadInFront(_ progress: @escaping @Sendable (String, Int64) -> Void) async throws -> [String] {
+    try await forEachPhoto { item throws(UploadError) in
       let source = ProgressSource(item.source) { progress(item.name, $0.offset) }
+      // A photo that was edited replaces its earlier version: no other file has this path.
+      try await front.upload(source, as: item.path, identity: item.identity, overwrite: true)
+    }
+  }
+
+  /// Gives everything to the system, which uploads while the app is suspended, and after it was terminated. Returns why
+  /// single photos could not be read.
+  func uploadInBackground() async throws -> [String] {
+    try await forEachPhoto { item throws(UploadError) in
+      try await background.add(item.source, as: item.path, identity: item.identity)
+    }
+  }
+
+  /// Oldest photos first. Throws an error that says what to do if the user has not allowed access to the library.
+  private func forEachPhoto(
+    _ upload: (PhotoGallery.Item) async throws(UploadError) -> Void
+  ) async throws -> [String] {
+    _ = await PHPhotoLibrary.requestAuthorization(for: .readWrite)
+    var failures: [String] = []
+    for try await item in PhotoGallery.items() {
       do throws(UploadError) {
-        _ = try await front.upload(source, as: name(of: item), identity: item.identity)
+        try await upload(item)
       } catch {
         guard error.side == .source || error.side == .file else { throw error }
         // The other photos can still be uploaded; the next call tries this one again.
-        progress(error.message, 0)
+        failures.append(error.message)
       }
     }
-  }
-
-  /// Gives everything to the system, which uploads while the app is suspended, and after it was terminated.
-  func uploadInBackground() async throws {
-    for try await item in try await photos() {
-      try await background.add(item.source, as: name(of: item), identity: item.identity)
-    }
-  }
-
-  /// The files of the library, oldest first.
-  private func photos() async throws -> AsyncThrowingStream<PhotoGallery.Item, any Error> {
-    _ = await PHPhotoLibrary.requestAuthorization(for: .readWrite)
-    return AsyncThrowingStream { items in
-      // PhotoKit blocks, so it is asked on a thread that may wait.
-      DispatchQueue.global().async {
-        do {
-          let gallery = try PhotoGallery(edits: .both)
-          while case let page = gallery.next(), !page.isEmpty {
-            for item in page { items.yield(item) }
-          }
-          items.finish()
-        } catch {
-          items.finish(throwing: error)
-        }
-      }
-    }
-  }
-
-  /// The names of files are unique within their asset only.
-  private func name(of item: PhotoGallery.Item) -> BytePath {
-    BytePath("\(item.asset.prefix { $0 != "/" })/\(item.name)")
+    return failures
   }
 }

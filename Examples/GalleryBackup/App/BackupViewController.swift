@@ -31,8 +31,11 @@ final class BackupViewController: UIViewController {
     super.viewDidLoad()
     // What the system uploads, also what earlier launches have given to it.
     Task {
-      guard let backup = try? await backup.value else { return }
-      for await upload in backup.background.events() { show(upload) }
+      do {
+        for await upload in try await backup.value.background.events() { show(upload) }
+      } catch {
+        status.text = "\(error)"
+      }
     }
   }
 
@@ -46,15 +49,18 @@ final class BackupViewController: UIViewController {
 
   @objc private func uploadInBackground() { start { try await $0.uploadInBackground() } }
 
-  private func start(_ action: @escaping @MainActor (Backup) async throws -> Void) {
+  private func start(_ action: @escaping @MainActor (Backup) async throws -> [String]) {
     upload?.cancel()
     upload = Task {
+      let result: String
       do {
-        try await action(try await backup.value)
-        status.text = "Done"
+        let failures = try await action(try await backup.value)
+        result = failures.first.map { "\(failures.count) photos failed: \($0)" } ?? "Done"
       } catch {
-        status.text = "\(error)"
+        result = "\(error)"
       }
+      // After a tap on another button, that one has the label.
+      if !Task.isCancelled { status.text = result }
     }
   }
 
