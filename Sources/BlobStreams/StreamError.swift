@@ -21,3 +21,8 @@ extension BlobError {
       userInfo: [NSUnderlyingErrorKey: self, NSLocalizedDescriptionKey: message])
   }
 }
+
+/// `localizedDescription` is `message`, in English.
+extension BlobError: LocalizedError {
+  public var errorDescription: String? { message }
+}

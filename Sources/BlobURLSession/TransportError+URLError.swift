@@ -51,3 +51,8 @@ extension TransportError {
   /// The key of the original `TransportError` in a `URLError`'s user info.
   private static let key = "BlobTransportError"
 }
+
+/// `localizedDescription` is `message`, in English.
+extension TransportError: LocalizedError {
+  public var errorDescription: String? { message }
+}
