@@ -17,7 +17,7 @@ struct ParallelRun {
   let length: Int64
   let target: UploadTarget
   let ledger: (any UploadLedger)?
-  let progress: Progress
+  let progress: UploadProgress
   /// Size of each part in bytes, except for the last one.
   let size: Int64
   var parts: [UploadPart]
@@ -30,7 +30,7 @@ struct ParallelRun {
   init(
     _ engine: UploadEngine, _ tus: Tus, _ source: any BlobSource, _ info: BlobInfo, length: Int64,
     to target: UploadTarget,
-    _ ledger: (any UploadLedger)?, _ session: UploadSession?, _ receipts: [PartReceipt], _ progress: Progress
+    _ ledger: (any UploadLedger)?, _ session: UploadSession?, _ receipts: [PartReceipt], _ progress: UploadProgress
   ) {
     self.engine = engine
     self.tus = tus
@@ -48,7 +48,7 @@ struct ParallelRun {
       let receipt = receipts.first { $0.number == Int(number) + 1 && $0.start == start }
       return UploadPart(
         number: Int(number) + 1, start: start, length: min(size, length - start),
-        url: receipt?.state["url"].flatMap { HTTPURL($0) }, progress: Progress(partOf: progress))
+        url: receipt?.state["url"].flatMap { HTTPURL($0) }, progress: UploadProgress(partOf: progress))
     }
     unasked = UnaskedParts(parts.filter { $0.url != nil }.map(\.number))
   }
@@ -169,10 +169,11 @@ struct UploadPart: Sendable {
   /// This run has created the part, and has sent nothing of it yet.
   var isNew = false
   var isWhole = false
-  var progress: Progress
+  var progress: UploadProgress
 
   /// A ledger that records the part's events for the whole file.
-  fileprivate func ledger(_ whole: any UploadLedger, of progress: Progress, _ unasked: UnaskedParts) -> any UploadLedger
+  fileprivate func ledger(_ whole: any UploadLedger, of progress: UploadProgress, _ unasked: UnaskedParts)
+    -> any UploadLedger
   {
     PartLedger(whole, progress, unasked, number: number, start: start)
   }
@@ -208,12 +209,12 @@ private final class LedgerEvents: UploadEvents {
 /// Records only that a part exists, and for the whole file the acknowledged bytes.
 private final class PartLedger: UploadLedger {
   private let whole: any UploadLedger
-  private let progress: Progress
+  private let progress: UploadProgress
   private let unasked: UnaskedParts
   private let number: Int
   private let start: Int64
 
-  init(_ whole: any UploadLedger, _ progress: Progress, _ unasked: UnaskedParts, number: Int, start: Int64) {
+  init(_ whole: any UploadLedger, _ progress: UploadProgress, _ unasked: UnaskedParts, number: Int, start: Int64) {
     self.whole = whole
     self.progress = progress
     self.unasked = unasked

@@ -26,7 +26,7 @@ struct PartSender: Sendable {
   let validator: Validator?
   let session: UploadSession
   let context: UploadContext
-  let progress: Progress
+  let progress: UploadProgress
   let name: BytePath
   let ledger: (any UploadLedger)?
 

@@ -8,7 +8,7 @@ struct PipeRun {
   private let info: BlobInfo
   private let target: UploadTarget
   private let ledger: (any UploadLedger)?
-  private let progress: Progress
+  private let progress: UploadProgress
   private let plan: PipePlan
   private let context: UploadContext
   private var receipts: [PartReceipt] = []
@@ -21,7 +21,7 @@ struct PipeRun {
   init(
     _ engine: UploadEngine, _ source: SpooledSource, _ info: BlobInfo, _ target: UploadTarget,
     _ ledger: (any UploadLedger)?,
-    _ progress: Progress, _ plan: PipePlan
+    _ progress: UploadProgress, _ plan: PipePlan
   ) {
     self.engine = engine
     self.source = source

@@ -9,7 +9,7 @@ extension UploadEngine {
   /// an earlier run left are discarded.
   func uploadInParts(
     _ source: any BlobSource, _ info: BlobInfo, to target: UploadTarget, _ ledger: (any UploadLedger)?,
-    _ session: UploadSession?, _ receipts: [PartReceipt], isDoubted: Bool, _ progress: Progress
+    _ session: UploadSession?, _ receipts: [PartReceipt], isDoubted: Bool, _ progress: UploadProgress
   ) async throws(UploadError) -> UploadResult? {
     if session != nil, session?.sizeOfParts == nil { return nil }
     var (session, receipts) = (session, receipts)

@@ -41,7 +41,7 @@ extension UploadEngine {
   /// An unfinished upload of an earlier run is discarded, because the source may not be the same.
   func uploadPipe(
     _ source: any BlobSource, _ info: BlobInfo, to target: UploadTarget, _ ledger: (any UploadLedger)?,
-    _ session: UploadSession?, isDoubted: Bool, _ progress: Progress
+    _ session: UploadSession?, isDoubted: Bool, _ progress: UploadProgress
   ) async throws(UploadError) -> UploadResult {
     if let session {
       // The source has not changed, and the response to the last request may have been lost.

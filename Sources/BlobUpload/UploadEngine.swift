@@ -20,7 +20,7 @@ final class UploadEngine: Sendable {
   func upload(
     _ source: any BlobSource, _ info: BlobInfo, to target: UploadTarget, entry: Int64? = nil,
     resuming session: UploadSession? = nil, receipts: [PartReceipt] = [], comparing doubted: [SentRange]? = nil,
-    sentAtMost limit: Int64? = nil, progress: Progress
+    sentAtMost limit: Int64? = nil, progress: UploadProgress
   ) async throws(UploadError) -> UploadResult {
     if let length = info.length, let most = uploader.destination.limits.total, length > most {
       throw UploadError(.giveUp, .file, "it has \(length) bytes, and the server takes \(most) at most")

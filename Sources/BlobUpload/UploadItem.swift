@@ -45,7 +45,7 @@ extension UploadOutcome {
 
 /// Receives the result of each item. Called on any thread, several at the same time; must be short.
 public protocol UploadObserver: Sendable {
-  func started(_ item: UploadItem, _ progress: Progress)
+  func started(_ item: UploadItem, _ progress: UploadProgress)
   /// `progress` is the one passed to `started`; nil if the item was not started.
-  func ended(_ item: UploadItem, _ progress: Progress?, _ outcome: UploadOutcome)
+  func ended(_ item: UploadItem, _ progress: UploadProgress?, _ outcome: UploadOutcome)
 }

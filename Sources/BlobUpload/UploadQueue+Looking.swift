@@ -7,7 +7,7 @@ extension UploadQueue {
   ///
   /// The journal then decides as for any file with changed metadata: the bytes sent before are compared, or a new
   /// upload starts.
-  func lookAgain(_ work: Claimed, _ id: Int64, _ progress: Progress, _ error: UploadError) async -> Claimed? {
+  func lookAgain(_ work: Claimed, _ id: Int64, _ progress: UploadProgress, _ error: UploadError) async -> Claimed? {
     guard error.side == .source, let code = (error.cause as? BlobError)?.code else { return nil }
     let again: UploadItem?
     switch (code, work.item.info.validator) {

@@ -139,10 +139,10 @@ public struct UploadQueue: Sendable {
     let item: UploadItem
     let claim: JournalClaim
     /// The progress of an item that was started before, and the number of times that it was examined again.
-    let progress: Progress?
+    let progress: UploadProgress?
     let looks: Int
 
-    init(_ item: UploadItem, _ claim: JournalClaim, _ progress: Progress? = nil, looks: Int = 0) {
+    init(_ item: UploadItem, _ claim: JournalClaim, _ progress: UploadProgress? = nil, looks: Int = 0) {
       self.item = item
       self.claim = claim
       self.progress = progress
@@ -206,7 +206,7 @@ public struct UploadQueue: Sendable {
     comparing doubted: [SentRange]? = nil, after before: JournalEntry? = nil, _ engine: UploadEngine,
     _ observer: some UploadObserver
   ) async -> UploadError? {
-    let progress = work.progress ?? Progress(totals: totals)
+    let progress = work.progress ?? UploadProgress(totals: totals)
     if work.progress == nil { observer.started(work.item, progress) }
     var isStored = false
     do throws(UploadError) {

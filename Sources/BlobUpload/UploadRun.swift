@@ -8,7 +8,7 @@ final class UploadRun {
   let target: UploadTarget
   let ledger: (any UploadLedger)?
   let context: UploadContext
-  let progress: Progress
+  let progress: UploadProgress
   var session: UploadSession?
   /// Receives the events of the upload's requests.
   let tracker: UploadTracker
@@ -58,7 +58,7 @@ final class UploadRun {
     _ engine: UploadEngine, _ source: any BlobSource, _ info: BlobInfo, _ target: UploadTarget,
     _ ledger: (any UploadLedger)?, _ session: UploadSession?, _ receipts: [PartReceipt],
     comparing doubted: [SentRange]?,
-    sentAtMost limit: Int64? = nil, _ progress: Progress
+    sentAtMost limit: Int64? = nil, _ progress: UploadProgress
   ) {
     self.engine = engine
     let source = SpooledSource(source, info, engine.uploader.spool)

@@ -22,7 +22,7 @@ final class UploadTracker: UploadEvents {
   private let count = Atomic<Int64>(0)
   private let start = Atomic<Int64>(0)
   private let source: SpooledSource
-  private let progress: Progress
+  private let progress: UploadProgress
   private let ledger: (any UploadLedger)?
   /// Size in bytes of each numbered part except the last one, in new sessions; nil: parts have no numbers.
   let partSize: Int64?
@@ -30,7 +30,8 @@ final class UploadTracker: UploadEvents {
   private let notesCreation: Bool
 
   init(
-    _ source: SpooledSource, _ progress: Progress, _ ledger: (any UploadLedger)?, partSize: Int64?, notesCreation: Bool
+    _ source: SpooledSource, _ progress: UploadProgress, _ ledger: (any UploadLedger)?, partSize: Int64?,
+    notesCreation: Bool
   ) {
     self.source = source
     self.progress = progress

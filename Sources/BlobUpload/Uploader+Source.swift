@@ -9,31 +9,40 @@ extension Uploader {
   /// source that has not changed since its upload was finished sends nothing and returns nil.
   ///
   /// - `identity`: identifies the source across runs; nil: `path`. For a file, its absolute path.
+  /// - `started`: called once the upload has begun, on any thread, with its progress, which any thread may poll; not
+  ///   called if nothing is sent because the source was uploaded before. Must be short.
   /// - Throws when the upload cannot continue; `side` tells who must act. The same call goes on from what the server has.
   ///   Cancelling the task throws with side `.cancelled`, not a `CancellationError`.
   @discardableResult
   public func upload(
     _ source: any BlobSource, as path: BytePath, identity: BytePath? = nil,
-    contentType: String = "application/octet-stream", overwrite: Bool = false
+    contentType: String = "application/octet-stream", overwrite: Bool = false,
+    started: (@Sendable (UploadProgress) -> Void)? = nil
   ) async throws(UploadError) -> UploadResult? {
     let info = try await readingSource { cancel, _ throws(BlobError) in try source.info(cancel) }
     var target = destination.target(path, length: info.length, contentType: contentType, overwrite: overwrite)
     target.modified = info.modified
-    guard let journal else { return try await upload(source, info, to: target) }
+    guard let journal else {
+      let progress = UploadProgress()
+      started?(progress)
+      return try await upload(source, info, to: target, progress: progress)
+    }
     let kept = JournalDestination(
       endpoint: destination.endpoint.text, protocolName: destination.dialect.name, overwrite: overwrite,
       recipient: destination.journaledRecipient, account: destination.journaledAccount)
     let id: Int64
     do { id = try await journal.destinationID(kept) } catch { throw UploadError(journal: error) }
     let item = UploadItem(source: source, info: info, identity: identity ?? path, target: target)
-    return try await UploadQueue(self, journal: journal, destinationID: id).upload(item)
+    return try await UploadQueue(self, journal: journal, destinationID: id).upload(item, started)
   }
 }
 
 extension UploadQueue {
   /// Sends one item; nil if it was finished before.
-  fileprivate func upload(_ item: UploadItem) async throws(UploadError) -> UploadResult? {
-    let outcome = OneOutcome()
+  fileprivate func upload(
+    _ item: UploadItem, _ started: (@Sendable (UploadProgress) -> Void)?
+  ) async throws(UploadError) -> UploadResult? {
+    let outcome = OneOutcome(started)
     let feed = Feed([item])
     var queue = self
     queue.jobs = 1
@@ -57,9 +66,11 @@ private final class Feed: Sendable {
 
 private final class OneOutcome: UploadObserver {
   private let outcome = Mutex<UploadOutcome?>(nil)
+  private let hasStarted: (@Sendable (UploadProgress) -> Void)?
+  init(_ hasStarted: (@Sendable (UploadProgress) -> Void)?) { self.hasStarted = hasStarted }
   var value: UploadOutcome? { outcome.withLock { $0 } }
-  func started(_ item: UploadItem, _ progress: Progress) {}
-  func ended(_ item: UploadItem, _ progress: Progress?, _ outcome: UploadOutcome) {
+  func started(_ item: UploadItem, _ progress: UploadProgress) { hasStarted?(progress) }
+  func ended(_ item: UploadItem, _ progress: UploadProgress?, _ outcome: UploadOutcome) {
     self.outcome.withLock { $0 = outcome }
   }
 }

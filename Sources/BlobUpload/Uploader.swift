@@ -58,7 +58,7 @@ public struct Uploader: Sendable {
   public func upload(
     _ source: any BlobSource, _ info: BlobInfo, to target: UploadTarget, entry: Int64? = nil,
     resuming session: UploadSession? = nil, receipts: [PartReceipt] = [], comparing doubted: [SentRange]? = nil,
-    sentAtMost limit: Int64? = nil, progress: Progress = Progress()
+    sentAtMost limit: Int64? = nil, progress: UploadProgress = UploadProgress()
   ) async throws(UploadError) -> UploadResult {
     try await UploadEngine(self).upload(
       source, info, to: target, entry: entry, resuming: session, receipts: receipts, comparing: doubted,

@@ -43,7 +43,7 @@ import Testing
     let peer = FormPeer()
     defer { peer.stop() }
     for length: Int64 in [0, 1000, 500_000] {
-      let progress = Progress()
+      let progress = UploadProgress()
       let uploader = uploader(FormPost(), to: peer.endpoint)
       let pattern = PatternSource(length: length)
       let target = uploader.destination.target(BytePath("\(length)"), length: length)

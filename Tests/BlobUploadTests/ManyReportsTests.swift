@@ -23,8 +23,8 @@ import Testing
 
   @Test func progressIsToldAMillionTimes() async throws {
     let totals = UploadTotals()
-    let whole = Progress(totals: totals)
-    let part = Progress(partOf: whole)
+    let whole = UploadProgress(totals: totals)
+    let part = UploadProgress(partOf: whole)
     try await repeated { number in
       part.advance(by: 2)
       part.acknowledge(1, sent: 2)
@@ -42,7 +42,7 @@ import Testing
 
   /// Sent bytes are reported through the closures of a protocol's context, which are created once.
   @Test func whatAnExchangeSendsIsToldAMillionTimes() async throws {
-    let (gauge, progress) = (StackGauge(), Progress())
+    let (gauge, progress) = (StackGauge(), UploadProgress())
     let tracker = SendingLedger { gauge.note($0) }.tracker(progress)
     tracker.noteSending(from: 0)
     let context = UploadContext(

@@ -37,8 +37,8 @@ import Testing
 
   @Test func aPartsProgressIsTheWholes() {
     let totals = UploadTotals()
-    let whole = Progress(totals: totals)
-    let (one, two) = (Progress(partOf: whole), Progress(partOf: whole))
+    let whole = UploadProgress(totals: totals)
+    let (one, two) = (UploadProgress(partOf: whole), UploadProgress(partOf: whole))
     one.advance(by: 100)
     two.resume(at: 50)
     two.advance(by: 20)

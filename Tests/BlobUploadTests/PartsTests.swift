@@ -14,7 +14,7 @@ import Testing
 
   @Test func aLargeFileArrivesInParts() async throws {
     let bench = try await Bench()
-    let progress = Progress()
+    let progress = UploadProgress()
     try await bench.upload(pattern, progress)
     #expect(bench.peer.contents(of: "video") == pattern.bytes(count: Self.length))
     #expect(bench.peer.names() == ["video"] && bench.peer.unfinished() == 0)
@@ -82,7 +82,7 @@ import Testing
     let target = uploader.destination.target("video", length: pattern.length)
     var run = ParallelRun(
       UploadEngine(uploader), Tus(), pattern, pattern.info, length: pattern.length, to: target, ledger, entry.session,
-      entry.receipts, Progress())
+      entry.receipts, UploadProgress())
     _ = try await run.run()
     #expect(ledger.offsets.min() ?? 0 >= held, "\(ledger.offsets), and \(held) were held")
     await journal.close()
@@ -269,7 +269,7 @@ import Testing
     var sent: Int64 { counting.sent }
     var uploader: Uploader { state.withLock { $0 } }
 
-    func upload(_ source: PatternSource, _ progress: Progress = Progress()) async throws(UploadError) {
+    func upload(_ source: PatternSource, _ progress: UploadProgress = UploadProgress()) async throws(UploadError) {
       let uploader = uploader
       _ = try await uploader.upload(
         source, source.info, to: uploader.destination.target("video", length: source.length), progress: progress)

@@ -76,7 +76,7 @@ import Testing
     var uploader = try await self.uploader(name, peer, SocketTransport())
     uploader.spool = SpoolOptions(memory: 200_000)
     let pattern = PatternSource(length: Int64(length), seed: 3)
-    let progress = Progress()
+    let progress = UploadProgress()
     let source = piped(pattern)
     _ = try await uploader.upload(
       source, BlobInfo(length: nil), to: uploader.destination.target("stream", length: nil), progress: progress)

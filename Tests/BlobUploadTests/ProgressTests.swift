@@ -2,6 +2,7 @@ import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
+import Synchronization
 import Testing
 
 @testable import BlobUpload
@@ -9,8 +10,8 @@ import Testing
 @Suite struct ProgressTests {
   @Test func aRepeatedAttemptMovesThePositionBackButStaysTraffic() {
     let totals = UploadTotals()
-    let one = Progress(totals: totals)
-    let two = Progress(totals: totals)
+    let one = UploadProgress(totals: totals)
+    let two = UploadProgress(totals: totals)
     one.advance(by: 100)
     two.advance(by: 50)
     one.settle(at: 30)
@@ -23,7 +24,7 @@ import Testing
 
   @Test func whatAnEarlierRunBroughtIsNotOurDoing() {
     let totals = UploadTotals()
-    let progress = Progress(totals: totals)
+    let progress = UploadProgress(totals: totals)
     progress.resume(at: 1000)
     progress.advance(by: 24)
     progress.settle(at: 1024)
@@ -44,10 +45,27 @@ import Testing
     dialect.asksFirst = true
     let asking = UploadDestination(endpoint: peer.endpoint, dialect: dialect, limits: PartLimits(firstPart: .max))
     let totals = UploadTotals()
-    let progress = Progress(totals: totals)
+    let progress = UploadProgress(totals: totals)
     _ = try await Uploader(asking, transport: transport).upload(
       source, source.info, to: asking.target("stored", length: 1000), progress: progress)
     #expect(progress.resumed == 1000 && progress.sent == 1000)
     #expect(totals.sent == 0 && totals.acknowledged == 0)
+  }
+
+  /// A caller polls the progress of one upload. An upload that was finished before does not start.
+  @Test(arguments: [false, true]) func anUploadGivesItsProgressWhenItStarts(hasJournal: Bool) async throws {
+    let (peer, folder) = (try ServedFolder(), try ScratchFolder())
+    let journal = hasJournal ? try await Journal(at: folder.path.appending("journal")) : nil
+    let destination = UploadDestination(
+      endpoint: peer.endpoint, dialect: PlainPut(), limits: PartLimits(firstPart: .max))
+    let uploader = Uploader(destination, transport: SocketTransport(), journal: journal)
+    let started = Mutex<[UploadProgress]>([])
+    for _ in 1...2 {
+      try await uploader.upload(PatternSource(length: 1000), as: "film.mov") { progress in
+        started.withLock { $0.append(progress) }
+      }
+    }
+    let acknowledged = started.withLock { $0.map(\.acknowledged) }
+    #expect(acknowledged == (hasJournal ? [1000] : [1000, 1000]))
   }
 }

@@ -89,7 +89,7 @@ import Testing
     var target = uploader.destination.target("a", length: 1000)
     let source = PatternSource(length: 1000)
     target.modified = 1_700_000_000_000_000_000
-    _ = try await uploader.upload(source, source.info, to: target, progress: Progress())
+    _ = try await uploader.upload(source, source.info, to: target, progress: UploadProgress())
     #expect(script.methods == ["PUT"])
     // The request did not contain the field, so this response proves nothing.
     let other = Script(.status(201, ["X-OC-MTime": "accepted"]))
@@ -192,7 +192,7 @@ import Testing
       let source = PatternSource(length: 1000)
       target.modified = 1_700_000_000_000_000_000
       do {
-        _ = try await uploader.upload(source, source.info, to: target, progress: Progress())
+        _ = try await uploader.upload(source, source.info, to: target, progress: UploadProgress())
         return nil
       } catch {
         return error

@@ -257,7 +257,7 @@ import Testing
     let one = uploader(Tus(), script)
     let source = PatternSource(length: 1000)
     let totals = UploadTotals()
-    let progress = Progress(totals: totals)
+    let progress = UploadProgress(totals: totals)
     _ = try await one.upload(
       source, source.info, to: one.destination.target("a", length: 1000),
       resuming: UploadSession(state: ["url": "\(host)old", "length": "1000"]), progress: progress)

@@ -43,7 +43,7 @@ import Testing
       ])
     let one = try await Self.real(peer)
     let source = PatternSource(length: 3_000_000, seed: 5)
-    let progress = Progress(totals: UploadTotals())
+    let progress = UploadProgress(totals: UploadTotals())
     _ = try await one.upload(
       source, source.info, to: Self.timed(one.destination.target("a", length: 3_000_000)), progress: progress)
     let bytes = source.bytes(count: 3_000_000)
@@ -60,7 +60,7 @@ import Testing
       [.readRequest, answer("201 Created", "X-OC-MTime: accepted\r\n")])
     let one = try await Self.real(peer)
     let source = PatternSource(length: 30_000_000, seed: 6)
-    let progress = Progress()
+    let progress = UploadProgress()
     _ = try await one.upload(
       source, source.info, to: Self.timed(one.destination.target("a", length: 30_000_000)), progress: progress)
     #expect(peer.seen.received[1].suffix(30_000_000) == source.bytes(count: 30_000_000)[...])

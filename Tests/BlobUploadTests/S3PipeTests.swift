@@ -42,7 +42,7 @@ import Testing
   func whatIsSmallerThanAPartIsOnePutAndAllElseParts(_ length: Int64, _ wanted: Int) async throws {
     let peer = peer()
     let pipe = pipe(length)
-    let progress = Progress()
+    let progress = UploadProgress()
     let uploader = try await uploader(peer)
     let target = uploader.destination.target("a", length: nil, contentType: "application/x-tar")
     _ = try await uploader.upload(pipe, pipe.info, to: target, progress: progress)

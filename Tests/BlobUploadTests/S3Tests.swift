@@ -27,7 +27,7 @@ import Testing
   @Test func aLargeObjectGoesInPartsAtOnce() async throws {
     let peer = peer()
     let pattern = PatternSource(length: (17 << 20) + 1)
-    let progress = Progress()
+    let progress = UploadProgress()
     let uploader = try await uploader(peer)
     let target = uploader.destination.target("film.mov", length: pattern.length, contentType: "video/quicktime")
     let result = try await uploader.upload(pattern, pattern.info, to: target, progress: progress)

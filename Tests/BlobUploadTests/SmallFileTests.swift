@@ -158,16 +158,16 @@ import Testing
 
 /// Counts how often each item was started, and records its progress.
 private final class Watcher: UploadObserver {
-  private let state = Mutex<(started: [String: Int], progress: [String: Progress])>(([:], [:]))
+  private let state = Mutex<(started: [String: Int], progress: [String: UploadProgress])>(([:], [:]))
 
   var started: [String: Int] { state.withLock { $0.started } }
-  var progress: [String: Progress] { state.withLock { $0.progress } }
+  var progress: [String: UploadProgress] { state.withLock { $0.progress } }
 
-  func started(_ item: UploadItem, _ progress: Progress) {
+  func started(_ item: UploadItem, _ progress: UploadProgress) {
     state.withLock { $0.started["\(item.target.path)", default: 0] += 1 }
   }
 
-  func ended(_ item: UploadItem, _ progress: Progress?, _ outcome: UploadOutcome) {
+  func ended(_ item: UploadItem, _ progress: UploadProgress?, _ outcome: UploadOutcome) {
     state.withLock { $0.progress["\(item.target.path)"] = progress }
   }
 }

@@ -142,8 +142,8 @@ final class Outcomes: UploadObserver {
     self.other = other
   }
 
-  func started(_ item: UploadItem, _ progress: Progress) { other?.started(item, progress) }
-  func ended(_ item: UploadItem, _ progress: Progress?, _ outcome: UploadOutcome) {
+  func started(_ item: UploadItem, _ progress: UploadProgress) { other?.started(item, progress) }
+  func ended(_ item: UploadItem, _ progress: UploadProgress?, _ outcome: UploadOutcome) {
     other?.ended(item, progress, outcome)
     let count = state.withLock { state in
       state["\(item.target.path)"] = outcome
@@ -208,7 +208,7 @@ final class SendingLedger: UploadLedger {
   }
   func flush() async throws(UploadError) {}
 
-  func tracker(_ progress: Progress = Progress(), notesCreation: Bool = false) -> UploadTracker {
+  func tracker(_ progress: UploadProgress = UploadProgress(), notesCreation: Bool = false) -> UploadTracker {
     UploadTracker(
       SpooledSource(DataSource([]), BlobInfo(length: 0), SpoolOptions()), progress, self, partSize: nil,
       notesCreation: notesCreation)

@@ -41,12 +41,12 @@ final class OneTimeFeed: Sendable {
 /// Receives the result of one upload.
 final class BackgroundObserver: UploadObserver {
   private let outcome = Mutex<UploadOutcome?>(nil)
-  private let begin: @Sendable (Progress) -> Void
+  private let begin: @Sendable (UploadProgress) -> Void
 
-  init(_ begin: @escaping @Sendable (Progress) -> Void) { self.begin = begin }
+  init(_ begin: @escaping @Sendable (UploadProgress) -> Void) { self.begin = begin }
 
-  func started(_ item: UploadItem, _ progress: Progress) { begin(progress) }
-  func ended(_ item: UploadItem, _ progress: Progress?, _ outcome: UploadOutcome) {
+  func started(_ item: UploadItem, _ progress: UploadProgress) { begin(progress) }
+  func ended(_ item: UploadItem, _ progress: UploadProgress?, _ outcome: UploadOutcome) {
     self.outcome.withLock { $0 = outcome }
   }
 

@@ -6,7 +6,7 @@ import Synchronization
 final class UploadBoard: Sendable {
   fileprivate struct Running {
     var upload: BackgroundUpload
-    var progress: Progress?
+    var progress: UploadProgress?
     var task: Task<Void, Never>?
   }
   fileprivate struct State {
@@ -35,7 +35,7 @@ final class UploadBoard: Sendable {
     state.withLock { $0.running.values.first { $0.upload.name == name }?.task }
   }
 
-  func follow(_ key: String, _ progress: Progress) { state.withLock { $0.running[key]?.progress = progress } }
+  func follow(_ key: String, _ progress: UploadProgress) { state.withLock { $0.running[key]?.progress = progress } }
 
   /// Changes an upload, and tells the listeners.
   func change(_ key: String, _ body: (inout BackgroundUpload) -> Void) {

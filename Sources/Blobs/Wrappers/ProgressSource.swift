@@ -1,6 +1,6 @@
 /// A source that reports the position of its readers.
 ///
-/// A byte that was read may not have arrived anywhere: BlobUpload's `Progress` reports what a server has.
+/// A byte that was read may not have arrived anywhere: BlobUpload's `UploadProgress` reports what a server has.
 public struct ProgressSource: BlobSource {
   /// The position of a reader.
   public struct Position: Sendable, Hashable {

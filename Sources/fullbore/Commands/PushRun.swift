@@ -132,14 +132,14 @@ final class PushObserver: UploadObserver {
     return error.message
   }
 
-  func started(_ item: UploadItem, _ progress: Progress) {
+  func started(_ item: UploadItem, _ progress: UploadProgress) {
     let file = file(item, progress)
     counters.large.began(file)
     report.started(file)
   }
 
-  func ended(_ item: UploadItem, _ progress: Progress?, _ outcome: UploadOutcome) {
-    let file = file(item, progress ?? Progress())
+  func ended(_ item: UploadItem, _ progress: UploadProgress?, _ outcome: UploadOutcome) {
+    let file = file(item, progress ?? UploadProgress())
     counters.large.ended(file)
     switch outcome {
     case .sent where outcome.foundAll(of: file.length): finish(file, .alreadyThere)
@@ -171,7 +171,7 @@ final class PushObserver: UploadObserver {
     report.failed(file, message)
   }
 
-  func file(_ item: UploadItem, _ progress: Progress) -> PushedFile {
+  func file(_ item: UploadItem, _ progress: UploadProgress) -> PushedFile {
     PushedFile(path: item.identity, relative: item.target.path, length: item.info.length, progress: progress)
   }
 }

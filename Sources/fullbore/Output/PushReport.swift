@@ -44,9 +44,9 @@ struct PushedFile: Sendable {
   let length: Int64?
   /// The ID in the journal; 0 without a journal.
   let id: Int64
-  let progress: Progress
+  let progress: UploadProgress
 
-  init(path: BytePath, relative: BytePath, length: Int64?, id: Int64 = 0, progress: Progress = Progress()) {
+  init(path: BytePath, relative: BytePath, length: Int64?, id: Int64 = 0, progress: UploadProgress = UploadProgress()) {
     self.path = path
     self.relative = relative
     self.length = length

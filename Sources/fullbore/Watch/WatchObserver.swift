@@ -24,9 +24,9 @@ final class WatchObserver: UploadObserver {
     self.options = options
   }
 
-  func started(_ item: UploadItem, _ progress: Progress) { pushed.started(item, progress) }
+  func started(_ item: UploadItem, _ progress: UploadProgress) { pushed.started(item, progress) }
 
-  func ended(_ item: UploadItem, _ progress: Progress?, _ outcome: UploadOutcome) {
+  func ended(_ item: UploadItem, _ progress: UploadProgress?, _ outcome: UploadOutcome) {
     let file = feed.inbox.end(item)
     switch outcome {
     case .sent: pushed.ended(item, progress, outcome)
@@ -53,9 +53,9 @@ final class WatchObserver: UploadObserver {
     feed.wake()
   }
 
-  private func withdraw(_ item: UploadItem, _ progress: Progress?) {
+  private func withdraw(_ item: UploadItem, _ progress: UploadProgress?) {
     counters.withdrawn(length: item.info.length)
-    report.dropped(pushed.file(item, progress ?? Progress()))
+    report.dropped(pushed.file(item, progress ?? UploadProgress()))
   }
 }
 

@@ -4,14 +4,14 @@ import Synchronization
 ///
 /// Offsets come from servers. Sums wrap around, because `Atomic.add` would end the process on overflow, and what is
 /// added is subtracted again.
-public final class Progress: Sendable {
+public final class UploadProgress: Sendable {
   private let sentBytes = Atomic<Int64>(0)
   private let acknowledgedBytes = Atomic<Int64>(0)
   private let resumedAt = Atomic<Int64>(0)
   private let isMoved = Atomic<Bool>(false)
   private let totals: UploadTotals?
   /// The progress of the whole file if this is one of its parts: all changes apply there too.
-  private let whole: Progress?
+  private let whole: UploadProgress?
 
   /// All changes are added to `totals` as well.
   public init(totals: UploadTotals? = nil) {
@@ -20,7 +20,7 @@ public final class Progress: Sendable {
   }
 
   /// The progress of a part; its offsets count from the part's first byte.
-  init(partOf whole: Progress) {
+  init(partOf whole: UploadProgress) {
     totals = whole.totals
     self.whole = whole
   }
