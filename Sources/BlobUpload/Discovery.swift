@@ -6,9 +6,9 @@ import Synchronization
 extension UploadDestination {
   /// Finds the protocol for uploads to `endpoint`, and the server's limits, with at most one request.
   ///
-  /// - `named`: the protocol that the user named; nil: the server is queried. tus is chosen if it can create an upload
-  ///   with the first bytes, then resumable uploads if the server reports their limits, then WebDAV, and PUT if nothing
-  ///   better is offered.
+  /// - `named`: the protocol that the user named: "tus", "resumable" (the IETF's), "dav", "put", "form" or "gcs"; nil:
+  ///   the server is queried. tus is chosen if it can create an upload with the first bytes, then resumable uploads if the
+  ///   server reports their limits, then WebDAV, and PUT if nothing better is offered.
   /// - `isStream`: the end of the source is not known yet, so a protocol that acknowledges bytes during a request is
   ///   better than tus.
   /// - `checksum`: uploads must carry digests of this algorithm, and the server must verify them; nil: no digests are
@@ -18,6 +18,9 @@ extension UploadDestination {
   /// - `comparesLater`: existing files will be compared with those at the server. The server is queried whether it
   ///   returns digests, even if nothing else requires a request.
   /// - `form`: how to post forms, if "form" is named.
+  /// - `headers`: credentials and further fields of each request. They go to the endpoint's origin only.
+  /// - `rereading`: called after a 401 for renewed `headers`, for example with a new token of the same user, on a thread
+  ///   that may block. nil, also as its result: the 401 is an error.
   /// - Retries twice if no response arrives, as long as that fails within 10 s, and if the server is unavailable, after
   ///   the delay that it asks for, at most 30 s. Throws with side `.destination` if the server cannot be reached or
   ///   refuses.
@@ -61,7 +64,7 @@ extension UploadDestination {
       answer = try await patiently { () async throws(UploadError) in
         try await ask(tus, target, isStream, asksForNames, context)
       }
-    default: throw UploadError(.giveUp, .destination, "\(endpoint): the dialect \(named!) is not known")
+    default: throw UploadError(.giveUp, .destination, "\(endpoint): there is no protocol \(named!); name tus, resumable, dav, put, form or gcs")
     }
     var destination = UploadDestination(endpoint: endpoint, dialect: answer.0, limits: answer.1, headers: headers)
     destination.credentials = credentials

@@ -1,0 +1,54 @@
+// The code of docs/apple.md, sections "Uploading photos" and "Uploading in the background".
+import BlobApple
+import BlobHTTP
+import BlobURLSession
+import BlobUpload
+import Blobs
+import Foundation
+
+#if os(iOS)
+  import UIKit
+#endif
+
+@MainActor
+func uploadInFront(_ identifiers: [String], to destination: UploadDestination, _ journal: Journal) async throws {
+  let uploader = Uploader(destination, transport: URLSessionTransport(), journal: journal)
+  for try await item in PhotoGallery.items() {
+    try await uploader.upload(item.source, as: item.path, identity: item.identity)
+  }
+  for try await item in PhotoGallery.items(assets: identifiers, edits: .current) {
+    let result = try await uploader.upload(item.source, as: item.path, identity: item.identity, overwrite: true) {
+      progress in
+      print(progress.acknowledged, progress.sent)
+    }
+    print(result?.location ?? "was there")
+  }
+}
+
+@MainActor
+final class Delegate: NSObject {
+  let uploader: BackgroundUploader
+
+  init(_ token: String) async throws {
+    let destination = UploadDestination(
+      endpoint: HTTPURL("https://photos.example/inbox/")!, dialect: Tus(), limits: PartLimits(),
+      headers: ["Authorization": "Bearer \(token)"])
+    let folder = NSHomeDirectory() + "/Library/Application Support"
+    uploader = try BackgroundUploader(
+      identifier: "com.example.uploads", to: destination,
+      journal: try await Journal(at: BytePath(folder + "/uploads.sqlite")), spool: BytePath(folder + "/spool"))
+  }
+
+  func begin(_ path: String) async throws {
+    Task { for await upload in uploader.events() { print(upload.name, upload.acknowledged, upload.state) } }
+    try await uploader.add(FileSource(BytePath(path)), as: "2026/holiday.mov")
+  }
+
+  #if os(iOS)
+    func application(
+      _ a: UIApplication, handleEventsForBackgroundURLSession id: String, completionHandler: @escaping () -> Void
+    ) {
+      uploader.handleEvents(identifier: id, completionHandler: completionHandler)
+    }
+  #endif
+}
