@@ -64,7 +64,10 @@ extension UploadDestination {
       answer = try await patiently { () async throws(UploadError) in
         try await ask(tus, target, isStream, asksForNames, context)
       }
-    default: throw UploadError(.giveUp, .destination, "\(endpoint): there is no protocol \(named!); name tus, resumable, dav, put, form or gcs")
+    default:
+      throw UploadError(
+        .giveUp, .destination, "\(endpoint): there is no protocol \(named!); name tus, resumable, dav, put, form or gcs"
+      )
     }
     var destination = UploadDestination(endpoint: endpoint, dialect: answer.0, limits: answer.1, headers: headers)
     destination.credentials = credentials
