@@ -5,7 +5,7 @@ import Foundation
 #if canImport(Photos)
   import BlobApple
 
-  /// The photo or film of an asset as the user sees it. `asset` is the `localIdentifier` of a `PHAsset`.
+  /// The photo or film of an asset as the user sees it. `asset` is the `localIdentifier` of a `PHAsset`. It blocks.
   func photo(_ asset: String) throws -> any BlobSource {
     let items = try PhotoGallery(assets: [asset], edits: .current).next()
     let edited = items.first { [.editedPhoto, .editedVideo].contains($0.resource.kind) }
