@@ -9,6 +9,8 @@
   /// whatever the size of the asset, and nothing is copied to disk by this library. What is in iCloud only is downloaded by
   /// the system. PhotoKit tells no length, so `info.length` is nil.
   ///
+  /// `info.modified` is when the picture was taken, as on a camera's card; uploads ask the server to keep it.
+  ///
   /// The version is the asset's modification date. While a reader is open, a change of the asset ends it with `.changed`.
   /// A download that breaks off is `.invalidated`: wrap the source in `ReopeningSource` to go on at the same byte.
   public struct PhotoAssetSource: BlobSource {
@@ -59,8 +61,9 @@
       let changed = asset.modificationDate.map { "\($0.timeIntervalSince1970)" } ?? ""
       let kind = resource.kind.map { "\($0.rawValue)" } ?? ""
       return BlobInfo(
-        length: nil, validator: Validator(version: "photo \(changed) \(kind) \(resource.filename)"), instanceLasts: true
-      )
+        length: nil, validator: Validator(version: "photo \(changed) \(kind) \(resource.filename)"),
+        instanceLasts: true,
+        modified: asset.creationDate.map { Int64(clamped: $0.timeIntervalSince1970 * 1e9) })
     }
 
     private func find() throws(BlobError) -> (asset: PHAsset, resource: PHAssetResource) {
