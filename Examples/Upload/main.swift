@@ -16,8 +16,8 @@ let destination = try await UploadDestination.discover(url, named: nil, over: tr
 let journal = try await Journal(at: "upload-example.sqlite")
 let uploader = Uploader(destination, transport: transport, journal: journal)
 
-if let result = try await uploader.upload(FileSource(path), as: path.name, identity: path) {
-  print("it is at", result.location ?? url.text)
+if try await uploader.upload(FileSource(path), as: path.name, identity: path) != nil {
+  print("it is at", destination.target(path.name, length: nil).url)
 } else {
   print("it was there already: nothing was sent")
 }

@@ -221,7 +221,8 @@ public struct PartReceipt: Sendable, Codable, Hashable {
 
 /// A finished upload.
 public struct UploadResult: Sendable, Codable, Hashable {
-  /// The location that the server reports.
+  /// The location that the server reports. With tus and the IETF's protocol this may be the URL of the upload, which the
+  /// server forgets, and not that of the file: `UploadDestination.target` has that one.
   public var location: String?
   public var state: [String: String]
   /// The body of the server's response, at most 64 KiB of it.
