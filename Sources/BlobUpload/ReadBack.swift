@@ -10,28 +10,20 @@ extension Uploader {
   public func verify(
     _ source: any BlobSource, _ info: BlobInfo, at target: UploadTarget, location: String? = nil
   ) async throws(UploadError) -> HTTPURL {
-    try await verify(source, info, at: target, location: location, mayBeShort: false)
-  }
-
-  /// `mayBeShort`: the upload may be only the beginning of the source.
-  @discardableResult
-  func verify(
-    _ source: any BlobSource, _ info: BlobInfo, at target: UploadTarget, location: String? = nil, mayBeShort: Bool
-  ) async throws(UploadError) -> HTTPURL {
     let slice = BlobSlice(source, length: info.length, validator: info.validator)
-    return try await verify(.bytes(of: slice), at: target, location: location, mayBeShort: mayBeShort)
+    return try await verify(.bytes(of: slice), at: target, location: location)
   }
 
   /// As above, with what is known of a source that cannot be read again.
   func verify(
-    _ expected: ExpectedContent, at target: UploadTarget, location: String?, mayBeShort: Bool = false
+    _ expected: ExpectedContent, at target: UploadTarget, location: String?
   ) async throws(UploadError) -> HTTPURL {
     var place = target.url
     do throws(UploadError) {
       try await patiently("\(target.path)") { () async throws(UploadError) in
         let context = context()
         place = try await destination.dialect.place(of: target, location: location, context)
-        try await context.compare(expected, with: place, mayBeShort: mayBeShort)
+        try await context.compare(expected, with: place)
       }
     } catch {
       throw destination.dialect.judge(readingBack: error, location: location)
@@ -47,10 +39,8 @@ extension UploadContext {
     try await compare(.bytes(of: slice), with: url)
   }
 
-  fileprivate func compare(
-    _ expected: ExpectedContent, with url: HTTPURL, mayBeShort: Bool = false
-  ) async throws(UploadError) {
-    let read = try await readBack(expected, from: url, mayBeShort: mayBeShort)
+  fileprivate func compare(_ expected: ExpectedContent, with url: HTTPURL) async throws(UploadError) {
+    let read = try await readBack(expected, from: url)
     if read.response.status != 200 { throw UploadError(reading: read.request, read.response) }
   }
 

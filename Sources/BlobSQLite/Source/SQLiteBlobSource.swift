@@ -77,16 +77,19 @@ struct BlobLocation: Sendable, CustomStringConvertible {
 
   var description: String { "\(table).\(column) where \(condition)" }
 
-  /// SQL for all conditions. A row without a name has its number as its name.
+  /// SQL for all conditions; its first parameter is the value of `name`. A row without a name has its number as its name.
   var wholeCondition: String {
     guard let name else { return condition }
-    let value = name.value.replacing("'", with: "''")
-    return "(\(condition)) AND coalesce(CAST(\(quoted(name.column)) AS TEXT), rowid || '') = '\(value)'"
+    return "(\(condition)) AND coalesce(CAST(\(quoted(name.column)) AS TEXT), rowid || '') = ?1"
   }
 }
 
-/// Quotes any name as an SQL identifier.
-func quoted(_ name: String) -> String { "\"" + name.replacing("\"", with: "\"\"") + "\"" }
+/// Quotes any name as an SQL identifier. A combining character may follow a quotation mark, so that the two are one
+/// `Character`.
+func quoted(_ name: String) -> String {
+  let doubled = name.unicodeScalars.flatMap { $0 == "\"" ? [$0, $0] : [$0] }
+  return "\"" + String(String.UnicodeScalarView(doubled)) + "\""
+}
 
 extension BlobError {
   /// Converts an error from SQLite.

@@ -105,7 +105,7 @@ actor DatabaseWalk: SourceWalk {
 
   private func place(_ row: SQLiteBlobTable.Row, in table: SQLiteBlobTable) -> FoundSource? {
     // A name that is not UTF-8 cannot be compared with the one that the row has later.
-    let url = table.url(row: row.number, named: row.name.contains("\u{FFFD}") ? nil : row.name)
+    let url = table.url(row: row.number, named: row.name.unicodeScalars.contains("\u{FFFD}") ? nil : row.name)
     let arrival = name ?? BytePath(row.name)
     if !arrival.isNameBelow {
       fail(url, "its name '\(shown(arrival))' is none that a file can have")
