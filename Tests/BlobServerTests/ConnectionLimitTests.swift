@@ -138,11 +138,14 @@ struct ConnectionTimerTests {
     _ = busy.isOver(start, limits) { 0 }
     var lingering = ConnectionTimer(start, limits)
     lingering.linger(start)
-    for var timer in [ConnectionTimer(start, limits), idle, busy, lingering] {
-      var paused = timer
-      paused.extend(by: .seconds(3600))
+    for timer in [ConnectionTimer(start, limits), idle, busy, lingering] {
+      var (paused, working, new) = (timer, timer, timer)
+      paused.extend(by: .seconds(3600), since: start)
       #expect(!paused.isOver(later, limits) { 0 })
-      #expect(timer.isOver(later, limits) { 0 })
+      #expect(working.isOver(later, limits) { 0 })
+      // A server without connections waits as long as it takes for the next one, which has its ordinary time.
+      new.extend(by: .seconds(3600), since: start - .milliseconds(1))
+      #expect(new.isOver(later, limits) { 0 })
     }
   }
 }

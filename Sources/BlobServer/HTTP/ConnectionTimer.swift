@@ -61,16 +61,16 @@ struct ConnectionTimer {
     }
   }
 
-  /// Gives the client this much more time, because the server itself has not run for so long.
-  mutating func extend(by pause: Duration) {
-    phase =
-      switch phase {
-      case .idle(let since): .idle(since: since + pause)
-      case .head(let since, let until): .head(since: since + pause, until: until + pause)
-      case .busy(let since, let moved): .busy(since: since + pause, moved: moved)
-      case .waiting: .waiting
-      case .lingering(let until): .lingering(until: until + pause)
-      }
+  /// Gives the client this much more time, because the server itself has not run for so long. Without effect if the time
+  /// began after `last`, when the server ran before its pause.
+  mutating func extend(by pause: Duration, since last: Instant) {
+    switch phase {
+    case .idle(let since) where since <= last: phase = .idle(since: since + pause)
+    case .head(let since, let until) where since <= last: phase = .head(since: since + pause, until: until + pause)
+    case .busy(let since, let moved) where since <= last: phase = .busy(since: since + pause, moved: moved)
+    case .lingering(let until) where until - Self.lingering <= last: phase = .lingering(until: until + pause)
+    case .idle, .head, .busy, .lingering, .waiting: break
+    }
   }
 
   /// Whether the client has exceeded its time. `moved` returns the bytes received from the client plus those

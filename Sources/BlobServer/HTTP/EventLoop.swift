@@ -185,7 +185,9 @@ final class EventLoop: @unchecked Sendable {
     if now - swept < limits.interval { return }
     // The process was stopped, or the machine slept. Requests may have arrived that were not read yet.
     let pause = now - swept - limits.interval
-    if pause > Self.leastPause { for connection in connections.values { connection.timer.extend(by: pause) } }
+    if pause > Self.leastPause {
+      for connection in connections.values { connection.timer.extend(by: pause, since: swept) }
+    }
     swept = now
     for connection in connections.values { connection.check() }
     listen()
