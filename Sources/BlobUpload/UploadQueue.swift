@@ -212,7 +212,9 @@ public struct UploadQueue: Sendable {
     do throws(UploadError) {
       let source = work.item.source
       var target = work.item.target
-      if before?.mayHaveGrown(to: work.item.info.length) == true, try await isBegunAtServer(work.item) {
+      if let before, before.mayHaveGrown(to: work.item.info.length),
+        try await isBegunAtServer(work.item, since: before)
+      {
         target.overwrite = true
       }
       // What is read once cannot be read again for the comparison: its digest is made on the way.

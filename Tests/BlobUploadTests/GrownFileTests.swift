@@ -69,6 +69,16 @@ import Testing
     #expect(arrived(2000))
   }
 
+  /// The server has the beginning of the file, and the journal knows no version of that length.
+  @Test(arguments: [0, 500, 1500] as [Int64]) func aBeginningOfAnotherLengthIsSomeoneElses(_ length: Int64) async throws
+  {
+    defer { peer.stop() }
+    #expect(try await desk.run(queue(), ["film"]).sent == 1)
+    _ = try await queue().uploader.upload(PatternSource(length: length), as: "film", overwrite: true)
+    #expect(try await desk.run(queue(), ["film"], length: 2000).error("film")?.status == 409)
+    #expect(peer.contents(of: "film")?.count == Int(length))
+  }
+
   @Test func aGrownFileThatCannotBeComparedFailsForThatReason() async throws {
     defer { peer.stop() }
     #expect(try await desk.run(queue(), ["film"]).sent == 1)
