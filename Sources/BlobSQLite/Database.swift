@@ -15,10 +15,10 @@ public final class Database {
 
   /// Opens the file. If it does not exist, it is created with mode 0600, and missing folders with mode 0700.
   ///
-  /// - `table`: a table of the caller's schema. A file with tables, of which none has this name, belongs to another
-  ///   program, and is refused unchanged. nil: any database is opened.
+  /// - `tables`: tables that the caller's schema has had in all its versions. A database without them that is not empty
+  ///   belongs to another program, and is refused unchanged.
   public init(
-    _ path: BytePath, withTable table: String? = nil, busyTimeout: Duration = .seconds(10)
+    _ path: BytePath, withTables tables: [String] = [], busyTimeout: Duration = .seconds(10)
   ) throws(SQLiteError) {
     self.path = path
     isNew = try path.bytes == inMemory ? true : createPrivateFile(path)
@@ -30,7 +30,7 @@ public final class Database {
     if sqlite3_db_readonly(handle, "main") == 1 {
       throw SQLiteError("open", path, code: SQLITE_READONLY, "no permission to write it")
     }
-    if let table, !isNew { try checkOwner(by: table) }
+    if !tables.isEmpty, !isNew { try checkOwner(by: tables) }
     try execute(isNew ? "PRAGMA synchronous=OFF" : "PRAGMA synchronous=NORMAL")
     try startWriteAheadLog(within: busyTimeout / .milliseconds(1))
     makePrivate()
@@ -141,10 +141,15 @@ public final class Database {
     isNew = false
   }
 
-  private func checkOwner(by table: String) throws(SQLiteError) {
-    let select = try prepare("SELECT count(*), total(name = ?1) FROM sqlite_schema WHERE type = 'table'")
-    try select.bind(1, table)
-    if try select.first({ $0.int(0) > 0 && $0.int(1) == 0 }) == true {
+  private func checkOwner(by tables: [String]) throws(SQLiteError) {
+    let select = try prepare("SELECT type, name FROM sqlite_schema")
+    var missing = Set(tables)
+    var isEmpty = try userVersion() == 0
+    while try select.step() {
+      isEmpty = false
+      if select.text(0) == "table", let name = select.text(1) { missing.remove(name) }
+    }
+    if !isEmpty, !missing.isEmpty {
       throw SQLiteError("open", path, code: SQLITE_ERROR, "it is a database of another program, which is left alone")
     }
   }

@@ -43,9 +43,13 @@ extension EndToEnd {
       #expect(server.folder.files().isEmpty)
     }
 
-    @Test func aDatabaseOfAnotherProgramIsLeftAlone() async throws {
+    @Test(arguments: [
+      "CREATE TABLE photo(id INTEGER PRIMARY KEY, name TEXT)", "CREATE TABLE upload(id)", "PRAGMA user_version=9",
+      "CREATE TABLE upload(id); PRAGMA user_version=9", "CREATE VIEW v AS SELECT 1",
+    ])
+    func aDatabaseOfAnotherProgramIsLeftAlone(_ sql: String) async throws {
       let path = scratch.path("photos.db")
-      try Database(BytePath(path)).execute("CREATE TABLE photo(id INTEGER PRIMARY KEY, name TEXT)")
+      try Database(BytePath(path)).execute(sql)
       let before = try Data(contentsOf: URL(fileURLWithPath: path))
       let file = try scratch.file("gallery/IMG_1.jpg", 1000)
       let server = try await ServeProcess.start(in: scratch)

@@ -32,7 +32,7 @@ final class JournalStore {
     self.mark = mark
     self.log = log
     isReading = false
-    database = try Database(path, withTable: "upload")
+    database = try Database(path, withTables: ["process", "destination", "upload"])
     try migrate()
   }
 
