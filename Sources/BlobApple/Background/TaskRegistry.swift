@@ -14,6 +14,8 @@ final class TaskRegistry: BackgroundTaskReceiver {
   }
   private struct State {
     var entries: [String: Entry] = [:]
+    /// `begin` was called.
+    var hasBegun = false
     /// The system has delivered the events of tasks that ended before this process was there.
     var isSettled = false
   }
@@ -29,6 +31,7 @@ final class TaskRegistry: BackgroundTaskReceiver {
   /// Adds what an earlier process has left. `pieces` are in the spool.
   func begin(running: [TaskLabel], pieces: [TaskLabel]) {
     state.withLock { state in
+      state.hasBegun = true
       for (labels, isRunning) in [(pieces, false), (running, true)] {
         for label in labels {
           state.entries[label.text, default: Entry(label: label, isRunning: isRunning)].isRunning = isRunning
@@ -113,8 +116,8 @@ final class TaskRegistry: BackgroundTaskReceiver {
   func ended(_ text: String, _ end: BackgroundTaskEnd) {
     let waiter = state.withLock { state -> CheckedContinuation<BackgroundTaskEnd?, Never>? in
       guard let entry = state.entries[text] else {
-        // The event may come before the caller of `connect` has told which tasks there are.
-        if !state.isSettled, let label = TaskLabel(text) {
+        // The event may come before the caller of `connect` has told which tasks there are, and after all earlier events.
+        if !state.hasBegun || !state.isSettled, let label = TaskLabel(text) {
           state.entries[text] = Entry(label: label, isRunning: true, end: end)
         }
         return nil

@@ -1,0 +1,54 @@
+import BlobClient
+import BlobHTTP
+import BlobTesting
+import BlobUpload
+import Blobs
+import Platform
+import Synchronization
+import Testing
+
+@testable import BlobApple
+
+/// Tasks and pieces of an earlier launch that nobody waits for.
+@Suite(.timeLimit(.minutes(2))) struct BackgroundLeftoversTests {
+  /// A task ends after the system has told which tasks there are, and after it has delivered the earlier events.
+  @Test func anEventThatComesBeforeTheTasksAreKnownIsNotLost() async throws {
+    let server = try ServedFolder()
+    let phone = try Phone(server.endpoint, Tus())
+    phone.daemon.isHeld = true
+    let source = PatternSource(length: 70_000, seed: 1)
+    let first = try await phone.launch()
+    try await first.add(source, as: "film.mov")
+    try await eventually { phone.daemon.started.contains { $0.task.length > 0 } }
+    first.life.kill()
+    phone.daemon.isHeld = false
+    let mark = ProcessIdentity(pid: getpid(), boot: ProcessIdentity.current.boot, start: 77)
+    let journal = try await Journal(at: phone.scratch.path.appending("journal.sqlite"), as: mark)
+    let uploader = try BackgroundUploader(
+      "test", phone.destination, journal: journal, tasks: LateTasks(phone.daemon), direct: SocketTransport(),
+      settings: phone.settings
+    ) { _ in source }
+    try await eventually { server.has("film.mov", source) }
+    try await eventually { uploader.uploads.isEmpty }
+    #expect(phone.daemon.bytes == 70_000)
+    #expect(phone.names.isEmpty)
+  }
+}
+
+/// Returns from `connect` when the tasks that it names have ended.
+private struct LateTasks: BackgroundTasks {
+  let daemon: Daemon
+
+  init(_ daemon: Daemon) { self.daemon = daemon }
+
+  func connect(_ receiver: any BackgroundTaskReceiver) async -> [String] {
+    let labels = daemon.started.filter { $0.task.length > 0 }.map(\.task.label)
+    receiver.deliveredAll()
+    while !daemon.isIdle { try? await Task.sleep(for: .milliseconds(2)) }
+    _ = daemon.connect(receiver)
+    return labels
+  }
+  func start(_ task: BackgroundTask) { daemon.start(task) }
+  func resume(_ data: [UInt8], _ task: BackgroundTask) { daemon.resume(data, task) }
+  func cancel(_ label: String) { daemon.cancel(label) }
+}
