@@ -173,9 +173,8 @@ public final class BackgroundUploader: Sendable {
       start(source, key, intent.source, intent.path, intent.contentType, id)
     }
     // Uploads that the journal no longer has were cancelled, or are done.
-    for key in service.registry.uploads.subtracting(known) {
-      for label in service.registry.pending(key) { service.discard(label) }
-    }
+    for key in service.registry.uploads.subtracting(known) { service.discardAll(of: key) }
+    service.registry.dropOthers()
   }
 
   // MARK: One upload
@@ -185,15 +184,17 @@ public final class BackgroundUploader: Sendable {
   ) {
     board.start(key, BackgroundUpload(name)) {
       service.wakeUp.enter()
+      service.registry.start(key)
       // Unstructured, because uploads go on after `add` has returned; `cancel` ends them.
       return Task {
+        var end = BackgroundUpload.State.cancelled
         if await places.reserve(1) {
-          let end = await upload(source, key, identity, name, contentType, id)
+          end = await upload(source, key, identity, name, contentType, id)
           places.release(1)
-          board.end(key, end)
-        } else {
-          board.end(key, .cancelled)
         }
+        service.discardAll(of: key)
+        service.registry.stop(key)
+        board.end(key, end)
         service.wakeUp.leave()
       }
     }
@@ -211,7 +212,6 @@ public final class BackgroundUploader: Sendable {
       ) { [board] offset in
         board.change(key) { upload in (upload.sent, upload.state) = (offset, .uploading) }
       }
-      defer { transport.discardAll() }
       var uploader = Uploader(
         destination, transport: transport, journal: journal, retry: settings.retry, partSize: settings.pieceBytes)
       uploader.partsAtOnce = 1

@@ -20,6 +20,9 @@ struct BackgroundService: Sendable {
     tasks.cancel(label.text)
     spool.remove(label)
   }
+
+  /// Deletes what is left of an upload: its tasks, whatever they send, and their pieces.
+  func discardAll(of upload: String) { for label in registry.pending(upload) { discard(label) } }
 }
 
 /// The transport of one upload. It gives requests with bodies to the system, which sends them even if the app is
@@ -69,9 +72,6 @@ final class PieceTransport: Transport {
     }
     return try await run(label, request, after: delay, isWhole: false)
   }
-
-  /// Deletes what is left of the upload: its tasks, whatever they send, and their pieces.
-  func discardAll() { for label in service.registry.pending(upload) { service.discard(label) } }
 
   // MARK: Requests of an earlier process
 

@@ -14,8 +14,17 @@ final class TaskRegistry: BackgroundTaskReceiver {
   }
   private struct State {
     var entries: [String: Entry] = [:]
+    /// Uploads that use the outcomes of their tasks.
+    var running: Set<String> = []
+    /// The uploads that go on by themselves are among `running`; what other tasks have to tell is of no use.
+    var dropsOthers = false
     /// `begin` was called.
     var hasBegun = false
+
+    /// Whether nobody waits for the outcome, or will.
+    func isUnused(_ entry: Entry) -> Bool {
+      dropsOthers && entry.end != nil && entry.waiter == nil && !running.contains(entry.label.upload)
+    }
     /// The system has delivered the events of tasks that ended before this process was there.
     var isSettled = false
   }
@@ -38,6 +47,24 @@ final class TaskRegistry: BackgroundTaskReceiver {
         }
       }
     }
+  }
+
+  /// The upload waits for the outcomes of its tasks from now on.
+  func start(_ upload: String) { state.withLock { _ = $0.running.insert(upload) } }
+
+  /// The upload has ended, and has no tasks any more.
+  func stop(_ upload: String) { state.withLock { _ = $0.running.remove(upload) } }
+
+  /// Deletes the piece of each ended task whose upload is not running, now and in future: it would take up room in the
+  /// spool for as long as the upload is not added again. Then the server is asked instead.
+  func dropOthers() {
+    let unused = state.withLock { state -> [TaskLabel] in
+      state.dropsOthers = true
+      let unused = state.entries.values.filter { state.isUnused($0) }.map(\.label)
+      for label in unused { state.entries[label.text] = nil }
+      return unused
+    }
+    for label in unused { spool.remove(label) }
   }
 
   /// Adds a task that is about to start.
@@ -114,21 +141,20 @@ final class TaskRegistry: BackgroundTaskReceiver {
   func sent(_ label: String, total: Int64) { state.withLock { $0.entries[label]?.progress }?(total) }
 
   func ended(_ text: String, _ end: BackgroundTaskEnd) {
-    let waiter = state.withLock { state -> CheckedContinuation<BackgroundTaskEnd?, Never>? in
-      guard let entry = state.entries[text] else {
+    let (waiter, unused) = state.withLock { state -> (CheckedContinuation<BackgroundTaskEnd?, Never>?, TaskLabel?) in
+      guard var entry = state.entries[text] else {
         // The event may come before the caller of `connect` has told which tasks there are, and after all earlier events.
         if !state.hasBegun || !state.isSettled, let label = TaskLabel(text) {
           state.entries[text] = Entry(label: label, isRunning: true, end: end)
         }
-        return nil
+        return (nil, nil)
       }
-      if let waiter = entry.waiter {
-        state.entries[text] = nil
-        return waiter
-      }
-      state.entries[text]?.end = end
-      return nil
+      entry.end = end
+      let isUnused = state.isUnused(entry)
+      state.entries[text] = entry.waiter != nil || isUnused ? nil : entry
+      return (entry.waiter, isUnused ? entry.label : nil)
     }
+    if let unused { spool.remove(unused) }
     resume(waiter, returning: end)
   }
 

@@ -11,6 +11,60 @@ import Testing
 
 /// Tasks and pieces of an earlier launch that nobody waits for.
 @Suite(.timeLimit(.minutes(2))) struct BackgroundLeftoversTests {
+  private func names(_ prefix: String, _ count: Int) -> [BytePath] {
+    (0..<count).map { BytePath("\(prefix)\($0).mov") }
+  }
+
+  /// A phone whose app was killed while the system had four pieces, which fill the spool.
+  private func fullPhone(_ server: ServedFolder) async throws -> Phone {
+    let daemon = Daemon()
+    daemon.isHeld = true
+    let phone = try Phone(server.endpoint, Tus(), daemon: daemon)
+    let app = try await phone.launch()
+    for (index, name) in names("old", 4).enumerated() {
+      try await app.add(PatternSource(length: 70_000, seed: UInt64(index)), as: name)
+    }
+    try await eventually { daemon.started.count { $0.task.length > 0 } == 4 }
+    app.life.kill()
+    #expect(phone.names.count == 4)
+    return phone
+  }
+
+  /// The user has deleted the files while the app was not running.
+  @Test func uploadsOfDeletedFilesGiveTheirRoomBack() async throws {
+    let server = try ServedFolder()
+    let phone = try await fullPhone(server)
+    let gone = FileSource("/nonexistent/film.mov")
+    let app = try await phone.launch(Dictionary(uniqueKeysWithValues: names("old", 4).map { ($0, gone) }))
+    try await eventually { app.uploader.uploads.isEmpty }
+    phone.daemon.isHeld = false
+    try await eventually { phone.daemon.isIdle }
+    let source = PatternSource(length: 70_000, seed: 9)
+    try await app.add(source, as: "new.mov")
+    try await eventually { app.uploader.uploads.isEmpty }
+    #expect(server.has("new.mov", source))
+    #expect(phone.names.isEmpty)
+  }
+
+  /// The app does not reopen the sources now; it may add them later.
+  @Test func uploadsThatAreNotReopenedGiveTheirRoomBack() async throws {
+    let server = try ServedFolder()
+    let phone = try await fullPhone(server)
+    let app = try await phone.launch()
+    phone.daemon.isHeld = false
+    let source = PatternSource(length: 70_000, seed: 9)
+    try await app.add(source, as: "new.mov")
+    try await eventually { app.uploader.uploads.isEmpty }
+    #expect(server.has("new.mov", source))
+    for (index, name) in names("old", 4).enumerated() {
+      let source = PatternSource(length: 70_000, seed: UInt64(index))
+      try await app.add(source, as: name)
+      try await eventually { app.uploader.uploads.isEmpty }
+      #expect(server.has(name, source))
+    }
+    #expect(phone.names.isEmpty)
+  }
+
   /// A task ends after the system has told which tasks there are, and after it has delivered the earlier events.
   @Test func anEventThatComesBeforeTheTasksAreKnownIsNotLost() async throws {
     let server = try ServedFolder()
