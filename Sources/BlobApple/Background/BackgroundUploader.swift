@@ -167,7 +167,7 @@ public final class BackgroundUploader: Sendable {
     var known: Set<String> = []
     for entry in entries {
       let intent = entry.intent
-      let key = TaskLabel.upload(of: intent.source, to: intent.target, recipient: intent.recipient)
+      let key = key(of: entry)
       known.insert(key)
       guard entry.state == .intent || entry.state == .open, let source = reopening(intent.source) else { continue }
       start(source, key, intent.source, intent.path, intent.contentType, id)
@@ -175,6 +175,11 @@ public final class BackgroundUploader: Sendable {
     // Uploads that the journal no longer has were cancelled, or are done.
     for key in service.registry.uploads.subtracting(known) { service.discardAll(of: key) }
     service.registry.dropOthers()
+  }
+
+  private func key(of entry: JournalEntry) -> String {
+    let intent = entry.intent
+    return TaskLabel.upload(of: intent.source, to: intent.target, recipient: intent.recipient)
   }
 
   // MARK: One upload
@@ -185,10 +190,14 @@ public final class BackgroundUploader: Sendable {
     board.start(key, BackgroundUpload(name)) {
       service.wakeUp.enter()
       service.registry.start(key)
+      // An upload with pieces in the spool must not wait for those that wait for room there.
+      let hasPieces = service.registry.pending(key).contains { $0.length != nil }
+      if hasPieces { places.take(1) }
       // Unstructured, because uploads go on after `add` has returned; `cancel` ends them.
       return Task {
         var end = BackgroundUpload.State.cancelled
-        if await places.reserve(1) {
+        let hasPlace = if hasPieces { true } else { await places.reserve(1) }
+        if hasPlace {
           end = await upload(source, key, identity, name, contentType, id)
           places.release(1)
         }

@@ -65,6 +65,39 @@ import Testing
     #expect(phone.names.isEmpty)
   }
 
+  /// Uploads that have pieces wait for a place, and those that have a place wait for room.
+  @Test func uploadsWithPiecesDoNotWaitForOthers() async throws {
+    let server = try ServedFolder()
+    let daemon = Daemon()
+    daemon.isHeld = true
+    let direct = SwitchedTransport()
+    let phone = try Phone(server.endpoint, Tus(), daemon: daemon, direct: direct)
+    let first = try await phone.launch()
+    direct.answers.withLock { $0 = false }
+    var sources: [BytePath: any BlobSource] = [:]
+    for (index, name) in names("early", 32).enumerated() {
+      let source = PatternSource(length: 70_000, seed: UInt64(100 + index))
+      sources[name] = source
+      try await first.add(source, as: name)
+    }
+    first.life.kill()
+    direct.answers.withLock { $0 = true }
+    let second = try await phone.launch()
+    for (index, name) in names("old", 4).enumerated() {
+      let source = PatternSource(length: 70_000, seed: UInt64(index))
+      sources[name] = source
+      try await second.add(source, as: name)
+    }
+    try await eventually { daemon.started.count { $0.task.length > 0 } == 4 }
+    second.life.kill()
+    let third = try await phone.launch(sources)
+    try await eventually { third.uploader.uploads.count == 36 }
+    try await Task.sleep(for: .milliseconds(300))
+    daemon.isHeld = false
+    try await eventually { third.uploader.uploads.isEmpty }
+    for (name, source) in sources { #expect(server.has(name, source as! PatternSource)) }
+  }
+
   /// A task ends after the system has told which tasks there are, and after it has delivered the earlier events.
   @Test func anEventThatComesBeforeTheTasksAreKnownIsNotLost() async throws {
     let server = try ServedFolder()
@@ -86,6 +119,16 @@ import Testing
     try await eventually { uploader.uploads.isEmpty }
     #expect(phone.daemon.bytes == 70_000)
     #expect(phone.names.isEmpty)
+  }
+}
+
+/// A network that may be switched off: requests wait meanwhile.
+private final class SwitchedTransport: Transport {
+  let answers = Mutex(true)
+  private let transport = SocketTransport()
+  func send(_ request: HTTPRequest, body: BlobSlice?, _ on: Exchange) async throws(TransportError) -> HTTPResponse {
+    while !answers.withLock({ $0 }), !Task.isCancelled { try? await Task.sleep(for: .milliseconds(5)) }
+    return try await transport.send(request, body: body, on)
   }
 }
 
