@@ -104,6 +104,7 @@ public final class BackgroundUploader: Sendable {
       let entries = try await journal.unfinished().filter { $0.destinationID == id && $0.intent.path == name }
       for claim in try await journal.claim(entries: entries.map(\.id)) {
         guard case .resume(let entry) = claim else { continue }
+        service.discardAll(of: key(of: entry))
         let direct = Uploader(destination, transport: service.direct)
         if let session = entry.session { await direct.discard(session) }
         try await journal.remove([entry.id])

@@ -98,6 +98,26 @@ import Testing
     for (name, source) in sources { #expect(server.has(name, source as! PatternSource)) }
   }
 
+  /// The upload is not running, because its source was not reopened, and the system has a request of it.
+  @Test(arguments: BackgroundDialect.allCases)
+  func cancelEndsRequestsOfUploadsThatWereNotReopened(_ dialect: BackgroundDialect) async throws {
+    let server = try ServedFolder()
+    let daemon = Daemon()
+    daemon.isHeld = true
+    let phone = try Phone(server.endpoint, dialect.dialect, daemon: daemon)
+    let source = PatternSource(length: 10_000, seed: 1)
+    let first = try await phone.launch()
+    try await first.add(source, as: "film.mov")
+    try await eventually { daemon.started.contains { $0.task.length > 0 } }
+    first.life.kill()
+    let second = try await phone.launch()
+    try await second.uploader.cancel("film.mov")
+    daemon.isHeld = false
+    try await eventually { daemon.isIdle }
+    #expect(server.contents(of: "film.mov") == nil)
+    #expect(phone.names.isEmpty)
+  }
+
   /// A task ends after the system has told which tasks there are, and after it has delivered the earlier events.
   @Test func anEventThatComesBeforeTheTasksAreKnownIsNotLost() async throws {
     let server = try ServedFolder()
