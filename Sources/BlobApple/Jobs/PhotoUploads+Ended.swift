@@ -33,7 +33,19 @@ extension PhotoUploads {
         }
         // A job of an earlier destination keeps its request, so that no credentials of this one go there.
         let request = HTTPURL(url).flatMap { destination.request($0, replaces: row.done != nil) }
-        return try unlessGone { () throws(PhotoJobError) in try system.retry(job, to: request) } == nil
+        do throws(PhotoJobError) {
+          try system.retry(job, to: request)
+          return false
+        } catch {
+          switch error.code {
+          case .limit: throw .stopped
+          case .gone: return true
+          // Another job takes its place.
+          case .failed: (row.state, row.attempts, row.error) = (.idle, 1, "\(reason); then \(error)")
+          }
+        }
+        try await keep(row)
+        return try acknowledge(job)
       }
       if row.isOpen {
         (row.state, row.error) = (.refused, reason)
@@ -43,10 +55,18 @@ extension PhotoUploads {
     }
   }
 
-  /// Always returns true.
+  /// Returns false if the system still has the job.
   private func acknowledge(_ job: PhotoJob) throws(Interruption) -> Bool {
-    // A job that is gone needs no acknowledgement.
-    _ = try unlessGone { () throws(PhotoJobError) in try system.acknowledge(job) }
+    do throws(PhotoJobError) { try system.acknowledge(job) } catch {
+      switch error.code {
+      case .limit: throw .stopped
+      // It needs no acknowledgement.
+      case .gone: break
+      case .failed:
+        failures.reason = failures.reason ?? "\(error)"
+        return false
+      }
+    }
     return true
   }
 }

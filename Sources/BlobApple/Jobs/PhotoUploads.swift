@@ -31,6 +31,7 @@ public actor PhotoUploads {
   private let patience: Int64
   private let isTerminated = Atomic(false)
   private var isRunning = false
+  var failures = Failures()
 
   /// The journal is opened by the first run.
   /// - Parameters:
@@ -89,7 +90,19 @@ public actor PhotoUploads {
     case failed(String)
   }
 
+  /// Calls of a run that have failed for no known reason: that of one file or job, or one that all have in common.
+  struct Failures {
+    /// The first one.
+    var reason: String?
+    /// Jobs whose registration failed.
+    var jobs: [JournalJob] = []
+    var registered = 0
+
+    static let mostJobs = 32
+  }
+
   private func pass() async throws(Interruption) -> Outcome {
+    failures = Failures()
     let jobs = try ask { () throws(PhotoJobError) in try system.jobs() }
     var occupied: [String: Int] = [:]
     // Jobs that are acknowledged make room for those that are retried.
@@ -100,7 +113,15 @@ public actor PhotoUploads {
     try await recover(occupied)
     let open = try await note { () throws(JournalError) in try await ledger.openJobs() }
     let unlisted = open.count { occupied[$0.url] == nil }
-    let isFilled = try await fill(system.limit - occupied.values.reduce(0, +) - unlisted, occupied)
+    let isFilled: Bool
+    do throws(Interruption) {
+      isFilled = try await fill(system.limit - occupied.values.reduce(0, +) - unlisted, occupied)
+    } catch {
+      try await countFailures()
+      throw error
+    }
+    try await countFailures()
+    if let reason = failures.reason, failures.registered == 0 { return .failed(reason) }
     let left = try await note { () throws(JournalError) in try await ledger.openJobs() }
     return isFilled && left.isEmpty && occupied.isEmpty ? .completed : .processing
   }
@@ -133,6 +154,14 @@ public actor PhotoUploads {
       if row.state != .refused { row.state = .idle }
       try await keep(row)
     }
+  }
+
+  /// Where other jobs were registered in the same run, the failures are those of the files: they count as lost jobs, and
+  /// so come to an end. Otherwise all is tried again.
+  private func countFailures() async throws(Interruption) {
+    if failures.registered == 0 { return }
+    for job in failures.jobs { try await keep(job) }
+    failures.jobs = []
   }
 
   // MARK: New jobs
@@ -210,8 +239,13 @@ public actor PhotoUploads {
       try system.create(resource, of: asset, to: request)
     } catch {
       switch error.code {
-      // The system may have the job all the same; the next run finds out.
-      case .failed: throw .failed("\(error)")
+      // The system may have the job all the same; the next run finds out. The other photos do not wait for that.
+      case .failed:
+        (row.state, row.error) = (.registered, "\(error)")
+        failures.reason = failures.reason ?? "\(error)"
+        failures.jobs.append(row)
+        if failures.jobs.count == Failures.mostJobs { throw .failed("\(error)") }
+        return false
       case .limit:
         try await keep(before)
         throw .stopped
@@ -221,6 +255,7 @@ public actor PhotoUploads {
         return false
       }
     }
+    failures.registered += 1
     row.state = .registered
     try await keep(row)
     return true

@@ -1,0 +1,97 @@
+import BlobHTTP
+import BlobTesting
+import BlobUpload
+import Blobs
+import Synchronization
+import Testing
+
+@testable import BlobApple
+
+/// Calls of PhotoKit that fail for one photo, and what an asset may have that others do not.
+struct PhotoUploadsFaultTests {
+  private let scratch = try! ScratchFolder()
+  private let photo = AssetResource(kind: .photo, filename: "IMG_0001.HEIC")
+
+  private func uploads(
+    _ system: any PhotoJobSystem, _ journal: Journal, now: Int64 = 1000,
+    path: (@Sendable (PhotoAsset, String) -> String)? = nil
+  ) -> PhotoUploads {
+    let destination = PhotoJobDestination(HTTPURL("https://nas.example/photos/")!, path: path)
+    return PhotoUploads(to: destination, ledger: journal, over: system, patience: .seconds(100)) { now }
+  }
+
+  private func journal() async throws -> Journal { try await Journal(at: scratch.path.appending("journal")) }
+
+  /// The first run registers the other one, and each failure counts once.
+  @Test func aPhotoThatCannotBeRegisteredDoesNotHoldUpTheOthers() async throws {
+    let (fake, journal) = (FakePhotoSystem(limit: 1), try await journal())
+    fake.add("BAD", [photo])
+    for number in 0..<3 { fake.add("\(number)", [photo]) }
+    let uploads = uploads(FailingPhotoSystem(fake, creating: "BAD"), journal)
+    for sent in 1...3 {
+      #expect(await uploads.run() == .processing)
+      fake.underWay.forEach(fake.succeed)
+      #expect(fake.state.withLock { $0.sent.count } == sent)
+    }
+    #expect(await uploads.run() == .completed)
+    let refused = try await journal.refusedJobs()
+    #expect(refused.map(\.url) == ["https://nas.example/photos/BAD/IMG_0001.HEIC"])
+    #expect(refused.map(\.attempts) == [2])
+    #expect(refused.first?.error?.contains("PHPhotosErrorDomain 3302") == true)
+  }
+
+  /// Nothing can be registered, so the reason is not the photo.
+  @Test func whatFailsForAllIsTriedAgainAndNotGivenUp() async throws {
+    let (fake, journal) = (FakePhotoSystem(), try await journal())
+    for number in 0..<3 { fake.add("\(number)", [photo]) }
+    for _ in 0..<5 {
+      guard case .failed = await uploads(FailingPhotoSystem(fake, creating: nil), journal).run() else {
+        Issue.record("a run in which all failed ended otherwise")
+        return
+      }
+    }
+    #expect(try await journal.refusedJobs().isEmpty)
+    #expect(await uploads(fake, journal).run() == .processing)
+    #expect(fake.underWay.count == 3)
+  }
+
+  @Test func aJobThatCannotBeRetriedIsMadeOnceMore() async throws {
+    let (fake, journal) = (FakePhotoSystem(), try await journal())
+    fake.add("A", [photo])
+    let uploads = uploads(FailingPhotoSystem(fake, creating: "", failsRetries: true), journal)
+    for run in 1...3 {
+      #expect(await uploads.run() == .processing)
+      // A twice, and the others are not held up.
+      #expect(fake.state.withLock { $0.made } == 2 * run - 1)
+      fake.underWay.forEach { fake.fail($0) }
+      fake.add("\(run)", [photo])
+    }
+    #expect(try await journal.refusedJobs().map(\.attempts) == [2])
+  }
+}
+
+/// The registration of an asset's files fails, of nil that of all.
+private struct FailingPhotoSystem: PhotoJobSystem {
+  let system: FakePhotoSystem
+  let creating: String?
+  let failsRetries: Bool
+
+  init(_ system: FakePhotoSystem, creating: String?, failsRetries: Bool = false) {
+    (self.system, self.creating, self.failsRetries) = (system, creating, failsRetries)
+  }
+
+  var limit: Int { system.limit }
+  var listsJobsUnderWay: Bool { system.listsJobsUnderWay }
+  func jobs() throws(PhotoJobError) -> [PhotoJob] { try system.jobs() }
+  func acknowledge(_ job: PhotoJob) throws(PhotoJobError) { try system.acknowledge(job) }
+  func retry(_ job: PhotoJob, to destination: HTTPRequest?) throws(PhotoJobError) {
+    if failsRetries { throw PhotoJobError(.failed, "retry (PHPhotosErrorDomain 3300)") }
+    try system.retry(job, to: destination)
+  }
+  func create(_ resource: AssetResource, of asset: PhotoAsset, to destination: HTTPRequest) throws(PhotoJobError) {
+    if creating == nil || asset.id == creating { throw PhotoJobError(.failed, "register (PHPhotosErrorDomain 3302)") }
+    try system.create(resource, of: asset, to: destination)
+  }
+  func assets() throws(PhotoJobError) -> () -> [PhotoAsset] { try system.assets() }
+  func resources(of asset: PhotoAsset) throws(PhotoJobError) -> [AssetResource] { try system.resources(of: asset) }
+}
