@@ -74,6 +74,12 @@ public struct AssetPlan: Sendable {
     }
   }
 
+  /// Whether the resources are all that the asset will have. False: there are none yet, or only a stand-in for the photo.
+  func isWhole(_ resources: [AssetResource]) -> Bool {
+    let kinds = resources.map(\.kind)
+    return !resources.isEmpty && (!kinds.contains(.photoProxy) || kinds.contains(.photo))
+  }
+
   /// An original is left out only where its own edit takes its place.
   private func isWanted(_ resource: AssetResource, _ kinds: Set<AssetResource.Kind?>) -> Bool {
     switch resource.kind {

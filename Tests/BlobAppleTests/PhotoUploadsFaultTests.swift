@@ -68,6 +68,50 @@ struct PhotoUploadsFaultTests {
     }
     #expect(try await journal.refusedJobs().map(\.attempts) == [2])
   }
+
+  // MARK: What an asset may have
+
+  /// The asset's modification date may stay the same when the original takes the place of the stand-in.
+  @Test(arguments: [[], [AssetResource(kind: .photoProxy, filename: "IMG_0001.HEIC")]] as [[AssetResource]])
+  func anAssetWithoutItsOriginalIsLookedAtAgain(_ resources: [AssetResource]) async throws {
+    let (fake, journal) = (FakePhotoSystem(), try await journal())
+    fake.add("A", resources)
+    #expect(await uploads(fake, journal).run() == .completed)
+    fake.state.withLock { $0.assets[0].resources = [photo] }
+    #expect(await uploads(fake, journal).run() == .processing)
+    #expect(fake.underWay.count == 1)
+  }
+
+  @Test func manyFilesOfOnePathAreKeptApart() async throws {
+    let (fake, journal) = (FakePhotoSystem(), try await journal())
+    for id in ["A/L0/001", "B/L0/001"] {
+      fake.add(
+        id,
+        [
+          photo, AssetResource(kind: .pairedVideo, filename: "IMG_0001.MOV"),
+          AssetResource(kind: .editedPhoto, filename: "FullSizeRender.heic"),
+        ])
+    }
+    for _ in 1...2 {
+      #expect(await uploads(fake, journal) { _, _ in "photo" }.run() == .processing)
+      let urls = fake.state.withLock { Set($0.jobs.values.map(\.url)) }
+      #expect(urls.count == 6 && fake.underWay.count == 6)
+    }
+  }
+
+  /// The clock was wrong when the job was registered.
+  @Test(arguments: [4_000_000_000, .max, .min] as [Int64])
+  func aJobOfAnotherTimeIsNotWaitedForForever(_ time: Int64) async throws {
+    let (fake, journal) = (FakePhotoSystem(listsJobsUnderWay: false), try await journal())
+    fake.add("A", [photo])
+    _ = await uploads(fake, journal, now: time).run()
+    fake.underWay.forEach(fake.lose)
+    #expect(await uploads(fake, journal, now: 1_800_000_000).run() == .processing)
+    #expect(fake.underWay.count == 1)
+    // A small step back is none.
+    #expect(await uploads(fake, journal, now: 1_799_999_999).run() == .processing)
+    #expect(fake.underWay.count == 1)
+  }
 }
 
 /// The registration of an asset's files fails, of nil that of all.

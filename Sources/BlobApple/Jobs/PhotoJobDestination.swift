@@ -16,7 +16,8 @@ public struct PhotoJobDestination: Sendable {
   ///   - interopVersion: `Upload-Draft-Interop-Version`, for servers that must find it. nil leaves the field to the system,
   ///     which speaks the protocol and knows its own version.
   ///   - path: a path below the folder, for a file of an asset. nil: `<asset>/<name>`, as in `A1B2…/IMG_0001.HEIC`. Paths
-  ///     of two files must differ: where they do not, the second one gets the asset's identifier before it.
+  ///     of two files must differ: where they do not, the second one gets the asset's identifier before it, and a number if
+  ///     that is taken as well.
   public init(
     _ folder: HTTPURL, method: String = "POST", interopVersion: Int? = nil,
     headers: @escaping @Sendable () -> HTTPHeaders = { [:] },
@@ -32,11 +33,12 @@ public struct PhotoJobDestination: Sendable {
     }
   }
 
-  /// The URLs for a file, in the order in which they are tried: the second one is unique.
-  func urls(_ asset: PhotoAsset, _ name: String) -> [HTTPURL] {
-    let path = path(asset, name)
-    return [path, "\(PhotoPath.folder(asset.id))/\(path)"].map {
-      folder.appending(pathBytes: PhotoPath.safe($0)).normalized
+  /// The URLs for a file, in the order in which they are tried. One of them is free, unless an asset has 64 files.
+  func urls(_ asset: PhotoAsset, _ name: String) -> LazyMapCollection<Range<Int>, HTTPURL> {
+    let (path, asset) = (path(asset, name), PhotoPath.folder(asset.id))
+    return (0..<65).lazy.map { [folder] number in
+      let alternative = number == 0 ? path : number == 1 ? "\(asset)/\(path)" : "\(asset)-\(number)/\(path)"
+      return folder.appending(pathBytes: PhotoPath.safe(alternative)).normalized
     }
   }
 

@@ -90,17 +90,6 @@ public actor PhotoUploads {
     case failed(String)
   }
 
-  /// Calls of a run that have failed for no known reason: that of one file or job, or one that all have in common.
-  struct Failures {
-    /// The first one.
-    var reason: String?
-    /// Jobs whose registration failed.
-    var jobs: [JournalJob] = []
-    var registered = 0
-
-    static let mostJobs = 32
-  }
-
   private func pass() async throws(Interruption) -> Outcome {
     failures = Failures()
     let jobs = try ask { () throws(PhotoJobError) in try system.jobs() }
@@ -142,7 +131,7 @@ public actor PhotoUploads {
     let open = try await note { () throws(JournalError) in try await ledger.openJobs() }
     for var row in open where occupied[row.url] == nil {
       try checkTermination()
-      if !system.listsJobsUnderWay, now() - row.updated < patience { continue }
+      if !system.listsJobsUnderWay, mayBeUnderWay(row) { continue }
       switch row.state {
       // The extension ended before it had registered the job.
       case .registering: row.attempts -= 1
@@ -156,12 +145,10 @@ public actor PhotoUploads {
     }
   }
 
-  /// Where other jobs were registered in the same run, the failures are those of the files: they count as lost jobs, and
-  /// so come to an end. Otherwise all is tried again.
-  private func countFailures() async throws(Interruption) {
-    if failures.registered == 0 { return }
-    for job in failures.jobs { try await keep(job) }
-    failures.jobs = []
+  /// The clock may have been wrong when the job was registered, and then the time since tells nothing.
+  private func mayBeUnderWay(_ row: JournalJob) -> Bool {
+    let (age, overflow) = now().subtractingReportingOverflow(row.updated)
+    return !overflow && age.magnitude < UInt64(max(0, patience))
   }
 
   // MARK: New jobs
@@ -192,7 +179,7 @@ public actor PhotoUploads {
     guard let resources = try unlessGone({ () throws(PhotoJobError) in try system.resources(of: asset) }) else {
       return true
     }
-    var isSettled = true
+    var isSettled = plan.isWhole(resources)
     for item in plan.items(of: resources) {
       let resource = resources[item.index]
       let source = "\(asset.id)\n\(resource.kind?.rawValue ?? 0)\n\(resource.filename)"
