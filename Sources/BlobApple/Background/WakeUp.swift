@@ -7,6 +7,8 @@ package final class WakeUp: Sendable {
     /// Uploads that are doing something, and do not just wait for the system.
     var working = 0
     var hasDeliveredAll = false
+    /// The time limit has called a handler before its events were delivered.
+    var isLate = false
     var handler: (@Sendable () -> Void)?
     /// Counts handlers, so that a time limit ends only its own.
     var number = 0
@@ -26,7 +28,9 @@ package final class WakeUp: Sendable {
 
   func deliveredAll() {
     state.withLock { state -> (@Sendable () -> Void)? in
-      state.hasDeliveredAll = true
+      // Events that came too late for their handler are not those of the next one.
+      state.hasDeliveredAll = !state.isLate
+      state.isLate = false
       return Self.takeIfQuiet(&state)
     }?()
   }
@@ -37,6 +41,7 @@ package final class WakeUp: Sendable {
     let (calls, number) = state.withLock { state -> ([@Sendable () -> Void], Int) in
       var calls = [state.handler.take()].compactMap { $0 }
       state.handler = handler
+      state.isLate = false
       state.number += 1
       if let now = Self.takeIfQuiet(&state) { calls.append(now) }
       return (calls, state.number)
@@ -46,7 +51,12 @@ package final class WakeUp: Sendable {
     Task {
       // Nothing cancels this task.
       try? await Task.sleep(for: limit)
-      state.withLock { $0.number == number ? $0.handler.take() : nil }?()
+      state.withLock { state -> (@Sendable () -> Void)? in
+        guard state.number == number, let handler = state.handler.take() else { return nil }
+        state.isLate = !state.hasDeliveredAll
+        state.hasDeliveredAll = false
+        return handler
+      }?()
     }
   }
 

@@ -44,6 +44,21 @@ import Testing
     #expect(calls.value == 1)
   }
 
+  /// Uploads still work when the time is up, and the events come before or after that.
+  @Test(arguments: [true, false]) func eventsOfALateHandlerDoNotEndTheNextWakeUp(comeBefore: Bool) async throws {
+    let wakeUp = WakeUp()
+    wakeUp.enter()
+    wakeUp.handle(within: .milliseconds(20)) { [calls] in calls.add() }
+    if comeBefore { wakeUp.deliveredAll() }
+    try await eventually { [calls] in calls.value == 1 }
+    if !comeBefore { wakeUp.deliveredAll() }
+    wakeUp.leave()
+    wakeUp.handle(within: .seconds(60)) { [calls] in calls.add() }
+    #expect(calls.value == 1, "the events of the next wake-up were not delivered yet")
+    wakeUp.deliveredAll()
+    #expect(calls.value == 2)
+  }
+
   @Test func anUploadIsOverBeforeTheSystemMaySuspendTheApp() async throws {
     let server = try ServedFolder()
     let source = PatternSource(length: 16_000, seed: 2)
