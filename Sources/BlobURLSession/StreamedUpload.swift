@@ -68,7 +68,8 @@ public struct StreamedUpload: Sendable {
 
   private func redirected(_ request: URLRequest, by answer: HTTPResponse) -> URLRequest? {
     guard let old = request.httpURL, let location = answer.headers["Location"],
-      let new = old.resolve(location), old.scheme == "http" || new.scheme == "https", let url = URL(string: new.text)
+      let new = old.resolve(location), old.scheme == "http" || new.scheme == "https",
+      let url = URL(string: new.strict.text)
     else { return nil }
     var next = request
     next.url = url

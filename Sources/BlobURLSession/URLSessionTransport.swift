@@ -30,7 +30,7 @@ public struct URLSessionTransport: Transport {
   ) async throws(TransportError) -> HTTPResponse {
     let request = try await prepared(request, on)
     if let problem = request.problem(with: body) { throw problem }
-    guard let url = URL(string: request.url.text) else {
+    guard let url = URL(string: request.url.strict.text) else {
       throw TransportError(.badRequest, "\(request.method) \(request.url): not a URL to Foundation")
     }
     var converted = URLRequest(url: url)

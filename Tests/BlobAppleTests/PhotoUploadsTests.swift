@@ -2,6 +2,7 @@ import BlobHTTP
 import BlobTesting
 import BlobUpload
 import Blobs
+import Foundation
 import Synchronization
 import Testing
 
@@ -213,6 +214,17 @@ struct PhotoUploadsTests {
     let folder = HTTPURL("https://nas.example/photos")!.folder.text
     #expect(url.text == folder + expected)
     #expect(destination.request(url, replaces: false) != nil)
+  }
+
+  /// The system tells the URLs of its jobs as Foundation writes them.
+  @Test(arguments: ["https://nas.example/B\u{fc}cher/", "https://NAS.example:443/x|y/", "https://nas.example/100%/"])
+  func jobsAreFoundByTheURLThatFoundationTells(folder: String) throws {
+    let destination = PhotoJobDestination(try #require(HTTPURL(folder)))
+    for name in ["a b.HEIC", "\u{fc}.HEIC", "%41|[].HEIC"] {
+      let url = destination.urls(PhotoAsset(id: "A/L0/001", version: "1", created: nil), name)[0]
+      let told = try #require(URL(string: url.text)).absoluteString
+      #expect(PhotoUploads.key(PhotoJob(id: "1", url: told, state: .succeeded)) == url.text)
+    }
   }
 
   @Test func twoFilesOfOnePathAreKeptApart() async throws {

@@ -17,6 +17,20 @@ import Testing
   }
 
   @Test(arguments: [
+    ("https://a/x%2fy/;p=1?q=%C3%BC&r=/?", "https://a/x%2fy/;p=1?q=%C3%BC&r=/?"),
+    ("https://a/B\u{fc}cher/a%20b", "https://a/B%C3%BCcher/a%20b"),
+    ("https://A:443/x|y[1]", "https://A:443/x%7Cy%5B1%5D"),
+    ("https://a/100%/%zz%4", "https://a/100%25/%25zz%254"),
+    ("https://a//evil.example/\u{fc}", "https://a//evil.example/%C3%BC"),
+    ("https://a/?q=\u{fc}|", "https://a/?q=%C3%BC%7C"),
+  ])
+  func theStrictFormNamesTheSame(text: String, strict: String) throws {
+    let url = try #require(HTTPURL(text))
+    #expect(url.strict.text == strict)
+    #expect(url.strict.origin == url.origin && url.strict.strict == url.strict)
+  }
+
+  @Test(arguments: [
     "", "a", "/a", "ftp://a/b", "file:///etc/passwd", "http://", "http://user@a/", "http://user:pass@a/", "http://a b/",
     "http://a:99999/", "http://a/\0b", "http://[fe80::1%25eth0]/", "http://[fe80::1%eth0]/", "http://[::1",
     "http://[zz]/",

@@ -50,6 +50,17 @@ struct TransportTests {
     #expect(served.contents(of: "video") == pattern.bytes(count: 3_000_001))
   }
 
+  /// Foundation encodes the percent signs of a URL that has other characters to encode.
+  @Test func aFolderWithAnUmlautIsNotRenamed() async throws {
+    let served = try ServedFolder()
+    let folder = try #require(HTTPURL(served.endpoint.text + "B\u{fc}cher/"))
+    let pattern = PatternSource(length: 100)
+    let answer = try await transport.send(
+      HTTPRequest("PUT", folder.appending(pathBytes: "a b".utf8)), body: BlobSlice(pattern), Exchange())
+    #expect(answer.isSuccess)
+    #expect(served.contents(of: "B\u{fc}cher/a b") == pattern.bytes(count: 100))
+  }
+
   @Test(arguments: [301, 302, 303, 307, 308, 401, 403, 404, 500])
   func everyStatusIsAnAnswer(status: Int) async throws {
     let peer = ScriptedPeer([

@@ -136,7 +136,7 @@
   extension URLRequest {
     /// nil: Foundation does not accept the URL.
     fileprivate init?(_ request: HTTPRequest) {
-      guard let url = URL(string: request.url.text) else { return nil }
+      guard let url = URL(string: request.url.strict.text) else { return nil }
       self.init(url: url)
       httpMethod = request.method
       httpShouldHandleCookies = false

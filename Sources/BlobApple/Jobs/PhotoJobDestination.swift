@@ -23,7 +23,7 @@ public struct PhotoJobDestination: Sendable {
     headers: @escaping @Sendable () -> HTTPHeaders = { [:] },
     path: (@Sendable (_ asset: PhotoAsset, _ name: String) -> String)? = nil
   ) {
-    self.folder = folder.folder.normalized
+    self.folder = folder.folder.strict.normalized
     self.method = method
     self.path = path ?? { asset, name in PhotoPath.usual(asset.id, name).description }
     self.headers = {

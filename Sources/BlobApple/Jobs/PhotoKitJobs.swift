@@ -137,7 +137,9 @@
     }
 
     private static func urlRequest(_ request: HTTPRequest) throws(PhotoJobError) -> URLRequest {
-      guard let url = URL(string: request.url.text) else { throw PhotoJobError(.failed, "\(request.url) is no URL") }
+      guard let url = URL(string: request.url.strict.text) else {
+        throw PhotoJobError(.failed, "\(request.url) is no URL")
+      }
       var made = URLRequest(url: url)
       made.httpMethod = request.method
       for field in request.headers.fields { made.addValue(field.value, forHTTPHeaderField: field.name) }
