@@ -64,7 +64,7 @@ public actor PhotoUploads {
   /// does not wait.
   public nonisolated func terminate() { isTerminated.store(true, ordering: .releasing) }
 
-  /// Never throws: a journal that cannot be written, for one, is `.failed`, and then nothing was registered.
+  /// Never throws: a journal that cannot be written, for one, is `.failed`. What was registered before stays registered.
   public func run() async -> Outcome {
     // The system may call again before it knows that the last call has ended.
     if isRunning { return .processing }
