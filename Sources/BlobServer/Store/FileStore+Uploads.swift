@@ -183,16 +183,14 @@ extension FileStore {
       }
       let item = StoredItem(status)
       if isSaved { finish(record, as: item, store) }
-      return Publication(
-        outcome: before == nil ? .created : .replaced, item: item, hasModificationTime: hasTime)
+      return Publication(outcome: before == nil ? .created : .replaced, item: item, hasModificationTime: hasTime)
     }
   }
 
   /// Renames the data file to its target and counts it as published. Returns false if the file now at the target must
   /// not be replaced.
   private func show(
-    _ reception: FileReception, _ record: UploadRecord, _ folder: Folder, _ store: Folder, replaces: Bool,
-    isSaved: Bool
+    _ reception: FileReception, _ record: UploadRecord, _ folder: Folder, _ store: Folder, replaces: Bool, isSaved: Bool
   ) throws(ServerError) -> Bool {
     let (data, name) = (record.id.data, record.target.name)
     func change() throws(ServerError) -> Bool {
