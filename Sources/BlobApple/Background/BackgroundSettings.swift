@@ -10,6 +10,8 @@ package struct BackgroundSettings: Sendable {
   /// Files that exist at the destination are replaced.
   package var overwrite: Bool
   package var retry: RetryPolicy
+  /// Uploads that one process has begun and not ended. Beyond them `add` waits: each takes some 5 KB of memory.
+  package var mostUploads: Int64 = 1000
   /// A pause between retries up to this length is waited for; the system waits for longer ones.
   package var longestPause = Duration.seconds(4)
   /// How long events of tasks that ended before this process was there are waited for, unless the system says that all

@@ -26,6 +26,8 @@ public final class BackgroundUploader: Sendable {
   private let service: BackgroundService
   private let board = UploadBoard()
   private let places: SpoolRoom
+  /// How many further uploads this process may hold, running or waiting for a place.
+  private let seats: SpoolRoom
   /// The id of the destination in the journal, once everything that earlier processes left is known.
   private let opening: OneTimeResult<Int64>
   private let reopening: @Sendable (BytePath) -> (any BlobSource)?
@@ -45,6 +47,7 @@ public final class BackgroundUploader: Sendable {
     service = BackgroundService(
       tasks: tasks, registry: TaskRegistry(spool, wakeUp), spool: spool, wakeUp: wakeUp, direct: direct)
     places = SpoolRoom(Self.mostAtOnce, wakeUp)
+    seats = SpoolRoom(settings.mostUploads, wakeUp)
     opening = OneTimeResult()
     wakeUp.enter()
     // Unstructured, because the system may launch the app only to deliver events, and nobody calls a method then.
@@ -55,8 +58,9 @@ public final class BackgroundUploader: Sendable {
   }
 
   /// Uploads `source` as `name` below the destination. Returns once the upload is in the journal, so that it survives
-  /// the termination of the app. A source that is being uploaded already, or was uploaded before and has not changed, is
-  /// not sent again.
+  /// the termination of the app, and fewer than 1,000 others have not ended: so memory does not grow with a library that is
+  /// added in a loop. A source that is being uploaded already, or was uploaded before and has not changed, is not sent again.
+  /// If the calling task is cancelled while it waits, the next launch goes on with the upload.
   ///
   /// - `identity`: identifies the source in later launches, for `reopening`; nil: the path of a file, or else `name`.
   /// - Throws if the source cannot be read, can be read only once, or the journal or spool cannot be used. What fails
@@ -82,7 +86,10 @@ public final class BackgroundUploader: Sendable {
     } catch {
       throw UploadError(journal: error)
     }
-    start(source, item.key, identity, name, contentType, id)
+    // While it waits for the end of another upload, it does not keep the app awake.
+    service.wakeUp.enter()
+    defer { service.wakeUp.leave() }
+    if await seats.reserve(1) { start(source, item.key, identity, name, contentType, id) }
   }
 
   /// The state of every upload from now on: at first of those that are running, then each change. Changes are kept until
@@ -171,6 +178,7 @@ public final class BackgroundUploader: Sendable {
       let key = key(of: entry)
       known.insert(key)
       guard entry.state == .intent || entry.state == .open, let source = reopening(intent.source) else { continue }
+      seats.take(1)
       start(source, key, intent.source, intent.path, intent.contentType, id)
     }
     // Uploads that the journal no longer has were cancelled, or are done.
@@ -185,10 +193,11 @@ public final class BackgroundUploader: Sendable {
 
   // MARK: One upload
 
+  /// Holds a seat, which is given back at the end.
   private func start(
     _ source: any BlobSource, _ key: String, _ identity: BytePath, _ name: BytePath, _ contentType: String, _ id: Int64
   ) {
-    board.start(key, BackgroundUpload(name)) {
+    let isNew = board.start(key, BackgroundUpload(name)) {
       service.wakeUp.enter()
       service.registry.start(key)
       // An upload with pieces in the spool must not wait for those that wait for room there.
@@ -205,9 +214,11 @@ public final class BackgroundUploader: Sendable {
         service.discardAll(of: key)
         service.registry.stop(key)
         board.end(key, end)
+        seats.release(1)
         service.wakeUp.leave()
       }
     }
+    if !isNew { seats.release(1) }
   }
 
   private func upload(

@@ -18,13 +18,14 @@ final class UploadBoard: Sendable {
 
   var uploads: [BackgroundUpload] { state.withLock { $0.running.values.map(\.upload) } }
 
-  /// Starts an upload under its key. Does nothing if the key is in use.
-  func start(_ key: String, _ upload: BackgroundUpload, _ body: () -> Task<Void, Never>) {
+  /// Starts an upload under its key. Does nothing, and returns false, if the key is in use.
+  func start(_ key: String, _ upload: BackgroundUpload, _ body: () -> Task<Void, Never>) -> Bool {
     state.withLock { state in
-      if state.running[key] != nil { return }
+      if state.running[key] != nil { return false }
       state.running[key] = Running(upload: upload)
       state.running[key]?.task = body()
       state.tell(upload)
+      return true
     }
   }
 

@@ -48,6 +48,32 @@ import Testing
     #expect(phone.daemon.bytes > 70_000)
   }
 
+  /// A library of 100,000 photos may be added in a loop.
+  @Test func addingWaitsForTheEndOfOthers() async throws {
+    let server = try ServedFolder()
+    let daemon = Daemon()
+    daemon.isHeld = true
+    let phone = try Phone(server.endpoint, BackgroundDialect.tus.dialect, daemon: daemon) { $0.mostUploads = 3 }
+    let app = try await phone.launch()
+    let added = Atomic(0)
+    let adding = Task { [source] in
+      for number in 0..<8 {
+        try await app.add(source, as: BytePath("\(number).mov"))
+        // What is being uploaded already takes no second seat.
+        try await app.add(source, as: BytePath("\(number).mov"))
+        added.add(1, ordering: .relaxed)
+      }
+    }
+    while added.load(ordering: .relaxed) < 3 { await Task.yield() }
+    try await Task.sleep(for: .milliseconds(200))
+    #expect(added.load(ordering: .relaxed) == 3 && app.uploader.uploads.count == 3)
+    // The journal has the next one already.
+    #expect(try await app.journal.unfinished().count == 4)
+    daemon.isHeld = false
+    try await adding.value
+    try await eventually { (0..<8).allSatisfy { server.has(BytePath("\($0).mov"), self.source) } }
+  }
+
   @Test(arguments: BackgroundDialect.allCases) func aFinalRefusalIsTold(_ dialect: BackgroundDialect) async throws {
     let (end, isStored, _) = try await upload(dialect, .answers(422))
     guard case .failed(let error)? = end else {
