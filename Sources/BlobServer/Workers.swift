@@ -59,17 +59,22 @@ final class Workers: Sendable {
     }
   }
 
-  /// Leaves `work` to the other threads, since the system allows no more. If there is none, the next work that is submitted
-  /// tries to start one.
+  /// Leaves `work` to the other threads, since the system allows no more. If there is none, the caller does it.
   private func leave(_ work: @escaping Work) {
+    enum Taker { case desk(Desk), caller, queue }
     running.update { $0 -= 1 }
-    let desk = state.withLock { state -> Desk? in
+    let taker = state.withLock { state -> Taker in
       state.started -= 1
-      if let desk = state.idle.popLast() { return desk }
+      if let desk = state.idle.popLast() { return .desk(desk) }
+      if state.started == 0 { return .caller }
       state.queue.append(work)
-      return nil
+      return .queue
     }
-    desk?.update { $0 = .work(work) }
+    switch taker {
+    case .desk(let desk): desk.update { $0 = .work(work) }
+    case .caller: work()
+    case .queue: break
+    }
   }
 
   private func serve(_ desk: Desk) {
