@@ -27,19 +27,27 @@ extension Uploader {
       started?(progress)
       return try await upload(source, info, to: target, progress: progress)
     }
-    let kept = JournalDestination(
-      endpoint: destination.endpoint.text, protocolName: destination.dialect.name, overwrite: overwrite,
-      recipient: destination.journaledRecipient, account: destination.journaledAccount)
     let id: Int64
-    do { id = try await journal.destinationID(kept) } catch { throw UploadError(journal: error) }
+    do { id = try await journal.destinationID(destination.journaled(overwrite: overwrite)) } catch {
+      throw UploadError(journal: error)
+    }
     let item = UploadItem(source: source, info: info, identity: identity ?? path, target: target)
     return try await UploadQueue(self, journal: journal, destinationID: id).upload(item, started)
   }
 }
 
+extension UploadDestination {
+  /// What the journal keeps of this destination.
+  package func journaled(overwrite: Bool) -> JournalDestination {
+    JournalDestination(
+      endpoint: endpoint.text, protocolName: dialect.name, overwrite: overwrite, recipient: journaledRecipient,
+      account: journaledAccount)
+  }
+}
+
 extension UploadQueue {
-  /// Sends one item; nil if it was finished before.
-  fileprivate func upload(
+  /// Sends one item; nil if it was finished before. `started` as for `Uploader.upload`.
+  package func upload(
     _ item: UploadItem, _ started: (@Sendable (UploadProgress) -> Void)?
   ) async throws(UploadError) -> UploadResult? {
     let outcome = OneOutcome(started)
@@ -49,7 +57,8 @@ extension UploadQueue {
     try await queue.run({ feed.next() }, outcome)
     switch outcome.value {
     case .sent(let result, _): return result
-    case .doneBefore, nil: return nil
+    case .doneBefore: return nil
+    case nil: throw UploadError(.giveUp, .cancelled, "\(item.target.path): interrupted")
     case .busy(let pid):
       throw UploadError(.retry(after: .seconds(1)), .file, "\(item.target.path): process \(pid) is sending it just now")
     case .failed(let error): throw error

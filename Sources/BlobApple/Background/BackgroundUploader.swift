@@ -131,7 +131,7 @@ public final class BackgroundUploader: Sendable {
     service.wakeUp.handle(within: settings.handlerLimit) { [journal] in
       // Unstructured, because it is called from the system's callbacks.
       Task {
-        // What is lost here is found again by asking the server.
+        // Where the journal cannot be written, the next launch asks the server instead.
         try? await journal.flush()
         await handler.call()
       }
@@ -150,11 +150,7 @@ public final class BackgroundUploader: Sendable {
       service.registry.begin(running: running.compactMap { TaskLabel($0) }, pieces: pieces)
       let id: Int64
       do {
-        id = try await journal.destinationID(
-          JournalDestination(
-            endpoint: destination.endpoint.text, protocolName: destination.dialect.name,
-            overwrite: settings.overwrite, recipient: destination.journaledRecipient,
-            account: destination.journaledAccount))
+        id = try await journal.destinationID(destination.journaled(overwrite: settings.overwrite))
         goOn(with: try await journal.unfinished().filter { $0.destinationID == id && !$0.isLeftover }, id)
       } catch {
         throw UploadError(journal: error)
@@ -239,12 +235,8 @@ public final class BackgroundUploader: Sendable {
       uploader.clock = clock
       uploader.inFlight = transport
       uploader.retrying = { [board] error, delay in board.change(key) { $0.state = .waiting(error, delay) } }
-      let observer = BackgroundObserver { [board] progress in board.follow(key, progress) }
-      var queue = UploadQueue(uploader, journal: journal, destinationID: id)
-      queue.jobs = 1
-      let feed = OneTimeFeed(item)
-      try await queue.run({ feed.next() }, observer)
-      return try observer.end()
+      let queue = UploadQueue(uploader, journal: journal, destinationID: id)
+      return .finished(try await queue.upload(item) { [board] progress in board.follow(key, progress) })
     } catch {
       return error.side == .cancelled ? .cancelled : .failed(error)
     }

@@ -31,37 +31,6 @@ final class OneTimeResult<Value: Sendable>: Sendable {
   }
 }
 
-/// A feed of one item.
-final class OneTimeFeed: Sendable {
-  private let item: Mutex<UploadItem?>
-  init(_ item: UploadItem) { self.item = Mutex(item) }
-  func next() -> [UploadItem]? { item.withLock { $0.take() }.map { [$0] } }
-}
-
-/// Receives the result of one upload.
-final class BackgroundObserver: UploadObserver {
-  private let outcome = Mutex<UploadOutcome?>(nil)
-  private let begin: @Sendable (UploadProgress) -> Void
-
-  init(_ begin: @escaping @Sendable (UploadProgress) -> Void) { self.begin = begin }
-
-  func started(_ item: UploadItem, _ progress: UploadProgress) { begin(progress) }
-  func ended(_ item: UploadItem, _ progress: UploadProgress?, _ outcome: UploadOutcome) {
-    self.outcome.withLock { $0 = outcome }
-  }
-
-  func end() throws(UploadError) -> BackgroundUpload.State {
-    switch outcome.withLock({ $0 }) {
-    case .sent(let result, _): return .finished(result)
-    case .doneBefore: return .finished(nil)
-    case .failed(let error): throw error
-    case .busy(let pid):
-      throw UploadError(.retry(after: nil), .file, "process \(pid) is sending it just now")
-    case nil: throw UploadError(.giveUp, .cancelled, "interrupted")
-    }
-  }
-}
-
 /// A completion handler of UIKit, which is called on the main actor.
 @MainActor final class MainActorHandler {
   private let handler: () -> Void

@@ -30,9 +30,7 @@ enum Connection {
   /// Whether the server has neither closed the connection nor sent anything.
   var isQuiet: Bool {
     switch self {
-    case .plain(let socket):
-      var byte: UInt8 = 0
-      return recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) < 0 && errno == EAGAIN
+    case .plain(let socket): return Socket.isEmpty(socket)
     case .sealed(let channel): return channel.isQuiet
     case .nested(let stream, _):
       var byte: UInt8 = 0
