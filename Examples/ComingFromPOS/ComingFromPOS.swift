@@ -1,4 +1,4 @@
-// What POSInputStreamLibrary did, done here: the article ComingFromPOSInputStreamLibrary shows these files.
+// The article ComingFromPOSInputStreamLibrary shows this code, which replaces calls of POSInputStreamLibrary.
 //   ComingFromPOSExample      reads streams over data sources of its own, and compares the bytes
 import BlobStreams
 import Blobs

@@ -29,7 +29,7 @@ final class BackupViewController: UIViewController {
 
   override func viewDidLoad() {
     super.viewDidLoad()
-    // What the system uploads, also what earlier launches have given to it.
+    // The uploads that the system has, including those of earlier launches.
     Task {
       do {
         for await upload in try await backup.value.background.events() { show(upload) }

@@ -3,7 +3,7 @@ import BlobUpload
 import Blobs
 import Synchronization
 
-/// What the uploads of a `BackgroundUploader` share.
+/// The objects that all uploads of a `BackgroundUploader` share.
 struct BackgroundService: Sendable {
   let tasks: any BackgroundTasks
   let registry: TaskRegistry

@@ -1,8 +1,8 @@
 import BlobHTTP
 import Blobs
 
-/// What a background task sends, written into its description and into the name of the file with its body, so that a
-/// later process of the app recognizes both. It contains digests and numbers only.
+/// Identifies what a background task sends. It is written into the task's description and into the name of the file with
+/// its body, so that a later process of the app recognizes both. It contains digests and numbers only.
 package struct TaskLabel: Hashable, Sendable {
   package enum Kind: String, Sendable {
     /// The request creates an upload, with or without bytes.

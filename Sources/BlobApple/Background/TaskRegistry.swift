@@ -122,7 +122,7 @@ final class TaskRegistry: BackgroundTaskReceiver {
       return Array(lost)
     }
     for entry in lost {
-      // Whoever waits for a task removes its piece.
+      // The upload that waits for a task removes its piece.
       if entry.waiter == nil { spool.remove(entry.label) }
       resume(entry.waiter, returning: nil)
     }

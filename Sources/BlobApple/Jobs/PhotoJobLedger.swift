@@ -1,7 +1,7 @@
 import BlobUpload
 import Blobs
 
-/// What is known of jobs from earlier runs. It is the journal's.
+/// The records of jobs that earlier runs have registered. The journal is the one ledger outside tests.
 protocol PhotoJobLedger: Sendable {
   func job(at url: String) async throws(JournalError) -> JournalJob?
   func keep(_ job: JournalJob) async throws(JournalError)

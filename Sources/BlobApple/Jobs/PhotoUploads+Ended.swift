@@ -1,7 +1,7 @@
 import BlobHTTP
 import BlobUpload
 
-/// What becomes of the system's jobs.
+// Records the results of jobs that the system has ended, and retries those that failed.
 extension PhotoUploads {
   /// Records what has become of a job, and lets the system forget it or retry it. Returns whether the system has no job
   /// for this URL any more.
