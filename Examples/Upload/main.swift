@@ -12,7 +12,7 @@ guard arguments.count == 3, let url = HTTPURL(arguments[2]) else {
 let path = BytePath(arguments[1]).absolute()
 
 let transport = SocketTransport()
-let destination = try await UploadDestination.discover(url, named: nil, over: transport)
+let destination = try await UploadDestination.discover(url, over: transport)
 let journal = try await Journal(at: "upload-example.sqlite")
 let uploader = Uploader(destination, transport: transport, journal: journal)
 

@@ -60,7 +60,8 @@ struct ProtocolCheckContext: Sendable {
     self.peer = peer
     limits = try await fixture.dialect.discover(
       UploadTarget(endpoint: peer.endpoint, url: peer.endpoint, path: "", length: nil),
-      UploadContext(transport: self.transport, endpoint: peer.endpoint, traits: fixture.dialect.traits))
+      UploadContext(transport: self.transport, endpoint: peer.endpoint, traits: fixture.dialect.traits)
+    ).limits
   }
 
   /// An uploader with many retries.

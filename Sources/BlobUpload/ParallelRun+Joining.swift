@@ -11,7 +11,7 @@ extension ParallelRun {
     if let joined {
       whole = joined
     } else {
-      whole = try await tus.concatenate(parts.compactMap(\.url), as: target, context)
+      whole = try await concatenation.concatenate(parts.compactMap(\.url), as: target, context)
       joined = whole
       // Recorded before a part is deleted: the remaining parts alone could not be concatenated again.
       var session = UploadSession(parts: size, length: length)
@@ -67,7 +67,7 @@ extension ParallelRun {
   }
 
   private func checkIsWhole(_ upload: HTTPURL, _ context: UploadContext) async throws(UploadError) {
-    if try await tus.isWhole(upload, length: length, context) { return }
+    if try await concatenation.isWhole(upload, length: length, context) { return }
     throw UploadError(.retry(after: nil), .file, "\(upload): the server has not put the parts together yet")
   }
 
@@ -87,7 +87,10 @@ extension ParallelRun {
   /// Deletes the parts: most servers copy and keep them. Parts that cannot be deleted expire on the server. A server
   /// that concatenates in place may return the URL of one of the parts, which is then the file and is not deleted.
   private func forgetParts(besides whole: HTTPURL, _ context: UploadContext) async {
-    func delete(_ url: HTTPURL) async -> Bool { (try? await tus.abort(url, context)) != nil }
+    let ofParts = concatenation.ofParts
+    func delete(_ url: HTTPURL) async -> Bool {
+      (try? await ofParts.abort(UploadSession(state: ["url": url.text]), context)) != nil
+    }
     let urls = parts.compactMap(\.url).filter { $0 != whole }
     guard let first = urls.first, await delete(first) else { return }
     await withTaskGroup(of: Void.self) { group in

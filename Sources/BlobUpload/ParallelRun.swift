@@ -11,7 +11,7 @@ struct ParallelRun {
   static let most: Int64 = 64
 
   let engine: UploadEngine
-  let tus: Tus
+  let concatenation: any UploadConcatenation
   let source: any BlobSource
   let info: BlobInfo
   let length: Int64
@@ -28,12 +28,12 @@ struct ParallelRun {
 
   /// Continues what an earlier run has left; `session` nil: starts a new upload.
   init(
-    _ engine: UploadEngine, _ tus: Tus, _ source: any BlobSource, _ info: BlobInfo, length: Int64,
-    to target: UploadTarget,
-    _ ledger: (any UploadLedger)?, _ session: UploadSession?, _ receipts: [PartReceipt], _ progress: UploadProgress
+    _ engine: UploadEngine, _ concatenation: any UploadConcatenation, _ source: any BlobSource, _ info: BlobInfo,
+    length: Int64, to target: UploadTarget, _ ledger: (any UploadLedger)?, _ session: UploadSession?,
+    _ receipts: [PartReceipt], _ progress: UploadProgress
   ) {
     self.engine = engine
-    self.tus = tus
+    self.concatenation = concatenation
     self.source = source
     self.info = info
     self.length = length
@@ -101,8 +101,8 @@ struct ParallelRun {
     let context = engine.context(LedgerEvents(partLedger))
     let target = target(of: part)
     do {
-      let held = try await uploader.patiently("\(target.path)") { [tus] () async throws(UploadError) in
-        try await tus.forParts.create(target, first: nil, context)
+      let held = try await uploader.patiently("\(target.path)") { [concatenation] () async throws(UploadError) in
+        try await concatenation.ofParts.create(target, first: nil, context)
       }
       guard case .upTo(_, let session) = held else { return false }
       (parts[0].url, parts[0].isNew) = (try session.uploadURL(), true)
@@ -131,7 +131,7 @@ struct ParallelRun {
 
   private func send(_ part: UploadPart) async -> Result<HTTPURL, UploadError> {
     var one = engine.uploader
-    one.destination.dialect = tus.forParts
+    one.destination.dialect = concatenation.ofParts
     // The part is created without content, so that its URL is known before its first byte and an interrupted part can
     // be resumed.
     one.destination.limits.firstPart = 0

@@ -18,19 +18,18 @@ struct Recipient: Sendable {
   init(_ endpoint: HTTPURL, _ dialect: (any UploadProtocol)?, _ headers: HTTPHeaders) {
     var words: [String] = []
     if let query = Self.significant(endpoint.query) { words.append("query \(query)") }
-    let form = dialect as? FormPost
-    if let form, form.field != FormPost().field { words.append("file \(form.field)") }
-    for field in form?.fields ?? [] { words += ["field \(field.name)", field.value] }
-    // The receiver of a form decides what to do with the file, so the file need not be the one of that name in the
-    // folder.
-    if form != nil, words.isEmpty { words = ["form"] }
+    let decides = dialect?.traits.recipient
+    words += decides ?? []
+    // The file need not be the one of that name in the folder.
+    if decides != nil, words.isEmpty { words = ["form"] }
     let isFolder = endpoint.path.utf8.last == UInt8(ascii: "/")
     let posts = dialect?.traits.postsToEndpoint == true
     let path = isFolder || !posts ? [] : [Self.word(ofPath: endpoint.normalized.path)]
     let digest = Self.digest(of: (path + words).map(\.utf8))
-    // A form says the file's own name, wherever it is posted to.
+    // A form contains the file's own name, wherever it is posted to.
     self.init(
-      digest, atOwnURL: form == nil ? Self.digest(of: words.map(\.utf8)) : digest, account: Self.account(of: headers))
+      digest, atOwnURL: decides == nil ? Self.digest(of: words.map(\.utf8)) : digest, account: Self.account(of: headers)
+    )
   }
 
   fileprivate static func account(of headers: HTTPHeaders) -> String {

@@ -13,15 +13,17 @@ extension UploadEngine {
   ) async throws(UploadError) -> UploadResult? {
     if session != nil, session?.sizeOfParts == nil { return nil }
     var (session, receipts) = (session, receipts)
-    if let earlier = session, let whole = earlier.joined, !isDoubted, let tus = uploader.destination.dialect as? Tus,
-      let length = info.length
+    if let earlier = session, let whole = earlier.joined, !isDoubted,
+      let concatenation = uploader.destination.traits.concatenation, let length = info.length
     {
-      let run = ParallelRun(self, tus, source, info, length: length, to: target, ledger, earlier, receipts, progress)
+      let run = ParallelRun(
+        self, concatenation, source, info, length: length, to: target, ledger, earlier, receipts, progress)
       if let result = try await run.end(joinedAs: whole) { return result }
       await discard(earlier.holding(receipts), ledger)
       (session, receipts) = (nil, [])
     }
-    guard !isDoubted, let tus = uploader.destination.dialect as? Tus, uploader.destination.limits.isParallel,
+    guard !isDoubted, let concatenation = uploader.destination.traits.concatenation,
+      uploader.destination.limits.isParallel,
       let length = info.length, length >= uploader.parallelFrom, source.access == .random,
       // A trace is one sequence of checksums, which parallel parts cannot produce.
       ledger == nil || !info.wantsTrace, uploader.partsAtOnce != 1
@@ -34,7 +36,8 @@ extension UploadEngine {
       return nil
     }
     if session == nil, try await !isWorthParts(target) { return nil }
-    var run = ParallelRun(self, tus, source, info, length: length, to: target, ledger, session, receipts, progress)
+    var run = ParallelRun(
+      self, concatenation, source, info, length: length, to: target, ledger, session, receipts, progress)
     if let result = try await run.run() { return result }
     ledger?.restarted()
     return nil

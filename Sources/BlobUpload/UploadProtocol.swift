@@ -4,15 +4,9 @@ import Blobs
 /// A protocol for uploads to a server: a stateless value. State that must be remembered is in the session.
 ///
 /// Implementations neither retry nor plan; the `Uploader` does. The `recovery` of a thrown error says what to do next.
-public protocol UploadProtocol: Sendable {
+public protocol UploadProtocol: ProtocolDiscovery {
   /// Short and stable, since it is stored in the journal, for example `put` or `tus`.
   var name: String { get }
-
-  /// Facts about uploads by this protocol that decide how they are planned.
-  var traits: UploadTraits { get }
-
-  /// Returns the server's limits; called once per host and push.
-  func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits
 
   /// Starts an upload, with the bytes of a first part if the protocol supports that (`PartLimits.firstPart`).
   func create(_ target: UploadTarget, first: FirstPart?, _ with: UploadContext)
@@ -48,6 +42,21 @@ public protocol UploadProtocol: Sendable {
 
   /// Deletes the unfinished upload on the server. Succeeds also if it no longer exists.
   func abort(_ session: UploadSession, _ with: UploadContext) async throws(UploadError)
+
+  /// This protocol, and these limits, for a transport that sends bodies only from files of up to `most` bytes, and no
+  /// trailers; nil, as by default: such bodies cannot make a larger file.
+  func withFileBodies(upTo most: Int64, _ limits: PartLimits) -> UploadOffer?
+
+  /// Calls `take` with the unfinished uploads that the server lists for names that begin with `prefix`, page by page.
+  /// `take` may delete them. `endpoint`: any URL of the destination. By default throws with `.giveUp`: the protocol has
+  /// no such list.
+  func orphans(
+    _ prefix: [UInt8], at endpoint: HTTPURL, _ with: UploadContext,
+    _ take: ([OrphanedUpload]) async throws(UploadError) -> Void
+  ) async throws(UploadError)
+
+  /// Deletes an unfinished upload of that list. Succeeds if it is already gone.
+  func delete(_ orphan: OrphanedUpload, _ with: UploadContext) async throws(UploadError)
 }
 
 /// The destination of one source, and how it is stored there.
@@ -173,8 +182,6 @@ public struct FirstPart: Sendable {
 }
 
 extension UploadProtocol {
-  public var traits: UploadTraits { UploadTraits() }
-
   /// Queries servers that are known to return digests by RFC 9530.
   public func hasSameBytes(
     as whole: BlobSlice, _ target: UploadTarget, _ with: UploadContext
@@ -189,6 +196,19 @@ extension UploadProtocol {
   }
 
   public func judge(readingBack error: UploadError, location: String?) -> UploadError { error }
+
+  public func withFileBodies(upTo most: Int64, _ limits: PartLimits) -> UploadOffer? { nil }
+
+  public func orphans(
+    _ prefix: [UInt8], at endpoint: HTTPURL, _ with: UploadContext,
+    _ take: ([OrphanedUpload]) async throws(UploadError) -> Void
+  ) async throws(UploadError) {
+    throw UploadError(.giveUp, .destination, "\(endpoint): \(name) servers do not list unfinished uploads")
+  }
+
+  public func delete(_ orphan: OrphanedUpload, _ with: UploadContext) async throws(UploadError) {
+    throw UploadError(.giveUp, .destination, "\(orphan.url): \(name) servers do not list unfinished uploads")
+  }
 
   /// Whether the server reports that it has all bytes of the upload. The upload is then a file, and deleting it would
   /// delete the file. false: bytes are missing, the upload no longer exists, or the server does not respond.

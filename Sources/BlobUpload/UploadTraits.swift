@@ -40,6 +40,11 @@ public struct UploadTraits: Sendable {
   /// Each request must give the length of its body: a part of a source of unknown length is read ahead.
   public var needsBodyLengths: Bool
   public var queries: Queries
+  /// What decides, besides the URL, where a file arrives, for example the fields of a form; nil: the URL decides. The
+  /// journal stores only a digest of it.
+  public var recipient: [String]?
+  /// How the server makes one file of several uploads; nil: it does not.
+  public var concatenation: (any UploadConcatenation)?
   /// Signs every request to the destination, as the last thing before it is sent; nil: requests are not signed.
   public var sign: (@Sendable (inout HTTPRequest) -> Void)?
 
@@ -47,6 +52,7 @@ public struct UploadTraits: Sendable {
     numbersParts: Bool = false, resumesCreations: Bool = false, acknowledgesOnTheWay: Bool = false,
     carriesMetadata: Bool = false, leavesTemporaryFiles: Bool = false, postsToEndpoint: Bool = false,
     digests: Digests = .none, needsBodyLengths: Bool = false, queries: Queries = .carried,
+    recipient: [String]? = nil, concatenation: (any UploadConcatenation)? = nil,
     sign: (@Sendable (inout HTTPRequest) -> Void)? = nil
   ) {
     self.numbersParts = numbersParts
@@ -58,6 +64,8 @@ public struct UploadTraits: Sendable {
     self.digests = digests
     self.needsBodyLengths = needsBodyLengths
     self.queries = queries
+    self.recipient = recipient
+    self.concatenation = concatenation
     self.sign = sign
   }
 }

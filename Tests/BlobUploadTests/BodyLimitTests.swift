@@ -14,12 +14,9 @@ import Testing
     _ name: String, _ peer: ServedFolder, _ transport: any Transport, wholeUpTo: Int64 = 1 << 20
   ) async throws -> Uploader {
     let dialect: any UploadProtocol = name == "tus" ? Tus(wholeUpTo: wholeUpTo) : IETFResumable(wholeUpTo: wholeUpTo)
-    let context = UploadContext(transport: SocketTransport(), endpoint: peer.endpoint, traits: UploadTraits())
-    let target = UploadTarget(endpoint: peer.endpoint, url: peer.endpoint, path: "", length: nil)
     return Uploader(
-      UploadDestination(
-        endpoint: peer.endpoint, dialect: dialect, limits: try await dialect.discover(target, context)),
-      transport: transport, retry: RetryPolicy(retries: 2, first: .milliseconds(1)))
+      try await .discover(peer.endpoint, speaking: dialect, over: SocketTransport()), transport: transport,
+      retry: RetryPolicy(retries: 2, first: .milliseconds(1)))
   }
 
   @Test(arguments: ["tus", "resumable"]) func partsShrinkUntilTheyGetThrough(_ name: String) async throws {

@@ -54,7 +54,9 @@ private struct BrokenProtocol: UploadProtocol {
 
   private var session: UploadSession { UploadSession(state: [:]) }
 
-  func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits { PartLimits() }
+  func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> UploadOffer {
+    UploadOffer(self, PartLimits())
+  }
 
   func create(
     _ target: UploadTarget, first: FirstPart?, _ with: UploadContext

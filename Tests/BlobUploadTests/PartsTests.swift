@@ -81,8 +81,8 @@ import Testing
     let ledger = OffsetLedger()
     let target = uploader.destination.target("video", length: pattern.length)
     var run = ParallelRun(
-      UploadEngine(uploader), Tus(), pattern, pattern.info, length: pattern.length, to: target, ledger, entry.session,
-      entry.receipts, UploadProgress())
+      UploadEngine(uploader), TusConcatenation(tus: Tus()), pattern, pattern.info, length: pattern.length, to: target,
+      ledger, entry.session, entry.receipts, UploadProgress())
     _ = try await run.run()
     #expect(ledger.offsets.min() ?? 0 >= held, "\(ledger.offsets), and \(held) were held")
     await journal.close()

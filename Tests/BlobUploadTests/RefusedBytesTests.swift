@@ -45,7 +45,7 @@ import Testing
   /// The server may refuse the concatenation that follows, but not the part.
   @Test func aPartThatIsWholeMeanwhileIsThere() async {
     let script = script("tus", holding: 1000)
-    #expect(await uploader(Tus(wholeUpTo: 0).forParts, script).failure() == nil)
+    #expect(await uploader(TusConcatenation(tus: Tus(wholeUpTo: 0)).ofParts, script).failure() == nil)
     #expect(script.methods == ["POST", "PATCH", "HEAD", "PATCH", "HEAD"])
   }
 

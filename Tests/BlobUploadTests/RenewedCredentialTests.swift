@@ -52,10 +52,8 @@ import Testing
     // What WebDAV learned of another test's server must not change its requests here.
     let dialect: any UploadProtocol =
       if let dav = fixture.dialect as? WebDAV { WebDAV(wholeUpTo: dav.wholeUpTo) } else { fixture.dialect }
-    let anything = UploadTarget(endpoint: peer.endpoint, url: peer.endpoint, path: "", length: nil)
-    let limits = try await dialect.discover(
-      anything, UploadContext(transport: SocketTransport(), endpoint: peer.endpoint, traits: dialect.traits))
-    var destination = UploadDestination(endpoint: peer.endpoint, dialect: dialect, limits: limits)
+    var destination = try await UploadDestination.discover(peer.endpoint, speaking: dialect, over: SocketTransport())
+    destination.dialect = dialect
     destination.credentials = token.credentials
     var uploader = Uploader(
       destination, transport: token, retry: RetryPolicy(retries: 5, first: .milliseconds(1)),

@@ -41,7 +41,7 @@ import Testing
     }
     let orphans = try await dialect.allOrphans(Array("in/".utf8), at: peer.endpoint, context)
     #expect(
-      orphans.map { String(decoding: $0.key, as: UTF8.self) }.sorted() == [
+      orphans.map { String(decoding: $0.name, as: UTF8.self) }.sorted() == [
         "in/100%41", "in/a b", "in/a b", "in/c", "in/ä&+",
       ])
     #expect(orphans.allSatisfy { $0.parts == 5 && $0.bytes == 450 && $0.begun == 1_795_302_000 })
@@ -156,8 +156,8 @@ import Testing
       return list("ListMultipartUploadsResult", "<Upload><Key>\(next)</Key><UploadId>7</UploadId></Upload>" + more)
     }
     var seen: [String] = []
-    try await dialect().orphans([], at: host, context(script)) { (page: [S3Orphan]) async throws(UploadError) in
-      seen.append("\(page.map { String(decoding: $0.key, as: UTF8.self) }) after \(script.requests.count)")
+    try await dialect().orphans([], at: host, context(script)) { (page: [OrphanedUpload]) async throws(UploadError) in
+      seen.append("\(page.map { String(decoding: $0.name, as: UTF8.self) }) after \(script.requests.count)")
     }
     #expect(seen == ["[\"1\"] after 2", "[\"2\"] after 4", "[\"3\"] after 6"])
   }
@@ -165,10 +165,10 @@ import Testing
 
 extension S3Multipart {
   func allOrphans(_ prefix: [UInt8], at endpoint: HTTPURL, _ with: UploadContext) async throws(UploadError)
-    -> [S3Orphan]
+    -> [OrphanedUpload]
   {
-    var all: [S3Orphan] = []
-    try await orphans(prefix, at: endpoint, with) { (page: [S3Orphan]) async throws(UploadError) in all += page }
+    var all: [OrphanedUpload] = []
+    try await orphans(prefix, at: endpoint, with) { (page: [OrphanedUpload]) async throws(UploadError) in all += page }
     return all
   }
 }

@@ -44,25 +44,14 @@ package struct BackgroundSettings: Sendable {
 
   /// The destination with bodies that fit into the spool. Throws if its protocol cannot go on after any byte.
   func adapt(_ destination: UploadDestination) throws(UploadError) -> UploadDestination {
-    var destination = destination
-    switch destination.dialect {
-    case var tus as Tus:
-      // The system sends no trailers.
-      tus.trailsChecksums = false
-      tus.wholeUpTo = min(tus.wholeUpTo, pieceBytes)
-      destination.limits.firstPart = min(destination.limits.firstPart, tus.wholeUpTo)
-      destination.dialect = tus
-    case var resumable as IETFResumable:
-      // A file that is sent with its creation can be resumed by the system.
-      resumable.wholeUpTo = pieceBytes
-      destination.limits.firstPart = pieceBytes
-      destination.dialect = resumable
-    default:
+    guard let offer = destination.dialect.withFileBodies(upTo: pieceBytes, destination.limits) else {
       throw UploadError(
         .giveUp, .destination,
         "\(destination.endpoint): background uploads need tus or the IETF's protocol, and this is \(destination.dialect.name)"
       )
     }
+    var destination = destination
+    (destination.dialect, destination.limits) = (offer.uploadProtocol, offer.limits)
     return destination
   }
 }

@@ -17,6 +17,8 @@ public struct FormPost: UploadProtocol {
   /// The position of the file's location in a JSON response; nil: the response contains none.
   public var reply: JSONPath?
 
+  private static let usualField = "file"
+
   public init(field: String = "file", fields: [FormField] = [], expectedStatus: Int? = nil, reply: JSONPath? = nil) {
     self.field = field
     self.fields = fields
@@ -24,11 +26,16 @@ public struct FormPost: UploadProtocol {
     self.reply = reply
   }
 
-  public var traits: UploadTraits { UploadTraits(postsToEndpoint: true) }
+  /// The receiver of a form decides what to do with the file, so the file need not be the one of that name in the folder.
+  public var traits: UploadTraits {
+    var recipient = field == Self.usualField ? [] : ["file \(field)"]
+    for field in fields { recipient += ["field \(field.name)", field.value] }
+    return UploadTraits(postsToEndpoint: true, recipient: recipient)
+  }
 
   /// Sends no request: only sending a form can show what the receiver accepts.
-  public func discover(_ target: UploadTarget, _ with: UploadContext) -> PartLimits {
-    PartLimits(firstPart: .max)
+  public func discover(_ target: UploadTarget, _ with: UploadContext) -> UploadOffer {
+    UploadOffer(self, PartLimits(firstPart: .max))
   }
 
   /// Sends the whole file to the endpoint. 409 and 412 mean that the name has other bytes.

@@ -13,6 +13,13 @@ extension IETFResumable {
     return limits
   }
 
+  /// A file that is sent with its creation can be resumed by the system's transport.
+  public func withFileBodies(upTo most: Int64, _ limits: PartLimits) -> UploadOffer? {
+    var (resumable, limits) = (self, limits)
+    (resumable.wholeUpTo, limits.firstPart) = (most, most)
+    return UploadOffer(resumable, limits)
+  }
+
   /// The limits from a response to OPTIONS; nil if it does not offer resumable uploads.
   func limits(from headers: HTTPHeaders) -> PartLimits? {
     guard var limits = headers.uploadLimits else { return nil }

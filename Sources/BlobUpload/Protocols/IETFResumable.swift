@@ -30,20 +30,13 @@ public struct IETFResumable: UploadProtocol {
   }
 
   /// OPTIONS. Servers that implement the draft must respond with their limits; older ones do not.
-  public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits {
-    try await asked(target, with).limits
-  }
-
-  /// Queries the server: returns its limits, and this protocol adapted to it.
-  func asked(
-    _ target: UploadTarget, _ with: UploadContext
-  ) async throws(UploadError) -> (dialect: IETFResumable, limits: PartLimits) {
+  public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> UploadOffer {
     let request = HTTPRequest("OPTIONS", target.endpoint)
     let response = try await with.send(request)
     if let refusal = UploadError(asking: request, response) { throw refusal }
     if let checksum { try ContentDigest.checkOffer(response.headers, checksum, at: target.endpoint) }
-    if let limits = limits(from: response.headers) { return (offered, bounded(limits)) }
-    return (self, bounded(PartLimits(firstPart: .max)))
+    if let limits = limits(from: response.headers) { return UploadOffer(offered, bounded(limits)) }
+    return UploadOffer(self, bounded(PartLimits(firstPart: .max)))
   }
 
   /// The protocol for a server that has reported its limits.

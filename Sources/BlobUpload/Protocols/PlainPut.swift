@@ -7,8 +7,11 @@ public struct PlainPut: UploadProtocol {
   public let name = "put"
   /// The body has a digest (SHA-256 or SHA-512) that the server verifies; nil: it has none. RFC 9530.
   public var checksum: Digest.Algorithm?
-  /// The server replaces files without a condition, so a name is queried first, unless it may be overwritten.
+  /// The server replaces files without a condition, so a name is queried first, unless it may be overwritten. `discover`
+  /// turns this off for a server that compares files itself.
   public var asksFirst = false
+  /// Existing files will be compared with those at the server, so `discover` asks whether it returns digests.
+  package var comparesLater = false
   /// nil: the user chose PUT only. Otherwise a missing folder is created, if the server supports MKCOL: nginx does, but
   /// does not say so in its response to OPTIONS.
   var folders: DavFolders?
@@ -18,15 +21,18 @@ public struct PlainPut: UploadProtocol {
 
   public var traits: UploadTraits { UploadTraits(digests: checksum == nil ? .none : .ahead, queries: .ofOneFile) }
 
-  /// Sends no request unless the server must verify digests: any server that supports PUT is sufficient.
-  public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits {
+  /// Sends no request unless the server must verify digests, or may compare files: any server that supports PUT is
+  /// sufficient.
+  public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> UploadOffer {
+    var put = self
+    if asksFirst || comparesLater { put.asksFirst = try await !comparesItself(target, with) && asksFirst }
     if let checksum {
       let request = HTTPRequest("OPTIONS", target.endpoint)
       let response = try await with.send(request)
       if let refusal = UploadError(asking: request, response) { throw refusal }
       try ContentDigest.checkOffer(response.headers, checksum, at: target.endpoint)
     }
-    return limits
+    return UploadOffer(put, limits)
   }
 
   var limits: PartLimits { PartLimits(firstPart: .max) }

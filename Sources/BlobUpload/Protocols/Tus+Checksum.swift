@@ -34,6 +34,14 @@ extension Tus {
     return tus
   }
 
+  public func withFileBodies(upTo most: Int64, _ limits: PartLimits) -> UploadOffer? {
+    var (tus, limits) = (self, limits)
+    tus.trailsChecksums = false
+    tus.wholeUpTo = min(wholeUpTo, most)
+    limits.firstPart = min(limits.firstPart, tus.wholeUpTo)
+    return UploadOffer(tus, limits)
+  }
+
   /// Sends a body with its digest, if one is needed, in the header section or in a trailer.
   func send(
     following request: inout HTTPRequest, checked body: BlobSlice?, _ with: UploadContext

@@ -2,29 +2,39 @@ import BlobHTTP
 import Blobs
 
 /// tus 1.0 §Concatenation.
-extension Tus {
-  /// This protocol for creating parts of another upload.
-  var forParts: Tus {
-    var tus = self
+struct TusConcatenation: UploadConcatenation {
+  let tus: Tus
+
+  var ofParts: any UploadProtocol {
+    var tus = tus
     tus.isPart = true
     return tus
   }
 
-  /// Asks the server to concatenate complete parts, in this order, and returns the URL of the new upload. A second call
-  /// may create a second upload, or return the same URL.
   func concatenate(
     _ parts: [HTTPURL], as target: UploadTarget, _ with: UploadContext
   ) async throws(UploadError) -> HTTPURL {
-    var request = HTTPRequest("POST", target.endpoint, ["Tus-Resumable": Self.version])
+    var request = HTTPRequest("POST", target.endpoint, ["Tus-Resumable": Tus.version])
     // The server's own origin is omitted, because many URLs must fit into one field.
     let places = parts.map { $0.origin == target.endpoint.origin ? $0.pathAndQuery : $0.text }
     request.headers.add("Upload-Concat", "final;" + places.joined(separator: " "))
-    request.headers.add("Upload-Metadata", Self.metadata(of: target))
+    request.headers.add("Upload-Metadata", Tus.metadata(of: target))
     let response = try await with.send(following: &request)
     guard response.status == 201 else { throw UploadError(creating: request, response) }
     return try request.uploadURL(response.head)
   }
 
+  func isWhole(_ url: HTTPURL, length: Int64, _ with: UploadContext) async throws(UploadError) -> Bool {
+    let request = HTTPRequest("HEAD", url, ["Tus-Resumable": Tus.version])
+    let response = try await with.send(request)
+    guard response.isSuccess else { throw UploadError(session: request, response) }
+    return response.headers.bytes("Upload-Offset") == length
+      && response.headers.bytes("Upload-Length") ?? length == length
+  }
+}
+
+// Uploads in parts.
+extension Tus {
   /// Deletes the parts of an upload at the server, but not the file that was made of them.
   func abortParts(of session: UploadSession, _ with: UploadContext) async throws(UploadError) {
     var urls = session.partURLs
@@ -58,15 +68,6 @@ extension Tus {
       receipts.append(PartReceipt(number: number + 1, start: 0, held: held))
     }
     return receipts
-  }
-
-  /// Whether an upload has all its bytes. Concatenation may take some time.
-  func isWhole(_ url: HTTPURL, length: Int64, _ with: UploadContext) async throws(UploadError) -> Bool {
-    let request = HTTPRequest("HEAD", url, ["Tus-Resumable": Self.version])
-    let response = try await with.send(request)
-    guard response.isSuccess else { throw UploadError(session: request, response) }
-    return response.headers.bytes("Upload-Offset") == length
-      && response.headers.bytes("Upload-Length") ?? length == length
   }
 }
 

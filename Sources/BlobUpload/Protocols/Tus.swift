@@ -39,17 +39,12 @@ public struct Tus: UploadProtocol {
   public var traits: UploadTraits {
     UploadTraits(
       resumesCreations: true, carriesMetadata: true, postsToEndpoint: true,
-      digests: checksum == nil ? .none : trailsChecksums ? .trailing : .ahead)
+      digests: checksum == nil ? .none : trailsChecksums ? .trailing : .ahead,
+      concatenation: isPart ? nil : TusConcatenation(tus: self))
   }
 
   /// OPTIONS, without `Tus-Resumable`. tus 1.0 §Core Protocol, OPTIONS.
-  public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits {
-    try await asked(target, with).limits
-  }
-
-  /// Queries the server: returns its limits, and this protocol adapted to it.
-  func asked(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> (tus: Tus, limits: PartLimits)
-  {
+  public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> UploadOffer {
     let request = HTTPRequest("OPTIONS", target.endpoint)
     let response = try await with.send(request)
     guard response.isSuccess else {
@@ -62,7 +57,7 @@ public struct Tus: UploadProtocol {
       throw error.namingWebDAV(response, insteadOf: name)
     }
     try checkOffer(response.headers, at: target.endpoint, with)
-    return (offered(response.headers), limits)
+    return UploadOffer(offered(response.headers), limits)
   }
 
   /// The limits from a response to OPTIONS; nil if it does not offer tus 1.0.0.

@@ -84,14 +84,14 @@ public struct S3Multipart: UploadProtocol {
 
   /// Lists one name in the bucket: wrong keys, a wrong bucket and a wrong region are found before the first byte is
   /// sent.
-  public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits {
+  public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> UploadOffer {
     // A name with control characters would make the list invalid XML, unless the names are encoded.
     let request = HTTPRequest(
       "GET", bucket(at: target.endpoint).withQuery("encoding-type=url&list-type=2&max-keys=1"))
     let response = try await send(request, nil, with)
     if response.isSuccess {
       // A server that responds to every URL with a web page is recognized here: S3 returns a ListBucketResult.
-      if let list = XMLTree(response.body), list.name.hasPrefix("ListBucket") { return limits }
+      if let list = XMLTree(response.body), list.name.hasPrefix("ListBucket") { return UploadOffer(self, limits) }
       throw UploadError(
         .giveUp, .destination,
         "GET \(request.url): answered \(response.status) without a list of the bucket, as S3 never does. Is the endpoint "
@@ -106,7 +106,7 @@ public struct S3Multipart: UploadProtocol {
       throw error
     }
     let isOnlyUnlisted = [400, 403, 405, 501].contains(response.status) && refusal?.isGeneral != true
-    if isOnlyUnlisted { return limits }
+    if isOnlyUnlisted { return UploadOffer(self, limits) }
     throw UploadError(request, response, s3: refusal, signer)
   }
 

@@ -1,20 +1,6 @@
 import BlobHTTP
 import Blobs
 
-/// A multipart upload that was neither completed nor deleted: its parts are still stored and cost money.
-public struct S3Orphan: Sendable {
-  /// The URL, with the object's name percent-encoded below the bucket's URL.
-  public let object: HTTPURL
-  /// The object's name, as bytes.
-  public let key: [UInt8]
-  public let id: String
-  /// Seconds since 1970; nil: unknown.
-  public let begun: Int64?
-  public internal(set) var parts = 0
-  /// Bytes of all its parts.
-  public internal(set) var bytes: Int64 = 0
-}
-
 extension S3Multipart {
   /// Uploads per page: their names may be long, and only 1 MiB of a response is read.
   private static let page = 200
@@ -32,7 +18,7 @@ extension S3Multipart {
   /// uploads. `endpoint`: any URL in the bucket. Throws if a list has more than 10,000 pages or two million uploads.
   public func orphans(
     _ prefix: [UInt8], at endpoint: HTTPURL, _ with: UploadContext,
-    _ take: ([S3Orphan]) async throws(UploadError) -> Void
+    _ take: ([OrphanedUpload]) async throws(UploadError) -> Void
   ) async throws(UploadError) {
     var seen = 0
     var marker: Marker?
@@ -62,14 +48,14 @@ extension S3Multipart {
         encoding = nil
         continue
       }
-      var found: [S3Orphan] = []
+      var found: [OrphanedUpload] = []
       for upload in uploads {
         guard let key = upload.text("Key"), let id = upload.text("UploadId") else { continue }
         let bytes = Self.key(key, isEncoded)
         // Some servers ignore the prefix.
         guard bytes.starts(with: prefix) else { continue }
-        var orphan = S3Orphan(
-          object: bucket.appending(pathBytes: bytes), key: bytes, id: id,
+        var orphan = OrphanedUpload(
+          url: bucket.appending(pathBytes: bytes), name: bytes, id: id,
           begun: upload.text("Initiated").flatMap(Self.seconds))
         try await measure(&orphan, with)
         found.append(orphan)
@@ -96,14 +82,14 @@ extension S3Multipart {
   }
 
   /// Deletes an unfinished upload. Succeeds if it is already gone.
-  public func delete(_ orphan: S3Orphan, _ with: UploadContext) async throws(UploadError) {
-    try await abort(S3Upload(object: orphan.object, id: orphan.id), with)
+  public func delete(_ orphan: OrphanedUpload, _ with: UploadContext) async throws(UploadError) {
+    try await abort(S3Upload(object: orphan.url, id: orphan.id), with)
   }
 
-  private func measure(_ orphan: inout S3Orphan, _ with: UploadContext) async throws(UploadError) {
+  private func measure(_ orphan: inout OrphanedUpload, _ with: UploadContext) async throws(UploadError) {
     do throws(UploadError) {
       // Uses the URL as it is: after parsing it again, `.` and `..` in a name would lead to another place.
-      let parts = try await parts(of: S3Upload(object: orphan.object, id: orphan.id), with)
+      let parts = try await parts(of: S3Upload(object: orphan.url, id: orphan.id), with)
       orphan.parts = parts.count
       orphan.bytes = parts.lazy.map(\.held).clampedSum
     } catch {

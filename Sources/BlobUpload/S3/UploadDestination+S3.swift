@@ -18,7 +18,8 @@ extension UploadDestination {
       let endpoint = try url(of: address, prefix)
       signer.move(to: address.region)
       do {
-        return try await reach(endpoint, address, signer, options, headers, transport)
+        return try await discover(
+          endpoint, speaking: dialect(address, signer, options), headers: headers, over: transport)
       } catch {
         // A bucket has one region; a server that redirects again and again is not followed.
         guard moved < 2, let region = (error.cause as? S3OtherRegion)?.region, region != address.region else {
@@ -66,19 +67,6 @@ extension UploadDestination {
     }
     dialect.question = question
     (destination.dialect, destination.question) = (dialect, question)
-    return destination
-  }
-
-  private static func reach(
-    _ endpoint: HTTPURL, _ address: S3Address, _ signer: S3Signer, _ options: S3Multipart.Options,
-    _ headers: HTTPHeaders, _ transport: any Transport
-  ) async throws(UploadError) -> UploadDestination {
-    let dialect = dialect(address, signer, options)
-    let context = UploadContext(transport: transport, headers: headers, endpoint: endpoint, traits: dialect.traits)
-    let target = UploadTarget(endpoint: endpoint, url: endpoint, path: "", length: nil)
-    let limits = try await patiently { () async throws(UploadError) in try await dialect.discover(target, context) }
-    let destination = UploadDestination(endpoint: endpoint, dialect: dialect, limits: limits, headers: headers)
-    destination.acquaintance.noteAnswer()
     return destination
   }
 

@@ -18,13 +18,13 @@ struct AbortOrphans: Sendable {
     guard let s3 = place.s3 else { preconditionFailure("the options have seen to it") }
     let transport = SocketTransport(try connection.transportOptions(connections: 1))
     let reached = try await Reached(place, connection, checksum: nil, over: transport)
-    guard let dialect = reached.destination.dialect as? S3Multipart else { preconditionFailure("s3:// speaks S3") }
+    let dialect = reached.destination.dialect
     let context = UploadContext(reached.destination, over: transport)
     var (count, bytes): (Int, Int64) = (0, 0)
     do throws(UploadError) {
       // Each page is listed before its uploads are deleted: the names of all uploads may not fit into memory.
       try await dialect.orphans(s3.prefix, at: reached.destination.endpoint, context) {
-        (found: [S3Orphan]) async throws(UploadError) in
+        (found: [OrphanedUpload]) async throws(UploadError) in
         let orphans = found.filter(isOurs)
         for orphan in orphans { Console.output.write("\(line(orphan))\n") }
         Console.output.flush()
@@ -48,7 +48,7 @@ struct AbortOrphans: Sendable {
   }
 
   /// Excludes uploads that a later push can resume, and uploads that are too recent.
-  private func isOurs(_ orphan: S3Orphan) -> Bool {
+  private func isOurs(_ orphan: OrphanedUpload) -> Bool {
     if let remedy = known[orphan.id] {
       Console.output.write("\(line(orphan)); kept: \(shown(remedy))\n")
       return false
@@ -57,11 +57,11 @@ struct AbortOrphans: Sendable {
     return begun <= Int64(time(nil)).subtractingClamped(age.components.seconds)
   }
 
-  private func line(_ orphan: S3Orphan) -> String {
+  private func line(_ orphan: OrphanedUpload) -> String {
     let begun = orphan.begun.map { ", begun \(Self.date($0))" } ?? ""
     // S3 permits names of up to 1,024 bytes.
-    let isLong = orphan.key.count > 1024
-    let name = shown(BytePath(orphan.key.prefix(1024))) + (isLong ? "… (\(orphan.key.count) bytes)" : "")
+    let isLong = orphan.name.count > 1024
+    let name = shown(BytePath(orphan.name.prefix(1024))) + (isLong ? "… (\(orphan.name.count) bytes)" : "")
     return "\(name)  \(orphan.parts) parts, \(Quantity.text(bytes: orphan.bytes))\(begun)"
   }
 

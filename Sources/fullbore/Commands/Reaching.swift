@@ -19,12 +19,14 @@ extension Reached {
   ) async throws(UploadError) {
     let headers = try connection.fields(for: destination.endpoint)
     guard let s3 = destination.s3 else {
-      let post = try form.postNow()
+      var settings = ProtocolSettings()
+      (settings.checksum, settings.form, settings.isStream) = (checksum, try form.postNow(), isStream)
+      (settings.asksForNames, settings.comparesLater) = (!overwrites, checks)
       do throws(UploadError) {
         self.destination = try await UploadDestination.discover(
-          destination.endpoint, named: destination.protocolName, headers: headers, checksum: checksum, form: post,
-          isStream: isStream, asksForNames: !overwrites, comparesLater: checks,
-          rereading: connection.rereading(for: destination.endpoint), over: transport)
+          destination.endpoint,
+          speaking: KnownProtocols.discovery(destination.protocolName, settings, at: destination.endpoint),
+          headers: headers, rereading: connection.rereading(for: destination.endpoint), over: transport)
       } catch {
         throw await connection.explained(error, at: destination.endpoint)
       }
@@ -47,10 +49,12 @@ extension Reached {
     let headers = try connection.fields(for: endpoint)
     let checksum = kept.checksum.flatMap { Digest.Algorithm($0) }
     guard let place = kept.s3 else {
+      var settings = ProtocolSettings()
+      (settings.checksum, settings.asksForNames) = (checksum, !kept.overwrite)
+      if let form = kept.form { settings.form = try FormOptions(form).postNow() }
       destination = try await UploadDestination.discover(
-        endpoint, named: kept.protocolName, headers: headers, checksum: checksum,
-        form: try kept.form.map { kept throws(UploadError) in try FormOptions(kept).postNow() } ?? FormPost(),
-        asksForNames: !kept.overwrite, rereading: connection.rereading(for: endpoint), over: transport)
+        endpoint, speaking: KnownProtocols.discovery(kept.protocolName, settings, at: endpoint), headers: headers,
+        rereading: connection.rereading(for: endpoint), over: transport)
       return
     }
     let access = try Self.access { () throws(UsageError) in try S3Access(place, connection.s3) }

@@ -69,7 +69,7 @@ extension ConnectionOptions {
       endpoint: destination.endpoint.text, protocolName: destination.dialect.name,
       tokenFile: tokenFile?.description, headerFiles: files, netrcFile: netrcFile?.description,
       caFile: certificates?.description, proxy: proxy, insecure: isInsecure, overwrite: overwrite,
-      checksum: checksum?.name, form: destination.dialect is FormPost ? form.journaled : nil, s3: s3,
+      checksum: checksum?.name, form: destination.traits.recipient != nil ? form.journaled : nil, s3: s3,
       omitsTimes: omitsTimes ? true : nil, verifies: verifies ? true : nil,
       recipient: destination.journaledRecipient, account: destination.journaledAccount)
   }

@@ -31,10 +31,11 @@ public struct BlockUpload: UploadProtocol {
   public var traits: UploadTraits { UploadTraits(numbersParts: true) }
 
   /// Returns fixed limits without a request, because this protocol has no discovery.
-  public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits {
-    PartLimits(
+  public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> UploadOffer {
+    let limits = PartLimits(
       largest: BlockID.largest, usual: blockSize, count: BlockID.most, isParallel: true, needsLength: true,
       firstPart: wholeUpTo)
+    return UploadOffer(self, limits)
   }
 
   /// Sends a small file, or begins a large one. Beginning needs no request, because the upload's ID is part of the

@@ -21,12 +21,12 @@ public struct WebDAV: UploadProtocol {
 
   /// OPTIONS. Only a demand for credentials, or a failure, is an error: nginx supports all requests we send except
   /// OPTIONS.
-  public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits {
+  public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> UploadOffer {
     let request = HTTPRequest("OPTIONS", target.endpoint)
     let response = try await with.send(request)
     if let refusal = UploadError(asking: request, response) { throw refusal }
     noteMethods(of: response)
-    return limits(at: target.endpoint)
+    return UploadOffer(self, limits(at: target.endpoint))
   }
 
   /// If `Allow` lists neither MOVE nor another WebDAV method, the server accepts files under their own names only. A

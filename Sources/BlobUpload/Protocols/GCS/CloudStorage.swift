@@ -25,11 +25,11 @@ public struct CloudStorage: UploadProtocol {
 
   /// Lists one object of the bucket, so that a wrong token or bucket is detected before the first byte. An account with
   /// write permission only may not list, but can upload.
-  public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> PartLimits {
+  public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> UploadOffer {
     let place = try CloudObject(target.endpoint)
     let request = HTTPRequest("GET", place.bucketURL.withQuery("maxResults=1"))
     let response = try await with.send(request)
-    if response.isSuccess || response.status == 403 { return limits }
+    if response.isSuccess || response.status == 403 { return UploadOffer(self, limits) }
     var error = place.refusal(request, response)
     error.side = .destination
     throw error
