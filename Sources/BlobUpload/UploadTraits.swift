@@ -1,3 +1,4 @@
+import BlobCrypto
 import BlobHTTP
 
 /// Facts about a protocol that decide how uploads are planned. The defaults suit a protocol that sends a whole file in
@@ -43,6 +44,13 @@ public struct UploadTraits: Sendable {
   /// What decides, besides the URL, where a file arrives, for example the fields of a form; nil: the URL decides. The
   /// journal stores only a digest of it.
   public var recipient: [String]?
+  /// The digests that bodies can carry and the server can verify; empty: none.
+  public var checksums: [Digest.Algorithm]
+  /// A field of the request names the file, so the URL that uploads are posted to may end in any component.
+  public var namesInFields: Bool
+  /// The first component of an endpoint's path is a bucket, and names in it are taken literally: there are no folders
+  /// called `.` or `..`, and no queries.
+  public var namesBuckets: Bool
   /// How the server makes one file of several uploads; nil: it does not.
   public var concatenation: (any UploadConcatenation)?
   /// Signs every request to the destination, as the last thing before it is sent; nil: requests are not signed.
@@ -52,7 +60,8 @@ public struct UploadTraits: Sendable {
     numbersParts: Bool = false, resumesCreations: Bool = false, acknowledgesOnTheWay: Bool = false,
     carriesMetadata: Bool = false, leavesTemporaryFiles: Bool = false, postsToEndpoint: Bool = false,
     digests: Digests = .none, needsBodyLengths: Bool = false, queries: Queries = .carried,
-    recipient: [String]? = nil, concatenation: (any UploadConcatenation)? = nil,
+    recipient: [String]? = nil, checksums: [Digest.Algorithm] = [],
+    namesInFields: Bool = false, namesBuckets: Bool = false, concatenation: (any UploadConcatenation)? = nil,
     sign: (@Sendable (inout HTTPRequest) -> Void)? = nil
   ) {
     self.numbersParts = numbersParts
@@ -65,6 +74,9 @@ public struct UploadTraits: Sendable {
     self.needsBodyLengths = needsBodyLengths
     self.queries = queries
     self.recipient = recipient
+    self.checksums = checksums
+    self.namesInFields = namesInFields
+    self.namesBuckets = namesBuckets
     self.concatenation = concatenation
     self.sign = sign
   }

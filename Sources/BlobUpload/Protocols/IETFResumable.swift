@@ -26,7 +26,8 @@ public struct IETFResumable: UploadProtocol {
   public var traits: UploadTraits {
     UploadTraits(
       resumesCreations: true, acknowledgesOnTheWay: true, postsToEndpoint: true,
-      digests: checksum == nil ? .none : .ahead, queries: .ofOneFile)
+      digests: checksum == nil ? .none : .ahead, queries: .ofOneFile, checksums: DigestField.algorithms.map(\.algorithm)
+    )
   }
 
   /// OPTIONS. Servers that implement the draft must respond with their limits; older ones do not.

@@ -44,6 +44,12 @@ package enum KnownProtocols {
     all(ProtocolSettings()).first { $0.name == name }
   }
 
+  /// The protocol and the server's URL of a scheme that stands for both, as in `gs://bucket/folder/`; nil: the scheme
+  /// stands for none.
+  package static func shorthand(_ scheme: String) -> (name: String, server: String)? {
+    scheme == CloudStorage.scheme ? (CloudStorage().name, CloudStorage.server) : nil
+  }
+
   /// How a destination that names this protocol is discovered; nil: the server is asked. Throws if there is no such
   /// protocol, or if it cannot do what the settings ask for.
   package static func discovery(
@@ -58,7 +64,7 @@ package enum KnownProtocols {
         .giveUp, .destination,
         "\(endpoint): there is no protocol \(name); known are \(names.joined(separator: ", "))")
     }
-    if settings.checksum != nil, found.traits.digests == .none {
+    if settings.checksum != nil, found.traits.checksums.isEmpty {
       throw UploadError(
         .giveUp, .destination, "\(endpoint): \(name) uploads carry no checksums; --verify reads back what arrived")
     }

@@ -19,7 +19,11 @@ public struct PlainPut: UploadProtocol {
 
   public init(checksum: Digest.Algorithm? = nil) { self.checksum = checksum }
 
-  public var traits: UploadTraits { UploadTraits(digests: checksum == nil ? .none : .ahead, queries: .ofOneFile) }
+  public var traits: UploadTraits {
+    UploadTraits(
+      digests: checksum == nil ? .none : .ahead, queries: .ofOneFile, checksums: DigestField.algorithms.map(\.algorithm)
+    )
+  }
 
   /// Sends no request unless the server must verify digests, or may compare files: any server that supports PUT is
   /// sufficient.

@@ -40,7 +40,7 @@ public struct Tus: UploadProtocol {
     UploadTraits(
       resumesCreations: true, carriesMetadata: true, postsToEndpoint: true,
       digests: checksum == nil ? .none : trailsChecksums ? .trailing : .ahead,
-      concatenation: isPart ? nil : TusConcatenation(tus: self))
+      checksums: Digest.Algorithm.all, namesInFields: true, concatenation: isPart ? nil : TusConcatenation(tus: self))
   }
 
   /// OPTIONS, without `Tus-Resumable`. tus 1.0 §Core Protocol, OPTIONS.

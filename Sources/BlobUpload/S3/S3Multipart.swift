@@ -68,7 +68,7 @@ public struct S3Multipart: UploadProtocol {
   }
 
   public var traits: UploadTraits {
-    UploadTraits(numbersParts: true, carriesMetadata: true, sign: signature)
+    UploadTraits(numbersParts: true, carriesMetadata: true, checksums: Digest.Algorithm.s3, sign: signature)
   }
 
   /// The highest part number; the first is 1.

@@ -15,7 +15,11 @@ struct Destination: Sendable, Hashable {
   let address: S3Address?
   /// The path ends in a slash, so sources keep their names below it. Otherwise a single source gets exactly this name.
   /// A form is posted to the URL itself, and contains the file's own name.
-  var isFolder: Bool { endpoint.path.hasSuffix("/") || protocolName == "form" }
+  var isFolder: Bool { endpoint.path.hasSuffix("/") || isForm }
+  /// The receiver decides where a file arrives, whatever the URL.
+  var isForm: Bool { traits?.recipient != nil }
+  /// Facts about the protocol; nil: it is S3, or the server is queried.
+  var traits: UploadTraits? { protocolName.flatMap(KnownProtocols.named)?.traits }
 
   struct S3Name: Sendable, Hashable {
     var bucket: String
@@ -47,9 +51,9 @@ struct Destination: Sendable, Hashable {
       return
     }
     (s3, address) = (nil, nil)
-    // Google's own server, unless another one is given: gcs+http://127.0.0.1:9023/bucket/.
+    // The protocol's own server, unless another one is given: gcs+http://127.0.0.1:9023/bucket/.
     var rest = argument.bytes[end.upperBound...]
-    if scheme == "gs", name == nil {
+    if name == nil, let short = KnownProtocols.shorthand(scheme), let server = HTTPURL(short.server) {
       let bucket = String(decoding: rest.prefix { $0 != slash }, as: UTF8.self)
       // The same rules as for s3://.
       if bucket.contains("@") {
@@ -58,19 +62,20 @@ struct Destination: Sendable, Hashable {
       guard S3Address.isBucketName(bucket) else {
         throw UsageError("\(given): a bucket's name has 3 to 63 letters, digits, dots and hyphens")
       }
-      (scheme, name) = ("https", "gcs")
-      rest = Array("storage.googleapis.com/".utf8) + rest
+      (scheme, name) = (server.scheme, short.name)
+      rest = Array(short.server.utf8.dropFirst("\(scheme)://".utf8.count)) + rest
     }
     guard scheme == "http" || scheme == "https" else {
       throw UsageError("\(given): the scheme '\(scheme)' is none we speak; use http:// or https://")
     }
-    switch name {
-    case nil, "put", "tus", "resumable", "dav", "form", "gcs": protocolName = name
-    default:
+    let traits = name.flatMap(KnownProtocols.named)?.traits
+    if let name, traits == nil {
+      let known = KnownProtocols.names.map { "\($0)+" }
       throw UsageError(
-        "\(given): no protocol is called '\(name!)'; known are put+, tus+, resumable+, dav+, form+ and gcs+, or none to ask the server"
-      )
+        "\(given): no protocol is called '\(name)'; known are \(known.dropLast().joined(separator: ", ")) and \(known.last!), "
+          + "or none to ask the server")
     }
+    protocolName = name
     if rest.prefix(while: { $0 != slash }).contains(UInt8(ascii: "@")) {
       throw UsageError("\(given): user and password in the URL: use --netrc, --token-file FILE or --header @FILE")
     }
@@ -86,13 +91,12 @@ struct Destination: Sendable, Hashable {
       throw UsageError("\(given): this is no URL; wanted is http://host/path/ or https://host:port/path/")
     }
     // Into a bucket, where nothing is named but that.
-    if name == "gcs" { try Self.checkCloudName(in: rest, given) }
-    let isBucket = name == "gcs" && url.path.utf8.count > 1 && !url.path.dropFirst().contains("/")
+    let namesBucket = traits?.namesBuckets == true
+    if namesBucket { try Self.checkObjectName(in: rest, given) }
+    let isBucket = namesBucket && url.path.utf8.count > 1 && !url.path.dropFirst().contains("/")
     endpoint = isBucket ? url.resolve("\(url.path)/") ?? url : url
     // Nothing is noted of a push that can never succeed.
-    if let traits = name.flatMap(KnownProtocols.named)?.traits,
-      let why = UploadDestination.complaint(ofQueryIn: endpoint, traits)
-    {
+    if let traits, let why = UploadDestination.complaint(ofQueryIn: endpoint, traits) {
       throw UsageError("\(given): \(why)")
     }
   }
@@ -112,9 +116,9 @@ struct Destination: Sendable, Hashable {
   }
 
   /// A URL's dot segments are removed, and would lead to another bucket. Requests go to other URLs, without a query.
-  private static func checkCloudName(in rest: ArraySlice<UInt8>, _ given: String) throws(UsageError) {
+  private static func checkObjectName(in rest: ArraySlice<UInt8>, _ given: String) throws(UsageError) {
     if rest.contains(UInt8(ascii: "?")) {
-      throw UsageError("\(given): a query means nothing to Google Cloud Storage; a '?' in a name is written %3F")
+      throw UsageError("\(given): a query means nothing in a bucket; a '?' in a name is written %3F")
     }
     try checkFolders(in: PercentCoding.decoded(rest), given)
   }

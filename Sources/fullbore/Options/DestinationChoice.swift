@@ -30,7 +30,7 @@ struct DestinationChoice: Sendable {
       place = .s3(try Destination.s3(first.bytes.dropFirst("s3://".utf8.count), "destination '\(given)'"))
       return
     }
-    if text.lowercased().hasPrefix("gs://") {
+    if KnownProtocols.shorthand(String(text.lowercased().prefix { $0 != ":" })) != nil {
       place = .url(try Destination(first).endpoint)
       return
     }
@@ -109,7 +109,7 @@ extension PushOptions {
       endpoint = endpoint.folder.appending(pathBytes: name.bytes)
     }
     // A file that cannot be read now ends the push when it starts.
-    let form = destination.protocolName == "form" ? try? form.post() : nil
+    let form = destination.isForm ? try? form.post() : nil
     let headers = try? connection.requestHeaders(for: endpoint)
     return JournalDestination(
       endpoint: endpoint.text, protocolName: destination.protocolName ?? "",

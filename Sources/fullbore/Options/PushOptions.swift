@@ -89,7 +89,7 @@ struct PushOptions: Sendable {
     }
     spool.folder = arguments.value("spool-dir")?.absolute()
     form = try FormOptions(arguments)
-    if !form.isEmpty, destination.protocolName != "form" {
+    if !form.isEmpty, !destination.isForm {
       throw UsageError("--field, --form, --expect and --reply are for form+ destinations")
     }
     (layout, edits) = try Self.gallery(arguments)
@@ -114,17 +114,11 @@ struct PushOptions: Sendable {
   var hasOnlyFiles: Bool { urls.isEmpty && databases.isEmpty && !readsStandardInput }
 
   private static func check(_ checksum: Digest.Algorithm, for destination: Destination) throws(UsageError) {
-    switch destination.protocolName ?? "tus" {
-    case "tus": return
-    case "s3":
-      if Digest.Algorithm.s3.contains(checksum) { return }
-      let known = Digest.Algorithm.s3.map(\.name).joined(separator: ", ")
-      throw UsageError("--checksum \(checksum): of these S3 knows \(known)")
-    case "put", "resumable":
-      if checksum == .sha256 || checksum == .sha512 { return }
-      throw UsageError("--checksum: without tus only sha256 and sha512 are carried; --verify reads back what arrived")
-    case let carrier: throw UsageError("--checksum: \(carrier) carries none; --verify reads back what arrived")
-    }
+    guard let name = destination.protocolName else { return }
+    let carried = destination.traits?.checksums ?? Digest.Algorithm.s3
+    if carried.contains(checksum) { return }
+    let known = carried.isEmpty ? "none" : "only \(carried.map(\.name).sorted().joined(separator: ", "))"
+    throw UsageError("--checksum \(checksum): \(name) carries \(known); --verify reads back what arrived")
   }
 
   /// S3 has its own credentials, and the S3 options do not apply to other destinations.
@@ -149,7 +143,7 @@ struct PushOptions: Sendable {
         throw UsageError("standard input needs a name: --name NAME, or a destination that ends in one")
       }
     }
-    if verifies, destination.protocolName == "form", !destination.endpoint.path.hasSuffix("/"), form.reply == nil {
+    if verifies, destination.isForm, !destination.endpoint.path.hasSuffix("/"), form.reply == nil {
       throw UsageError(
         "--verify: it is not known where what is posted to \(destination.endpoint) can be read back: --reply tells where in "
           + "its answer the receiver says so; or end the URL with a slash where the files are below it")
@@ -172,7 +166,7 @@ struct PushOptions: Sendable {
     }
     guard let name else { return }
     // The URL at which tus uploads are created may end in any component.
-    if !destination.isFolder, destination.protocolName != "tus" {
+    if !destination.isFolder, destination.traits?.namesInFields != true {
       throw UsageError(
         "--name '\(shown(name))': the destination ends in a name already, '\(shown(BytePath(destination.endpoint.lastComponent)))': "
           + "leave out --name, or end the destination with a slash")

@@ -107,6 +107,8 @@ extension JournalEntry {
   /// The file has its name at the server; only temporary files remain to be deleted.
   public var isStored: Bool { session?.state["stored"] != nil }
 
-  /// The upload uses WebDAV, and its data at the server are temporary files next to the file's own name.
-  public var hasTemporaryFiles: Bool { destination.protocolName == "dav" }
+  /// The upload's data at the server are temporary files next to the file's own name.
+  public var hasTemporaryFiles: Bool {
+    KnownProtocols.named(destination.protocolName)?.traits.leavesTemporaryFiles == true
+  }
 }

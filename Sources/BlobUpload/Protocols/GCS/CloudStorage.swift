@@ -7,6 +7,8 @@ import Blobs
 /// https://cloud.google.com/storage/docs/performing-resumable-uploads
 public struct CloudStorage: UploadProtocol {
   public let name = "gcs"
+  /// The scheme that stands for Google's own server.
+  static let (scheme, server) = ("gs", "https://storage.googleapis.com/")
 
   /// A file up to this many bytes is sent in one request.
   public var wholeUpTo: Int64
@@ -18,7 +20,7 @@ public struct CloudStorage: UploadProtocol {
   public init(wholeUpTo: Int64 = 4 << 20) { self.wholeUpTo = wholeUpTo }
 
   public var traits: UploadTraits {
-    UploadTraits(resumesCreations: true, carriesMetadata: true, needsBodyLengths: true)
+    UploadTraits(resumesCreations: true, carriesMetadata: true, needsBodyLengths: true, namesBuckets: true)
   }
 
   var limits: PartLimits { PartLimits(smallest: Self.unit, firstPart: wholeUpTo, total: 5 << 40) }
