@@ -16,7 +16,9 @@ let destination = try await UploadDestination.discover(url, over: transport)
 let journal = try await Journal(at: "upload-example.sqlite")
 let uploader = Uploader(destination, transport: transport, journal: journal)
 
-if try await uploader.upload(FileSource(path), as: path.name, identity: path) != nil {
+let upload = uploader.start(FileSource(path), as: path.name, identity: path)
+for await step in upload.progress { print(step.acknowledged, "bytes have arrived") }
+if try await upload.result != nil {
   print("it is at", destination.target(path.name, length: nil).url)
 } else {
   print("it was there already: nothing was sent")
