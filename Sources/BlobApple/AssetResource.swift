@@ -30,10 +30,27 @@ public struct AssetResource: Sendable, Hashable {
   public var kind: Kind?
   /// `originalFilename`: `IMG_0001.HEIC`, and for edits `FullSizeRender.heic`.
   public var filename: String
+  /// How many resources of the same kind and filename come before this one among those of the asset.
+  public internal(set) var ordinal = 0
 
   public init(kind: Kind?, filename: String) {
     self.kind = kind
     self.filename = filename
+  }
+}
+
+extension Sequence<AssetResource> {
+  /// The resources of an asset, in the library's order, with their ordinals.
+  func numbered() -> [AssetResource] {
+    var seen: [AssetResource: Int] = [:]
+    return map { resource in
+      var resource = resource
+      resource.ordinal = 0
+      let before = seen[resource, default: 0]
+      seen[resource] = before + 1
+      resource.ordinal = before
+      return resource
+    }
   }
 }
 

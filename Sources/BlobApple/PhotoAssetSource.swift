@@ -60,8 +60,9 @@
     static func info(of asset: PHAsset, _ resource: AssetResource) -> BlobInfo {
       let changed = asset.modificationDate.map { "\($0.timeIntervalSince1970)" } ?? ""
       let kind = resource.kind.map { "\($0.rawValue)" } ?? ""
+      let ordinal = resource.ordinal == 0 ? "" : " \(resource.ordinal)"
       return BlobInfo(
-        length: nil, validator: Validator(version: "photo \(changed) \(kind) \(resource.filename)"),
+        length: nil, validator: Validator(version: "photo \(changed) \(kind) \(resource.filename)\(ordinal)"),
         instanceLasts: true,
         modified: asset.creationDate.map { Int64(clamped: $0.timeIntervalSince1970 * 1e9) })
     }
@@ -74,10 +75,10 @@
           "open photo \(resource.filename): it was deleted, or is not among the photos that this app may see")
       }
       let all = PHAssetResource.assetResources(for: asset)
-      guard let match = all.first(where: { AssetResource($0) == resource }) else {
+      guard let index = AssetResource.all(all).firstIndex(of: resource) else {
         throw BlobError(.notFound, "open photo \(resource.filename): the asset has no such file any more")
       }
-      return (asset, match)
+      return (asset, all[index])
     }
 
     func start(
@@ -121,8 +122,9 @@
   }
 
   extension AssetResource {
-    init(_ resource: PHAssetResource) {
-      self.init(kind: Kind(rawValue: resource.type.rawValue), filename: resource.originalFilename)
+    /// All resources of an asset, in the library's order.
+    static func all(_ resources: [PHAssetResource]) -> [AssetResource] {
+      resources.map { AssetResource(kind: Kind(rawValue: $0.type.rawValue), filename: $0.originalFilename) }.numbered()
     }
   }
 #endif

@@ -115,7 +115,7 @@
     }
 
     private func items(of asset: PHAsset) -> [Item] {
-      let resources = PHAssetResource.assetResources(for: asset).map { AssetResource($0) }
+      let resources = AssetResource.all(PHAssetResource.assetResources(for: asset))
       let captured = asset.creationDate.map { CaptureDate(secondsSince1970: Int64(clamped: $0.timeIntervalSince1970)) }
       let items = plan.items(of: resources)
       return items.map { item in

@@ -1,7 +1,7 @@
 import Blobs
 
 /// Names one file of an asset for later launches of the app, for example `photo:1:40:` with the asset's identifier, which
-/// has 40 bytes, and `IMG_0001.HEIC`.
+/// has 40 bytes, and `IMG_0001.HEIC`. The second of two resources of one kind and filename begins with `photo:1.1:`.
 package struct PhotoIdentity: Sendable, Hashable {
   package var asset: String
   package var resource: AssetResource
@@ -21,15 +21,21 @@ package struct PhotoIdentity: Sendable, Hashable {
     else { return nil }
     self.asset = asset
     var kind: AssetResource.Kind?
-    if let number = String(fields[1]), !number.isEmpty {
+    let numbers = fields[1].split(separator: UInt8(ascii: "."), maxSplits: 1, omittingEmptySubsequences: false)
+    if let number = String(numbers[0]), !number.isEmpty {
       guard let known = Int(number).flatMap(AssetResource.Kind.init(rawValue:)) else { return nil }
       kind = known
     }
     resource = AssetResource(kind: kind, filename: filename)
+    if numbers.count > 1 {
+      guard let ordinal = String(numbers[1]).flatMap({ Int($0) }), ordinal > 0 else { return nil }
+      resource.ordinal = ordinal
+    }
   }
 
   package var path: BytePath {
     let kind = resource.kind.map { "\($0.rawValue)" } ?? ""
-    return BytePath("photo:\(kind):\(asset.utf8.count):\(asset)\(resource.filename)")
+    let ordinal = resource.ordinal == 0 ? "" : ".\(resource.ordinal)"
+    return BytePath("photo:\(kind)\(ordinal):\(asset.utf8.count):\(asset)\(resource.filename)")
   }
 }

@@ -36,9 +36,10 @@ final class FakePhotoSystem: PhotoJobSystem {
   struct Job {
     let url: String
     let asset: String
+    let resource: AssetResource
     /// The asset's version when the job was made.
     let version: String
-    let request: HTTPRequest
+    var request: HTTPRequest
     var state: PhotoJob.State = .underWay
     var wasRetried = false
     var number: Int
@@ -53,6 +54,8 @@ final class FakePhotoSystem: PhotoJobSystem {
     var asked: [String: Int] = [:]
     var failures: [String: Int] = [:]
     var acknowledged: [String: Int] = [:]
+    /// The version of the file that the server has at each URL.
+    var held: [String: String] = [:]
     var mostJobs = 0
     var refusals = 0
     var retried: [HTTPRequest?] = []
@@ -72,7 +75,7 @@ final class FakePhotoSystem: PhotoJobSystem {
   func jobs() throws(PhotoJobError) -> [PhotoJob] {
     try call { state throws(PhotoJobError) in
       state.jobs.filter { self.listsJobsUnderWay || $0.value.state != .underWay }.map { id, job in
-        PhotoJob(id: id, url: job.url, state: job.state)
+        PhotoJob(id: id, url: job.url, state: job.state) { job.request.headers[$0] }
       }
     }
   }
@@ -94,6 +97,7 @@ final class FakePhotoSystem: PhotoJobSystem {
       }
       state.jobs[job.id]?.state = .underWay
       state.jobs[job.id]?.wasRetried = true
+      if let destination { state.jobs[job.id]?.request = destination }
       state.asked["\(known.url) \(known.version)", default: 0] += 1
       state.retried.append(destination)
     }
@@ -110,7 +114,8 @@ final class FakePhotoSystem: PhotoJobSystem {
       }
       state.made += 1
       state.jobs["job \(state.made)"] = Job(
-        url: destination.url.text, asset: asset.id, version: asset.version, request: destination, number: state.made)
+        url: destination.url.text, asset: asset.id, resource: resource, version: asset.version, request: destination,
+        number: state.made)
       state.asked["\(destination.url) \(asset.version)", default: 0] += 1
       state.mostJobs = max(state.mostJobs, state.jobs.count)
     }
@@ -169,11 +174,25 @@ final class FakePhotoSystem: PhotoJobSystem {
   }
 
   func succeed(_ id: String) {
-    state.withLock { state in
-      guard let job = state.jobs[id] else { return }
+    let isTaken = state.withLock { state in
+      guard let job = state.jobs[id] else { return false }
+      // RFC 9110 §13.1.1. Without a condition, the server refuses other bytes than those of the file that it has.
+      let held = state.held[job.url]
+      let replaces = job.request.headers["If-Match"] == "*"
+      if replaces ? held == nil : held != nil && held != job.version { return true }
+      state.held[job.url] = job.version
       state.jobs[id]?.state = .succeeded
       state.sent["\(job.url) \(job.version)", default: 0] += 1
+      return false
     }
+    if isTaken { fail(id, "the server refuses it") }
+  }
+
+  /// The bytes of a job arrive, and the system reports that it has failed: the server's answer was lost.
+  func failAfterArrival(_ id: String) {
+    succeed(id)
+    let arrived = state.withLock { $0.jobs[id]?.state == .succeeded }
+    if arrived { fail(id) }
   }
 
   func fail(_ id: String, _ reason: String = "the connection was lost") {
@@ -212,6 +231,10 @@ struct KilledLedger: PhotoJobLedger {
   }
   func settle(_ asset: String, _ version: String, at folder: String) async throws(JournalError) {
     try await call { () throws(JournalError) in try await journal.settle(asset, version, at: folder) }
+  }
+
+  func unsettle(_ asset: String) async throws(JournalError) {
+    try await call { () throws(JournalError) in try await journal.unsettle(asset) }
   }
 
   private func call<Result>(_ body: () async throws(JournalError) -> Result) async throws(JournalError) -> Result {

@@ -27,7 +27,8 @@ struct PhotoIdentityTests {
 
   @Test(arguments: [
     "", "photo", "photo:1:3", "photo:1:-1:A/1x", "photo:1:4:A/1", "photo:1::A/1x", "photo:x:3:A/1x", "photo:99:3:A/1x",
-    "video:1:3:A/1x", "photo:1:99999999999999999999:A", "photo:1:1:üx", "/photo:1:3:A/1x",
+    "video:1:3:A/1x", "photo:1:99999999999999999999:A", "photo:1:1:üx", "photo:1.0:1:Ax", "photo:1.:1:Ax",
+    "photo:1.x:1:Ax", "/photo:1:3:A/1x",
   ])
   func otherPathsAreNone(path: String) {
     #expect(PhotoIdentity(BytePath(path)) == nil)

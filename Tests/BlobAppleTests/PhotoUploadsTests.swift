@@ -223,7 +223,7 @@ struct PhotoUploadsTests {
     for name in ["a b.HEIC", "\u{fc}.HEIC", "%41|[].HEIC"] {
       let url = destination.urls(PhotoAsset(id: "A/L0/001", version: "1", created: nil), name)[0]
       let told = try #require(URL(string: url.text)).absoluteString
-      #expect(PhotoUploads.key(PhotoJob(id: "1", url: told, state: .succeeded)) == url.text)
+      #expect(PhotoUploads.key(PhotoJob(id: "1", url: told, state: .succeeded) { _ in nil }) == url.text)
     }
   }
 

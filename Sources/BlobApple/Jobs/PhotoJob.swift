@@ -13,11 +13,18 @@ public struct PhotoJob: Sendable, Hashable {
   /// The URL of its destination.
   public let url: String
   public let state: State
+  /// The version of the photo that the job was made for, and when the picture was taken, as the job's request has them;
+  /// nil: the request does not say.
+  public let version: String?
+  public let created: Int64?
 
-  public init(id: String, url: String, state: State) {
+  /// - `field`: returns the value of a field of the job's request; nil: the request has no such field.
+  public init(id: String, url: String, state: State, field: (_ name: String) -> String?) {
     self.id = id
     self.url = url
     self.state = state
+    version = field(PhotoJobDestination.versionField)
+    created = field(PhotoJobDestination.createdField).flatMap { Int64($0) }
   }
 }
 

@@ -5,6 +5,10 @@ import BlobHTTP
 public struct PhotoJobDestination: Sendable {
   public let folder: HTTPURL
   private let method: String
+  /// The version of the photo. It is for us and not for the server: the system gives the request back with the job's
+  /// result, which is then known to be that of this version.
+  static let versionField = "Fullbore-Photo-Version"
+  static let createdField = "X-OC-MTime"
   private let headers: @Sendable () -> HTTPHeaders
   private let path: @Sendable (_ asset: PhotoAsset, _ name: String) -> String
 
@@ -44,11 +48,12 @@ public struct PhotoJobDestination: Sendable {
 
   /// nil: the URL is not below the folder, so nothing of ours may go there. `replaces`: this version takes the place of an
   /// earlier one. RFC 9110 §13.1.1.
-  func request(_ url: HTTPURL, created: Int64? = nil, replaces: Bool) -> HTTPRequest? {
+  func request(_ url: HTTPURL, version: String? = nil, created: Int64? = nil, replaces: Bool) -> HTTPRequest? {
     guard url.origin == folder.origin, url.path.hasPrefix(folder.path) else { return nil }
     var request = HTTPRequest(method, url, headers())
     if replaces { request.headers["If-Match"] = "*" }
-    if let created, created > 0 { request.headers["X-OC-MTime"] = String(created) }
+    if let created, created > 0 { request.headers[Self.createdField] = String(created) }
+    if let version, !version.isEmpty { request.headers[Self.versionField] = version }
     return request
   }
 }

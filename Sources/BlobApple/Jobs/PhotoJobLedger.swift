@@ -8,6 +8,7 @@ protocol PhotoJobLedger: Sendable {
   func openJobs() async throws(JournalError) -> [JournalJob]
   func settledVersion(of asset: String, at folder: String) async throws(JournalError) -> String?
   func settle(_ asset: String, _ version: String, at folder: String) async throws(JournalError)
+  func unsettle(_ asset: String) async throws(JournalError)
 }
 
 extension Journal: PhotoJobLedger {}
@@ -35,4 +36,5 @@ actor UnopenedJournal: PhotoJobLedger {
   func settle(_ asset: String, _ version: String, at folder: String) async throws(JournalError) {
     try await opened().settle(asset, version, at: folder)
   }
+  func unsettle(_ asset: String) async throws(JournalError) { try await opened().unsettle(asset) }
 }

@@ -33,7 +33,8 @@
         guard let url = job.destination.url else { return nil }
         return PhotoJob(
           id: job.localIdentifier, url: url.absoluteString,
-          state: Self.state(job, mayRetry: mayRetry.contains(job.localIdentifier)))
+          state: Self.state(job, mayRetry: mayRetry.contains(job.localIdentifier)),
+          field: { job.destination.value(forHTTPHeaderField: $0) })
       }
     }
 
@@ -67,8 +68,10 @@
     public func create(
       _ resource: AssetResource, of asset: PhotoAsset, to destination: HTTPRequest
     ) throws(PhotoJobError) {
-      let found = try Self.resources(asset.id).first { AssetResource($0) == resource }
-      guard let found else { throw PhotoJobError(.gone, "\(resource.filename): the asset has no such file any more") }
+      let resources = try Self.resources(asset.id)
+      guard let found = AssetResource.all(resources).firstIndex(of: resource).map({ resources[$0] }) else {
+        throw PhotoJobError(.gone, "\(resource.filename): the asset has no such file any more")
+      }
       let request = try Self.urlRequest(destination)
       try Self.perform("register \(destination.url)") {
         #if os(macOS)
@@ -103,7 +106,7 @@
     }
 
     public func resources(of asset: PhotoAsset) throws(PhotoJobError) -> [AssetResource] {
-      try Self.resources(asset.id).map { AssetResource($0) }
+      AssetResource.all(try Self.resources(asset.id))
     }
 
     private static func resources(_ id: String) throws(PhotoJobError) -> [PHAssetResource] {

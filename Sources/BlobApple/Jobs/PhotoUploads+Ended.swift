@@ -19,20 +19,22 @@ extension PhotoUploads {
       }
       return false
     case .succeeded:
-      // If this was recorded before, the extension ended before it could acknowledge the job.
-      if row.isOpen || row.state == .refused {
-        (row.done, row.version, row.state, row.attempts, row.error) = (row.version, nil, .idle, 0, nil)
-        try await keep(row)
-      }
+      try await recordSuccess(of: job, &row)
+      return try acknowledge(job)
+    // Another version has taken its place, because the job was believed to be lost.
+    case .failed where job.version != nil && row.version != nil && job.version != row.version:
       return try acknowledge(job)
     case .failed(let reason, let mayRetry):
       if row.isOpen, mayRetry, row.state == .retrying || row.attempts < 2 {
         if row.state != .retrying {
           (row.state, row.attempts, row.error) = (.retrying, 2, reason)
+          if row.done == Self.overtaken { row.done = JournalJob.unknownVersion }
           try await keep(row)
         }
         // A job of an earlier destination keeps its request, so that no credentials of this one go there.
-        let request = HTTPURL(url).flatMap { destination.request($0, replaces: row.done != nil) }
+        let request = HTTPURL(url).flatMap {
+          destination.request($0, version: row.version, created: job.created, replaces: row.done != nil)
+        }
         do throws(PhotoJobError) {
           try system.retry(job, to: request)
           return false
@@ -50,9 +52,54 @@ extension PhotoUploads {
       if row.isOpen {
         (row.state, row.error) = (.refused, reason)
         try await keep(row)
+      } else if row.state == .idle, job.version != nil, job.version == row.done {
+        // An earlier job for this version has succeeded. If a third one has replaced that file since, this one has not
+        // repaired it.
+        try await sendAgain(&row)
+        try await keep(row)
       }
       return try acknowledge(job)
     }
+  }
+
+  /// `JournalJob.done` if another version has arrived since the job that is under way was registered, so that job's
+  /// version may have arrived before it.
+  static let overtaken = "??"
+
+  /// Records that a version has arrived. Before iOS 26.5, a job that the system says nothing about counts as lost after a
+  /// while, and may yet succeed when another version is under way, or has arrived. It is then unknown which of them
+  /// arrived last, so the newest is sent once more.
+  private func recordSuccess(of job: PhotoJob, _ row: inout JournalJob) async throws(Interruption) {
+    let isExpected = job.version == nil || job.version == row.version
+    switch row.state {
+    case .registering, .registered, .retrying:
+      if !isExpected {
+        row.done = Self.overtaken
+      } else if row.done == Self.overtaken {
+        try await sendAgain(&row)
+      } else {
+        (row.done, row.version, row.state, row.attempts, row.error) = (row.version, nil, .idle, 0, nil)
+      }
+    case .refused:
+      // What was refused, perhaps because of this file, replaces it.
+      if isExpected {
+        (row.done, row.version, row.state, row.attempts, row.error) = (row.version, nil, .idle, 0, nil)
+      } else {
+        try await sendAgain(&row)
+      }
+    case .idle:
+      // If it was recorded before, the extension ended before it could acknowledge the job.
+      if job.version == nil || job.version == row.done { return }
+      try await sendAgain(&row)
+    }
+    try await keep(row)
+  }
+
+  /// The newest version is sent in place of a file of ours whose version is unknown.
+  private func sendAgain(_ row: inout JournalJob) async throws(Interruption) {
+    (row.done, row.version, row.state, row.attempts, row.error) = (JournalJob.unknownVersion, nil, .idle, 0, nil)
+    let asset = Self.asset(ofSource: row.source)
+    try await note { () throws(JournalError) in try await ledger.unsettle(asset) }
   }
 
   /// Returns false if the system still has the job.

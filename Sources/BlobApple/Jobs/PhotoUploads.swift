@@ -182,7 +182,7 @@ public actor PhotoUploads {
     var isSettled = plan.isWhole(resources)
     for item in plan.items(of: resources) {
       let resource = resources[item.index]
-      let source = "\(asset.id)\n\(resource.kind?.rawValue ?? 0)\n\(resource.filename)"
+      let source = Self.source(asset, resource)
       guard let (url, row) = try await place(asset, item.name, source), !row.isSettled(asset.version) else { continue }
       isSettled = false
       if row.isOpen || occupied[row.url] != nil { continue }
@@ -197,6 +197,15 @@ public actor PhotoUploads {
     }
     return true
   }
+
+  /// Names a file of an asset in the ledger.
+  private static func source(_ asset: PhotoAsset, _ resource: AssetResource) -> String {
+    let number = resource.ordinal == 0 ? "" : "\n\(resource.ordinal)"
+    return "\(asset.id)\n\(resource.kind?.rawValue ?? 0)\n\(resource.filename)\(number)"
+  }
+
+  /// The asset in such a name.
+  static func asset(ofSource source: String) -> String { String(source.prefix { $0 != "\n" }) }
 
   /// The URL for a file, and what is known of it. nil: other files have all its URLs.
   private func place(
@@ -214,10 +223,14 @@ public actor PhotoUploads {
   private func register(
     _ resource: AssetResource, _ asset: PhotoAsset, _ url: HTTPURL, _ before: JournalJob
   ) async throws(Interruption) -> Bool {
-    guard let request = destination.request(url, created: asset.created, replaces: before.done != nil) else {
+    guard
+      let request = destination.request(
+        url, version: asset.version, created: asset.created, replaces: before.done != nil)
+    else {
       throw .failed("\(url) is not below \(destination.folder)")
     }
     var row = before
+    if row.done == Self.overtaken { row.done = JournalJob.unknownVersion }
     if row.version != asset.version { (row.version, row.attempts, row.error) = (asset.version, 0, nil) }
     row.attempts += 1
     row.state = .registering

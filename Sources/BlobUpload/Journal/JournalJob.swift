@@ -18,7 +18,8 @@ public struct JournalJob: Sendable, Hashable {
   public let url: String
   /// What is sent, in the form of whoever sends it.
   public var source: String
-  /// The version that was sent last, whole; nil: none was.
+  /// The version that was sent last, whole; nil: none was. `unknownVersion`: one of several was, and not the newest for
+  /// certain.
   public var done: String?
   /// The version that is under way, or was given up; nil: none.
   public var version: String?
@@ -42,6 +43,9 @@ public struct JournalJob: Sendable, Hashable {
     self.error = error
     self.updated = updated
   }
+
+  /// A value of `done` that is no version.
+  public static let unknownVersion = "?"
 
   /// The system may have a job for it.
   public var isOpen: Bool { [.registering, .registered, .retrying].contains(state) }
@@ -81,5 +85,25 @@ extension Journal {
   /// Stores that nothing is left to do for this version of an asset, so that its files need not be looked at again.
   public func settle(_ asset: String, _ version: String, at folder: String) throws(JournalError) {
     try read { store throws(SQLiteError) in try store.settle(asset, version, at: folder) }
+  }
+
+  /// Forgets that nothing is left to do for an asset: its files are looked at again.
+  public func unsettle(_ asset: String) throws(JournalError) {
+    try read { store throws(SQLiteError) in try store.unsettle(asset) }
+  }
+
+  /// Lets a job that was given up be registered again by the next run; does nothing if it is not given up any more.
+  ///
+  /// `replacing`: the file at the job's URL is one of ours, or may be lost, and the new version takes its place. That a
+  /// file is there is a usual reason for a job to be given up: an earlier version may have arrived although its job was
+  /// reported as failed. Only the app or its user can know whether it is that one.
+  public func tryAgain(_ job: JournalJob, replacing: Bool) throws(JournalError) {
+    try read { store throws(SQLiteError) in
+      guard var row = try store.job(at: job.url), row.state == .refused else { return }
+      (row.state, row.attempts, row.error) = (.idle, 0, nil)
+      if replacing, row.done == nil { row.done = JournalJob.unknownVersion }
+      try store.keep(row)
+      try store.unsettle(String(row.source.prefix { $0 != "\n" }))
+    }
   }
 }

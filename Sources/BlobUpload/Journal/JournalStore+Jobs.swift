@@ -51,6 +51,14 @@ extension JournalStore {
     }
   }
 
+  func unsettle(_ asset: String) throws(SQLiteError) {
+    try transaction { () throws(SQLiteError) in
+      let delete = try database.statement("DELETE FROM settled WHERE asset = ?1")
+      try delete.bind(1, asset)
+      try delete.run()
+    }
+  }
+
   private func jobs(_ select: Statement) throws(SQLiteError) -> [JournalJob] {
     var jobs: [JournalJob] = []
     while try select.step() { jobs.append(JournalJob(row: select)) }
