@@ -10,7 +10,7 @@ import Testing
   let now = Int64(time(nil))
 
   /// The status of a journal with one finished file, one failed file and one unfinished upload.
-  func status(showsAll: Bool) async throws -> JournalStatus {
+  func status(showsAll: Bool) async throws -> (status: JournalStatus, journal: Journal) {
     let journal = try await Journal(at: scratch.path.appending("journal.sqlite"))
     let id = try await journal.destinationID(JournalDestination(endpoint: "http://host/in/", protocolName: "tus"))
     let names: [BytePath] = ["done.jpg", BytePath([0x66, 0xFF]), "under.mov"]
@@ -25,16 +25,27 @@ import Testing
     journal.done(ids[0], UploadResult())
     journal.failed(ids[1], "409: other bytes\nare there")
     try await journal.flush()
-    let status = JournalStatus(
-      sums: try await journal.summary(), unfinished: try await journal.unfinished(),
-      done: showsAll ? try await journal.entries(.done, limit: -1) : [], showsAll: showsAll, now: now)
-    await journal.close()
+    return (try await status(of: journal, showsAll: showsAll), journal)
+  }
+
+  private func status(of journal: Journal, showsAll: Bool = false) async throws -> JournalStatus {
+    var status = JournalStatus(sums: try await journal.summary(), showsAll: showsAll, now: now)
+    for entry in try await journal.unfinished() { status.add(entry) }
     return status
   }
 
+  /// The status as text and as JSON.
+  private func shown(_ status: JournalStatus, _ journal: Journal) async throws -> (text: String, json: String) {
+    let pages = try await JournalPages(journal)
+    var (text, json) = ("", "")
+    try await status.write(pages) { text += $0 }
+    try await status.writeJSON(pages) { json += $0 }
+    return (text, json)
+  }
+
   @Test func peopleSeeSumsAndTheReasonsOfFailures() async throws {
-    let status = try await status(showsAll: false)
-    let text = status.text
+    let (status, journal) = try await status(showsAll: false)
+    let (text, json) = try await shown(status, journal)
     #expect(text.hasPrefix("http://host/in/ (tus)\n"))
     #expect(text.contains("  done: 1 file, 1.00 KiB\n"))
     #expect(text.contains("  failed: 1 file, 0 B of 1.00 KiB sent\n"))
@@ -44,7 +55,7 @@ import Testing
     #expect(text.contains("under.mov  0 B of 1.00 KiB sent, begun just now, process \(getpid()) is sending it\n"))
     #expect(text.hasSuffix("'fullbore abort 2' gives it up.\n"))
     #expect(!text.contains("done.jpg"))
-    #expect(status.json.split(separator: "\n").count == 5)
+    #expect(json.split(separator: "\n").count == 5)
     #expect(!text.contains("reading") && !text.contains("run that push again"))
   }
 
@@ -64,11 +75,9 @@ import Testing
     }
     await journal.close()
     let later = try await Journal(at: scratch.path.appending("journal.sqlite"))
-    let status = JournalStatus(
-      sums: try await later.summary(), unfinished: try await later.unfinished(), done: [], showsAll: false, now: now)
-    await later.close()
-    #expect(!status.json.contains("under way") && status.json.contains(#""state":"interrupted","files":2,"#))
-    #expect(status.text.components(separatedBy: "http://host/in/ (tus)").count == 2, "\(status.text)")
+    let (text, json) = try await shown(status(of: later), later)
+    #expect(!json.contains("under way") && json.contains(#""state":"interrupted","files":2,"#))
+    #expect(text.components(separatedBy: "http://host/in/ (tus)").count == 2, "\(text)")
   }
 
   /// A query may be secret, so the journal does not contain it, and 'fullbore resume' cannot request the file again.
@@ -82,14 +91,13 @@ import Testing
       destination: id)
     await journal.close()
     let later = try await Journal(at: path)
-    var status = JournalStatus(
-      sums: try await later.summary(), unfinished: try await later.unfinished(), done: [], showsAll: false, now: now)
-    await later.close()
+    var status = try await status(of: later)
     status.lost = await LostSource.find(status.named)
-    #expect(status.text.contains("run the same push again, or 'fullbore abort 1' gives it up") == hasQuery)
-    #expect(status.text.contains("fullbore resume") == !hasQuery, "\(status.text)")
-    #expect(status.json.contains("\"source_lost\":\"the query of its URL is not kept") == hasQuery, "\(status.json)")
-    #expect(!status.text.contains("s3cr3t") && !status.json.contains("s3cr3t"))
+    let (text, json) = try await shown(status, later)
+    #expect(text.contains("run the same push again, or 'fullbore abort 1' gives it up") == hasQuery)
+    #expect(text.contains("fullbore resume") == !hasQuery, "\(text)")
+    #expect(json.contains("\"source_lost\":\"the query of its URL is not kept") == hasQuery, "\(json)")
+    #expect(!text.contains("s3cr3t") && !json.contains("s3cr3t"))
   }
 
   /// The journal's expiry time dates from the last finished request, so the server's current response takes precedence.
@@ -107,16 +115,17 @@ import Testing
     try await journal.flush()
     await journal.close()
     let later = try await Journal(at: path)
-    var status = JournalStatus(
-      sums: try await later.summary(), unfinished: try await later.unfinished(), done: [], showsAll: false, now: now)
-    await later.close()
-    #expect(status.text.contains(", may have expired ('--check' asks)"), "\(status.text)")
+    var status = try await status(of: later)
+    var (text, json) = try await shown(status, later)
+    #expect(text.contains(", may have expired ('--check' asks)"), "\(text)")
     status.answers = [entry: .holds(1000, until: now + 7200)]
-    #expect(status.text.contains("holds 1000 B of 1.00 KiB") && status.text.contains("kept for 2"), "\(status.text)")
-    #expect(status.json.contains("\"expires\":\(now + 7200)"), "\(status.json)")
+    (text, json) = try await shown(status, later)
+    #expect(text.contains("holds 1000 B of 1.00 KiB") && text.contains("kept for 2"), "\(text)")
+    #expect(json.contains("\"expires\":\(now + 7200)"), "\(json)")
     for answer in [ServerAnswer.holds(1000, until: nil), .gone] {
       status.answers = [entry: answer]
-      #expect(!status.text.contains("expired") && !status.json.contains("expires"), "\(status.text)")
+      (text, json) = try await shown(status, later)
+      #expect(!text.contains("expired") && !json.contains("expires"), "\(text)")
     }
   }
 
@@ -145,8 +154,42 @@ import Testing
     #expect(throws: UsageError.self) { try DestinationChoice(["gs://media/../other"]) }
   }
 
+  /// The journal is read page by page, and so is what `resume` and `abort` go through.
+  @Test(arguments: [true, false]) func moreThanOnePageIsTold(showsAll: Bool) async throws {
+    let count = JournalPages.size * 2 + 7
+    let journal = try await Journal(at: scratch.path.appending("journal.sqlite"))
+    let id = try await journal.destinationID(JournalDestination(endpoint: "http://host/in/", protocolName: "tus"))
+    let claims = try await journal.claim(
+      (0..<count).map { number in
+        JournalIntent(
+          source: BytePath("/src/\(number)"), target: "http://host/in/\(number)", path: BytePath("n\(number)"),
+          length: 1024, validator: Validator(version: "1"))
+      }, destination: id)
+    for case .fresh(let id) in claims where id % 3 == 0 { journal.done(id, UploadResult()) }
+    for case .fresh(let id) in claims where id % 3 == 1 { journal.failed(id, "409") }
+    try await journal.flush()
+    let (text, json) = try await shown(status(of: journal, showsAll: showsAll), journal)
+    let (done, failed) = (count / 3, (count + 2) / 3)
+    #expect(text.contains("  failed: \(Quantity.grouped(failed)) files, 0 B of"))
+    #expect(text.contains("and \(failed - 20) more: 'fullbore status --all'") == !showsAll)
+    func names(in text: String) -> [String] {
+      text.split { $0 == " " || $0 == "\"" }.map(String.init).filter { $0.hasPrefix("n") && Int($0.dropFirst()) != nil }
+    }
+    #expect(names(in: text).count == (showsAll ? count : 40))
+    #expect(Set(names(in: text)).count == (showsAll ? count : 40))
+    #expect(names(in: json).count == (showsAll ? count : count - done))
+    #expect(Set(names(in: json)).count == names(in: json).count)
+    let notes = Notes()
+    let walk = ResumeWalk(try await JournalPages(journal), notes, PushCounters())
+    #expect(await walk.next() == nil, "their sources are gone")
+    #expect(await walk.failure == nil)
+    #expect(notes.failed.count == count - done && Set(notes.failed).count == count - done)
+    await journal.close()
+  }
+
   @Test func programsSeeNamesAsBytes() async throws {
-    let json = try await status(showsAll: true).json
+    let (status, journal) = try await status(showsAll: true)
+    let (_, json) = try await shown(status, journal)
     #expect(json.contains(#""state":"failed","path":"f�","path_bytes":"66ff""#))
     #expect(
       json.contains(#""event":"destination","endpoint":"http://host/in/","protocol":"tus","state":"done","files":1"#))
@@ -171,13 +214,15 @@ import Testing
   }
 
   @Test func whatServersSayTakesThePlaceOfWhatWasKept() async throws {
-    var status = try await status(showsAll: false)
+    var (status, journal) = try await status(showsAll: false)
     status.answers = [2: .holds(512, until: nil), 3: .gone]
-    #expect(status.text.contains("the server holds 512 B of 1.00 KiB"))
-    #expect(status.text.contains("the server has dropped it: 1.00 KiB go again"))
-    #expect(status.json.contains(#""held":512"#))
+    var (text, json) = try await shown(status, journal)
+    #expect(text.contains("the server holds 512 B of 1.00 KiB"))
+    #expect(text.contains("the server has dropped it: 1.00 KiB go again"))
+    #expect(json.contains(#""held":512"#))
     status.answers = [2: .failed("the host is not there")]
-    #expect(status.text.contains("        not asked: the host is not there\n"))
+    (text, json) = try await shown(status, journal)
+    #expect(text.contains("        not asked: the host is not there\n"))
   }
 
   @Test(

@@ -75,9 +75,27 @@ public actor Journal {
     try write { store, me throws(SQLiteError) in try store.claim(entries: ids, as: me) }
   }
 
-  /// All entries that are not done, the oldest first.
-  public func unfinished() throws(JournalError) -> [JournalEntry] {
-    try read { store throws(SQLiteError) in try store.unfinished() }
+  /// The entries that are not done, the oldest first.
+  ///
+  /// - `id`, `limit`: at most this many of those with higher ids, so that a caller can read page by page. An entry that
+  ///   is written meanwhile has a higher id than all others.
+  /// - `destinations`: only entries with one of these destination ids; nil: all.
+  public func unfinished(
+    after id: Int64 = 0, limit: Int = .max, at destinations: Set<Int64>? = nil
+  ) throws(JournalError) -> [JournalEntry] {
+    try read { store throws(SQLiteError) in try store.unfinished(after: id, limit, destinations) }
+  }
+
+  /// The highest id of an entry; 0: there are none.
+  public func lastID() throws(JournalError) -> Int64 {
+    try read { store throws(SQLiteError) in try store.lastID() }
+  }
+
+  /// The entries that are done, in the same way.
+  public func finished(
+    after id: Int64 = 0, limit: Int = .max, at destinations: Set<Int64>? = nil
+  ) throws(JournalError) -> [JournalEntry] {
+    try read { store throws(SQLiteError) in try store.finished(after: id, limit, destinations) }
   }
 
   /// The largest request body in bytes that a host, or a proxy before it, was found to accept in the last 30 days; nil:

@@ -66,15 +66,41 @@ extension JournalStore {
     return sources
   }
 
-  func unfinished() throws(SQLiteError) -> [JournalEntry] {
+  func unfinished(
+    after id: Int64, _ limit: Int, _ destinations: Set<Int64>?
+  ) throws(SQLiteError) -> [JournalEntry] {
     try buryDead()
-    return try entries(
+    return try page(
       database.statement(
         """
         SELECT id, destination, state, owner, length, acknowledged, part_size, created, updated, target, source, path,
         version, instance, content_type, location, error, session, sent_length FROM upload INDEXED BY unfinished WHERE state <> 2
-        AND NOT (state = 4 AND location IS NOT NULL) ORDER BY id
-        """))
+        AND NOT (state = 4 AND location IS NOT NULL) AND id > ?1
+        AND (?3 IS NULL OR destination IN (SELECT value FROM json_each(?3))) ORDER BY id LIMIT ?2
+        """), after: id, limit, destinations)
+  }
+
+  func lastID() throws(SQLiteError) -> Int64 {
+    try database.statement("SELECT ifnull(max(id), 0) FROM upload").first { $0.int(0) } ?? 0
+  }
+
+  func finished(after id: Int64, _ limit: Int, _ destinations: Set<Int64>?) throws(SQLiteError) -> [JournalEntry] {
+    try page(
+      database.statement(
+        """
+        SELECT id, destination, state, owner, length, acknowledged, part_size, created, updated, target, source, path,
+        version, instance, content_type, location, error, session, sent_length FROM upload WHERE state = 2 AND id > ?1
+        AND (?3 IS NULL OR destination IN (SELECT value FROM json_each(?3))) ORDER BY id LIMIT ?2
+        """), after: id, limit, destinations)
+  }
+
+  private func page(
+    _ select: Statement, after id: Int64, _ limit: Int, _ destinations: Set<Int64>?
+  ) throws(SQLiteError) -> [JournalEntry] {
+    try select.bind(1, id)
+    try select.bind(2, Int64(limit))
+    try select.bind(3, destinations.map { "[\($0.map(String.init).joined(separator: ","))]" })
+    return try entries(select)
   }
 
   /// The latest entries, the oldest of them first.

@@ -107,13 +107,15 @@ struct AbortCommand: Command {
       var known: [String: String] = [:]
       if !journal.isMissing {
         let journal = try await openJournal(journal, tell)
-        let entries = try await unfinished(in: journal)
-        let lost = await LostSource.find(entries)
-        for entry in entries {
-          guard let id = entry.session?.state["id"] else { continue }
-          known[id] =
-            lost[entry.id].map { "\($0.complaint): \($0.remedy), or 'fullbore abort \(entry.id)' deletes it" }
-            ?? "'fullbore resume' goes on with it"
+        try await unfinishedPages(in: journal).read { page in
+          let lost = await LostSource.find(page)
+          for entry in page {
+            guard let id = entry.session?.state["id"] else { continue }
+            known[id] =
+              lost[entry.id].map { "\($0.complaint): \($0.remedy), or 'fullbore abort \(entry.id)' deletes it" }
+              ?? "'fullbore resume' goes on with it"
+          }
+          return true
         }
         await journal.close()
       }
@@ -128,34 +130,33 @@ struct AbortCommand: Command {
 
   private func abort(in journal: Journal) async throws(UploadError) -> ExitStatus {
     var status = ExitStatus.ok
-    let all = try await unfinished(in: journal)
     let unread = choice == .all || choice == .unread ? try await unreadListings(in: journal) : []
-    let entries: [JournalEntry]
-    switch choice {
-    case .all: entries = all
-    case .expired:
-      let now = Int64(time(nil))
-      entries = all.filter { $0.session?.expires.map { $0 <= now } ?? false }
-    case .orphans, .unread: entries = []
-    case .ids(let ids):
-      entries = all.filter { ids.contains($0.id) }
-      for id in ids.subtracting(entries.map(\.id)).sorted() {
+    var pages = try await unfinishedPages(in: journal)
+    let now = Int64(time(nil))
+    var (isEmpty, chosen) = (true, Chosen())
+    try await pages.read { page in
+      isEmpty = false
+      for entry in page where choice.contains(entry, now: now) { chosen.add(entry) }
+      return true
+    }
+    if case .ids(let ids) = choice {
+      for id in ids.subtracting(chosen.ids).sorted() {
         tell("\(id): no unfinished upload has this number; see 'fullbore status'")
         status = .failed
       }
     }
     do throws(UsageError) {
-      try connection.check(
-        isForAll: entries.filter { $0.session != nil }.map(\.destination), "Give the IDs of one server's uploads")
+      try connection.check(isForAll: Array(chosen.asked.values), "Give the IDs of one server's uploads")
     } catch {
       tell(error.message)
       return .usage
     }
-    if all.isEmpty && unread.isEmpty || entries.isEmpty && choice == .expired || unread.isEmpty && choice == .unread {
+    if isEmpty && unread.isEmpty || chosen.ids.isEmpty && choice == .expired || unread.isEmpty && choice == .unread {
       Console.output.write("\(choice.none).\n")
     }
-    for (_, group) in Dictionary(grouping: entries, by: \.destinationID).sorted(by: { $0.key < $1.key }) {
-      let ended = try await abort(group, journal)
+    for id in chosen.destinations.sorted() {
+      pages.destinations = [id]
+      let ended = try await abort(pages, among: chosen.ids)
       if ended == .interrupted { return ended }
       if status == .ok { status = ended }
     }
@@ -164,11 +165,38 @@ struct AbortCommand: Command {
     return status
   }
 
-  /// Aborts the entries of one destination. Entries without a session are only removed from the journal and need no
-  /// connection.
-  private func abort(_ entries: [JournalEntry], _ journal: Journal) async throws(UploadError) -> ExitStatus {
+  /// What is aborted. The entries themselves may be too many for memory.
+  private struct Chosen {
+    var ids: Set<Int64> = []
+    var destinations: Set<Int64> = []
+    /// The destinations whose servers are asked, by their ids.
+    var asked: [Int64: JournalDestination] = [:]
+
+    mutating func add(_ entry: JournalEntry) {
+      ids.insert(entry.id)
+      destinations.insert(entry.destinationID)
+      if entry.session != nil { asked[entry.destinationID] = entry.destination }
+    }
+  }
+
+  /// Aborts the chosen entries of one destination.
+  private func abort(_ pages: JournalPages, among ids: Set<Int64>) async throws(UploadError) -> ExitStatus {
+    var (status, server): (ExitStatus, KnownServer?) = (.ok, nil)
+    try await pages.read { page throws(UploadError) in
+      let entries = page.filter { ids.contains($0.id) }
+      let (ended, goesOn) = try await abort(entries, pages.journal, &server)
+      if status == .ok || !goesOn { status = ended }
+      return goesOn
+    }
+    return status
+  }
+
+  /// Aborts entries of one destination. Entries without a session are only removed from the journal and need no
+  /// connection. `goesOn`: the server can be asked about other entries.
+  private func abort(
+    _ entries: [JournalEntry], _ journal: Journal, _ server: inout KnownServer?
+  ) async throws(UploadError) -> (status: ExitStatus, goesOn: Bool) {
     var status = ExitStatus.ok
-    var server: KnownServer?
     for entry in entries {
       guard let entry = try await claim(entry, in: journal) else {
         status = .failed
@@ -201,7 +229,7 @@ struct AbortCommand: Command {
               continue
             }
             if error.side == .destination { tell("--forget gives up here what this server cannot be asked to delete") }
-            return ExitStatus(error.side)
+            return (ExitStatus(error.side), false)
           }
           how = "kept by \(entry.destination.endpoint) until it expires: \(error.message)"
         }
@@ -210,7 +238,7 @@ struct AbortCommand: Command {
       Console.output.write("\(entry.id)  \(shown(entry.intent.path))  given up; \(shown(how))\n")
       Console.output.flush()
     }
-    return status
+    return (status, true)
   }
 
   private static let keptAdvice =
@@ -233,6 +261,15 @@ struct AbortCommand: Command {
 }
 
 extension AbortCommand.Choice {
+  fileprivate func contains(_ entry: JournalEntry, now: Int64) -> Bool {
+    switch self {
+    case .all: true
+    case .expired: entry.session?.expires.map { $0 <= now } ?? false
+    case .orphans, .unread: false
+    case .ids(let ids): ids.contains(entry.id)
+    }
+  }
+
   /// The message if there is nothing of this kind.
   fileprivate var none: String {
     switch self {

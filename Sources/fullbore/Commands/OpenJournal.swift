@@ -37,8 +37,61 @@ func number(of destination: JournalDestination, in journal: Journal) async throw
   do { return try await journal.destinationID(destination) } catch { throw UploadError(journal: error) }
 }
 
-func unfinished(in journal: Journal) async throws(UploadError) -> [JournalEntry] {
-  do { return try await journal.unfinished() } catch { throw UploadError(journal: error) }
+/// Entries of the journal, read page by page because there may be millions of them.
+struct JournalPages: Sendable {
+  static let size = 500
+  let journal: Journal
+  /// The entries that are done; otherwise those that are not.
+  var isDone = false
+  /// Entries with higher ids were written later and are left out.
+  let through: Int64
+  /// The ids of the destinations of the entries; nil: all.
+  var destinations: Set<Int64>?
+
+  /// The entries that exist now, and are not done.
+  init(_ journal: Journal, at destinations: Set<Int64>? = nil) async throws(JournalError) {
+    self.journal = journal
+    self.destinations = destinations
+    through = try await journal.lastID()
+  }
+
+  /// The next page; empty: there are no more. `last`: the last entry of the page before; nil: this is the first page.
+  func next(after last: JournalEntry?) async throws(JournalError) -> [JournalEntry] {
+    let page =
+      isDone
+      ? try await journal.finished(after: last?.id ?? 0, limit: Self.size, at: destinations)
+      : try await journal.unfinished(after: last?.id ?? 0, limit: Self.size, at: destinations)
+    return page.filter { $0.id <= through }
+  }
+
+  /// Calls `take` with each page.
+  func forEach(_ take: ([JournalEntry]) async -> Void) async throws(JournalError) {
+    var page = try await next(after: nil)
+    while !page.isEmpty {
+      await take(page)
+      page = try await next(after: page.last)
+    }
+  }
+}
+
+func unfinishedPages(
+  in journal: Journal, at destinations: Set<Int64>? = nil
+) async throws(UploadError) -> JournalPages {
+  do { return try await JournalPages(journal, at: destinations) } catch { throw UploadError(journal: error) }
+}
+
+extension JournalPages {
+  /// Calls `take` with each page, until it returns false.
+  func read(_ take: ([JournalEntry]) async throws(UploadError) -> Bool) async throws(UploadError) {
+    var last: JournalEntry?
+    while true {
+      let page: [JournalEntry]
+      do { page = try await next(after: last) } catch { throw UploadError(journal: error) }
+      if page.isEmpty { return }
+      if try await !take(page) { return }
+      last = page.last
+    }
+  }
 }
 
 /// Records that a push starts, before any request.

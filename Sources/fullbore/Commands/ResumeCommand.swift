@@ -61,25 +61,44 @@ struct ResumeCommand: Command {
     var first: UploadError?
     do throws(UploadError) {
       let journal = try await openJournal(journal, report.notice)
-      let chosen = try await unfinished(in: journal).filter { choice.contains($0.destination) }
-      let entries = chosen.filter { $0.state != .refused }
+      var (begun, refused): ([Int64: JournalDestination], [Int64]) = ([:], [])
+      var pages = try await unfinishedPages(in: journal)
+      try await pages.read { page in
+        for entry in page where choice.contains(entry.destination) {
+          if entry.state != .refused {
+            begun[entry.destinationID] = entry.destination
+          } else if entry.owner == nil && !entry.isLeftover {
+            refused.append(entry.id)
+          }
+        }
+        return true
+      }
       let known = try await destinations(in: journal)
       do throws(UsageError) {
         try choice.check(isAmong: known)
         try connection.check(
-          isForAll: entries.map(\.destination), "Name one: 'fullbore resume URL', with these options")
+          isForAll: Array(begun.values), "Name one: 'fullbore resume URL', with these options")
       } catch {
         await journal.close()
         return .failure(error)
       }
-      for (id, group) in Dictionary(grouping: entries, by: \.destinationID).sorted(by: { $0.key < $1.key }) {
-        let ended = await resume(group, id, journal, report, counters)
+      for (id, destination) in begun.sorted(by: { $0.key < $1.key }) {
+        pages.destinations = [id]
+        let ended = await resume(pages, at: destination, id, report, counters)
         if let ended, ended.side == .cancelled || ended.side == .journal { return .success(ended) }
         first = first ?? ended
       }
-      for entry in chosen where entry.state == .refused && entry.owner == nil && !entry.isLeftover {
-        counters.notFound()
-        report.failed(entry.intent.source, "\(entry.error ?? "it was refused"). \(entry.refusalRemedy)")
+      // Those that this run has tried are reported already.
+      let before = Set(refused)
+      pages.destinations = nil
+      if !before.isEmpty {
+        try await pages.read { page in
+          for entry in page where entry.state == .refused && before.contains(entry.id) {
+            counters.notFound()
+            report.failed(entry.intent.source, "\(entry.error ?? "it was refused"). \(entry.refusalRemedy)")
+          }
+          return true
+        }
       }
       for listing in try await unreadListings(in: journal) where choice.contains(listing.destination) {
         // The journal does not contain the names of missing files, nor the options that selected them.
@@ -95,10 +114,10 @@ struct ResumeCommand: Command {
   }
 
   private func resume(
-    _ entries: [JournalEntry], _ id: Int64, _ journal: Journal, _ report: any PushReport, _ counters: PushCounters
+    _ pages: JournalPages, at begun: JournalDestination, _ id: Int64, _ report: any PushReport, _ counters: PushCounters
   ) async -> UploadError? {
     do throws(UploadError) {
-      let kept = try choice.completed(entries[0].destination)
+      let kept = try choice.completed(begun)
       let connection = connection.completed(from: kept)
       let transport = SocketTransport(try connection.transportOptions(at: pace))
       let outage = HTTPURL(kept.endpoint).map { OutageMonitor($0, report, counters) }
@@ -106,10 +125,10 @@ struct ResumeCommand: Command {
       defer { outage?.stop() }
       outage?.discovering()
       var destination = try await Reached(kept, connection, over: transport).destination
-      try destination.goOn(with: entries[0].destination)
+      try destination.goOn(with: begun)
       outage?.answered()
       var run = PushRun(
-        destination: destination, transport: transport, journal: journal, destinationID: id, report: report,
+        destination: destination, transport: transport, journal: pages.journal, destinationID: id, report: report,
         counters: counters)
       run.connection = connection
       (run.jobs, run.partsAtOnce) = (pace.jobs, pace.partsAtOnce)
@@ -117,8 +136,12 @@ struct ResumeCommand: Command {
       run.outage = outage
       let feed = try PushFeed(
         run, .held(nil), overwrites: kept.overwrite, omitsTimes: kept.omitsTimes == true, names: ClaimedNames())
-      let walk = ResumeWalk(entries, report, counters)
-      return await run.run { () async throws(UploadError) in await feed.next(of: walk) }
+      let walk = ResumeWalk(pages, report, counters)
+      return await run.run { () async throws(UploadError) in
+        let batch = await feed.next(of: walk)
+        if let failure = await walk.failure { throw UploadError(journal: failure) }
+        return batch
+      }
     } catch {
       report.tell(error)
       return error

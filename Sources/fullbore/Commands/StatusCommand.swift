@@ -57,26 +57,29 @@ struct StatusCommand: Command {
         return refuse(error)
       }
       let listings = try await journal.listings().filter { choice.contains($0.destination) }
-      var status = JournalStatus(
-        sums: try await journal.summary().filter { choice.contains($0.destination) },
-        unfinished: try await journal.unfinished().filter { choice.contains($0.destination) },
-        done: showsAll
-          ? try await journal.entries(.done, limit: -1).filter { choice.contains($0.destination) } : [],
-        listings: listings, showsAll: showsAll, now: Int64(time(nil)))
-      await journal.close()
-      status.lost = await LostSource.find(isJSON ? status.unfinished : status.named)
+      let sums = try await journal.summary().filter { choice.contains($0.destination) }
+      var status = JournalStatus(sums: sums, listings: listings, showsAll: showsAll, now: Int64(time(nil)))
+      let pages = try await JournalPages(journal, at: Set(sums.map(\.destinationID)))
+      try await pages.forEach { page in page.forEach { status.add($0) } }
+      status.lost = await LostSource.find(status.named)
       if isAsking {
         do throws(UsageError) {
           try connection.check(
             isForAll: status.named.filter { $0.session != nil }.map(\.destination),
             "Name one: 'fullbore status --check URL'")
         } catch {
+          await journal.close()
           return refuse(error)
         }
         let unfinished = status.named
         status.answers = await interruptible { await ask(unfinished) }
       }
-      Console.output.write(isJSON ? status.json : status.text)
+      if isJSON {
+        try await status.writeJSON(pages) { Console.output.write($0) }
+      } else {
+        try await status.write(pages) { Console.output.write($0) }
+      }
+      await journal.close()
       let couldAsk = status.answers.values.allSatisfy { if case .failed = $0 { false } else { true } }
       return couldAsk ? .ok : .unreachable
     } catch {

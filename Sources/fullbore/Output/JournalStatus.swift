@@ -1,16 +1,16 @@
 import BlobUpload
 import Blobs
 
-/// The state of the journal, formatted for output.
+/// The state of the journal, formatted for output. There may be millions of entries, so it keeps sums of them and the few
+/// that are shown by default; all of them are read from the journal while they are written.
 struct JournalStatus {
   let sums: [JournalSummary]
-  let unfinished: [JournalEntry]
-  let done: [JournalEntry]
   /// Pushes whose sources are not completely listed.
   let listings: [JournalListing]
   let showsAll: Bool
   /// Seconds since 1970.
   let now: Int64
+  private(set) var groups: [Place: [Standing: Group]] = [:]
   /// The servers' answers by entry ID, with `--check`.
   var answers: [Int64: ServerAnswer] = [:]
   /// Unfinished uploads whose source cannot be read again.
@@ -18,20 +18,15 @@ struct JournalStatus {
   /// Maximum number of files per heading, unless all are requested.
   private static let most = 20
 
-  init(
-    sums: [JournalSummary], unfinished: [JournalEntry], done: [JournalEntry], listings: [JournalListing] = [],
-    showsAll: Bool, now: Int64
-  ) {
+  init(sums: [JournalSummary], listings: [JournalListing] = [], showsAll: Bool, now: Int64) {
     self.sums = sums
-    self.unfinished = unfinished
-    self.done = done
     self.listings = listings
     self.showsAll = showsAll
     self.now = now
   }
 
   /// The state of an upload, in the order of the headings.
-  private enum Standing: String, CaseIterable {
+  enum Standing: String, CaseIterable {
     case failed = "failed"
     /// A process is sending it.
     case running = "under way"
@@ -43,7 +38,7 @@ struct JournalStatus {
   }
 
   /// A URL and its protocol. Pushes with different options, such as `--overwrite`, share a place.
-  private struct Place: Hashable {
+  struct Place: Hashable {
     var endpoint: String
     var protocolName: String
 
@@ -52,22 +47,73 @@ struct JournalStatus {
     }
   }
 
-  /// The unfinished entries that are listed by name.
-  var named: [JournalEntry] {
-    places.flatMap { place in Standing.allCases.flatMap { entries(of: place, $0).prefix(most) } }
+  /// Unfinished entries of one place and state.
+  struct Group {
+    var count = 0
+    /// Bytes that were sent, and those of the known lengths.
+    var (reached, whole, acknowledged): (Int64, Int64, Int64) = (0, 0, 0)
+    /// All lengths are known.
+    var isWhole = true
+    /// The first ones.
+    var named: [JournalEntry] = []
   }
 
-  var text: String {
-    if sums.isEmpty && listings.isEmpty { return "The journal is empty: nothing was pushed yet.\n" }
-    var text = ""
-    for place in places {
-      text += "\(shown(place.endpoint)) (\(place.protocolName))\n"
-      let (count, bytes) = whatIsDone(at: place)
-      if count > 0 { text += "  done: \(Quantity.plural(count, "file")), \(Quantity.text(bytes: bytes))\n" }
-      for entry in done where Place(entry.destination) == place { text += line(entry) }
-      for standing in Standing.allCases { text += list(standing, entries(of: place, standing)) }
+  /// Adds an unfinished entry, the oldest first.
+  mutating func add(_ entry: JournalEntry) {
+    var group = groups[Place(entry.destination)]?[Standing(entry)] ?? Group()
+    group.count += 1
+    group.reached = group.reached.addingClamped(entry.reached)
+    group.whole = group.whole.addingClamped(entry.intent.length ?? 0)
+    group.acknowledged = group.acknowledged.addingClamped(entry.acknowledged)
+    if entry.intent.length == nil { group.isWhole = false }
+    if group.named.count < Self.most { group.named.append(entry) }
+    groups[Place(entry.destination), default: [:]][Standing(entry)] = group
+    if entry.owner == nil, entry.state != .refused {
+      resumable.count += 1
+      resumable.first = resumable.first ?? entry.id
     }
-    if !text.isEmpty && !listings.isEmpty { text += "\n" }
+  }
+
+  /// How many entries `fullbore resume` goes on with, and the first one's id.
+  private var resumable: (count: Int, first: Int64?) = (0, nil)
+
+  /// The unfinished entries that are listed by name.
+  var named: [JournalEntry] {
+    places.flatMap { place in Standing.allCases.flatMap { groups[place]?[$0]?.named ?? [] } }
+  }
+
+  /// Writes the text piece by piece. `pages`: where all entries are read, if they are shown.
+  func write(_ pages: JournalPages, _ put: (String) -> Void) async throws(JournalError) {
+    if sums.isEmpty && listings.isEmpty { return put("The journal is empty: nothing was pushed yet.\n") }
+    for place in places {
+      put("\(shown(place.endpoint)) (\(place.protocolName))\n")
+      var pages = pages
+      pages.destinations = Set(sums.filter { Place($0.destination) == place }.map(\.destinationID))
+      let (count, bytes) = whatIsDone(at: place)
+      if count > 0 { put("  done: \(Quantity.plural(count, "file")), \(Quantity.text(bytes: bytes))\n") }
+      if showsAll {
+        pages.isDone = true
+        try await pages.forEach { page in page.forEach { put(line($0)) } }
+        pages.isDone = false
+      }
+      for standing in Standing.allCases {
+        guard let group = groups[place]?[standing] else { continue }
+        put(heading(standing, group))
+        if showsAll {
+          try await pages.forEach { page in page.forEach { if Standing($0) == standing { put(line($0)) } } }
+          continue
+        }
+        group.named.forEach { put(line($0)) }
+        if group.count > Self.most {
+          put("    and \(Quantity.grouped(group.count - Self.most)) more: 'fullbore status --all'\n")
+        }
+      }
+    }
+    put(ending)
+  }
+
+  private var ending: String {
+    var text = places.isEmpty || listings.isEmpty ? "" : "\n"
     for listing in listings {
       if let owner = listing.owner {
         text += "process \(owner.pid) pushes \(shown(listing.route)), and does not know all its files yet\n"
@@ -79,35 +125,20 @@ struct JournalStatus {
   }
 
   /// Places in the order of their first push.
-  private var places: [Place] {
+  var places: [Place] {
     var seen: Set<Place> = []
     return sums.map { Place($0.destination) }.filter { seen.insert($0).inserted }
   }
 
-  private func whatIsDone(at place: Place) -> (count: Int, bytes: Int64) {
+  func whatIsDone(at place: Place) -> (count: Int, bytes: Int64) {
     let sums = sums.filter { $0.state == .done && Place($0.destination) == place }
     return (sums.reduce(0) { $0 + $1.count }, sums.lazy.map(\.bytes).clampedSum)
   }
 
-  private var most: Int { showsAll ? .max : Self.most }
-
-  private func entries(of place: Place, _ standing: Standing) -> [JournalEntry] {
-    unfinished.filter { Place($0.destination) == place && Standing($0) == standing }
-  }
-
-  private func list(_ standing: Standing, _ entries: [JournalEntry]) -> String {
-    if entries.isEmpty { return "" }
-    let reached = entries.lazy.map(\.reached).clampedSum
-    let whole = entries.lazy.map { $0.intent.length ?? 0 }.clampedSum
-    let isWhole = entries.allSatisfy { $0.intent.length != nil }
-    var text =
-      "  \(standing.rawValue): \(Quantity.plural(entries.count, "file")), "
-      + "\(Quantity.text(bytes: reached)) \(isWhole ? "of \(Quantity.text(bytes: whole)) " : "")sent\n"
-    for entry in entries.prefix(most) { text += line(entry) }
-    if entries.count > most {
-      text += "    and \(Quantity.grouped(entries.count - most)) more: 'fullbore status --all'\n"
-    }
-    return text
+  private func heading(_ standing: Standing, _ group: Group) -> String {
+    let whole = group.isWhole ? "of \(Quantity.text(bytes: group.whole)) " : ""
+    return
+      "  \(standing.rawValue): \(Quantity.plural(group.count, "file")), \(Quantity.text(bytes: group.reached)) \(whole)sent\n"
   }
 
   private func line(_ entry: JournalEntry) -> String {
@@ -152,7 +183,7 @@ struct JournalStatus {
 
   /// When the server drops the upload, by its most recent statement. The journal's value dates from the last completed
   /// request. If the server was asked and still holds the upload, a time in the past is outdated.
-  private func expires(_ entry: JournalEntry) -> Int64? {
+  func expires(_ entry: JournalEntry) -> Int64? {
     switch answers[entry.id] {
     case .holds(_, let until): until ?? entry.session?.expires.flatMap { $0 > now ? $0 : nil }
     case .gone: nil
@@ -162,83 +193,12 @@ struct JournalStatus {
 
   /// The commands that continue or abort the unfinished uploads.
   private var advice: String {
-    let left = unfinished.filter { $0.owner == nil && $0.state != .refused }
-    guard let first = left.first else { return "" }
-    if left.allSatisfy({ lost[$0.id] != nil }) { return "" }
+    guard let first = resumable.first else { return "" }
+    let lost = named.count { $0.owner == nil && $0.state != .refused && self.lost[$0.id] != nil }
+    if lost == resumable.count { return "" }
     return "\n'fullbore resume' goes on with what is not under way; "
-      + "'fullbore abort \(left.count == 1 ? "\(first.id)" : "ID")' gives it up.\n"
+      + "'fullbore abort \(resumable.count == 1 ? "\(first)" : "ID")' gives it up.\n"
   }
 
   private func age(_ time: Int64) -> String { Quantity.age(seconds: now.subtractingClamped(time)) }
-}
-
-// JSON output.
-extension JournalStatus {
-  var json: String {
-    var lines: [JSONLine] = []
-    for place in places {
-      for standing in Standing.allCases {
-        let entries = entries(of: place, standing)
-        if entries.isEmpty { continue }
-        var line = json(place, standing.rawValue, files: entries.count)
-        line.add("bytes", entries.lazy.map { $0.intent.length ?? 0 }.clampedSum)
-        line.add("acknowledged", entries.lazy.map(\.acknowledged).clampedSum)
-        line.add("sent", entries.lazy.map(\.reached).clampedSum)
-        lines.append(line)
-      }
-      let (count, bytes) = whatIsDone(at: place)
-      if count == 0 { continue }
-      var line = json(place, "done", files: count)
-      line.add("bytes", bytes)
-      line.add("acknowledged", bytes)
-      lines.append(line)
-    }
-    lines += (unfinished + done).map(json)
-    for listing in listings {
-      for source in listing.sources {
-        var line = JSONLine(listing.owner == nil ? "unread" : "reading")
-        line.add("endpoint", listing.destination.endpoint)
-        line.add("source", source.description)
-        if let owner = listing.owner { line.add("pid", owner.pid) }
-        line.add("created", listing.created)
-        lines.append(line)
-      }
-    }
-    return lines.map { $0.text + "\n" }.joined()
-  }
-
-  private func json(_ place: Place, _ state: String, files: Int) -> JSONLine {
-    var line = JSONLine("destination")
-    line.add("endpoint", place.endpoint)
-    line.add("protocol", place.protocolName)
-    line.add("state", state)
-    line.add("files", files)
-    return line
-  }
-
-  private func json(_ entry: JournalEntry) -> JSONLine {
-    var line = JSONLine("file")
-    line.add("id", entry.id)
-    line.add("state", entry.state == .done ? "done" : Standing(entry).rawValue)
-    line.add(path: entry.intent.path)
-    line.add("source", entry.intent.source.description)
-    line.add("endpoint", entry.destination.endpoint)
-    line.add("target", entry.intent.target)
-    if let length = entry.intent.length { line.add("length", length) }
-    line.add("acknowledged", entry.acknowledged)
-    if entry.state != .done { line.add("sent", entry.reached) }
-    switch answers[entry.id] {
-    case .holds(let bytes, _): line.add("held", bytes)
-    case .gone: line.add("held", 0)
-    case .failed(let message): line.add("not_asked", message)
-    case nil: break
-    }
-    if let error = entry.error { line.add("message", error) }
-    if let lost = lost[entry.id] { line.add("source_lost", lost.complaint) }
-    if let owner = entry.owner { line.add("pid", owner.pid) }
-    line.add("created", entry.created)
-    line.add("updated", entry.updated)
-    if let expires = expires(entry) { line.add("expires", expires) }
-    return line
-  }
 }

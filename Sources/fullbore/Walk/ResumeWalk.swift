@@ -4,21 +4,51 @@ import Platform
 
 /// Lists the sources of journal entries in their current state.
 actor ResumeWalk: SourceWalk {
-  private var elsewhere: ArraySlice<JournalEntry>
-  private var files: ArraySlice<JournalEntry>
+  private let pages: JournalPages
+  private var last: JournalEntry?
+  private var (hasEnded, wasCancelled) = (false, false)
+  /// The entries of this page that are still to be listed: sources that are no local files, and files.
+  private var elsewhere: ArraySlice<JournalEntry> = []
+  private var files: ArraySlice<JournalEntry> = []
+  /// The error that has ended the list early.
+  private(set) var failure: JournalError?
   private let renderer = RendererLocator()
   private let report: any PushReport
   private let counters: PushCounters
   private let reads = SourceReads()
 
-  init(_ entries: [JournalEntry], _ report: any PushReport, _ counters: PushCounters) {
-    elsewhere = entries.filter(\.isElsewhere)[...]
-    files = entries.filter { !$0.isElsewhere }[...]
+  /// Entries that were refused are left out.
+  init(_ pages: JournalPages, _ report: any PushReport, _ counters: PushCounters) {
+    self.pages = pages
     self.report = report
     self.counters = counters
   }
 
   func next() async -> [FoundSource]? {
+    repeat {
+      if let found = await nextOfPage() { return found }
+    } while await turnPage()
+    if failure == nil, !wasCancelled { counters.isListed.store(true, ordering: .relaxed) }
+    return nil
+  }
+
+  /// Returns false if there are no more entries, or if they cannot be read.
+  private func turnPage() async -> Bool {
+    if hasEnded { return false }
+    do throws(JournalError) {
+      let page = try await pages.next(after: last)
+      last = page.last
+      hasEnded = page.isEmpty
+      let entries = page.filter { $0.state != .refused }
+      elsewhere = entries.filter(\.isElsewhere)[...]
+      files = entries.filter { !$0.isElsewhere }[...]
+    } catch {
+      (failure, hasEnded) = (error, true)
+    }
+    return !hasEnded
+  }
+
+  private func nextOfPage() async -> [FoundSource]? {
     while let entry = elsewhere.popFirst() {
       let (source, arrival) = (entry.intent.source, entry.intent.path)
       if !URLSource.isURL(source) { return [FoundSource(.url(source.description), source, as: arrival)] }
@@ -31,7 +61,10 @@ actor ResumeWalk: SourceWalk {
       let seen = await reads.each(batch) { [renderer] entry in
         Look(entry.intent, renderer)
       }
-      guard let seen else { return nil }
+      guard let seen else {
+        (wasCancelled, hasEnded) = (true, true)
+        return nil
+      }
       let found = zip(batch, seen).compactMap { entry, seen -> FoundSource? in
         if let seen { return place(entry, seen) }
         fail(entry.intent.source, reads.complaint)
@@ -39,7 +72,6 @@ actor ResumeWalk: SourceWalk {
       }
       if !found.isEmpty { return found }
     }
-    counters.isListed.store(true, ordering: .relaxed)
     return nil
   }
 
